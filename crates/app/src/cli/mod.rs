@@ -1,0 +1,45 @@
+//! The command line: each subcommand has its own file with its arguments and a `run` function.
+
+mod error;
+
+pub use error::CliError;
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Build candidate arrays from block volumes, measure them fairly, explain the winner.
+#[derive(Debug, Parser)]
+#[command(name = "ebb", version, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options that every subcommand takes.
+#[derive(Debug, Clone, Args)]
+pub struct Globals {
+    /// SQLite file that keeps sessions [default: ebbtide/store.sqlite in the user data directory]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub store: Option<PathBuf>,
+    /// Print JSON, and only JSON, on standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// No progress and no remarks on standard error, errors only
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {}
+
+/// Parses the command line, runs the subcommand, and turns its end into an exit status:
+/// 0 done, 1 failed, 2 wrong usage, 3 ran but inconclusive, 130 interrupted.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let globals = cli.globals;
+    let result: Result<ExitCode, CliError> = match cli.command {};
+    result.unwrap_or_else(|error| error.report(&globals))
+}

@@ -1,0 +1,5 @@
+//! The `ebb` command: command line, sessions, store, terminal views.
+//!
+//! It wires the pipeline of `ebbtide_core` to its two edges, `ebbtide_engine` and `ebbtide_host`.
+
+pub mod cli;

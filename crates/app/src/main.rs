@@ -1,0 +1,7 @@
+//! The `ebb` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ebbtide_app::cli::main()
+}

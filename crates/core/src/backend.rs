@@ -1,0 +1,111 @@
+//! What every backend does: prepare volumes, run trials, put things back.
+
+use crate::experiment::{Design, Experiment};
+use crate::plan::Trial;
+use crate::samples::TrialSamples;
+use crate::workload::Workload;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// Which backend ran a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendKind {
+    /// Real I/O on files or devices, the layout computed in user space.
+    Files,
+    /// md, LVM, dm-crypt, file systems on this host.
+    Kernel,
+    /// The kernel backend inside QEMU guests.
+    Lab,
+    /// Virtual time.
+    Sim,
+}
+
+/// What a volume turned out to be once prepared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PreparedVolume {
+    /// The volume's name.
+    pub name: String,
+    /// Path of the file or device, as text.
+    pub path: String,
+    /// Usable bytes.
+    pub size: u64,
+    /// Whether O_DIRECT is possible; false is said in the report.
+    pub direct: bool,
+    /// The disk underneath, as "major:minor" of the whole disk where it is known; equal values mean a shared disk.
+    pub disk: Option<String>,
+    /// Name of that disk (`vda`, `nvme1n1`), where known.
+    pub disk_name: Option<String>,
+    /// File system type it is on, where it is a file.
+    pub filesystem: Option<String>,
+}
+
+/// What the backend found and made.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Inventory {
+    /// Volumes in the order of `Experiment::volumes`.
+    pub volumes: Vec<PreparedVolume>,
+    /// Things the reader must know.
+    pub notes: Vec<String>,
+}
+
+/// Shared with a running trial: how to end it early, and how it is going.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Set to end the trial (and whatever prepares it) soon.
+    pub stop: AtomicBool,
+    /// Operations completed so far in the running trial, warm-up included.
+    pub ops: AtomicU64,
+    /// Bytes completed so far in the running trial, warm-up included.
+    pub bytes: AtomicU64,
+    /// Bytes of preparation (filling volumes) done so far.
+    pub prepared: AtomicU64,
+    /// Bytes of preparation in all; 0 while unknown.
+    pub prepare_total: AtomicU64,
+}
+
+/// Why a trial or a preparation gave no samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum BackendError {
+    /// Ended by `Control::stop`.
+    #[error("stopped")]
+    Stopped,
+    /// A volume failed: which, where and how.
+    #[error("volume {volume}: {what}")]
+    Volume {
+        /// The volume's name.
+        volume: String,
+        /// What happened and what to do.
+        what: String,
+    },
+    /// Something else failed.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Builds designs and runs workloads on them.
+pub trait Backend {
+    /// Which one this is.
+    fn kind(&self) -> BackendKind;
+    /// Creates and fills what the experiment needs. Called once, before the first trial.
+    ///
+    /// # Errors
+    /// When a volume cannot be made or opened; nothing is left behind then.
+    fn prepare(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory, BackendError>;
+    /// Runs one trial.
+    ///
+    /// # Errors
+    /// When a volume fails; the session goes on with the next trial.
+    fn run_trial(
+        &mut self,
+        design: &Design,
+        workload: &Workload,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<TrialSamples, BackendError>;
+    /// Puts everything back; keeps created volumes when `keep`.
+    ///
+    /// # Errors
+    /// When something could not be put back, naming what is left.
+    fn finish(&mut self, keep: bool) -> Result<(), BackendError>;
+}

@@ -1,0 +1,91 @@
+//! Experiments: TOML text in, a validated [`Experiment`] out; errors point at the line.
+
+use crate::layout::LayoutNode;
+use crate::units::{Bytes, Nanos};
+use crate::volume::{LinkShape, Shape};
+use crate::workload::Workload;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A validated experiment: every name is resolved, every geometry possible.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Name of the experiment.
+    pub name: String,
+    /// What it is for, in the author's words.
+    pub description: Option<String>,
+    /// Volumes; layouts refer to them by index.
+    pub volumes: Vec<Volume>,
+    /// Shared links; shapes refer to them by index.
+    pub links: Vec<LinkShape>,
+    /// Candidate arrays.
+    pub designs: Vec<Design>,
+    /// Index of the design that the others are compared with.
+    pub control: usize,
+    /// What is measured on each design.
+    pub workloads: Vec<Workload>,
+    /// How sure the answer must be.
+    pub answer: Answer,
+}
+
+/// One volume.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Volume {
+    /// Name, unique in its experiment.
+    pub name: String,
+    /// Where its bytes are.
+    pub source: VolumeSource,
+    /// Usable size; absent for existing files and devices whose own size counts.
+    pub size: Option<Bytes>,
+    /// Speed that it is given; absent: as fast as it is.
+    pub shape: Option<Shape>,
+}
+
+/// Where a volume's bytes are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VolumeSource {
+    /// A file that the run creates and removes; in the run's own directory when `directory` is absent.
+    NewFile {
+        /// Directory to create it in.
+        directory: Option<PathBuf>,
+    },
+    /// An existing file; its content is overwritten only with `--destroy`.
+    ExistingFile {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A block device; its content is overwritten only with `--destroy` and its stable id.
+    Device {
+        /// Its path, best a stable one below /dev/disk/by-id.
+        path: PathBuf,
+        /// Stable id that must match before anything is written.
+        id: Option<String>,
+    },
+}
+
+/// One candidate array.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Design {
+    /// Name, unique in its experiment.
+    pub name: String,
+    /// The array over volumes.
+    pub layout: LayoutNode,
+}
+
+/// How sure the answer must be, and what it may cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Confidence level of the intervals, for example 0.95.
+    pub level: f64,
+    /// Half-width of the median's interval relative to the median that is narrow enough.
+    pub precision: f64,
+    /// Least rounds, at least 6 at level 0.95 (below that no interval exists).
+    pub trials_min: u32,
+    /// Most rounds.
+    pub trials_max: u32,
+    /// Time after which no new round starts.
+    pub budget: Nanos,
+    /// Pause between trials, so that credits and caches of one do not colour the next.
+    pub rest: Nanos,
+}

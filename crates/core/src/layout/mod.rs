@@ -1,0 +1,96 @@
+//! Layouts: which bytes of which members hold an extent of the array, and back.
+
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// How RAID10 places the copies of a chunk (md's `--layout=n2|f2|o2`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrangement {
+    /// Copies side by side in the same stripe row.
+    #[default]
+    Near,
+    /// Copies in separate zones of the members, each zone laid out like RAID0.
+    Far,
+    /// Copies in consecutive rows, each row shifted by one member.
+    Offset,
+}
+
+/// The kind of an array with the parameters that only it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "layout", rename_all = "lowercase")]
+pub enum ArrayKind {
+    /// Members one after the other (md linear, LVM linear).
+    Linear,
+    /// RAID0.
+    Stripe {
+        /// Bytes on one member before the next member's turn.
+        chunk: Bytes,
+    },
+    /// RAID1: every member holds everything.
+    Mirror,
+    /// RAID10 as md does it: `copies` of every chunk over any number of members.
+    Raid10 {
+        /// Bytes on one member before the next member's turn.
+        chunk: Bytes,
+        /// Copies of every chunk, at least 2, at most the number of members.
+        copies: u32,
+        /// Where the copies go.
+        arrangement: Arrangement,
+    },
+    /// RAID5, left-symmetric.
+    Raid5 {
+        /// Bytes on one member before the next member's turn.
+        chunk: Bytes,
+    },
+    /// RAID6, left-symmetric.
+    Raid6 {
+        /// Bytes on one member before the next member's turn.
+        chunk: Bytes,
+    },
+}
+
+/// A layout as a tree: leaves are volumes, inner nodes are arrays of arrays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LayoutNode {
+    /// A volume, by its index among the leaves (in an experiment: index into `Experiment::volumes`).
+    Volume(usize),
+    /// An array over other nodes.
+    Array {
+        /// What kind of array.
+        kind: ArrayKind,
+        /// Its members in order.
+        members: Vec<LayoutNode>,
+    },
+}
+
+/// What a member's extent is to the array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// User data; copy number 0 is the primary one.
+    Data {
+        /// Which copy, from 0.
+        copy: u32,
+    },
+    /// XOR parity of RAID5 and RAID6 (P).
+    ParityP,
+    /// Reed-Solomon parity of RAID6 (Q).
+    ParityQ,
+}
+
+/// A run of bytes on one member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Extent {
+    /// Index of the leaf volume.
+    pub member: usize,
+    /// Byte offset on that member.
+    pub offset: u64,
+    /// Length in bytes, at least 1.
+    pub length: u64,
+    /// What it holds.
+    pub role: Role,
+    /// Array offset of the first byte (for parity: of the first byte of the stripe it protects).
+    pub array_offset: u64,
+}

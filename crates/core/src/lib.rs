@@ -1,0 +1,17 @@
+//! The pure core of Ebbtide: data and arithmetic, no files, processes, clocks, sockets or `unsafe`.
+//!
+//! Data flows one way:
+//! `experiment` text → [`experiment::Experiment`] → [`plan`] → a [`backend::Backend`] →
+//! [`samples::TrialSamples`] → [`analysis`] → [`report`].
+
+pub mod analysis;
+pub mod backend;
+pub mod experiment;
+pub mod layout;
+pub mod plan;
+pub mod report;
+pub mod samples;
+pub mod session;
+pub mod units;
+pub mod volume;
+pub mod workload;

@@ -1,0 +1,1 @@
+//! One report model, rendered as terminal text, HTML, JSON and CSV.

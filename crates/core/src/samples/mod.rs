@@ -1,0 +1,127 @@
+//! Samples: what was seen. Raw and mergeable; every figure in a report is recomputed from them.
+
+mod histogram;
+pub use histogram::Histogram;
+
+use crate::units::Nanos;
+use crate::workload::OpKind;
+use serde::{Deserialize, Serialize};
+
+/// One value for reads and one for writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PerOp<T> {
+    /// For reads.
+    pub read: T,
+    /// For writes.
+    pub write: T,
+}
+
+impl<T> PerOp<T> {
+    /// The value for `op`.
+    pub fn get(&self, op: OpKind) -> &T {
+        match op {
+            OpKind::Read => &self.read,
+            OpKind::Write => &self.write,
+        }
+    }
+    /// The value for `op`, to change.
+    pub fn get_mut(&mut self, op: OpKind) -> &mut T {
+        match op {
+            OpKind::Read => &mut self.read,
+            OpKind::Write => &mut self.write,
+        }
+    }
+}
+
+/// Operations and bytes completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Count {
+    /// Completed operations.
+    pub ops: u64,
+    /// Completed bytes.
+    pub bytes: u64,
+}
+
+/// Counts and latencies of one operation kind over a trial.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct OpSamples {
+    /// Completed operations and bytes.
+    pub count: Count,
+    /// Latency in nanoseconds: from submission (closed loop) or intended start (open loop) to completion.
+    pub latency: Histogram,
+    /// Open loop only: latency from the actual submission.
+    pub service: Option<Histogram>,
+}
+
+/// One member of the array over a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemberSamples {
+    /// The volume's name.
+    pub name: String,
+    /// What it did.
+    pub ops: PerOp<OpSamples>,
+    /// Errors it returned, by errno name, for example `EIO`.
+    pub errors: Vec<ErrorCount>,
+}
+
+/// How often one error was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// Name, for example `EIO`, `EAGAIN`, `short`.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// One interval of the series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// End of the interval, from the start of the measurement.
+    pub end: Nanos,
+    /// The array as a whole.
+    pub array: PerOp<Count>,
+    /// Latency of all operations that completed in it.
+    pub latency: Histogram,
+    /// Each member, in the order of [`TrialSamples::members`].
+    pub members: Vec<PerOp<Count>>,
+}
+
+/// CPU used during the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CpuUse {
+    /// User time of the load's threads, including kernel helper threads it caused where visible.
+    pub load_user: Nanos,
+    /// System time of the same.
+    pub load_system: Nanos,
+    /// Busy time of the whole host, summed over cores.
+    pub host_busy: Option<Nanos>,
+    /// Time stolen by the hypervisor, summed over cores.
+    pub host_steal: Option<Nanos>,
+    /// Cores of the host.
+    pub cores: u32,
+    /// Largest busy share of a single load thread, 0 to 1000 per mille.
+    pub busiest_thread_permille: Option<u32>,
+}
+
+/// Everything that one trial recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialSamples {
+    /// Wall clock at the start of the measurement, nanoseconds since the epoch (virtual for the simulator).
+    pub started_unix: Nanos,
+    /// Length of the measured window.
+    pub elapsed: Nanos,
+    /// Nominal length of one interval of `series`.
+    pub interval: Nanos,
+    /// The array as a whole: what the application sees.
+    pub array: PerOp<OpSamples>,
+    /// Each leaf volume that the design uses.
+    pub members: Vec<MemberSamples>,
+    /// The trial in intervals.
+    pub series: Vec<Interval>,
+    /// CPU used.
+    pub cpu: CpuUse,
+    /// Mean number of operations in flight that the application kept (Little's law input), when measured.
+    pub mean_in_flight: Option<f64>,
+    /// Things the reader must know, for example that O_DIRECT was refused.
+    pub notes: Vec<String>,
+}

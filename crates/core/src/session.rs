@@ -1,0 +1,98 @@
+//! A session: one run of one experiment, as the store keeps it and the analysis reads it.
+
+use crate::backend::{BackendKind, Inventory};
+use crate::experiment::Experiment;
+use crate::plan::Trial;
+use crate::samples::TrialSamples;
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// The host a session ran on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HostInfo {
+    /// Host name.
+    pub hostname: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// Online cores.
+    pub cores: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Cloud instance type or virtualisation, where known.
+    pub machine: Option<String>,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Every interval is narrow enough.
+    Reached,
+    /// The most trials or the time budget came first.
+    NotReached,
+    /// Ctrl-C.
+    Interrupted,
+    /// Something failed; the text says what.
+    Failed(String),
+    /// No end on record: still running, or killed.
+    Unfinished,
+}
+
+/// What is known of a session beside its trials.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionMeta {
+    /// Identifier, unique in its store, for example `20261121-143005-7f3a`.
+    pub id: String,
+    /// Which backend.
+    pub backend: BackendKind,
+    /// Seed; the same seed gives the same order.
+    pub seed: u64,
+    /// Version of `ebb`.
+    pub version: String,
+    /// Wall clock at the start, nanoseconds since the epoch.
+    pub started_unix: Nanos,
+    /// Wall clock at the end, where it ended.
+    pub ended_unix: Option<Nanos>,
+    /// How it ended.
+    pub ending: Ending,
+    /// The host.
+    pub host: HostInfo,
+    /// What the backend found.
+    pub inventory: Inventory,
+    /// Warnings raised while running.
+    pub warnings: Vec<String>,
+}
+
+/// What came of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It ran.
+    Samples(Box<TrialSamples>),
+    /// It failed; the text says what and where.
+    Failed(String),
+}
+
+/// One trial with what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// The trial.
+    pub trial: Trial,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// A whole session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// What is known beside the trials.
+    pub meta: SessionMeta,
+    /// The experiment as run.
+    pub experiment: Experiment,
+    /// The experiment file's text.
+    pub experiment_text: String,
+    /// Trials in the order they ran.
+    pub trials: Vec<TrialRecord>,
+}

@@ -1,0 +1,316 @@
+//! Quantities as types: a byte count is never a sector count, an instant never a rate.
+//!
+//! Text forms. A bare letter `k m g t` is a power of 1024 (as fio reads it); `KiB MiB GiB TiB` are
+//! powers of 1024 (IEC) and `kB MB GB TB` powers of 1000 (SI). Letters may be of either case except
+//! that only the presence of `i` makes a unit binary: `4KB` is 4000 bytes, `4KiB` and `4k` are 4096.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of bytes: a size, a length or an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+/// Nanoseconds: a duration, or an instant counted from the start of a run (real or virtual).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+/// Why a text is not a quantity.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// No digits in front of the unit.
+    #[error("`{0}` does not begin with a number; write for example {1}")]
+    NoNumber(String, &'static str),
+    /// A unit that is not one of ours.
+    #[error("`{0}` has the unknown unit `{1}`; write one of {2}")]
+    UnknownUnit(String, String, &'static str),
+    /// A time without a unit could be anything.
+    #[error("`{0}` has no unit; write one of {1} after it")]
+    NoUnit(String, &'static str),
+    /// Not a whole number of the base unit, or more than 64 bits of it.
+    #[error("`{0}` is not a whole number of {1} below 2^64")]
+    OutOfRange(String, &'static str),
+}
+
+const BYTE_UNITS: &str =
+    "k, M, G, T or KiB, MiB, GiB, TiB (powers of 1024), kB, MB, GB, TB (powers of 1000), B";
+const TIME_UNITS: &str = "ns, us, ms, s, m, h, d";
+
+/// Splits `text` into its number and its unit, both trimmed.
+fn split_number<'a>(text: &'a str, example: &'static str) -> Result<(&'a str, &'a str), UnitError> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(UnitError::NoNumber(text.to_owned(), example));
+    }
+    Ok((number, unit.trim()))
+}
+
+/// `number` (decimal, `_` allowed between digits) times `factor`, exactly, or nothing.
+fn scale(number: &str, factor: u64) -> Option<u64> {
+    let digits: String = number.chars().filter(|c| *c != '_').collect();
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    if fraction.len() > 18 || (digits.contains('.') && fraction.is_empty()) {
+        return None;
+    }
+    let factor = u128::from(factor);
+    let whole: u128 = whole.parse::<u64>().ok()?.into();
+    let fraction_value: u128 = if fraction.is_empty() { 0 } else { fraction.parse::<u64>().ok()?.into() };
+    let denominator = 10u128.pow(fraction.len() as u32);
+    let scaled = fraction_value * factor;
+    if scaled % denominator != 0 {
+        return None;
+    }
+    u64::try_from(whole * factor + scaled / denominator).ok()
+}
+
+impl Bytes {
+    /// 2^10 bytes.
+    pub const KIB: u64 = 1 << 10;
+    /// 2^20 bytes.
+    pub const MIB: u64 = 1 << 20;
+    /// 2^30 bytes.
+    pub const GIB: u64 = 1 << 30;
+}
+
+impl FromStr for Bytes {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (number, unit) = split_number(text, "4k, 256KiB or 10GB")?;
+        let mut rest = unit.to_ascii_lowercase();
+        let factor = if rest.is_empty() || rest == "b" {
+            1
+        } else {
+            let power = match rest.remove(0) {
+                'k' => 1,
+                'm' => 2,
+                'g' => 3,
+                't' => 4,
+                'p' => 5,
+                _ => 0,
+            };
+            match (power, rest.as_str()) {
+                (1.., "" | "i" | "ib") => 1u64 << (10 * power),
+                (1.., "b") => 1000u64.pow(power),
+                _ => return Err(UnitError::UnknownUnit(text.to_owned(), unit.to_owned(), BYTE_UNITS)),
+            }
+        };
+        scale(number, factor).map(Bytes).ok_or_else(|| UnitError::OutOfRange(text.to_owned(), "bytes"))
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// The largest binary unit that divides the value exactly; what this prints, `parse` reads back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
+            if self.0 != 0 && self.0 % (1 << shift) == 0 {
+                return write!(f, "{}{unit}", self.0 >> shift);
+            }
+        }
+        write!(f, "{}B", self.0)
+    }
+}
+
+impl Nanos {
+    /// Nanoseconds in one second.
+    pub const PER_SECOND: u64 = 1_000_000_000;
+
+    /// A whole number of seconds; saturates.
+    pub const fn from_secs(seconds: u64) -> Self {
+        Nanos(seconds.saturating_mul(Self::PER_SECOND))
+    }
+
+    /// A whole number of milliseconds; saturates.
+    pub const fn from_millis(millis: u64) -> Self {
+        Nanos(millis.saturating_mul(1_000_000))
+    }
+
+    /// A non-negative number of seconds, rounded to the nearest nanosecond; saturates, and NaN is 0.
+    pub fn from_secs_f64(seconds: f64) -> Self {
+        Nanos((seconds * 1e9 + 0.5) as u64)
+    }
+
+    /// In seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The time from `earlier` to `self`, zero when `earlier` is later.
+    pub const fn since(self, earlier: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The later instant; saturates.
+    pub const fn plus(self, duration: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(duration.0))
+    }
+}
+
+impl FromStr for Nanos {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (number, unit) = split_number(text, "500us, 10s or 2m")?;
+        let factor = match unit.to_ascii_lowercase().as_str() {
+            "ns" => 1,
+            "us" | "µs" | "usec" => 1_000,
+            "ms" | "msec" => 1_000_000,
+            "s" | "sec" => Self::PER_SECOND,
+            "m" | "min" => 60 * Self::PER_SECOND,
+            "h" => 3_600 * Self::PER_SECOND,
+            "d" => 86_400 * Self::PER_SECOND,
+            "" if number.trim_matches(['0', '.']).is_empty() => 1,
+            "" => return Err(UnitError::NoUnit(text.to_owned(), TIME_UNITS)),
+            _ => return Err(UnitError::UnknownUnit(text.to_owned(), unit.to_owned(), TIME_UNITS)),
+        };
+        scale(number, factor).map(Nanos).ok_or_else(|| UnitError::OutOfRange(text.to_owned(), "nanoseconds"))
+    }
+}
+
+impl fmt::Display for Nanos {
+    /// The largest unit that divides the value exactly; what this prints, `parse` reads back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (factor, unit) in [
+            (3_600 * Self::PER_SECOND, "h"),
+            (60 * Self::PER_SECOND, "m"),
+            (Self::PER_SECOND, "s"),
+            (1_000_000, "ms"),
+            (1_000, "us"),
+        ] {
+            if self.0 != 0 && self.0 % factor == 0 {
+                return write!(f, "{}{unit}", self.0 / factor);
+            }
+        }
+        write!(f, "{}ns", self.0)
+    }
+}
+
+impl JsonSchema for Bytes {
+    fn schema_name() -> Cow<'static, str> {
+        "Size".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A size: 4k, 256KiB (powers of 1024), 10GB (powers of 1000), or a number of bytes",
+            "type": ["string", "integer"],
+            "pattern": "^[0-9][0-9_.]* *([kKmMgGtTpP]([iI]?[bB]?)|[bB])?$",
+            "minimum": 0
+        })
+    }
+}
+
+impl JsonSchema for Nanos {
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A duration with its unit: 500us, 1.5ms, 10s, 2m, 1h",
+            "type": "string",
+            "pattern": "^[0-9][0-9_.]* *(ns|us|µs|usec|ms|msec|s|sec|m|min|h|d)$"
+        })
+    }
+}
+
+/// `value` (bytes per second) as people read it, in powers of 1000: `167.3 MB/s`.
+pub fn format_throughput(value: f64) -> String {
+    format!("{}B/s", si(value))
+}
+
+/// `value` (operations per second) as people read it: `12.4k`.
+pub fn format_iops(value: f64) -> String {
+    si(value).trim_end().to_owned()
+}
+
+/// `value` (nanoseconds) as people read it: `1.53 ms`.
+pub fn format_latency(value: f64) -> String {
+    for (factor, unit) in [(1e9, "s"), (1e6, "ms"), (1e3, "us")] {
+        if value >= factor {
+            return format!("{} {unit}", three_digits(value / factor));
+        }
+    }
+    format!("{} ns", three_digits(value))
+}
+
+/// Number with an SI prefix, a space before the prefix, and the unit to follow.
+fn si(value: f64) -> String {
+    for (factor, prefix) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {
+        if value.abs() >= factor {
+            return format!("{} {prefix}", three_digits(value / factor));
+        }
+    }
+    format!("{} ", three_digits(value))
+}
+
+/// About three significant digits, never in exponent form.
+fn three_digits(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 || v == 0.0 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_keep_binary_and_decimal_apart() {
+        for (text, bytes) in [
+            ("4k", 4096),
+            ("4K", 4096),
+            ("4KiB", 4096),
+            ("4kB", 4000),
+            ("10GB", 10_000_000_000),
+            ("1.5MiB", 1_572_864),
+            ("0", 0),
+            ("512", 512),
+            ("512 B", 512),
+            ("1_000", 1000),
+        ] {
+            assert_eq!(text.parse::<Bytes>(), Ok(Bytes(bytes)), "{text}");
+        }
+        for text in ["", "k", "-4k", "4q", "4kiBs", "0.3B", "99999999999TiB", "1.", "4 k i"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_need_a_unit() {
+        assert_eq!("1.5ms".parse::<Nanos>(), Ok(Nanos(1_500_000)));
+        assert_eq!("2m".parse::<Nanos>(), Ok(Nanos::from_secs(120)));
+        assert_eq!("0".parse::<Nanos>(), Ok(Nanos(0)));
+        assert!(matches!("10".parse::<Nanos>(), Err(UnitError::NoUnit(..))));
+    }
+
+    #[test]
+    fn people_read_three_digits() {
+        assert_eq!(format_throughput(167_333_000.0), "167 MB/s");
+        assert_eq!(format_iops(12_449.0), "12.4 k");
+        assert_eq!(format_latency(1_530_000.0), "1.53 ms");
+        assert_eq!(format_latency(0.0), "0 ns");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read_back(v: u64) {
+            prop_assert_eq!(Bytes(v).to_string().parse::<Bytes>(), Ok(Bytes(v)));
+            prop_assert_eq!(Nanos(v).to_string().parse::<Nanos>(), Ok(Nanos(v)));
+        }
+
+        #[test]
+        fn no_text_panics(text in ".*") {
+            let _ = text.parse::<Bytes>();
+            let _ = text.parse::<Nanos>();
+        }
+    }
+}

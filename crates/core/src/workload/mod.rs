@@ -1,0 +1,117 @@
+//! Workloads: what is asked of an array, and the seeded stream of operations that asks it.
+
+use crate::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// The kind of one I/O operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OpKind {
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+}
+
+/// The order of offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// Ascending; with several jobs each has its own region.
+    Sequential,
+    /// Uniform over the region, block-aligned.
+    Random,
+}
+
+/// What is done at each offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mix {
+    /// Reads only.
+    Read,
+    /// Writes only.
+    Write,
+    /// Reads each block, then writes it back in place (bonnie++'s rewrite).
+    Rewrite,
+    /// Reads and writes drawn per operation.
+    Mixed {
+        /// Share of reads in percent, 0 to 100 (fio's `rwmixread`).
+        read_percent: u8,
+    },
+}
+
+/// When operations arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrival {
+    /// Closed loop: each slot of the queue submits again when its operation completes.
+    Closed,
+    /// Open loop at a fixed distance; latency counts from the intended start.
+    Fixed {
+        /// Operations per second, over all jobs.
+        iops: f64,
+    },
+    /// Open loop with exponential distances; latency counts from the intended start.
+    Poisson {
+        /// Mean operations per second, over all jobs.
+        iops: f64,
+    },
+}
+
+/// When a trial ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// After this time of measurement.
+    Runtime(Nanos),
+    /// After this many bytes over all jobs.
+    Size(Bytes),
+}
+
+/// How the engine asks the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IoEngine {
+    /// io_uring, one ring per job thread.
+    #[default]
+    IoUring,
+    /// pread and pwrite on the job threads (fio's psync).
+    Psync,
+}
+
+/// One workload: every field is a value, so that one loop runs them all.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Name, unique in its experiment.
+    pub name: String,
+    /// Order of offsets.
+    pub access: Access,
+    /// What is done at each offset.
+    pub mix: Mix,
+    /// Bytes of one operation.
+    pub bs: Bytes,
+    /// Operations in flight per job, at least 1.
+    pub iodepth: u32,
+    /// Jobs (threads), at least 1.
+    pub numjobs: u32,
+    /// End of the trial.
+    pub stop: Stop,
+    /// Time before the measurement that is run but not counted (fio's `ramp_time`).
+    pub warm_up: Nanos,
+    /// Bytes of the target that are used, from offset 0; all of it when absent.
+    pub span: Option<Bytes>,
+    /// Arrival process.
+    pub arrival: Arrival,
+    /// Upper limit of throughput in bytes per second over all jobs (fio's `rate`).
+    pub rate: Option<Bytes>,
+    /// Pause of a slot between completion and the next submission (fio's `thinktime`).
+    pub think_time: Nanos,
+    /// O_DIRECT; when false, I/O goes through the page cache.
+    pub direct: bool,
+    /// O_SYNC on every write.
+    pub sync: bool,
+    /// One fsync at the end, counted in the elapsed time.
+    pub end_fsync: bool,
+    /// How the engine asks the kernel.
+    pub ioengine: IoEngine,
+}

@@ -1,2 +1,75 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands: `cargo xtask COMMAND`.
+//!
+//! Each command is a list of programs that are run one after the other; the first that fails ends it.
+
+mod packages;
+mod purity;
+mod run;
+
+use run::{Step, run_all};
+use std::process::ExitCode;
+
+const HELP: &str = "cargo xtask COMMAND
+
+  setup     install the packages that the tests need (Debian, as root; otherwise say which are missing)
+  check     formatting, clippy, purity of the core, licences and sources of dependencies
+  unit      tests without root, network or other programs
+  browser   the HTML report in a real browser (Debian's chromium)
+  test      setup, then every one of the above
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.first().map(String::as_str) {
+        Some("setup") => packages::install(),
+        Some("check") => check(),
+        Some("unit") => run_all(&unit()),
+        Some("browser") => run_all(&browser()),
+        Some("test") => packages::install()
+            .and_then(|()| check())
+            .and_then(|()| run_all(&unit()))
+            .and_then(|()| run_all(&browser())),
+        Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("unknown command {other:?}\n\n{HELP}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check() -> Result<(), String> {
+    run_all(&[
+        Step::cargo("formatting", &["fmt", "--all", "--check"]),
+        Step::cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    ])?;
+    purity::check()?;
+    if packages::on_path("cargo-deny") {
+        run_all(&[Step::cargo(
+            "licences and sources",
+            &["deny", "--offline", "check", "bans", "licenses", "sources"],
+        )])
+    } else {
+        // cargo-deny takes minutes to build, so that it is a tool of the developer's machine;
+        // the same questions about licences and sources are asked of `cargo metadata` here.
+        println!("== cargo-deny is not installed: checking licences and sources with cargo metadata");
+        purity::licences_and_sources()
+    }
+}
+
+fn unit() -> Vec<Step> {
+    vec![Step::cargo("tests", &["test", "--workspace"])]
+}
+
+fn browser() -> Vec<Step> {
+    vec![Step::cargo(
+        "report in a browser",
+        &["test", "--package", "ebbtide", "--features", "browser-tests", "--test", "browser"],
+    )]
+}

@@ -64,7 +64,7 @@ fn scale(number: &str, factor: u64) -> Option<u64> {
     let fraction_value: u128 = if fraction.is_empty() { 0 } else { fraction.parse::<u64>().ok()?.into() };
     let denominator = 10u128.pow(fraction.len() as u32);
     let scaled = fraction_value * factor;
-    if scaled % denominator != 0 {
+    if !scaled.is_multiple_of(denominator) {
         return None;
     }
     u64::try_from(whole * factor + scaled / denominator).ok()
@@ -110,7 +110,7 @@ impl fmt::Display for Bytes {
     /// The largest binary unit that divides the value exactly; what this prints, `parse` reads back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
-            if self.0 != 0 && self.0 % (1 << shift) == 0 {
+            if self.0 != 0 && self.0.is_multiple_of(1 << shift) {
                 return write!(f, "{}{unit}", self.0 >> shift);
             }
         }
@@ -184,7 +184,7 @@ impl fmt::Display for Nanos {
             (1_000_000, "ms"),
             (1_000, "us"),
         ] {
-            if self.0 != 0 && self.0 % factor == 0 {
+            if self.0 != 0 && self.0.is_multiple_of(factor) {
                 return write!(f, "{}{unit}", self.0 / factor);
             }
         }

@@ -1,0 +1,49 @@
+//! What the tests need from the operating system.
+
+use crate::run::{Step, run_all};
+use std::process::Command;
+
+/// A program that the tests call, and the Debian package that brings it.
+struct Needed {
+    program: &'static str,
+    package: &'static str,
+}
+
+const NEEDED: &[Needed] = &[
+    Needed { program: "cc", package: "gcc" },
+    Needed { program: "chromium", package: "chromium" },
+    Needed { program: "fio", package: "fio" },
+    Needed { program: "iostat", package: "sysstat" },
+    Needed { program: "blkid", package: "util-linux" },
+];
+
+/// Whether `program` is in a directory of `PATH` (or in sbin, where Debian keeps root's tools).
+pub fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .any(|directory| directory.join(program).is_file())
+}
+
+/// Installs what is missing, as root on Debian; otherwise says what is missing and how to get it.
+pub fn install() -> Result<(), String> {
+    let missing: Vec<&str> = NEEDED.iter().filter(|n| !on_path(n.program)).map(|n| n.package).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages = missing.join(" ");
+    if !on_path("apt-get") {
+        return Err(format!("install these first: {packages}"));
+    }
+    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    if !root {
+        return Err(format!("install these first: sudo apt-get install {packages}"));
+    }
+    let mut arguments =
+        vec!["DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "-q", "--no-install-recommends"];
+    arguments.extend(&missing);
+    run_all(&[
+        Step::new("package list", "apt-get", &["update", "-q"]),
+        Step::new("packages", "env", &arguments),
+    ])
+}

@@ -1,0 +1,99 @@
+//! What may depend on what: the core stays pure, edges do not see each other, licences are known.
+
+use std::process::Command;
+
+/// Everything that core may depend on; none of it touches the world.
+const CORE_MAY_USE: &[&str] =
+    &["libm", "maud", "rand_core", "rand_xoshiro", "schemars", "serde", "serde_json", "thiserror", "toml"];
+
+/// Ebbtide's own crates and which of each other they may use.
+const INNER: &[(&str, &[&str])] = &[
+    ("ebbtide-core", &[]),
+    ("ebbtide-engine", &["ebbtide-core"]),
+    ("ebbtide-host", &["ebbtide-core"]),
+    ("ebbtide", &["ebbtide-core", "ebbtide-engine", "ebbtide-host"]),
+];
+
+const LICENCES: &[&str] = &[
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Unicode-3.0",
+    "Zlib",
+    "MPL-2.0",
+    "Unlicense",
+];
+
+/// One line of `cargo tree`, depth in front of the crate's name.
+fn tree(package: &str, format: &str, depth: &[&str]) -> Result<Vec<String>, String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--format", format])
+        .args(depth)
+        .output()
+        .map_err(|error| format!("cannot run cargo tree: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo tree --package {package}: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
+/// Direct dependencies by name.
+fn direct(package: &str) -> Result<Vec<String>, String> {
+    Ok(tree(package, "{p}", &["--depth", "1"])?
+        .iter()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+        .collect())
+}
+
+/// Core depends on the allow-list only, and Ebbtide's crates on each other as the architecture says.
+pub fn check() -> Result<(), String> {
+    println!("== purity: what the crates depend on");
+    let inner_names: Vec<&str> = INNER.iter().map(|(name, _)| *name).collect();
+    for (package, allowed) in INNER {
+        for dependency in direct(package)? {
+            let fine = match *package {
+                "ebbtide-core" => CORE_MAY_USE.contains(&dependency.as_str()),
+                _ => !inner_names.contains(&dependency.as_str()) || allowed.contains(&dependency.as_str()),
+            };
+            if !fine {
+                return Err(format!(
+                    "{package} must not depend on {dependency}; see the dependency picture in docs/ARCHITECTURE.md"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every dependency has a licence on the list and comes from the registry or from this tree.
+pub fn licences_and_sources() -> Result<(), String> {
+    let mut bad = Vec::new();
+    for line in tree("ebbtide", "{p}|{l}|{r}", &[])? {
+        let mut parts = line.trim_end_matches(" (*)").split('|');
+        let (name, licence) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let accepted = licence.split(" OR ").flat_map(|choice| choice.split('/')).any(|choice| {
+            choice
+                .trim_matches(['(', ')', ' '])
+                .split(" AND ")
+                .all(|l| LICENCES.contains(&l.trim_matches(['(', ')', ' '])))
+        });
+        if !accepted {
+            bad.push(format!("{name}: licence {licence:?}"));
+        }
+        if name.contains("(git+") || name.contains("(http") {
+            bad.push(format!("{name}: not from the registry"));
+        }
+    }
+    bad.sort();
+    bad.dedup();
+    if bad.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("dependencies that need a decision:\n  {}", bad.join("\n  ")))
+    }
+}

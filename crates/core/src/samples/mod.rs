@@ -1,7 +1,7 @@
 //! Samples: what was seen. Raw and mergeable; every figure in a report is recomputed from them.
 
 mod histogram;
-pub use histogram::Histogram;
+pub use histogram::{Bucket, Histogram};
 
 use crate::units::Nanos;
 use crate::workload::OpKind;

@@ -1,0 +1,139 @@
+use super::*;
+use proptest::prelude::*;
+
+/// Values over the whole range: a random number of random bits.
+fn values() -> impl Strategy<Value = Vec<u64>> {
+    prop::collection::vec((0u32..44, any::<u64>()).prop_map(|(bits, v)| v & ((1 << bits) - 1)), 1..300)
+}
+
+fn oracle_percentile(sorted: &[u64], p: f64) -> u64 {
+    let rank = (p / 100.0 * sorted.len() as f64).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
+fn dense(values: &[u64]) -> Histogram {
+    let mut histogram = Histogram::with_buckets();
+    values.iter().for_each(|v| histogram.record(*v));
+    histogram
+}
+
+#[test]
+fn buckets_tile_the_range_without_gap_or_overlap() {
+    let mut expected = 0;
+    for index in 0..BUCKETS {
+        let (low, high) = bounds_of(index);
+        assert_eq!(low, expected, "bucket {index}");
+        assert_eq!((index_of(low), index_of(high)), (index, index));
+        assert!((high - low) as f64 <= low as f64 / 1024.0, "bucket {index} is too wide");
+        expected = high + 1;
+    }
+    assert_eq!(expected, LARGEST + 1);
+}
+
+#[test]
+fn empty_has_no_figures() {
+    for histogram in [Histogram::default(), Histogram::with_buckets()] {
+        assert_eq!((histogram.min(), histogram.max(), histogram.percentile(50.0)), (None, None, None));
+        assert_eq!((histogram.mean(), histogram.std_dev(), histogram.share_at_most(1)), (None, None, None));
+        assert_eq!(histogram.buckets().count(), 0);
+    }
+}
+
+#[test]
+fn values_above_the_range_are_counted_and_keep_the_maximum_exact() {
+    let histogram = dense(&[5, u64::MAX / 4, LARGEST + 7]);
+    assert_eq!(histogram.count(), 3);
+    assert_eq!(histogram.max(), Some(u64::MAX / 4));
+    assert_eq!(
+        histogram.buckets().last(),
+        Some(Bucket { low: bounds_of(BUCKETS - 1).0, high: u64::MAX / 4, count: 2 })
+    );
+}
+
+#[test]
+fn stored_form_is_short_and_refuses_nonsense() {
+    let text = serde_json::to_string(&dense(&[7, 7, 9])).expect("serializes");
+    assert_eq!(text, r#"{"range":[7,9,23],"buckets":[7,2,2,1]}"#);
+    for bad in [
+        r#"{"range":[7,9,23],"buckets":[7,2,2]}"#,
+        r#"{"range":[7,9,23],"buckets":[7,2,0,1]}"#,
+        r#"{"range":[7,9,23],"buckets":[7,2,2,0]}"#,
+        r#"{"range":[7,9,23],"buckets":[7,2,99999999,1]}"#,
+        r#"{"range":[7,9,23],"buckets":[7,18446744073709551615,2,1]}"#,
+        r#"{"range":[9,7,23],"buckets":[7,2,2,1]}"#,
+        r#"{"range":[7,9,23]}"#,
+        r#"{"buckets":[7,2]}"#,
+    ] {
+        assert!(serde_json::from_str::<Histogram>(bad).is_err(), "{bad}");
+    }
+}
+
+proptest! {
+    // Each case zeroes several dense histograms of 254 KiB, which is slow without optimisation.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn percentiles_agree_with_a_sorted_vector(values in values(), p in 0.0..=100.0f64) {
+        let histogram = dense(&values);
+        let mut sorted = values.clone();
+        sorted.sort_unstable();
+        let exact = oracle_percentile(&sorted, p);
+        let got = histogram.percentile(p).expect("not empty");
+        if exact <= LARGEST {
+            prop_assert!(got.abs_diff(exact) as f64 <= exact as f64 / 2000.0, "p{p}: {got} for {exact}");
+        }
+        prop_assert_eq!(histogram.percentile(0.0), sorted.first().copied());
+        prop_assert_eq!(histogram.percentile(100.0), sorted.last().copied());
+        prop_assert_eq!(histogram.count(), values.len() as u64);
+        prop_assert_eq!(histogram.sum(), values.iter().sum::<u64>());
+        prop_assert_eq!(histogram.buckets().map(|b| b.count).sum::<u64>(), values.len() as u64);
+        let at_most = sorted.iter().filter(|v| **v <= bounds_of(index_of(exact)).1).count();
+        if exact <= LARGEST {
+            let share = at_most as f64 / values.len() as f64;
+            prop_assert!((histogram.share_at_most(exact).expect("not empty") - share).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn merge_is_recording_both_in_any_form(a in values(), b in values(), forms in 0..4u8) {
+        let (mut x, mut y) = (dense(&a), dense(&b));
+        if forms & 1 != 0 { x.compact(); }
+        if forms & 2 != 0 { y.compact(); }
+        x.merge(&y);
+        let both: Vec<u64> = a.iter().chain(&b).copied().collect();
+        prop_assert_eq!(x, dense(&both));
+    }
+
+    #[test]
+    fn diff_undoes_merge_up_to_bucket_width(a in values(), b in values()) {
+        let earlier = dense(&a);
+        let mut later = earlier.clone();
+        b.iter().for_each(|v| later.record(*v));
+        let interval = later.diff(&earlier);
+        let exact = dense(&b);
+        prop_assert_eq!(interval.count(), exact.count());
+        prop_assert_eq!(interval.sum(), exact.sum());
+        prop_assert!(interval.indexed().eq(exact.indexed()));
+        prop_assert_eq!(interval.min().map(index_of), exact.min().map(index_of));
+        prop_assert_eq!(interval.max().map(index_of), exact.max().map(index_of));
+    }
+
+    #[test]
+    fn stored_and_read_back_is_equal(values in values()) {
+        let histogram = dense(&values);
+        let text = serde_json::to_string(&histogram).expect("serializes");
+        prop_assert_eq!(serde_json::from_str::<Histogram>(&text).expect("reads back"), histogram);
+    }
+
+    #[test]
+    fn take_empties_and_leaves_a_clean_recorder(a in values(), b in values()) {
+        let mut recorder = dense(&a);
+        prop_assert_eq!(recorder.take(), dense(&a));
+        prop_assert_eq!(recorder.count(), 0);
+        b.iter().for_each(|v| recorder.record(*v));
+        prop_assert_eq!(&recorder, &dense(&b));
+        recorder.compact();
+        b.iter().for_each(|v| recorder.record(*v));
+        prop_assert_eq!(recorder.count(), 2 * b.len() as u64);
+    }
+}

@@ -7,6 +7,7 @@
 pub mod analysis;
 pub mod backend;
 pub mod experiment;
+pub mod guard;
 pub mod layout;
 pub mod plan;
 pub mod report;

@@ -59,6 +59,10 @@ pub struct SessionMeta {
     pub ending: Ending,
     /// The host.
     pub host: HostInfo,
+    /// Operations per second that the engine reached on this host with nothing behind it, where measured:
+    /// a result near it measures the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_ceiling_iops: Option<f64>,
     /// What the backend found.
     pub inventory: Inventory,
     /// Warnings raised while running.

@@ -1,7 +1,12 @@
 //! Samples: what was seen. Raw and mergeable; every figure in a report is recomputed from them.
 
 mod histogram;
+mod observation;
 pub use histogram::{Bucket, Histogram};
+pub use observation::{
+    CoreUse, DeviceObservation, DiskUse, LimitsExceeded, MemberObservation, MemoryUse, NetworkUse,
+    Observation, ObservedInterval, OtherActivity, OtherKind,
+};
 
 use crate::units::Nanos;
 use crate::workload::OpKind;
@@ -122,6 +127,9 @@ pub struct TrialSamples {
     pub cpu: CpuUse,
     /// Mean number of operations in flight that the application kept (Little's law input), when measured.
     pub mean_in_flight: Option<f64>,
+    /// What was seen around it: devices, host, others; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Box<Observation>>,
     /// Things the reader must know, for example that O_DIRECT was refused.
     pub notes: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! Plans: which trials, in which order. Data that can be printed before anything is touched.
+//! Plans: which trials, in which order, and what is done to the system. Data that can be printed
+//! before anything is touched.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,204 @@
+//! What was seen around a trial: the devices below the members, the host's CPU and memory, and who
+//! else was at work. Everything is optional: an observer fills in what the system lets it see.
+//!
+//! Device counters are those of Linux's `/proc/diskstats` (Documentation/admin-guide/iostats.rst),
+//! as differences over a time span, in bytes and nanoseconds instead of 512-byte sectors and
+//! milliseconds.
+
+use super::PerOp;
+use crate::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// What was seen around one trial.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Observation {
+    /// Block devices below the members, each once, in no particular order.
+    pub devices: Vec<DeviceObservation>,
+    /// What lies below each member, in the order of `TrialSamples::members`.
+    pub members: Vec<MemberObservation>,
+    /// The trial in intervals; the observer's own intervals, not those of `TrialSamples::series`.
+    pub series: Vec<ObservedInterval>,
+    /// Each online core over the measurement.
+    pub cores: Vec<CoreUse>,
+    /// Memory, where it could be read.
+    pub memory: Option<MemoryUse>,
+    /// Others who were at work on these devices.
+    pub others: Vec<OtherActivity>,
+    /// Network interfaces, where a member is remote.
+    pub network: Vec<NetworkUse>,
+}
+
+/// One block device over the measurement.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceObservation {
+    /// Kernel name: `vda`, `nvme1n1p1`, `md0`.
+    pub name: String,
+    /// "major:minor".
+    pub number: String,
+    /// Counters over the measurement, warm-up excluded.
+    pub total: DiskUse,
+    /// Largest request that the device takes (`queue/max_sectors_kb`).
+    pub max_request: Option<Bytes>,
+    /// Readahead (`queue/read_ahead_kb`).
+    pub readahead: Option<Bytes>,
+    /// Requests that its queue holds (`queue/nr_requests`).
+    pub nr_requests: Option<u32>,
+    /// Whether it spins (`queue/rotational`).
+    pub rotational: Option<bool>,
+    /// EBS: time above limits during the measurement, from NVMe log page 0xD0.
+    pub exceeded: Option<LimitsExceeded>,
+}
+
+/// `/proc/diskstats` as differences over a time span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DiskUse {
+    /// Requests completed.
+    pub ops: PerOp<u64>,
+    /// Requests merged into a neighbour before they were issued.
+    pub merged: PerOp<u64>,
+    /// Bytes moved (sectors times 512).
+    pub bytes: PerOp<u64>,
+    /// Time that requests took, summed over requests (`await` is this over `ops`).
+    pub time: PerOp<Nanos>,
+    /// Requests in flight at the end of the span.
+    pub in_flight: u64,
+    /// Time with at least one request in flight (`%util` is this over the span).
+    pub busy: Nanos,
+    /// Requests in flight integrated over time (`aqu-sz` is this over the span).
+    pub weighted: Nanos,
+    /// Discards completed, where the kernel counts them (4.18).
+    pub discards: Option<u64>,
+    /// Flushes completed, where the kernel counts them (5.5).
+    pub flushes: Option<u64>,
+}
+
+/// What lies below one member.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemberObservation {
+    /// The member's name.
+    pub member: String,
+    /// Indices into [`Observation::devices`], from the member downwards; the last one is the whole disk.
+    pub devices: Vec<usize>,
+    /// Bytes of it in the page cache before the trial (`cachestat`, `mincore`).
+    pub resident_before: Option<Bytes>,
+    /// Bytes of it in the page cache after the trial.
+    pub resident_after: Option<Bytes>,
+    /// Lowest latency that this member can have for an operation of this size: the 1st percentile at
+    /// iodepth 1 with nothing else running and no cache.
+    pub floor: Option<Nanos>,
+    /// Bytes of the trial's region that had never been touched before the trial (unwritten extents,
+    /// blocks of a snapshot not yet fetched).
+    pub untouched_before: Option<Bytes>,
+}
+
+/// One interval as the observer saw it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObservedInterval {
+    /// End of the interval, from the start of the measurement.
+    pub end: Nanos,
+    /// Each device, in the order of [`Observation::devices`].
+    pub devices: Vec<DiskUse>,
+    /// Busy time of each core, in the order of [`Observation::cores`].
+    pub core_busy: Vec<Nanos>,
+}
+
+/// One core (`/proc/stat`) over the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CoreUse {
+    /// User and nice time.
+    pub user: Nanos,
+    /// System, interrupt and soft-interrupt time.
+    pub system: Nanos,
+    /// Idle while I/O was outstanding.
+    pub iowait: Nanos,
+    /// Time stolen by the hypervisor.
+    pub steal: Nanos,
+    /// Idle.
+    pub idle: Nanos,
+}
+
+impl CoreUse {
+    /// Share of the time in which the core did work for this system, 0 to 1; `None` when nothing was counted.
+    pub fn busy_share(&self) -> Option<f64> {
+        let busy = self.user.0.saturating_add(self.system.0);
+        let all = busy.saturating_add(self.iowait.0).saturating_add(self.steal.0).saturating_add(self.idle.0);
+        (all > 0).then(|| busy as f64 / all as f64)
+    }
+}
+
+/// Memory (`/proc/meminfo`, `/proc/pressure/memory`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryUse {
+    /// `MemTotal`.
+    pub total: Bytes,
+    /// `MemAvailable` before the trial.
+    pub available: Bytes,
+    /// `Cached` plus `Buffers` before the trial.
+    pub page_cache: Bytes,
+    /// `Dirty` plus `Writeback` after the trial.
+    pub dirty_after: Bytes,
+    /// Time in which some task waited for memory during the measurement.
+    pub pressure_some: Option<Nanos>,
+}
+
+/// What kind of work somebody else did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OtherKind {
+    /// md resync, recovery, reshape or check.
+    Resync,
+    /// ext4's lazy initialisation of inode tables.
+    LazyInit,
+    /// A process.
+    Process,
+    /// The kernel writing back dirty pages that the trial did not make.
+    Writeback,
+}
+
+/// Somebody else's work during the measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OtherActivity {
+    /// What kind.
+    pub kind: OtherKind,
+    /// Who, for example `dd (pid 4711)` or `md0: resync`.
+    pub who: String,
+    /// Kernel name of the device it worked on, where known.
+    pub device: Option<String>,
+    /// Bytes it moved during the measurement, where known.
+    pub bytes: Option<PerOp<u64>>,
+}
+
+/// A network interface over the measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NetworkUse {
+    /// Its name.
+    pub interface: String,
+    /// Bytes received.
+    pub received: u64,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Speed in bits per second, where the driver says it.
+    pub speed_bits: Option<u64>,
+}
+
+/// Time above limits, as an EBS volume reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LimitsExceeded {
+    /// Above the volume's operations per second.
+    pub volume_iops: Nanos,
+    /// Above the volume's throughput.
+    pub volume_throughput: Nanos,
+    /// Above the instance's operations per second.
+    pub instance_iops: Nanos,
+    /// Above the instance's throughput.
+    pub instance_throughput: Nanos,
+}

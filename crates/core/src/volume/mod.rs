@@ -1,5 +1,25 @@
 //! The volume model: a state machine from (operation, instant) to completion instant.
 //! The simulator drives it with a virtual clock, the engine with the real one.
+//!
+//! One operation passes through, in this order:
+//!
+//! ```text
+//! submit(now) ─┬─ IOPS limiter   ── slot [a1, e1]
+//!              ├─ byte limiter   ── slot [a2, e2]       start    = max(now, a1, a2, a3, ...)
+//!              ├─ shared link    ── slots [a3, e3] ...  complete = max(start + latency, e1, e2, e3, ...)
+//!              └─ service latency
+//! ```
+//!
+//! so an operation never completes before the slots that its limits gave it have ended, and a limit that
+//! is not reached costs nothing. See [`limiter`] for what a limit with burst credits promises.
+
+mod latency;
+pub mod limiter;
+mod model;
+#[cfg(test)]
+mod tests;
+
+pub use model::{LimitedBy, LimitedCounts, Link, Model};
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -13,6 +33,13 @@ pub struct Limit {
     pub burst_rate: Option<f64>,
     /// Credits (operations or bytes) that can be saved up and that a fresh volume starts with.
     pub burst_credits: f64,
+}
+
+impl Limit {
+    /// A limit of `rate` per second that never bursts.
+    pub const fn steady(rate: f64) -> Self {
+        Limit { rate, burst_rate: None, burst_credits: 0.0 }
+    }
 }
 
 /// Distribution of the service latency of one operation, without queueing for a limit.
@@ -45,6 +72,33 @@ pub struct Shape {
     pub write_latency: Latency,
     /// Index of the shared link among the experiment's links.
     pub link: Option<usize>,
+    /// What makes one volume behave unlike another of the same limits; all of it optional.
+    #[serde(default)]
+    pub character: Character,
+}
+
+impl Default for Shape {
+    /// No limits and no latency: as fast as what is underneath.
+    fn default() -> Self {
+        Shape {
+            iops: None,
+            throughput: None,
+            io_unit: None,
+            read_latency: Latency::Constant(Nanos(0)),
+            write_latency: Latency::Constant(Nanos(0)),
+            link: None,
+            character: Character::default(),
+        }
+    }
+}
+
+/// Optional traits of a volume beyond limits and latency.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Character {
+    /// Operations that continue where the previous one of the same kind ended share one `io_unit`
+    /// (EBS merges physically sequential I/O before it counts).
+    pub merge_sequential: bool,
 }
 
 /// A link that several volumes share (an instance's network to its volumes).

@@ -1,0 +1,122 @@
+//! A rate limit with burst credits, as virtual scheduling (GCRA, ITU-T I.371 annex A) that delays
+//! instead of dropping.
+//!
+//! Each amount taken gets a *slot* on the limit's own time axis, as long as the amount takes at the limit's
+//! rate; slots follow each other without gaps while the caller keeps up. A caller that comes late (a timer
+//! that fired late, a thread that was not scheduled) may fill slots of the past, [`TOLERANCE`] of them at
+//! most, so lateness does not cost capacity. The price: after a pause, `rate × TOLERANCE` can pass at once.
+//! A limit starts without that reserve, so it is no excess at the start of a trial; in any window of
+//! length t at most `rate × (t + TOLERANCE)` completes, 0.1% too much over 10 s.
+//!
+//! With credits there are two axes: one at `burst_rate`, and one at `rate` that may run ahead of the
+//! clock by as much time as the credits are worth. That is gp2's bucket: it starts full, earns `rate` per
+//! second up to the cap, pays one credit per operation, and at `burst_rate` lasts
+//! `credits / (burst_rate - rate)` seconds.
+
+use super::Limit;
+use crate::units::Nanos;
+
+/// How far behind the clock a limit's slots may begin.
+pub const TOLERANCE: Nanos = Nanos::from_millis(10);
+
+/// Slots on one time axis.
+#[derive(Debug, Clone)]
+struct Axis {
+    nanos_per_unit: f64,
+    /// How far the axis may run ahead of the clock without delaying anybody.
+    ahead: u64,
+    /// End of the last slot; none before the first.
+    end: Option<u64>,
+    /// Part of a nanosecond that `end` is short of, so that rates are exact over any number of slots.
+    rest: f64,
+}
+
+impl Axis {
+    fn new(rate: f64, credits: f64) -> Self {
+        // A rate that is not positive never lets anything through; the experiment's check refuses it earlier.
+        let nanos_per_unit = if rate > 0.0 { 1e9 / rate } else { f64::MAX };
+        let ahead = if rate > 0.0 && credits > 0.0 { (credits * nanos_per_unit) as u64 } else { 0 };
+        Axis { nanos_per_unit, ahead, end: None, rest: 0.0 }
+    }
+
+    /// The slot of `amount` asked for at `now`, as the clock sees it.
+    #[inline]
+    fn take(&mut self, now: u64, amount: f64) -> Slot {
+        let begin = match self.end {
+            Some(end) => end.max(now.saturating_sub(TOLERANCE.0)),
+            None => now,
+        };
+        let exact = amount * self.nanos_per_unit + self.rest;
+        let whole = exact as u64;
+        self.rest = exact - whole as f64;
+        let end = begin.saturating_add(whole);
+        self.end = Some(end);
+        Slot { begin: begin.saturating_sub(self.ahead), end: end.saturating_sub(self.ahead) }
+    }
+}
+
+/// When an amount may begin and when it has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// Begin; may lie before the instant it was asked for.
+    pub(super) begin: u64,
+    /// End.
+    pub(super) end: u64,
+}
+
+/// The state of a [`Limit`].
+#[derive(Debug, Clone)]
+pub struct Limiter {
+    sustained: Axis,
+    /// Present where the limit bursts.
+    peak: Option<Axis>,
+    rate: f64,
+    credits_max: f64,
+    scale: f64,
+}
+
+impl Limiter {
+    /// A fresh limit, credits full.
+    pub fn new(limit: &Limit) -> Self {
+        let burst = limit.burst_rate.filter(|burst| *burst > limit.rate && limit.burst_credits > 0.0);
+        let credits_max = if burst.is_some() { limit.burst_credits } else { 0.0 };
+        Limiter {
+            sustained: Axis::new(limit.rate, credits_max),
+            peak: burst.map(|rate| Axis::new(rate, 0.0)),
+            rate: limit.rate,
+            credits_max,
+            scale: 1.0,
+        }
+    }
+
+    /// Makes the limit `scale` times its rates from now on (a volume's mood); 1 is nominal.
+    pub fn set_scale(&mut self, scale: f64) {
+        self.scale = if scale > 0.0 { 1.0 / scale } else { f64::MAX };
+    }
+
+    /// Takes `amount` (operations or bytes) at `now`.
+    #[inline]
+    pub(super) fn take(&mut self, now: u64, amount: f64) -> Slot {
+        let amount = amount * self.scale;
+        let slot = self.sustained.take(now, amount);
+        match &mut self.peak {
+            None => slot,
+            Some(peak) => {
+                let at_peak = peak.take(now, amount);
+                if at_peak.end > slot.end { at_peak } else { slot }
+            }
+        }
+    }
+
+    /// Credits left at `now`, in the limit's unit; absent where the limit does not burst.
+    pub fn credits(&self, now: Nanos) -> Option<f64> {
+        self.peak.as_ref()?;
+        let spent_nanos = self.sustained.end.map_or(0, |end| end.saturating_sub(now.0));
+        Some((self.credits_max - spent_nanos as f64 * 1e-9 * self.rate).max(0.0))
+    }
+
+    /// Most credits that can be saved up; 0 where the limit does not burst.
+    pub fn credits_max(&self) -> f64 {
+        self.credits_max
+    }
+}

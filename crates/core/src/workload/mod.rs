@@ -1,5 +1,11 @@
 //! Workloads: what is asked of an array, and the seeded stream of operations that asks it.
 
+mod generator;
+mod pace;
+
+pub use generator::{Generator, Op, WorkloadError};
+pub use pace::Pace;
+
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -114,4 +120,54 @@ pub struct Workload {
     pub end_fsync: bool,
     /// How the engine asks the kernel.
     pub ioengine: IoEngine,
+    /// How the engine runs on the host; the simulator has no use for it.
+    #[serde(default)]
+    pub engine: EngineOptions,
+}
+
+/// How the engine runs on the host. None of it changes what is asked of the array.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EngineOptions {
+    /// CPUs for the job threads, taken in turn (job n runs on the n-th, wrapping); any CPU when empty
+    /// (fio's `cpus_allowed` with `cpus_allowed_policy=split`).
+    pub cpus_allowed: Vec<u32>,
+    /// Nice value of the job threads, -20 to 19 (fio's `nice`); unchanged when absent.
+    pub nice: Option<i32>,
+    /// I/O buffers in huge pages where the host has them to give (fio's `iomem=mmaphuge`).
+    pub huge_pages: bool,
+    /// Polled completions (fio's `hipri`): needs a driver with polling queues and O_DIRECT.
+    pub hipri: bool,
+    /// A kernel thread submits (fio's `sqthread_poll`).
+    pub sqthread_poll: bool,
+}
+
+/// Fewest intervals that a trial's series is cut into when its length is known.
+const FEWEST_INTERVALS: u64 = 20;
+/// Lengths that an interval of the series may have, in milliseconds.
+const INTERVALS_MS: [u64; 7] = [1000, 500, 200, 100, 50, 20, 10];
+
+impl Workload {
+    /// Nominal length of one interval of the series: the longest round length that gives at least 20 of them, 10 ms
+    /// to 1 s; 100 ms when the trial ends by size.
+    pub fn series_interval(&self) -> Nanos {
+        let Stop::Runtime(runtime) = self.stop else { return Nanos::from_millis(100) };
+        let longest = INTERVALS_MS.iter().find(|ms| runtime.0 >= FEWEST_INTERVALS * **ms * 1_000_000);
+        Nanos::from_millis(*longest.unwrap_or(&10))
+    }
+
+    /// Whether operations arrive by a clock of their own, so that latency counts from the intended start.
+    pub fn is_open_loop(&self) -> bool {
+        self.arrival != Arrival::Closed
+    }
+
+    /// Whether it reads at all.
+    pub fn reads(&self) -> bool {
+        !matches!(self.mix, Mix::Write | Mix::Mixed { read_percent: 0 })
+    }
+
+    /// Whether it writes at all.
+    pub fn writes(&self) -> bool {
+        !matches!(self.mix, Mix::Read | Mix::Mixed { read_percent: 100.. })
+    }
 }

@@ -3,3 +3,5 @@
 //! It wires the pipeline of `ebbtide_core` to its two edges, `ebbtide_engine` and `ebbtide_host`.
 
 pub mod cli;
+pub mod places;
+pub mod store;

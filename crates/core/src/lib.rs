@@ -6,8 +6,10 @@
 
 pub mod analysis;
 pub mod backend;
+pub mod civil;
 pub mod experiment;
 pub mod guard;
+pub mod journal;
 pub mod layout;
 pub mod plan;
 pub mod report;

@@ -1,0 +1,110 @@
+//! What can go wrong with a store, said with its path and a remedy.
+
+use rusqlite::ErrorCode;
+use std::path::{Path, PathBuf};
+
+/// Why the store could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Neither XDG_DATA_HOME nor HOME says where user data go.
+    #[error("no place for the store: neither XDG_DATA_HOME nor HOME is set; choose one with --store FILE")]
+    NoHome,
+    /// The directory for it cannot be made.
+    #[error("cannot make the store's directory {path}: {what}; choose another place with --store FILE")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The system's words.
+        what: String,
+    },
+    /// The file cannot be opened or made.
+    #[error("cannot open the store {path}: {what}; choose another one with --store FILE")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        what: String,
+    },
+    /// It may be read only.
+    #[error("cannot write to the store {path}: it, its directory or its file system is read-only for this user")]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is some other file.
+    #[error("{path} is not a store of ebb: {what}; it is left as it is, choose another file with --store FILE")]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        what: String,
+    },
+    /// Written by a newer version.
+    #[error("the store {path} has schema version {found}, written by a newer ebb; this ebb knows versions up to {known}: use the newer one, or another store with --store FILE")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+        /// The newest version this program knows.
+        known: i64,
+    },
+    /// No space.
+    #[error("no space left for the store {path}; free some on its file system, finished trials are kept")]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody else kept it locked.
+    #[error("the store {path} was locked by another program for more than 10 s")]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No session of that name.
+    #[error("no session `{which}` in {path}; `ebb list` shows what there is")]
+    NoSession {
+        /// What was asked for.
+        which: String,
+        /// The store.
+        path: PathBuf,
+    },
+    /// Several sessions begin like that.
+    #[error("`{which}` is the beginning of {} sessions ({}); write more of it", ids.len(), some_of(ids))]
+    Ambiguous {
+        /// What was asked for.
+        which: String,
+        /// The sessions.
+        ids: Vec<String>,
+    },
+    /// Anything else.
+    #[error("the store {path}: {what}")]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        what: String,
+    },
+}
+
+fn some_of(ids: &[String]) -> String {
+    let more = if ids.len() > 3 { ", ..." } else { "" };
+    format!("{}{more}", ids[..ids.len().min(3)].join(", "))
+}
+
+impl StoreError {
+    /// What SQLite said about `path`, as a user needs it.
+    pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => {
+                StoreError::NotAStore { path, what: "it is not an SQLite database".to_owned() }
+            }
+            Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
+            Some(ErrorCode::DiskFull) => StoreError::Full { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
+            Some(ErrorCode::CannotOpen) => StoreError::Open { path, what: error.to_string() },
+            _ => StoreError::Other { path, what: error.to_string() },
+        }
+    }
+}

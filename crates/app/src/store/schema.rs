@@ -1,0 +1,116 @@
+//! The schema and how older stores are brought to it.
+
+use super::{BUSY, StoreError};
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Marks a database as ours (`PRAGMA application_id`): "ebbt" in ASCII.
+pub(super) const APPLICATION_ID: i64 = 0x6562_6274;
+
+/// Step `n` brings a store from schema version `n` to `n + 1`. Steps are only ever appended: stores of
+/// users have been through the earlier ones.
+pub(super) const MIGRATIONS: &[&str] = &["
+    CREATE TABLE sessions (
+        id              TEXT PRIMARY KEY,
+        experiment_name TEXT NOT NULL,
+        backend         TEXT NOT NULL,
+        seed            INTEGER NOT NULL,     -- 64 bits, read as unsigned
+        version         TEXT NOT NULL,        -- of ebb
+        started_unix    INTEGER NOT NULL,     -- ns since the epoch
+        ended_unix      INTEGER,
+        ending          TEXT,                 -- JSON; NULL: no end on record
+        headline        TEXT,
+        host            TEXT NOT NULL,        -- JSON, as are the next three
+        inventory       TEXT NOT NULL,
+        warnings        TEXT NOT NULL,
+        experiment      TEXT NOT NULL,
+        experiment_text TEXT NOT NULL,        -- the file as it was written
+        plan            TEXT NOT NULL         -- JSON
+    ) STRICT;
+    CREATE TABLE trials (
+        session  TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        idx      INTEGER NOT NULL,            -- order in the session
+        round    INTEGER NOT NULL,
+        design   INTEGER NOT NULL,            -- index into the experiment's designs
+        workload INTEGER NOT NULL,            -- index into the experiment's workloads
+        role     TEXT NOT NULL,
+        seed     INTEGER NOT NULL,
+        samples  BLOB,                        -- JSON, deflated (zlib); NULL when it failed
+        failure  TEXT,
+        CHECK ((samples IS NULL) <> (failure IS NULL)),
+        PRIMARY KEY (session, idx)
+    ) STRICT;
+    CREATE INDEX sessions_by_start ON sessions (started_unix);
+"];
+
+/// Sets up `connection` and brings its schema to this version.
+pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let fail = |error| StoreError::sqlite(path, error);
+    // The first read tells a database from any other file, before anything is changed.
+    let version = check(connection, path)?;
+    set_wal(connection).map_err(fail)?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(fail)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(fail)?;
+    if version < newest() { migrate(connection, path) } else { Ok(()) }
+}
+
+fn newest() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
+fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
+}
+
+/// The schema version of a database that is ours or empty.
+fn check(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+    let fail = |error| StoreError::sqlite(path, error);
+    let found = pragma(connection, "user_version").map_err(fail)?;
+    let application = pragma(connection, "application_id").map_err(fail)?;
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(fail)?;
+    let empty = tables == 0 && application == 0 && found == 0;
+    if application != APPLICATION_ID && !empty {
+        let what = "it is the database of another program".to_owned();
+        return Err(StoreError::NotAStore { path: path.to_owned(), what });
+    }
+    if found > newest() {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known: newest() });
+    }
+    Ok(found)
+}
+
+/// All missing steps in one transaction: a kill in between leaves the old schema.
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let fail = |error| StoreError::sqlite(path, error);
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    // Read again under the lock: another process may have migrated meanwhile.
+    let version = check(&transaction, path)?;
+    for step in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
+        transaction.execute_batch(step).map_err(fail)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(fail)?;
+    transaction.pragma_update(None, "user_version", newest()).map_err(fail)?;
+    transaction.commit().map_err(fail)
+}
+
+/// Write-ahead logging, where the file system can do it; elsewhere SQLite keeps its rollback journal.
+/// The change of mode does not wait for other processes by itself.
+fn set_wal(connection: &Connection) -> rusqlite::Result<()> {
+    let begin = Instant::now();
+    loop {
+        let result = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
+        match result {
+            Err(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+                    && begin.elapsed() < BUSY =>
+            {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
+}

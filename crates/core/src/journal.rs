@@ -1,0 +1,99 @@
+//! The record of changes to the system: each is written down before it is made, so that after a
+//! kill or a reboot `ebb cleanup` knows what to put back and touches nothing else.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A file or directory as the kernel tells it apart from another of the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FileId {
+    /// Device number (`st_dev`).
+    pub dev: u64,
+    /// Inode number.
+    pub ino: u64,
+}
+
+/// One line of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// A directory that did not exist is about to be made.
+    MakingDirectory(PathBuf),
+    /// A file that did not exist is about to be made.
+    MakingFile(PathBuf),
+    /// The file or directory announced before now exists; only one with this identity is ours.
+    Made(PathBuf, FileId),
+    /// It is gone again, or it was never made.
+    Gone(PathBuf),
+    /// The user asked to keep it: no longer ours to remove.
+    Kept(PathBuf),
+}
+
+/// Where entries are written down.
+pub trait Journal: Send + Sync {
+    /// Writes `entry` durably; a change may be made only after this succeeded.
+    ///
+    /// # Errors
+    /// When it could not be written; the text says where and why.
+    fn write(&self, entry: &Entry) -> Result<(), String>;
+}
+
+/// What a journal leaves to put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// Its path.
+    pub path: PathBuf,
+    /// Whether it is a directory.
+    pub directory: bool,
+    /// Its identity; absent when the program ended between announcing and making it.
+    pub id: Option<FileId>,
+}
+
+/// What is left of the changes in `entries`, the last one first: the order in which to undo them.
+pub fn leftovers(entries: &[Entry]) -> Vec<Leftover> {
+    let mut left: Vec<Leftover> = Vec::new();
+    for entry in entries {
+        match entry {
+            Entry::MakingDirectory(path) | Entry::MakingFile(path) => left.push(Leftover {
+                path: path.clone(),
+                directory: matches!(entry, Entry::MakingDirectory(_)),
+                id: None,
+            }),
+            Entry::Made(path, id) => {
+                if let Some(leftover) = left.iter_mut().find(|leftover| leftover.path == *path) {
+                    leftover.id = Some(*id);
+                }
+            }
+            Entry::Gone(path) | Entry::Kept(path) => left.retain(|leftover| leftover.path != *path),
+        }
+    }
+    left.reverse();
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_undone_last_first() {
+        let id = FileId { dev: 1, ino: 2 };
+        let entries = [
+            Entry::MakingDirectory("/v".into()),
+            Entry::Made("/v".into(), id),
+            Entry::MakingFile("/v/a".into()),
+            Entry::Made("/v/a".into(), id),
+            Entry::MakingFile("/v/b".into()),
+            Entry::MakingFile("/v/c".into()),
+            Entry::Gone("/v/a".into()),
+            Entry::Kept("/v/c".into()),
+        ];
+        assert_eq!(
+            leftovers(&entries),
+            [
+                Leftover { path: "/v/b".into(), directory: false, id: None },
+                Leftover { path: "/v".into(), directory: true, id: Some(id) },
+            ]
+        );
+    }
+}

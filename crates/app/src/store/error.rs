@@ -26,13 +26,17 @@ pub enum StoreError {
         what: String,
     },
     /// It may be read only.
-    #[error("cannot write to the store {path}: it, its directory or its file system is read-only for this user")]
+    #[error(
+        "cannot write to the store {path}: it, its directory or its file system is read-only for this user"
+    )]
     ReadOnly {
         /// The file.
         path: PathBuf,
     },
     /// It is some other file.
-    #[error("{path} is not a store of ebb: {what}; it is left as it is, choose another file with --store FILE")]
+    #[error(
+        "{path} is not a store of ebb: {what}; it is left as it is, choose another file with --store FILE"
+    )]
     NotAStore {
         /// The file.
         path: PathBuf,
@@ -40,7 +44,9 @@ pub enum StoreError {
         what: String,
     },
     /// Written by a newer version.
-    #[error("the store {path} has schema version {found}, written by a newer ebb; this ebb knows versions up to {known}: use the newer one, or another store with --store FILE")]
+    #[error(
+        "the store {path} has schema version {found}, written by a newer ebb; this ebb knows versions up to {known}: use the newer one, or another store with --store FILE"
+    )]
     Newer {
         /// The file.
         path: PathBuf,

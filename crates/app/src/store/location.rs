@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When the environment does not say.
 pub fn default_path() -> Result<PathBuf, StoreError> {
-    let directory = crate::places::user_directory("XDG_DATA_HOME", ".local/share").ok_or(StoreError::NoHome)?;
+    let directory =
+        crate::places::user_directory("XDG_DATA_HOME", ".local/share").ok_or(StoreError::NoHome)?;
     Ok(directory.join("store.sqlite"))
 }
 
@@ -19,9 +20,11 @@ pub fn default_path() -> Result<PathBuf, StoreError> {
 pub(super) fn make_default() -> Result<PathBuf, StoreError> {
     let path = default_path()?;
     if let Some(directory) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| {
-            StoreError::Directory { path: directory.to_owned(), what: error.to_string() }
-        })?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(|error| StoreError::Directory { path: directory.to_owned(), what: error.to_string() })?;
     }
     Ok(path)
 }

@@ -13,7 +13,6 @@ mod tests;
 pub use error::StoreError;
 pub use location::default_path;
 
-use ebbtide_core::backend::Inventory;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
 use ebbtide_core::units::Nanos;
@@ -104,20 +103,16 @@ impl Store {
         let meta = &session.meta;
         self.run(|connection| {
             connection.execute(
-                "INSERT INTO sessions (id, experiment_name, backend, seed, version, started_unix,
-                     host, inventory, warnings, experiment, experiment_text, plan)
-                 VALUES (:id, :name, :backend, :seed, :version, :started,
-                     :host, :inventory, :warnings, :experiment, :text, :plan)",
+                "INSERT INTO sessions (id, experiment_name, backend, started_unix, ending, meta,
+                     experiment, experiment_text, plan)
+                 VALUES (:id, :name, :backend, :started, :ending, :meta, :experiment, :text, :plan)",
                 named_params! {
                     ":id": meta.id,
                     ":name": session.experiment.name,
                     ":backend": encoding::name(&meta.backend)?,
-                    ":seed": meta.seed.cast_signed(),
-                    ":version": meta.version,
                     ":started": meta.started_unix.0.cast_signed(),
-                    ":host": encoding::json(&meta.host)?,
-                    ":inventory": encoding::json(&meta.inventory)?,
-                    ":warnings": encoding::json(&meta.warnings)?,
+                    ":ending": encoding::json(&meta.ending)?,
+                    ":meta": encoding::json(meta)?,
                     ":experiment": encoding::json(&session.experiment)?,
                     ":text": session.experiment_text,
                     ":plan": encoding::json(plan)?,
@@ -127,14 +122,17 @@ impl Store {
         .map(|_| ())
     }
 
-    /// Writes down what the backend found.
+    /// Writes down what became known of a session since [`Store::begin`]: inventory, warnings, its ending,
+    /// and its answer in a line.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn set_inventory(&mut self, id: &str, inventory: &Inventory) -> Result<(), StoreError> {
+    pub fn update(&mut self, meta: &SessionMeta, headline: Option<&str>) -> Result<(), StoreError> {
         self.run(|connection| {
-            let inventory = encoding::json(inventory)?;
-            connection.execute("UPDATE sessions SET inventory = ?2 WHERE id = ?1", params![id, inventory])
+            connection.execute(
+                "UPDATE sessions SET ending = ?2, meta = ?3, headline = ?4 WHERE id = ?1",
+                params![meta.id, encoding::json(&meta.ending)?, encoding::json(meta)?, headline],
+            )
         })
         .map(|_| ())
     }
@@ -209,7 +207,7 @@ impl Store {
                     backend: row.get("backend")?,
                     trials: row.get("trials")?,
                     failed: row.get("failed")?,
-                    ending: ending(row)?,
+                    ending: encoding::parse(&row.get::<_, String>("ending")?)?,
                     headline: row.get("headline")?,
                 })
             })?;
@@ -268,29 +266,10 @@ fn nanos(row: &Row<'_>, column: &str) -> rusqlite::Result<Nanos> {
     row.get::<_, i64>(column).map(|value| Nanos(value.cast_unsigned()))
 }
 
-/// No end on record reads as [`Ending::Unfinished`].
-fn ending(row: &Row<'_>) -> rusqlite::Result<Ending> {
-    match row.get::<_, Option<String>>("ending")? {
-        None => Ok(Ending::Unfinished),
-        Some(text) => encoding::parse(&text),
-    }
-}
-
 fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
     let json = |column: &str| row.get::<_, String>(column);
     Ok(Session {
-        meta: SessionMeta {
-            id: row.get("id")?,
-            backend: encoding::from_name(&json("backend")?)?,
-            seed: row.get::<_, i64>("seed")?.cast_unsigned(),
-            version: row.get("version")?,
-            started_unix: nanos(row, "started_unix")?,
-            ended_unix: row.get::<_, Option<i64>>("ended_unix")?.map(|at| Nanos(at.cast_unsigned())),
-            ending: ending(row)?,
-            host: encoding::parse(&json("host")?)?,
-            inventory: encoding::parse(&json("inventory")?)?,
-            warnings: encoding::parse(&json("warnings")?)?,
-        },
+        meta: encoding::parse(&json("meta")?)?,
         experiment: encoding::parse(&json("experiment")?)?,
         experiment_text: row.get("experiment_text")?,
         trials: Vec::new(),

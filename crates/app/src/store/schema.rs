@@ -15,16 +15,11 @@ pub(super) const MIGRATIONS: &[&str] = &["
         id              TEXT PRIMARY KEY,
         experiment_name TEXT NOT NULL,
         backend         TEXT NOT NULL,
-        seed            INTEGER NOT NULL,     -- 64 bits, read as unsigned
-        version         TEXT NOT NULL,        -- of ebb
         started_unix    INTEGER NOT NULL,     -- ns since the epoch
-        ended_unix      INTEGER,
-        ending          TEXT,                 -- JSON; NULL: no end on record
-        headline        TEXT,
-        host            TEXT NOT NULL,        -- JSON, as are the next three
-        inventory       TEXT NOT NULL,
-        warnings        TEXT NOT NULL,
-        experiment      TEXT NOT NULL,
+        ending          TEXT NOT NULL,        -- JSON
+        headline        TEXT,                 -- the answer in a line, as it read when the session ended
+        meta            TEXT NOT NULL,        -- JSON: seed, version, host, inventory, warnings...
+        experiment      TEXT NOT NULL,        -- JSON: as it was understood
         experiment_text TEXT NOT NULL,        -- the file as it was written
         plan            TEXT NOT NULL         -- JSON
     ) STRICT;
@@ -68,9 +63,8 @@ fn check(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
     let fail = |error| StoreError::sqlite(path, error);
     let found = pragma(connection, "user_version").map_err(fail)?;
     let application = pragma(connection, "application_id").map_err(fail)?;
-    let tables: i64 = connection
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(fail)?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
     let empty = tables == 0 && application == 0 && found == 0;
     if application != APPLICATION_ID && !empty {
         let what = "it is the database of another program".to_owned();
@@ -85,8 +79,7 @@ fn check(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
 /// All missing steps in one transaction: a kill in between leaves the old schema.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let fail = |error| StoreError::sqlite(path, error);
-    let transaction =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
     // Read again under the lock: another process may have migrated meanwhile.
     let version = check(&transaction, path)?;
     for step in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {

@@ -1,0 +1,207 @@
+use super::*;
+use ebbtide_core::backend::{BackendKind, Inventory};
+use ebbtide_core::experiment::{Answer, Experiment};
+use ebbtide_core::plan::Role;
+use ebbtide_core::samples::{CpuUse, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples};
+use ebbtide_core::session::HostInfo;
+
+fn session(id: &str) -> Session {
+    Session {
+        meta: SessionMeta {
+            id: id.to_owned(),
+            backend: BackendKind::Files,
+            seed: u64::MAX - 1,
+            version: "0.1.0".to_owned(),
+            started_unix: Nanos::from_secs(1_795_271_405),
+            ended_unix: None,
+            ending: Ending::Unfinished,
+            host: HostInfo { hostname: "h".to_owned(), ..HostInfo::default() },
+            engine_ceiling_iops: Some(123_456.5),
+            inventory: Inventory::default(),
+            warnings: Vec::new(),
+        },
+        experiment: Experiment {
+            name: "tiny".to_owned(),
+            description: None,
+            volumes: Vec::new(),
+            links: Vec::new(),
+            designs: Vec::new(),
+            control: 0,
+            workloads: Vec::new(),
+            answer: Answer {
+                level: 0.95,
+                precision: 0.05,
+                trials_min: 6,
+                trials_max: 20,
+                budget: Nanos::from_secs(60),
+                rest: Nanos(0),
+            },
+        },
+        experiment_text: "name = \"tiny\"".to_owned(),
+        trials: Vec::new(),
+    }
+}
+
+fn samples(members: usize) -> TrialSamples {
+    let mut latency = Histogram::default();
+    for n in 0..200 {
+        latency.record(1_000_000 + n * n * 1_000);
+    }
+    let ops = || PerOp {
+        read: OpSamples { latency: latency.clone(), ..OpSamples::default() },
+        write: OpSamples::default(),
+    };
+    TrialSamples {
+        started_unix: Nanos::from_secs(1),
+        elapsed: Nanos::from_secs(2),
+        interval: Nanos::from_millis(100),
+        array: ops(),
+        members: (0..members)
+            .map(|n| MemberSamples { name: format!("vol{n}"), ops: ops(), errors: Vec::new() })
+            .collect(),
+        series: (0..20)
+            .map(|n| Interval {
+                end: Nanos::from_millis(100 * (n + 1)),
+                array: PerOp::default(),
+                latency: latency.clone(),
+                members: vec![PerOp::default(); members],
+            })
+            .collect(),
+        cpu: CpuUse::default(),
+        mean_in_flight: Some(7.5),
+        observed: None,
+        notes: vec!["a note".to_owned()],
+    }
+}
+
+fn record(index: u32, outcome: Outcome) -> TrialRecord {
+    let trial =
+        Trial { index, round: index / 2, design: 1, workload: 0, role: Role::ControlAgain, seed: u64::MAX };
+    TrialRecord { trial, outcome }
+}
+
+fn temporary() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store.sqlite");
+    (directory, path)
+}
+
+#[test]
+fn what_is_stored_is_loaded() {
+    let (_directory, path) = temporary();
+    let mut store = Store::open(Some(&path)).expect("opens");
+    let mut expected = session("20261121-143005-7f3a");
+    store.begin(&expected, &serde_json::json!({"rounds": 6})).expect("begins");
+    expected.trials.push(record(0, Outcome::Samples(Box::new(samples(8)))));
+    expected.trials.push(record(1, Outcome::Failed("volume v: EIO".to_owned())));
+    for trial in &expected.trials {
+        store.add_trial(&expected.meta.id, trial).expect("stores");
+    }
+    drop(store); // as after a kill: nothing said how it ended
+    let mut store = Store::open(Some(&path)).expect("opens again");
+    assert_eq!(store.load("last").expect("loads"), expected);
+
+    expected.meta.ending = Ending::NotReached;
+    expected.meta.warnings.push("a warning".to_owned());
+    store.update(&expected.meta, Some("striped is 8x")).expect("updates");
+    assert_eq!(store.load("20261121").expect("loads"), expected);
+    let list = store.list().expect("lists");
+    assert_eq!((list[0].trials, list[0].failed), (1, 1));
+    assert_eq!(list[0].headline.as_deref(), Some("striped is 8x"));
+}
+
+#[test]
+fn a_trial_of_eight_members_stays_small() {
+    let packed = encoding::pack(&samples(8)).expect("packs");
+    assert!(packed.len() < 64 * 1024, "{} bytes", packed.len());
+}
+
+#[test]
+fn a_session_is_found_by_a_unique_beginning() {
+    let (_directory, path) = temporary();
+    let mut store = Store::open(Some(&path)).expect("opens");
+    assert!(matches!(store.load("last"), Err(StoreError::NoSession { .. })));
+    for id in ["20261121-1", "20261121-12", "20261122-1"] {
+        store.begin(&session(id), &serde_json::Value::Null).expect("begins");
+    }
+    assert_eq!(store.resolve("20261122").expect("unique"), "20261122-1");
+    assert_eq!(store.resolve("20261121-1").expect("the whole id wins"), "20261121-1");
+    assert!(matches!(store.resolve("2026"), Err(StoreError::Ambiguous { ids, .. }) if ids.len() == 3));
+    assert!(matches!(store.resolve("%"), Err(StoreError::NoSession { .. })));
+    assert!(matches!(store.resolve(""), Err(StoreError::Ambiguous { .. })));
+}
+
+#[test]
+fn every_older_schema_is_brought_up_to_date() {
+    for version in 0..schema::MIGRATIONS.len() {
+        let (_directory, path) = temporary();
+        let old = Connection::open(&path).expect("opens");
+        for step in &schema::MIGRATIONS[..version] {
+            old.execute_batch(step).expect("migrates");
+        }
+        if version > 0 {
+            old.pragma_update(None, "application_id", schema::APPLICATION_ID).expect("marks");
+            old.pragma_update(None, "user_version", version as i64).expect("marks");
+        }
+        drop(old);
+        let store = Store::open(Some(&path)).expect("opens");
+        assert_eq!(store.list().expect("lists"), []);
+    }
+}
+
+#[test]
+fn files_that_are_no_stores_are_left_alone() {
+    let (directory, path) = temporary();
+    std::fs::write(
+        &path,
+        "this is a text file, and long enough to be taken for a database header".repeat(20),
+    )
+    .expect("writes");
+    let before = std::fs::read(&path).expect("reads");
+    assert!(matches!(Store::open(Some(&path)), Err(StoreError::NotAStore { .. })));
+    assert_eq!(std::fs::read(&path).expect("reads"), before);
+
+    let other = directory.path().join("other.sqlite");
+    Connection::open(&other).expect("opens").execute_batch("CREATE TABLE x (y)").expect("writes");
+    assert!(matches!(Store::open(Some(&other)), Err(StoreError::NotAStore { .. })));
+
+    let newer = directory.path().join("newer.sqlite");
+    drop(Store::open(Some(&newer)).expect("opens"));
+    Connection::open(&newer).expect("opens").pragma_update(None, "user_version", 999).expect("marks");
+    let error = Store::open(Some(&newer)).expect_err("is refused");
+    assert!(matches!(error, StoreError::Newer { found: 999, .. }), "{error}");
+}
+
+#[test]
+fn a_place_that_cannot_be_is_named() {
+    let (directory, _) = temporary();
+    for (path, words) in [
+        (directory.path().to_owned(), "is a directory"),
+        (directory.path().join("missing/store.sqlite"), "does not exist"),
+        (PathBuf::from("/dev/null"), "not a regular file"),
+        (PathBuf::from("/proc/ebbtide.sqlite"), "cannot open"),
+    ] {
+        let error = Store::open(Some(&path)).expect_err("is refused").to_string();
+        assert!(error.contains(words) && error.contains(&path.display().to_string()), "{error}");
+    }
+    assert!(Store::open_existing(Some(&directory.path().join("none"))).expect("is fine").is_none());
+}
+
+#[test]
+fn two_programs_may_write_at_once() {
+    let (_directory, path) = temporary();
+    std::thread::scope(|scope| {
+        for name in ["a", "b", "c"] {
+            let path = &path;
+            scope.spawn(move || {
+                let mut store = Store::open(Some(path)).expect("opens");
+                store.begin(&session(name), &serde_json::Value::Null).expect("begins");
+                for index in 0..20 {
+                    store.add_trial(name, &record(index, Outcome::Failed("x".to_owned()))).expect("stores");
+                }
+            });
+        }
+    });
+    let list = Store::open(Some(&path)).expect("opens").list().expect("lists");
+    assert_eq!(list.iter().map(|s| s.failed).collect::<Vec<_>>(), [20, 20, 20]);
+}

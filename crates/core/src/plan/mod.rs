@@ -1,6 +1,14 @@
 //! Plans: which trials, in which order, and what is done to the system. Data that can be printed
 //! before anything is touched.
 
+mod schedule;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+pub use schedule::Schedule;
+pub use steps::{Action, Plan, Step, Undo};
+
 use serde::{Deserialize, Serialize};
 
 /// Why a trial is run.

@@ -1,0 +1,251 @@
+//! What a run will do, step by step, each with its undo: printed by `--dry-run`, stored with the session.
+
+use super::{Role, Schedule, Trial};
+use crate::backend::BackendKind;
+use crate::experiment::{Experiment, VolumeSource};
+use crate::layout::LayoutNode;
+use crate::units::{Bytes, Nanos};
+use crate::workload::{Mix, Stop, Workload};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// What a run will do. Nothing is touched before it exists.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The experiment's name.
+    pub experiment: String,
+    /// What will carry it out.
+    pub backend: BackendKind,
+    /// Seed of the order and of everything random in the trials.
+    pub seed: u64,
+    /// Design names, for reading the trials.
+    pub designs: Vec<String>,
+    /// Workload names, for reading the trials.
+    pub workloads: Vec<String>,
+    /// Steps in the order in which they are done; undone in reverse.
+    pub steps: Vec<Step>,
+    /// Least rounds.
+    pub rounds_min: u32,
+    /// Most rounds.
+    pub rounds_max: u32,
+    /// Time that one round takes (warm-up, measurement and rest, without preparation); absent when a
+    /// workload ends by size.
+    pub round_time: Option<Nanos>,
+    /// Time after which no new round starts.
+    pub budget: Nanos,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What is done.
+    #[serde(rename = "do")]
+    pub action: Action,
+    /// What puts it back.
+    pub undo: Undo,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Creates a file of this size for a volume.
+    CreateFile {
+        /// The volume's name.
+        volume: String,
+        /// Directory; the run's own one when absent.
+        directory: Option<PathBuf>,
+        /// Size.
+        size: Option<Bytes>,
+    },
+    /// Opens an existing file or device, exclusively where it is a device.
+    Open {
+        /// The volume's name.
+        volume: String,
+        /// Path.
+        path: PathBuf,
+        /// Whether trials write to it, so that what it holds is lost.
+        overwrites: bool,
+    },
+    /// Fills the used part of a volume with incompressible data, so that reads find data.
+    Fill {
+        /// The volume's name.
+        volume: String,
+    },
+    /// Runs the trials of one round in this order.
+    Round {
+        /// The round, from 0.
+        round: u32,
+        /// Its trials.
+        trials: Vec<Trial>,
+    },
+    /// Runs more rounds, each in a fresh order, until the answer is good enough.
+    MoreRounds {
+        /// First of them, from 0.
+        from: u32,
+        /// One past the last of them.
+        until: u32,
+    },
+}
+
+/// What puts a step back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undo {
+    /// There is nothing to put back.
+    Nothing,
+    /// Removes the file (kept when the run is asked to).
+    RemoveFile,
+    /// Closes it; what was written stays.
+    Close,
+}
+
+impl Plan {
+    /// The plan of `experiment` under `seed` on `backend`.
+    pub fn new(experiment: &Experiment, backend: BackendKind, seed: u64) -> Self {
+        let schedule = Schedule::new(experiment, seed);
+        let answer = &experiment.answer;
+        let mut steps = Vec::new();
+        let writes = experiment.workloads.iter().any(|w| w.mix != Mix::Read);
+        for (index, volume) in experiment.volumes.iter().enumerate() {
+            if !experiment.designs.iter().any(|d| uses(&d.layout, index)) {
+                continue;
+            }
+            let name = volume.name.clone();
+            match &volume.source {
+                VolumeSource::NewFile { directory } => {
+                    steps.push(Step {
+                        action: Action::CreateFile {
+                            volume: name.clone(),
+                            directory: directory.clone(),
+                            size: volume.size,
+                        },
+                        undo: Undo::RemoveFile,
+                    });
+                    steps.push(Step { action: Action::Fill { volume: name }, undo: Undo::Nothing });
+                }
+                VolumeSource::ExistingFile { path } | VolumeSource::Device { path, .. } => steps.push(Step {
+                    action: Action::Open { volume: name, path: path.clone(), overwrites: writes },
+                    undo: Undo::Close,
+                }),
+            }
+        }
+        for round in 0..answer.trials_min.min(answer.trials_max) {
+            let trials = schedule.round(round);
+            steps.push(Step { action: Action::Round { round, trials }, undo: Undo::Nothing });
+        }
+        if answer.trials_min < answer.trials_max {
+            let action = Action::MoreRounds { from: answer.trials_min, until: answer.trials_max };
+            steps.push(Step { action, undo: Undo::Nothing });
+        }
+        Self {
+            experiment: experiment.name.clone(),
+            backend,
+            seed,
+            designs: experiment.designs.iter().map(|d| d.name.clone()).collect(),
+            workloads: experiment.workloads.iter().map(|w| w.name.clone()).collect(),
+            steps,
+            rounds_min: answer.trials_min,
+            rounds_max: answer.trials_max,
+            round_time: round_time(experiment, &schedule.round(0)),
+            budget: answer.budget,
+        }
+    }
+
+    fn name_of<'a>(names: &'a [String], index: usize) -> &'a str {
+        names.get(index).map_or("?", String::as_str)
+    }
+}
+
+/// Whether `layout` puts bytes on volume `index`.
+fn uses(layout: &LayoutNode, index: usize) -> bool {
+    match layout {
+        LayoutNode::Volume(volume) => *volume == index,
+        LayoutNode::Array { members, .. } => members.iter().any(|member| uses(member, index)),
+    }
+}
+
+/// Time of one trial, where its workload ends by time.
+fn trial_time(workload: &Workload) -> Option<Nanos> {
+    match workload.stop {
+        Stop::Runtime(time) => Some(time.plus(workload.warm_up)),
+        Stop::Size(_) => None,
+    }
+}
+
+fn round_time(experiment: &Experiment, round: &[Trial]) -> Option<Nanos> {
+    round.iter().try_fold(Nanos(0), |sum, trial| {
+        let time = trial_time(experiment.workloads.get(trial.workload)?)?;
+        Some(sum.plus(time).plus(experiment.answer.rest))
+    })
+}
+
+/// About how long, in a unit that people read.
+fn about(time: Nanos) -> String {
+    match time.as_secs_f64() {
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "plan of `{}`, seed {}", self.experiment, self.seed)?;
+        for (number, step) in (1..).zip(&self.steps) {
+            write!(f, "{number:>4}. ")?;
+            match &step.action {
+                Action::CreateFile { volume, directory, size } => {
+                    write!(f, "create volume {volume}")?;
+                    if let Some(size) = size {
+                        write!(f, ", {size}")?;
+                    }
+                    match directory {
+                        Some(directory) => write!(f, ", in {}", directory.display())?,
+                        None => write!(f, ", in the run's own directory")?,
+                    }
+                }
+                Action::Open { volume, path, overwrites } => {
+                    write!(f, "open volume {volume} at {}", path.display())?;
+                    if *overwrites {
+                        write!(f, ", WHAT IT HOLDS IS OVERWRITTEN")?;
+                    }
+                }
+                Action::Fill { volume } => write!(f, "fill volume {volume} with incompressible data")?,
+                Action::Round { round, trials } => {
+                    write!(f, "round {}:", round + 1)?;
+                    for trial in trials {
+                        let design = Self::name_of(&self.designs, trial.design);
+                        let workload = Self::name_of(&self.workloads, trial.workload);
+                        let again = if trial.role == Role::ControlAgain { " (again, A/A)" } else { "" };
+                        write!(f, "\n        {design} under {workload}{again}")?;
+                    }
+                }
+                Action::MoreRounds { from, until } => write!(
+                    f,
+                    "rounds {} to {until}, each in a fresh order, as far as they are needed",
+                    from + 1
+                )?,
+            }
+            match step.undo {
+                Undo::Nothing => writeln!(f)?,
+                Undo::RemoveFile => writeln!(f, "  [undo: remove the file]")?,
+                Undo::Close => writeln!(f, "  [undo: close]")?,
+            }
+        }
+        if let Some(time) = self.round_time {
+            let least = Nanos(time.0.saturating_mul(u64::from(self.rounds_min)));
+            writeln!(
+                f,
+                "about {} a round, at least {} in {} rounds, without preparation; no new round after {}",
+                about(time),
+                about(least),
+                self.rounds_min,
+                about(self.budget)
+            )?;
+        }
+        Ok(())
+    }
+}

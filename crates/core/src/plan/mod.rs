@@ -4,7 +4,7 @@
 mod schedule;
 mod steps;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use schedule::Schedule;
 pub use steps::{Action, Plan, Step, Undo};

@@ -8,7 +8,7 @@ use crate::units::{Bytes, Nanos};
 use crate::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
 
 /// `designs` stripes over two volumes under `workloads` random reads; the first design is the control.
-pub(super) fn experiment(designs: usize, workloads: usize) -> Experiment {
+pub(crate) fn experiment(designs: usize, workloads: usize) -> Experiment {
     let volume = |name: &str| Volume {
         name: name.into(),
         source: VolumeSource::NewFile { directory: None },
@@ -48,6 +48,7 @@ pub(super) fn experiment(designs: usize, workloads: usize) -> Experiment {
                 sync: false,
                 end_fsync: false,
                 ioengine: IoEngine::IoUring,
+                engine: Default::default(),
             })
             .collect(),
         answer: Answer {

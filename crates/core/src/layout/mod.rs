@@ -1,4 +1,22 @@
 //! Layouts: which bytes of which members hold an extent of the array, and back.
+//!
+//! A [`LayoutNode`] describes an array, [`Map`] compiles it for members of known sizes. Each level
+//! has its arithmetic and a picture of it in a file of its own.
+
+mod divisor;
+mod error;
+mod level;
+mod linear;
+mod map;
+mod mirror;
+mod parity;
+mod raid10;
+mod stripe;
+#[cfg(test)]
+mod tests;
+
+pub use error::{ExtentError, LayoutError};
+pub use map::Map;
 
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -50,6 +68,31 @@ pub enum ArrayKind {
     },
 }
 
+impl ArrayKind {
+    /// The layout's name on the command line and in experiment files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ArrayKind::Linear => "linear",
+            ArrayKind::Stripe { .. } => "stripe",
+            ArrayKind::Mirror => "mirror",
+            ArrayKind::Raid10 { .. } => "raid10",
+            ArrayKind::Raid5 { .. } => "raid5",
+            ArrayKind::Raid6 { .. } => "raid6",
+        }
+    }
+
+    /// Bytes on one member before the next member's turn; `None` for layouts without chunks.
+    pub const fn chunk(self) -> Option<Bytes> {
+        match self {
+            ArrayKind::Linear | ArrayKind::Mirror => None,
+            ArrayKind::Stripe { chunk }
+            | ArrayKind::Raid10 { chunk, .. }
+            | ArrayKind::Raid5 { chunk }
+            | ArrayKind::Raid6 { chunk } => Some(chunk),
+        }
+    }
+}
+
 /// A layout as a tree: leaves are volumes, inner nodes are arrays of arrays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -65,8 +108,8 @@ pub enum LayoutNode {
     },
 }
 
-/// What a member's extent is to the array.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What a member's extent is to the array. Data come before parity in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// User data; copy number 0 is the primary one.
@@ -93,4 +136,13 @@ pub struct Extent {
     pub role: Role,
     /// Array offset of the first byte (for parity: of the first byte of the stripe it protects).
     pub array_offset: u64,
+}
+
+/// What one byte of a member is to the array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reverse {
+    /// Offset in the array (for parity: of the first byte of the stripe it protects).
+    pub array_offset: u64,
+    /// What it holds.
+    pub role: Role,
 }

@@ -1,0 +1,39 @@
+//! Division by a number that is fixed when a map is built.
+
+/// A divisor; powers of two are divided by shifting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Divisor {
+    value: u64,
+    /// log2 of `value`, or [`NOT_A_POWER`].
+    shift: u32,
+}
+
+const NOT_A_POWER: u32 = u32::MAX;
+
+impl Divisor {
+    /// `value` of at least 1; 0 counts as 1.
+    pub fn new(value: u64) -> Self {
+        let value = value.max(1);
+        let shift = if value.is_power_of_two() { value.trailing_zeros() } else { NOT_A_POWER };
+        Divisor { value, shift }
+    }
+
+    pub fn get(self) -> u64 {
+        self.value
+    }
+
+    /// Quotient and remainder.
+    #[inline(always)]
+    pub fn div_rem(self, dividend: u64) -> (u64, u64) {
+        if self.shift != NOT_A_POWER {
+            (dividend >> (self.shift & 63), dividend & (self.value - 1))
+        } else {
+            (dividend / self.value, dividend % self.value)
+        }
+    }
+
+    /// `dividend` rounded down to a multiple.
+    pub fn floor(self, dividend: u64) -> u64 {
+        dividend - self.div_rem(dividend).1
+    }
+}

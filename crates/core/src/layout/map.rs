@@ -1,0 +1,425 @@
+//! A layout compiled for mapping: the tree of arrays as a flat list of levels.
+
+use super::level::{Level, Piece};
+use super::{ArrayKind, Extent, ExtentError, LayoutError, LayoutNode, Reverse, Role};
+
+/// Most arrays inside each other; far beyond use, far below what a stack holds.
+const DEPTH_MAX: usize = 32;
+
+/// A layout over members of known sizes, ready to map extents.
+///
+/// Members are *data areas*: the superblock, data offset and bitmap of md and the metadata of LVM
+/// are not modelled, so member offset 0 is the first byte that the array may use.
+///
+/// Copies are numbered from 0 over the whole tree: copy `i` of an array whose members are arrays with
+/// up to `c` copies counts `i * c` and on. Where members differ in copies, some numbers are unused.
+#[derive(Debug, Clone)]
+pub struct Map {
+    /// The root is the last.
+    nodes: Vec<Node>,
+    leaves: Vec<usize>,
+    /// By leaf volume index: the array whose member it is.
+    parents: Vec<Option<Parent>>,
+    writable: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    level: Level,
+    members: Vec<Member>,
+    /// Most copies that one of the members keeps of its own bytes.
+    inner_copies: u32,
+    /// Copies of every byte, over this level and those below it.
+    copies: u32,
+    parent: Option<Parent>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Member {
+    Volume(usize),
+    /// Index among the nodes.
+    Array(usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Parent {
+    node: usize,
+    slot: usize,
+}
+
+/// Which copy of the bytes a walk through the tree follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Follow {
+    /// That very copy; members with fewer copies have nothing to say.
+    Exactly,
+    /// That copy, counted around where a member has fewer.
+    Around,
+}
+
+impl Map {
+    /// Compiles `layout`; `member_sizes[i]` is the size in bytes of the leaf `Volume(i)`.
+    ///
+    /// # Errors
+    /// See [`LayoutError`]; sizes that no leaf names are ignored.
+    pub fn new(layout: &LayoutNode, member_sizes: &[u64]) -> Result<Map, LayoutError> {
+        let parents = vec![None; member_sizes.len()];
+        let mut map = Map { nodes: Vec::new(), leaves: Vec::new(), parents, writable: true };
+        match layout {
+            // A volume alone is a concatenation of one.
+            LayoutNode::Volume(_) => {
+                map.compile(ArrayKind::Linear, std::slice::from_ref(layout), member_sizes, 1)?
+            }
+            LayoutNode::Array { kind, members } => map.compile(*kind, members, member_sizes, 1)?,
+        };
+        Ok(map)
+    }
+
+    /// Appends the array and, before it, those below it; returns its index.
+    fn compile(
+        &mut self,
+        kind: ArrayKind,
+        members: &[LayoutNode],
+        member_sizes: &[u64],
+        depth: usize,
+    ) -> Result<usize, LayoutError> {
+        if depth > DEPTH_MAX {
+            return Err(LayoutError::TooDeep { most: DEPTH_MAX });
+        }
+        let mut compiled = Vec::with_capacity(members.len());
+        let mut sizes = Vec::with_capacity(members.len());
+        self.compile_members(kind, members, member_sizes, depth, &mut compiled, &mut sizes)?;
+        let level = Level::new(kind, &sizes)?;
+        self.writable &= !level.has_parity();
+        let inner_copies = compiled.iter().map(|m| self.copies_of(*m)).max().unwrap_or(1);
+        let copies = level.copies().saturating_mul(inner_copies);
+        let index = self.nodes.len();
+        for (slot, member) in compiled.iter().enumerate() {
+            let parent = Some(Parent { node: index, slot });
+            match *member {
+                Member::Volume(volume) => self.parents[volume] = parent,
+                Member::Array(node) => self.nodes[node].parent = parent,
+            }
+        }
+        self.nodes.push(Node { level, members: compiled, inner_copies, copies, parent: None });
+        Ok(index)
+    }
+
+    fn compile_members(
+        &mut self,
+        kind: ArrayKind,
+        members: &[LayoutNode],
+        member_sizes: &[u64],
+        depth: usize,
+        compiled: &mut Vec<Member>,
+        sizes: &mut Vec<u64>,
+    ) -> Result<(), LayoutError> {
+        if depth > DEPTH_MAX {
+            return Err(LayoutError::TooDeep { most: DEPTH_MAX });
+        }
+        for member in members {
+            match member {
+                LayoutNode::Volume(volume) => {
+                    let size = *member_sizes
+                        .get(*volume)
+                        .ok_or(LayoutError::UnknownVolume { index: *volume, volumes: member_sizes.len() })?;
+                    if self.leaves.contains(volume) {
+                        return Err(LayoutError::VolumeTwice { index: *volume });
+                    }
+                    self.leaves.push(*volume);
+                    compiled.push(Member::Volume(*volume));
+                    sizes.push(size);
+                }
+                // A concatenation of concatenations is one: the walk has a level less.
+                LayoutNode::Array { kind: ArrayKind::Linear, members } if kind == ArrayKind::Linear => {
+                    self.compile_members(kind, members, member_sizes, depth + 1, compiled, sizes)?;
+                }
+                LayoutNode::Array { kind, members } => {
+                    let node = self.compile(*kind, members, member_sizes, depth + 1)?;
+                    compiled.push(Member::Array(node));
+                    sizes.push(self.nodes[node].level.capacity());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn copies_of(&self, member: Member) -> u32 {
+        match member {
+            Member::Volume(_) => 1,
+            Member::Array(node) => self.nodes[node].copies,
+        }
+    }
+
+    fn root(&self) -> usize {
+        self.nodes.len() - 1
+    }
+
+    /// Bytes of the array.
+    pub fn capacity(&self) -> u64 {
+        self.nodes[self.root()].level.capacity()
+    }
+
+    /// Indices of the leaf volumes, in the order in which the tree names them.
+    pub fn leaves(&self) -> &[usize] {
+        &self.leaves
+    }
+
+    /// Copies kept of every byte; where members differ in copies, the most of any byte.
+    pub fn copies(&self) -> u32 {
+        self.nodes[self.root()].copies
+    }
+
+    /// Whether [`Map::write_extents`] can serve this layout: it has no RAID5 or RAID6 in it.
+    pub fn supports_write(&self) -> bool {
+        self.writable
+    }
+
+    fn check(&self, offset: u64, length: u64) -> Result<(), ExtentError> {
+        let capacity = self.capacity();
+        match offset.checked_add(length) {
+            Some(end) if end <= capacity => Ok(()),
+            _ => Err(ExtentError::OutOfBounds { offset, length, capacity }),
+        }
+    }
+
+    /// Calls `sink` with every place that a write of this extent goes to: copy 0 of all of it in array
+    /// order, then copy 1, and so on. Neighbours in the array that are neighbours on their member too
+    /// come as one extent. No allocation. An extent of length 0 has no place.
+    ///
+    /// # Errors
+    /// Beyond the capacity; or a layout with parity, see [`Map::supports_write`]. Nothing was called then.
+    #[inline]
+    pub fn write_extents(
+        &self,
+        offset: u64,
+        length: u64,
+        sink: &mut impl FnMut(Extent),
+    ) -> Result<(), ExtentError> {
+        self.check(offset, length)?;
+        if !self.writable {
+            return Err(ExtentError::ParityWrite);
+        }
+        for copy in 0..self.copies() {
+            self.merged(copy, Follow::Exactly, offset, length, sink);
+        }
+        Ok(())
+    }
+
+    /// Calls `sink` with one place for every byte of this extent, in array order, merged as in
+    /// [`Map::write_extents`]. No allocation. On RAID5 and RAID6 these are the data, as in an array
+    /// that has all its members.
+    ///
+    /// `selector` chooses among the copies: it is taken modulo the number of copies, and the whole
+    /// extent comes from that copy. Pass a constant for a sequential stream (a number of its own for
+    /// each of several streams) and it stays on the same members with rising offsets, as md keeps a
+    /// sequential stream where it was (`raid1.c` and `raid10.c`, read_balance); pass a counter for
+    /// random reads and they spread evenly over the copies, which is where md's choice of the least
+    /// busy member leads under load. A far copy is laid out like RAID0, so even one sequential stream
+    /// there uses all members.
+    ///
+    /// # Errors
+    /// Beyond the capacity; nothing was called then.
+    #[inline]
+    pub fn read_extents(
+        &self,
+        offset: u64,
+        length: u64,
+        selector: u64,
+        sink: &mut impl FnMut(Extent),
+    ) -> Result<(), ExtentError> {
+        self.check(offset, length)?;
+        let copies = self.copies();
+        let copy = if copies == 1 { 0 } else { (selector % u64::from(copies)) as u32 };
+        self.merged(copy, Follow::Around, offset, length, sink);
+        Ok(())
+    }
+
+    /// One copy of the extent with contiguous neighbours merged.
+    #[inline]
+    fn merged(&self, copy: u32, follow: Follow, offset: u64, length: u64, sink: &mut impl FnMut(Extent)) {
+        if length == 0 {
+            return;
+        }
+        let mut pending: Option<Extent> = None;
+        self.walk(self.root(), copy, follow, offset, length, &mut |next: Extent| match &mut pending {
+            Some(last) if continues(last, &next) => last.length += next.length,
+            _ => {
+                if let Some(done) = pending.replace(next) {
+                    sink(done);
+                }
+            }
+        });
+        if let Some(done) = pending {
+            sink(done);
+        }
+    }
+
+    /// Calls `sink` with the pieces of one copy on the leaves below `node`, in array order; offsets are
+    /// those of this node.
+    #[inline]
+    fn walk<F: FnMut(Extent) + ?Sized>(
+        &self,
+        node: usize,
+        copy: u32,
+        follow: Follow,
+        offset: u64,
+        length: u64,
+        sink: &mut F,
+    ) {
+        let node = &self.nodes[node];
+        let (outer, inner) = if node.inner_copies == 1 {
+            (copy, 0)
+        } else {
+            (copy / node.inner_copies, copy % node.inner_copies)
+        };
+        let first_copy = outer * node.inner_copies;
+        node.level.split(outer, offset, length, &mut |piece: Piece| match node.members[piece.slot] {
+            Member::Volume(member) => {
+                if inner == 0 || follow == Follow::Around {
+                    sink(data_extent(member, piece, first_copy));
+                }
+            }
+            Member::Array(below) => {
+                let copies = self.nodes[below].copies;
+                let inner = if follow == Follow::Around { inner % copies } else { inner };
+                if inner < copies {
+                    self.walk_below(below, inner, follow, piece, first_copy, &mut |e| sink(e));
+                }
+            }
+        });
+    }
+
+    /// [`Map::walk`] of a piece that lies on an array, with the caller's offsets and copy numbers.
+    fn walk_below(
+        &self,
+        node: usize,
+        copy: u32,
+        follow: Follow,
+        piece: Piece,
+        first_copy: u32,
+        sink: &mut dyn FnMut(Extent),
+    ) {
+        let translate: &mut dyn FnMut(Extent) = &mut |mut extent: Extent| {
+            if let Role::Data { copy } = &mut extent.role {
+                *copy += first_copy;
+            }
+            extent.array_offset = piece.array_offset + (extent.array_offset - piece.offset);
+            sink(extent);
+        };
+        self.walk(node, copy, follow, piece.offset, piece.length, translate);
+    }
+
+    /// Everything that holds or protects this extent: all copies of its bytes in array order, then,
+    /// for RAID5 and RAID6, the parity that depends on them. Merged as in [`Map::write_extents`].
+    ///
+    /// # Errors
+    /// Beyond the capacity.
+    pub fn locate(&self, offset: u64, length: u64) -> Result<Vec<Extent>, ExtentError> {
+        self.check(offset, length)?;
+        let mut extents = Vec::new();
+        for copy in 0..self.copies() {
+            self.merged(copy, Follow::Exactly, offset, length, &mut |e| extents.push(e));
+        }
+        extents.sort_by_key(|e| (e.array_offset, e.role));
+        if !self.writable && length > 0 {
+            let mut parity = Vec::new();
+            self.parity_of(self.root(), offset, length, &mut parity);
+            parity.sort_by_key(|e| (e.array_offset, e.role, e.member, e.offset));
+            // Parts of one stripe that arrived apart may share parity.
+            parity.dedup_by(|next, last| {
+                let joins = last.member == next.member
+                    && last.role == next.role
+                    && last.array_offset == next.array_offset
+                    && next.offset <= last.offset + last.length;
+                if joins {
+                    last.length = last.length.max(next.offset + next.length - last.offset);
+                }
+                joins
+            });
+            extents.extend(parity);
+        }
+        Ok(extents)
+    }
+
+    /// The parity on the leaves below `node` that depends on this extent of it.
+    fn parity_of(&self, index: usize, offset: u64, length: u64, found: &mut Vec<Extent>) {
+        let node = &self.nodes[index];
+        // This level's own parity: everything that holds it is parity too, be it a copy or more parity.
+        node.level.parity(offset, length, &mut |p| {
+            let start = found.len();
+            match node.members[p.piece.slot] {
+                Member::Volume(member) => found.push(data_extent(member, p.piece, 0)),
+                Member::Array(below) => {
+                    for copy in 0..self.nodes[below].copies {
+                        self.walk(below, copy, Follow::Exactly, p.piece.offset, p.piece.length, &mut |e| {
+                            found.push(e);
+                        });
+                    }
+                    self.parity_of(below, p.piece.offset, p.piece.length, found);
+                }
+            }
+            for extent in &mut found[start..] {
+                if matches!(extent.role, Role::Data { .. }) {
+                    extent.role = p.role;
+                }
+                extent.array_offset = p.piece.array_offset;
+            }
+        });
+        // Parity inside the members that hold the data.
+        for copy in 0..node.level.copies() {
+            node.level.split(copy, offset, length, &mut |piece| {
+                if let Member::Array(below) = node.members[piece.slot] {
+                    let start = found.len();
+                    self.parity_of(below, piece.offset, piece.length, found);
+                    for extent in &mut found[start..] {
+                        let stripe = node.level.reverse(piece.slot, extent.array_offset);
+                        extent.array_offset = stripe.map_or(piece.array_offset, |(at, _)| at);
+                    }
+                }
+            });
+        }
+    }
+
+    /// What byte `offset` of leaf volume `member` is to the array; `None` when the array does not use
+    /// it: another volume, or a rest too small for a chunk, or space beyond the smallest member.
+    pub fn reverse(&self, member: usize, offset: u64) -> Option<Reverse> {
+        let mut parent = (*self.parents.get(member)?)?;
+        let mut found = Reverse { array_offset: offset, role: Role::Data { copy: 0 } };
+        loop {
+            let node = &self.nodes[parent.node];
+            let (array_offset, role) = node.level.reverse(parent.slot, found.array_offset)?;
+            found.array_offset = array_offset;
+            found.role = match (found.role, role) {
+                (Role::Data { copy: inner }, Role::Data { copy: outer }) => {
+                    Role::Data { copy: outer * node.inner_copies + inner }
+                }
+                (Role::Data { .. }, parity) => parity,
+                (parity, _) => parity,
+            };
+            match node.parent {
+                Some(above) => parent = above,
+                None => return Some(found),
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn data_extent(member: usize, piece: Piece, copy: u32) -> Extent {
+    Extent {
+        member,
+        offset: piece.offset,
+        length: piece.length,
+        role: Role::Data { copy },
+        array_offset: piece.array_offset,
+    }
+}
+
+/// Whether `next` follows `last` both in the array and on the same member.
+#[inline(always)]
+fn continues(last: &Extent, next: &Extent) -> bool {
+    last.member == next.member
+        && last.offset + last.length == next.offset
+        && last.array_offset + last.length == next.array_offset
+        && last.role == next.role
+}

@@ -1,0 +1,131 @@
+//! RAID0: chunk by chunk over all members; where members differ in size, zone by zone.
+//!
+//! ```text
+//!            member 0  member 1  member 2
+//! row 0         c0        c1        c2      zone 0: as many rows as the smallest member has chunks
+//! row 1         c3        c4        c5
+//! row 2         c7        --        c6      zone 1: the members that are larger, and so on
+//! row 3         c9        --        c8
+//! ```
+//!
+//! Each member counts with its whole chunks only; a zone ends where the smallest member that still
+//! takes part ends (Linux `drivers/md/raid0.c`, `create_strip_zones`).
+//!
+//! In zones after the first, the member is chosen by the chunk's number *in the array* modulo the
+//! zone's members, so a zone need not begin on its first member (c6 above). This is md's `original`
+//! layout, which `mdadm --create` records since Linux 5.4 and mdadm 4.2; the `alternate` layout of
+//! arrays first made by Linux 3.14 to 5.3 counts from the zone's start instead. They differ only with
+//! members of unequal size.
+
+use super::divisor::Divisor;
+use super::level::Piece;
+use super::{LayoutError, Role};
+use crate::units::Bytes;
+
+#[derive(Debug, Clone)]
+pub(super) struct Stripe {
+    chunk: Divisor,
+    /// At least one; the first covers all members.
+    zones: Vec<Zone>,
+}
+
+/// Rows over the same members.
+#[derive(Debug, Clone)]
+struct Zone {
+    /// Array offset of the first byte.
+    start: u64,
+    /// Array offset after the last byte.
+    end: u64,
+    /// Where its rows begin on each of its members.
+    member_start: u64,
+    width: Divisor,
+    /// Members in the order in which the zone's chunks visit them.
+    slots: Vec<usize>,
+}
+
+impl Stripe {
+    /// `chunk` as [`super::level::check_chunk`] allows it.
+    pub fn new(sizes: &[u64], chunk: u64) -> Result<Self, LayoutError> {
+        const LAYOUT: &str = "stripe";
+        if sizes.is_empty() {
+            return Err(LayoutError::TooFewMembers { layout: LAYOUT, least: 1, given: 0 });
+        }
+        let divisor = Divisor::new(chunk);
+        let whole: Vec<u64> = sizes.iter().map(|s| divisor.floor(*s)).collect();
+        let mut zones: Vec<Zone> = Vec::new();
+        let (mut member_start, mut start) = (0u64, 0u64);
+        loop {
+            let members: Vec<usize> = (0..whole.len()).filter(|m| whole[*m] > member_start).collect();
+            let Some(lowest) = members.iter().map(|m| whole[*m]).min() else { break };
+            let width = members.len();
+            if zones.is_empty() && width < whole.len() {
+                let member = whole.iter().position(|s| *s == 0).unwrap_or(0);
+                let (size, least) = (Bytes(sizes[member]), Bytes(chunk));
+                return Err(LayoutError::MemberTooSmall { layout: LAYOUT, member, size, least });
+            }
+            let end = (lowest - member_start)
+                .checked_mul(width as u64)
+                .and_then(|bytes| bytes.checked_add(start))
+                .ok_or(LayoutError::TooLarge { layout: LAYOUT })?;
+            // The array's chunk number at the zone's start decides which member comes first.
+            let first = (start / chunk) % width as u64;
+            let mut slots = members;
+            slots.rotate_left(first as usize);
+            zones.push(Zone { start, end, member_start, width: Divisor::new(width as u64), slots });
+            (member_start, start) = (lowest, end);
+        }
+        Ok(Stripe { chunk: divisor, zones })
+    }
+
+    pub fn capacity(&self) -> u64 {
+        self.zones.last().map_or(0, |z| z.end)
+    }
+
+    #[inline(always)]
+    pub fn split(&self, offset: u64, length: u64, sink: &mut impl FnMut(Piece)) {
+        let end = offset + length;
+        let mut zone = if offset < self.zones[0].end { 0 } else { self.zone_after(|z| z.end <= offset) };
+        let mut at = offset;
+        while at < end {
+            self.split_in_zone(&self.zones[zone], at, end, sink);
+            at = self.zones[zone].end;
+            zone += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn split_in_zone(&self, zone: &Zone, start: u64, end: u64, sink: &mut impl FnMut(Piece)) {
+        let chunk = self.chunk.get();
+        let (number, mut within) = self.chunk.div_rem(start - zone.start);
+        let (row, column) = zone.width.div_rem(number);
+        let mut column = column as usize;
+        let mut row_start = zone.member_start + row * chunk;
+        let stop = end.min(zone.end);
+        let mut at = start;
+        while at < stop {
+            let length = (chunk - within).min(stop - at);
+            sink(Piece { slot: zone.slots[column], offset: row_start + within, length, array_offset: at });
+            at += length;
+            within = 0;
+            column += 1;
+            if column == zone.slots.len() {
+                column = 0;
+                row_start += chunk;
+            }
+        }
+    }
+
+    #[cold]
+    fn zone_after(&self, before: impl Fn(&Zone) -> bool) -> usize {
+        self.zones.partition_point(before)
+    }
+
+    pub fn reverse(&self, slot: usize, offset: u64) -> Option<(u64, Role)> {
+        let zone = self.zones.iter().rev().find(|z| z.member_start <= offset)?;
+        let column = zone.slots.iter().position(|s| *s == slot)? as u64;
+        let (row, within) = self.chunk.div_rem(offset - zone.member_start);
+        let number = row * zone.width.get() + column;
+        let array_offset = zone.start.checked_add(number.checked_mul(self.chunk.get())?)?;
+        (array_offset < zone.end).then_some((array_offset + within, Role::Data { copy: 0 }))
+    }
+}

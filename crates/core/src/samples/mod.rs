@@ -67,6 +67,9 @@ pub struct MemberSamples {
     pub ops: PerOp<OpSamples>,
     /// Errors it returned, by errno name, for example `EIO`.
     pub errors: Vec<ErrorCount>,
+    /// What its volume model knows (shaped and simulated volumes only): the truth, for evidence and tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<crate::volume::ModelReport>,
 }
 
 /// How often one error was seen.

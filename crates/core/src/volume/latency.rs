@@ -51,8 +51,8 @@ impl Sampler {
                 let segment = (bits >> 56) as usize;
                 let within = ((bits << 8) >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
                 if segment == 0 || segment == SEGMENTS - 1 {
-                    // Half a step inward, so that neither 0 nor 1 is ever asked for.
-                    let p = (segment as f64 + within.max(1e-12).min(1.0 - 1e-12)) / SEGMENTS as f64;
+                    // A hair inward, so that neither 0 nor 1 is ever asked for.
+                    let p = (segment as f64 + within.clamp(1e-12, 1.0 - 1e-12)) / SEGMENTS as f64;
                     return quantile(*median, *sigma, p);
                 }
                 let (low, high) = (f64::from(table[segment]), f64::from(table[segment + 1]));
@@ -73,7 +73,7 @@ pub(super) fn normal_quantile(p: f64) -> f64 {
         -3.969_683_028_665_376e1,
         2.209_460_984_245_205e2,
         -2.759_285_104_469_687e2,
-        1.383_577_518_672_690e2,
+        1.383_577_518_672_69e2,
         -3.066_479_806_614_716e1,
         2.506_628_277_459_239,
     ];

@@ -25,6 +25,8 @@ struct Axis {
     nanos_per_unit: f64,
     /// How far the axis may run ahead of the clock without delaying anybody.
     ahead: u64,
+    /// How far it is ahead when the first slot is asked for.
+    spent: u64,
     /// End of the last slot; none before the first.
     end: Option<u64>,
     /// Part of a nanosecond that `end` is short of, so that rates are exact over any number of slots.
@@ -32,11 +34,12 @@ struct Axis {
 }
 
 impl Axis {
-    fn new(rate: f64, credits: f64) -> Self {
+    fn new(rate: f64, credits: f64, share: f64) -> Self {
         // A rate that is not positive never lets anything through; the experiment's check refuses it earlier.
         let nanos_per_unit = if rate > 0.0 { 1e9 / rate } else { f64::MAX };
         let ahead = if rate > 0.0 && credits > 0.0 { (credits * nanos_per_unit) as u64 } else { 0 };
-        Axis { nanos_per_unit, ahead, end: None, rest: 0.0 }
+        let spent = (ahead as f64 * (1.0 - share.clamp(0.0, 1.0))) as u64;
+        Axis { nanos_per_unit, ahead, spent, end: None, rest: 0.0 }
     }
 
     /// The slot of `amount` asked for at `now`, as the clock sees it.
@@ -44,7 +47,7 @@ impl Axis {
     fn take(&mut self, now: u64, amount: f64) -> Slot {
         let begin = match self.end {
             Some(end) => end.max(now.saturating_sub(TOLERANCE.0)),
-            None => now,
+            None => now.saturating_add(self.spent),
         };
         let exact = amount * self.nanos_per_unit + self.rest;
         let whole = exact as u64;
@@ -78,11 +81,16 @@ pub struct Limiter {
 impl Limiter {
     /// A fresh limit, credits full.
     pub fn new(limit: &Limit) -> Self {
+        Self::with_credits(limit, 1.0)
+    }
+
+    /// A fresh limit with `share` (0 to 1) of its credits.
+    pub fn with_credits(limit: &Limit, share: f64) -> Self {
         let burst = limit.burst_rate.filter(|burst| *burst > limit.rate && limit.burst_credits > 0.0);
         let credits_max = if burst.is_some() { limit.burst_credits } else { 0.0 };
         Limiter {
-            sustained: Axis::new(limit.rate, credits_max),
-            peak: burst.map(|rate| Axis::new(rate, 0.0)),
+            sustained: Axis::new(limit.rate, credits_max, share),
+            peak: burst.map(|rate| Axis::new(rate, 0.0, 1.0)),
             rate: limit.rate,
             credits_max,
             scale: 1.0,
@@ -111,7 +119,7 @@ impl Limiter {
     /// Credits left at `now`, in the limit's unit; absent where the limit does not burst.
     pub fn credits(&self, now: Nanos) -> Option<f64> {
         self.peak.as_ref()?;
-        let spent_nanos = self.sustained.end.map_or(0, |end| end.saturating_sub(now.0));
+        let spent_nanos = self.sustained.end.map_or(self.sustained.spent, |end| end.saturating_sub(now.0));
         Some((self.credits_max - spent_nanos as f64 * 1e-9 * self.rate).max(0.0))
     }
 

@@ -7,19 +7,27 @@
 //! submit(now) ─┬─ IOPS limiter   ── slot [a1, e1]
 //!              ├─ byte limiter   ── slot [a2, e2]       start    = max(now, a1, a2, a3, ...)
 //!              ├─ shared link    ── slots [a3, e3] ...  complete = max(start + latency, e1, e2, e3, ...)
-//!              └─ service latency
+//!              ├─ spindle's arm  ── slot [a4, e4]
+//!              └─ service latency, of the medium or of a cache in front of it
 //! ```
 //!
 //! so an operation never completes before the slots that its limits gave it have ended, and a limit that
 //! is not reached costs nothing. See [`limiter`] for what a limit with burst credits promises.
 
+mod character;
+mod device;
 mod latency;
 pub mod limiter;
+mod link;
 mod model;
 #[cfg(test)]
 mod tests;
+mod weather;
 
-pub use model::{LimitedBy, LimitedCounts, Link, Model};
+pub use character::{Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Mood, Seek};
+pub use link::Link;
+pub use model::{LimitedBy, LimitedCounts, Model, ModelReport};
+pub use weather::mood_shares;
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -90,15 +98,6 @@ impl Default for Shape {
             character: Character::default(),
         }
     }
-}
-
-/// Optional traits of a volume beyond limits and latency.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Character {
-    /// Operations that continue where the previous one of the same kind ended share one `io_unit`
-    /// (EBS merges physically sequential I/O before it counts).
-    pub merge_sequential: bool,
 }
 
 /// A link that several volumes share (an instance's network to its volumes).

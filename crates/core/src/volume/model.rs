@@ -1,8 +1,11 @@
-//! The state machine of one volume, and of the link that several share.
+//! The state machine of one volume.
 
+use super::character::{Costs, Failure, FailureKind};
+use super::device::Device;
 use super::latency::Sampler;
 use super::limiter::{Limiter, Slot};
-use super::{LinkShape, Shape};
+use super::weather::{Weather, derive};
+use super::{Link, Shape};
 use crate::units::Nanos;
 use crate::workload::OpKind;
 use rand_core::SeedableRng;
@@ -13,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// Its service latency alone: no limit delayed it.
+    /// Its service latency alone: nothing delayed it.
     Latency,
     /// The volume's limit of operations.
     VolumeIops,
@@ -23,6 +26,8 @@ pub enum LimitedBy {
     LinkIops,
     /// The link's limit of bytes.
     LinkThroughput,
+    /// The spindle's arm, busy with this operation or those before it.
+    Device,
 }
 
 /// How many operations each cause decided.
@@ -39,9 +44,12 @@ pub struct LimitedCounts {
     pub link_iops: u64,
     /// The link's limit of bytes.
     pub link_throughput: u64,
+    /// The spindle's arm.
+    pub device: u64,
 }
 
 impl LimitedCounts {
+    #[inline]
     fn add(&mut self, cause: LimitedBy) {
         let counter = match cause {
             LimitedBy::Latency => &mut self.latency,
@@ -49,41 +57,36 @@ impl LimitedCounts {
             LimitedBy::VolumeThroughput => &mut self.volume_throughput,
             LimitedBy::LinkIops => &mut self.link_iops,
             LimitedBy::LinkThroughput => &mut self.link_throughput,
+            LimitedBy::Device => &mut self.device,
         };
         *counter += 1;
     }
 
     /// Operations in all.
     pub fn total(&self) -> u64 {
-        self.latency + self.volume_iops + self.volume_throughput + self.link_iops + self.link_throughput
+        self.latency
+            + self.volume_iops
+            + self.volume_throughput
+            + self.link_iops
+            + self.link_throughput
+            + self.device
     }
 }
 
-/// The state of a [`LinkShape`].
-#[derive(Debug, Clone)]
-pub struct Link {
-    iops: Option<Limiter>,
-    throughput: Option<Limiter>,
-}
-
-impl Link {
-    /// A fresh link, credits full.
-    pub fn new(shape: &LinkShape) -> Self {
-        Link {
-            iops: shape.iops.as_ref().map(Limiter::new),
-            throughput: shape.throughput.as_ref().map(Limiter::new),
-        }
-    }
-
-    /// The limiter of operations, for its credits.
-    pub fn iops(&self) -> Option<&Limiter> {
-        self.iops.as_ref()
-    }
-
-    /// The limiter of bytes, for its credits.
-    pub fn throughput(&self) -> Option<&Limiter> {
-        self.throughput.as_ref()
-    }
+/// What a volume model knows after a trial: the truth about a shaped or simulated volume.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelReport {
+    /// What decided the completions.
+    pub limited: LimitedCounts,
+    /// Share of the IOPS credits left at the end, 0 to 1; absent where the limit does not burst.
+    pub iops_credits: Option<f64>,
+    /// Share of the byte credits left at the end, 0 to 1; absent where the limit does not burst.
+    pub throughput_credits: Option<f64>,
+    /// Reads answered by the cache at the far end.
+    pub cache_hits: u64,
+    /// Operations that touched a block for the first time and paid for it.
+    pub first_touches: u64,
 }
 
 /// Operations that continue each other, while they share accounting units.
@@ -102,9 +105,19 @@ pub struct Model {
     throughput: Option<Limiter>,
     read: Sampler,
     write: Sampler,
+    /// Factors of the mood in force, and when to look again.
+    rate_factor: f64,
+    latency_factor: f64,
+    next_change: u64,
     io_unit: u64,
     run: Option<Run>,
     merge: bool,
+    costs: Option<Costs>,
+    device: Option<Box<Device>>,
+    weather: Option<Box<Weather>>,
+    failure: Option<Failure>,
+    /// Instant of the volume's life at which `now` is 0.
+    epoch: u64,
     rng: Xoshiro256PlusPlus,
     limited: LimitedCounts,
 }
@@ -128,16 +141,36 @@ impl Latest {
 }
 
 impl Model {
-    /// A fresh volume: credits full, nothing in flight. `seed` decides its latencies.
+    /// A fresh volume: credits as the shape says (full unless told otherwise), nothing in flight. `seed`
+    /// decides everything random about it.
     pub fn new(shape: &Shape, seed: u64) -> Self {
+        Self::with_history(shape, seed, seed, Nanos(0))
+    }
+
+    /// A volume at the instant `epoch` of its life, for which its instant 0 is named. Its birth quality, moods and
+    /// drift come from `life_seed`, latencies from `seed`.
+    pub fn with_history(shape: &Shape, life_seed: u64, seed: u64, epoch: Nanos) -> Self {
+        let character = &shape.character;
+        let start = character.credits_at_start.unwrap_or(1.0);
+        let limiter = |limit| Limiter::with_credits(limit, start);
+        let weather =
+            Weather::new(derive(life_seed, 5, 0), &character.moods, character.drift, character.birth);
         Model {
-            iops: shape.iops.as_ref().map(Limiter::new),
-            throughput: shape.throughput.as_ref().map(Limiter::new),
+            iops: shape.iops.as_ref().map(limiter),
+            throughput: shape.throughput.as_ref().map(limiter),
             read: Sampler::new(&shape.read_latency),
             write: Sampler::new(&shape.write_latency),
+            rate_factor: 1.0,
+            latency_factor: 1.0,
+            next_change: if weather.is_some() { 0 } else { u64::MAX },
             io_unit: shape.io_unit.map_or(u64::MAX, |unit| unit.0.max(1)),
             run: None,
-            merge: shape.character.merge_sequential,
+            merge: character.merge_sequential,
+            costs: character.costs,
+            device: Device::new(character.seek, character.cache, character.first_touch).map(Box::new),
+            weather: weather.map(Box::new),
+            failure: character.failure,
+            epoch: epoch.0,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             limited: LimitedCounts::default(),
         }
@@ -147,6 +180,7 @@ impl Model {
     ///
     /// `link` is the state of the shape's shared link, where it has one. Operations of one volume are expected
     /// in the order of `now`; one that comes with an earlier instant than its predecessor is served after it.
+    #[inline]
     pub fn submit(
         &mut self,
         now: Nanos,
@@ -156,39 +190,80 @@ impl Model {
         link: Option<&mut Link>,
     ) -> Nanos {
         let now = now.0;
-        let units = self.units(op, offset, len);
-        let mut latest = Latest { begin: now, end: 0, cause: LimitedBy::Latency };
-        if let Some(limiter) = &mut self.iops {
-            latest.consider(limiter.take(now, units as f64), LimitedBy::VolumeIops);
-        }
-        if let Some(limiter) = &mut self.throughput {
-            latest.consider(limiter.take(now, len as f64), LimitedBy::VolumeThroughput);
-        }
-        if let Some(link) = link {
-            if let Some(limiter) = &mut link.iops {
-                latest.consider(limiter.take(now, units as f64), LimitedBy::LinkIops);
-            }
-            if let Some(limiter) = &mut link.throughput {
-                latest.consider(limiter.take(now, len as f64), LimitedBy::LinkThroughput);
-            }
+        if now >= self.next_change {
+            self.change(now);
         }
         let sampler = match op {
             OpKind::Read => &self.read,
             OpKind::Write => &self.write,
         };
-        let latency = sampler.draw(&mut self.rng) as u64;
-        let served = latest.begin.saturating_add(latency);
+        let mut latency = sampler.draw(&mut self.rng) * self.latency_factor;
+        let mut on_medium = true;
+        if let Some(device) = &mut self.device {
+            let service = device.look_up(op, offset, len, &mut self.rng);
+            latency = service.latency.unwrap_or(latency) + service.extra;
+            on_medium = !service.cached;
+        }
+        let (operations, bytes) = self.cost(op, offset, len);
+        let mut latest = Latest { begin: now, end: 0, cause: LimitedBy::Latency };
+        if let Some(limiter) = self.iops.as_mut().filter(|_| on_medium) {
+            latest.consider(limiter.take(now, operations), LimitedBy::VolumeIops);
+        }
+        if let Some(limiter) = &mut self.throughput {
+            latest.consider(limiter.take(now, bytes), LimitedBy::VolumeThroughput);
+        }
+        if let Some(link) = link {
+            if let Some(limiter) = &mut link.iops {
+                latest.consider(limiter.take(now, operations), LimitedBy::LinkIops);
+            }
+            if let Some(limiter) = &mut link.throughput {
+                latest.consider(limiter.take(now, bytes), LimitedBy::LinkThroughput);
+            }
+        }
+        if on_medium && let Some(device) = &mut self.device {
+            let turn = device.turn(latest.begin, offset, len, self.rate_factor, &mut self.rng);
+            if let Some((begin, end)) = turn {
+                latest.consider(Slot { begin, end }, LimitedBy::Device);
+            }
+        }
+        let served = latest.begin.saturating_add(latency as u64);
         let undelayed = latest.begin == now && served >= latest.end;
         self.limited.add(if undelayed { LimitedBy::Latency } else { latest.cause });
-        Nanos(served.max(latest.end))
+        let end = served.max(latest.end);
+        match self.failure {
+            Some(failure) => Nanos(frozen(&failure, now, end)),
+            None => Nanos(end),
+        }
     }
 
-    /// Accounting units that the operation costs; 0 when it still fits the last unit of its run.
+    /// The failure in force at `now`, if it makes operations return errors. A frozen volume does not: it
+    /// answers late.
+    pub fn fails(&self, now: Nanos) -> Option<FailureKind> {
+        let failure = self.failure.filter(|failure| failure.kind != FailureKind::Freeze)?;
+        failure.in_force(now).map(|_| failure.kind)
+    }
+
+    /// What the operation counts: accounting units and bytes.
     #[inline]
-    fn units(&mut self, op: OpKind, offset: u64, len: u64) -> u64 {
-        if !self.merge {
-            return if len <= self.io_unit { 1 } else { len.div_ceil(self.io_unit) };
+    fn cost(&mut self, op: OpKind, offset: u64, len: u64) -> (f64, f64) {
+        let units = if self.merge {
+            self.merged_units(op, offset, len)
+        } else if len <= self.io_unit {
+            1
+        } else {
+            len.div_ceil(self.io_unit)
+        };
+        match &self.costs {
+            None => (units as f64, len as f64),
+            Some(costs) => {
+                let each = if op == OpKind::Read { costs.read } else { costs.write };
+                (units as f64 * each, len.max(costs.min_bytes.0) as f64)
+            }
         }
+    }
+
+    /// Units that are new when operations that continue each other share them; 0 when this one fits the last.
+    fn merged_units(&mut self, op: OpKind, offset: u64, len: u64) -> u64 {
         let used = match self.run {
             Some(run) if run.op == op && run.end == offset => run.used,
             _ => 0,
@@ -198,6 +273,34 @@ impl Model {
         let used = (used + len % self.io_unit) % self.io_unit;
         self.run = Some(Run { op, end: offset.saturating_add(len), used });
         units
+    }
+
+    /// Applies the mood at `now`.
+    #[cold]
+    fn change(&mut self, now: u64) {
+        let Some(weather) = &mut self.weather else { return };
+        let factors = weather.at(self.epoch.saturating_add(now));
+        self.next_change = factors.until.saturating_sub(self.epoch).max(now.saturating_add(1));
+        self.rate_factor = factors.rate;
+        self.latency_factor = factors.latency;
+        for limiter in [&mut self.iops, &mut self.throughput].into_iter().flatten() {
+            limiter.set_scale(factors.rate);
+        }
+    }
+
+    /// What the volume knows about the operations so far, with its credits at `now`.
+    pub fn report(&self, now: Nanos) -> ModelReport {
+        let share = |limiter: &Option<Limiter>| {
+            let limiter = limiter.as_ref()?;
+            Some(limiter.credits(now)? / limiter.credits_max())
+        };
+        ModelReport {
+            limited: self.limited,
+            iops_credits: share(&self.iops),
+            throughput_credits: share(&self.throughput),
+            cache_hits: self.device.as_ref().map_or(0, |device| device.cache_hits),
+            first_touches: self.device.as_ref().map_or(0, |device| device.first_touches),
+        }
     }
 
     /// What decided the completions so far.
@@ -214,4 +317,13 @@ impl Model {
     pub fn throughput(&self) -> Option<&Limiter> {
         self.throughput.as_ref()
     }
+}
+
+/// Completion of an operation submitted at `now` that would complete at `end`, were it not for the freeze.
+fn frozen(failure: &Failure, now: u64, end: u64) -> u64 {
+    let thaw = failure.lasts.map_or(u64::MAX, |lasts| failure.at.plus(lasts).0);
+    if failure.kind != FailureKind::Freeze || end <= failure.at.0 || now >= thaw {
+        return end;
+    }
+    end.saturating_add(thaw - now.max(failure.at.0))
 }

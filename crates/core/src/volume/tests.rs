@@ -236,3 +236,123 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_spindle_serves_one_operation_at_a_time() {
+    let seek = Seek {
+        track_to_track: Nanos(800_000),
+        full_stroke: Nanos::from_millis(16),
+        rotation: Nanos(8_333_333),
+        transfer: 100e6,
+        capacity: Bytes(1 << 40),
+    };
+    let mut shape = Shape::default();
+    shape.character.seek = Some(seek);
+    // Sequential: the transfer rate, whatever the depth.
+    let mut model = Model::new(&shape, 1);
+    let last = (0..1000u64).map(|i| model.submit(Nanos(0), OpKind::Read, i * 100_000, 100_000, None)).max();
+    assert_eq!(last, Some(Nanos::from_secs(1)));
+    assert_eq!(model.limited().device, 1000);
+    // Random over everything: the mean of 0.8 + 15.2 sqrt(d) ms, d the distance of two uniform points
+    // (E sqrt(d) = 8/15), and half a rotation.
+    let mut model = Model::new(&shape, 1);
+    let mut at = 1u64;
+    let mut last = Nanos(0);
+    for _ in 0..20_000 {
+        at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        last = model.submit(last, OpKind::Read, (at >> 24) & !4095, 4096, None);
+    }
+    let mean_ms = last.as_secs_f64() * 1000.0 / 20_000.0;
+    let expected = 0.8 + 15.2 * 8.0 / 15.0 + 8.333 / 2.0 + 0.041;
+    assert!((mean_ms / expected - 1.0).abs() < 0.02, "{mean_ms} {expected}");
+}
+
+#[test]
+fn a_far_cache_answers_the_share_that_fits() {
+    let mut shape = Shape { read_latency: Latency::Constant(Nanos::from_millis(10)), ..Shape::default() };
+    shape.character.cache =
+        Some(FarCache { size: Bytes(256 << 20), latency: Latency::Constant(Nanos(300_000)) });
+    let mut model = Model::new(&shape, 4);
+    model.submit(Nanos(0), OpKind::Write, (1 << 30) - 4096, 4096, None);
+    for i in 0..10_000u64 {
+        model.submit(Nanos(0), OpKind::Read, (i * 104_729 * 4096) % (1 << 30), 4096, None);
+    }
+    let hits = model.report(Nanos(0)).cache_hits;
+    assert!((2300..2700).contains(&hits), "{hits}");
+}
+
+#[test]
+fn each_block_pays_its_first_touch_once() {
+    let mut shape = Shape::default();
+    shape.character.first_touch =
+        Some(FirstTouch { block: Bytes(512 << 10), latency: Latency::Constant(Nanos::from_millis(20)) });
+    let mut model = Model::new(&shape, 4);
+    for _ in 0..2 {
+        for i in 0..256u64 {
+            model.submit(Nanos(0), OpKind::Read, i * 65_536, 65_536, None);
+        }
+    }
+    assert_eq!(model.report(Nanos(0)).first_touches, 32);
+    // Far beyond what is kept in detail: no panic, bounded memory.
+    model.submit(Nanos(0), OpKind::Read, u64::MAX - 4096, 4096, None);
+}
+
+#[test]
+fn moods_scale_limits_and_births_differ() {
+    let mut shape = Shape { iops: Some(Limit::steady(1000.0)), ..Shape::default() };
+    shape.character.moods =
+        vec![Mood { name: "bad".into(), dwell: Nanos::from_secs(60), weight: 1.0, rate: 0.25, latency: 4.0 }];
+    let done = closed_loop(&mut Model::new(&shape, 1), &mut None, 4096, 8, 10, 0);
+    assert!((2490..2510).contains(&done), "{done}");
+    shape.character.moods.clear();
+    shape.character.birth = Some(Birth { rate_sigma: 0.2, latency_sigma: 0.2 });
+    let rates: Vec<f64> = (0..200)
+        .map(|seed| closed_loop(&mut Model::new(&shape, seed), &mut None, 4096, 8, 1, 0) as f64)
+        .map(|done| libm::log(done / 1000.0))
+        .collect();
+    let mean = rates.iter().sum::<f64>() / 200.0;
+    let sigma = (rates.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 200.0).sqrt();
+    assert!(mean.abs() < 0.05 && (sigma - 0.2).abs() < 0.03, "{mean} {sigma}");
+}
+
+#[test]
+fn a_frozen_volume_answers_after_the_thaw_and_a_dead_one_errors() {
+    let mut shape = Shape { read_latency: Latency::Constant(Nanos::from_millis(1)), ..Shape::default() };
+    let at = Nanos::from_secs(1);
+    shape.character.failure =
+        Some(Failure { kind: FailureKind::Freeze, at, lasts: Some(Nanos::from_secs(5)) });
+    let mut model = Model::new(&shape, 0);
+    let mut submit = |ms| model.submit(Nanos::from_millis(ms), OpKind::Read, 0, 4096, None);
+    assert_eq!(submit(500), Nanos::from_millis(501));
+    assert_eq!(submit(2000), Nanos::from_millis(6001));
+    assert_eq!(submit(7000), Nanos::from_millis(7001));
+    shape.character.failure = Some(Failure { kind: FailureKind::Error, at, lasts: None });
+    let model = Model::new(&shape, 0);
+    assert_eq!(model.fails(Nanos(0)), None);
+    assert_eq!(model.fails(Nanos::from_secs(9)), Some(FailureKind::Error));
+}
+
+#[test]
+fn credits_need_not_be_full_at_the_start() {
+    let limit = Limit { rate: 300.0, burst_rate: Some(3000.0), burst_credits: 270_000.0 };
+    let mut shape = Shape { iops: Some(limit), ..Shape::default() };
+    shape.character.credits_at_start = Some(0.1);
+    let done = closed_loop(&mut Model::new(&shape, 1), &mut None, 4096, 16, 20, 0) as f64;
+    assert!((done / (10.0 * 3000.0 + 10.0 * 300.0) - 1.0).abs() < 0.005, "{done}");
+}
+
+#[test]
+fn an_nfs_server_counts_writes_five_times_and_at_least_4_kib() {
+    let mut shape = Shape {
+        iops: Some(Limit::steady(35_000.0)),
+        throughput: Some(Limit::steady(105e6)),
+        ..Shape::default()
+    };
+    shape.character.costs = Some(Costs { read: 1.0, write: 5.0, min_bytes: Bytes(4096) });
+    let mut model = Model::new(&shape, 0);
+    let last = (0..7000u64).map(|i| model.submit(Nanos(0), OpKind::Write, i, 1, None)).max();
+    assert_eq!(last, Some(Nanos::from_secs(1)));
+    let mut model = Model::new(&shape, 0);
+    let last = (0..30_000u64).map(|i| model.submit(Nanos(0), OpKind::Read, i, 1, None)).max();
+    assert_eq!(last.map(|t| t.0 / 1_000_000), Some((30_000 * 4096 * 1000u64) / 105_000_000));
+}

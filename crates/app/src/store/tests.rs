@@ -57,7 +57,7 @@ fn samples(members: usize) -> TrialSamples {
         interval: Nanos::from_millis(100),
         array: ops(),
         members: (0..members)
-            .map(|n| MemberSamples { name: format!("vol{n}"), ops: ops(), errors: Vec::new() })
+            .map(|n| MemberSamples { name: format!("vol{n}"), ops: ops(), errors: Vec::new(), model: None })
             .collect(),
         series: (0..20)
             .map(|n| Interval {

@@ -59,7 +59,7 @@ pub struct OpSamples {
 }
 
 /// One member of the array over a trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MemberSamples {
     /// The volume's name.
     pub name: String,

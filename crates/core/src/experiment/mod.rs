@@ -1,5 +1,21 @@
 //! Experiments: TOML text in, a validated [`Experiment`] out; errors point at the line.
 
+mod answer;
+mod designs;
+mod error;
+mod members;
+mod names;
+mod parse;
+mod read;
+mod schema;
+mod shapes;
+mod syntax;
+mod volumes;
+mod workloads;
+
+pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Problem};
+pub use schema::json_schema;
+
 use crate::layout::LayoutNode;
 use crate::units::{Bytes, Nanos};
 use crate::volume::{LinkShape, Shape};
@@ -89,3 +105,6 @@ pub struct Answer {
     /// Pause between trials, so that credits and caches of one do not colour the next.
     pub rest: Nanos,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,328 @@
+//! `[designs.NAME]`: the candidate arrays.
+
+use super::Design;
+use super::error::Problem;
+use super::members::resolve_names;
+use super::names;
+use super::read::{At, FromToml, Given, Named, Problems, Size, Span, describe, required, section};
+use super::volumes::{Volumes, multiple_of_block};
+use crate::layout::{Arrangement, ArrayKind, LayoutNode};
+use crate::units::Bytes;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+use toml::de::DeValue;
+
+/// mdadm's default chunk.
+const CHUNK_DEFAULT: Bytes = Bytes(512 * Bytes::KIB);
+
+/// The layouts' names.
+const LAYOUTS: &[&str] = &["linear", "stripe", "mirror", "raid10", "raid5", "raid6"];
+
+section! {
+    /// An array of volumes or of other arrays.
+    "an array"
+    struct RawArray {
+        /// How the members are combined: linear (one after the other), stripe (RAID0), mirror (RAID1), raid10,
+        /// raid5, raid6.
+        #[schemars(required, extend("enum" = ["linear", "stripe", "mirror", "raid10", "raid5", "raid6"]))]
+        layout: String,
+        /// Members in order: a volume's name, a range `vol[0..7]` (both ends included), a glob `vol*`, or a
+        /// nested array `{ layout = ..., members = ... }`.
+        #[schemars(required)]
+        members: Vec<At<RawMember>>,
+        /// Bytes on one member before the next member's turn, a multiple of 4KiB [default: 512KiB, as mdadm].
+        chunk: Size,
+        /// raid10: copies of every chunk, from 2 to the number of members [default: 2].
+        copies: u32,
+        /// raid10: where the copies go: near, far or offset [default: near].
+        #[schemars(extend("enum" = ["near", "far", "offset"]))]
+        arrangement: String,
+    }
+}
+
+/// One element of `members`.
+#[derive(Debug)]
+pub(super) enum RawMember {
+    /// A name, range or glob.
+    Names(String),
+    /// A nested array.
+    Array(Box<RawArray>),
+}
+
+impl FromToml for RawMember {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        match value {
+            DeValue::String(text) => Some(RawMember::Names(text.to_string())),
+            DeValue::Table(_) => {
+                RawArray::from_toml(value, span, problems).map(|array| RawMember::Array(Box::new(array)))
+            }
+            _ => {
+                let expected = "a volume's name or a nested array";
+                let remedy =
+                    "write for example \"vol0\", \"vol[0..7]\" or { layout = \"mirror\", members = [...] }"
+                        .to_owned();
+                problems.report(span, Problem::WrongType { expected, found: describe(value), remedy });
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for RawMember {
+    fn schema_name() -> Cow<'static, str> {
+        "Member".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let array = generator.subschema_for::<RawArray>();
+        json_schema!({
+            "anyOf": [{ "type": "string", "description": "A name, a range vol[0..7] or a glob vol*" }, array]
+        })
+    }
+}
+
+impl FromToml for Vec<At<RawMember>> {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        if let DeValue::Array(values) = value {
+            return Some(values.iter().map(|value| At::read(value, problems)).collect());
+        }
+        let remedy = match value {
+            DeValue::String(text) => format!("write it in brackets: `[\"{text}\"]`"),
+            _ => "write for example `[\"vol0\", \"vol1\"]` or `[\"vol[0..7]\"]`".to_owned(),
+        };
+        problems.report(
+            span,
+            Problem::WrongType { expected: "a list of members", found: describe(value), remedy },
+        );
+        None
+    }
+}
+
+/// Checks the designs.
+pub(super) fn resolve(
+    raw: &Given<Named<RawArray>>,
+    volumes: &Volumes,
+    file_start: &Span,
+    problems: &mut Problems,
+) -> Vec<Design> {
+    let mut designs = Vec::new();
+    let section = ("the experiment", file_start);
+    let Some((Named(entries), span)) = required(raw, "designs", "[designs.stripe-8]", section, problems)
+    else {
+        return designs;
+    };
+    if entries.is_empty() {
+        let remedy = "write a table `[designs.NAME]` with `layout` and `members`".to_owned();
+        problems.report(span, Problem::Nothing { what: "there are no designs".to_owned(), remedy });
+    }
+    for entry in entries {
+        names::check(&entry.name, "a design", &entry.span, problems);
+        let Some(array) = &entry.value else { continue };
+        let mut walk = Walk { design: &entry.name, volumes, used: vec![None; volumes.list.len()], problems };
+        if let Some((layout, _)) = walk.array(array, &format!("design `{}`", entry.name), &entry.span) {
+            designs.push(Design { name: entry.name.clone(), layout });
+        }
+    }
+    designs
+}
+
+/// The walk through one design's tree.
+struct Walk<'a> {
+    design: &'a str,
+    volumes: &'a Volumes,
+    /// Where each volume has been used already.
+    used: Vec<Option<Span>>,
+    problems: &'a mut Problems,
+}
+
+impl Walk<'_> {
+    /// The array and the size of its smallest member, where known.
+    fn array(&mut self, raw: &RawArray, what: &str, place: &Span) -> Option<(LayoutNode, Option<Bytes>)> {
+        let section = (what, place);
+        let layout = required(&raw.layout, "layout", "layout = \"stripe\"", section, self.problems)
+            .and_then(|(layout, span)| self.known_layout(layout, span));
+        let chunk = self.chunk(raw, layout);
+        let copies = self.raid10_only(&raw.copies, "copies", layout).copied();
+        let arrangement = self
+            .raid10_only(&raw.arrangement, "arrangement", layout)
+            .cloned()
+            .map(|name| self.arrangement(&name, raw));
+        let example = "members = [\"vol[0..7]\"]";
+        let members = required(&raw.members, "members", example, section, self.problems);
+        let (members, span) = members.map(|(members, span)| (self.members(members), span))?;
+        // The counts below are about what the members say, and pointless while one of them is wrong.
+        let members = members?;
+        let layout = layout?;
+        self.enough_members(layout, members.len(), span)?;
+        if let (Some(copies), Some(at)) = (copies, &raw.copies) {
+            self.copies_fit(copies, members.len(), &at.span)?;
+        }
+        let smallest = members.iter().filter_map(|(_, size)| *size).min();
+        let chunk = chunk?;
+        if !matches!(layout, "linear" | "mirror") && smallest.is_some_and(|smallest| smallest < chunk) {
+            let what =
+                format!("a member of {} is smaller than one chunk of {chunk}", smallest.unwrap_or_default());
+            let remedy = "make the members larger or the chunk smaller".to_owned();
+            self.problems.report(span, Problem::Geometry { what, remedy });
+            return None;
+        }
+        let kind = match layout {
+            "linear" => ArrayKind::Linear,
+            "mirror" => ArrayKind::Mirror,
+            "raid10" => ArrayKind::Raid10 {
+                chunk,
+                copies: copies.unwrap_or(2),
+                arrangement: arrangement.unwrap_or(Some(Arrangement::Near))?,
+            },
+            "raid5" => ArrayKind::Raid5 { chunk },
+            "raid6" => ArrayKind::Raid6 { chunk },
+            _ => ArrayKind::Stripe { chunk },
+        };
+        let members = members.into_iter().map(|(node, _)| node).collect();
+        Some((LayoutNode::Array { kind, members }, smallest))
+    }
+
+    fn known_layout(&mut self, layout: &str, span: &Span) -> Option<&'static str> {
+        let known = LAYOUTS.iter().find(|known| **known == layout).copied();
+        if known.is_none() {
+            let remedy = match layout.to_ascii_lowercase().replace(['-', '_', ' '], "").as_str() {
+                "raid0" | "0" | "striped" | "stripes" => "write \"stripe\" for RAID0".to_owned(),
+                "raid1" | "1" | "mirrored" | "mirrors" => "write \"mirror\" for RAID1".to_owned(),
+                "raid1e" | "10" | "raid01" | "raid0+1" => "write \"raid10\"".to_owned(),
+                "concat" | "jbod" | "span" | "single" => {
+                    "write \"linear\": one member after the other".to_owned()
+                }
+                _ => names::choose(layout, LAYOUTS),
+            };
+            self.problems
+                .report(span, Problem::UnknownChoice { what: "layout", found: layout.to_owned(), remedy });
+        }
+        known
+    }
+
+    fn chunk(&mut self, raw: &RawArray, layout: Option<&str>) -> Option<Bytes> {
+        let Some(at) = &raw.chunk else { return Some(CHUNK_DEFAULT) };
+        if let Some(layout @ ("linear" | "mirror")) = layout {
+            let why = format!("a {layout} array has no chunks");
+            let remedy = "remove it, or write `layout = \"stripe\"`".to_owned();
+            self.problems.report(&at.span, Problem::Pointless { key: "chunk", why, remedy });
+        }
+        let chunk = at.value?;
+        multiple_of_block("chunk", chunk, &at.span, self.problems).then_some(chunk)
+    }
+
+    /// A key that only raid10 has.
+    fn raid10_only<'r, T>(
+        &mut self,
+        given: &'r Given<T>,
+        key: &'static str,
+        layout: Option<&str>,
+    ) -> Option<&'r T> {
+        let at = given.as_ref()?;
+        if let Some(layout) = layout.filter(|layout| *layout != "raid10") {
+            let why = format!("a {layout} array does not have it");
+            let remedy = "remove it, or write `layout = \"raid10\"`".to_owned();
+            self.problems.report(&at.span, Problem::Pointless { key, why, remedy });
+        }
+        at.value.as_ref()
+    }
+
+    fn arrangement(&mut self, name: &str, raw: &RawArray) -> Option<Arrangement> {
+        match name {
+            "near" => Some(Arrangement::Near),
+            "far" => Some(Arrangement::Far),
+            "offset" => Some(Arrangement::Offset),
+            _ => {
+                let span = raw.arrangement.as_ref().map_or(0..0, |at| at.span.clone());
+                let remedy = match name {
+                    "n2" | "n3" | "f2" | "f3" | "o2" | "o3" => {
+                        "write \"near\", \"far\" or \"offset\", and the number of copies in `copies`"
+                            .to_owned()
+                    }
+                    _ => names::choose(name, &["near", "far", "offset"]),
+                };
+                let (what, found) = ("arrangement", name.to_owned());
+                self.problems.report(&span, Problem::UnknownChoice { what, found, remedy });
+                None
+            }
+        }
+    }
+
+    /// The members with their sizes; nothing when one of them is wrong.
+    fn members(&mut self, raw: &[At<RawMember>]) -> Option<Vec<(LayoutNode, Option<Bytes>)>> {
+        let mut nodes = Vec::new();
+        let mut complete = true;
+        for at in raw {
+            match &at.value {
+                None => complete = false,
+                Some(RawMember::Array(array)) => match self.array(array, "a nested array", &at.span) {
+                    Some(node) => nodes.push(node),
+                    None => complete = false,
+                },
+                Some(RawMember::Names(text)) => match resolve_names(text, self.volumes) {
+                    Ok(indices) => {
+                        for index in indices {
+                            complete &= self.use_once(index, &at.span);
+                            nodes.push((LayoutNode::Volume(index), self.volumes.sizes[index]));
+                        }
+                    }
+                    Err(problem) => {
+                        complete = false;
+                        if let Some(problem) = problem {
+                            self.problems.report(&at.span, problem);
+                        }
+                    }
+                },
+            }
+        }
+        complete.then_some(nodes)
+    }
+
+    fn use_once(&mut self, index: usize, span: &Span) -> bool {
+        let name = &self.volumes.list[index].name;
+        if self.used[index].replace(span.clone()).is_some() {
+            let what = format!("volume `{name}` is used twice in design `{}`", self.design);
+            let remedy =
+                "use each volume once: two members on the same bytes would overwrite each other".to_owned();
+            self.problems.report(span, Problem::Geometry { what, remedy });
+            return false;
+        }
+        true
+    }
+
+    fn enough_members(&mut self, layout: &str, found: usize, span: &Span) -> Option<()> {
+        let least = match layout {
+            "linear" => 1,
+            "raid5" => 3,
+            "raid6" => 4,
+            _ => 2,
+        };
+        if found >= least {
+            return Some(());
+        }
+        let what = format!("{layout} needs at least {least} members, and has {found}");
+        let remedy = match (layout, found) {
+            (_, 0) => "write for example `members = [\"vol[0..7]\"]`".to_owned(),
+            ("stripe" | "mirror", 1) => {
+                "add members, or write `layout = \"linear\"` for a single volume".to_owned()
+            }
+            _ => format!("add {} more", least - found),
+        };
+        self.problems.report(span, Problem::Geometry { what, remedy });
+        None
+    }
+
+    fn copies_fit(&mut self, copies: u32, members: usize, span: &Span) -> Option<()> {
+        let most = u32::try_from(members).unwrap_or(u32::MAX);
+        if (2..=most).contains(&copies) {
+            return Some(());
+        }
+        let remedy = match copies < 2 {
+            true => "write 2 or more, or `layout = \"stripe\"` for a single copy".to_owned(),
+            false => format!("write at most {most}, or add members"),
+        };
+        let range = format!("from 2 to the number of members, {members}");
+        let found = copies.to_string();
+        self.problems.report(span, Problem::OutOfRange { key: "copies", found, range, remedy });
+        None
+    }
+}

@@ -1,0 +1,93 @@
+//! The whole file: from text to an [`Experiment`], or to everything that is wrong with it.
+
+use super::answer::{self, RawAnswer};
+use super::designs::{self, RawArray};
+use super::error::{ExperimentErrors, Problem};
+use super::read::{FromToml, Named, Problems, good, required, section};
+use super::shapes::{RawLink, resolve_links};
+use super::volumes::{self, RawVolume};
+use super::workloads::{self, RawWorkload};
+use super::{Experiment, syntax};
+use toml::de::{DeTable, DeValue};
+
+section! {
+    /// An experiment of Ebbtide: which arrays of which volumes are measured, how, and how sure the answer must be.
+    "the experiment"
+    struct RawExperiment {
+        /// Name of the experiment.
+        #[schemars(required)]
+        name: String,
+        /// What it is for.
+        description: String,
+        /// The volumes, by name.
+        #[schemars(required)]
+        volumes: Named<RawVolume>,
+        /// Links that volumes share, by name.
+        links: Named<RawLink>,
+        /// The candidate arrays, by name.
+        #[schemars(required)]
+        designs: Named<RawArray>,
+        /// What is asked of every design, by name.
+        #[schemars(required)]
+        workloads: Named<RawWorkload>,
+        /// How sure the answer must be, and what it may cost.
+        answer: RawAnswer,
+    }
+}
+
+/// Longest name and description, in characters.
+const NAME_MAX: usize = 100;
+
+impl Experiment {
+    /// Reads an experiment file. `file_name` is for messages only.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the text, each mistake with its place and what to write instead; mistakes
+    /// that only follow from another one are left out.
+    pub fn parse(text: &str, file_name: &str) -> Result<Experiment, ExperimentErrors> {
+        let mut problems = Problems::default();
+        let experiment = read(text, &mut problems);
+        match experiment {
+            Some(experiment) if problems.is_empty() => Ok(experiment),
+            _ => Err(problems.into_errors(text, file_name)),
+        }
+    }
+}
+
+fn read(text: &str, problems: &mut Problems) -> Option<Experiment> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        for error in errors {
+            let span = error.span().unwrap_or(0..0);
+            problems.report(&span, syntax::problem(text, error.message(), &span));
+        }
+        return None;
+    }
+    let start = 0..0;
+    let raw = RawExperiment::from_toml(&DeValue::Table(table.into_inner()), &start, problems)?;
+    let name = required(&raw.name, "name", "name = \"first-run\"", ("the experiment", &start), problems);
+    if let Some((name, span)) = name
+        && (name.trim().is_empty() || name.chars().count() > NAME_MAX || name.contains(char::is_control))
+    {
+        let remedy = format!("write 1 to {NAME_MAX} characters on one line");
+        problems.report(span, Problem::BadName { what: "an experiment", name: name.clone(), remedy });
+    }
+    let links = resolve_links(&raw.links, problems);
+    let volumes = volumes::resolve(&raw.volumes, &links, &start, problems);
+    let designs = designs::resolve(&raw.designs, &volumes, &start, problems);
+    let workloads = workloads::resolve(&raw.workloads, &start, problems);
+    let answer = answer::resolve(&raw.answer, problems);
+    let all: Vec<&str> = good(&raw.designs)
+        .map_or(Vec::new(), |(Named(entries), _)| entries.iter().map(|entry| entry.name.as_str()).collect());
+    let control = answer::control(&raw.answer, &designs, &all, problems);
+    Some(Experiment {
+        name: name?.0.clone(),
+        description: good(&raw.description).map(|(description, _)| description.clone()),
+        volumes: volumes.list,
+        links,
+        designs,
+        control,
+        workloads,
+        answer,
+    })
+}

@@ -1,0 +1,240 @@
+//! `[volumes.NAME]`: what the arrays are built from.
+
+use super::error::Problem;
+use super::names;
+use super::read::{Entry, Given, Named, Problems, Size, Span, good, required, section};
+use super::shapes::{RawShape, resolve_shape};
+use super::{Volume, VolumeSource};
+use crate::units::Bytes;
+use crate::volume::LinkShape;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// O_DIRECT on disks of 4096-byte blocks needs sizes and chunks that are multiples of it.
+pub(super) const BLOCK: u64 = 4096;
+
+/// Most volumes of one `count`: far above what any instance attaches.
+const COUNT_MAX: u32 = 1024;
+
+section! {
+    /// A volume, or `count` equal ones. Without `file` and `device` a new file is made for the run and
+    /// removed after it.
+    "a volume"
+    struct RawVolume {
+        /// How many equal volumes to make: `[volumes.vol]` with `count = 8` gives vol0 to vol7.
+        #[schemars(range(min = 1, max = 1024))]
+        count: u32,
+        /// Usable size, a multiple of 4KiB. Required for new files; for existing files and devices all of
+        /// their own size when absent.
+        size: Size,
+        /// Directory in which the run makes its files [default: the run's own directory].
+        directory: String,
+        /// An existing file instead of a new one. Written to only with `--destroy`.
+        file: String,
+        /// A block device instead of a file, best by its stable path below /dev/disk/by-id. Written to only
+        /// with `--destroy`.
+        device: String,
+        /// Stable id (the name below /dev/disk/by-id) that the device must have before anything is written.
+        id: String,
+        /// Speed that the volume is given [default: as fast as it is].
+        shape: RawShape,
+    }
+}
+
+/// Which volumes a heading stands for, known even when its content is wrong.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// The heading's name.
+    pub name: String,
+    /// Names of its volumes; nothing when `count` is wrong, so that nobody complains about them.
+    pub volumes: Option<Vec<String>>,
+    /// Whether it has a `count`.
+    pub counted: bool,
+}
+
+/// All volumes by name.
+#[derive(Debug, Default)]
+pub(super) struct Volumes {
+    /// The volumes that are right.
+    pub list: Vec<Volume>,
+    /// The headings in the order of the file.
+    pub groups: Vec<Group>,
+    /// Index of every volume by its name.
+    pub index: HashMap<String, usize>,
+    /// Usable size of every volume, where the file says it.
+    pub sizes: Vec<Option<Bytes>>,
+}
+
+/// Checks the volumes; `links` are the shared links by name.
+pub(super) fn resolve(
+    raw: &Given<Named<RawVolume>>,
+    links: &[LinkShape],
+    file_start: &Span,
+    problems: &mut Problems,
+) -> Volumes {
+    let mut volumes = Volumes::default();
+    let example = "[volumes.vol]";
+    let Some((Named(entries), span)) =
+        required(raw, "volumes", example, ("the experiment", file_start), problems)
+    else {
+        return volumes;
+    };
+    if entries.is_empty() {
+        let what = "there are no volumes".to_owned();
+        problems.report(span, Problem::Nothing { what, remedy: format!("write a table `{example}`") });
+    }
+    let mut paths = HashMap::new();
+    for entry in entries {
+        names::check(&entry.name, "a volume", &entry.span, problems);
+        add(entry, links, &mut paths, &mut volumes, problems);
+    }
+    volumes
+}
+
+/// Adds the volumes of one heading.
+fn add(
+    entry: &Entry<RawVolume>,
+    links: &[LinkShape],
+    paths: &mut HashMap<String, String>,
+    volumes: &mut Volumes,
+    problems: &mut Problems,
+) {
+    let Some(raw) = &entry.value else {
+        volumes.groups.push(Group { name: entry.name.clone(), volumes: None, counted: false });
+        return;
+    };
+    let count = count(raw, problems);
+    let names: Option<Vec<String>> = count.map(|count| match raw.count {
+        Some(_) => (0..count).map(|number| format!("{}{number}", entry.name)).collect(),
+        None => vec![entry.name.clone()],
+    });
+    let source = source(raw, entry, paths, problems);
+    let size = size(raw, entry, problems);
+    let shape = good(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, problems));
+    for name in names.iter().flatten() {
+        if volumes.index.contains_key(name) {
+            let remedy =
+                format!("`{}` has it already; choose another name for one of them", owner(volumes, name));
+            let (what, name) = ("volume", name.clone());
+            problems.report(&entry.span, Problem::Duplicate { what, name, remedy });
+            continue;
+        }
+        volumes.index.insert(name.clone(), volumes.list.len());
+        volumes.sizes.push(size);
+        volumes.list.push(Volume { name: name.clone(), source: source.clone(), size, shape: shape.clone() });
+    }
+    volumes.groups.push(Group { name: entry.name.clone(), volumes: names, counted: raw.count.is_some() });
+}
+
+/// The heading that has made the volume `name`.
+fn owner(volumes: &Volumes, name: &str) -> String {
+    let made = |group: &&Group| group.volumes.iter().flatten().any(|volume| volume == name);
+    volumes.groups.iter().find(made).map_or(String::new(), |group| format!("[volumes.{}]", group.name))
+}
+
+fn count(raw: &RawVolume, problems: &mut Problems) -> Option<u32> {
+    let Some(given) = &raw.count else { return Some(1) };
+    let count = given.value?;
+    if !(1..=COUNT_MAX).contains(&count) {
+        problems.report(
+            &given.span,
+            Problem::OutOfRange {
+                key: "count",
+                found: count.to_string(),
+                range: format!("from 1 to {COUNT_MAX}"),
+                remedy: "write how many volumes to make, for example `count = 8`".to_owned(),
+            },
+        );
+        return None;
+    }
+    Some(count)
+}
+
+fn size(raw: &RawVolume, entry: &Entry<RawVolume>, problems: &mut Problems) -> Option<Bytes> {
+    if raw.size.is_none() {
+        if raw.file.is_none() && raw.device.is_none() {
+            let section = format!("volume `{}`, a new file,", entry.name);
+            let example = "size = \"256MiB\"".to_owned();
+            problems.report(&entry.span, Problem::MissingKey { key: "size", section, example });
+        }
+        return None;
+    }
+    let (size, span) = good(&raw.size)?;
+    multiple_of_block("size", *size, span, problems).then_some(*size)
+}
+
+/// Reports a size that is zero or not a multiple of [`BLOCK`]; whether it is right.
+pub(super) fn multiple_of_block(
+    key: &'static str,
+    size: Bytes,
+    span: &Span,
+    problems: &mut Problems,
+) -> bool {
+    if size.0 != 0 && size.0 % BLOCK == 0 {
+        return true;
+    }
+    let lower = Bytes((size.0 / BLOCK * BLOCK).max(BLOCK));
+    let remedy =
+        if size.0 == 0 { "write more than nothing".to_owned() } else { format!("write \"{lower}\"") };
+    let range = "a multiple of 4KiB, at least one".to_owned();
+    problems.report(span, Problem::OutOfRange { key, found: size.to_string(), range, remedy });
+    false
+}
+
+/// Where the bytes of the volumes of `entry` are.
+fn source(
+    raw: &RawVolume,
+    entry: &Entry<RawVolume>,
+    paths: &mut HashMap<String, String>,
+    problems: &mut Problems,
+) -> VolumeSource {
+    let given = [("directory", &raw.directory), ("file", &raw.file), ("device", &raw.device)];
+    let mut chosen: Option<(&'static str, &String, &Span)> = None;
+    let mut first: Option<&'static str> = None;
+    for (key, value) in given {
+        let Some(at) = value else { continue };
+        if let Some(first) = first {
+            let remedy =
+                "keep one of `directory` (new files), `file` (an existing one) and `device`".to_owned();
+            problems.report(&at.span, Problem::Conflict { first, second: key, remedy });
+            continue;
+        }
+        first = Some(key);
+        chosen = at.value.as_ref().map(|path| (key, path, &at.span));
+    }
+    if let (Some((_, span)), None) = (good(&raw.id), &raw.device) {
+        let why = "only a block device has a stable id".to_owned();
+        let remedy = "write `device = \"/dev/disk/by-id/...\"` with it, or remove it".to_owned();
+        problems.report(span, Problem::Pointless { key: "id", why, remedy });
+    }
+    let Some((key, path, span)) = chosen else { return VolumeSource::NewFile { directory: None } };
+    let wrong = match key {
+        _ if path.is_empty() => Some("write a path".to_owned()),
+        "device" if !path.starts_with("/dev/") => {
+            Some("write the device's path, for example \"/dev/disk/by-id/nvme-...\"".to_owned())
+        }
+        _ => None,
+    };
+    if let Some(remedy) = wrong {
+        let (expected, found) = ("a path", path.clone());
+        problems.report(span, Problem::WrongUnit { expected, found, remedy });
+    }
+    if key != "directory" {
+        if let Some(count) = &raw.count {
+            let why = format!("`{key}` is one volume");
+            let remedy = "write one table `[volumes.NAME]` for each, without `count`".to_owned();
+            problems.report(&count.span, Problem::Pointless { key: "count", why, remedy });
+        }
+        if let Some(other) = paths.insert(path.clone(), entry.name.clone()) {
+            let what = if key == "file" { "file" } else { "device" };
+            let remedy = format!("volume `{other}` has it already; give each volume a path of its own");
+            problems.report(span, Problem::Duplicate { what, name: path.clone(), remedy });
+        }
+    }
+    let path_buf = PathBuf::from(path);
+    match key {
+        "directory" => VolumeSource::NewFile { directory: Some(path_buf) },
+        "file" => VolumeSource::ExistingFile { path: path_buf },
+        _ => VolumeSource::Device { path: path_buf, id: good(&raw.id).map(|(id, _)| id.clone()) },
+    }
+}

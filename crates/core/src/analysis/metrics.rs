@@ -1,0 +1,39 @@
+//! Metrics of one trial, recomputed from its samples.
+
+use super::Metric;
+use crate::samples::{Histogram, TrialSamples};
+use crate::workload::{Access, Arrival, Workload};
+
+/// Latency of all operations of a trial, reads and writes together, as the application saw it.
+pub fn latency(samples: &TrialSamples) -> Histogram {
+    let mut all = samples.array.read.latency.clone();
+    all.merge(&samples.array.write.latency);
+    all
+}
+
+/// The value of `metric` in one trial; `None` when the trial has no measured time or completed nothing
+/// that the metric could rest on.
+pub fn metric(samples: &TrialSamples, metric: Metric) -> Option<f64> {
+    let seconds = samples.elapsed.as_secs_f64();
+    let (read, write) = (&samples.array.read.count, &samples.array.write.count);
+    let rate = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
+    match metric {
+        Metric::Throughput => rate(read.bytes.saturating_add(write.bytes)),
+        Metric::Iops => rate(read.ops.saturating_add(write.ops)),
+        Metric::LatP50 => latency(samples).percentile(50.0).map(|v| v as f64),
+        Metric::LatP99 => latency(samples).percentile(99.0).map(|v| v as f64),
+    }
+}
+
+/// The metric that decides when a workload has been measured often enough.
+///
+/// In a closed loop the rate is the answer: bytes for sequential access, operations for random access. When
+/// arrivals are given (open loop, or a closed loop held back by a rate) the rate is the question and the 99th
+/// percentile of latency is the answer.
+pub fn primary(workload: &Workload) -> Metric {
+    match (workload.arrival, workload.rate, workload.access) {
+        (Arrival::Fixed { .. } | Arrival::Poisson { .. }, _, _) | (_, Some(_), _) => Metric::LatP99,
+        (Arrival::Closed, None, Access::Sequential) => Metric::Throughput,
+        (Arrival::Closed, None, Access::Random) => Metric::Iops,
+    }
+}

@@ -1,0 +1,74 @@
+//! What a rule may look at.
+
+use crate::analysis::DesignResult;
+use crate::experiment::{Design, Experiment, Volume};
+use crate::layout::LayoutNode;
+use crate::samples::TrialSamples;
+use crate::session::Session;
+use crate::workload::Workload;
+
+/// One design under one workload: the trials, what was computed from them, and what the experiment says.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// The design.
+    pub design: &'a Design,
+    /// The workload.
+    pub workload: &'a Workload,
+    /// Samples of its trials as a candidate, in the order in which they ran; at least one.
+    pub trials: &'a [&'a TrialSamples],
+    /// Estimates and member shares.
+    pub result: &'a DesignResult,
+}
+
+impl<'a> Case<'a> {
+    /// The case of design and workload with these indices.
+    ///
+    /// # Panics
+    /// When the experiment has no such design or workload.
+    pub fn new(
+        session: &'a Session,
+        design: usize,
+        workload: usize,
+        trials: &'a [&'a TrialSamples],
+        result: &'a DesignResult,
+    ) -> Self {
+        let experiment = &session.experiment;
+        Self {
+            session,
+            experiment,
+            design: &experiment.designs[design],
+            workload: &experiment.workloads[workload],
+            trials,
+            result,
+        }
+    }
+
+    /// The volume of that name.
+    pub fn volume(&self, name: &str) -> Option<&'a Volume> {
+        self.experiment.volumes.iter().find(|volume| volume.name == name)
+    }
+
+    /// Indices of the volumes that the design uses, in the layout's order, each once.
+    pub fn leaves(&self) -> Vec<usize> {
+        fn collect(node: &LayoutNode, into: &mut Vec<usize>) {
+            match node {
+                LayoutNode::Volume(index) if !into.contains(index) => into.push(*index),
+                LayoutNode::Volume(_) => {}
+                LayoutNode::Array { members, .. } => members.iter().for_each(|member| collect(member, into)),
+            }
+        }
+        let mut leaves = Vec::new();
+        collect(&self.design.layout, &mut leaves);
+        leaves
+    }
+
+    /// Median over the trials of what `value` makes of each; `None` when it makes nothing of any.
+    pub fn median(&self, value: impl Fn(&TrialSamples) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.trials.iter().filter_map(|trial| value(trial)).collect();
+        crate::analysis::estimate::median(&values)
+    }
+}

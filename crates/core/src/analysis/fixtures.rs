@@ -57,6 +57,7 @@ pub fn trial(members: &[Member<'_>]) -> TrialSamples {
                 name: (*name).to_owned(),
                 ops: PerOp { read, write: OpSamples::default() },
                 errors: Vec::new(),
+                model: None,
             }
         })
         .collect();

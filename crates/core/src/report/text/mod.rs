@@ -6,7 +6,7 @@ mod table;
 
 use super::model::{Report, ResultView};
 use super::words;
-use crate::analysis::{Comparison, Conclusion, Metric};
+use crate::analysis::{Comparison, Conclusion, Metric, Verdict};
 use crate::session::Ending;
 use paint::{Paint, clean, width, wrap};
 use table::{Cell, Table};
@@ -101,16 +101,11 @@ impl Page {
             return;
         }
         self.heading("What limits them", "");
-        for view in &report.results {
-            let Some(verdict) = view.result.verdicts.first() else { continue };
+        for (verdict, subjects) in &grouped(report) {
+            let everything = subjects.len() > 2 && subjects.len() == report.results.len();
+            let subjects = if everything { "all of them".to_owned() } else { subjects.join("; ") };
             self.prose(
-                &format!(
-                    "  {}, {}: {}: {}",
-                    view.result.design,
-                    view.result.workload,
-                    verdict.kind.name(),
-                    verdict.sentence
-                ),
+                &format!("  {}: {}: {}", subjects, verdict.kind.name(), verdict.sentence),
                 4,
                 Paint::Plain,
             );
@@ -177,11 +172,27 @@ impl Page {
     }
 }
 
+/// First verdicts with the designs and workloads that they were given to, in order; equal ones are told once.
+fn grouped(report: &Report) -> Vec<(&Verdict, Vec<String>)> {
+    let mut groups: Vec<(&Verdict, Vec<String>)> = Vec::new();
+    for view in &report.results {
+        let Some(verdict) = view.result.verdicts.first() else { continue };
+        let subject = format!("{}, {}", view.result.design, view.result.workload);
+        match groups.iter_mut().find(|(v, _)| v.kind == verdict.kind && v.sentence == verdict.sentence) {
+            Some((_, subjects)) => subjects.push(subject),
+            None => groups.push((verdict, vec![subject])),
+        }
+    }
+    groups
+}
+
 /// The table of one workload; `latencies` adds columns, `long` says the members' shares in figures.
 fn table_of(report: &Report, views: &[&ResultView], metric: Metric, latencies: bool, long: bool) -> Table {
     let level = words::level(report.ci_level);
     let mut header: Vec<String> =
-        ["design".to_owned(), "median".to_owned(), format!("{level} interval")].into();
+        ["design", if metric == Metric::Iops { "IOPS" } else { "median" }, &format!("{level} interval")]
+            .map(str::to_owned)
+            .into();
     let compared = report.designs.len() > 1;
     if compared {
         header.push(format!("vs {}", clean(report.design_name(report.control))));
@@ -197,11 +208,11 @@ fn table_of(report: &Report, views: &[&ResultView], metric: Metric, latencies: b
             let mut row = vec![
                 Cell::plain(&view.result.design),
                 Cell::new(
-                    &estimate.map_or("–".to_owned(), |e| words::value(metric, e.median)),
+                    &estimate.map_or("–".to_owned(), |e| bare(metric, &words::value(metric, e.median))),
                     Paint::Strong,
                 ),
                 match estimate.and_then(|e| e.interval) {
-                    Some((low, high)) => Cell::plain(&words::range(metric, low, high)),
+                    Some((low, high)) => Cell::plain(&bare(metric, &words::range(metric, low, high))),
                     None => Cell::new("too few trials", Paint::Caution),
                 },
             ];
@@ -222,6 +233,14 @@ fn table_of(report: &Report, views: &[&ResultView], metric: Metric, latencies: b
     Table { header, rows }
 }
 
+/// `quantity` without the unit that the column's header gives.
+fn bare(metric: Metric, quantity: &str) -> String {
+    match metric {
+        Metric::Iops => quantity.trim_end_matches(" IOPS").to_owned(),
+        _ => quantity.to_owned(),
+    }
+}
+
 fn ratio_cell(report: &Report, view: &ResultView, metric: Metric) -> Cell {
     if view.design == report.control {
         return Cell::new("control", Paint::Faint);
@@ -236,13 +255,13 @@ fn ratio_cell(report: &Report, view: &ResultView, metric: Metric) -> Cell {
     Cell::new(&ratio(comparison), paint)
 }
 
-/// `7.95x (7.82–8.01)`.
+/// `7.95 (7.82–8.01)`.
 fn ratio(comparison: &Comparison) -> String {
     match comparison.interval {
         Some((low, high)) => {
-            format!("{}x ({}–{})", words::ratio(comparison.ratio), words::ratio(low), words::ratio(high))
+            format!("{} ({}–{})", words::ratio(comparison.ratio), words::ratio(low), words::ratio(high))
         }
-        None => format!("{}x (too few)", words::ratio(comparison.ratio)),
+        None => format!("{} (too few)", words::ratio(comparison.ratio)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line: each subcommand has its own file with its arguments and a `run` function.
 
 mod error;
+mod report;
 
 pub use error::CliError;
 
@@ -33,13 +34,17 @@ pub struct Globals {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    Report(report::ReportArgs),
+}
 
 /// Parses the command line, runs the subcommand, and turns its end into an exit status:
 /// 0 done, 1 failed, 2 wrong usage, 3 ran but inconclusive, 130 interrupted.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let globals = cli.globals;
-    let result: Result<ExitCode, CliError> = match cli.command {};
+    let result: Result<ExitCode, CliError> = match &cli.command {
+        Command::Report(args) => report::run(args, &globals),
+    };
     result.unwrap_or_else(|error| error.report(&globals))
 }

@@ -5,7 +5,7 @@ use super::model::{
     WorkloadFacts,
 };
 use super::{answer, describe};
-use crate::analysis::{Analysis, DesignResult, Metric};
+use crate::analysis::{Analysis, DesignResult, Metric, metric, primary};
 use crate::plan::Role;
 use crate::samples::{Count, Histogram, PerOp, TrialSamples};
 use crate::session::{Outcome, Session, TrialRecord};
@@ -32,11 +32,7 @@ impl Report {
                 name: workload.name.clone(),
                 summary: describe::workload(workload),
                 verb: describe::verb(workload),
-                headline: analysis
-                    .results
-                    .iter()
-                    .find(|r| r.workload == workload.name)
-                    .map_or_else(|| describe::headline(workload), |r| r.primary),
+                headline: primary(workload),
             })
             .collect();
         let designs: Vec<DesignFacts> = experiment
@@ -130,20 +126,10 @@ fn trial(record: &TrialRecord) -> TrialView {
 
 fn figures(samples: &TrialSamples) -> TrialFigures {
     let elapsed_s = samples.elapsed.as_secs_f64();
-    let mut latency = samples.array.read.latency.clone();
-    latency.merge(&samples.array.write.latency);
-    let rate = |total: u64| (elapsed_s > 0.0).then(|| total as f64 / elapsed_s);
-    let total = both(&PerOp { read: samples.array.read.count, write: samples.array.write.count });
-    let values = [
-        (Metric::Throughput, rate(total.bytes)),
-        (Metric::Iops, rate(total.ops)),
-        (Metric::LatP50, latency.percentile(50.0).map(|ns| ns as f64)),
-        (Metric::LatP99, latency.percentile(99.0).map(|ns| ns as f64)),
-    ];
     TrialFigures {
         started_unix_s: samples.started_unix.as_secs_f64(),
         elapsed_s,
-        values: values.into_iter().filter_map(|(metric, value)| Some((metric, value?))).collect(),
+        values: Metric::ALL.into_iter().filter_map(|m| Some((m, metric(samples, m)?))).collect(),
         series: series(samples),
         members: samples.members.iter().map(|m| m.name.clone()).collect(),
         notes: samples.notes.clone(),

@@ -1,6 +1,5 @@
 //! Layouts, workloads and shapes in words.
 
-use crate::analysis::Metric;
 use crate::experiment::{Experiment, Volume};
 use crate::layout::{Arrangement, ArrayKind, LayoutNode};
 use crate::units::{format_iops, format_throughput};
@@ -114,18 +113,6 @@ pub(crate) fn workload(workload: &Workload) -> String {
         parts.push("pread and pwrite".to_owned());
     }
     parts.join(", ")
-}
-
-/// Blocks of at least this many bytes are judged by bytes per second, smaller ones by operations per second.
-const JUDGED_BY_BYTES: u64 = 64 << 10;
-
-/// The metric by which a workload is judged when the analysis does not say.
-pub(crate) fn headline(workload: &Workload) -> Metric {
-    if workload.bs.0 >= JUDGED_BY_BYTES || workload.access == Access::Sequential {
-        Metric::Throughput
-    } else {
-        Metric::Iops
-    }
 }
 
 /// A limit in words: `128 MB/s`, `100 IOPS, bursts of 3.00 k IOPS`.

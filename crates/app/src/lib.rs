@@ -5,4 +5,3 @@
 pub mod cli;
 pub mod places;
 pub mod store;
-pub mod views;

@@ -1,7 +1,7 @@
 //! The command line: each subcommand has its own file with its arguments and a `run` function.
 
 mod error;
-mod report;
+mod experiment;
 
 pub use error::CliError;
 
@@ -35,7 +35,8 @@ pub struct Globals {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Report(report::ReportArgs),
+    /// Check experiment files, print their schema
+    Experiment(experiment::ExperimentArgs),
 }
 
 /// Parses the command line, runs the subcommand, and turns its end into an exit status:
@@ -44,7 +45,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let globals = cli.globals;
     let result: Result<ExitCode, CliError> = match &cli.command {
-        Command::Report(args) => report::run(args, &globals),
+        Command::Experiment(args) => experiment::run(args, &globals),
     };
     result.unwrap_or_else(|error| error.report(&globals))
 }

@@ -15,6 +15,7 @@ const BUDGET_DEFAULT: Nanos = Nanos::from_secs(600);
 
 section! {
     /// How sure the answer must be, and what it may cost.
+    #[schemars(rename = "Answer")]
     "[answer]"
     struct RawAnswer {
         /// The design that the others are compared with [default: the first].
@@ -40,7 +41,7 @@ fn least_trials(level: f64) -> u32 {
     (1..64).find(|n| 1.0 - 2.0 * 0.5f64.powi(*n as i32) >= level).unwrap_or(64)
 }
 
-/// Checks the answer wanted; `names` are those of all designs, also of those that are wrong.
+/// Checks the answer wanted.
 pub(super) fn resolve(raw: &Given<RawAnswer>, problems: &mut Problems) -> Answer {
     let default = RawAnswer::default();
     let raw = good(raw).map_or(&default, |(raw, _)| raw);

@@ -6,7 +6,7 @@ use super::members::resolve_names;
 use super::names;
 use super::read::{At, FromToml, Given, Named, Problems, Size, Span, describe, required, section};
 use super::volumes::{Volumes, multiple_of_block};
-use crate::layout::{Arrangement, ArrayKind, LayoutNode};
+use crate::layout::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map};
 use crate::units::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -20,6 +20,7 @@ const LAYOUTS: &[&str] = &["linear", "stripe", "mirror", "raid10", "raid5", "rai
 
 section! {
     /// An array of volumes or of other arrays.
+    #[schemars(rename = "Array")]
     "an array"
     struct RawArray {
         /// How the members are combined: linear (one after the other), stripe (RAID0), mirror (RAID1), raid10,
@@ -97,13 +98,13 @@ impl FromToml for Vec<At<RawMember>> {
     }
 }
 
-/// Checks the designs.
+/// Checks the designs; each with its capacity where the file says the size of all its volumes.
 pub(super) fn resolve(
     raw: &Given<Named<RawArray>>,
     volumes: &Volumes,
     file_start: &Span,
     problems: &mut Problems,
-) -> Vec<Design> {
+) -> Vec<(Design, Option<Bytes>)> {
     let mut designs = Vec::new();
     let section = ("the experiment", file_start);
     let Some((Named(entries), span)) = required(raw, "designs", "[designs.stripe-8]", section, problems)
@@ -118,11 +119,23 @@ pub(super) fn resolve(
         names::check(&entry.name, "a design", &entry.span, problems);
         let Some(array) = &entry.value else { continue };
         let mut walk = Walk { design: &entry.name, volumes, used: vec![None; volumes.list.len()], problems };
-        if let Some((layout, _)) = walk.array(array, &format!("design `{}`", entry.name), &entry.span) {
-            designs.push(Design { name: entry.name.clone(), layout });
+        if let Some(layout) = walk.array(array, &format!("design `{}`", entry.name), &entry.span) {
+            let capacity = capacity(&layout, volumes);
+            designs.push((Design { name: entry.name.clone(), layout }, capacity));
         }
     }
     designs
+}
+
+/// Size that stands for one that the file does not say while geometry is checked.
+const STAND_IN: u64 = 1 << 40;
+
+/// Capacity of a design, where the file says the size of all its volumes.
+fn capacity(layout: &LayoutNode, volumes: &Volumes) -> Option<Bytes> {
+    let sizes: Vec<u64> = volumes.sizes.iter().map(|size| size.map_or(0, |size| size.0)).collect();
+    let map = Map::new(layout, &sizes).ok()?;
+    let known = map.leaves().iter().all(|volume| volumes.sizes[*volume].is_some());
+    known.then(|| Bytes(map.capacity()))
 }
 
 /// The walk through one design's tree.
@@ -135,8 +148,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The array and the size of its smallest member, where known.
-    fn array(&mut self, raw: &RawArray, what: &str, place: &Span) -> Option<(LayoutNode, Option<Bytes>)> {
+    /// The array, when it can be built.
+    fn array(&mut self, raw: &RawArray, what: &str, place: &Span) -> Option<LayoutNode> {
         let section = (what, place);
         let layout = required(&raw.layout, "layout", "layout = \"stripe\"", section, self.problems)
             .and_then(|(layout, span)| self.known_layout(layout, span));
@@ -156,15 +169,7 @@ impl Walk<'_> {
         if let (Some(copies), Some(at)) = (copies, &raw.copies) {
             self.copies_fit(copies, members.len(), &at.span)?;
         }
-        let smallest = members.iter().filter_map(|(_, size)| *size).min();
         let chunk = chunk?;
-        if !matches!(layout, "linear" | "mirror") && smallest.is_some_and(|smallest| smallest < chunk) {
-            let what =
-                format!("a member of {} is smaller than one chunk of {chunk}", smallest.unwrap_or_default());
-            let remedy = "make the members larger or the chunk smaller".to_owned();
-            self.problems.report(span, Problem::Geometry { what, remedy });
-            return None;
-        }
         let kind = match layout {
             "linear" => ArrayKind::Linear,
             "mirror" => ArrayKind::Mirror,
@@ -177,8 +182,18 @@ impl Walk<'_> {
             "raid6" => ArrayKind::Raid6 { chunk },
             _ => ArrayKind::Stripe { chunk },
         };
-        let members = members.into_iter().map(|(node, _)| node).collect();
-        Some((LayoutNode::Array { kind, members }, smallest))
+        let node = LayoutNode::Array { kind, members };
+        let sizes: Vec<u64> =
+            self.volumes.sizes.iter().map(|size| size.map_or(STAND_IN, |size| size.0)).collect();
+        if let Err(error) = Map::new(&node, &sizes) {
+            let span = match (&error, &raw.chunk) {
+                (LayoutError::Chunk { .. }, Some(chunk)) => &chunk.span,
+                _ => span,
+            };
+            self.problems.report(span, impossible(&error));
+            return None;
+        }
+        Some(node)
     }
 
     fn known_layout(&mut self, layout: &str, span: &Span) -> Option<&'static str> {
@@ -247,8 +262,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The members with their sizes; nothing when one of them is wrong.
-    fn members(&mut self, raw: &[At<RawMember>]) -> Option<Vec<(LayoutNode, Option<Bytes>)>> {
+    /// The members; nothing when one of them is wrong.
+    fn members(&mut self, raw: &[At<RawMember>]) -> Option<Vec<LayoutNode>> {
         let mut nodes = Vec::new();
         let mut complete = true;
         for at in raw {
@@ -262,7 +277,7 @@ impl Walk<'_> {
                     Ok(indices) => {
                         for index in indices {
                             complete &= self.use_once(index, &at.span);
-                            nodes.push((LayoutNode::Volume(index), self.volumes.sizes[index]));
+                            nodes.push(LayoutNode::Volume(index));
                         }
                     }
                     Err(problem) => {
@@ -325,4 +340,28 @@ impl Walk<'_> {
         self.problems.report(span, Problem::OutOfRange { key: "copies", found, range, remedy });
         None
     }
+}
+
+/// A mistake that only the layout's arithmetic sees.
+fn impossible(error: &LayoutError) -> Problem {
+    let (what, remedy) = match error {
+        LayoutError::Chunk { layout, chunk, wanted } => {
+            (format!("{layout} cannot have a chunk of {chunk}"), format!("write {wanted}"))
+        }
+        LayoutError::MemberTooSmall { layout, member, size, least } => (
+            format!(
+                "member {member} of the {layout} holds {size}, less than the {least} that it needs of each"
+            ),
+            "make the member larger or the chunk smaller".to_owned(),
+        ),
+        LayoutError::TooLarge { layout } => (
+            format!("the {layout} would hold more than 2^63 - 1 bytes, the most that an offset can count"),
+            "use smaller or fewer members".to_owned(),
+        ),
+        LayoutError::TooDeep { most } => {
+            (format!("arrays are nested more than {most} deep"), "flatten the layout".to_owned())
+        }
+        other => (other.to_string(), "change the layout or its members".to_owned()),
+    };
+    Problem::Geometry { what, remedy }
 }

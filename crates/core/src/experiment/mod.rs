@@ -9,12 +9,14 @@ mod parse;
 mod read;
 mod schema;
 mod shapes;
+mod summary;
 mod syntax;
 mod volumes;
 mod workloads;
 
 pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Problem};
 pub use schema::json_schema;
+pub use summary::{DesignSummary, Summary, VolumeSummary, WorkloadSummary};
 
 use crate::layout::LayoutNode;
 use crate::units::{Bytes, Nanos};

@@ -7,11 +7,13 @@ use super::read::{FromToml, Named, Problems, good, required, section};
 use super::shapes::{RawLink, resolve_links};
 use super::volumes::{self, RawVolume};
 use super::workloads::{self, RawWorkload};
-use super::{Experiment, syntax};
+use super::{Design, Experiment, syntax};
+use crate::units::Bytes;
 use toml::de::{DeTable, DeValue};
 
 section! {
     /// An experiment of Ebbtide: which arrays of which volumes are measured, how, and how sure the answer must be.
+    #[schemars(rename = "Experiment")]
     "the experiment"
     struct RawExperiment {
         /// Name of the experiment.
@@ -74,8 +76,14 @@ fn read(text: &str, problems: &mut Problems) -> Option<Experiment> {
     }
     let links = resolve_links(&raw.links, problems);
     let volumes = volumes::resolve(&raw.volumes, &links, &start, problems);
-    let designs = designs::resolve(&raw.designs, &volumes, &start, problems);
-    let workloads = workloads::resolve(&raw.workloads, &start, problems);
+    let (designs, capacities): (Vec<Design>, Vec<Option<Bytes>>) =
+        designs::resolve(&raw.designs, &volumes, &start, problems).into_iter().unzip();
+    let smallest = designs
+        .iter()
+        .zip(&capacities)
+        .filter_map(|(design, capacity)| capacity.map(|capacity| (design.name.as_str(), capacity)))
+        .min_by_key(|(_, capacity)| *capacity);
+    let workloads = workloads::resolve(&raw.workloads, smallest, &start, problems);
     let answer = answer::resolve(&raw.answer, problems);
     let all: Vec<&str> = good(&raw.designs)
         .map_or(Vec::new(), |(Named(entries), _)| entries.iter().map(|entry| entry.name.as_str()).collect());

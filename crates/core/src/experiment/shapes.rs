@@ -13,6 +13,7 @@ use toml::de::DeValue;
 
 section! {
     /// The speed that a volume is given.
+    #[schemars(rename = "Shape")]
     "a shape"
     struct RawShape {
         /// Limit of operations per second, or `{ rate, burst, credits }`.
@@ -35,6 +36,7 @@ section! {
 
 section! {
     /// A link that several volumes share, as an instance's network to its volumes.
+    #[schemars(rename = "Link")]
     "a link"
     struct RawLink {
         /// Limit of operations per second over all its volumes, or `{ rate, burst, credits }`.
@@ -46,6 +48,7 @@ section! {
 
 section! {
     /// A limit of operations with burst credits.
+    #[schemars(rename = "IopsBurst")]
     "a limit of operations"
     struct RawIopsBurst {
         /// Sustained operations per second.
@@ -62,6 +65,7 @@ section! {
 
 section! {
     /// A limit of bytes with burst credits.
+    #[schemars(rename = "ThroughputBurst")]
     "a limit of bytes"
     struct RawThroughputBurst {
         /// Sustained bytes per second.
@@ -78,6 +82,7 @@ section! {
 
 section! {
     /// A lognormal latency.
+    #[schemars(rename = "Lognormal")]
     "a latency"
     struct RawLognormal {
         /// Median.

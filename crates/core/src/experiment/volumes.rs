@@ -19,6 +19,7 @@ const COUNT_MAX: u32 = 1024;
 section! {
     /// A volume, or `count` equal ones. Without `file` and `device` a new file is made for the run and
     /// removed after it.
+    #[schemars(rename = "Volume")]
     "a volume"
     struct RawVolume {
         /// How many equal volumes to make: `[volumes.vol]` with `count = 8` gives vol0 to vol7.

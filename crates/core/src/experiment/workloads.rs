@@ -18,6 +18,7 @@ const RW: &[&str] = &["read", "write", "randread", "randwrite", "rw", "randrw", 
 
 section! {
     /// One workload. The keys that fio has are called as in fio.
+    #[schemars(rename = "Workload")]
     "a workload"
     struct RawWorkload {
         /// What is done in which order: fio's read, write, randread, randwrite, rw (alias readwrite), randrw, and
@@ -66,9 +67,10 @@ section! {
     }
 }
 
-/// Checks the workloads.
+/// Checks the workloads; `smallest` is the design of least capacity, where that is known.
 pub(super) fn resolve(
     raw: &Given<Named<RawWorkload>>,
+    smallest: Option<(&str, Bytes)>,
     file_start: &Span,
     problems: &mut Problems,
 ) -> Vec<Workload> {
@@ -81,10 +83,14 @@ pub(super) fn resolve(
         let remedy = "write a table `[workloads.NAME]` with `rw` and `runtime`".to_owned();
         problems.report(span, Problem::Nothing { what: "there are no workloads".to_owned(), remedy });
     }
-    entries.iter().filter_map(|entry| workload(entry, problems)).collect()
+    entries.iter().filter_map(|entry| workload(entry, smallest, problems)).collect()
 }
 
-fn workload(entry: &Entry<RawWorkload>, problems: &mut Problems) -> Option<Workload> {
+fn workload(
+    entry: &Entry<RawWorkload>,
+    smallest: Option<(&str, Bytes)>,
+    problems: &mut Problems,
+) -> Option<Workload> {
     names::check(&entry.name, "a workload", &entry.span, problems);
     let raw = entry.value.as_ref()?;
     let what = format!("workload `{}`", entry.name);
@@ -106,15 +112,9 @@ fn workload(entry: &Entry<RawWorkload>, problems: &mut Problems) -> Option<Workl
         problems.report(span, Problem::Pointless { key: "iodepth", why, remedy });
     }
     check_memory(bs, iodepth, numjobs, &entry.span, problems);
-    if let Some((span, place)) = span
-        && span.0 < bs.0.saturating_mul(u64::from(numjobs))
-    {
-        let found = span.to_string();
-        let range = format!("at least one block of {bs} for each of {numjobs} jobs");
-        let remedy = format!("write at least \"{}\"", Bytes(bs.0.saturating_mul(u64::from(numjobs))));
-        problems.report(place, Problem::OutOfRange { key: "span", found, range, remedy });
-    }
     let (access, mix) = operation?;
+    let regions = if access == Access::Sequential { u64::from(numjobs) } else { 1 };
+    check_room(Bytes(bs.0.saturating_mul(regions)), span, smallest, &entry.span, problems);
     Some(Workload {
         name: entry.name.clone(),
         access,
@@ -233,6 +233,36 @@ fn check_memory(bs: Bytes, iodepth: u32, numjobs: u32, span: &Span, problems: &m
         let what = format!("bs x iodepth x numjobs needs {} of memory for buffers", Bytes(buffers));
         let remedy = format!("keep the product below {}", Bytes(BUFFERS_MAX));
         problems.report(span, Problem::Geometry { what, remedy });
+    }
+}
+
+/// Reports a span or an array without room for `least` bytes, one block for each region, and a span beyond the
+/// end of an array.
+fn check_room(
+    least: Bytes,
+    span: Option<(Bytes, &Span)>,
+    smallest: Option<(&str, Bytes)>,
+    place: &Span,
+    problems: &mut Problems,
+) {
+    match (span, smallest) {
+        (Some((span, place)), _) if span < least => {
+            let (found, range) = (span.to_string(), format!("at least {least}, a block for each job"));
+            let remedy = format!("write at least \"{least}\"");
+            problems.report(place, Problem::OutOfRange { key: "span", found, range, remedy });
+        }
+        (Some((span, place)), Some((design, capacity))) if span > capacity => {
+            let found = span.to_string();
+            let range = format!("at most {capacity}, the capacity of design `{design}`");
+            let remedy = format!("write \"{capacity}\", or remove it to use all of each design");
+            problems.report(place, Problem::OutOfRange { key: "span", found, range, remedy });
+        }
+        (None, Some((design, capacity))) if capacity < least => {
+            let what = format!("design `{design}` holds {capacity}, and a block for each job needs {least}");
+            let remedy = "write a smaller `bs`, fewer jobs, or larger volumes".to_owned();
+            problems.report(place, Problem::Geometry { what, remedy });
+        }
+        _ => {}
     }
 }
 

@@ -173,8 +173,8 @@ impl<T: JsonSchema> JsonSchema for Named<T> {
 /// Declares a section of the language: its struct, its reader and its schema from one list of keys.
 macro_rules! section {
     ($(#[$meta:meta])* $title:literal struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
-        $(#[$meta])*
         #[derive(Debug, Default, schemars::JsonSchema)]
+        $(#[$meta])*
         #[schemars(deny_unknown_fields)]
         pub(in crate::experiment) struct $name {
             $($(#[$field_meta])* pub $field: $crate::experiment::read::Given<$type>,)*

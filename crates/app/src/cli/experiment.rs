@@ -1,0 +1,124 @@
+//! `ebb experiment`: checks experiment files and prints their schema; touches nothing.
+
+use super::{CliError, Globals};
+use clap::{Args, Subcommand};
+use ebbtide_core::experiment::{Experiment, json_schema};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Arguments of `ebb experiment`.
+#[derive(Debug, Args)]
+pub struct ExperimentArgs {
+    #[command(subcommand)]
+    command: ExperimentCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ExperimentCommand {
+    /// Check experiment files: print what each would do, or everything that is wrong with it
+    Check {
+        /// Experiment files (TOML)
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Print the JSON Schema of experiment files, for editors
+    Schema,
+}
+
+/// Runs `ebb experiment`.
+///
+/// # Errors
+/// A file that cannot be read or is wrong (status 2), or standard output that cannot be written.
+pub fn run(args: &ExperimentArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    match &args.command {
+        ExperimentCommand::Schema => print(&pretty(&json_schema())),
+        ExperimentCommand::Check { files } => check(files, globals),
+    }
+}
+
+fn check(files: &[PathBuf], globals: &Globals) -> Result<ExitCode, CliError> {
+    let mut records = Vec::new();
+    let mut good = true;
+    for (index, file) in files.iter().enumerate() {
+        match load(file) {
+            Ok(experiment) if globals.json => {
+                records.push(
+                    json!({ "file": file.to_string_lossy(), "ok": true, "summary": experiment.summary() }),
+                );
+            }
+            Ok(experiment) => {
+                let gap = if index > 0 { "\n" } else { "" };
+                print(&format!("{gap}{}", experiment.summary()))?;
+            }
+            Err(wrong) => {
+                good = false;
+                if globals.json {
+                    records.push(
+                        json!({ "file": file.to_string_lossy(), "ok": false, "errors": wrong.records }),
+                    );
+                } else {
+                    eprintln!("{}", wrong.text);
+                }
+            }
+        }
+    }
+    if globals.json {
+        print(&pretty(&json!({ "schema": "ebbtide.experiment-check/1", "files": records })))?;
+    }
+    Ok(ExitCode::from(if good { 0 } else { 2 }))
+}
+
+/// Why a file is no experiment, for people and for programs.
+struct Wrong {
+    text: String,
+    records: Value,
+}
+
+/// Longest file that is read: an experiment is a few kilobytes.
+const LONGEST: u64 = 1 << 20;
+
+fn load(file: &Path) -> Result<Experiment, Wrong> {
+    let name = file.to_string_lossy();
+    let text = read(file).map_err(|what| Wrong {
+        text: format!("ebb: {name}: {what}"),
+        records: json!([{ "file": name, "message": what }]),
+    })?;
+    Experiment::parse(&text, &name)
+        .map_err(|errors| Wrong { text: errors.to_string(), records: json!(errors.records()) })
+}
+
+/// The text of an experiment file, or why it cannot be read and what to do.
+pub(super) fn read(file: &Path) -> Result<String, String> {
+    let metadata = std::fs::metadata(file).map_err(|error| format!("cannot be read: {error}"))?;
+    if !metadata.is_file() {
+        return Err("is not a file; give the path of an experiment file (TOML)".to_owned());
+    }
+    if metadata.len() > LONGEST {
+        return Err(format!("has {} bytes; an experiment file has at most {LONGEST}", metadata.len()));
+    }
+    let bytes = std::fs::read(file).map_err(|error| format!("cannot be read: {error}"))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count();
+        format!("line {} is not UTF-8 text; save the file as UTF-8", line + 1)
+    })
+}
+
+/// Writes `text` to standard output.
+fn print(text: &str) -> Result<ExitCode, CliError> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // The reader has seen enough (`| head`).
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        Err(error) => Err(CliError::Failed(format!("cannot write to standard output: {error}"))),
+        Ok(()) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}

@@ -1,0 +1,359 @@
+//! What an experiment would do, in figures, before anything is touched.
+
+use super::{Experiment, Volume, VolumeSource};
+use crate::layout::{ArrayKind, LayoutNode, Map};
+use crate::units::{Bytes, Nanos, format_throughput};
+use crate::volume::{Latency, Limit, Shape};
+use crate::workload::{Access, Arrival, Mix, Stop, Workload};
+use serde::Serialize;
+use std::fmt;
+
+/// What an experiment would do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Name of the experiment.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Volumes, equal neighbours together.
+    pub volumes: Vec<VolumeSummary>,
+    /// Designs.
+    pub designs: Vec<DesignSummary>,
+    /// Workloads.
+    pub workloads: Vec<WorkloadSummary>,
+    /// Confidence level of the intervals.
+    pub level: f64,
+    /// Half-width of an interval that is narrow enough, relative to the median.
+    pub precision: f64,
+    /// Trials of one round: every workload on every design, and on the control once more.
+    pub trials_per_round: u64,
+    /// Least and most rounds.
+    pub rounds: (u32, u32),
+    /// Bytes of new files.
+    pub new_file_bytes: u64,
+    /// Time of one round in nanoseconds, without filling files; absent when a workload ends by size.
+    pub round_ns: Option<u64>,
+    /// Time of the least rounds, in nanoseconds.
+    pub least_ns: Option<u64>,
+    /// Longest time in nanoseconds: no round starts after the budget, and the last one ends.
+    pub longest_ns: Option<u64>,
+    /// Things worth knowing before the run.
+    pub notes: Vec<String>,
+}
+
+/// Equal volumes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VolumeSummary {
+    /// Their names.
+    pub names: Vec<String>,
+    /// What they are, for people.
+    pub what: String,
+}
+
+/// A design.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DesignSummary {
+    /// Its name.
+    pub name: String,
+    /// Whether the others are compared with it.
+    pub control: bool,
+    /// The layout, for people.
+    pub what: String,
+    /// Volumes that it uses.
+    pub members: usize,
+    /// Capacity in bytes, where the sizes of its volumes are known.
+    pub capacity: Option<u64>,
+}
+
+/// A workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WorkloadSummary {
+    /// Its name.
+    pub name: String,
+    /// What it does, for people.
+    pub what: String,
+}
+
+impl Experiment {
+    /// What this experiment would do.
+    pub fn summary(&self) -> Summary {
+        let trials_per_round = (self.workloads.len() as u64) * (self.designs.len() as u64 + 1);
+        let round = self.round_time();
+        let (least, most) = (self.answer.trials_min, self.answer.trials_max);
+        let least_time = round.map(|round| round.saturating_mul(least.into()));
+        let longest = round.map(|round| {
+            // A round that starts just before the budget's end is the last.
+            round.saturating_mul(most.into()).min(self.answer.budget.0.saturating_add(round))
+        });
+        let new_files =
+            self.volumes.iter().filter(|volume| matches!(volume.source, VolumeSource::NewFile { .. }));
+        Summary {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            volumes: self.volume_summaries(),
+            designs: self.design_summaries(),
+            workloads: self
+                .workloads
+                .iter()
+                .map(|workload| WorkloadSummary {
+                    name: workload.name.clone(),
+                    what: describe_workload(workload),
+                })
+                .collect(),
+            level: self.answer.level,
+            precision: self.answer.precision,
+            trials_per_round,
+            rounds: (least, most),
+            new_file_bytes: new_files
+                .filter_map(|volume| volume.size)
+                .fold(0, |sum, size| sum.saturating_add(size.0)),
+            round_ns: round,
+            least_ns: least_time,
+            longest_ns: longest,
+            notes: self.notes(least_time),
+        }
+    }
+
+    /// Nanoseconds of one round; nothing when a workload ends by size.
+    fn round_time(&self) -> Option<u64> {
+        let per_design = self.workloads.iter().try_fold(0u64, |sum, workload| match workload.stop {
+            Stop::Runtime(runtime) => {
+                Some(sum.saturating_add(workload.warm_up.plus(runtime).plus(self.answer.rest).0))
+            }
+            Stop::Size(_) => None,
+        })?;
+        Some(per_design.saturating_mul(self.designs.len() as u64 + 1))
+    }
+
+    fn volume_summaries(&self) -> Vec<VolumeSummary> {
+        let mut groups: Vec<VolumeSummary> = Vec::new();
+        for volume in &self.volumes {
+            let what = describe_volume(volume, self);
+            match groups.last_mut().filter(|group| group.what == what) {
+                Some(group) => group.names.push(volume.name.clone()),
+                None => groups.push(VolumeSummary { names: vec![volume.name.clone()], what }),
+            }
+        }
+        groups
+    }
+
+    fn design_summaries(&self) -> Vec<DesignSummary> {
+        let sizes: Vec<u64> =
+            self.volumes.iter().map(|volume| volume.size.map_or(0, |size| size.0)).collect();
+        let summary = |(index, design): (usize, &super::Design)| {
+            let leaves = leaves(&design.layout);
+            let known =
+                leaves.iter().all(|leaf| self.volumes.get(*leaf).is_some_and(|volume| volume.size.is_some()));
+            let map = if known { Map::new(&design.layout, &sizes).ok() } else { None };
+            DesignSummary {
+                name: design.name.clone(),
+                control: index == self.control,
+                what: describe_layout(&design.layout),
+                members: leaves.len(),
+                capacity: map.map(|map| map.capacity()),
+            }
+        };
+        self.designs.iter().enumerate().map(summary).collect()
+    }
+
+    fn notes(&self, least_time: Option<u64>) -> Vec<String> {
+        let mut notes = Vec::new();
+        let used: Vec<usize> = self.designs.iter().flat_map(|design| leaves(&design.layout)).collect();
+        for (index, volume) in self.volumes.iter().enumerate() {
+            if !used.contains(&index) {
+                notes.push(format!("volume {} is in no design", volume.name));
+            }
+        }
+        if let Some(least) = least_time.filter(|least| *least > self.answer.budget.0) {
+            notes.push(format!(
+                "the least {} rounds take {}, more than the budget of {}: the answer cannot be reached",
+                self.answer.trials_min,
+                seconds(least),
+                self.answer.budget
+            ));
+        }
+        if self.designs.len() == 1 {
+            notes.push("a single design is measured, and compared with nothing but itself".to_owned());
+        }
+        notes
+    }
+}
+
+/// Indices of the volumes below `node`.
+fn leaves(node: &LayoutNode) -> Vec<usize> {
+    match node {
+        LayoutNode::Volume(index) => vec![*index],
+        LayoutNode::Array { members, .. } => members.iter().flat_map(leaves).collect(),
+    }
+}
+
+fn describe_volume(volume: &Volume, experiment: &Experiment) -> String {
+    let source = match &volume.source {
+        VolumeSource::NewFile { directory: None } => "new file".to_owned(),
+        VolumeSource::NewFile { directory: Some(directory) } => {
+            format!("new file in {}", directory.display())
+        }
+        VolumeSource::ExistingFile { path } => format!("file {}", path.display()),
+        VolumeSource::Device { path, .. } => format!("device {}", path.display()),
+    };
+    let size = volume.size.map_or_else(|| "its own size".to_owned(), |size| size.to_string());
+    match &volume.shape {
+        None => format!("{size}, {source}, as fast as it is"),
+        Some(shape) => format!("{size}, {source}, {}", describe_shape(shape, experiment)),
+    }
+}
+
+fn describe_shape(shape: &Shape, experiment: &Experiment) -> String {
+    let mut parts = Vec::new();
+    if let Some(limit) = &shape.iops {
+        parts.push(describe_limit(limit, |rate| format!("{rate} IOPS")));
+    }
+    if let Some(limit) = &shape.throughput {
+        parts.push(describe_limit(limit, format_throughput));
+    }
+    let latency = |latency: &Latency| match latency {
+        Latency::Constant(latency) => latency.to_string(),
+        Latency::Lognormal { median, p99 } => format!("{median} (p99 {p99})"),
+    };
+    if shape.read_latency == shape.write_latency {
+        if shape.read_latency != Latency::Constant(Nanos(0)) {
+            parts.push(format!("latency {}", latency(&shape.read_latency)));
+        }
+    } else {
+        parts.push(format!("latency {} / {}", latency(&shape.read_latency), latency(&shape.write_latency)));
+    }
+    if let Some(link) = shape.link.and_then(|link| experiment.links.get(link)) {
+        parts.push(format!("on link {}", link.name));
+    }
+    parts.join(", ")
+}
+
+fn describe_limit(limit: &Limit, show: impl Fn(f64) -> String) -> String {
+    match limit.burst_rate {
+        Some(burst) => format!("{} (bursts to {})", show(limit.rate), show(burst)),
+        None => show(limit.rate),
+    }
+}
+
+fn describe_layout(node: &LayoutNode) -> String {
+    let LayoutNode::Array { kind, members } = node else { return "a volume".to_owned() };
+    let kind = match kind {
+        ArrayKind::Linear => "linear".to_owned(),
+        ArrayKind::Mirror => "mirror".to_owned(),
+        ArrayKind::Stripe { chunk } => format!("stripe, chunk {chunk}"),
+        ArrayKind::Raid5 { chunk } => format!("raid5, chunk {chunk}"),
+        ArrayKind::Raid6 { chunk } => format!("raid6, chunk {chunk}"),
+        ArrayKind::Raid10 { chunk, copies, arrangement } => {
+            let arrangement = format!("{arrangement:?}").to_lowercase();
+            format!("raid10, {copies} copies {arrangement}, chunk {chunk}")
+        }
+    };
+    let mut inner: Vec<String> = members
+        .iter()
+        .filter(|member| matches!(member, LayoutNode::Array { .. }))
+        .map(describe_layout)
+        .collect();
+    inner.dedup();
+    let of = if inner.is_empty() { String::new() } else { format!(" of ({})", inner.join("), (")) };
+    format!("{kind}, {} members{of}", members.len())
+}
+
+fn describe_workload(workload: &Workload) -> String {
+    let order = match workload.access {
+        Access::Sequential => "sequential",
+        Access::Random => "random",
+    };
+    let mix = match workload.mix {
+        Mix::Read => "read".to_owned(),
+        Mix::Write => "write".to_owned(),
+        Mix::Rewrite => "rewrite".to_owned(),
+        Mix::Mixed { read_percent } => {
+            format!("{read_percent}% read, {}% write", 100 - read_percent.min(100))
+        }
+    };
+    let mut text = format!(
+        "{order} {mix}, bs {}, iodepth {}, numjobs {}, ",
+        workload.bs, workload.iodepth, workload.numjobs
+    );
+    text += &match workload.stop {
+        Stop::Runtime(runtime) => format!("{runtime}"),
+        Stop::Size(size) => format!("{size}"),
+    };
+    if workload.warm_up.0 > 0 {
+        text += &format!(" after a warm-up of {}", workload.warm_up);
+    }
+    match workload.arrival {
+        Arrival::Closed => {}
+        Arrival::Fixed { iops } => text += &format!(", {iops} arrivals per second"),
+        Arrival::Poisson { iops } => text += &format!(", {iops} Poisson arrivals per second"),
+    }
+    if !workload.direct {
+        text += ", through the page cache";
+    }
+    text
+}
+
+/// Nanoseconds as people read a waiting time.
+fn seconds(ns: u64) -> String {
+    let seconds = ns as f64 / 1e9;
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// A fraction in percent, to a hundredth: `5%`, `99.5%`.
+fn percent(fraction: f64) -> String {
+    format!("{}%", (fraction * 10_000.0).round() / 100.0)
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.description {
+            Some(description) => writeln!(f, "{}: {}", self.name, description.trim_end())?,
+            None => writeln!(f, "{}", self.name)?,
+        }
+        for (index, volumes) in self.volumes.iter().enumerate() {
+            let names = match volumes.names.as_slice() {
+                [first, _, .., last] => format!("{first} .. {last} ({})", volumes.names.len()),
+                names => names.join(", "),
+            };
+            row(f, index, "volumes", &names, &volumes.what)?;
+        }
+        for (index, design) in self.designs.iter().enumerate() {
+            let capacity = design.capacity.map(|bytes| format!(", {}", Bytes(bytes))).unwrap_or_default();
+            let control = if design.control { " (control)" } else { "" };
+            row(f, index, "designs", &design.name, &format!("{}{capacity}{control}", design.what))?;
+        }
+        for (index, workload) in self.workloads.iter().enumerate() {
+            row(f, index, "workloads", &workload.name, &workload.what)?;
+        }
+        let answer =
+            format!("median within {} at {} confidence", percent(self.precision), percent(self.level));
+        writeln!(f, "  {:<10} {answer}", "answer")?;
+        let (least, most) = self.rounds;
+        writeln!(f, "  {:<10} {least} to {most} rounds of {} trials", "trials", self.trials_per_round)?;
+        if self.new_file_bytes > 0 {
+            writeln!(f, "  {:<10} {} of new files", "space", Bytes(self.new_file_bytes))?;
+        }
+        match (self.least_ns, self.longest_ns) {
+            (Some(least), Some(longest)) => {
+                let fill = if self.new_file_bytes > 0 { ", and the time to fill new files" } else { "" };
+                let (least, longest) = (seconds(least.min(longest)), seconds(longest));
+                writeln!(f, "  {:<10} {least} to {longest}{fill}", "time")?;
+            }
+            _ => writeln!(f, "  {:<10} not known: a workload ends by size, not by time", "time")?,
+        }
+        for note in &self.notes {
+            writeln!(f, "  note: {note}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One line of the table; the heading stands on its first line only.
+fn row(f: &mut fmt::Formatter<'_>, index: usize, heading: &str, name: &str, what: &str) -> fmt::Result {
+    let heading = if index == 0 { heading } else { "" };
+    writeln!(f, "  {heading:<10} {name:<16} {what}")
+}

@@ -11,6 +11,7 @@ pub mod experiment;
 pub mod guard;
 pub mod journal;
 pub mod layout;
+pub mod observe;
 pub mod plan;
 pub mod report;
 pub mod samples;

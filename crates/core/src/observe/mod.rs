@@ -1,0 +1,10 @@
+//! What the kernel's counters say about devices: pure arithmetic over `/proc/diskstats`, comparisons of an array's
+//! members with each other, and the readers of others' evidence.
+
+pub mod diskstats;
+pub mod nvme_log;
+pub mod outlier;
+pub mod rates;
+
+pub use diskstats::{DiskCounters, OpCounters};
+pub use rates::{DiskRates, OpRates};

@@ -1,0 +1,248 @@
+//! Which member of an array differs from its siblings, with the figures that make it differ.
+//!
+//! A striped array gives every member the same share of the work, so a slow member does not do less than its
+//! siblings: it holds requests longer, and more of them. A linear array, or a hot spot, shows the other way round:
+//! one member does the work at an ordinary await.
+
+use super::rates::DiskRates;
+use serde::Serialize;
+
+/// A member's await or queue this many times its siblings' median is no chance. Were service times exponential
+/// (relative spread 1), the mean of [`LEAST_REQUESTS`] of them would have a relative standard error of 1/sqrt(30) =
+/// 18%, the logarithm of a ratio of two such means one of 26%: ln 3 = 1.1 is four of those.
+pub const SLOW_RATIO: f64 = 3.0;
+/// A difference of await below this is the scheduling of the host, not the member.
+pub const LEAST_AWAIT_DIFFERENCE_MS: f64 = 1.0;
+/// A difference in requests in flight below this says nothing.
+pub const LEAST_QUEUE_DIFFERENCE: f64 = 1.0;
+/// Fewer requests than this in the span are too few to compare.
+pub const LEAST_REQUESTS: f64 = 30.0;
+/// A member that moves this many times its siblings' median does their work.
+pub const BUSY_RATIO: f64 = 3.0;
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MemberFigures {
+    /// Device name.
+    pub name: String,
+    /// Requests completed per second.
+    pub requests_per_second: f64,
+    /// Bytes moved per second.
+    pub bytes_per_second: f64,
+    /// Mean time of a request in milliseconds; nothing when none completed.
+    pub await_ms: Option<f64>,
+    /// Mean requests in flight.
+    pub queue: f64,
+    /// Share of the time with a request in flight, 0 to 1.
+    pub util: Option<f64>,
+}
+
+impl MemberFigures {
+    /// From a device's rates.
+    pub fn new(name: &str, rates: &DiskRates) -> MemberFigures {
+        MemberFigures {
+            name: name.to_owned(),
+            requests_per_second: rates.requests_per_second(),
+            bytes_per_second: rates.bytes_per_second(),
+            await_ms: rates.await_ms(),
+            queue: rates.queue,
+            util: Some(rates.util),
+        }
+    }
+}
+
+/// How a member differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Difference {
+    /// It holds requests longer, at no more work than its siblings.
+    Slow,
+    /// It does most of the work.
+    Busy,
+}
+
+/// A figure of the member beside its siblings' median.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What is compared: `await`, `queue`, `util`, `throughput`, `requests`.
+    pub what: &'static str,
+    /// The member's.
+    pub value: f64,
+    /// Median of its siblings.
+    pub siblings: f64,
+    /// Unit of both.
+    pub unit: &'static str,
+}
+
+/// A member that differs from its siblings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outlier {
+    /// Index among the members given.
+    pub member: usize,
+    /// Its name.
+    pub name: String,
+    /// How it differs.
+    pub difference: Difference,
+    /// The figures, the telling one first.
+    pub figures: Vec<Comparison>,
+}
+
+impl Outlier {
+    /// The reason in one line: "await 483 ms against 34.1 ms, queue 149 against 10.5".
+    pub fn reason(&self) -> String {
+        let shown: Vec<String> = self
+            .figures
+            .iter()
+            .map(|c| {
+                let (value, siblings) = (plain(c.value), plain(c.siblings));
+                let space = if c.unit.is_empty() || c.unit == "%" { "" } else { " " };
+                format!("{} {value}{space}{} against {siblings}{space}{}", c.what, c.unit, c.unit)
+            })
+            .collect();
+        shown.join(", ")
+    }
+}
+
+/// Three significant digits without an exponent.
+fn plain(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Members that differ from their siblings over a span of `seconds`.
+pub fn outliers(members: &[MemberFigures], seconds: f64) -> Vec<Outlier> {
+    if members.len() < 2 {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (index, member) in members.iter().enumerate() {
+        let siblings = Siblings { members, without: index };
+        if member.requests_per_second * seconds < LEAST_REQUESTS {
+            continue;
+        }
+        let difference = if is_slow(member, &siblings) {
+            Difference::Slow
+        } else if is_busy(member, &siblings) {
+            Difference::Busy
+        } else {
+            continue;
+        };
+        let figures = figures(member, &siblings, difference);
+        found.push(Outlier { member: index, name: member.name.clone(), difference, figures });
+    }
+    // The members that stand out most are the cause; a difference in half of the members or more is none of one.
+    if found.len() * 2 > members.len() { Vec::new() } else { found }
+}
+
+struct Siblings<'a> {
+    members: &'a [MemberFigures],
+    without: usize,
+}
+
+impl Siblings<'_> {
+    /// Median of a figure over the siblings that have it.
+    fn median(&self, figure: impl Fn(&MemberFigures) -> Option<f64>) -> Option<f64> {
+        let others = self.members.iter().enumerate().filter(|(i, _)| *i != self.without);
+        let mut values: Vec<f64> = others.filter_map(|(_, m)| figure(m)).collect();
+        values.sort_by(f64::total_cmp);
+        let upper = *values.get(values.len() / 2)?;
+        let lower = *values.get((values.len() - 1) / 2)?;
+        Some((lower + upper) / 2.0)
+    }
+}
+
+fn is_slow(member: &MemberFigures, siblings: &Siblings<'_>) -> bool {
+    let stands_out =
+        |value: f64, median: f64, least: f64| value >= median * SLOW_RATIO && value - median >= least;
+    let by_await = match (member.await_ms, siblings.median(|m| m.await_ms)) {
+        (Some(own), Some(theirs)) => stands_out(own, theirs, LEAST_AWAIT_DIFFERENCE_MS),
+        _ => false,
+    };
+    let by_queue = siblings
+        .median(|m| Some(m.queue))
+        .is_some_and(|q| stands_out(member.queue, q, LEAST_QUEUE_DIFFERENCE));
+    // A longer queue alone may be more work; a longer await with an idle queue may be a few large requests.
+    by_await && by_queue && !is_busy(member, siblings)
+}
+
+fn is_busy(member: &MemberFigures, siblings: &Siblings<'_>) -> bool {
+    let bytes = siblings.median(|m| Some(m.bytes_per_second)).unwrap_or_default();
+    let requests = siblings.median(|m| Some(m.requests_per_second)).unwrap_or_default();
+    member.bytes_per_second >= bytes * BUSY_RATIO && member.requests_per_second >= requests * BUSY_RATIO
+}
+
+fn figures(member: &MemberFigures, siblings: &Siblings<'_>, difference: Difference) -> Vec<Comparison> {
+    let row = |what, unit, factor: f64, figure: &dyn Fn(&MemberFigures) -> Option<f64>| {
+        let (value, siblings) = (figure(member)? * factor, siblings.median(figure)? * factor);
+        Some(Comparison { what, value, siblings, unit })
+    };
+    let (wait, queue) = (row("await", "ms", 1.0, &|m| m.await_ms), row("queue", "", 1.0, &|m| Some(m.queue)));
+    let util = row("util", "%", 100.0, &|m| m.util);
+    let throughput = row("throughput", "MB/s", 1e-6, &|m| Some(m.bytes_per_second));
+    let requests = row("requests", "/s", 1.0, &|m| Some(m.requests_per_second));
+    let order = match difference {
+        Difference::Slow => [wait, queue, util, requests, throughput],
+        Difference::Busy => [throughput, requests, util, queue, wait],
+    };
+    order.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(name: &str, requests: f64, mb: f64, await_ms: f64, queue: f64) -> MemberFigures {
+        MemberFigures {
+            name: name.to_owned(),
+            requests_per_second: requests,
+            bytes_per_second: mb * 1e6,
+            await_ms: Some(await_ms),
+            queue,
+            util: None,
+        }
+    }
+
+    fn found(members: &[MemberFigures]) -> Vec<(&str, Difference)> {
+        let outliers = outliers(members, 1.0);
+        outliers.iter().map(|o| (members[o.member].name.as_str(), o.difference)).collect()
+    }
+
+    /// studies/slow-member-iostat.csv.
+    #[test]
+    fn the_slow_member_of_the_bad_week() {
+        let members =
+            [member("sdi1", 307.41, 12.71, 483.2, 148.55), member("sdi2", 307.6, 12.71, 34.1, 10.49)];
+        assert_eq!(found(&members), [("sdi1", Difference::Slow)]);
+        let reason = outliers(&members, 240.0)[0].reason();
+        assert!(reason.starts_with("await 483 ms against 34.1 ms, queue 149 against 10.5"), "{reason}");
+    }
+
+    /// One disk of eight does the work, as in the write-up on linear volumes.
+    #[test]
+    fn a_linear_volume_uses_one_disk() {
+        let mut members: Vec<_> = (0..8).map(|i| member(&format!("sd{i}"), 0.0, 0.0, 0.0, 0.0)).collect();
+        members[2] = member("sd2", 900.0, 440.0, 2.0, 1.8);
+        assert_eq!(found(&members), [("sd2", Difference::Busy)]);
+    }
+
+    #[test]
+    fn equal_members_and_small_differences_are_none() {
+        assert_eq!(found(&[member("a", 500.0, 2.0, 1.0, 0.5), member("b", 480.0, 2.0, 1.4, 0.7)]), []);
+        // Five times the await, but 0.05 ms against 0.01 ms is the host.
+        assert_eq!(found(&[member("a", 500.0, 2.0, 0.05, 0.1), member("b", 500.0, 2.0, 0.01, 0.02)]), []);
+        // Too few requests to tell.
+        assert_eq!(found(&[member("a", 20.0, 2.0, 90.0, 9.0), member("b", 20.0, 2.0, 1.0, 0.1)]), []);
+        assert_eq!(found(&[member("a", 500.0, 2.0, 90.0, 9.0)]), []);
+    }
+
+    #[test]
+    fn two_slow_members_of_eight_are_both_named() {
+        let mut members: Vec<_> = (0..8).map(|i| member(&format!("m{i}"), 100.0, 10.0, 2.0, 0.2)).collect();
+        members[1] = member("m1", 100.0, 10.0, 40.0, 4.0);
+        members[6] = member("m6", 98.0, 10.0, 50.0, 5.0);
+        assert_eq!(found(&members), [("m1", Difference::Slow), ("m6", Difference::Slow)]);
+    }
+}

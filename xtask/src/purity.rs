@@ -3,8 +3,18 @@
 use std::process::Command;
 
 /// Everything that core may depend on; none of it touches the world.
-const CORE_MAY_USE: &[&str] =
-    &["libm", "maud", "rand_core", "rand_xoshiro", "schemars", "serde", "serde_json", "thiserror", "toml"];
+const CORE_MAY_USE: &[&str] = &[
+    "libm",
+    "maud",
+    "rand_core",
+    "rand_xoshiro",
+    "schemars",
+    "serde",
+    "serde_json",
+    "thiserror",
+    "toml",
+    "unicode-width",
+];
 
 /// Ebbtide's own crates and which of each other they may use.
 const INNER: &[(&str, &[&str])] = &[

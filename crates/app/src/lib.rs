@@ -5,3 +5,4 @@
 pub mod cli;
 pub mod places;
 pub mod store;
+pub mod views;

@@ -2,6 +2,7 @@
 
 mod error;
 mod experiment;
+mod report;
 
 pub use error::CliError;
 
@@ -37,6 +38,7 @@ pub struct Globals {
 enum Command {
     /// Check experiment files, print their schema
     Experiment(experiment::ExperimentArgs),
+    Report(report::ReportArgs),
 }
 
 /// Parses the command line, runs the subcommand, and turns its end into an exit status:
@@ -46,6 +48,7 @@ pub fn main() -> ExitCode {
     let globals = cli.globals;
     let result: Result<ExitCode, CliError> = match &cli.command {
         Command::Experiment(args) => experiment::run(args, &globals),
+        Command::Report(args) => report::run(args, &globals),
     };
     result.unwrap_or_else(|error| error.report(&globals))
 }

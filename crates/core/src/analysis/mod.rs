@@ -1,6 +1,6 @@
 //! Analysis: estimates with intervals, comparisons, steady state, verdicts. Pure.
 //!
-//! [`analyse`] turns a [`Session`](crate::session::Session) into an [`Analysis`]; `stop::decide` says after
+//! [`analyse`] turns a [`Session`](crate::session::Session) into an [`Analysis`]; [`stop::decide`] says after
 //! each round whether the answer is good enough. The unit of all statistics is the trial. docs/statistics.md
 //! derives what is computed here.
 
@@ -12,6 +12,7 @@ mod fixtures;
 pub mod members;
 pub mod metrics;
 pub mod steady;
+pub mod stop;
 mod types;
 pub mod verdict;
 

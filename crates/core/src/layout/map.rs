@@ -359,10 +359,13 @@ impl Map {
                 }
             }
             for extent in &mut found[start..] {
+                extent.array_offset = match extent.role {
+                    Role::Data { .. } => p.piece.array_offset,
+                    _ => node.stripe_of(p.piece, extent.array_offset),
+                };
                 if matches!(extent.role, Role::Data { .. }) {
                     extent.role = p.role;
                 }
-                extent.array_offset = p.piece.array_offset;
             }
         });
         // Parity inside the members that hold the data.
@@ -372,8 +375,7 @@ impl Map {
                     let start = found.len();
                     self.parity_of(below, piece.offset, piece.length, found);
                     for extent in &mut found[start..] {
-                        let stripe = node.level.reverse(piece.slot, extent.array_offset);
-                        extent.array_offset = stripe.map_or(piece.array_offset, |(at, _)| at);
+                        extent.array_offset = node.stripe_of(piece, extent.array_offset);
                     }
                 }
             });
@@ -401,6 +403,14 @@ impl Map {
                 None => return Some(found),
             }
         }
+    }
+}
+
+impl Node {
+    /// The array offset of a stripe inside the member that holds `piece`, from its offset there. (A
+    /// member is used from its start, so where a stripe's later bytes are used, its first one is too.)
+    fn stripe_of(&self, piece: Piece, on_member: u64) -> u64 {
+        self.level.reverse(piece.slot, on_member).map_or(piece.array_offset, |(at, _)| at)
     }
 }
 

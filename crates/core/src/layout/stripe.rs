@@ -124,7 +124,7 @@ impl Stripe {
         let zone = self.zones.iter().rev().find(|z| z.member_start <= offset)?;
         let column = zone.slots.iter().position(|s| *s == slot)? as u64;
         let (row, within) = self.chunk.div_rem(offset - zone.member_start);
-        let number = row * zone.width.get() + column;
+        let number = row.checked_mul(zone.width.get())?.checked_add(column)?;
         let array_offset = zone.start.checked_add(number.checked_mul(self.chunk.get())?)?;
         (array_offset < zone.end).then_some((array_offset + within, Role::Data { copy: 0 }))
     }

@@ -1,1 +1,21 @@
 //! One report model, rendered as terminal text, HTML, JSON and CSV.
+//!
+//! [`Report::new`] takes a session and what the analysis says of it; every view is a pure function of the model,
+//! so that all of them show the same figures.
+
+mod answer;
+mod build;
+mod csv;
+mod describe;
+mod json;
+mod model;
+mod text;
+mod words;
+
+pub use csv::csv;
+pub use json::{JsonOptions, SCHEMA, json};
+pub use model::{
+    DesignFacts, LatencyView, Report, ResultView, SeriesPoint, TrialFigures, TrialView, VolumeFacts,
+    WorkloadFacts,
+};
+pub use text::text;

@@ -15,7 +15,7 @@ device() {
   for a in backing_file offset sizelimit; do file "$1/loop/$a"; done
   for a in level chunk_size degraded sync_action sync_completed raid_disks array_state layout metadata_version; do file "$1/md/$a"; done
   for m in "$1"/md/dev-*; do [ -d "$m" ] && { file "$m/state"; file "$m/slot"; }; done
-  file "$1/wwid"
+  file "$1/wwid"; file "$1/serial"
   link "$1/device"
   for a in model serial vendor wwid transport address queue_depth subsysnqn vpd_pg80; do file "$(readlink -f "$1/device")/$a"; done
   for h in "$1"/holders/* "$1"/slaves/*; do link "$h"; done

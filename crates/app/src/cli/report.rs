@@ -1,0 +1,80 @@
+//! `ebb report`: a finished session as a file.
+
+use super::{CliError, Globals};
+use crate::store::Store;
+use crate::views::{self, Format};
+use clap::Args;
+use ebbtide_core::analysis::analyse;
+use ebbtide_core::report::{JsonOptions, Report};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Write the report of a session: text, JSON or CSV.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Session id, the beginning of one, or `last`
+    #[arg(default_value = "last")]
+    session: String,
+    /// File to write; its ending (.json, .csv, .txt) says what, unless an option does [default: text on standard output]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// One row per trial and metric, for spreadsheets, R and pandas
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// JSON: add percentiles of every result and every trial's series
+    #[arg(long)]
+    full: bool,
+}
+
+/// Loads the session, analyses it anew and writes the report.
+///
+/// # Errors
+/// When there is no such session, the file's ending says nothing, or the file cannot be written.
+pub fn run(args: &ReportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let format = format(args, globals.json)?;
+    let store = Store::open_existing(globals.store.as_deref())
+        .map_err(|error| CliError::Failed(error.to_string()))?
+        .ok_or_else(|| {
+            CliError::Failed("nothing is stored yet; measure something first with `ebb run`".to_owned())
+        })?;
+    let session = store.load(&args.session).map_err(|error| CliError::Failed(error.to_string()))?;
+    let report = Report::new(&session, &analyse(&session));
+    match &args.output {
+        None if format == Format::Text => views::print(&views::for_stdout(&report))?,
+        None => views::print(&views::render(&report, format))?,
+        Some(path) => {
+            views::save(path, &views::render(&report, format))?;
+            if !globals.quiet && path.as_os_str() != "-" {
+                eprintln!("session {}: report written to {}", session.meta.id, path.display());
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What to write: what an option says, or else what the file's ending says.
+fn format(args: &ReportArgs, json: bool) -> Result<Format, CliError> {
+    let json_format = Format::Json(JsonOptions { percentiles: args.full, series: args.full });
+    if json {
+        return Ok(json_format);
+    }
+    if args.csv {
+        return Ok(Format::Csv);
+    }
+    let Some(path) = &args.output else { return Ok(Format::Text) };
+    match ending(path).as_deref() {
+        Some("json") => Ok(json_format),
+        Some("csv") => Ok(Format::Csv),
+        Some("txt" | "text") => Ok(Format::Text),
+        _ if path == Path::new("-") => Ok(Format::Text),
+        _ => Err(CliError::Usage(format!(
+            "{}: the ending does not say what to write; use .json, .csv or .txt, or add --json or --csv",
+            path.display()
+        ))),
+    }
+}
+
+fn ending(path: &Path) -> Option<String> {
+    path.extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase)
+}

@@ -1,0 +1,258 @@
+//! Random trees over random members: the mapping agrees with the simulation everywhere.
+
+use super::oracle::{Cell, SECTOR, Table, table};
+use super::*;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A layout whose leaves carry their sizes.
+#[derive(Debug, Clone)]
+enum Tree {
+    Volume(u64),
+    Array(ArrayKind, Vec<Tree>),
+}
+
+impl Tree {
+    /// The layout, its volumes numbered against their order so that indices and positions differ.
+    fn layout(&self) -> (LayoutNode, Vec<u64>) {
+        fn count(tree: &Tree) -> usize {
+            match tree {
+                Tree::Volume(_) => 1,
+                Tree::Array(_, members) => members.iter().map(count).sum(),
+            }
+        }
+        fn number(tree: &Tree, sizes: &mut Vec<u64>, next: &mut usize) -> LayoutNode {
+            match tree {
+                Tree::Volume(size) => {
+                    *next -= 1;
+                    sizes[*next] = *size;
+                    LayoutNode::Volume(*next)
+                }
+                Tree::Array(kind, members) => LayoutNode::Array {
+                    kind: *kind,
+                    members: members.iter().map(|m| number(m, sizes, next)).collect(),
+                },
+            }
+        }
+        let mut next = count(self);
+        let mut sizes = vec![0; next];
+        (number(self, &mut sizes, &mut next), sizes)
+    }
+}
+
+fn volume() -> impl Strategy<Value = Tree> + Clone {
+    // Mostly a few chunks, sometimes with an odd rest; equal sizes are common.
+    prop_oneof![
+        3 => Just(Tree::Volume(96 * K)),
+        2 => (16u64..40).prop_map(|k4| Tree::Volume(k4 * 4 * K)),
+        1 => (64 * K..160 * K).prop_map(Tree::Volume),
+    ]
+}
+
+fn any_array(member: impl Strategy<Value = Tree> + Clone + 'static, most: usize) -> BoxedStrategy<Tree> {
+    let power = prop_oneof![Just(Bytes(4 * K)), Just(Bytes(8 * K)), Just(Bytes(16 * K))];
+    let any_chunk = prop_oneof![power.clone(), Just(Bytes(12 * K)), Just(Bytes(5 * K))];
+    let arrangement = prop_oneof![Just(Arrangement::Near), Just(Arrangement::Far), Just(Arrangement::Offset)];
+    let many = move |least: usize| prop::collection::vec(member.clone(), least..=most.max(least));
+    prop_oneof![
+        many(1).prop_map(|m| Tree::Array(ArrayKind::Linear, m)),
+        many(2).prop_map(|m| Tree::Array(ArrayKind::Mirror, m)),
+        (any_chunk, many(1)).prop_map(|(chunk, m)| Tree::Array(ArrayKind::Stripe { chunk }, m)),
+        (power.clone(), arrangement, 0u32..5, many(2)).prop_map(|(chunk, arrangement, copies, m)| {
+            let copies = 2 + copies % (m.len() as u32 - 1);
+            Tree::Array(ArrayKind::Raid10 { chunk, copies, arrangement }, m)
+        }),
+        (power.clone(), many(3)).prop_map(|(chunk, m)| Tree::Array(ArrayKind::Raid5 { chunk }, m)),
+        (power, many(4)).prop_map(|(chunk, m)| Tree::Array(ArrayKind::Raid6 { chunk }, m)),
+    ]
+    .boxed()
+}
+
+fn tree() -> impl Strategy<Value = Tree> {
+    let flat = any_array(volume(), 6);
+    let nested = any_array(prop_oneof![2 => any_array(volume(), 4), 1 => volume().boxed()], 4);
+    let deep = any_array(prop_oneof![any_array(any_array(volume(), 2), 3), volume().boxed()], 2);
+    prop_oneof![4 => flat, 3 => nested, 1 => deep]
+}
+
+fn compiled(tree: &Tree) -> Result<(Map, Table, Vec<u64>), TestCaseError> {
+    let (layout, sizes) = tree.layout();
+    match Map::new(&layout, &sizes) {
+        Ok(map) => Ok((map, table(&layout, &sizes), sizes)),
+        // The generator does not know how much an inner array leaves to an outer one.
+        Err(LayoutError::MemberTooSmall { .. }) => Err(TestCaseError::reject("member too small")),
+        Err(other) => Err(TestCaseError::fail(format!("{layout:?}: {other}"))),
+    }
+}
+
+/// Compares one copy's extents with the table, byte by byte at both ends of each sector piece: they
+/// cover the range in order, once, where the table says, and none could have been merged.
+fn check_copy(extents: &[Extent], table: &Table, offset: u64, length: u64) -> Result<(), TestCaseError> {
+    let mut at = offset;
+    for (i, e) in extents.iter().enumerate() {
+        prop_assert!(e.length > 0);
+        prop_assert_eq!(e.array_offset, at);
+        let Role::Data { copy } = e.role else { return Err(TestCaseError::fail("parity among data")) };
+        let mut inside = 0;
+        while inside < e.length {
+            let (array_at, member_at) = (e.array_offset + inside, e.offset + inside);
+            let cell = table.data[(array_at / SECTOR) as usize].get(&copy).copied();
+            prop_assert_eq!(cell, Some((e.member, member_at / SECTOR)), "copy {} of byte {}", copy, array_at);
+            prop_assert_eq!(array_at % SECTOR, member_at % SECTOR);
+            inside += SECTOR - array_at % SECTOR;
+        }
+        if let Some(next) = extents.get(i + 1) {
+            let touches = e.member == next.member && e.offset + e.length == next.offset;
+            prop_assert!(!(touches && e.role == next.role), "{:?} and {:?} are one extent", e, next);
+        }
+        at += e.length;
+    }
+    prop_assert_eq!(at, offset + length);
+    Ok(())
+}
+
+/// Parity that depends on an extent: every byte of it in the table, none elsewhere.
+fn check_parity(extents: &[Extent], table: &Table, offset: u64, length: u64) -> Result<(), TestCaseError> {
+    let mut wanted = BTreeSet::new();
+    let mut at = offset;
+    while at < offset + length {
+        let next = (at - at % SECTOR + SECTOR).min(offset + length);
+        for (role, (member, sector), stripe) in &table.parity[(at / SECTOR) as usize] {
+            for byte in [at % SECTOR, (next - 1) % SECTOR] {
+                wanted.insert((*role, *member, sector * SECTOR + byte, stripe * SECTOR));
+            }
+        }
+        at = next;
+    }
+    let parity: Vec<&Extent> = extents.iter().filter(|e| !matches!(e.role, Role::Data { .. })).collect();
+    for (role, member, byte, stripe) in &wanted {
+        let holding = parity
+            .iter()
+            .filter(|e| (e.role, e.member, e.array_offset) == (*role, *member, *stripe))
+            .filter(|e| (e.offset..e.offset + e.length).contains(byte))
+            .count();
+        prop_assert_eq!(holding, 1, "{:?} on member {} at {}", role, member, byte);
+    }
+    for e in parity {
+        // Both ends of every extent, and of every sector inside it, are wanted.
+        for byte in [e.offset, e.offset + e.length - 1] {
+            prop_assert!(
+                wanted.contains(&(e.role, e.member, byte, e.array_offset)),
+                "{:?} is not asked for at {}",
+                e,
+                byte
+            );
+        }
+    }
+    Ok(())
+}
+
+fn check_extent(
+    map: &Map,
+    table: &Table,
+    offset: u64,
+    length: u64,
+    selector: u64,
+) -> Result<(), TestCaseError> {
+    let mut read = Vec::new();
+    map.read_extents(offset, length, selector, &mut |e| read.push(e)).unwrap();
+    check_copy(&read, table, offset, length)?;
+
+    let located = map.locate(offset, length).unwrap();
+    check_parity(&located, table, offset, length)?;
+    let data: Vec<Extent> = located.iter().copied().filter(|e| matches!(e.role, Role::Data { .. })).collect();
+    if map.supports_write() {
+        let mut written = Vec::new();
+        map.write_extents(offset, length, &mut |e| written.push(e)).unwrap();
+        written.sort_by_key(|e| (e.array_offset, e.role));
+        prop_assert_eq!(&written, &data);
+    }
+    // All copies of all bytes: as many bytes as the table has, each extent where the table says.
+    let mut wanted = 0;
+    let mut at = offset;
+    while at < offset + length {
+        let next = (at - at % SECTOR + SECTOR).min(offset + length);
+        wanted += (next - at) * table.data[(at / SECTOR) as usize].len() as u64;
+        at = next;
+    }
+    prop_assert_eq!(data.iter().map(|e| e.length).sum::<u64>(), wanted);
+    for e in &data {
+        check_copy(std::slice::from_ref(e), table, e.array_offset, e.length)?;
+    }
+    for e in &located {
+        for byte in [0, e.length - 1] {
+            let array_offset =
+                if matches!(e.role, Role::Data { .. }) { e.array_offset + byte } else { e.array_offset };
+            prop_assert_eq!(
+                map.reverse(e.member, e.offset + byte),
+                Some(Reverse { array_offset, role: e.role })
+            );
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_byte_is_where_the_simulation_puts_it(
+        tree in tree(),
+        extents in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 12),
+    ) {
+        let (map, table, sizes) = compiled(&tree)?;
+        prop_assert_eq!(map.capacity(), table.data.len() as u64 * SECTOR);
+
+        // No two array bytes share a member byte; parity is not data.
+        let mut owner: BTreeMap<Cell, Reverse> = BTreeMap::new();
+        for (sector, places) in table.data.iter().enumerate() {
+            for (copy, cell) in places {
+                let data = Reverse { array_offset: sector as u64 * SECTOR, role: Role::Data { copy: *copy } };
+                prop_assert_eq!(owner.insert(*cell, data), None, "two owners of {:?}", cell);
+            }
+        }
+        for (role, cell, stripe) in table.parity.iter().flatten() {
+            let parity = Reverse { array_offset: stripe * SECTOR, role: *role };
+            let before = owner.insert(*cell, parity);
+            prop_assert!(before.is_none_or(|b| b == parity), "two owners of {:?}", cell);
+        }
+        // And the reverse agrees on every sector of every member, the unused ones too.
+        for (member, size) in sizes.iter().enumerate() {
+            for sector in 0..size.div_ceil(SECTOR) {
+                prop_assert_eq!(map.reverse(member, sector * SECTOR), owner.get(&(member, sector)).copied());
+            }
+            prop_assert_eq!(map.reverse(member, *size), None);
+        }
+
+        let capacity = map.capacity();
+        for (i, (a, b, selector)) in extents.into_iter().enumerate() {
+            // Ends of the array, whole arrays, then anything, mostly short.
+            let (offset, length) = match i {
+                0 => (0, capacity),
+                1 => (0, 1),
+                2 => (capacity - 1, 1),
+                3 => { let l = 1 + b % capacity; (capacity - l, l) }
+                _ => {
+                    let offset = a % capacity;
+                    let most = if i % 2 == 0 { 40 * K } else { capacity };
+                    (offset, 1 + b % most.min(capacity - offset))
+                }
+            };
+            check_extent(&map, &table, offset, length, selector)?;
+        }
+    }
+
+    #[test]
+    fn all_selectors_together_read_every_copy(tree in tree()) {
+        let (map, table, _) = compiled(&tree)?;
+        let copies: BTreeSet<u32> = table.data[0].keys().copied().collect();
+        let mut seen = BTreeSet::new();
+        for selector in 0..u64::from(map.copies()) {
+            map.read_extents(0, 1, selector, &mut |e| {
+                if let Role::Data { copy } = e.role { seen.insert(copy); }
+            }).unwrap();
+        }
+        prop_assert_eq!(seen, copies);
+    }
+}

@@ -1,0 +1,123 @@
+//! The views of the report, on made-up sessions.
+
+mod fixture;
+
+use ebbtide_core::analysis::analyse;
+use ebbtide_core::report::{JsonOptions, Report, csv, json, text};
+use ebbtide_core::session::Ending;
+use fixture::Recipe;
+use proptest::prelude::*;
+
+fn report(recipe: &Recipe) -> Report {
+    let session = fixture::session(recipe);
+    Report::new(&session, &analyse(&session))
+}
+
+/// Columns of the widest line.
+fn widest(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+#[test]
+fn text_of_80_columns() {
+    let text = text(&report(&Recipe::default()), 80, false);
+    assert!(widest(&text) <= 80, "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn text_of_120_columns_says_more() {
+    let text = text(&report(&Recipe { failure: true, ..Recipe::default() }), 120, false);
+    assert!(widest(&text) <= 120, "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn colours_change_nothing_but_colours() {
+    let report = report(&Recipe::default());
+    let coloured = text(&report, 100, true);
+    assert!(coloured.contains("\u{1b}[1m"));
+    let mut bare = String::new();
+    let mut rest = coloured.as_str();
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        bare.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, rest)| rest);
+    }
+    bare.push_str(rest);
+    assert_eq!(bare, text(&report, 100, false));
+}
+
+#[test]
+fn json_has_the_promised_shape() {
+    let value = json(&report(&Recipe { rounds: 6, members: 2, ..Recipe::default() }), JsonOptions::default());
+    assert_eq!(value["schema"], "ebbtide.session/1");
+    assert_eq!(value["results"].as_array().map(Vec::len), Some(2 * 4 * 4), "designs, workloads, metrics");
+    insta::assert_snapshot!(serde_json::to_string_pretty(&value).unwrap());
+}
+
+#[test]
+fn json_adds_percentiles_and_series_when_asked() {
+    let report = report(&Recipe { rounds: 2, failure: true, ..Recipe::default() });
+    let value = json(&report, JsonOptions { percentiles: true, series: true });
+    let trials = value["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2 * 12);
+    assert_eq!(trials.iter().filter(|t| t["failed"].is_string()).count(), 1);
+    let finished = trials.iter().find(|t| t["failed"].is_null()).unwrap();
+    assert_eq!(finished["series"].as_array().map(Vec::len), Some(30));
+    assert_eq!(finished["series"][0]["members_throughput"].as_array().map(Vec::len), Some(8));
+    let p99 = &value["latencies"][0]["percentiles"]["99.000000"];
+    assert!(p99.as_f64().is_some_and(|ns| ns > 0.0), "{p99}");
+    assert!(value["results"][0]["ci_low"].is_null(), "two rounds have no interval");
+}
+
+#[test]
+fn csv_has_a_row_for_each_trial_and_metric() {
+    let text = csv(&report(&Recipe { rounds: 2, failure: true, ..Recipe::default() }));
+    assert_eq!(text.matches("\r\n").count(), 1 + 2 * 12 * 4);
+    let start: String = text.lines().take(9).map(|line| format!("{line}\n")).collect();
+    insta::assert_snapshot!(start);
+}
+
+#[test]
+fn csv_quotes_what_users_write() {
+    let report = report(&Recipe { rounds: 1, prefix: "a,\"b\"\r\n".to_owned(), ..Recipe::default() });
+    let text = csv(&report);
+    assert!(text.contains(",\"a,\"\"b\"\"\r\nlinear-8\","), "{}", &text[..400]);
+}
+
+#[test]
+fn a_session_without_a_single_trial_has_every_view() {
+    let report = report(&Recipe { rounds: 0, ..Recipe::default() });
+    assert_eq!(report.answer, ["No trial has finished, so there is no answer."]);
+    assert!(text(&report, 80, false).contains("No trial has finished"));
+    assert_eq!(csv(&report).lines().count(), 1);
+    assert_eq!(json(&report, JsonOptions::default())["session"]["rounds"], 0);
+}
+
+#[test]
+fn indices_that_the_experiment_does_not_have_are_dashes() {
+    let mut session = fixture::session(&Recipe { rounds: 1, ..Recipe::default() });
+    let analysis = analyse(&session);
+    session.trials[0].trial.design = 99;
+    session.trials[1].trial.workload = 99;
+    session.experiment.control = 99;
+    session.meta.ending = Ending::Failed("the store was cut".to_owned());
+    let report = Report::new(&session, &analysis);
+    assert!(csv(&report).contains(",–,"));
+    assert!(text(&report, 80, false).contains("the store was cut"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_name_gives_json_that_parses_and_text_that_fits(prefix in "\\PC{0,12}", control in "[\\x00-\\x1f\"\\\\<&]{0,4}", width in 40usize..200) {
+        let prefix = format!("{prefix}{control}");
+        let report = report(&Recipe { rounds: 1, members: 2, prefix: prefix.clone(), failure: false });
+        let written = json(&report, JsonOptions { percentiles: true, series: true }).to_string();
+        let read: serde_json::Value = serde_json::from_str(&written).unwrap();
+        prop_assert_eq!(&read["results"][0]["design"], &serde_json::Value::from(format!("{prefix}linear-2")));
+        let text = text(&report, width, false);
+        prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
+    }
+}

@@ -1,0 +1,108 @@
+//! Running programs: argument vectors only, never a shell; errors show the command and what it said.
+
+use std::fmt;
+use std::process::{Command, Stdio};
+
+/// What a program left behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Exit status; nothing when a signal ended it.
+    pub status: Option<i32>,
+    /// Standard output, invalid UTF-8 replaced.
+    pub stdout: String,
+    /// Standard error, invalid UTF-8 replaced.
+    pub stderr: String,
+}
+
+/// A program that could not be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// Not installed, or not on the path.
+    #[error("`{0}` is not installed")]
+    Missing(String),
+    /// It could not be started.
+    #[error("`{command}` could not be started: {why}")]
+    Start {
+        /// Program and arguments.
+        command: String,
+        /// The system's words.
+        why: String,
+    },
+}
+
+/// Runs programs. Tests answer with recorded outputs.
+pub trait Runner {
+    /// Runs `program` with `arguments`, standard input closed, and waits for it.
+    ///
+    /// # Errors
+    /// When it cannot be started; a non-zero exit status is not an error here.
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, CommandError>;
+}
+
+/// Runs programs for real, in the C locale.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Real;
+
+impl Runner for Real {
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, CommandError> {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = Command::new(program)
+            .args(arguments)
+            .env("LC_ALL", "C")
+            // Administration tools are not on everybody's path.
+            .env("PATH", format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin"))
+            .stdin(Stdio::null())
+            .output();
+        match output {
+            Ok(done) => Ok(Output {
+                status: done.status.code(),
+                stdout: String::from_utf8_lossy(&done.stdout).into_owned(),
+                stderr: String::from_utf8_lossy(&done.stderr).into_owned(),
+            }),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                Err(CommandError::Missing(program.to_owned()))
+            }
+            Err(e) => Err(CommandError::Start {
+                command: Shown(program, arguments).to_string(),
+                why: e.to_string(),
+            }),
+        }
+    }
+}
+
+/// Runs nothing: every program is missing. For recorded hosts, where asking this host would be a lie.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Never;
+
+impl Runner for Never {
+    fn run(&self, program: &str, _: &[&str]) -> Result<Output, CommandError> {
+        Err(CommandError::Missing(program.to_owned()))
+    }
+}
+
+/// A program and its arguments as one line to read.
+struct Shown<'a>(&'a str, &'a [&'a str]);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)?;
+        self.1.iter().try_for_each(|argument| write!(f, " {argument}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_reach_the_program_unparsed() {
+        let said = Real.run("printf", &["%s|", "a b", "$HOME", "*"]).expect("printf runs");
+        assert_eq!((said.status, said.stdout.as_str()), (Some(0), "a b|$HOME|*|"));
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let error = Real.run("ebb-no-such-program", &[]).expect_err("missing");
+        assert_eq!(error.to_string(), "`ebb-no-such-program` is not installed");
+    }
+}

@@ -1,0 +1,181 @@
+//! What is known of one block device.
+
+use super::kind::Kind;
+use super::signature::Content;
+use super::tables::Mount;
+use crate::sys::DevNum;
+use ebbtide_core::units::Bytes;
+use serde::Serialize;
+
+/// One block device: a disk, a partition, or a device made of others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BlockDevice {
+    /// Kernel name, for example `nvme0n1p1`.
+    pub name: String,
+    /// Name that people use where it differs (`vg0-data` for `dm-0`).
+    pub alias: Option<String>,
+    /// Device number.
+    pub dev: DevNum,
+    /// Size in bytes.
+    pub size: Bytes,
+    /// Kind; a partition has its disk's.
+    pub kind: Kind,
+    /// The disk that it is a partition of.
+    pub partition_of: Option<String>,
+    /// Where the partition begins on its disk.
+    pub start: Option<Bytes>,
+    /// Whether it cannot be written.
+    pub read_only: bool,
+    /// Whether the medium can be taken out.
+    pub removable: bool,
+    /// Stable names and numbers.
+    pub ids: Ids,
+    /// How the kernel queues requests to it (partitions: their disk's).
+    pub queue: Queue,
+    /// Devices that it is made of.
+    pub slaves: Vec<String>,
+    /// Devices that are made of it.
+    pub holders: Vec<String>,
+    /// Its partitions.
+    pub partitions: Vec<String>,
+    /// What is written on it.
+    pub content: Content,
+    /// Where it is mounted.
+    pub mounts: Vec<Mount>,
+    /// Bytes of swap in use when it is an active swap area.
+    pub swap_used: Option<Bytes>,
+    /// The array, when it is one of md's.
+    pub md: Option<MdArray>,
+    /// The file behind a loop device.
+    pub backing_file: Option<String>,
+}
+
+/// Stable identity of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Ids {
+    /// Model as the device reports it.
+    pub model: Option<String>,
+    /// Serial number.
+    pub serial: Option<String>,
+    /// World-wide identifier (NGUID, EUI-64, NAA).
+    pub wwid: Option<String>,
+    /// EBS volume id with its dash.
+    pub volume_id: Option<String>,
+    /// Names below /dev/disk/by-id.
+    pub by_id: Vec<String>,
+}
+
+impl Ids {
+    /// Whether `id` names this device: a by-id name or path, the serial, the WWID or the volume id, in full.
+    pub fn matches(&self, id: &str) -> bool {
+        let id = id.trim();
+        let name = id.strip_prefix("/dev/disk/by-id/").unwrap_or(id);
+        !name.is_empty()
+            && (self.by_id.iter().any(|n| n == name)
+                || [&self.serial, &self.wwid, &self.volume_id]
+                    .into_iter()
+                    .any(|v| v.as_deref() == Some(name)))
+    }
+
+    /// The id best given in an experiment: the volume id, else a by-id name, else serial or WWID.
+    pub fn best(&self) -> Option<&str> {
+        // Names made of the model and serial are the ones people recognise; `nvme-nvme.1b36-...` are not.
+        let readable = |name: &&String| !name.starts_with("nvme-nvme.") && !name.starts_with("wwn-");
+        self.volume_id
+            .as_deref()
+            .or_else(|| self.by_id.iter().find(readable).map(String::as_str))
+            .or_else(|| self.by_id.first().map(String::as_str))
+            .or(self.serial.as_deref())
+            .or(self.wwid.as_deref())
+    }
+}
+
+/// How the kernel queues requests. A device without a request queue of its own (zram, a bare dm) lacks some.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Queue {
+    /// Scheduler in use.
+    pub scheduler: Option<String>,
+    /// Schedulers that can be chosen.
+    pub schedulers: Vec<String>,
+    /// Readahead in bytes; `blockdev --getra` prints it in sectors of 512 bytes.
+    pub readahead: Option<Bytes>,
+    /// Requests that the kernel queues (`nr_requests`).
+    pub requests: Option<u64>,
+    /// Commands that the device takes at once, where the driver says (SCSI `queue_depth`).
+    pub device_depth: Option<u64>,
+    /// Whether the kernel believes that seeks cost time.
+    pub rotational: Option<bool>,
+    /// Smallest addressable block.
+    pub logical_block: Option<Bytes>,
+    /// Smallest block written without reading first.
+    pub physical_block: Option<Bytes>,
+    /// Smallest preferred request (an array's chunk).
+    pub minimum_io: Option<Bytes>,
+    /// Preferred request (an array's stripe of data); absent when the device gives none.
+    pub optimal_io: Option<Bytes>,
+    /// Largest request before the kernel splits it.
+    pub maximum_io: Option<Bytes>,
+}
+
+impl Queue {
+    /// Readahead in sectors of 512 bytes, as `blockdev --getra` and `--setra` count it.
+    pub fn readahead_sectors(&self) -> Option<u64> {
+        self.readahead.map(|bytes| bytes.0 / 512)
+    }
+}
+
+/// State of an md array.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MdArray {
+    /// `raid0`, `raid1`, `raid10`, `raid5`, `raid6`, `linear`.
+    pub level: String,
+    /// Bytes on one member before the next member's turn; absent for levels without stripes.
+    pub chunk: Option<Bytes>,
+    /// Members that it should have.
+    pub members: u32,
+    /// Members that it lacks.
+    pub degraded: u32,
+    /// `idle`, `resync`, `recover`, `check`, ...
+    pub action: Option<String>,
+    /// Share of that action done, 0 to 1.
+    pub done: Option<f64>,
+    /// `clean`, `active`, `inactive`, ...
+    pub state: Option<String>,
+}
+
+impl MdArray {
+    /// Whether consecutive chunks are on different members.
+    pub fn is_striped(&self) -> bool {
+        matches!(self.level.as_str(), "raid0" | "raid10" | "raid4" | "raid5" | "raid6")
+    }
+
+    /// Members that hold the data of one stripe.
+    pub fn data_members(&self) -> u32 {
+        match self.level.as_str() {
+            "raid1" => 1,
+            "raid4" | "raid5" => self.members.saturating_sub(1),
+            "raid6" => self.members.saturating_sub(2),
+            // Two copies, md's default: half of the members carry distinct data.
+            "raid10" => (self.members / 2).max(1),
+            _ => self.members,
+        }
+    }
+}
+
+impl BlockDevice {
+    /// The name to print: the alias where there is one.
+    pub fn shown_name(&self) -> &str {
+        self.alias.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Whether nothing uses it and nothing is known to be written on it.
+    pub fn is_free(&self) -> bool {
+        self.holders.is_empty()
+            && self.partitions.is_empty()
+            && self.mounts.is_empty()
+            && self.swap_used.is_none()
+            && !self.read_only
+            && self.size.0 > 0
+            && self.content == Content::Nothing
+    }
+}

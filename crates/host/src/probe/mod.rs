@@ -1,0 +1,279 @@
+//! Every block device of a host, with what it is, what it is part of and what is on it.
+
+mod device;
+mod kind;
+pub mod signature;
+pub mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use device::{BlockDevice, Ids, MdArray, Queue};
+pub use kind::{Kind, classify};
+pub use signature::{Content, Signature};
+
+use crate::command::{Never, Real, Runner};
+use crate::sys::{self, DevNum, Sys};
+use ebbtide_core::units::Bytes;
+use kind::Facts;
+use serde::Serialize;
+use std::path::Path;
+use tables::{Mount, Swap, Udev};
+
+/// The block devices of a host.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Devices {
+    /// Devices by kernel name in the order in which people count; partitions follow their disk.
+    pub devices: Vec<BlockDevice>,
+    /// What could not be read, and what would help ("as root ...").
+    pub unread: Vec<String>,
+}
+
+impl Devices {
+    /// The device with this kernel name or alias.
+    pub fn get(&self, name: &str) -> Option<&BlockDevice> {
+        self.devices
+            .iter()
+            .find(|d| d.name == name)
+            .or_else(|| self.devices.iter().find(|d| d.alias.as_deref() == Some(name)))
+    }
+
+    /// The device with this number.
+    pub fn by_dev(&self, dev: DevNum) -> Option<&BlockDevice> {
+        self.devices.iter().find(|d| d.dev == dev)
+    }
+
+    /// Whole disks below `name`: itself, or through partitions, md, dm and loop devices. Sorted, no repeats.
+    pub fn disks_below(&self, name: &str) -> Vec<&str> {
+        let mut disks = Vec::new();
+        self.collect_disks(name, &mut disks, 0);
+        disks.sort_by(|a, b| sys::natural_order(a, b));
+        disks.dedup();
+        disks
+    }
+
+    fn collect_disks<'a>(&'a self, name: &str, disks: &mut Vec<&'a str>, depth: usize) {
+        let Some(device) = self.get(name).filter(|_| depth < crate::chain::DEEPEST) else { return };
+        if let Some(disk) = &device.partition_of {
+            self.collect_disks(disk, disks, depth + 1);
+        } else if device.slaves.is_empty() {
+            disks.push(&device.name);
+        } else {
+            device.slaves.iter().for_each(|slave| self.collect_disks(slave, disks, depth + 1));
+        }
+    }
+}
+
+/// Reads every block device. Needs no privilege; what a privilege would add is said in [`Devices::unread`].
+pub fn devices(sys: &Sys) -> Devices {
+    if sys.is_host() { devices_with(sys, &Real) } else { devices_with(sys, &Never) }
+}
+
+/// The same, with signatures that udev does not know asked from `runner`.
+pub fn devices_with(sys: &Sys, runner: &dyn Runner) -> Devices {
+    let reader = Reader {
+        sys,
+        runner,
+        mounts: tables::mountinfo(&sys::text(&sys.proc.join("self/mountinfo")).unwrap_or_default()),
+        swaps: tables::swaps(&sys::text(&sys.proc.join("swaps")).unwrap_or_default()),
+    };
+    let mut found = Devices::default();
+    for name in sys::names(&sys.sys.join("block")) {
+        let disk = sys.sys.join("block").join(&name);
+        let Some(mut device) = reader.device(&disk, &name, None) else { continue };
+        let mut partitions = Vec::new();
+        for part in sys::names(&disk).into_iter().filter(|n| n.starts_with(&name)) {
+            let place = disk.join(&part);
+            if place.join("partition").exists()
+                && let Some(partition) = reader.device(&place, &part, Some(&device))
+            {
+                device.partitions.push(part);
+                partitions.push(partition);
+            }
+        }
+        found.devices.push(device);
+        found.devices.append(&mut partitions);
+    }
+    found.unread = unread(&found.devices);
+    found
+}
+
+/// One line per reason why contents could not be read.
+fn unread(devices: &[BlockDevice]) -> Vec<String> {
+    let unknown: Vec<&str> = devices
+        .iter()
+        .filter(|d| matches!(d.content, Content::Unknown(_)))
+        .map(|d| d.name.as_str())
+        .collect();
+    if unknown.is_empty() {
+        return Vec::new();
+    }
+    let why = devices.iter().find_map(|d| match &d.content {
+        Content::Unknown(why) => Some(why.as_str()),
+        _ => None,
+    });
+    vec![format!(
+        "what is on {} is not known ({}); root can read it",
+        unknown.join(", "),
+        why.unwrap_or_default()
+    )]
+}
+
+struct Reader<'a> {
+    sys: &'a Sys,
+    runner: &'a dyn Runner,
+    mounts: Vec<Mount>,
+    swaps: Vec<Swap>,
+}
+
+impl Reader<'_> {
+    /// Reads the device at `place`; nothing when it vanishes meanwhile or has no medium or backing.
+    fn device(&self, place: &Path, name: &str, disk: Option<&BlockDevice>) -> Option<BlockDevice> {
+        let dev: DevNum = sys::text(&place.join("dev"))?.parse().ok()?;
+        // sysfs counts in 512-byte sectors whatever the device's block size.
+        let size = Bytes(sys::number::<u64>(&place.join("size"))?.checked_mul(512)?);
+        if size.0 == 0 {
+            return None;
+        }
+        let udev =
+            tables::udev(&sys::text(&self.sys.run.join(format!("udev/data/b{dev}"))).unwrap_or_default());
+        let dm_name = sys::word(&place.join("dm/name"));
+        let (kind, ids) = match disk {
+            Some(disk) => (disk.kind, self.partition_ids(name, &udev)),
+            None => self.identity(place, name, &udev),
+        };
+        let (mounts, swap_used) = self.uses(dev, name, dm_name.as_deref());
+        Some(BlockDevice {
+            name: name.to_owned(),
+            dev,
+            size,
+            kind,
+            partition_of: disk.map(|d| d.name.clone()),
+            start: disk.and_then(|_| sys::number::<u64>(&place.join("start"))?.checked_mul(512)).map(Bytes),
+            read_only: sys::number::<u8>(&place.join("ro")) == Some(1),
+            removable: sys::number::<u8>(&place.join("removable")) == Some(1),
+            ids,
+            queue: disk.map_or_else(|| queue(place), |d| d.queue.clone()),
+            slaves: sys::names(&place.join("slaves")),
+            holders: sys::names(&place.join("holders")),
+            partitions: Vec::new(),
+            content: signature::from_udev(&udev).unwrap_or_else(|| self.read_content(name)),
+            mounts,
+            swap_used,
+            md: md_array(place),
+            backing_file: sys::word(&place.join("loop/backing_file")),
+            alias: dm_name.filter(|n| n != name),
+        })
+    }
+
+    fn read_content(&self, name: &str) -> Content {
+        if self.sys.is_host() {
+            signature::read(self.runner, &self.sys.dev.join(name))
+        } else {
+            // A copy of a host has no devices to read; nothing of this host may be asked in their place.
+            Content::Unknown("not in the udev database".to_owned())
+        }
+    }
+
+    fn identity(&self, place: &Path, name: &str, udev: &Udev) -> (Kind, Ids) {
+        let here = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
+        let model =
+            sys::word(&place.join("device/model")).or_else(|| udev.get("ID_MODEL").map(str::to_owned));
+        let serial = sys::word(&place.join("device/serial"))
+            .or_else(|| sys::word(&place.join("serial")))
+            .or_else(|| udev.get("ID_SERIAL_SHORT").or(udev.get("ID_SERIAL")).map(str::to_owned));
+        let wwid = sys::word(&place.join("wwid"))
+            .or_else(|| sys::word(&place.join("device/wwid")))
+            .or_else(|| udev.get("ID_WWN").map(str::to_owned));
+        let kind = classify(&Facts {
+            name,
+            model: model.as_deref().unwrap_or_default(),
+            place: &here.to_string_lossy(),
+            dm_uuid: sys::word(&place.join("dm/uuid")).unwrap_or_default().as_str(),
+            transport: sys::word(&place.join("device/transport")).unwrap_or_default().as_str(),
+        });
+        let volume_id = serial.as_deref().and_then(|s| kind::ebs_volume_id(kind, s));
+        (kind, Ids { model, serial, wwid, volume_id, by_id: self.by_id(name, udev) })
+    }
+
+    fn partition_ids(&self, name: &str, udev: &Udev) -> Ids {
+        Ids { by_id: self.by_id(name, udev), ..Ids::default() }
+    }
+
+    /// Names below /dev/disk/by-id that lead to `name`: as links, and as udev recorded them.
+    fn by_id(&self, name: &str, udev: &Udev) -> Vec<String> {
+        let directory = self.sys.dev.join("disk/by-id");
+        let mut found: Vec<String> = sys::names(&directory)
+            .into_iter()
+            .filter(|link| {
+                std::fs::read_link(directory.join(link))
+                    .is_ok_and(|to| to.file_name().is_some_and(|f| f == name))
+            })
+            .chain(udev.links.iter().filter_map(|l| l.strip_prefix("disk/by-id/").map(str::to_owned)))
+            .collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    fn uses(&self, dev: DevNum, name: &str, alias: Option<&str>) -> (Vec<Mount>, Option<Bytes>) {
+        let is_this = |path: &str| {
+            let last = path.rsplit('/').next().unwrap_or(path);
+            path == format!("/dev/{name}")
+                || (path.starts_with("/dev/mapper/") && Some(last) == alias)
+                || (path.starts_with("/dev/disk/")
+                    && std::fs::read_link(self.sys.dev.join(path.trim_start_matches("/dev/")))
+                        .is_ok_and(|to| to.file_name().is_some_and(|f| f == name)))
+        };
+        // btrfs and other multi-device file systems have a number of their own: their source names the device.
+        let mounts = self.mounts.iter().filter(|m| m.dev == dev || (m.dev.major == 0 && is_this(&m.source)));
+        let swap = self.swaps.iter().find(|s| is_this(&s.path)).map(|s| Bytes(s.used_bytes));
+        (mounts.cloned().collect(), swap)
+    }
+}
+
+fn queue(place: &Path) -> Queue {
+    let place_of = |name: &str| place.join("queue").join(name);
+    let bytes = |name: &str| sys::number(&place_of(name)).filter(|b| *b != 0).map(Bytes);
+    let kib = |name: &str| sys::number::<u64>(&place_of(name)).and_then(|k| k.checked_mul(1024)).map(Bytes);
+    let schedulers = sys::text(&place_of("scheduler")).unwrap_or_default();
+    let (mut chosen, mut all) = (None, Vec::new());
+    for word in schedulers.split_ascii_whitespace() {
+        let name = word.trim_matches(['[', ']']);
+        if name.len() != word.len() {
+            chosen = Some(name.to_owned());
+        }
+        all.push(name.to_owned());
+    }
+    Queue {
+        scheduler: chosen,
+        schedulers: all,
+        readahead: kib("read_ahead_kb"),
+        requests: sys::number(&place_of("nr_requests")),
+        device_depth: sys::number(&place.join("device/queue_depth")),
+        rotational: sys::number::<u8>(&place_of("rotational")).map(|r| r == 1),
+        logical_block: bytes("logical_block_size"),
+        physical_block: bytes("physical_block_size"),
+        minimum_io: bytes("minimum_io_size"),
+        optimal_io: bytes("optimal_io_size"),
+        maximum_io: kib("max_sectors_kb"),
+    }
+}
+
+fn md_array(place: &Path) -> Option<MdArray> {
+    let md = place.join("md");
+    let level = sys::word(&md.join("level"))?;
+    let share = |text: String| {
+        let (done, all) = text.split_once('/')?;
+        let (done, all): (f64, f64) = (done.trim().parse().ok()?, all.trim().parse().ok()?);
+        (all > 0.0 && done >= 0.0).then(|| done / all)
+    };
+    Some(MdArray {
+        level,
+        chunk: sys::number(&md.join("chunk_size")).filter(|c| *c != 0).map(Bytes),
+        members: sys::number(&md.join("raid_disks")).unwrap_or_default(),
+        degraded: sys::number(&md.join("degraded")).unwrap_or_default(),
+        action: sys::word(&md.join("sync_action")),
+        done: sys::word(&md.join("sync_completed")).and_then(share),
+        state: sys::word(&md.join("array_state")),
+    })
+}

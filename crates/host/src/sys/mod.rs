@@ -1,0 +1,153 @@
+//! Where the kernel's files are, and how they are read.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+#[cfg(test)]
+pub(crate) mod tree;
+
+/// The roots below which the kernel and udev publish what they know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sys {
+    /// procfs, `/proc`.
+    pub proc: PathBuf,
+    /// sysfs, `/sys`.
+    pub sys: PathBuf,
+    /// Device nodes, `/dev`.
+    pub dev: PathBuf,
+    /// Run-time data, `/run` (udev's database is in `/run/udev/data`).
+    pub run: PathBuf,
+}
+
+impl Sys {
+    /// This host.
+    pub fn host() -> Sys {
+        Sys::below(Path::new("/"))
+    }
+
+    /// The host whose root is mounted, or whose files are recorded, at `root`.
+    pub fn below(root: &Path) -> Sys {
+        Sys { proc: root.join("proc"), sys: root.join("sys"), dev: root.join("dev"), run: root.join("run") }
+    }
+
+    /// Whether this is the running host itself and not a copy.
+    pub fn is_host(&self) -> bool {
+        *self == Sys::host()
+    }
+}
+
+/// The content of a small file without white space at its end; nothing when it is absent, unreadable or not text.
+pub fn text(path: &Path) -> Option<String> {
+    let mut text = std::fs::read_to_string(path).ok()?;
+    text.truncate(text.trim_end().len());
+    Some(text)
+}
+
+/// The content of a file as a number, surrounding white space allowed.
+pub fn number<T: FromStr>(path: &Path) -> Option<T> {
+    text(path)?.trim().parse().ok()
+}
+
+/// Non-empty text of a file, without surrounding white space.
+pub fn word(path: &Path) -> Option<String> {
+    text(path).map(|t| t.trim().to_owned()).filter(|t| !t.is_empty())
+}
+
+/// Names in a directory, sorted so that `sda2` comes before `sda10`; empty when there is no such directory.
+pub fn names(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut names: Vec<String> = entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
+    names.sort_by(|a, b| natural_order(a, b));
+    names
+}
+
+/// Order in which people count: runs of digits compare as numbers.
+pub fn natural_order(a: &str, b: &str) -> std::cmp::Ordering {
+    fn pieces(text: &str) -> impl Iterator<Item = (bool, &str)> {
+        text.split_inclusive(|c: char| !c.is_ascii_digit()).flat_map(|part| {
+            let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+            [(true, &part[..digits]), (false, &part[digits..])].into_iter().filter(|(_, t)| !t.is_empty())
+        })
+    }
+    pieces(a)
+        .map(|(digits, text)| Piece::new(digits, text))
+        .cmp(pieces(b).map(|(digits, text)| Piece::new(digits, text)))
+        .then_with(|| a.cmp(b))
+}
+
+/// A run of digits by value, or one other character.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Piece<'a> {
+    Number(usize, &'a str),
+    Text(&'a str),
+}
+
+impl<'a> Piece<'a> {
+    fn new(digits: bool, text: &'a str) -> Piece<'a> {
+        if digits {
+            let value = text.trim_start_matches('0');
+            Piece::Number(value.len(), value)
+        } else {
+            Piece::Text(text)
+        }
+    }
+}
+
+/// A device number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DevNum {
+    /// Major number: the driver.
+    pub major: u32,
+    /// Minor number: the device or partition.
+    pub minor: u32,
+}
+
+impl DevNum {
+    /// From the number as `stat` returns it.
+    pub fn from_raw(raw: u64) -> DevNum {
+        DevNum { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
+    }
+}
+
+impl fmt::Display for DevNum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for DevNum {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (major, minor) = text.trim().split_once(':').ok_or(())?;
+        Ok(DevNum { major: major.parse().map_err(drop)?, minor: minor.parse().map_err(drop)? })
+    }
+}
+
+impl serde::Serialize for DevNum {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_count_devices_by_number() {
+        let mut names = ["sda10", "nvme10n1", "sda", "sda2", "nvme9n1", "md0", "nvme1n1p12", "nvme1n1p2"];
+        names.sort_by(|a, b| natural_order(a, b));
+        assert_eq!(names, ["md0", "nvme1n1p2", "nvme1n1p12", "nvme9n1", "nvme10n1", "sda", "sda2", "sda10"]);
+    }
+
+    #[test]
+    fn device_numbers_print_as_they_parse() {
+        assert_eq!("259:4\n".parse(), Ok(DevNum { major: 259, minor: 4 }));
+        assert_eq!(DevNum { major: 259, minor: 4 }.to_string(), "259:4");
+        for bad in ["", "8", "8:", ":1", "8:x", "8:1:2"] {
+            assert!(bad.parse::<DevNum>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What can only be seen on real devices. Requires root and a free loop device:
+//! `cargo test -p ebbtide-host --test root -- --ignored`
+
+use ebbtide_core::guard::{DeviceGuard, RefusalKind, WriteRequest};
+use ebbtide_host::chain;
+use ebbtide_host::guard::Guard;
+use ebbtide_host::sys::Sys;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A loop device over a new file of 64 MiB, detached at the end whatever happens.
+struct Loop {
+    device: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Loop {
+    fn new() -> Loop {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("volume");
+        std::fs::File::create(&file).and_then(|f| f.set_len(64 << 20)).expect("a file");
+        let path = run("losetup", &["--find", "--show", file.to_str().expect("UTF-8")]);
+        Loop { device: PathBuf::from(path.trim()), _directory: directory }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.device).status();
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let done = Command::new(program).args(arguments).output().expect("the program runs");
+    assert!(done.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+fn refused(path: &Path, destroy: bool) -> Vec<RefusalKind> {
+    match Guard::host().may_write(&WriteRequest { path, id: None, destroy }) {
+        Ok(()) => Vec::new(),
+        Err(refusal) => refusal.reasons.iter().map(|r| r.kind).collect(),
+    }
+}
+
+#[test]
+#[ignore = "requires root and a free loop device"]
+fn a_device_is_refused_once_it_has_a_file_system_and_when_it_is_mounted() {
+    let volume = Loop::new();
+    let device = volume.device.as_path();
+    assert_eq!(refused(device, false), []);
+    run("mkfs.ext4", &["-q", device.to_str().expect("UTF-8")]);
+    assert_eq!(refused(device, false), [RefusalKind::Signature]);
+    assert_eq!(refused(device, true), [RefusalKind::Signature, RefusalKind::NoId]);
+    let mountpoint = tempfile::tempdir().expect("a directory");
+    run("mount", &[device.to_str().expect("UTF-8"), mountpoint.path().to_str().expect("UTF-8")]);
+    let kinds = refused(device, true);
+    let below = chain::of_path(&Sys::host(), mountpoint.path());
+    run("umount", &[mountpoint.path().to_str().expect("UTF-8")]);
+    assert_eq!(kinds, [RefusalKind::Mounted, RefusalKind::Signature, RefusalKind::NoId]);
+    let below = below.expect("a chain");
+    assert_eq!(below.fstype.as_deref(), Some("ext4"));
+    let first = below.links.first().map(|l| format!("/dev/{}", l.name));
+    assert_eq!(first.as_deref(), device.to_str(), "{below:?}");
+    assert!(below.links.len() > 1, "the file's own disk is below the loop device: {below:?}");
+}

@@ -1,1 +1,33 @@
-//! The I/O engine.
+//! The I/O engine: runs one workload on one target and records every operation.
+//!
+//! [`run`] starts the workload's jobs, each on a thread of its own with a ring of its own (or with pread and
+//! pwrite, see [`IoEngine`](ebbtide_core::workload::IoEngine)), lets the layout's [`Map`](ebbtide_core::layout::Map)
+//! split each operation over the members, holds the operations of shaped members until their volume model says
+//! that they are done, and returns [`TrialSamples`](ebbtide_core::samples::TrialSamples).
+//!
+//! What happens to one operation:
+//!
+//! ```text
+//! source ──> slot ──> pieces (one per extent) ──> ring ──> held until due ──> recorder ──> collector
+//! (what, when)        (layout::Map)                        (shaped members)   (job)        (all jobs)
+//! ```
+
+mod buffers;
+mod clock;
+mod collect;
+mod cpu;
+mod error;
+mod job;
+mod probe;
+mod psync;
+mod record;
+mod ring;
+mod run;
+mod shared;
+mod source;
+mod target;
+
+pub use clock::Clock;
+pub use error::EngineError;
+pub use run::run;
+pub use target::{Member, Shaper, SharedLink, Target};

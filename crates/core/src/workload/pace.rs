@@ -9,19 +9,21 @@ const CATCH_UP_NS: f64 = 100e6;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pace {
     ns_per_byte: f64,
-    next: f64,
+    /// End of the last operation's share; none before the first.
+    next: Option<f64>,
 }
 
 impl Pace {
     /// `bytes_per_second` (at least 1) for this job alone.
     pub fn new(bytes_per_second: f64) -> Self {
-        Pace { ns_per_byte: 1e9 / bytes_per_second.max(1.0), next: 0.0 }
+        Pace { ns_per_byte: 1e9 / bytes_per_second.max(1.0), next: None }
     }
 
     /// The earliest start of an operation of `length` bytes that is ready at `now`; each call is one operation.
     pub fn admit(&mut self, now: Nanos, length: u64) -> Nanos {
-        let start = self.next.max(now.0 as f64 - CATCH_UP_NS);
-        self.next = start + length as f64 * self.ns_per_byte;
+        let now_ns = now.0 as f64;
+        let start = self.next.map_or(now_ns, |next| next.max(now_ns - CATCH_UP_NS));
+        self.next = Some(start + length as f64 * self.ns_per_byte);
         Nanos((start as u64).max(now.0))
     }
 }
@@ -33,13 +35,13 @@ mod tests {
     #[test]
     fn holds_the_rate_and_forgets_a_long_pause() {
         let mut pace = Pace::new(1e6);
-        let mut now = Nanos(0);
+        let mut now = Nanos::from_secs(5);
         for _ in 0..1000 {
             now = pace.admit(now, 1000);
         }
-        assert_eq!(now, Nanos::from_millis(999));
+        assert_eq!(now, Nanos::from_millis(5_999));
         // After ten idle seconds only 100 ms worth of operations may start at once.
-        let later = Nanos::from_secs(11);
+        let later = Nanos::from_secs(16);
         let at_once = (0..1000).filter(|_| pace.admit(later, 1000) == later).count();
         assert_eq!(at_once, 101);
     }

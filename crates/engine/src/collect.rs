@@ -1,0 +1,240 @@
+//! Puts the records of all jobs together.
+
+use crate::cpu::CpuTime;
+use crate::record::{Errors, Record, Tally};
+use crate::shared::Shared;
+use ebbtide_core::samples::{
+    Count, CpuUse, ErrorCount, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples,
+};
+use ebbtide_core::units::Nanos;
+
+/// Most intervals that a series keeps; a longer trial gets longer intervals.
+const INTERVALS_MAX: usize = 1200;
+
+/// Sum of several [`Tally`]s.
+#[derive(Debug, Clone, Default)]
+struct Sum {
+    latency: PerOp<Histogram>,
+    bytes: PerOp<u64>,
+}
+
+impl Sum {
+    fn add(&mut self, tally: &Tally) {
+        self.latency.read.merge(&tally.latency.read);
+        self.latency.write.merge(&tally.latency.write);
+        self.bytes.read += tally.bytes.read;
+        self.bytes.write += tally.bytes.write;
+    }
+
+    fn samples(self, service: Option<PerOp<Histogram>>) -> PerOp<OpSamples> {
+        let of = |bytes, latency: Histogram, service| OpSamples {
+            count: Count { ops: latency.count(), bytes },
+            latency,
+            service,
+        };
+        let (read, write) = service.map_or((None, None), |s| (Some(s.read), Some(s.write)));
+        PerOp {
+            read: of(self.bytes.read, self.latency.read, read),
+            write: of(self.bytes.write, self.latency.write, write),
+        }
+    }
+}
+
+fn counts(tally: &Tally) -> PerOp<Count> {
+    PerOp {
+        read: Count { ops: tally.latency.read.count(), bytes: tally.bytes.read },
+        write: Count { ops: tally.latency.write.count(), bytes: tally.bytes.write },
+    }
+}
+
+fn add_counts(to: &mut PerOp<Count>, from: &PerOp<Count>) {
+    for (to, from) in [(&mut to.read, &from.read), (&mut to.write, &from.write)] {
+        to.ops += from.ops;
+        to.bytes += from.bytes;
+    }
+}
+
+/// One interval under construction.
+#[derive(Debug, Clone, Default)]
+struct Part {
+    array: PerOp<Count>,
+    latency: Histogram,
+    members: Vec<PerOp<Count>>,
+}
+
+impl Part {
+    fn fold(&mut self, other: Part) {
+        add_counts(&mut self.array, &other.array);
+        self.latency.merge(&other.latency);
+        if self.members.is_empty() {
+            self.members = other.members;
+        } else {
+            self.members.iter_mut().zip(&other.members).for_each(|(to, from)| add_counts(to, from));
+        }
+    }
+}
+
+/// What is seen of all jobs so far.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    array: Sum,
+    service: Option<PerOp<Histogram>>,
+    members: Vec<Sum>,
+    parts: Vec<Part>,
+    /// Nominal intervals in one part.
+    factor: u64,
+    errors: Errors,
+    notes: Vec<String>,
+}
+
+impl Collected {
+    pub(crate) fn new() -> Self {
+        Collected { factor: 1, ..Default::default() }
+    }
+
+    /// Something that the reader must know; the same note of several jobs is kept once.
+    pub(crate) fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    pub(crate) fn errors(&mut self, errors: Errors) {
+        for (key, count) in errors {
+            *self.errors.entry(key).or_default() += count;
+        }
+    }
+
+    /// Adds one job's record of one interval; the warm-up's is left out.
+    pub(crate) fn add(&mut self, record: &Record) {
+        let Some(interval) = record.interval else { return };
+        self.array.add(&record.array);
+        if let Some(service) = &record.service {
+            let sum = self.service.get_or_insert_default();
+            sum.read.merge(&service.read);
+            sum.write.merge(&service.write);
+        }
+        self.members.resize_with(record.members.len().max(self.members.len()), Sum::default);
+        self.members.iter_mut().zip(&record.members).for_each(|(sum, tally)| sum.add(tally));
+        while (interval / self.factor) as usize >= INTERVALS_MAX {
+            self.halve();
+        }
+        let index = (interval / self.factor) as usize;
+        if self.parts.len() <= index {
+            self.parts.resize_with(index + 1, Part::default);
+        }
+        let mut part = Part {
+            array: counts(&record.array),
+            latency: Histogram::default(),
+            members: record.members.iter().map(counts).collect(),
+        };
+        part.latency.merge(&record.array.latency.read);
+        part.latency.merge(&record.array.latency.write);
+        self.parts[index].fold(part);
+    }
+
+    /// Makes intervals twice as long.
+    fn halve(&mut self) {
+        let parts = std::mem::take(&mut self.parts);
+        for (index, part) in parts.into_iter().enumerate() {
+            if index % 2 == 0 {
+                self.parts.push(part);
+            } else if let Some(last) = self.parts.last_mut() {
+                last.fold(part);
+            }
+        }
+        self.factor *= 2;
+    }
+
+    /// The trial's samples.
+    pub(crate) fn finish(
+        mut self,
+        shared: &Shared<'_>,
+        started_unix: Nanos,
+        elapsed: Nanos,
+        cpu: CpuUse,
+    ) -> TrialSamples {
+        let members = &shared.target.members;
+        let interval = Nanos(shared.workload.series_interval().0 * self.factor);
+        let in_flight: u64 = match &self.service {
+            Some(service) => service.read.sum().saturating_add(service.write.sum()),
+            None => self.array.latency.read.sum().saturating_add(self.array.latency.write.sum()),
+        };
+        let array = self.array.samples(self.service);
+        // Where the array is its only member, the member's figures are the array's.
+        let alone = shared.plain.then(|| PerOp {
+            read: OpSamples { service: None, ..array.read.clone() },
+            write: OpSamples { service: None, ..array.write.clone() },
+        });
+        self.members.resize_with(members.len(), Sum::default);
+        let leaves = shared.target.map.leaves();
+        let member_samples = members
+            .iter()
+            .zip(self.members)
+            .enumerate()
+            .filter(|(index, _)| leaves.contains(index))
+            .map(|(index, (member, sum))| MemberSamples {
+                name: member.name.clone(),
+                ops: alone.clone().unwrap_or_else(|| sum.samples(None)),
+                errors: self
+                    .errors
+                    .iter()
+                    .filter(|((of, _), _)| *of == index)
+                    .map(|((_, name), count)| ErrorCount { name: name.clone(), count: *count })
+                    .collect(),
+                model: member.shaper.as_ref().map(|shaper| shaper.report(shared.clock.now())),
+            })
+            .collect();
+        let length = elapsed.0.div_ceil(interval.0.max(1)) as usize;
+        self.parts.resize_with(length, Part::default);
+        let series = self
+            .parts
+            .into_iter()
+            .enumerate()
+            .map(|(index, mut part)| {
+                if shared.plain {
+                    part.members = vec![part.array];
+                }
+                part.members.resize_with(members.len(), PerOp::default);
+                let mut kept = 0..;
+                part.members.retain(|_| kept.next().is_some_and(|index| leaves.contains(&index)));
+                Interval {
+                    end: Nanos(((index as u64 + 1) * interval.0).min(elapsed.0)),
+                    array: part.array,
+                    latency: part.latency,
+                    members: part.members,
+                }
+            })
+            .collect();
+        let mean_in_flight = (elapsed.0 > 0).then(|| in_flight as f64 / elapsed.0 as f64);
+        TrialSamples {
+            started_unix,
+            elapsed,
+            interval,
+            array,
+            members: member_samples,
+            series,
+            cpu,
+            mean_in_flight,
+            notes: self.notes,
+            observed: None,
+        }
+    }
+}
+
+/// CPU of the load: its threads, and in system time what the process used beside them and the collecting thread, which
+/// is io_uring's workers and submission threads.
+pub(crate) fn cpu_use(jobs: &[CpuTime], process: CpuTime, collector: CpuTime, elapsed: Nanos) -> CpuUse {
+    let load = jobs.iter().fold(CpuTime::default(), |sum, job| sum.plus(*job));
+    let helpers = process.system.saturating_sub(load.system + collector.system);
+    let busiest = jobs.iter().map(|job| job.user + job.system).max();
+    CpuUse {
+        load_user: Nanos(load.user),
+        load_system: Nanos(load.system + helpers),
+        cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        busiest_thread_permille: busiest
+            .filter(|_| elapsed.0 > 0)
+            .map(|busy| (busy.saturating_mul(1000) / elapsed.0).min(1000) as u32),
+        ..CpuUse::default()
+    }
+}

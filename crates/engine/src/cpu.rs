@@ -1,0 +1,74 @@
+//! CPU time, affinity and priority of threads.
+
+use crate::error::EngineError;
+use rustix::process::setpriority_process;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
+
+/// CPU time in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CpuTime {
+    pub(crate) user: u64,
+    pub(crate) system: u64,
+}
+
+impl CpuTime {
+    /// Of the calling thread.
+    pub(crate) fn of_thread() -> Self {
+        read(libc::RUSAGE_THREAD)
+    }
+
+    /// Of the process, with the kernel's io_uring worker and polling threads, which are threads of ours.
+    pub(crate) fn of_process() -> Self {
+        read(libc::RUSAGE_SELF)
+    }
+
+    /// From `earlier` to `self`.
+    pub(crate) fn since(self, earlier: CpuTime) -> CpuTime {
+        CpuTime {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+        }
+    }
+
+    pub(crate) fn plus(self, other: CpuTime) -> CpuTime {
+        CpuTime { user: self.user + other.user, system: self.system + other.system }
+    }
+}
+
+fn read(who: libc::c_int) -> CpuTime {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is room for one rusage, and all its bytes are initialised whatever the call does.
+    let usage = unsafe {
+        libc::getrusage(who, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
+    CpuTime { user: ns(usage.ru_utime), system: ns(usage.ru_stime) }
+}
+
+/// Applies affinity and priority to the calling thread, which is job number `job`.
+pub(crate) fn settle(job: u32, cpus: &[u32], nice: Option<i32>) -> Result<(), EngineError> {
+    let failed = |what| move |source: rustix::io::Errno| EngineError::System { what, source: source.into() };
+    if !cpus.is_empty() {
+        let cpu = cpus[job as usize % cpus.len()] as usize;
+        let mut set = CpuSet::new();
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(failed("pin a job to a CPU of `cpus_allowed`")(rustix::io::Errno::INVAL));
+        }
+        set.set(cpu);
+        sched_setaffinity(None, &set).map_err(failed("pin a job to a CPU of `cpus_allowed`"))?;
+    }
+    if let Some(nice) = nice {
+        // On Linux the priority belongs to the thread, and no pid means the calling one.
+        setpriority_process(None, nice).map_err(failed("set the nice value of a job"))?;
+    }
+    Ok(())
+}
+
+/// Lets timers of the calling thread fire when they are due instead of up to 50 us later (the kernel's default slack).
+pub(crate) fn precise_timers() {
+    // A refusal costs precision only.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}

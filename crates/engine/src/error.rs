@@ -1,0 +1,135 @@
+//! Why a trial gave no samples.
+
+use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::units::Bytes;
+use ebbtide_core::workload::{OpKind, WorkloadError};
+use std::io;
+
+/// Why a trial gave no samples.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The workload cannot run on this target.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// A member failed an operation for good.
+    #[error("{member}: {} of {length} bytes at offset {offset} failed: {cause}{}", op_name(*.op), advice(.cause))]
+    Member {
+        /// The member's name.
+        member: String,
+        /// What was asked; absent for the final fsync.
+        op: Option<OpKind>,
+        /// Byte offset on the member.
+        offset: u64,
+        /// Bytes asked for.
+        length: u64,
+        /// What the kernel said.
+        cause: MemberFailure,
+    },
+    /// The buffers would take too much of the host's memory.
+    #[error(
+        "numjobs x iodepth x bs needs {needed} of buffers and this host has {memory}: at most half of it is used; \
+         lower `iodepth`, `numjobs` or `bs`"
+    )]
+    Memory {
+        /// Bytes that the buffers need.
+        needed: Bytes,
+        /// The host's memory.
+        memory: Bytes,
+    },
+    /// The layout has parity: its addresses are computed but writes to it are not run in user space.
+    #[error("a layout with parity (raid5, raid6) is not written in user space; use the kernel backend")]
+    ParityWrite,
+    /// The target contradicts itself.
+    #[error("{0}")]
+    Target(String),
+    /// The operating system refused something that the engine needs.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Ended by `Control::stop`; what was measured until then, if the measurement had begun.
+    #[error("stopped")]
+    Stopped {
+        /// Samples up to the stop, with a note that says so.
+        seen: Option<Box<TrialSamples>>,
+    },
+}
+
+/// How a member failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MemberFailure {
+    /// An error number.
+    #[error("{}", io::Error::from_raw_os_error(*.0))]
+    Errno(i32),
+    /// A read met the end of the file, or a write made no progress.
+    #[error("the end of the file was reached: it is shorter than when it was opened")]
+    End,
+}
+
+fn op_name(op: Option<OpKind>) -> &'static str {
+    match op {
+        Some(OpKind::Read) => "read",
+        Some(OpKind::Write) => "write",
+        None => "fsync",
+    }
+}
+
+/// What to do about the failures that have a usual cause.
+fn advice(cause: &MemberFailure) -> &'static str {
+    match cause {
+        MemberFailure::Errno(libc::EINVAL) => {
+            " (with O_DIRECT, `bs` and the chunk have to be multiples of the logical block size)"
+        }
+        MemberFailure::Errno(libc::ENOSPC | libc::EDQUOT) => " (the file system underneath is full)",
+        MemberFailure::Errno(libc::EBADF) => " (it is not open for this operation)",
+        _ => "",
+    }
+}
+
+/// Name of an error number as C has it, for counting; the number where it is not one of the usual.
+pub(crate) fn errno_name(errno: i32) -> String {
+    let name = match errno {
+        libc::EIO => "EIO",
+        libc::EAGAIN => "EAGAIN",
+        libc::EINTR => "EINTR",
+        libc::EINVAL => "EINVAL",
+        libc::ENOSPC => "ENOSPC",
+        libc::ENODEV => "ENODEV",
+        libc::ENXIO => "ENXIO",
+        libc::EBADF => "EBADF",
+        libc::ENOMEM => "ENOMEM",
+        libc::EDQUOT => "EDQUOT",
+        libc::EROFS => "EROFS",
+        libc::EREMOTEIO => "EREMOTEIO",
+        libc::ETIMEDOUT => "ETIMEDOUT",
+        libc::EOPNOTSUPP => "EOPNOTSUPP",
+        libc::EPERM => "EPERM",
+        libc::EFBIG => "EFBIG",
+        libc::ENOLINK => "ENOLINK",
+        _ => return format!("errno {errno}"),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_error_says_who_what_where_and_what_to_do() {
+        let error = EngineError::Member {
+            member: "vol3".into(),
+            op: Some(OpKind::Read),
+            offset: 8192,
+            length: 4096,
+            cause: MemberFailure::Errno(libc::EINVAL),
+        };
+        let text = error.to_string();
+        for part in ["vol3", "read", "4096 bytes", "offset 8192", "Invalid argument", "logical block size"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

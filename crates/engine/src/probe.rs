@@ -1,0 +1,78 @@
+//! Notices targets whose I/O io_uring hands to worker threads.
+//!
+//! Where a file cannot be asked without blocking (tmpfs with O_DIRECT, zram at iodepth 1), the kernel passes every ring
+//! operation to another thread. At iodepth 1 that hand-over costs 40 times the operation itself, and a benchmark
+//! would measure it instead of the device.
+
+use crate::clock::Clock;
+use crate::ring::Ring;
+use crate::target::Target;
+use io_uring::{opcode, types};
+use rustix::io::pread;
+use std::os::fd::AsRawFd;
+
+/// Reads of each kind.
+const READS: usize = 16;
+/// No more reads once this much time has passed, nanoseconds: a slow device hides the hand-over.
+const PATIENCE: u64 = 30_000_000;
+/// A ring read this many times slower, and slower by this many nanoseconds, is handed over.
+const FACTOR: u64 = 3;
+const LEAST: u64 = 10_000;
+
+/// How a single read fares in both ways, medians in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HandOver {
+    pub(crate) ring: u64,
+    pub(crate) pread: u64,
+}
+
+/// Whether io_uring hands the I/O of `target`'s first unshaped member to worker threads; found once per target.
+pub(crate) fn hand_over(target: &Target, clock: Clock) -> Option<HandOver> {
+    *target.hand_over.get_or_init(|| {
+        let member = target.members.iter().find(|member| member.shaper.is_none() && member.size > 0)?;
+        let times = measure(member.file.as_raw_fd(), member, clock)?;
+        let handed_over = times.ring > times.pread * FACTOR && times.ring > times.pread + LEAST;
+        handed_over.then_some(times)
+    })
+}
+
+/// Medians of alternating reads of the first bytes; `None` when they cannot be read.
+fn measure(fd: i32, member: &crate::target::Member, clock: Clock) -> Option<HandOver> {
+    let length = member.size.min(4096) as u32;
+    let mut ring = Ring::for_probe(4096).ok()?;
+    let (mut by_ring, mut by_pread) = (Vec::with_capacity(READS), Vec::with_capacity(READS));
+    let start = clock.now();
+    // The first read of each kind warms up.
+    for round in 0..=READS {
+        let before = clock.now();
+        let read = pread(&member.file, ring.buffers.slice(0, 0, length as usize), 0);
+        let between = clock.now();
+        if !matches!(read, Ok(n) if n == length as usize) {
+            return None;
+        }
+        let entry = opcode::Read::new(types::Fd(fd), ring.buffers.of(0), length).offset(0).build();
+        // SAFETY: the buffer lives in `ring` and the file in `member`, both until the read has completed below.
+        unsafe { ring.ring.submission().push(&entry) }.ok()?;
+        while ring.ring.completion().is_empty() {
+            match ring.ring.submit_and_wait(1) {
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+        let after = clock.now();
+        if ring.ring.completion().next()?.result() != length as i32 {
+            return None;
+        }
+        if round > 0 {
+            by_pread.push(between - before);
+            by_ring.push(after - between);
+        }
+        if after - start > PATIENCE && by_ring.len() >= 3 {
+            break;
+        }
+    }
+    by_ring.sort_unstable();
+    by_pread.sort_unstable();
+    Some(HandOver { ring: by_ring[by_ring.len() / 2], pread: by_pread[by_pread.len() / 2] })
+}

@@ -1,0 +1,338 @@
+//! Runs one trial: sets the jobs up, starts them together, puts their records together.
+
+use crate::buffers::{Buffers, check_memory};
+use crate::clock::Clock;
+use crate::collect::{Collected, cpu_use};
+use crate::cpu::{self, CpuTime};
+use crate::error::{EngineError, MemberFailure};
+use crate::job::Job;
+use crate::probe::hand_over;
+use crate::psync::PsyncLoop;
+use crate::record::{Finished, Message, Record, Recorder, Times};
+use crate::ring::{Ring, RingLoop, unavailable};
+use crate::shared::Shared;
+use crate::source::Source;
+use crate::target::Target;
+use ebbtide_core::backend::Control;
+use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::units::{Bytes, Nanos, format_latency};
+use ebbtide_core::workload::{Generator, IoEngine, Stop, Workload};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Largest operation: a ring's length field and the kernel's own limit (2 GiB less a page) leave room for it.
+const BS_MAX: Bytes = Bytes(1 << 30);
+
+/// Runs `workload` on `target` and returns what was seen. The same `seed` gives the same operations.
+///
+/// A trial that ends by time counts what completes within its window; one that ends by size does exactly that many
+/// bytes. Latency counts from the submission, in an open loop from the intended start.
+///
+/// # Errors
+/// See [`EngineError`]. `control.stop` ends the trial within about 100 ms (plus the time that the kernel takes for what it
+/// has already been given) with [`EngineError::Stopped`], which carries the samples up to then.
+pub fn run(
+    target: &Target,
+    workload: &Workload,
+    seed: u64,
+    control: &Control,
+) -> Result<TrialSamples, EngineError> {
+    validate(target, workload)?;
+    let clock = Clock::get();
+    let mut collected = Collected::new();
+    let ioengine = choose(target, workload, clock, &mut collected);
+    let depth = if ioengine == IoEngine::Psync { 1 } else { workload.iodepth };
+    check_memory(workload.numjobs, depth, workload.bs.0)?;
+    let generators = (0..workload.numjobs)
+        .map(|job| Generator::new(workload, target.map.capacity(), seed, job))
+        .collect::<Result<Vec<_>, _>>()?;
+    let failed = AtomicBool::new(false);
+    let plain = target.is_plain();
+    let shared = Shared { target, workload, control, seed, clock, plain, failed };
+    thread::scope(|scope| {
+        let (to_collector, messages) = channel();
+        let mut lines = Vec::new();
+        for (index, generator) in generators.into_iter().enumerate() {
+            let (start, started) = channel();
+            let (recycle, recycled) = channel();
+            lines.push(Line { start, recycle });
+            let (to_collector, shared) = (to_collector.clone(), &shared);
+            thread::Builder::new()
+                .name(format!("ebb-job-{index}"))
+                .spawn_scoped(scope, move || {
+                    let ends = Ends { to_collector: to_collector.clone(), started, recycled };
+                    let result = job_thread(shared, index as u32, generator, ioengine, ends);
+                    let _ = to_collector.send(Message::Finished { result });
+                })
+                .map_err(|source| {
+                    shared.failed.store(true, Ordering::Relaxed);
+                    EngineError::System { what: "start a job thread", source }
+                })?;
+        }
+        drop(to_collector);
+        Collector { shared: &shared, lines, messages, collected }.run()
+    })
+}
+
+/// Refuses what cannot work before anything is started.
+fn validate(target: &Target, workload: &Workload) -> Result<(), EngineError> {
+    let leaves = target.map.leaves();
+    if leaves.is_empty() || leaves.iter().any(|leaf| *leaf >= target.members.len()) {
+        let members = target.members.len();
+        return Err(EngineError::Target(format!(
+            "the layout names volumes {leaves:?} and the target has {members} members"
+        )));
+    }
+    if workload.writes() && !target.map.supports_write() {
+        return Err(EngineError::ParityWrite);
+    }
+    if workload.bs > BS_MAX {
+        return Err(EngineError::Target(format!("`bs` is {}; at most {BS_MAX} is possible", workload.bs)));
+    }
+    Ok(())
+}
+
+/// How to do the I/O on this host and target; notes what differs from what was asked for.
+fn choose(target: &Target, workload: &Workload, clock: Clock, collected: &mut Collected) -> IoEngine {
+    let one_at_a_time = |collected: &mut Collected| {
+        if workload.iodepth > 1 {
+            collected.note(format!(
+                "psync keeps one operation in flight per job: iodepth {} was not used",
+                workload.iodepth
+            ));
+        }
+        IoEngine::Psync
+    };
+    if workload.ioengine == IoEngine::Psync {
+        return one_at_a_time(collected);
+    }
+    if let Some(reason) = unavailable() {
+        collected.note(format!("{reason}: pread and pwrite were used instead of io_uring"));
+        return one_at_a_time(collected);
+    }
+    if workload.engine.hipri || workload.engine.sqthread_poll {
+        return IoEngine::IoUring;
+    }
+    if let Some(times) = hand_over(target, clock) {
+        let (ring, pread) = (format_latency(times.ring as f64), format_latency(times.pread as f64));
+        let seen = format!(
+            "io_uring hands this target's I/O to worker threads (a single read takes {ring} through a ring, {pread} \
+             with pread)"
+        );
+        if workload.iodepth == 1 {
+            collected.note(format!("{seen}: pread and pwrite were used instead"));
+            return IoEngine::Psync;
+        }
+        collected.note(format!("{seen}: the latencies contain that hand-over"));
+    }
+    IoEngine::IoUring
+}
+
+/// A job's ends of its channels.
+struct Ends {
+    to_collector: Sender<Message>,
+    started: Receiver<Times>,
+    recycled: Receiver<Box<Record>>,
+}
+
+/// The collector's ends.
+struct Line {
+    start: Sender<Times>,
+    recycle: Sender<Box<Record>>,
+}
+
+/// One job from set-up to end.
+fn job_thread(
+    shared: &Shared<'_>,
+    index: u32,
+    generator: Generator,
+    ioengine: IoEngine,
+    ends: Ends,
+) -> Result<Finished, EngineError> {
+    let workload = shared.workload;
+    let mut notes = Vec::new();
+    cpu::settle(index, &workload.engine.cpus_allowed, workload.engine.nice)?;
+    let depth = if ioengine == IoEngine::Psync { 1 } else { workload.iodepth };
+    let (mut buffers, note) = Buffers::new(depth, workload.bs.0, workload.engine.huge_pages)?;
+    notes.extend(note.map(str::to_owned));
+    if workload.writes() {
+        buffers.fill(shared.seed ^ u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    }
+    let source = Source::new(workload, generator);
+    if source.is_timed() || !shared.plain {
+        cpu::precise_timers();
+    }
+    let ring = match ioengine {
+        IoEngine::IoUring => Ok(Ring::new(shared, buffers, &mut notes)?),
+        IoEngine::Psync => Err(buffers),
+    };
+    let _ = ends.to_collector.send(Message::Ready(notes));
+    // No start: another job could not be set up, and that error is told.
+    let Ok(times) = ends.started.recv() else { return Err(EngineError::Stopped { seen: None }) };
+    let members = if shared.plain { 0 } else { shared.target.members.len() };
+    let open_loop = workload.is_open_loop();
+    let recorder = Recorder::new(index as usize, members, open_loop, times, ends.to_collector, ends.recycled);
+    let job = Job::new(shared, index, source, recorder, times);
+    match ring {
+        Ok(ring) => RingLoop::new(ring, job).run(),
+        Err(buffers) => PsyncLoop::new(job, buffers).run(),
+    }
+}
+
+/// Puts together what the jobs send.
+struct Collector<'a> {
+    shared: &'a Shared<'a>,
+    lines: Vec<Line>,
+    messages: Receiver<Message>,
+    collected: Collected,
+}
+
+impl Collector<'_> {
+    fn run(mut self) -> Result<TrialSamples, EngineError> {
+        let (shared, clock) = (self.shared, self.shared.clock);
+        self.wait_until_ready()?;
+        let workload = shared.workload;
+        let origin = clock.now();
+        let measure = origin.saturating_add(workload.warm_up.0);
+        let end = match workload.stop {
+            Stop::Runtime(runtime) => measure.saturating_add(runtime.0),
+            Stop::Size(_) => u64::MAX,
+        };
+        let times = Times { origin, measure, end, interval: workload.series_interval().0 };
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let started_unix = Nanos(since_epoch.as_nanos() as u64).plus(workload.warm_up);
+        for line in &self.lines {
+            let _ = line.start.send(times);
+        }
+        let seen = self.collect(measure);
+        let ended = clock.now();
+        let mut jobs = Vec::new();
+        let mut last = None;
+        let mut complete = true;
+        for result in seen.results {
+            let finished = result?;
+            jobs.extend(finished.cpu);
+            last = last.max(finished.last);
+            complete &= finished.complete;
+            self.collected.errors(finished.errors);
+        }
+        let stopped = match workload.stop {
+            Stop::Runtime(_) => ended < end,
+            Stop::Size(_) => !complete,
+        };
+        if stopped && ended <= measure {
+            return Err(EngineError::Stopped { seen: None });
+        }
+        let mut until = if stopped {
+            ended
+        } else if end < u64::MAX {
+            end
+        } else {
+            last.unwrap_or(measure)
+        };
+        if workload.end_fsync && !stopped {
+            fsync(shared)?;
+            until += clock.now() - ended;
+        }
+        let elapsed = Nanos(until.saturating_sub(measure));
+        let cpu = cpu_use(&jobs, seen.process, seen.collector, elapsed);
+        self.notes(stopped, elapsed);
+        let samples = self.collected.finish(shared, started_unix, elapsed, cpu);
+        if stopped { Err(EngineError::Stopped { seen: Some(Box::new(samples)) }) } else { Ok(samples) }
+    }
+
+    /// Waits until every job is set up; the first that cannot be ends the trial.
+    fn wait_until_ready(&mut self) -> Result<(), EngineError> {
+        for _ in 0..self.lines.len() {
+            match self.messages.recv() {
+                Ok(Message::Ready(notes)) => notes.into_iter().for_each(|note| self.collected.note(note)),
+                Ok(Message::Finished { result: Err(error) }) => return Err(error),
+                _ => return Err(died()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds records up until every job has ended.
+    fn collect(&mut self, measure: u64) -> Seen {
+        let clock = self.shared.clock;
+        let mut start = None;
+        let mut results = Vec::new();
+        while results.len() < self.lines.len() {
+            let wait = if start.is_none() { measure.saturating_sub(clock.now()) } else { u64::MAX };
+            match self.messages.recv_timeout(Duration::from_nanos(wait)) {
+                Ok(Message::Record { job, mut record }) => {
+                    self.collected.add(&record);
+                    record.clear();
+                    let _ = self.lines[job].recycle.send(record);
+                }
+                Ok(Message::Finished { result }) => results.push(result),
+                Ok(Message::Ready(_)) => {}
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    results.push(Err(died()));
+                    break;
+                }
+            }
+            if start.is_none() && clock.now() >= measure {
+                start = Some((CpuTime::of_process(), CpuTime::of_thread()));
+            }
+        }
+        // The error of a member before that of a job which it has ended.
+        results.sort_by_key(|result| !matches!(result, Err(EngineError::Member { .. })));
+        let (process, collector) = start.unwrap_or((CpuTime::of_process(), CpuTime::of_thread()));
+        Seen {
+            results,
+            process: CpuTime::of_process().since(process),
+            collector: CpuTime::of_thread().since(collector),
+        }
+    }
+
+    /// What the reader must know about the trial as a whole.
+    fn notes(&mut self, stopped: bool, elapsed: Nanos) {
+        let drift = self.shared.clock.drift();
+        // 0.1% of the trial, and more than a reading may be interrupted for.
+        if drift > 1_000_000 && drift > elapsed.0 / 1000 {
+            let drift = format_latency(drift as f64);
+            self.collected
+                .note(format!("the CPU's clock and the kernel's differ by {drift}: was the machine moved?"));
+        }
+        if stopped {
+            self.collected.note(format!("stopped after {:.1} s", elapsed.as_secs_f64()));
+        }
+    }
+}
+
+/// What the collector has seen.
+struct Seen {
+    results: Vec<Result<Finished, EngineError>>,
+    /// CPU of the process during the measurement.
+    process: CpuTime,
+    /// CPU of the collecting thread during the measurement.
+    collector: CpuTime,
+}
+
+fn died() -> EngineError {
+    EngineError::System { what: "run a job", source: std::io::Error::other("its thread ended unexpectedly") }
+}
+
+/// Makes everything written durable, all members at the same time.
+fn fsync(shared: &Shared<'_>) -> Result<(), EngineError> {
+    let members = &shared.target.members;
+    thread::scope(|scope| {
+        let waits: Vec<_> = members.iter().map(|m| (m, scope.spawn(|| m.file.sync_all()))).collect();
+        waits.into_iter().try_for_each(|(member, wait)| match wait.join() {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(EngineError::Member {
+                member: member.name.clone(),
+                op: None,
+                offset: 0,
+                length: member.size,
+                cause: MemberFailure::Errno(error.raw_os_error().unwrap_or(libc::EIO)),
+            }),
+            Err(_) => Err(died()),
+        })
+    })
+}

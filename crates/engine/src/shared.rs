@@ -1,0 +1,133 @@
+//! What all jobs of a trial see.
+
+use crate::clock::Clock;
+use crate::error::{EngineError, MemberFailure, errno_name};
+use crate::record::Recorder;
+use crate::target::Target;
+use ebbtide_core::backend::Control;
+use ebbtide_core::layout::Extent;
+use ebbtide_core::workload::{Access, Op, OpKind, Workload};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What all jobs of a trial see.
+pub(crate) struct Shared<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) workload: &'a Workload,
+    pub(crate) control: &'a Control,
+    pub(crate) seed: u64,
+    pub(crate) clock: Clock,
+    /// See [`Target::is_plain`].
+    pub(crate) plain: bool,
+    /// Set by the first job that fails, so that the others end too.
+    pub(crate) failed: AtomicBool,
+}
+
+impl Shared<'_> {
+    /// Whether the trial has to end before its time.
+    pub(crate) fn must_stop(&self) -> bool {
+        self.control.stop.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Calls `sink` with each piece of `op`. `turn` chooses the copy that a read comes from.
+    #[inline]
+    pub(crate) fn split(&self, op: Op, turn: u64, sink: &mut impl FnMut(Extent)) -> Result<(), EngineError> {
+        let map = &self.target.map;
+        match op.kind {
+            OpKind::Read => map.read_extents(op.offset, op.length, turn, sink),
+            OpKind::Write => map.write_extents(op.offset, op.length, sink),
+        }
+        .map_err(|error| EngineError::Target(format!("the layout has no place for an operation: {error}")))
+    }
+
+    /// Whether the copy that a read comes from changes with every operation: random reads spread over the copies, a
+    /// sequential stream stays where it is.
+    pub(crate) fn turns(&self) -> bool {
+        self.workload.access == Access::Random
+    }
+}
+
+/// One extent of one operation on one member.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Piece {
+    pub(crate) slot: u32,
+    pub(crate) member: u32,
+    pub(crate) kind: OpKind,
+    /// Where the rest of it begins, on the member and in the slot's buffer.
+    pub(crate) offset: u64,
+    pub(crate) at: u32,
+    /// Bytes that are still to do.
+    pub(crate) left: u32,
+    /// Bytes in all.
+    pub(crate) length: u32,
+    pub(crate) started: u64,
+    /// Not delivered before this instant; 0 where the member is not shaped.
+    pub(crate) due: u64,
+}
+
+impl Piece {
+    /// The piece of `op` that `extent` is.
+    #[inline]
+    pub(crate) fn new(shared: &Shared<'_>, slot: u32, op: Op, extent: Extent, now: u64) -> Piece {
+        let due = match &shared.target.members[extent.member].shaper {
+            Some(shaper) => shaper.due(now, op.kind, extent.offset, extent.length),
+            None => 0,
+        };
+        Piece {
+            slot,
+            member: extent.member as u32,
+            kind: op.kind,
+            offset: extent.offset,
+            // At most `bs`, which `run` limits to 1 GiB.
+            at: (extent.array_offset - op.offset) as u32,
+            left: extent.length as u32,
+            length: extent.length as u32,
+            started: now,
+            due,
+        }
+    }
+}
+
+/// What to do with a result that is not the whole of what was asked for.
+pub(crate) enum Verdict {
+    /// Ask for the rest.
+    Again,
+    /// The trial has failed.
+    Failed(EngineError),
+}
+
+/// Judges `result` (bytes, or a negative error number) of a piece that is not complete, counts it, and moves the
+/// piece behind what was done.
+#[cold]
+pub(crate) fn judge(shared: &Shared<'_>, recorder: &mut Recorder, piece: &mut Piece, result: i32) -> Verdict {
+    let member = piece.member as usize;
+    let cause = match result {
+        1.. => {
+            recorder.error(member, "short");
+            let done = (result as u32).min(piece.left);
+            piece.offset += u64::from(done);
+            piece.at += done;
+            piece.left -= done;
+            return Verdict::Again;
+        }
+        0 => {
+            recorder.error(member, "short");
+            MemberFailure::End
+        }
+        _ => {
+            let errno = -result;
+            recorder.error(member, &errno_name(errno));
+            if matches!(errno, libc::EAGAIN | libc::EINTR) {
+                return Verdict::Again;
+            }
+            MemberFailure::Errno(errno)
+        }
+    };
+    shared.failed.store(true, Ordering::Relaxed);
+    Verdict::Failed(EngineError::Member {
+        member: shared.target.members[member].name.clone(),
+        op: Some(piece.kind),
+        offset: piece.offset,
+        length: u64::from(piece.left),
+        cause,
+    })
+}

@@ -1,0 +1,96 @@
+//! Decides what a job does next and when it may start.
+
+use ebbtide_core::units::Nanos;
+use ebbtide_core::workload::{Generator, Op, Pace, Workload};
+
+/// What a job does next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// This operation, at once. `intended` is when it should have started.
+    Op { op: Op, intended: u64 },
+    /// Nothing before this instant.
+    Wait(u64),
+    /// Nothing more.
+    Done,
+}
+
+/// The operations of one job, held back until they are due.
+#[derive(Debug)]
+pub(crate) struct Source {
+    generator: Generator,
+    pace: Option<Pace>,
+    open_loop: bool,
+    /// Bytes left, where the trial ends by size.
+    left: Option<u64>,
+    /// The next operation and its earliest start, when it was not due yet.
+    ahead: Option<(Op, u64)>,
+    /// Instant that due times count from.
+    origin: u64,
+}
+
+impl Source {
+    pub(crate) fn new(workload: &Workload, generator: Generator) -> Self {
+        let per_job = |total: u64| total as f64 / f64::from(workload.numjobs.max(1));
+        Source {
+            generator,
+            pace: workload.rate.map(|rate| Pace::new(per_job(rate.0))),
+            open_loop: workload.is_open_loop(),
+            left: None,
+            ahead: None,
+            origin: 0,
+        }
+    }
+
+    /// Due times count from here.
+    pub(crate) fn start(&mut self, origin: u64) {
+        self.origin = origin;
+    }
+
+    /// From now on bytes count towards the size, where the trial ends by size.
+    pub(crate) fn count_bytes(&mut self) {
+        self.left = self.generator.budget();
+    }
+
+    /// Whether operations have to wait for an instant.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.open_loop || self.pace.is_some()
+    }
+
+    /// The next operation at `now`.
+    #[inline]
+    pub(crate) fn next(&mut self, now: u64) -> Next {
+        if self.left.is_none() && !self.is_timed() {
+            return Next::Op { op: self.generator.next_op(), intended: now };
+        }
+        self.next_limited(now)
+    }
+
+    fn next_limited(&mut self, now: u64) -> Next {
+        if self.left == Some(0) {
+            return Next::Done;
+        }
+        let (mut op, start) = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => {
+                let op = self.generator.next_op();
+                let due = if self.open_loop { self.origin.saturating_add(op.due.0) } else { now };
+                let start = match &mut self.pace {
+                    Some(pace) => pace.admit(Nanos(due.max(now)), op.length).0,
+                    None => due,
+                };
+                (op, start)
+            }
+        };
+        if start > now {
+            self.ahead = Some((op, start));
+            return Next::Wait(start);
+        }
+        if let Some(left) = &mut self.left {
+            op.length = op.length.min(*left);
+            *left -= op.length;
+        }
+        // An open loop's intended start is its arrival; a pace only delays, it makes nobody late.
+        let intended = if self.open_loop { self.origin.saturating_add(op.due.0) } else { now };
+        Next::Op { op, intended }
+    }
+}

@@ -1,0 +1,159 @@
+//! What the engine writes and reads through a layout, on real files.
+
+mod common;
+
+use common::*;
+use ebbtide_core::layout::{Arrangement, ArrayKind};
+use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::units::Bytes;
+use ebbtide_core::workload::{Access, IoEngine, Mix, OpKind, Workload};
+use std::fs;
+use std::path::Path;
+
+fn contents(dir: &Path, count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|index| fs::read(dir.join(format!("vol{index}"))).expect("reads back")).collect()
+}
+
+/// Blocks of 4 KiB that hold nothing but zeroes.
+fn blank_blocks(data: &[u8]) -> usize {
+    data.chunks(4096).filter(|block| block.iter().all(|byte| *byte == 0)).count()
+}
+
+fn both_engines() -> [IoEngine; 2] {
+    [IoEngine::IoUring, IoEngine::Psync]
+}
+
+/// The figures that have to agree in every trial.
+fn assert_consistent(samples: &TrialSamples) {
+    for op in [OpKind::Read, OpKind::Write] {
+        let of = samples.array.get(op);
+        assert_eq!(of.count.ops, of.latency.count());
+        let in_series: u64 = samples.series.iter().map(|i| i.array.get(op).ops).sum();
+        assert_eq!(in_series, of.count.ops, "series and total");
+        for (index, member) in samples.members.iter().enumerate() {
+            let of = member.ops.get(op);
+            assert_eq!(of.count.ops, of.latency.count());
+            let bytes: u64 = samples.series.iter().map(|i| i.members[index].get(op).bytes).sum();
+            assert_eq!(bytes, of.count.bytes, "{} in the series", member.name);
+        }
+    }
+    assert_eq!(samples.series.last().map(|interval| interval.end), Some(samples.elapsed));
+}
+
+#[test]
+fn a_stripe_writes_every_chunk_of_every_member_once() {
+    for ioengine in both_engines() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = array(dir.path(), ArrayKind::Stripe { chunk: Bytes(16 * KIB) }, 4, MIB);
+        // Blocks of 24 KiB straddle chunks of 16 KiB.
+        let w = Workload {
+            bs: Bytes(24 * KIB),
+            ioengine,
+            ..workload(Access::Sequential, Mix::Write, size(3 * MIB))
+        };
+        let samples = trial(&target, &w);
+        assert_consistent(&samples);
+        assert_eq!(samples.array.write.count.bytes, 3 * MIB);
+        assert_eq!(samples.array.write.count.ops, 128);
+        for (member, data) in samples.members.iter().zip(contents(dir.path(), 4)) {
+            assert_eq!(member.ops.write.count.bytes, 768 * KIB);
+            assert_eq!(blank_blocks(&data[..768 * KIB as usize]), 0, "{} has holes", member.name);
+            assert_eq!(blank_blocks(&data[768 * KIB as usize..]), 64, "{} was written too far", member.name);
+        }
+    }
+}
+
+#[test]
+fn a_mirror_writes_the_same_to_all_and_reads_from_each() {
+    for ioengine in both_engines() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = array(dir.path(), ArrayKind::Mirror, 3, MIB);
+        let w = Workload { ioengine, ..workload(Access::Sequential, Mix::Write, size(MIB)) };
+        let written = trial(&target, &w);
+        assert_consistent(&written);
+        assert_eq!(written.array.write.count.bytes, MIB);
+        assert!(written.members.iter().all(|m| m.ops.write.count.bytes == MIB));
+        let data = contents(dir.path(), 3);
+        assert_eq!(blank_blocks(&data[0]), 0);
+        assert!(data[0] == data[1] && data[1] == data[2]);
+
+        let w = Workload { ioengine, ..workload(Access::Random, Mix::Read, size(3 * MIB)) };
+        let read = trial(&target, &w);
+        assert_consistent(&read);
+        assert!(read.members.iter().all(|m| m.ops.read.count.bytes == MIB), "random reads spread evenly");
+    }
+}
+
+#[test]
+fn raid10_of_three_has_two_copies_of_everything() {
+    for arrangement in [Arrangement::Near, Arrangement::Far, Arrangement::Offset] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let kind = ArrayKind::Raid10 { chunk: Bytes(64 * KIB), copies: 2, arrangement };
+        let target = array(dir.path(), kind, 3, MIB);
+        let capacity = target.map.capacity();
+        let w = workload(Access::Sequential, Mix::Write, size(capacity));
+        let samples = trial(&target, &w);
+        assert_consistent(&samples);
+        let on_members: u64 = samples.members.iter().map(|m| m.ops.write.count.bytes).sum();
+        assert_eq!(on_members, 2 * capacity);
+        // Every block that the map names as a copy of another is equal to it.
+        let data = contents(dir.path(), 3);
+        for block in (0..capacity).step_by(4096) {
+            let copies = target.map.locate(block, 4096).expect("inside");
+            assert_eq!(copies.len(), 2);
+            let of = |i: usize| {
+                let at = copies[i].offset as usize;
+                &data[copies[i].member][at..at + 4096]
+            };
+            assert!(of(0) == of(1) && blank_blocks(of(0)) == 0, "{arrangement:?} at {block}");
+        }
+    }
+}
+
+#[test]
+fn a_rewrite_reads_each_block_and_leaves_it_as_it_was() {
+    for ioengine in both_engines() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = array(dir.path(), ArrayKind::Stripe { chunk: Bytes(16 * KIB) }, 2, MIB);
+        trial(&target, &workload(Access::Sequential, Mix::Write, size(2 * MIB)));
+        let before = contents(dir.path(), 2);
+        let w = Workload { ioengine, ..workload(Access::Sequential, Mix::Rewrite, size(2 * MIB)) };
+        let samples = trial(&target, &w);
+        assert_consistent(&samples);
+        assert_eq!(samples.array.read.count.bytes, 2 * MIB);
+        assert_eq!(samples.array.write.count.bytes, 2 * MIB);
+        assert!(before == contents(dir.path(), 2));
+    }
+}
+
+#[test]
+fn a_size_that_is_no_multiple_of_the_block_is_written_exactly() {
+    for (numjobs, ioengine) in [(1, IoEngine::IoUring), (3, IoEngine::IoUring), (3, IoEngine::Psync)] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = single(dir.path(), MIB);
+        let w = Workload {
+            numjobs,
+            ioengine,
+            end_fsync: true,
+            ..workload(Access::Sequential, Mix::Write, size(300_000))
+        };
+        let samples = trial(&target, &w);
+        assert_consistent(&samples);
+        assert_eq!(samples.array.write.count.bytes, 300_000);
+        assert_eq!(samples.members[0].ops, samples.array);
+    }
+}
+
+#[test]
+fn the_same_seed_writes_the_same_bytes_and_another_does_not() {
+    let written = |seed| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = single(dir.path(), MIB);
+        let w = Workload { iodepth: 1, ..workload(Access::Random, Mix::Write, size(256 * KIB)) };
+        ebbtide_engine::run(&target, &w, seed, &Default::default()).expect("the trial runs");
+        let data = contents(dir.path(), 1).remove(0);
+        data.chunks(4096).map(|block| block.iter().any(|b| *b != 0)).collect::<Vec<_>>()
+    };
+    assert_eq!(written(5), written(5));
+    assert_ne!(written(5), written(6));
+}

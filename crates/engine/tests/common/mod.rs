@@ -1,0 +1,115 @@
+//! Targets and workloads for the engine's tests: small files, short trials.
+#![allow(dead_code)]
+
+use ebbtide_core::backend::Control;
+use ebbtide_core::layout::{ArrayKind, LayoutNode, Map};
+use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::units::{Bytes, Nanos};
+use ebbtide_core::volume::{Latency, Limit, Shape};
+use ebbtide_core::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop, Workload};
+use ebbtide_engine::{EngineError, Member, Shaper, Target, run};
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+pub const KIB: u64 = 1024;
+pub const MIB: u64 = 1024 * KIB;
+
+/// Buffered, iodepth 4, one job, 4 KiB.
+pub fn workload(access: Access, mix: Mix, stop: Stop) -> Workload {
+    Workload {
+        name: "test".into(),
+        access,
+        mix,
+        bs: Bytes(4096),
+        iodepth: 4,
+        numjobs: 1,
+        stop,
+        warm_up: Nanos(0),
+        span: None,
+        arrival: Arrival::Closed,
+        rate: None,
+        think_time: Nanos(0),
+        direct: false,
+        sync: false,
+        end_fsync: false,
+        ioengine: IoEngine::IoUring,
+        engine: EngineOptions::default(),
+    }
+}
+
+pub fn size(bytes: u64) -> Stop {
+    Stop::Size(Bytes(bytes))
+}
+
+pub fn millis(ms: u64) -> Stop {
+    Stop::Runtime(Nanos::from_millis(ms))
+}
+
+/// A file of `size` zero bytes, deleted when the directory is.
+pub fn file(dir: &Path, name: &str, size: u64) -> File {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(dir.join(name))
+        .expect("creates the file");
+    file.set_len(size).expect("sizes the file");
+    file
+}
+
+/// Members `vol0`... of `size` bytes each.
+pub fn members(
+    dir: &Path,
+    count: usize,
+    size: u64,
+    shaper: impl Fn(usize) -> Option<Arc<Shaper>>,
+) -> Vec<Member> {
+    (0..count)
+        .map(|index| {
+            let name = format!("vol{index}");
+            Member { file: file(dir, &name, size), name, size, shaper: shaper(index) }
+        })
+        .collect()
+}
+
+/// An array of unshaped files.
+pub fn array(dir: &Path, kind: ArrayKind, count: usize, size: u64) -> Target {
+    array_of(members(dir, count, size, |_| None), kind)
+}
+
+pub fn array_of(members: Vec<Member>, kind: ArrayKind) -> Target {
+    let sizes: Vec<u64> = members.iter().map(|member| member.size).collect();
+    let leaves = (0..members.len()).map(LayoutNode::Volume).collect();
+    let map = Map::new(&LayoutNode::Array { kind, members: leaves }, &sizes).expect("a valid layout");
+    Target::new(members, map)
+}
+
+pub fn single(dir: &Path, size: u64) -> Target {
+    let member = members(dir, 1, size, |_| None).remove(0);
+    Target::single(member).expect("a file with a size")
+}
+
+/// A steady volume.
+pub fn shape(iops: Option<f64>, bytes_per_second: Option<f64>, latency_us: u64) -> Shape {
+    Shape {
+        iops: iops.map(Limit::steady),
+        throughput: bytes_per_second.map(Limit::steady),
+        read_latency: Latency::Constant(Nanos(latency_us * 1000)),
+        write_latency: Latency::Constant(Nanos(latency_us * 1000)),
+        ..Shape::default()
+    }
+}
+
+pub fn shaper(shape: &Shape) -> Option<Arc<Shaper>> {
+    Some(Arc::new(Shaper::new(shape, 1, None)))
+}
+
+pub fn trial(target: &Target, workload: &Workload) -> TrialSamples {
+    try_trial(target, workload).expect("the trial runs")
+}
+
+pub fn try_trial(target: &Target, workload: &Workload) -> Result<TrialSamples, EngineError> {
+    run(target, workload, 1, &Control::default())
+}

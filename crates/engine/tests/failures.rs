@@ -1,0 +1,82 @@
+//! Members that fail, workloads that cannot run.
+
+mod common;
+
+use common::*;
+use ebbtide_core::layout::ArrayKind;
+use ebbtide_core::units::Bytes;
+use ebbtide_core::workload::{Access, IoEngine, Mix, OpKind, Workload};
+use ebbtide_engine::{EngineError, Member, Target};
+use std::fs::File;
+
+#[test]
+fn a_file_cut_behind_its_back_fails_the_trial_by_name_and_offset() {
+    for ioengine in [IoEngine::IoUring, IoEngine::Psync] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = array(dir.path(), ArrayKind::Stripe { chunk: Bytes(16 * KIB) }, 2, MIB);
+        // Half a block is left of the one at 512 KiB: a short read first, then the end.
+        target.members[1].file.set_len(512 * KIB + 2048).expect("cuts the file");
+        let w = Workload { ioengine, iodepth: 1, ..workload(Access::Sequential, Mix::Read, size(2 * MIB)) };
+        match try_trial(&target, &w) {
+            Err(EngineError::Member { member, op, offset, length, cause }) => {
+                assert_eq!((member.as_str(), op), ("vol1", Some(OpKind::Read)));
+                assert_eq!((offset, length), (512 * KIB + 2048, 2048));
+                assert!(cause.to_string().contains("end of the file"), "{cause}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_device_ends_all_jobs_of_the_trial() {
+    for ioengine in [IoEngine::IoUring, IoEngine::Psync] {
+        // Every write to it fails with ENOSPC.
+        let file = File::options().read(true).write(true).open("/dev/full").expect("/dev/full");
+        let full = Member { name: "full".into(), file, size: MIB, shaper: None };
+        let target = Target::single(full).expect("a size");
+        let w = Workload { ioengine, numjobs: 3, ..workload(Access::Random, Mix::Write, millis(60_000)) };
+        let error = try_trial(&target, &w).expect_err("every write fails").to_string();
+        assert!(error.contains("full: write of 4096 bytes") && error.contains("No space left"), "{error}");
+    }
+}
+
+#[test]
+fn a_member_that_is_not_open_for_writing_says_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    file(dir.path(), "vol0", MIB);
+    let file = File::open(dir.path().join("vol0")).expect("opens");
+    let target =
+        Target::single(Member { name: "vol0".into(), file, size: MIB, shaper: None }).expect("a size");
+    let w = workload(Access::Random, Mix::Write, size(MIB));
+    let error = try_trial(&target, &w).expect_err("read-only").to_string();
+    assert!(error.contains("not open for this operation"), "{error}");
+}
+
+#[test]
+fn impossible_trials_are_refused_before_they_start() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let target = single(dir.path(), MIB);
+    let base = workload(Access::Random, Mix::Write, size(MIB));
+    let refused = |w: &Workload| try_trial(&target, w).expect_err("refused").to_string();
+    assert!(refused(&Workload { iodepth: 1 << 30, ..base.clone() }).contains("lower `iodepth`"));
+    assert!(refused(&Workload { bs: Bytes(2 * MIB), ..base.clone() }).contains("do not fit"));
+    assert!(refused(&Workload { bs: Bytes(4096 * MIB), ..base.clone() }).contains("at most 1GiB"));
+    assert!(refused(&Workload { iodepth: 0, ..base.clone() }).contains("`iodepth` is 0"));
+    let parity = array(dir.path(), ArrayKind::Raid5 { chunk: Bytes(16 * KIB) }, 3, MIB);
+    assert!(matches!(try_trial(&parity, &base), Err(EngineError::ParityWrite)));
+    let mix = Mix::Rewrite;
+    assert!(matches!(try_trial(&parity, &Workload { mix, ..base.clone() }), Err(EngineError::ParityWrite)));
+    assert!(try_trial(&parity, &workload(Access::Random, Mix::Read, size(MIB))).is_ok());
+    let mut lonely = array(dir.path(), ArrayKind::Mirror, 2, MIB);
+    lonely.members.pop();
+    assert!(matches!(try_trial(&lonely, &base), Err(EngineError::Target(_))));
+}
+
+#[test]
+fn psync_says_that_it_keeps_one_operation_in_flight() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let w = Workload { ioengine: IoEngine::Psync, ..workload(Access::Random, Mix::Read, size(MIB)) };
+    let samples = trial(&single(dir.path(), MIB), &w);
+    assert!(samples.notes.iter().any(|note| note.contains("iodepth 4 was not used")), "{:?}", samples.notes);
+}

@@ -2,6 +2,7 @@
 
 mod answer;
 mod designs;
+mod environment;
 mod error;
 mod members;
 mod names;
@@ -14,6 +15,7 @@ mod syntax;
 mod volumes;
 mod workloads;
 
+pub use environment::{Environment, Host, Resync};
 pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Problem};
 pub use schema::json_schema;
 pub use summary::{DesignSummary, Summary, VolumeSummary, WorkloadSummary};
@@ -44,6 +46,9 @@ pub struct Experiment {
     pub workloads: Vec<Workload>,
     /// How sure the answer must be.
     pub answer: Answer,
+    /// What a simulated array is surrounded by.
+    #[serde(default)]
+    pub environment: Environment,
 }
 
 /// One volume.

@@ -97,5 +97,6 @@ fn read(text: &str, problems: &mut Problems) -> Option<Experiment> {
         control,
         workloads,
         answer,
+        environment: Default::default(),
     })
 }

@@ -4,5 +4,7 @@
 
 pub mod cli;
 pub mod places;
+pub mod progress;
+pub mod session;
 pub mod store;
 pub mod views;

@@ -54,11 +54,11 @@ pub fn leftovers(entries: &[Entry]) -> Vec<Leftover> {
     let mut left: Vec<Leftover> = Vec::new();
     for entry in entries {
         match entry {
-            Entry::MakingDirectory(path) | Entry::MakingFile(path) => left.push(Leftover {
-                path: path.clone(),
-                directory: matches!(entry, Entry::MakingDirectory(_)),
-                id: None,
-            }),
+            Entry::MakingDirectory(path) | Entry::MakingFile(path) => {
+                left.retain(|leftover| leftover.path != *path);
+                let directory = matches!(entry, Entry::MakingDirectory(_));
+                left.push(Leftover { path: path.clone(), directory, id: None });
+            }
             Entry::Made(path, id) => {
                 if let Some(leftover) = left.iter_mut().find(|leftover| leftover.path == *path) {
                     leftover.id = Some(*id);

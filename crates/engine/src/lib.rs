@@ -17,6 +17,7 @@ mod clock;
 mod collect;
 mod cpu;
 mod error;
+pub mod files;
 mod job;
 mod probe;
 mod psync;

@@ -1,8 +1,12 @@
 //! The command line: each subcommand has its own file with its arguments and a `run` function.
 
+mod cleanup;
 mod error;
 mod experiment;
+mod list;
 mod report;
+mod run;
+mod show;
 
 pub use error::CliError;
 
@@ -36,6 +40,10 @@ pub struct Globals {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::RunArgs),
+    List(list::ListArgs),
+    Show(show::ShowArgs),
+    Cleanup(cleanup::CleanupArgs),
     /// Check experiment files, print their schema
     Experiment(experiment::ExperimentArgs),
     Report(report::ReportArgs),
@@ -47,6 +55,10 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let globals = cli.globals;
     let result: Result<ExitCode, CliError> = match &cli.command {
+        Command::Run(args) => run::run(args, &globals),
+        Command::List(args) => list::run(args, &globals),
+        Command::Show(args) => show::run(args, &globals),
+        Command::Cleanup(args) => cleanup::run(args, &globals),
         Command::Experiment(args) => experiment::run(args, &globals),
         Command::Report(args) => report::run(args, &globals),
     };

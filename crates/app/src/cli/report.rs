@@ -62,14 +62,21 @@ fn format(args: &ReportArgs, json: bool) -> Result<Format, CliError> {
     if args.csv {
         return Ok(Format::Csv);
     }
-    let Some(path) = &args.output else { return Ok(Format::Text) };
+    match &args.output {
+        None => Ok(Format::Text),
+        Some(path) if path == Path::new("-") => Ok(Format::Text),
+        Some(path) => format_of(path, args.full),
+    }
+}
+
+/// What the ending of `path` says to write.
+pub(super) fn format_of(path: &Path, full: bool) -> Result<Format, CliError> {
     match ending(path).as_deref() {
-        Some("json") => Ok(json_format),
+        Some("json") => Ok(Format::Json(JsonOptions { percentiles: full, series: full })),
         Some("csv") => Ok(Format::Csv),
         Some("txt" | "text") => Ok(Format::Text),
-        _ if path == Path::new("-") => Ok(Format::Text),
         _ => Err(CliError::Usage(format!(
-            "{}: the ending does not say what to write; use .json, .csv or .txt, or add --json or --csv",
+            "{}: the ending does not say what to write; use .json, .csv or .txt",
             path.display()
         ))),
     }

@@ -2,7 +2,6 @@
 
 mod answer;
 mod designs;
-mod environment;
 mod error;
 mod members;
 mod names;
@@ -15,7 +14,6 @@ mod syntax;
 mod volumes;
 mod workloads;
 
-pub use environment::{Environment, Host, Resync};
 pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Problem};
 pub use schema::json_schema;
 pub use summary::{DesignSummary, Summary, VolumeSummary, WorkloadSummary};
@@ -46,9 +44,6 @@ pub struct Experiment {
     pub workloads: Vec<Workload>,
     /// How sure the answer must be.
     pub answer: Answer,
-    /// What a simulated array is surrounded by.
-    #[serde(default)]
-    pub environment: Environment,
 }
 
 /// One volume.

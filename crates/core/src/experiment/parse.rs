@@ -97,6 +97,5 @@ fn read(text: &str, problems: &mut Problems) -> Option<Experiment> {
         control,
         workloads,
         answer,
-        environment: Default::default(),
     })
 }

@@ -1,0 +1,65 @@
+//! `ebb cleanup`: puts back what killed runs left behind.
+
+use super::{CliError, Globals};
+use crate::session::journal;
+use crate::views;
+use clap::Args;
+use ebbtide_core::journal::Leftover;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Remove what killed runs left behind: only what the journal says that ebb made
+#[derive(Debug, Args)]
+pub struct CleanupArgs {
+    /// List it and touch nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs `ebb cleanup`.
+///
+/// # Errors
+/// When a journal cannot be read, or something cannot be removed.
+pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let directory = journal::directory().map_err(CliError::Failed)?;
+    let mut records: Vec<Value> = Vec::new();
+    let mut text = String::new();
+    let mut failed = 0;
+    for run in journal::abandoned(&directory).map_err(CliError::Failed)? {
+        let name = run.run.clone();
+        let mut note = |leftover: &Leftover, what: &str, error: Option<&str>| {
+            let shown = leftover.path.display();
+            let kind = if leftover.directory { "directory" } else { "file" };
+            text.push_str(&match error {
+                None => format!("{what} {kind} {shown} of session {name}\n"),
+                Some(error) => format!("cannot remove {kind} {shown} of session {name}: {error}\n"),
+            });
+            records.push(json!({
+                "session": name, "path": leftover.path.to_string_lossy(), "kind": kind,
+                "removed": what == "removed" && error.is_none(), "error": error,
+            }));
+        };
+        if args.dry_run {
+            run.left.iter().for_each(|leftover| note(leftover, "would remove", None));
+            continue;
+        }
+        for (leftover, result) in run.put_back() {
+            failed += usize::from(result.is_err());
+            note(&leftover, "removed", result.as_ref().err().map(String::as_str));
+        }
+    }
+    if globals.json {
+        let value = json!({ "schema": "ebbtide.cleanup/1", "leftovers": records });
+        views::print(&format!("{value:#}\n"))?;
+    } else if !records.is_empty() {
+        views::print(&text)?;
+    } else if !globals.quiet {
+        eprintln!("ebb: nothing to clean up");
+    }
+    match failed {
+        0 => Ok(ExitCode::SUCCESS),
+        n => {
+            Err(CliError::Failed(format!("{n} leftovers stay; remove the cause and run `ebb cleanup` again")))
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! `ebb list`: what the store holds.
+
+use super::{CliError, Globals};
+use crate::store::{Store, Summary};
+use crate::views;
+use clap::Args;
+use ebbtide_core::civil::Civil;
+use ebbtide_core::session::Ending;
+use std::process::ExitCode;
+
+/// List stored sessions, the newest first
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// At most so many
+    #[arg(long, short = 'n', value_name = "N")]
+    limit: Option<usize>,
+}
+
+/// Runs `ebb list`.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn run(args: &ListArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let failed = |error: crate::store::StoreError| CliError::Failed(error.to_string());
+    let mut sessions = match Store::open_existing(globals.store.as_deref()).map_err(failed)? {
+        Some(store) => store.list().map_err(failed)?,
+        None => Vec::new(),
+    };
+    sessions.truncate(args.limit.unwrap_or(usize::MAX));
+    if globals.json {
+        let value = serde_json::json!({ "schema": "ebbtide.sessions/1", "sessions": sessions });
+        views::print(&format!("{value:#}\n"))?;
+    } else if sessions.is_empty() {
+        if !globals.quiet {
+            eprintln!("ebb: no sessions yet; `ebb run FILE` makes one");
+        }
+    } else {
+        views::print(&table(&sessions))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(sessions: &[Summary]) -> String {
+    let mut rows =
+        vec![["SESSION", "STARTED", "EXPERIMENT", "ON", "TRIALS", "ENDED", "ANSWER"].map(str::to_owned)];
+    rows.extend(sessions.iter().map(|session| {
+        [
+            session.id.clone(),
+            Civil::from_unix(session.started_unix).to_string(),
+            session.experiment.clone(),
+            session.backend.clone(),
+            trials(session),
+            ended(&session.ending).to_owned(),
+            session.headline.clone().unwrap_or_default(),
+        ]
+    }));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..6).map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(&format!("{cell:width$}  "));
+        }
+        line.push_str(&row[6]);
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn trials(session: &Summary) -> String {
+    match session.failed {
+        0 => session.trials.to_string(),
+        failed => format!("{} + {failed} failed", session.trials),
+    }
+}
+
+fn ended(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Reached => "reached",
+        Ending::NotReached => "not reached",
+        Ending::Interrupted => "interrupted",
+        Ending::Failed(_) => "failed",
+        Ending::Unfinished => "unfinished",
+    }
+}

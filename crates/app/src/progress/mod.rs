@@ -1,0 +1,144 @@
+//! Progress of a session: lines on a terminal while it runs, remarks where something fails.
+
+mod line;
+
+use crate::session::Watch;
+use ebbtide_core::analysis::stop;
+use ebbtide_core::backend::Control;
+use ebbtide_core::plan::{Role, Schedule, Trial};
+use ebbtide_core::session::{Outcome, Session, TrialRecord};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use line::{Activity, Pace};
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often the live figures are renewed.
+const TICK: Duration = Duration::from_millis(200);
+
+/// What is going on, shared with the thread that draws.
+#[derive(Default)]
+struct Shared {
+    activity: Mutex<Option<(Activity, Arc<Control>)>>,
+    ended: AtomicBool,
+}
+
+/// Shows progress on standard error: live lines on a terminal; elsewhere only what fails. Nothing when quiet.
+pub struct Progress {
+    quiet: bool,
+    bar: ProgressBar,
+    shared: Arc<Shared>,
+    drawer: Option<JoinHandle<()>>,
+    /// When the first trial began.
+    trials_began: Option<Instant>,
+}
+
+impl Progress {
+    /// For standard error as it is.
+    pub fn new(quiet: bool) -> Self {
+        let live = !quiet && std::io::stderr().is_terminal();
+        let target = if live { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        let shared = Arc::new(Shared::default());
+        let drawer = live.then(|| draw(bar.clone(), shared.clone())).flatten();
+        Progress { quiet, bar, shared, drawer, trials_began: None }
+    }
+
+    /// A line for the user that stays.
+    pub fn say(&self, text: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| eprintln!("ebb: {text}"));
+        }
+    }
+
+    fn set(&self, activity: Activity, control: &Arc<Control>) {
+        *self.shared.activity.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((activity, control.clone()));
+    }
+}
+
+/// Starts the thread that draws; without one there is no progress, which nobody's result depends on.
+fn draw(bar: ProgressBar, shared: Arc<Shared>) -> Option<JoinHandle<()>> {
+    if let Ok(style) = ProgressStyle::with_template("{wide_msg}\n{prefix:.dim}") {
+        bar.set_style(style);
+    }
+    std::thread::Builder::new()
+        .name("progress".to_owned())
+        .spawn(move || {
+            let mut pace = Pace::default();
+            while !shared.ended.load(Ordering::Relaxed) {
+                let now = shared
+                    .activity
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .as_ref()
+                    .map(|(activity, control)| activity.lines(control, &mut pace));
+                if let Some((first, second)) = now {
+                    bar.set_message(first);
+                    bar.set_prefix(second);
+                    bar.tick();
+                }
+                std::thread::park_timeout(TICK);
+            }
+        })
+        .ok()
+}
+
+impl Watch for Progress {
+    fn preparing(&mut self, session: &Session, control: &Arc<Control>) {
+        self.set(Activity::Preparing { volumes: session.experiment.volumes.len() }, control);
+    }
+
+    fn trial_begins(&mut self, session: &Session, trial: &Trial, control: &Arc<Control>) {
+        let began = *self.trials_began.get_or_insert_with(Instant::now);
+        let experiment = &session.experiment;
+        let point = stop::points(experiment, &session.trials)
+            .into_iter()
+            .find(|point| (point.design, point.workload) == (trial.design, trial.workload));
+        let round_length = Schedule::new(experiment, session.meta.seed).round_len() as u32;
+        let again = if trial.role == Role::ControlAgain { " again" } else { "" };
+        let name = |text: Option<&String>| text.map_or("?", String::as_str).to_owned();
+        let activity = Activity::Trial {
+            what: format!(
+                "{}{again}, {}",
+                name(experiment.designs.get(trial.design).map(|design| &design.name)),
+                name(experiment.workloads.get(trial.workload).map(|workload| &workload.name)),
+            ),
+            number: trial.index + 1,
+            round: trial.round + 1,
+            round_length,
+            rounds: (experiment.answer.trials_min, experiment.answer.trials_max),
+            so_far: point.and_then(|point| point.estimate.map(|estimate| (point.metric, estimate))),
+            began,
+            budget: Duration::from_nanos(experiment.answer.budget.0),
+        };
+        self.set(activity, control);
+    }
+
+    fn trial_ended(&mut self, session: &Session, record: &TrialRecord) {
+        if let Outcome::Failed(why) = &record.outcome {
+            let experiment = &session.experiment;
+            let design = experiment.designs.get(record.trial.design).map_or("?", |d| d.name.as_str());
+            let workload = experiment.workloads.get(record.trial.workload).map_or("?", |w| w.name.as_str());
+            self.say(&format!("trial {} ({design} under {workload}) failed: {why}", record.trial.index + 1));
+        }
+    }
+
+    fn done(&mut self) {
+        self.shared.ended.store(true, Ordering::Relaxed);
+        if let Some(drawer) = self.drawer.take() {
+            drawer.thread().unpark();
+            // It only draws: how it ended changes nothing.
+            let _ = drawer.join();
+        }
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.done();
+    }
+}

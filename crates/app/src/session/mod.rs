@@ -1,0 +1,247 @@
+//! Sessions: runs an experiment on a backend, round by round, and stores each trial when it ends.
+
+pub mod clock;
+pub mod journal;
+pub mod signals;
+pub mod surroundings;
+#[cfg(test)]
+mod tests;
+
+use crate::store::{Store, StoreError};
+use ebbtide_core::analysis::stop::{Decision, decide};
+use ebbtide_core::backend::{Backend, BackendError, Control, Inventory};
+use ebbtide_core::experiment::Experiment;
+use ebbtide_core::plan::{Plan, Schedule, Trial};
+use ebbtide_core::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
+use ebbtide_core::units::Nanos;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// What a session starts from.
+#[derive(Debug)]
+pub struct Request {
+    /// Its id.
+    pub id: String,
+    /// The experiment.
+    pub experiment: Experiment,
+    /// The experiment file's text.
+    pub text: String,
+    /// Seed of the order and of everything random.
+    pub seed: u64,
+    /// The host.
+    pub host: HostInfo,
+    /// Whether volumes that were made are kept.
+    pub keep: bool,
+}
+
+/// Is told how a session is going.
+pub trait Watch {
+    /// Volumes are being made and filled; `control` says how far.
+    fn preparing(&mut self, _session: &Session, _control: &Arc<Control>) {}
+    /// A trial begins, after a pause; `control` says how it is going.
+    fn trial_begins(&mut self, _session: &Session, _trial: &Trial, _control: &Arc<Control>) {}
+    /// A trial ended, and is the last in `session`.
+    fn trial_ended(&mut self, _session: &Session, _record: &TrialRecord) {}
+    /// No more trials.
+    fn done(&mut self) {}
+}
+
+/// Watches nothing.
+#[derive(Debug)]
+pub struct Nobody;
+impl Watch for Nobody {}
+
+/// Sees what is around each trial: the disks below, the host, others.
+pub trait Witness {
+    /// The volumes are ready.
+    fn ready(&mut self, _inventory: &Inventory) {}
+    /// A trial is about to begin.
+    fn begin(&mut self, _session: &Session, _trial: &Trial) {}
+    /// It ended; what was seen may be put into its samples.
+    fn end(&mut self, _outcome: &mut Outcome) {}
+}
+
+impl Witness for Nobody {}
+
+/// What takes part in a session beside the backend.
+pub struct Company<'a> {
+    /// Where it is stored; nowhere when absent.
+    pub store: Option<&'a mut Store>,
+    /// How it is ended early.
+    pub control: Arc<Control>,
+    /// Who is told.
+    pub watch: &'a mut dyn Watch,
+    /// Who looks around.
+    pub witness: &'a mut dyn Witness,
+}
+
+impl Company<'_> {
+    fn stopped(&self) -> bool {
+        self.control.stop.load(Ordering::Relaxed)
+    }
+
+    fn store(&mut self, write: impl FnOnce(&mut Store) -> Result<(), StoreError>) -> Result<(), StoreError> {
+        self.store.as_deref_mut().map_or(Ok(()), write)
+    }
+}
+
+/// Runs a session to its end, whatever that is: the ending is in the session that is returned.
+/// Everything that the backend made is put back, also after errors.
+///
+/// # Errors
+/// When the store cannot be written: going on would lose what is measured.
+pub fn run(
+    request: Request,
+    backend: &mut dyn Backend,
+    company: &mut Company<'_>,
+) -> Result<Session, StoreError> {
+    let plan = Plan::new(&request.experiment, backend.kind(), request.seed);
+    let keep = request.keep;
+    let mut session = begin(request, backend);
+    let plan = serde_json::to_value(&plan).unwrap_or_default();
+    company.store(|store| store.begin(&session, &plan))?;
+
+    let measured = measure(&mut session, backend, company);
+    company.watch.done();
+    let put_back = backend.finish(keep);
+    session.meta.ending = match &measured {
+        Ok(ending) => ending.clone(),
+        Err(error) => Ending::Failed(error.to_string()),
+    };
+    if let Err(error) = put_back {
+        session
+            .meta
+            .warnings
+            .push(format!("not everything was put back: {error}; `ebb cleanup` tries again"));
+    }
+    session.meta.ended_unix = Some(clock::now());
+    measured?;
+    company.store(|store| store.update(&session.meta, None))?;
+    Ok(session)
+}
+
+fn begin(request: Request, backend: &dyn Backend) -> Session {
+    Session {
+        meta: SessionMeta {
+            id: request.id,
+            backend: backend.kind(),
+            seed: request.seed,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix: clock::now(),
+            ended_unix: None,
+            ending: Ending::Unfinished,
+            host: request.host,
+            engine_ceiling_iops: None,
+            inventory: Inventory::default(),
+            warnings: Vec::new(),
+        },
+        experiment: request.experiment,
+        experiment_text: request.text,
+        trials: Vec::new(),
+    }
+}
+
+/// Prepares and runs rounds until the answer is there, the budget is spent, or somebody stops it.
+fn measure(
+    session: &mut Session,
+    backend: &mut dyn Backend,
+    company: &mut Company<'_>,
+) -> Result<Ending, StoreError> {
+    company.watch.preparing(session, &company.control);
+    match backend.prepare(&session.experiment, &company.control) {
+        Ok(inventory) => session.meta.inventory = inventory,
+        Err(BackendError::Stopped) => return Ok(Ending::Interrupted),
+        Err(error) => return Ok(Ending::Failed(error.to_string())),
+    }
+    company.store(|store| store.update(&session.meta, None))?;
+    company.witness.ready(&session.meta.inventory);
+
+    let schedule = Schedule::new(&session.experiment, session.meta.seed);
+    let start = Instant::now();
+    for round in 0.. {
+        let before = session.trials.len();
+        for trial in schedule.round(round) {
+            if !session.trials.is_empty() {
+                rest(session.experiment.answer.rest, company);
+            }
+            if company.stopped() {
+                return Ok(Ending::Interrupted);
+            }
+            match run_trial(session, backend, company, &trial) {
+                Some(record) => {
+                    company.store(|store| store.add_trial(&session.meta.id, &record))?;
+                    session.trials.push(record.clone());
+                    company.watch.trial_ended(session, &record);
+                }
+                None => return Ok(Ending::Interrupted),
+            }
+        }
+        let elapsed = Nanos(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let nothing_ran =
+            session.trials[before..].iter().all(|record| matches!(record.outcome, Outcome::Failed(_)));
+        let decision = decide(&session.experiment, &session.trials, round + 1, elapsed);
+        if nothing_ran || decision != Decision::Continue {
+            return Ok(failed_designs(session).map_or_else(|| ending_of(decision), Ending::Failed));
+        }
+    }
+    Ok(Ending::NotReached)
+}
+
+/// The trial with what came of it; `None` when it was stopped.
+fn run_trial(
+    session: &Session,
+    backend: &mut dyn Backend,
+    company: &mut Company<'_>,
+    trial: &Trial,
+) -> Option<TrialRecord> {
+    let experiment = &session.experiment;
+    let (design, workload) =
+        (experiment.designs.get(trial.design)?, experiment.workloads.get(trial.workload)?);
+    company.watch.trial_begins(session, trial, &company.control);
+    company.witness.begin(session, trial);
+    let mut outcome = match backend.run_trial(design, workload, trial, &company.control) {
+        Ok(samples) => Outcome::Samples(Box::new(samples)),
+        Err(BackendError::Stopped) => return None,
+        Err(error) => Outcome::Failed(error.to_string()),
+    };
+    company.witness.end(&mut outcome);
+    Some(TrialRecord { trial: *trial, outcome })
+}
+
+fn ending_of(decision: Decision) -> Ending {
+    match decision {
+        Decision::Reached => Ending::Reached,
+        Decision::Continue | Decision::NotReached(_) => Ending::NotReached,
+    }
+}
+
+/// Says which designs have no trial with samples at all.
+fn failed_designs(session: &Session) -> Option<String> {
+    let failed: Vec<String> = (0..session.experiment.designs.len())
+        .filter_map(|design| {
+            let mut trials = session.trials.iter().filter(|record| record.trial.design == design).peekable();
+            let first = trials.peek().and_then(|record| match &record.outcome {
+                Outcome::Failed(why) => Some(why.clone()),
+                Outcome::Samples(_) => None,
+            })?;
+            let name = &session.experiment.designs[design].name;
+            trials
+                .all(|record| matches!(record.outcome, Outcome::Failed(_)))
+                .then(|| format!("every trial of {name} failed, the first with: {first}"))
+        })
+        .collect();
+    (!failed.is_empty()).then(|| failed.join("; "))
+}
+
+/// Pauses between trials, in short steps so that a stop is heard.
+fn rest(pause: Nanos, company: &Company<'_>) {
+    let end = Instant::now() + Duration::from_nanos(pause.0);
+    while !company.stopped() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+}

@@ -1,0 +1,49 @@
+//! What the `files` backend needs from the host, which the engine never looks at itself.
+
+use super::journal::{self, JournalFile};
+use ebbtide_engine::files::{Beneath, Ground, Surroundings};
+use ebbtide_host::chain;
+use ebbtide_host::guard::Guard;
+use ebbtide_host::sys::Sys;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// This host's ground.
+struct HostGround(Sys);
+
+impl Ground for HostGround {
+    fn beneath(&self, path: &Path) -> Beneath {
+        let Ok(chain) = chain::of_path(&self.0, path) else { return Beneath::default() };
+        let disk = chain.single_disk();
+        Beneath {
+            disk: disk.map(|link| link.dev.to_string()),
+            disk_name: disk.map(|link| link.name.clone()),
+            filesystem: chain.fstype.clone(),
+        }
+    }
+}
+
+/// The host's guard and disks, and the journal of the run `name`.
+///
+/// # Errors
+/// When there is no place for the journal.
+pub fn of_host(name: &str) -> Result<Surroundings, String> {
+    Ok(Surroundings {
+        guard: Arc::new(Guard::host()),
+        ground: Arc::new(HostGround(Sys::host())),
+        journal: Arc::new(JournalFile::new(&journal::directory()?, name)),
+    })
+}
+
+/// Directories for volumes of experiments that name none, the best first: where the user keeps temporary files,
+/// where they outlive a reboot and are rarely kept in memory, the user's cache, and here.
+pub fn places_for_volumes() -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> = std::env::var_os("TMPDIR").map(PathBuf::from).into_iter().collect();
+    places.push("/var/tmp".into());
+    places.extend(
+        crate::places::user_directory("XDG_CACHE_HOME", ".cache")
+            .and_then(|ours| ours.parent().map(Path::to_owned)),
+    );
+    places.push(".".into());
+    places
+}

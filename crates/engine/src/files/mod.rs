@@ -1,0 +1,256 @@
+//! The `files` backend: real I/O on files and devices, the layout computed in user space.
+//!
+//! [`survey`] looks where new volumes would go and touches nothing. [`FilesBackend`] makes them (each
+//! announced in the journal before it exists), fills them, opens what exists already, turns designs into
+//! targets of the engine, and removes what it made.
+
+mod fill;
+mod made;
+mod open;
+mod place;
+mod trial;
+mod volume;
+
+pub use place::{Place, Survey, survey};
+
+use crate::target::{Shaper, Target};
+use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
+use ebbtide_core::experiment::{Design, Experiment, Volume, VolumeSource};
+use ebbtide_core::guard::DeviceGuard;
+use ebbtide_core::journal::Journal;
+use ebbtide_core::layout::LayoutNode;
+use ebbtide_core::plan::Trial;
+use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::workload::{Mix, Workload};
+use made::Made;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use volume::OpenVolume;
+
+/// What a file or device rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Beneath {
+    /// Type of the file system, for a file.
+    pub filesystem: Option<String>,
+    /// The whole disk as "major:minor", where it is one.
+    pub disk: Option<String>,
+    /// Name of that disk.
+    pub disk_name: Option<String>,
+}
+
+/// Sees what lies beneath a path; the host crate can, the engine does not look at /sys.
+pub trait Ground: Send + Sync {
+    /// What `path` rests on, as far as it can be seen.
+    fn beneath(&self, path: &Path) -> Beneath;
+}
+
+/// What the backend needs from the program around it.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Says whether a file or device may be written.
+    pub guard: Arc<dyn DeviceGuard + Send + Sync>,
+    /// Sees the disks beneath.
+    pub ground: Arc<dyn Ground>,
+    /// Where changes are written down before they are made.
+    pub journal: Arc<dyn Journal>,
+}
+
+/// What the user said about a run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Names the run's own directory: `ebbtide-NAME`.
+    pub name: String,
+    /// Seed of the volumes' content and of their shapes.
+    pub seed: u64,
+    /// Existing volumes may be overwritten.
+    pub destroy: bool,
+    /// Where new volumes go when the experiment does not say, the best place first.
+    pub places: Vec<PathBuf>,
+}
+
+/// See the module.
+pub struct FilesBackend {
+    surroundings: Surroundings,
+    options: Options,
+    made: Made,
+    /// By index of the experiment's volumes; `None` for those that no design uses.
+    volumes: Vec<Option<OpenVolume>>,
+    /// Targets that trials have used, so that a ring's set-up is found out once.
+    targets: HashMap<trial::Key, Target>,
+}
+
+/// The volumes that designs use, with their index.
+fn used(experiment: &Experiment) -> impl Iterator<Item = (usize, &Volume)> {
+    fn uses(node: &LayoutNode, index: usize) -> bool {
+        match node {
+            LayoutNode::Volume(volume) => *volume == index,
+            LayoutNode::Array { members, .. } => members.iter().any(|member| uses(member, index)),
+        }
+    }
+    experiment
+        .volumes
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| experiment.designs.iter().any(|design| uses(&design.layout, *index)))
+}
+
+/// Whether any workload of `experiment` writes.
+fn writes(experiment: &Experiment) -> bool {
+    experiment.workloads.iter().any(|workload| workload.mix != Mix::Read)
+}
+
+impl FilesBackend {
+    /// A backend that has touched nothing yet.
+    pub fn new(options: Options, surroundings: Surroundings) -> Self {
+        let made = Made::new(surroundings.journal.clone());
+        FilesBackend { surroundings, options, made, volumes: Vec::new(), targets: HashMap::new() }
+    }
+
+    fn make_and_open(
+        &mut self,
+        experiment: &Experiment,
+        control: &Control,
+    ) -> Result<Inventory, BackendError> {
+        let survey = survey(experiment, &self.options)?;
+        let directories: Vec<PathBuf> = survey
+            .places
+            .iter()
+            .map(|place| place.directory.join(format!("ebbtide-{}", self.options.name)))
+            .collect();
+        // Everything that can be refused comes first, before anything is made.
+        self.volumes = experiment.volumes.iter().map(|_| None).collect();
+        for (index, volume) in used(experiment) {
+            if !matches!(volume.source, VolumeSource::NewFile { .. }) {
+                let write = writes(experiment) || self.options.destroy;
+                self.volumes[index] =
+                    Some(open::existing(index, volume, write, self.options.destroy, &self.surroundings)?);
+            }
+        }
+        for directory in &directories {
+            self.made.directory(directory).map_err(BackendError::Other)?;
+        }
+        for (index, volume) in used(experiment) {
+            if let Some(place) = survey.place_of[index] {
+                let path = directories[place].join(open::file_name(index, &volume.name));
+                self.volumes[index] = Some(open::new_file(index, volume, &path, &mut self.made)?);
+            }
+        }
+        self.shape(experiment);
+        let fill: Vec<&OpenVolume> = self
+            .volumes
+            .iter()
+            .flatten()
+            .filter(|volume| survey.place_of[volume.index].is_some() || self.options.destroy)
+            .collect();
+        fill::fill(&fill, self.options.seed, control)?;
+        Ok(self.inventory(experiment, survey))
+    }
+
+    /// Gives volumes the speed that the experiment gives them, for the whole session.
+    fn shape(&mut self, experiment: &Experiment) {
+        let links: Vec<_> = experiment.links.iter().map(Shaper::link).collect();
+        for volume in self.volumes.iter_mut().flatten() {
+            let Some(shape) = &experiment.volumes[volume.index].shape else { continue };
+            let link = shape.link.and_then(|link| links.get(link)).cloned();
+            let seed = self.options.seed.wrapping_add(volume.index as u64);
+            volume.shaper = Some(Arc::new(Shaper::new(shape, seed, link)));
+        }
+    }
+
+    fn inventory(&self, experiment: &Experiment, survey: Survey) -> Inventory {
+        let mut notes = survey.notes;
+        let mut volumes = Vec::new();
+        for (index, asked) in experiment.volumes.iter().enumerate() {
+            let Some(volume) = self.volumes.get(index).and_then(Option::as_ref) else {
+                notes.push(format!("volume {} is not used by any design and was not touched", asked.name));
+                volumes.push(PreparedVolume {
+                    name: asked.name.clone(),
+                    path: String::new(),
+                    size: asked.size.map_or(0, |size| size.0),
+                    direct: false,
+                    disk: None,
+                    disk_name: None,
+                    filesystem: None,
+                });
+                continue;
+            };
+            let beneath = self.surroundings.ground.beneath(&volume.path);
+            let filesystem = || place::filesystem(&volume.path).map(str::to_owned);
+            volumes.push(PreparedVolume {
+                name: volume.name.clone(),
+                path: volume.path.display().to_string(),
+                size: volume.size,
+                direct: volume.direct,
+                disk: beneath.disk,
+                disk_name: beneath.disk_name,
+                filesystem: if volume.is_device() { None } else { beneath.filesystem.or_else(filesystem) },
+            });
+            let existing = survey.place_of[index].is_none() && !self.options.destroy;
+            if let Some(holes) = volume.holes().filter(|_| existing) {
+                notes.push(format!(
+                    "volume {}: {} of {} are holes, which read as zeros without touching the disk: fill it first, or \
+                     let ebb fill it with --destroy",
+                    volume.name,
+                    place::mib(holes),
+                    place::mib(volume.size),
+                ));
+            }
+        }
+        let refused: Vec<&str> =
+            self.volumes.iter().flatten().filter(|v| !v.direct).map(|v| v.name.as_str()).collect();
+        if !refused.is_empty() && experiment.workloads.iter().any(|workload| workload.direct) {
+            notes.push(format!(
+                "O_DIRECT was refused for {}: I/O went through the page cache and may measure memory",
+                refused.join(", ")
+            ));
+        }
+        Inventory { volumes, notes }
+    }
+
+    /// Closes everything and removes what was made.
+    fn put_back(&mut self) -> Result<(), BackendError> {
+        self.targets.clear();
+        self.volumes.clear();
+        self.made.remove().map_err(BackendError::Other)
+    }
+}
+
+impl Backend for FilesBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Files
+    }
+
+    fn prepare(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory, BackendError> {
+        self.make_and_open(experiment, control).map_err(|error| match self.put_back() {
+            Ok(()) => error,
+            Err(left) => BackendError::Other(format!("{error}; and then: {left}; `ebb cleanup` tries again")),
+        })
+    }
+
+    fn run_trial(
+        &mut self,
+        design: &Design,
+        workload: &Workload,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<TrialSamples, BackendError> {
+        trial::run(&self.volumes, &mut self.targets, design, workload, trial, control)
+    }
+
+    fn finish(&mut self, keep: bool) -> Result<(), BackendError> {
+        if keep {
+            self.made.keep().map_err(BackendError::Other)?;
+        }
+        self.put_back()
+    }
+}
+
+impl Drop for FilesBackend {
+    /// For a panic in between: after [`Backend::finish`] there is nothing left to do.
+    fn drop(&mut self) {
+        if let Err(error) = self.put_back() {
+            tracing::error!("{error}; `ebb cleanup` tries again");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! One trial: a design and a workload become a target of the engine.
+
+use super::volume::OpenVolume;
+use crate::error::EngineError;
+use crate::target::{Member, Target};
+use ebbtide_core::backend::{BackendError, Control};
+use ebbtide_core::experiment::Design;
+use ebbtide_core::layout::{LayoutNode, Map};
+use ebbtide_core::plan::Trial;
+use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::workload::{Mix, Workload};
+use rustix::fs::{Advice, OFlags};
+use std::collections::HashMap;
+
+/// What decides how the members of a target are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    /// Index of the design.
+    design: usize,
+    direct: bool,
+    sync: bool,
+    write: bool,
+}
+
+/// Runs `workload` on `design`.
+pub(super) fn run(
+    volumes: &[Option<OpenVolume>],
+    targets: &mut HashMap<Key, Target>,
+    design: &Design,
+    workload: &Workload,
+    trial: &Trial,
+    control: &Control,
+) -> Result<TrialSamples, BackendError> {
+    let mut members = Vec::new();
+    let layout = localise(&design.layout, volumes, &mut members)?;
+    for member in &members {
+        member.check()?;
+    }
+    let key = Key {
+        design: trial.design,
+        direct: workload.direct,
+        sync: workload.sync,
+        write: workload.mix != Mix::Read,
+    };
+    let target = match targets.entry(key) {
+        std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+        std::collections::hash_map::Entry::Vacant(unknown) => unknown.insert(open(&members, &layout, key)?),
+    };
+    if !workload.direct {
+        forget_cached(target);
+    }
+    let mut samples = crate::run(target, workload, trial.seed, control).map_err(backend_error)?;
+    // A file that was removed meanwhile goes on answering through its open descriptor: such a trial is no result.
+    for member in &members {
+        member.check()?;
+    }
+    if workload.direct {
+        for member in members.iter().filter(|member| !member.direct) {
+            samples.notes.push(format!("O_DIRECT was refused for {}", member.name));
+        }
+    }
+    Ok(samples)
+}
+
+/// The layout with its volumes numbered from 0 in order of appearance; `members` receives them.
+fn localise<'a>(
+    node: &LayoutNode,
+    volumes: &'a [Option<OpenVolume>],
+    members: &mut Vec<&'a OpenVolume>,
+) -> Result<LayoutNode, BackendError> {
+    match node {
+        LayoutNode::Volume(index) => {
+            let volume = volumes
+                .get(*index)
+                .and_then(Option::as_ref)
+                .ok_or_else(|| BackendError::Other(format!("volume number {index} is not prepared")))?;
+            members.push(volume);
+            Ok(LayoutNode::Volume(members.len() - 1))
+        }
+        LayoutNode::Array { kind, members: nodes } => Ok(LayoutNode::Array {
+            kind: *kind,
+            members: nodes
+                .iter()
+                .map(|node| localise(node, volumes, members))
+                .collect::<Result<_, BackendError>>()?,
+        }),
+    }
+}
+
+fn open(members: &[&OpenVolume], layout: &LayoutNode, key: Key) -> Result<Target, BackendError> {
+    let sizes: Vec<u64> = members.iter().map(|member| member.size).collect();
+    let map = Map::new(layout, &sizes).map_err(|error| BackendError::Other(error.to_string()))?;
+    let opened = members
+        .iter()
+        .map(|member| {
+            let mut flags = if key.write { OFlags::RDWR } else { OFlags::RDONLY };
+            if key.direct {
+                flags |= member.direct_flag();
+            }
+            if key.sync {
+                flags |= OFlags::SYNC;
+            }
+            Ok(Member {
+                name: member.name.clone(),
+                file: member.open(flags)?,
+                size: member.size,
+                shaper: member.shaper.clone(),
+            })
+        })
+        .collect::<Result<Vec<Member>, BackendError>>()?;
+    Ok(Target::new(opened, map))
+}
+
+/// Every buffered trial begins without what earlier ones left in the page cache (fio's `invalidate`).
+fn forget_cached(target: &Target) {
+    for member in &target.members {
+        // Best effort, as in fio: pages that stay only make the cache verdict more likely.
+        let _ = member.file.sync_data();
+        let _ = rustix::fs::fadvise(&member.file, 0, None, Advice::DontNeed);
+    }
+}
+
+fn backend_error(error: EngineError) -> BackendError {
+    match &error {
+        EngineError::Stopped { .. } => BackendError::Stopped,
+        EngineError::Member { member, .. } => {
+            let text = error.to_string();
+            let what = text.strip_prefix(&format!("{member}: ")).unwrap_or(&text).to_owned();
+            BackendError::Volume { volume: member.clone(), what }
+        }
+        _ => BackendError::Other(error.to_string()),
+    }
+}

@@ -4,7 +4,7 @@ use super::Design;
 use super::error::Problem;
 use super::members::resolve_names;
 use super::names;
-use super::read::{At, FromToml, Given, Named, Problems, Size, Span, describe, required, section};
+use super::read::{At, FromToml, Given, Headed, Named, Problems, Size, Span, describe, required, section};
 use super::volumes::{Volumes, multiple_of_block};
 use crate::layout::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map};
 use crate::units::Bytes;
@@ -39,6 +39,10 @@ section! {
         #[schemars(extend("enum" = ["near", "far", "offset"]))]
         arrangement: String,
     }
+}
+
+impl Headed for RawArray {
+    const HEADING: &'static str = "designs";
 }
 
 /// One element of `members`.
@@ -170,6 +174,9 @@ impl Walk<'_> {
             self.copies_fit(copies, members.len(), &at.span)?;
         }
         let chunk = chunk?;
+        if !matches!(layout, "linear" | "mirror") {
+            self.room_for_a_chunk(&members, chunk, span)?;
+        }
         let kind = match layout {
             "linear" => ArrayKind::Linear,
             "mirror" => ArrayKind::Mirror,
@@ -302,6 +309,21 @@ impl Walk<'_> {
             return false;
         }
         true
+    }
+
+    /// Reports a volume that is smaller than one chunk, which would hold nothing.
+    fn room_for_a_chunk(&mut self, members: &[LayoutNode], chunk: Bytes, span: &Span) -> Option<()> {
+        for member in members {
+            let LayoutNode::Volume(index) = member else { continue };
+            if let Some(size) = self.volumes.sizes[*index].filter(|size| *size < chunk) {
+                let name = &self.volumes.list[*index].name;
+                let what = format!("volume `{name}` of {size} is smaller than one chunk of {chunk}");
+                let remedy = "make the volume larger or the chunk smaller".to_owned();
+                self.problems.report(span, Problem::Geometry { what, remedy });
+                return None;
+            }
+        }
+        Some(())
     }
 
     fn enough_members(&mut self, layout: &str, found: usize, span: &Span) -> Option<()> {

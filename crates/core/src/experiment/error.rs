@@ -55,7 +55,7 @@ pub enum Problem {
         remedy: String,
     },
     /// A text that is not the quantity it should be.
-    #[error("{error}")]
+    #[error("{}", unit_message(error))]
     Unit {
         /// Why not.
         error: UnitError,
@@ -174,6 +174,16 @@ impl Problem {
             | Problem::Pointless { remedy, .. }
             | Problem::Geometry { remedy, .. } => remedy.clone(),
         }
+    }
+}
+
+/// What is wrong with a quantity, without the advice that [`Problem::remedy`] gives.
+fn unit_message(error: &UnitError) -> String {
+    match error {
+        UnitError::NoNumber(text, _) => format!("`{text}` does not begin with a number"),
+        UnitError::UnknownUnit(text, unit, _) => format!("`{text}` has the unknown unit `{unit}`"),
+        UnitError::NoUnit(text, _) => format!("`{text}` has no unit"),
+        UnitError::OutOfRange(..) => error.to_string(),
     }
 }
 

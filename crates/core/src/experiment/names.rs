@@ -37,15 +37,23 @@ pub(super) fn choose(name: &str, choices: &[&str]) -> String {
 }
 
 /// An unknown key in a section that has `keys`.
-pub(super) fn unknown_key(key: &str, section: &'static str, keys: &[&str]) -> Problem {
-    let remedy = match familiar(key).filter(|familiar| keys.contains(&familiar.here)) {
-        Some(familiar) => format!("write `{}`{}", familiar.here, familiar.remark),
-        None => match nearest(key, keys.iter().copied()) {
-            Some(nearest) => format!("write `{nearest}`"),
-            None => format!("remove it; the keys of {section} are {}", keys.join(", ")),
-        },
+pub(super) fn unknown_key(key: &str, section: &'static str, keys: &[&'static str]) -> Problem {
+    let remedy = match meant(key, keys) {
+        Some(meant) => {
+            let remark = familiar(key)
+                .filter(|familiar| familiar.here == meant)
+                .map_or("", |familiar| familiar.remark);
+            format!("write `{meant}`{remark}")
+        }
+        None => format!("remove it; the keys of {section} are {}", keys.join(", ")),
     };
     Problem::UnknownKey { key: key.to_owned(), section, remedy }
+}
+
+/// Which of `keys` the unknown `key` was probably meant to be.
+pub(super) fn meant(key: &str, keys: &[&'static str]) -> Option<&'static str> {
+    let familiar = familiar(key).map(|familiar| familiar.here).filter(|here| keys.contains(here));
+    familiar.or_else(|| nearest(key, keys.iter().copied()))
 }
 
 /// A key of fio, mdadm or LVM, and what it is called here.

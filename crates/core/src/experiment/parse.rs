@@ -59,10 +59,8 @@ impl Experiment {
 fn read(text: &str, problems: &mut Problems) -> Option<Experiment> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        for error in errors {
-            let span = error.span().unwrap_or(0..0);
-            problems.report(&span, syntax::problem(text, error.message(), &span));
-        }
+        let errors = errors.iter().map(|error| (error.message().to_owned(), error.span().unwrap_or(0..0)));
+        syntax::report(text, errors.collect(), problems);
         return None;
     }
     let start = 0..0;

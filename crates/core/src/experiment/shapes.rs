@@ -3,7 +3,7 @@
 use super::error::Problem;
 use super::names;
 use super::read::{
-    Duration, FromToml, Given, Named, Problems, Size, Span, Throughput, good, required, section,
+    Duration, FromToml, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
 };
 use crate::units::Bytes;
 use crate::volume::{Character, Latency, Limit, LinkShape, Shape};
@@ -44,6 +44,10 @@ section! {
         /// Limit of bytes per second over all its volumes, or `{ rate, burst, credits }`.
         throughput: LimitOf<Throughput>,
     }
+}
+
+impl Headed for RawLink {
+    const HEADING: &'static str = "links";
 }
 
 section! {
@@ -167,23 +171,28 @@ impl<T: LimitUnit> FromToml for LimitOf<T> {
             }
             _ => (T::from_toml(value, span, problems)?.per_second(), None),
         };
-        let out_of_range = |found: f64, range: &str| Problem::OutOfRange {
-            key: T::KEY,
-            found: format!("{found}"),
-            range: range.to_owned(),
+        let out_of_range = |key: &'static str, found: f64, range: String| Problem::OutOfRange {
+            key,
+            found: format!("{found} per second"),
+            range,
             remedy: format!("write a rate, or for example `{} = {}`", T::KEY, T::EXAMPLE),
         };
         if rate <= 0.0 {
-            problems.report(span, out_of_range(rate, "more than 0 per second"));
+            problems.report(span, out_of_range(T::KEY, rate, "more than 0".to_owned()));
             return None;
         }
         if let Some((burst, credits)) = burst {
             if burst <= rate {
-                problems.report(span, out_of_range(burst, "more while bursting than the sustained rate"));
+                problems.report(
+                    span,
+                    out_of_range("burst", burst, format!("more than the sustained rate, {rate}")),
+                );
                 return None;
             }
             if credits <= 0.0 {
-                problems.report(span, out_of_range(credits, "more than 0 credits"));
+                let (found, range) = (credits.to_string(), "more than 0".to_owned());
+                let remedy = format!("write for example `{} = {}`", T::KEY, T::EXAMPLE);
+                problems.report(span, Problem::OutOfRange { key: "credits", found, range, remedy });
                 return None;
             }
         }

@@ -1,22 +1,111 @@
 //! Mistakes of TOML itself, explained to people who write TOML once a year.
 
 use super::error::Problem;
-use super::read::Span;
+use super::read::{Problems, Span};
 
-/// The TOML parser's `message` about `span`, with what to write.
-pub(super) fn problem(text: &str, message: &str, span: &Span) -> Problem {
-    let start = (0..=span.start.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
-    let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-    let line = text[line_start..].lines().next().unwrap_or("");
-    let remedy = remedy(line, message);
-    Problem::Syntax { message: message.trim().replace('\n', "; "), remedy }
+/// Reports the TOML parser's `errors` as (message, place): the first of each line, without those that only follow
+/// from an earlier one.
+pub(super) fn report(text: &str, mut errors: Vec<(String, Span)>, problems: &mut Problems) {
+    errors.sort_by_key(|(_, span)| span.start);
+    let mut last_line = None;
+    let mut repeated_heading = None;
+    for (message, span) in errors {
+        if message.contains("array") {
+            // Whatever follows is read as elements of the list.
+            let (span, problem) = list(text, &message, &span);
+            problems.report(&span, problem);
+            return;
+        }
+        let line = Line::at(text, span.start);
+        let heading = Line::heading(text, span.start);
+        if last_line == Some(line.start) || (repeated_heading.is_some() && repeated_heading == heading) {
+            continue;
+        }
+        last_line = Some(line.start);
+        let remedy = if message.contains("duplicate key") {
+            if heading == Some(line.start) {
+                repeated_heading = heading;
+            }
+            duplicate(text, &line)
+        } else {
+            remedy(line.code)
+        };
+        problems.report(&span, Problem::Syntax { message: message.trim().replace('\n', "; "), remedy });
+    }
 }
 
-fn remedy(line: &str, message: &str) -> String {
-    let code = line.split('#').next().unwrap_or("").trim();
-    if message.contains("duplicate key") {
-        return "each key and each heading stands once in its table: remove or rename one of them".to_owned();
+/// One line of the text.
+struct Line<'a> {
+    /// Its first byte.
+    start: usize,
+    /// Its text without comment and surrounding blanks.
+    code: &'a str,
+}
+
+impl<'a> Line<'a> {
+    /// The line that holds byte `index`.
+    fn at(text: &'a str, index: usize) -> Line<'a> {
+        let index = (0..=index.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
+        let start = text[..index].rfind('\n').map_or(0, |newline| newline + 1);
+        let line = text[start..].lines().next().unwrap_or("");
+        Line { start, code: line.split('#').next().unwrap_or("").trim() }
     }
+
+    /// Start of the last heading at or before byte `index`.
+    fn heading(text: &str, index: usize) -> Option<usize> {
+        let line = Line::at(text, index);
+        let mut start = 0;
+        let mut found = None;
+        for candidate in text[..line.start].split_inclusive('\n').chain([line.code]) {
+            if candidate.trim_start().starts_with('[') {
+                found = Some(start);
+            }
+            start += candidate.len();
+        }
+        found
+    }
+}
+
+/// A list that is wrong: most often it is not closed, and the parser stumbles over the lines that follow.
+fn list(text: &str, message: &str, span: &Span) -> (Span, Problem) {
+    let line = Line::at(text, span.start);
+    let own_list = line.code.split_once('=').is_some_and(|(_, value)| value.trim_start().starts_with('['));
+    if !own_list || message.contains("unclosed") {
+        let mut start = 0;
+        let mut opened = None;
+        for candidate in text[..line.start].split_inclusive('\n').chain([line.code]) {
+            if let Some((key, value)) = candidate.split_once('=')
+                && value.trim_start().starts_with('[')
+            {
+                let open = start + key.len() + 1 + (value.len() - value.trim_start().len());
+                opened = (value.matches('[').count() > value.matches(']').count()).then_some(open);
+            }
+            start += candidate.len();
+        }
+        if let Some(open) = opened {
+            let remedy = "write `]` after its last element".to_owned();
+            return (
+                open..open + 1,
+                Problem::Syntax { message: "this list is not closed".to_owned(), remedy },
+            );
+        }
+    }
+    let remedy =
+        "write commas between the elements, each of them in quotes: `[\"vol0\", \"vol1\"]`".to_owned();
+    (span.clone(), Problem::Syntax { message: message.trim().replace('\n', "; "), remedy })
+}
+
+fn duplicate(text: &str, line: &Line<'_>) -> String {
+    let earlier = text[..line.start]
+        .lines()
+        .position(|other| other.split('#').next().unwrap_or("").trim() == line.code);
+    match earlier.filter(|_| line.code.starts_with('[')) {
+        Some(earlier) => format!("line {} has the same heading: remove or rename one of them", earlier + 1),
+        None => "a key stands once in its table: remove one of them".to_owned(),
+    }
+}
+
+fn remedy(code: &str) -> String {
     if code.starts_with('[') && !code.ends_with(']') && !code.contains('=') {
         return "close the heading: `[section.NAME]`".to_owned();
     }
@@ -32,17 +121,10 @@ fn remedy(line: &str, message: &str) -> String {
         if value.starts_with('"') && value.matches('"').count() % 2 == 1 {
             return format!("close the quotes: `{key} = {value}\"`");
         }
-        if value.starts_with('[') && !value.contains(']') {
-            return "close the list with `]`, and put quotes around each name".to_owned();
-        }
         return "text goes in quotes, lists in [ ], nested tables in { }".to_owned();
     }
-    if !code.is_empty() && !code.starts_with('[') {
-        if let Some((key, value)) = code.split_once(':') {
-            let value = value.trim().trim_matches('"');
-            return format!("write `{} = \"{value}\"`", key.trim());
-        }
-        return "write `key = value`".to_owned();
+    if let Some((key, value)) = code.split_once(':').filter(|_| !code.starts_with('[')) {
+        return format!("write `{} = \"{}\"`", key.trim(), value.trim().trim_matches('"'));
     }
     "write `key = value` lines below `[section.NAME]` headings".to_owned()
 }

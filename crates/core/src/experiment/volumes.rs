@@ -2,7 +2,7 @@
 
 use super::error::Problem;
 use super::names;
-use super::read::{Entry, Given, Named, Problems, Size, Span, good, required, section};
+use super::read::{Entry, Given, Headed, Named, Problems, Size, Span, good, required, section};
 use super::shapes::{RawShape, resolve_shape};
 use super::{Volume, VolumeSource};
 use crate::units::Bytes;
@@ -40,6 +40,10 @@ section! {
         /// Speed that the volume is given [default: as fast as it is].
         shape: RawShape,
     }
+}
+
+impl Headed for RawVolume {
+    const HEADING: &'static str = "volumes";
 }
 
 /// Which volumes a heading stands for, known even when its content is wrong.
@@ -175,8 +179,11 @@ pub(super) fn multiple_of_block(
         return true;
     }
     let lower = Bytes((size.0 / BLOCK * BLOCK).max(BLOCK));
-    let remedy =
-        if size.0 == 0 { "write more than nothing".to_owned() } else { format!("write \"{lower}\"") };
+    let remedy = match size.0 {
+        0 => "write more than nothing".to_owned(),
+        below if below < BLOCK => format!("write \"{lower}\" or a multiple of it"),
+        _ => format!("write \"{lower}\", the nearest below"),
+    };
     let range = "a multiple of 4KiB, at least one".to_owned();
     problems.report(span, Problem::OutOfRange { key, found: size.to_string(), range, remedy });
     false

@@ -2,7 +2,9 @@
 
 use super::error::Problem;
 use super::names;
-use super::read::{Duration, Entry, Given, Named, Problems, Size, Span, Throughput, good, required, section};
+use super::read::{
+    Duration, Entry, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
+};
 use crate::units::{Bytes, Nanos};
 use crate::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop, Workload};
 
@@ -65,6 +67,10 @@ section! {
         #[schemars(extend("enum" = ["io_uring", "psync"]))]
         ioengine: String,
     }
+}
+
+impl Headed for RawWorkload {
+    const HEADING: &'static str = "workloads";
 }
 
 /// Checks the workloads; `smallest` is the design of least capacity, where that is known.
@@ -279,7 +285,7 @@ fn stop(raw: &RawWorkload, what: &str, place: &Span, problems: &mut Problems) ->
         (Some(at), _) => ("runtime", Stop::Runtime(at.value?), &at.span),
         (_, Some(at)) => ("size", Stop::Size(at.value?), &at.span),
         (None, None) => {
-            let (section, example) = (what.to_owned(), "runtime = \"10s\"".to_owned());
+            let (section, example) = (what.to_owned(), "runtime = \"10s\"` or `size = \"1GiB\"".to_owned());
             problems.report(place, Problem::MissingKey { key: "runtime", section, example });
             return None;
         }

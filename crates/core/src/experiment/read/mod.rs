@@ -127,16 +127,21 @@ pub(super) struct Entry<T> {
     pub value: Option<T>,
 }
 
-impl<T: FromToml> FromToml for Named<T> {
+/// What stands below the headings of a [`Named`] table.
+pub(super) trait Headed {
+    /// The table's key.
+    const HEADING: &'static str;
+}
+
+impl<T: FromToml + Headed> FromToml for Named<T> {
     fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
         let DeValue::Table(table) = value else {
+            let heading = T::HEADING;
             let remedy = match value {
                 DeValue::Array(_) => {
-                    "write one table for each, with its name in the heading: `[section.NAME]` \
-                                      instead of `[[section]]` with `name = \"NAME\"`"
-                        .to_owned()
+                    format!("write `[{heading}.NAME]` instead of `[[{heading}]]` with a `name`")
                 }
-                _ => "write a table for each, with its name in the heading: `[section.NAME]`".to_owned(),
+                _ => format!("write a table for each, with its name in the heading: `[{heading}.NAME]`"),
             };
             let found = describe(value);
             problems.report(span, Problem::WrongType { expected: "a table of names", found, remedy });
@@ -198,6 +203,15 @@ macro_rules! section {
                             &key.span(),
                             $crate::experiment::names::unknown_key(other, $title, KEYS),
                         ),
+                    }
+                }
+                // A key that was meant has been reported already: it is wrong, not missing.
+                for (key, _) in table.iter().filter(|(key, _)| !KEYS.contains(&key.get_ref().as_ref())) {
+                    match $crate::experiment::names::meant(key.get_ref(), KEYS) {
+                        $(Some(stringify!($field)) => {
+                            section.$field.get_or_insert($crate::experiment::read::At { value: None, span: key.span() });
+                        })*
+                        _ => {}
                     }
                 }
                 Some(section)

@@ -1,4 +1,8 @@
 use super::*;
+use crate::layout::{Arrangement, ArrayKind};
+use crate::units::{Bytes, Nanos};
+use crate::volume::{Latency, Limit};
+use crate::workload::{Access, Arrival, IoEngine, Mix, Stop};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -28,7 +32,92 @@ fn the_first_run_is_what_its_readers_are_told() {
 
 #[test]
 fn every_key_reaches_the_model() {
-    insta::assert_debug_snapshot!(good(EVERY_KEY));
+    let experiment = good(EVERY_KEY);
+    let [instance] = experiment.links.as_slice() else { panic!("{:?}", experiment.links) };
+    assert_eq!(
+        instance.iops,
+        Some(Limit { rate: 4_000.0, burst_rate: Some(20_000.0), burst_credits: 10_000_000.0 })
+    );
+    let credits = (200 * Bytes::GIB) as f64;
+    assert_eq!(
+        instance.throughput,
+        Some(Limit { rate: 125e6, burst_rate: Some(600e6), burst_credits: credits })
+    );
+
+    let names: Vec<&str> = experiment.volumes.iter().map(|volume| volume.name.as_str()).collect();
+    assert_eq!(names, ["ssd0", "ssd1", "ssd2", "ssd3", "slow", "disk", "image"]);
+    let ssd = &experiment.volumes[3];
+    assert_eq!(ssd.source, VolumeSource::NewFile { directory: Some("/mnt/scratch".into()) });
+    assert_eq!(ssd.size, Some(Bytes(Bytes::GIB)));
+    let shape = ssd.shape.clone().unwrap_or_default();
+    assert_eq!(shape.iops, Some(Limit { rate: 100.0, burst_rate: Some(3000.0), burst_credits: 5_400_000.0 }));
+    assert_eq!(shape.throughput, Some(Limit::steady(125.0 * Bytes::MIB as f64)));
+    assert_eq!(shape.io_unit, Some(Bytes(256 * Bytes::KIB)));
+    assert_eq!(shape.read_latency, Latency::Lognormal { median: Nanos(600_000), p99: Nanos(2_000_000) });
+    assert_eq!(shape.write_latency, Latency::Constant(Nanos(900_000)));
+    assert_eq!(shape.link, Some(0));
+    let slow = experiment.volumes[4].shape.clone().unwrap_or_default();
+    assert_eq!(slow.read_latency, Latency::Constant(Nanos::from_millis(8)));
+    assert_eq!(slow.write_latency, Latency::Constant(Nanos(0)));
+    let id = Some("nvme-example".to_owned());
+    assert_eq!(
+        experiment.volumes[5].source,
+        VolumeSource::Device { path: "/dev/disk/by-id/nvme-example".into(), id }
+    );
+    assert_eq!(
+        experiment.volumes[6].source,
+        VolumeSource::ExistingFile { path: "/mnt/scratch/image".into() }
+    );
+    assert_eq!(experiment.volumes[6].size, None);
+
+    let volumes =
+        |indices: &[usize]| indices.iter().map(|index| LayoutNode::Volume(*index)).collect::<Vec<_>>();
+    let array = |kind, members| LayoutNode::Array { kind, members };
+    let chunk = Bytes(512 * Bytes::KIB);
+    let mirror = |indices: &[usize]| array(ArrayKind::Mirror, volumes(indices));
+    let far = ArrayKind::Raid10 { chunk: Bytes(64 * Bytes::KIB), copies: 3, arrangement: Arrangement::Far };
+    let expected = [
+        ("stripe", array(ArrayKind::Stripe { chunk: Bytes(96 * Bytes::KIB) }, volumes(&[0, 1, 2, 3]))),
+        ("mirrors", array(ArrayKind::Stripe { chunk }, vec![mirror(&[0, 1]), mirror(&[2, 3])])),
+        ("raid10", array(far, volumes(&[0, 1, 2, 3]))),
+        ("raid5", array(ArrayKind::Raid5 { chunk }, volumes(&[0, 1, 2, 3, 4]))),
+        ("raid6", array(ArrayKind::Raid6 { chunk }, volumes(&[0, 1, 2, 3]))),
+        ("found", array(ArrayKind::Linear, volumes(&[5, 6]))),
+    ];
+    for (design, (name, layout)) in experiment.designs.iter().zip(&expected) {
+        assert_eq!((design.name.as_str(), &design.layout), (*name, layout));
+    }
+    assert_eq!((experiment.designs.len(), experiment.control), (expected.len(), 2));
+
+    let [mixed, log, arrivals] = experiment.workloads.as_slice() else { panic!("three workloads") };
+    assert_eq!((mixed.access, mixed.mix), (Access::Random, Mix::Mixed { read_percent: 70 }));
+    assert_eq!((mixed.bs, mixed.iodepth, mixed.numjobs), (Bytes(8192), 16, 2));
+    assert_eq!((mixed.stop, mixed.warm_up), (Stop::Runtime(Nanos::from_secs(30)), Nanos::from_secs(2)));
+    assert_eq!((mixed.span, mixed.rate), (Some(Bytes(512 * Bytes::MIB)), Some(Bytes(100_000_000))));
+    assert_eq!((mixed.think_time, mixed.direct), (Nanos(50_000), true));
+    assert_eq!(
+        (log.access, log.mix, log.stop),
+        (Access::Sequential, Mix::Write, Stop::Size(Bytes(64 << 20)))
+    );
+    assert_eq!((log.direct, log.sync, log.end_fsync, log.ioengine), (false, true, true, IoEngine::Psync));
+    assert_eq!(arrivals.arrival, Arrival::Poisson { iops: 1500.5 });
+
+    let answer = Answer {
+        level: 0.99,
+        precision: 0.03,
+        trials_min: 8,
+        trials_max: 40,
+        budget: Nanos::from_secs(3600),
+        rest: Nanos::from_secs(5),
+    };
+    assert_eq!(experiment.answer, answer);
+}
+
+#[test]
+fn an_experiment_survives_the_store() {
+    let experiment = good(EVERY_KEY);
+    let stored = serde_json::to_string(&experiment).unwrap_or_default();
+    assert_eq!(serde_json::from_str::<Experiment>(&stored).ok(), Some(experiment));
 }
 
 #[test]
@@ -172,9 +261,30 @@ fn the_schema_refuses_unknown_and_missing_keys() {
 #[test]
 fn defaults_are_those_of_the_documentation() {
     let text = "name = \"n\"\n[volumes.a]\nsize = \"1MiB\"\n[volumes.b]\nsize = \"1MiB\"\n\
-                [designs.s]\nlayout = \"stripe\"\nmembers = [\"a\", \"b\"]\n\
+                [designs.s]\nlayout = \"raid10\"\nmembers = [\"a\", \"b\"]\n\
                 [workloads.w]\nrw = \"randrw\"\nruntime = \"1s\"\n";
-    insta::assert_debug_snapshot!(good(text));
+    let experiment = good(text);
+    assert_eq!(experiment.volumes[0].source, VolumeSource::NewFile { directory: None });
+    assert_eq!(experiment.volumes[0].shape, None);
+    let raid10 =
+        ArrayKind::Raid10 { chunk: Bytes(512 * Bytes::KIB), copies: 2, arrangement: Arrangement::Near };
+    assert!(matches!(&experiment.designs[0].layout, LayoutNode::Array { kind, .. } if *kind == raid10));
+    let workload = &experiment.workloads[0];
+    assert_eq!(workload.mix, Mix::Mixed { read_percent: 50 });
+    assert_eq!((workload.bs, workload.iodepth, workload.numjobs), (Bytes(4096), 1, 1));
+    assert_eq!((workload.warm_up, workload.think_time), (Nanos(0), Nanos(0)));
+    assert_eq!((workload.span, workload.rate, workload.arrival), (None, None, Arrival::Closed));
+    assert_eq!((workload.direct, workload.sync, workload.end_fsync), (true, false, false));
+    assert_eq!(workload.ioengine, IoEngine::IoUring);
+    let answer = Answer {
+        level: 0.95,
+        precision: 0.05,
+        trials_min: 6,
+        trials_max: 30,
+        budget: Nanos::from_secs(600),
+        rest: Nanos(0),
+    };
+    assert_eq!((experiment.control, experiment.answer), (0, answer));
 }
 
 #[test]

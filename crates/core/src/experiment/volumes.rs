@@ -175,7 +175,7 @@ pub(super) fn multiple_of_block(
     span: &Span,
     problems: &mut Problems,
 ) -> bool {
-    if size.0 != 0 && size.0 % BLOCK == 0 {
+    if size.0 != 0 && size.0.is_multiple_of(BLOCK) {
         return true;
     }
     let lower = Bytes((size.0 / BLOCK * BLOCK).max(BLOCK));

@@ -222,7 +222,7 @@ fn count(given: &Given<u32>, key: &'static str, most: u32, problems: &mut Proble
 fn block_size(raw: &RawWorkload, problems: &mut Problems) -> Option<Bytes> {
     let Some(at) = &raw.bs else { return Some(BS_DEFAULT) };
     let bs = at.value?;
-    if bs.0 != 0 && bs.0 % SECTOR == 0 && bs.0 <= Bytes::GIB {
+    if bs.0 != 0 && bs.0.is_multiple_of(SECTOR) && bs.0 <= Bytes::GIB {
         return Some(bs);
     }
     let lower = Bytes((bs.0 / SECTOR * SECTOR).clamp(SECTOR, Bytes::GIB));

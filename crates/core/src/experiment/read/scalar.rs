@@ -118,5 +118,5 @@ fn counted(text: &str) -> Option<u64> {
         None => (text, 1.0),
     };
     let count = digits.parse::<f64>().ok()? * factor;
-    (count >= 0.0 && count < 1e15 && count.fract() == 0.0).then_some(count as u64)
+    ((0.0..1e15).contains(&count) && count.fract() == 0.0).then_some(count as u64)
 }

@@ -153,7 +153,7 @@ impl Plan {
         }
     }
 
-    fn name_of<'a>(names: &'a [String], index: usize) -> &'a str {
+    fn name_of(names: &[String], index: usize) -> &str {
         names.get(index).map_or("?", String::as_str)
     }
 }

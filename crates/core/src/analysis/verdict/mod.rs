@@ -5,11 +5,22 @@
 //! shows: an unsupported verdict is worse than `unknown`.
 
 mod case;
+mod concurrency;
+mod cpu;
+mod instance_limit;
+mod shared_device;
 mod unknown;
+pub mod usage;
+mod volume_limit;
+
+#[cfg(test)]
+mod tests;
 
 pub use case::Case;
 
-use super::{Verdict, VerdictKind};
+use super::{Evidence, Verdict, VerdictKind};
+use crate::samples::LimitsExceeded;
+use crate::units::Nanos;
 
 /// One cause that may limit a design.
 pub trait Rule: Sync {
@@ -21,7 +32,13 @@ pub trait Rule: Sync {
 
 /// Every rule, in the order in which equals are ranked.
 pub fn rules() -> &'static [&'static dyn Rule] {
-    &[]
+    &[
+        &volume_limit::VolumeLimit,
+        &instance_limit::InstanceLimit,
+        &cpu::Cpu,
+        &concurrency::Concurrency,
+        &shared_device::SharedDevice,
+    ]
 }
 
 /// Every verdict that the evidence supports, the cause that explains most first; `unknown` when none does.
@@ -32,4 +49,20 @@ pub fn judge(case: &Case<'_>) -> Vec<Verdict> {
         verdicts.push(unknown::verdict(case));
     }
     verdicts
+}
+
+/// A figure with its unit, and what it is compared with.
+fn evidence(what: &str, value: f64, unit: &str, reference: Option<f64>) -> Evidence {
+    Evidence { what: what.to_owned(), value, unit: unit.to_owned(), reference }
+}
+
+/// Largest share of the measurement that a device reported to be above a limit, median over trials; `None`
+/// where no device reports it.
+fn exceeded_share(case: &Case<'_>, which: impl Fn(&LimitsExceeded) -> Nanos) -> Option<f64> {
+    case.median(|trial| {
+        let observed = trial.observed.as_ref()?;
+        let longest =
+            observed.devices.iter().filter_map(|d| d.exceeded.as_ref()).map(|e| which(e).0).max()?;
+        (trial.elapsed.0 > 0).then(|| longest as f64 / trial.elapsed.0 as f64)
+    })
 }

@@ -1,0 +1,181 @@
+//! `concurrency`: too few operations in flight.
+//!
+//! Derivation (Little's law): in a closed loop of `N` operations in flight, the rate is `N / latency`. While
+//! latency is no more than the members need for one operation alone (their floor), no operation waits for
+//! another, and twice the `N` gives twice the rate. When latency is well above the floor, operations already
+//! wait, and more of them would wait longer. Where the floor is unknown there are two weaker grounds: members
+//! of a parallel layout that are idle because there are fewer operations than members, and `N = 1`, at which
+//! nothing can wait for anything.
+
+use super::volume_limit::NEAR;
+use super::{Case, Rule, cpu, evidence, shared_device, usage};
+use crate::analysis::members;
+use crate::analysis::{Metric, Verdict, VerdictKind};
+use crate::layout::{ArrayKind, LayoutNode};
+use crate::samples::TrialSamples;
+use crate::units::{Nanos, format_latency};
+use crate::volume::Latency;
+use crate::workload::{Arrival, IoEngine};
+
+/// Floor over mean latency from which on operations do not wait: at most 30% of the latency is waiting, and
+/// the tool's own share of a latency of 100 us is already 10 to 20%.
+pub const FLOOR_SHARE: f64 = 0.70;
+/// Operations in flight per member below which members are idle for want of work.
+pub const IDLE_MEMBERS: f64 = 0.75;
+/// A load thread busier than this share may itself be what latency consists of.
+pub const THREAD_BUSY: f64 = 0.80;
+
+/// The rule.
+#[derive(Debug)]
+pub struct Concurrency;
+
+/// Operations in flight that a closed loop keeps; `None` for open loops and loops that a rate or a pause
+/// holds back.
+fn kept_in_flight(case: &Case<'_>) -> Option<f64> {
+    let workload = case.workload;
+    let free =
+        workload.arrival == Arrival::Closed && workload.rate.is_none() && workload.think_time == Nanos(0);
+    let depth = if workload.ioengine == IoEngine::Psync { 1 } else { workload.iodepth };
+    free.then(|| f64::from(depth) * f64::from(workload.numjobs))
+}
+
+/// Mean of a latency distribution in nanoseconds.
+fn mean(latency: &Latency) -> f64 {
+    match latency {
+        Latency::Constant(value) => value.0 as f64,
+        Latency::Lognormal { median, p99 } => {
+            // p99 = median * exp(2.3263 sigma), mean = median * exp(sigma^2 / 2).
+            let sigma = (p99.0.max(1) as f64 / median.0.max(1) as f64).ln().max(0.0) / 2.326_347_874;
+            median.0 as f64 * (sigma * sigma / 2.0).exp()
+        }
+    }
+}
+
+/// Mean latency of the members' operations and what it would be without waiting, in nanoseconds, for one trial;
+/// `None` when the floor of a working member is unknown.
+fn latency_and_floor(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
+    let (mut latency_sum, mut floor_sum, mut all_ops) = (0.0, 0.0, 0u64);
+    for member in &trial.members {
+        let (ops, _) = members::totals(member);
+        if ops == 0 {
+            continue;
+        }
+        let observed =
+            trial.observed.as_ref().and_then(|o| o.members.iter().find(|m| m.member == member.name));
+        let shape = case.volume(&member.name).and_then(|volume| volume.shape.as_ref());
+        // A spindle's or a far cache's floor depends on where the operation goes.
+        let shape = shape.filter(|s| s.character.seek.is_none() && s.character.cache.is_none());
+        let floor = match (observed.and_then(|m| m.floor), shape) {
+            (Some(floor), _) => floor.0 as f64 * ops as f64,
+            (None, Some(shape)) => {
+                mean(&shape.read_latency) * member.ops.read.count.ops as f64
+                    + mean(&shape.write_latency) * member.ops.write.count.ops as f64
+            }
+            (None, None) => return None,
+        };
+        floor_sum += floor;
+        latency_sum += members::latency(member).sum() as f64;
+        all_ops += ops;
+    }
+    (all_ops > 0 && floor_sum > 0.0).then(|| (latency_sum / all_ops as f64, floor_sum / all_ops as f64))
+}
+
+/// Whether the layout works its members at once.
+fn parallel(node: &LayoutNode) -> bool {
+    match node {
+        LayoutNode::Volume(_) => false,
+        LayoutNode::Array { kind: ArrayKind::Linear, members } => members.iter().any(parallel),
+        LayoutNode::Array { members, .. } => members.len() > 1,
+    }
+}
+
+impl Rule for Concurrency {
+    fn kind(&self) -> VerdictKind {
+        VerdictKind::Concurrency
+    }
+
+    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
+        let kept = kept_in_flight(case)?;
+        let at_limit = usage::met(case).is_some_and(|met| met >= NEAR);
+        let thread_busy = cpu::busiest_thread(case).is_some_and(|busy| busy >= THREAD_BUSY);
+        // Through the page cache the kernel decides what is in flight at the volumes.
+        if at_limit || thread_busy || !case.workload.direct {
+            return None;
+        }
+        let latency = case.median(|t| latency_and_floor(case, t).map(|(latency, _)| latency));
+        let floor = case.median(|t| latency_and_floor(case, t).map(|(_, floor)| floor));
+        let iops = case.result.metric(Metric::Iops)?.median;
+        let mut evidence_list = vec![
+            evidence("operations in flight", kept, "operations", None),
+            evidence("operations per second", iops, "ops/s", None),
+        ];
+        let (explains, confidence, sentence) = if let Some((latency, floor)) = latency.zip(floor) {
+            if floor < FLOOR_SHARE * latency {
+                return None;
+            }
+            evidence_list.push(evidence(
+                "mean latency of the members, against what one operation alone takes",
+                latency,
+                "ns",
+                Some(floor),
+            ));
+            let sentence = format!(
+                "{kept:.0} operations in flight do not fill the array: each takes {} where one alone takes {}, so none \
+                 waits; a larger iodepth or more jobs raise the rate",
+                format_latency(latency),
+                format_latency(floor)
+            );
+            ((floor / latency).min(1.0), 0.9, sentence)
+        } else {
+            self.without_floor(case, kept, &mut evidence_list)?
+        };
+        Some(Verdict {
+            kind: VerdictKind::Concurrency,
+            confidence,
+            explains,
+            sentence,
+            evidence: evidence_list,
+        })
+    }
+}
+
+impl Concurrency {
+    fn without_floor(
+        &self,
+        case: &Case<'_>,
+        kept: f64,
+        evidence_list: &mut Vec<crate::analysis::Evidence>,
+    ) -> Option<(f64, f64, String)> {
+        let working = case.result.members.iter().filter(|m| m.iops > 0.0).count();
+        let busy = case.result.members.iter().filter_map(|m| m.in_flight).sum::<f64>();
+        let per_member = busy / working.max(1) as f64;
+        if working > 1
+            && parallel(&case.design.layout)
+            && per_member < IDLE_MEMBERS
+            && shared_device::shared(case).is_none()
+        {
+            evidence_list.push(evidence(
+                "operations in flight per working member",
+                per_member,
+                "operations",
+                Some(1.0),
+            ));
+            let sentence = format!(
+                "{kept:.0} operations in flight leave members idle: {per_member:.2} per member on average; a larger \
+                 iodepth or more jobs would work all {working}"
+            );
+            return Some((1.0 - per_member, 0.7, sentence));
+        }
+        let spins = case
+            .trials
+            .iter()
+            .filter_map(|t| t.observed.as_ref())
+            .any(|o| o.devices.iter().any(|device| device.rotational == Some(true)));
+        if kept == 1.0 && !spins {
+            let sentence =
+                "one operation at a time: each waits for the one before it, and the volume is never asked for more".to_owned();
+            return Some((0.5, 0.6, sentence));
+        }
+        None
+    }
+}

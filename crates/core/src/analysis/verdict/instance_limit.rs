@@ -1,0 +1,112 @@
+//! `instance-limit`: the link that the volumes share is full.
+//!
+//! Derivation. A link that carries `L` bytes (or operations) per second for all of its volumes bounds their sum,
+//! however many they are. When the sum is nearly `L` while the volumes' own limits are not reached, more
+//! volumes change nothing. An EBS volume also reports the time above the instance's limits (NVMe log page 0xD0).
+
+use super::volume_limit::{EXCEEDED, NEAR, REACHED};
+use super::{Case, Rule, evidence, exceeded_share, usage};
+use crate::analysis::{Evidence, Verdict, VerdictKind};
+use crate::units::{format_iops, format_throughput};
+use crate::volume::Limit;
+
+/// The rule.
+#[derive(Debug)]
+pub struct InstanceLimit;
+
+impl Rule for InstanceLimit {
+    fn kind(&self) -> VerdictKind {
+        VerdictKind::InstanceLimit
+    }
+
+    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
+        let links = case.experiment.links.iter().enumerate().filter_map(|(index, link)| {
+            let bytes = link.throughput.as_ref().and_then(|limit| {
+                full(case, index, limit, |count| (count.read.bytes + count.write.bytes) as f64)
+            });
+            let ops = link.iops.as_ref().and_then(|limit| {
+                full(case, index, limit, |count| (count.read.ops + count.write.ops) as f64)
+            });
+            let (used, rate, limit, unit) = match (bytes, ops) {
+                (Some(b), Some(o)) if o.0 > b.0 => (o.0, o.1, o.2, "ops/s"),
+                (Some(b), _) => (b.0, b.1, b.2, "bytes/s"),
+                (None, o) => o.map(|o| (o.0, o.1, o.2, "ops/s"))?,
+            };
+            Some((used, rate, limit, unit, link))
+        });
+        let fullest = links.max_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((used, rate, limit, unit, link)) = fullest.filter(|link| link.0 >= NEAR) {
+            let shown = |rate| match unit {
+                "bytes/s" => format_throughput(rate),
+                _ => format!("{} operations/s", format_iops(rate)),
+            };
+            return Some(Verdict {
+                kind: VerdictKind::InstanceLimit,
+                confidence: if used >= REACHED { 0.95 } else { 0.7 },
+                explains: used.min(1.0),
+                sentence: format!(
+                    "the link `{}` that the volumes share carries {} of its {}: more volumes behind it add nothing",
+                    link.name,
+                    shown(rate),
+                    shown(limit)
+                ),
+                evidence: vec![Evidence {
+                    what: format!("sum over the volumes behind {}, against its limit", link.name),
+                    value: rate,
+                    unit: unit.to_owned(),
+                    reference: Some(limit),
+                }],
+            });
+        }
+        by_report(case)
+    }
+}
+
+/// Use, rate and limit of link `index`: median over trials of what all its volumes did.
+fn full(
+    case: &Case<'_>,
+    index: usize,
+    limit: &Limit,
+    of: impl Fn(&crate::samples::PerOp<crate::samples::Count>) -> f64,
+) -> Option<(f64, f64, f64)> {
+    let behind = |name: &str| {
+        case.volume(name).and_then(|v| v.shape.as_ref()).is_some_and(|shape| shape.link == Some(index))
+    };
+    if !case.result.members.iter().any(|member| behind(&member.name)) {
+        return None;
+    }
+    let rate = case.median(|trial| {
+        let seconds = trial.elapsed.as_secs_f64();
+        let sum: f64 = trial
+            .members
+            .iter()
+            .enumerate()
+            .filter(|(_, member)| behind(&member.name))
+            .map(|(m, _)| of(&usage::whole(trial, m)))
+            .sum();
+        (seconds > 0.0).then(|| sum / seconds)
+    })?;
+    let ceiling = match limit.burst_rate {
+        Some(burst) if rate > limit.rate * 1.05 => burst.max(limit.rate),
+        _ => limit.rate,
+    };
+    (ceiling > 0.0).then(|| (rate / ceiling, rate, ceiling))
+}
+
+fn by_report(case: &Case<'_>) -> Option<Verdict> {
+    let share = [exceeded_share(case, |e| e.instance_iops), exceeded_share(case, |e| e.instance_throughput)]
+        .into_iter()
+        .flatten()
+        .fold(None, |most: Option<f64>, share| Some(most.map_or(share, |most| most.max(share))))?;
+    (share >= EXCEEDED).then(|| Verdict {
+        kind: VerdictKind::InstanceLimit,
+        confidence: 0.9,
+        explains: share.min(1.0),
+        sentence: format!(
+            "the volumes report that demand was above the instance's limit for {:.0}% of the time: more volumes add \
+             nothing, a larger instance would",
+            share * 100.0
+        ),
+        evidence: vec![evidence("time above the instance's limit, as the volumes report", share, "share", Some(EXCEEDED))],
+    })
+}

@@ -1,0 +1,149 @@
+//! Volumes, links and processors that are full, or are not.
+
+use super::*;
+use crate::analysis::fixtures::{BS, reads, trial};
+use crate::samples::{DeviceObservation, LimitsExceeded, Observation};
+use crate::volume::LinkShape;
+use VerdictKind::{Cpu, InstanceLimit, SharedDevice, Unknown, VolumeLimit};
+
+const FOUR: [&str; 4] = ["v0", "v1", "v2", "v3"];
+
+#[test]
+fn a_stripe_whose_members_are_all_at_their_limit() {
+    let experiment = shaped(stripe(4), 1000.0, Nanos::from_millis(1));
+    let full = six_rounds(&experiment, |_| trial(&FOUR.map(|name| (name, 990, 4_000_000))));
+    let verdict = &verdicts(&full)[0];
+    assert_eq!(verdict.kind, VolumeLimit);
+    assert!(
+        verdict.sentence.contains("4 of 4 members are at their limit (1.00 k operations/s"),
+        "{}",
+        verdict.sentence
+    );
+    assert_eq!(verdict.evidence.iter().filter(|e| e.reference == Some(1000.0)).count(), 4);
+    // Opposite: the same volumes at half their limit.
+    let half = six_rounds(&experiment, |_| trial(&FOUR.map(|name| (name, 500, 4_000_000))));
+    assert_eq!(kinds(&half), [Unknown]);
+}
+
+#[test]
+fn a_linear_array_that_works_one_member_after_the_other() {
+    let experiment = shaped(array(ArrayKind::Linear, 4), 1000.0, Nanos::from_millis(1));
+    // Each of the first two members works for half the trial, at its limit while it works.
+    let in_turn = |limit_share: f64| {
+        move |_: &Trial| {
+            let ops = (1000.0 * limit_share) as u64;
+            let mut samples =
+                trial(&[("v0", ops / 2, 4_000_000), ("v1", ops / 2, 4_000_000), ("v2", 0, 1), ("v3", 0, 1)]);
+            for (i, interval) in samples.series.iter_mut().enumerate() {
+                let (first, second) = if i < 10 { (ops / 10, 0) } else { (0, ops / 10) };
+                interval.members = vec![reads(first), reads(second), reads(0), reads(0)];
+            }
+            samples
+        }
+    };
+    let verdict = &verdicts(&six_rounds(&experiment, in_turn(1.0)))[0];
+    assert_eq!(verdict.kind, VolumeLimit);
+    assert!(verdict.sentence.starts_with("one member works at a time (2 of 4"), "{}", verdict.sentence);
+    assert_eq!(kinds(&six_rounds(&experiment, in_turn(0.6))), [Unknown]);
+}
+
+#[test]
+fn large_operations_count_several_times() {
+    let mut experiment = shaped(stripe(1), 1000.0, Nanos::from_millis(1));
+    let at_500 = |_: &Trial| trial(&[("v0", 500, 4_000_000)]);
+    assert_eq!(kinds(&six_rounds(&experiment, at_500)), [Unknown]);
+    for volume in &mut experiment.volumes {
+        volume.shape.as_mut().expect("is shaped").io_unit = Some(Bytes(BS / 2));
+    }
+    assert_eq!(kinds(&six_rounds(&experiment, at_500)), [VolumeLimit]);
+}
+
+#[test]
+fn a_volume_that_reports_its_limit() {
+    let reported = |above: u64| {
+        move |_: &Trial| {
+            let mut samples = trial(&[("v0", 500, 4_000_000)]);
+            let exceeded =
+                LimitsExceeded { volume_iops: Nanos::from_millis(above), ..LimitsExceeded::default() };
+            let device = DeviceObservation { exceeded: Some(exceeded), ..DeviceObservation::default() };
+            samples.observed =
+                Some(Box::new(Observation { devices: vec![device], ..Observation::default() }));
+            samples
+        }
+    };
+    assert_eq!(kinds(&six_rounds(&stripe(1), reported(1000))), [VolumeLimit]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), reported(20))), [Unknown]);
+}
+
+#[test]
+fn a_link_that_the_volumes_fill_together() {
+    let mut experiment = shaped(stripe(4), 1000.0, Nanos::from_millis(1));
+    let link =
+        |iops: f64| LinkShape { name: "gigabit".into(), iops: Some(Limit::steady(iops)), throughput: None };
+    experiment.links = vec![link(2000.0)];
+    for volume in &mut experiment.volumes {
+        volume.shape.as_mut().expect("is shaped").link = Some(0);
+    }
+    let run = |_: &Trial| trial(&FOUR.map(|name| (name, 495, 4_000_000)));
+    let verdict = &verdicts(&six_rounds(&experiment, run))[0];
+    assert_eq!(verdict.kind, InstanceLimit);
+    assert!(verdict.sentence.contains("`gigabit`"), "{}", verdict.sentence);
+    experiment.links = vec![link(3000.0)];
+    assert_eq!(kinds(&six_rounds(&experiment, run)), [Unknown]);
+}
+
+#[test]
+fn members_on_one_disk() {
+    let run = |_: &Trial| trial(&[("v0", 5000, 400_000), ("v1", 5000, 400_000)]);
+    let mut one_disk = six_rounds(&stripe(2), run);
+    on_disks(&mut one_disk, &["8:0", "8:0"]);
+    let verdict = &verdicts(&one_disk)[0];
+    assert_eq!(verdict.kind, SharedDevice);
+    assert!(
+        verdict.sentence.contains("2 of 2 members are on the same disk (disk8:0)"),
+        "{}",
+        verdict.sentence
+    );
+    // Opposites: two disks; one disk, but shaped to a speed far below it; disks unknown.
+    let mut two_disks = six_rounds(&stripe(2), run);
+    on_disks(&mut two_disks, &["8:0", "8:16"]);
+    assert_eq!(kinds(&two_disks), [Unknown]);
+    let mut with_shapes = six_rounds(&shaped(stripe(2), 5000.0, Nanos::from_millis(1)), run);
+    on_disks(&mut with_shapes, &["8:0", "8:0"]);
+    assert_eq!(kinds(&with_shapes), [VolumeLimit]);
+    assert_eq!(kinds(&six_rounds(&stripe(2), run)), [Unknown]);
+}
+
+#[test]
+fn a_busy_thread_a_busy_host_and_the_tool_itself() {
+    let busy = |permille: u32| {
+        move |_: &Trial| {
+            let mut samples = trial(&[("v0", 5000, 400_000)]);
+            samples.cpu.busiest_thread_permille = Some(permille);
+            samples
+        }
+    };
+    assert_eq!(kinds(&six_rounds(&stripe(1), busy(990))), [Cpu]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), busy(500))), [Unknown]);
+    // A busy thread does not matter when the volume is at its limit.
+    assert_eq!(kinds(&six_rounds(&shaped(stripe(1), 5000.0, Nanos(1)), busy(990))), [VolumeLimit]);
+
+    let mut near_ceiling = six_rounds(&stripe(1), busy(500));
+    near_ceiling.meta.engine_ceiling_iops = Some(6000.0);
+    assert_eq!(kinds(&near_ceiling), [Cpu]);
+    near_ceiling.meta.engine_ceiling_iops = Some(600_000.0);
+    assert_eq!(kinds(&near_ceiling), [Unknown]);
+
+    let host = |host_seconds: f64, steal_seconds: f64| {
+        move |_: &Trial| {
+            let mut samples = trial(&[("v0", 5000, 400_000)]);
+            samples.cpu.host_busy = Some(Nanos::from_secs_f64(host_seconds));
+            samples.cpu.host_steal = Some(Nanos::from_secs_f64(steal_seconds));
+            samples
+        }
+    };
+    // Two seconds on two cores.
+    assert_eq!(kinds(&six_rounds(&stripe(1), host(3.95, 0.0))), [Cpu]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), host(1.0, 0.8))), [Cpu]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), host(1.0, 0.1))), [Unknown]);
+}

@@ -1,0 +1,102 @@
+//! Made-up sessions with a known cause, each beside its opposite: the same set-up without the cause.
+
+mod limits;
+mod queues;
+
+use crate::analysis::fixtures::session;
+use crate::analysis::{Verdict, VerdictKind, analyse};
+use crate::backend::PreparedVolume;
+use crate::experiment::{Design, Experiment, Volume, VolumeSource};
+use crate::layout::{ArrayKind, LayoutNode};
+use crate::plan::Trial;
+use crate::samples::TrialSamples;
+use crate::session::Session;
+use crate::units::{Bytes, Nanos};
+use crate::volume::{Latency, Limit, Shape};
+
+/// Names of made-up volumes.
+const NAMES: [&str; 8] = ["v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7"];
+
+/// One design of `kind` over `members` volumes without shapes, under one random-read workload of iodepth 4.
+fn array(kind: ArrayKind, members: usize) -> Experiment {
+    let mut experiment = crate::plan::tests::experiment(1, 1);
+    experiment.volumes = NAMES[..members]
+        .iter()
+        .map(|name| Volume {
+            name: (*name).into(),
+            source: VolumeSource::NewFile { directory: None },
+            size: Some(Bytes(64 * Bytes::MIB)),
+            shape: None,
+        })
+        .collect();
+    experiment.designs = vec![Design {
+        name: "array".into(),
+        layout: LayoutNode::Array { kind, members: (0..members).map(LayoutNode::Volume).collect() },
+    }];
+    experiment
+}
+
+fn stripe(members: usize) -> Experiment {
+    array(ArrayKind::Stripe { chunk: Bytes(64 * Bytes::KIB) }, members)
+}
+
+/// Gives every volume this limit of operations and this latency.
+fn shaped(mut experiment: Experiment, iops: f64, latency: Nanos) -> Experiment {
+    for volume in &mut experiment.volumes {
+        volume.shape = Some(Shape {
+            iops: Some(Limit::steady(iops)),
+            read_latency: Latency::Constant(latency),
+            write_latency: Latency::Constant(latency),
+            ..Shape::default()
+        });
+    }
+    experiment
+}
+
+/// The session's volumes on these disks.
+fn on_disks(session: &mut Session, disks: &[&str]) {
+    let volumes = session.experiment.volumes.iter().zip(disks);
+    session.meta.inventory.volumes = volumes
+        .map(|(volume, disk)| PreparedVolume {
+            name: volume.name.clone(),
+            path: format!("/data/{}", volume.name),
+            size: 64 * Bytes::MIB,
+            direct: true,
+            disk: Some((*disk).to_owned()),
+            disk_name: Some(format!("disk{disk}")),
+            filesystem: None,
+        })
+        .collect();
+}
+
+/// Six rounds of trials that `run` makes up.
+fn six_rounds(experiment: &Experiment, mut run: impl FnMut(&Trial) -> TrialSamples) -> Session {
+    session(experiment, 6, |trial| Ok(run(trial)))
+}
+
+/// The verdicts on the first design under the first workload.
+fn verdicts(session: &Session) -> Vec<Verdict> {
+    let verdicts = analyse(session).results.swap_remove(0).verdicts;
+    for verdict in &verdicts {
+        assert!((0.0..=1.0).contains(&verdict.confidence), "{verdict:?}");
+        assert!((0.0..=1.0).contains(&verdict.explains), "{verdict:?}");
+        assert!(verdict.kind == VerdictKind::Unknown || !verdict.evidence.is_empty(), "{verdict:?}");
+        assert!(!verdict.sentence.is_empty());
+    }
+    verdicts
+}
+
+/// Their kinds, first to last.
+fn kinds(session: &Session) -> Vec<VerdictKind> {
+    verdicts(session).iter().map(|verdict| verdict.kind).collect()
+}
+
+#[test]
+fn every_rule_is_listed_once_and_has_its_page() {
+    let mut kinds: Vec<_> = super::rules().iter().map(|rule| rule.kind()).collect();
+    kinds.sort();
+    let before = kinds.len();
+    kinds.dedup();
+    assert_eq!(before, kinds.len());
+    assert!(!kinds.contains(&VerdictKind::Unknown), "unknown is what is left when no rule holds");
+}

@@ -1,0 +1,80 @@
+//! Queues that are too shallow, or are not.
+
+use super::*;
+use crate::analysis::fixtures::trial;
+use crate::samples::{MemberObservation, Observation};
+use crate::workload::Arrival;
+use VerdictKind::{Concurrency, Unknown};
+
+#[test]
+fn latency_at_the_floor_means_that_nothing_waits() {
+    // One operation at a time on a volume of 1 ms.
+    let mut experiment = shaped(stripe(1), 5000.0, Nanos::from_millis(1));
+    experiment.workloads[0].iodepth = 1;
+    let shallow = six_rounds(&experiment, |_| trial(&[("v0", 930, 1_070_000)]));
+    let verdict = &verdicts(&shallow)[0];
+    assert_eq!(verdict.kind, Concurrency);
+    assert!(verdict.sentence.contains("takes 1.07 ms where one alone takes 1.00 ms"), "{}", verdict.sentence);
+    // Opposite: 32 in flight wait for one another.
+    experiment.workloads[0].iodepth = 32;
+    let deep = six_rounds(&experiment, |_| trial(&[("v0", 4000, 8_000_000)]));
+    assert_eq!(kinds(&deep), [Unknown]);
+}
+
+#[test]
+fn an_observed_floor_serves_as_well() {
+    let observed = |floor: u64| {
+        move |_: &Trial| {
+            let mut samples = trial(&[("v0", 4000, 1_000_000)]);
+            let member = MemberObservation {
+                member: "v0".into(),
+                floor: Some(Nanos(floor)),
+                ..MemberObservation::default()
+            };
+            samples.observed =
+                Some(Box::new(Observation { members: vec![member], ..Observation::default() }));
+            samples
+        }
+    };
+    assert_eq!(kinds(&six_rounds(&stripe(1), observed(900_000))), [Concurrency]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), observed(200_000))), [Unknown]);
+}
+
+#[test]
+fn fewer_operations_than_members_leave_members_idle() {
+    let mut experiment = stripe(8);
+    experiment.workloads[0].iodepth = 2;
+    let idle = six_rounds(&experiment, |_| trial(&NAMES.map(|name| (name, 250, 1_000_000))));
+    assert_eq!(kinds(&idle), [Concurrency], "2 in flight over 8 members");
+    experiment.workloads[0].iodepth = 32;
+    let busy = six_rounds(&experiment, |_| trial(&NAMES.map(|name| (name, 1000, 4_000_000))));
+    assert_eq!(kinds(&busy), [Unknown]);
+    // On one shared disk more operations in flight do not work more disks.
+    experiment.workloads[0].iodepth = 2;
+    let mut shared = six_rounds(&experiment, |_| trial(&NAMES.map(|name| (name, 250, 1_000_000))));
+    on_disks(&mut shared, &["8:0"; 8]);
+    assert_eq!(kinds(&shared), [VerdictKind::SharedDevice]);
+}
+
+#[test]
+fn one_operation_at_a_time_without_a_known_floor() {
+    let mut experiment = stripe(1);
+    experiment.workloads[0].iodepth = 1;
+    let run = |_: &Trial| trial(&[("v0", 930, 1_070_000)]);
+    assert_eq!(kinds(&six_rounds(&experiment, run)), [Concurrency]);
+    experiment.workloads[0].iodepth = 4;
+    assert_eq!(kinds(&six_rounds(&experiment, run)), [Unknown]);
+    experiment.workloads[0].iodepth = 1;
+    experiment.workloads[0].direct = false;
+    assert_eq!(kinds(&six_rounds(&experiment, run)), [Unknown], "the page cache decides what is in flight");
+}
+
+#[test]
+fn an_open_loop_is_served_or_not_and_never_too_shallow() {
+    let mut experiment = shaped(stripe(1), 5000.0, Nanos::from_millis(1));
+    experiment.workloads[0].arrival = Arrival::Fixed { iops: 930.0 };
+    let session = six_rounds(&experiment, |_| trial(&[("v0", 930, 1_000_000)]));
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, Unknown);
+    assert!(verdict.sentence.starts_with("nothing limits it"), "{}", verdict.sentence);
+}

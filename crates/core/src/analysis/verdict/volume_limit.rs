@@ -1,0 +1,143 @@
+//! `volume-limit`: the working members are at their own limits.
+//!
+//! Derivation. A volume that grants `L` operations (or bytes) per second cannot be made to do more by any layout
+//! above it. When every byte went through a member that used nearly all of its `L`, the array's rate is the
+//! sum of the limits of the members that worked, and nothing but more or faster volumes (or, for a
+//! linear array, a layout that works all of them) raises it. Known limits are those of the volume's shape or
+//! type; an EBS volume also reports the time it spent above its limits (NVMe log page 0xD0).
+
+use super::usage::{self, Resource};
+use super::{Case, Rule, evidence, exceeded_share};
+use crate::analysis::{Evidence, Verdict, VerdictKind};
+use crate::units::{format_iops, format_throughput};
+
+/// Use of the limits that counts as reached. A shaped volume holds its limit within 3% over 10 s, and up to two
+/// more points go to the edges of a measurement of a second.
+pub const REACHED: f64 = 0.95;
+/// Between this and [`REACHED`] the limit is near: asserted with less confidence.
+pub const NEAR: f64 = 0.90;
+/// Share of the time above its limit that makes an EBS volume's own report a cause.
+pub const EXCEEDED: f64 = 0.10;
+
+/// The rule.
+#[derive(Debug)]
+pub struct VolumeLimit;
+
+impl Rule for VolumeLimit {
+    fn kind(&self) -> VerdictKind {
+        VerdictKind::VolumeLimit
+    }
+
+    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
+        by_limits(case).or_else(|| by_report(case))
+    }
+}
+
+fn by_limits(case: &Case<'_>) -> Option<Verdict> {
+    let met = usage::met(case).filter(|met| *met >= NEAR)?;
+    // Members that were at their limit while they worked, with the use of it.
+    let mut full: Vec<(usize, f64, Resource)> = Vec::new();
+    let members = &case.result.members;
+    for index in 0..members.len() {
+        let mut uses = Vec::new();
+        for trial in case.trials {
+            for stretch in usage::by_stretch(case, trial) {
+                let busiest = stretch.iter().map(|m| m.share).fold(0.0, f64::max);
+                if let Some(member) = stretch.get(index).filter(|m| m.share > 0.0 && 2.0 * m.share >= busiest)
+                {
+                    uses.extend(member.used.fullest());
+                }
+            }
+        }
+        let values: Vec<f64> = uses.iter().map(|(used, _)| *used).collect();
+        let iops = uses.iter().filter(|(_, resource)| *resource == Resource::Iops).count();
+        let resource = if 2 * iops > uses.len() { Resource::Iops } else { Resource::Bytes };
+        if let Some(used) = crate::analysis::estimate::median(&values).filter(|used| *used >= NEAR) {
+            full.push((index, used, resource));
+        }
+    }
+    let (first, _, resource) = *full.first()?;
+    let limit = |index: usize, resource: Resource| {
+        let shape = case.volume(&members[index].name)?.shape.as_ref()?;
+        let limit = if resource == Resource::Iops { shape.iops } else { shape.throughput }?;
+        Some((limit.rate, if resource == Resource::Iops { "ops/s" } else { "bytes/s" }))
+    };
+    let (rate, _) = limit(first, resource)?;
+    let rate = match resource {
+        Resource::Iops => format!("{} operations/s", format_iops(rate)),
+        Resource::Bytes => format_throughput(rate),
+    };
+    // How many members work at one time, on average over the stretches.
+    let at_a_time = case.median(|trial| {
+        let counts: Vec<f64> = usage::by_stretch(case, trial)
+            .iter()
+            .map(|stretch| {
+                // The inverse of the sum of squared shares: n for n equal members, 1 for one.
+                let squares: f64 = stretch.iter().map(|m| m.share * m.share).sum();
+                if squares > 0.0 { 1.0 / squares } else { 0.0 }
+            })
+            .collect();
+        crate::analysis::estimate::median(&counts)
+    })?;
+    let sentence = if members.len() > 1 && at_a_time < 1.5 {
+        format!(
+            "one member works at a time ({} of {} in these trials) and is at its limit of {rate}; the others wait: a \
+             layout that works all members at once would be faster",
+            full.len(),
+            members.len()
+        )
+    } else if members.len() > 1 {
+        format!(
+            "{} of {} members are at their limit ({rate} for {}): only more or faster volumes raise this",
+            full.len(),
+            members.len(),
+            members[first].name
+        )
+    } else {
+        format!("{} is at its limit of {rate}: only more or faster volumes raise this", members[first].name)
+    };
+    let mut evidence: Vec<Evidence> =
+        vec![evidence("use of the working members' limits, weighted by bytes", met, "share", Some(REACHED))];
+    for (index, used, resource) in &full {
+        if let Some((limit, unit)) = limit(*index, *resource) {
+            evidence.push(Evidence {
+                what: format!("rate of {} while it worked, against its limit", members[*index].name),
+                value: used * limit,
+                unit: unit.to_owned(),
+                reference: Some(limit),
+            });
+        }
+    }
+    Some(Verdict {
+        kind: VerdictKind::VolumeLimit,
+        confidence: if met >= REACHED { 0.95 } else { 0.7 },
+        explains: met.min(1.0),
+        sentence,
+        evidence,
+    })
+}
+
+fn by_report(case: &Case<'_>) -> Option<Verdict> {
+    let iops = exceeded_share(case, |e| e.volume_iops);
+    let bytes = exceeded_share(case, |e| e.volume_throughput);
+    let (share, what) = match (iops, bytes) {
+        (Some(iops), Some(bytes)) if bytes > iops => (bytes, "throughput"),
+        (Some(iops), _) => (iops, "IOPS"),
+        (None, bytes) => (bytes?, "throughput"),
+    };
+    (share >= EXCEEDED).then(|| Verdict {
+        kind: VerdictKind::VolumeLimit,
+        confidence: 0.9,
+        explains: share.min(1.0),
+        sentence: format!(
+            "a volume reports that demand was above its {what} limit for {:.0}% of the time",
+            share * 100.0
+        ),
+        evidence: vec![evidence(
+            "time above the volume's limit, as it reports",
+            share,
+            "share",
+            Some(EXCEEDED),
+        )],
+    })
+}

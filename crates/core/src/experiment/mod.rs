@@ -2,6 +2,7 @@
 
 mod answer;
 mod designs;
+mod engine;
 mod error;
 mod members;
 mod names;

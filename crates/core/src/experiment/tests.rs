@@ -2,7 +2,7 @@ use super::*;
 use crate::layout::{Arrangement, ArrayKind};
 use crate::units::{Bytes, Nanos};
 use crate::volume::{Latency, Limit};
-use crate::workload::{Access, Arrival, IoEngine, Mix, Stop};
+use crate::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeSet;

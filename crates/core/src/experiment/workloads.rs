@@ -1,12 +1,12 @@
 //! `[workloads.NAME]`: what is asked of every design, in fio's words.
 
 use super::error::Problem;
-use super::names;
 use super::read::{
     Duration, Entry, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
 };
+use super::{engine, names};
 use crate::units::{Bytes, Nanos};
-use crate::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop, Workload};
+use crate::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
 
 /// fio's default block size.
 const BS_DEFAULT: Bytes = Bytes(4096);
@@ -66,6 +66,18 @@ section! {
         /// io_uring or psync (pread and pwrite, one operation in flight per job) [default: io_uring].
         #[schemars(extend("enum" = ["io_uring", "psync"]))]
         ioengine: String,
+        /// CPUs for the jobs' threads, taken in turn, for example "0-3,6" [default: any].
+        cpus_allowed: String,
+        /// Nice value of the jobs' threads [default: unchanged].
+        #[schemars(range(min = -20, max = 19))]
+        nice: i32,
+        /// Memory of the buffers: malloc, or mmaphuge for huge pages [default: malloc].
+        #[schemars(extend("enum" = ["malloc", "mmaphuge"]))]
+        iomem: String,
+        /// Polled completions; needs a driver with polling queues and O_DIRECT [default: false].
+        hipri: bool,
+        /// A kernel thread submits [default: false].
+        sqthread_poll: bool,
     }
 }
 
@@ -106,6 +118,7 @@ fn workload(
     let iodepth = count(&raw.iodepth, "iodepth", 4096, problems);
     let numjobs = count(&raw.numjobs, "numjobs", 256, problems);
     let direct = given_or(&raw.direct, true);
+    let engine = engine::options(raw, ioengine, direct, problems);
     let bs = block_size(raw, problems);
     let stop = stop(raw, &what, &entry.span, problems);
     let arrival = arrival(raw, problems);
@@ -138,7 +151,7 @@ fn workload(
         sync: given_or(&raw.sync, false),
         end_fsync: given_or(&raw.end_fsync, false),
         ioengine: ioengine?,
-        engine: EngineOptions::default(),
+        engine,
     })
 }
 

@@ -81,6 +81,20 @@ impl FromToml for u32 {
     }
 }
 
+impl FromToml for i32 {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        if let DeValue::Integer(number) = value
+            && let Some(number) = integer(number).and_then(|number| i32::try_from(number).ok())
+        {
+            return Some(number);
+        }
+        let (expected, found) = ("a whole number", describe(value));
+        let remedy = "write digits without quotes, for example `10` or `-5`".to_owned();
+        problems.report(span, Problem::WrongType { expected, found, remedy });
+        None
+    }
+}
+
 /// A finite number that is not negative, from an integer or a float.
 pub(super) fn number(value: &DeValue<'_>) -> Option<f64> {
     let number = match value {

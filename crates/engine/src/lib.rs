@@ -22,6 +22,7 @@ mod job;
 mod probe;
 mod psync;
 mod record;
+pub mod residency;
 mod ring;
 mod run;
 mod shared;

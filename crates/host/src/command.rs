@@ -1,5 +1,6 @@
 //! Running programs: argument vectors only, never a shell; errors show the command and what it said.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::process::{Command, Stdio};
 
@@ -8,10 +9,17 @@ use std::process::{Command, Stdio};
 pub struct Output {
     /// Exit status; nothing when a signal ended it.
     pub status: Option<i32>,
-    /// Standard output, invalid UTF-8 replaced.
-    pub stdout: String,
+    /// Standard output.
+    pub stdout: Vec<u8>,
     /// Standard error, invalid UTF-8 replaced.
     pub stderr: String,
+}
+
+impl Output {
+    /// Standard output as text, invalid UTF-8 replaced.
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.stdout)
+    }
 }
 
 /// A program that could not be run.
@@ -56,7 +64,7 @@ impl Runner for Real {
         match output {
             Ok(done) => Ok(Output {
                 status: done.status.code(),
-                stdout: String::from_utf8_lossy(&done.stdout).into_owned(),
+                stdout: done.stdout,
                 stderr: String::from_utf8_lossy(&done.stderr).into_owned(),
             }),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -97,7 +105,7 @@ mod tests {
     #[test]
     fn arguments_reach_the_program_unparsed() {
         let said = Real.run("printf", &["%s|", "a b", "$HOME", "*"]).expect("printf runs");
-        assert_eq!((said.status, said.stdout.as_str()), (Some(0), "a b|$HOME|*|"));
+        assert_eq!((said.status, said.text().as_ref()), (Some(0), "a b|$HOME|*|"));
     }
 
     #[test]

@@ -7,5 +7,6 @@ pub mod chain;
 pub mod command;
 pub mod guard;
 pub mod hostinfo;
+pub mod observe;
 pub mod probe;
 pub mod sys;

@@ -97,6 +97,12 @@ pub fn devices_with(sys: &Sys, runner: &dyn Runner) -> Devices {
     found
 }
 
+/// The kind of the whole disk with this kernel name, or of the disk that this partition is on.
+pub fn classify_disk(sys: &Sys, name: &str) -> Kind {
+    let reader = Reader { sys, runner: &Never, mounts: Vec::new(), swaps: Vec::new() };
+    reader.identity(&sys.sys.join("block").join(name), name, &Udev::default()).0
+}
+
 /// One line per reason why contents could not be read.
 fn unread(devices: &[BlockDevice]) -> Vec<String> {
     let unknown: Vec<&str> = devices

@@ -59,7 +59,7 @@ pub fn read(runner: &dyn Runner, device: &Path) -> Content {
         return Content::Unknown(format!("{} is not UTF-8", device.display()));
     };
     match runner.run("blkid", &["-p", "-o", "export", path]) {
-        Ok(output) => parse_blkid(output.status, &output.stdout),
+        Ok(output) => parse_blkid(output.status, &output.text()),
         Err(CommandError::Missing(program)) => Content::Unknown(format!("{program} is not installed")),
         Err(e) => Content::Unknown(e.to_string()),
     }

@@ -1,0 +1,357 @@
+//! What the system shows while a trial runs: the devices below the members, cores, memory, and who else is at work.
+//!
+//! [`Observer::start`] looks at the members and starts a thread that takes a snapshot every interval;
+//! [`Running::stop`] cuts the snapshots to the trial's measured window and returns them as an [`Observation`].
+//! Nothing here fails: what cannot be seen is left out.
+
+mod limits;
+mod memory;
+mod others;
+mod timeline;
+
+pub use limits::{LimitsReader, NvmeCli};
+
+use crate::chain::{self, Chain};
+use crate::probe::{Kind, classify_disk};
+use crate::sys::{self, Sys};
+use ebbtide_core::observe::nvme_log::LogPage;
+use ebbtide_core::samples::{DeviceObservation, MemberObservation, NetworkUse, Observation};
+use ebbtide_core::units::{Bytes, Nanos};
+use memory::MemoryBefore;
+use others::Others;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use timeline::Timeline;
+
+/// Snapshots four times a second: fine enough for trials of seconds, at about 0.1 ms of CPU each.
+pub const INTERVAL: Duration = Duration::from_millis(250);
+/// Other processes are looked for this often: it costs a file per process.
+const OTHERS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A member to observe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name in the experiment.
+    pub name: String,
+    /// Its file or device.
+    pub path: PathBuf,
+}
+
+/// How to observe.
+#[derive(Clone)]
+pub struct Observer {
+    sys: Sys,
+    interval: Duration,
+    buffered: bool,
+    network: bool,
+    limits: Arc<dyn LimitsReader + Send + Sync>,
+    residency: Residency,
+}
+
+/// Bytes of a file in the page cache; nothing when that cannot be told.
+pub type Residency = fn(&Path) -> Option<u64>;
+
+/// The measured part of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Wall clock at its start, nanoseconds since the epoch (`TrialSamples::started_unix`).
+    pub started_unix: Nanos,
+    /// Its length (`TrialSamples::elapsed`).
+    pub elapsed: Nanos,
+}
+
+impl Observer {
+    /// Observes this host.
+    pub fn host() -> Observer {
+        Observer {
+            sys: Sys::host(),
+            interval: INTERVAL,
+            buffered: false,
+            network: false,
+            limits: Arc::new(NvmeCli::host()),
+            residency: |_| None,
+        }
+    }
+
+    /// Time between snapshots.
+    pub fn interval(mut self, interval: Duration) -> Observer {
+        self.interval = interval.max(Duration::from_millis(10));
+        self
+    }
+
+    /// The trial writes through the page cache, so that writeback is its own work and not somebody else's.
+    pub fn buffered(mut self, buffered: bool) -> Observer {
+        self.buffered = buffered;
+        self
+    }
+
+    /// Network interfaces are recorded even when no member is seen to be remote.
+    pub fn network(mut self, network: bool) -> Observer {
+        self.network = network;
+        self
+    }
+
+    /// Reads time above limits through `limits`.
+    pub fn limits(mut self, limits: Arc<dyn LimitsReader + Send + Sync>) -> Observer {
+        self.limits = limits;
+        self
+    }
+
+    /// Asks `residency` how much of each member the page cache holds, before and after.
+    pub fn residency(mut self, residency: Residency) -> Observer {
+        self.residency = residency;
+        self
+    }
+
+    /// Looks at `members` and begins.
+    pub fn start(&self, members: &[Member]) -> Running {
+        let (devices, below, remote) = self.resolve(members);
+        let network = if self.network || remote { interfaces(&self.sys) } else { Vec::new() };
+        let shared = Arc::new(Mutex::new(Watched {
+            timeline: Timeline::new(&self.sys, devices.iter().map(|d| d.name.clone()).collect()),
+            others: Others::new(&self.sys, devices.iter().map(|d| d.name.clone()).collect()),
+        }));
+        let limits = self.read_limits(&devices);
+        let memory = MemoryBefore::read(&self.sys);
+        let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let started = Instant::now();
+        lock(&shared).look(started);
+        let (stop, stopped) = channel();
+        let thread = {
+            let (shared, interval) = (Arc::clone(&shared), self.interval);
+            std::thread::Builder::new()
+                .name("ebb-observe".to_owned())
+                .spawn(move || keep_looking(&shared, interval, started, &stopped))
+                .map_err(|e| tracing::warn!("no observation between start and end: {e}"))
+                .ok()
+        };
+        Running {
+            observer: self.clone(),
+            devices,
+            below,
+            paths: members.iter().map(|m| m.path.clone()).collect(),
+            network,
+            limits,
+            memory,
+            shared,
+            started,
+            started_unix,
+            stop,
+            thread,
+        }
+    }
+
+    /// Devices below the members, each once; for each member their indices; whether any is remote.
+    fn resolve(&self, members: &[Member]) -> (Vec<DeviceObservation>, Vec<MemberObservation>, bool) {
+        let mut devices: Vec<DeviceObservation> = Vec::new();
+        let mut remote = false;
+        let below = members
+            .iter()
+            .map(|member| {
+                let chain = chain::of_path(&self.sys, &member.path).unwrap_or(Chain {
+                    fstype: None,
+                    source: None,
+                    links: Vec::new(),
+                });
+                remote |= is_remote(&self.sys, &chain);
+                let indices = chain.links.iter().map(|link| {
+                    devices.iter().position(|d| d.name == link.name).unwrap_or_else(|| {
+                        devices.push(describe(&self.sys, &link.name, &link.dev.to_string()));
+                        devices.len() - 1
+                    })
+                });
+                MemberObservation {
+                    member: member.name.clone(),
+                    devices: indices.collect(),
+                    resident_before: (self.residency)(&member.path).map(Bytes),
+                    ..MemberObservation::default()
+                }
+            })
+            .collect();
+        (devices, below, remote)
+    }
+
+    fn read_limits(&self, devices: &[DeviceObservation]) -> Vec<Option<LogPage>> {
+        devices.iter().map(|d| self.limits.read(&d.name)).collect()
+    }
+}
+
+/// Remote: a network file system, or a disk that is reached over a network.
+fn is_remote(sys: &Sys, chain: &Chain) -> bool {
+    const NETWORK_FILE_SYSTEMS: &[&str] =
+        &["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs", "9p", "lustre", "glusterfs"];
+    chain.fstype.as_deref().is_some_and(|t| NETWORK_FILE_SYSTEMS.contains(&t))
+        || chain.disks().any(|disk| {
+            // EBS has a link of its own, which no interface of the guest shows.
+            matches!(
+                classify_disk(sys, &disk.name),
+                Kind::Iscsi | Kind::NvmeFabric | Kind::Nbd | Kind::Rbd | Kind::Drbd
+            )
+        })
+}
+
+fn describe(sys: &Sys, name: &str, number: &str) -> DeviceObservation {
+    let place = sys.sys.join("dev/block").join(number);
+    // A partition has no queue of its own.
+    let queue = [place.join("queue"), place.join("../queue")].into_iter().find(|q| q.is_dir());
+    let value = |attribute: &str| queue.as_ref().and_then(|q| sys::number::<u64>(&q.join(attribute)));
+    let kib = |attribute: &str| value(attribute).and_then(|v| v.checked_mul(1024)).map(Bytes);
+    DeviceObservation {
+        name: name.to_owned(),
+        number: number.to_owned(),
+        max_request: kib("max_sectors_kb"),
+        readahead: kib("read_ahead_kb"),
+        nr_requests: value("nr_requests").and_then(|v| v.try_into().ok()),
+        rotational: value("rotational").map(|v| v == 1),
+        ..DeviceObservation::default()
+    }
+}
+
+/// What the thread fills.
+struct Watched {
+    timeline: Timeline,
+    others: Others,
+}
+
+impl Watched {
+    fn look(&mut self, started: Instant) {
+        let at = started.elapsed();
+        self.timeline.look(at);
+        if self.others.last_look().is_none_or(|last| at.saturating_sub(last) >= OTHERS_INTERVAL) {
+            self.others.look(at);
+        }
+    }
+}
+
+fn lock(shared: &Mutex<Watched>) -> std::sync::MutexGuard<'_, Watched> {
+    // A panic in the thread leaves whole snapshots behind: they are still good.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn keep_looking(shared: &Mutex<Watched>, interval: Duration, started: Instant, stopped: &Receiver<()>) {
+    let mut next = interval;
+    loop {
+        match stopped.recv_timeout(next.saturating_sub(started.elapsed())) {
+            Err(RecvTimeoutError::Timeout) => lock(shared).look(started),
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+        // Late snapshots are not made up for: the next one is on the grid again.
+        while next <= started.elapsed() {
+            next += interval;
+        }
+    }
+}
+
+/// An observation under way. Dropping it ends it.
+pub struct Running {
+    observer: Observer,
+    devices: Vec<DeviceObservation>,
+    below: Vec<MemberObservation>,
+    paths: Vec<PathBuf>,
+    network: Vec<NetworkUse>,
+    limits: Vec<Option<LogPage>>,
+    memory: MemoryBefore,
+    shared: Arc<Mutex<Watched>>,
+    started: Instant,
+    started_unix: Duration,
+    stop: Sender<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Ends it; what was seen within `window`, or since the start.
+    pub fn stop(mut self, window: Option<Window>) -> Observation {
+        // A send fails only when the thread has ended already.
+        let _ = self.stop.send(());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::warn!("the observing thread failed; the observation ends early");
+        }
+        let sys = &self.observer.sys;
+        let mut watched = lock(&self.shared);
+        let end = self.started.elapsed();
+        watched.timeline.look(end);
+        watched.others.look(end);
+        let (from, to) = self.span(window, end);
+        let seen = watched.timeline.cut(from, to);
+        let mut others = watched.others.within(from, to);
+        let memory = self.memory.after(sys, end, to.saturating_sub(from));
+        if !self.observer.buffered {
+            others.extend(self.memory.writeback(sys, end, to.saturating_sub(from)));
+        }
+        for (member, path) in self.below.iter_mut().zip(&self.paths) {
+            member.resident_after = (self.observer.residency)(path).map(Bytes);
+        }
+        let after = self.observer.read_limits(&self.devices);
+        let devices = self.devices.iter().zip(seen.totals).zip(self.limits.iter().zip(after));
+        let devices = devices.map(|((device, total), (before, after))| DeviceObservation {
+            total,
+            exceeded: before.zip(after).and_then(|(before, after)| after.exceeded_since(&before)),
+            ..device.clone()
+        });
+        Observation {
+            devices: devices.collect(),
+            members: std::mem::take(&mut self.below),
+            series: seen.series,
+            cores: seen.cores,
+            memory,
+            others,
+            network: network_since(&self.network, &interfaces(sys)),
+        }
+    }
+
+    /// The window on this observation's own clock; all of it without one, or when the clocks do not overlap.
+    fn span(&self, window: Option<Window>, end: Duration) -> (Duration, Duration) {
+        let Some(window) = window else { return (Duration::ZERO, end) };
+        let from = Duration::from_nanos(window.started_unix.0).saturating_sub(self.started_unix).min(end);
+        let to = from.saturating_add(Duration::from_nanos(window.elapsed.0)).min(end);
+        if from < to { (from, to) } else { (Duration::ZERO, end) }
+    }
+}
+
+/// Counters of every network interface but loopback.
+fn interfaces(sys: &Sys) -> Vec<NetworkUse> {
+    let text = sys::text(&sys.proc.join("net/dev")).unwrap_or_default();
+    let mut found = parse_net_dev(&text);
+    for interface in &mut found {
+        let speed: Option<i64> =
+            sys::number(&sys.sys.join("class/net").join(&interface.interface).join("speed"));
+        // In Mbit/s; -1 when the driver does not know.
+        interface.speed_bits = speed.filter(|s| *s > 0).and_then(|s| s.unsigned_abs().checked_mul(1_000_000));
+    }
+    found
+}
+
+fn parse_net_dev(text: &str) -> Vec<NetworkUse> {
+    text.lines()
+        .filter_map(|line| {
+            let (name, counters) = line.split_once(':')?;
+            let mut counters = counters.split_ascii_whitespace();
+            let received = counters.next()?.parse().ok()?;
+            let sent = counters.nth(7)?.parse().ok()?;
+            Some(NetworkUse { interface: name.trim().to_owned(), received, sent, speed_bits: None })
+        })
+        .filter(|i| i.interface != "lo")
+        .collect()
+}
+
+fn network_since(before: &[NetworkUse], now: &[NetworkUse]) -> Vec<NetworkUse> {
+    before
+        .iter()
+        .filter_map(|before| {
+            let now = now.iter().find(|n| n.interface == before.interface)?;
+            Some(NetworkUse {
+                received: now.received.checked_sub(before.received)?,
+                sent: now.sent.checked_sub(before.sent)?,
+                ..now.clone()
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! Who else is at work on the observed devices: processes, md's resync, ext4's lazy initialisation.
+
+use super::timeline::read_into;
+use crate::chain;
+use crate::sys::{self, DevNum, Sys};
+use ebbtide_core::samples::{OtherActivity, OtherKind, PerOp};
+use std::collections::BTreeMap;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::time::Duration;
+
+/// A process that moved less than this meanwhile is not worth naming.
+const LEAST_BYTES: u64 = 1 << 20;
+/// Open files looked at to learn which devices a process uses.
+const MOST_FILES: usize = 256;
+
+/// Storage bytes of a process at an instant (`/proc/PID/io`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reading {
+    at: Duration,
+    read: u64,
+    write: u64,
+}
+
+#[derive(Debug)]
+struct Process {
+    name: String,
+    readings: Vec<Reading>,
+    /// Device among the observed ones that it has a file open on; decided once, when it has moved enough.
+    device: Option<Place>,
+}
+
+/// Where a process works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Observed(String),
+    Elsewhere,
+    Hidden,
+}
+
+/// An md array that shares a disk with the observed devices, and its action when last looked.
+#[derive(Debug)]
+struct Action {
+    array: String,
+    action: String,
+    first: Duration,
+    last: Duration,
+    /// Sectors done when seen first and last.
+    sectors: Option<(u64, u64)>,
+}
+
+pub(super) struct Others {
+    sys: Sys,
+    devices: Vec<String>,
+    arrays: Vec<String>,
+    processes: BTreeMap<u32, Process>,
+    actions: Vec<Action>,
+    lazy_init: Vec<Duration>,
+    last_look: Option<Duration>,
+    own: u32,
+    buffer: String,
+}
+
+impl Others {
+    pub fn new(sys: &Sys, devices: Vec<String>) -> Others {
+        let arrays =
+            sys::names(&sys.sys.join("block")).into_iter().filter(|n| n.starts_with("md")).filter(|name| {
+                let number = sys::text(&sys.sys.join("block").join(name).join("dev"))
+                    .and_then(|t| t.parse::<DevNum>().ok());
+                number.is_some_and(|dev| {
+                    chain::of_device(sys, dev).links.iter().any(|l| devices.contains(&l.name))
+                })
+            });
+        Others {
+            arrays: arrays.collect(),
+            sys: sys.clone(),
+            devices,
+            processes: BTreeMap::new(),
+            actions: Vec::new(),
+            lazy_init: Vec::new(),
+            last_look: None,
+            own: std::process::id(),
+            buffer: String::new(),
+        }
+    }
+
+    pub fn last_look(&self) -> Option<Duration> {
+        self.last_look
+    }
+
+    pub fn look(&mut self, at: Duration) {
+        let first = self.last_look.is_none();
+        for name in std::fs::read_dir(&self.sys.proc).into_iter().flatten().flatten().map(|e| e.file_name()) {
+            if let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok())
+                && pid != self.own
+            {
+                self.process(pid, at, first);
+            }
+        }
+        for array in self.arrays.clone() {
+            self.array(array, at);
+        }
+        self.last_look = Some(at);
+    }
+
+    fn process(&mut self, pid: u32, at: Duration, first: bool) {
+        let place = self.sys.proc.join(pid.to_string());
+        if !self.processes.contains_key(&pid) {
+            let name = sys::word(&place.join("comm")).unwrap_or_default();
+            // One that appeared since the last look has moved all its bytes since.
+            let born = if first {
+                Vec::new()
+            } else {
+                vec![Reading { at: self.last_look.unwrap_or(at), read: 0, write: 0 }]
+            };
+            self.processes.insert(pid, Process { name, readings: born, device: None });
+        }
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if process.name == "ext4lazyinit" {
+            self.lazy_init.push(at);
+        }
+        if !read_into(&place.join("io"), &mut self.buffer) {
+            return;
+        }
+        let Some((read, write)) = parse_io(&self.buffer) else { return };
+        // Another process under the same number.
+        if process.readings.last().is_some_and(|r| r.read > read || r.write > write) {
+            process.readings.clear();
+        }
+        if process.readings.last().is_none_or(|r| (r.read, r.write) != (read, write)) {
+            process.readings.push(Reading { at, read, write });
+        }
+        let moved = process.readings.first().map_or(0, |r| (read - r.read).saturating_add(write - r.write));
+        if moved >= LEAST_BYTES && process.device.is_none() {
+            let found = place_of(&self.sys, &place.join("fd"), &self.devices);
+            process.device = Some(found);
+        }
+    }
+
+    fn array(&mut self, array: String, at: Duration) {
+        let md = self.sys.sys.join("block").join(&array).join("md");
+        let Some(action) = sys::word(&md.join("sync_action")).filter(|a| a != "idle" && a != "frozen") else {
+            return;
+        };
+        let done =
+            sys::word(&md.join("sync_completed")).and_then(|t| t.split_once('/')?.0.trim().parse().ok());
+        match self.actions.iter_mut().find(|a| a.array == array && a.action == action) {
+            Some(known) => {
+                known.last = at;
+                known.sectors =
+                    known.sectors.zip(done).map(|((from, _), now)| (from, now)).or(done.map(|d| (d, d)));
+            }
+            None => self.actions.push(Action {
+                array,
+                action,
+                first: at,
+                last: at,
+                sectors: done.map(|d| (d, d)),
+            }),
+        }
+    }
+
+    /// Activity from `from` to `to`, the largest first.
+    pub fn within(&self, from: Duration, to: Duration) -> Vec<OtherActivity> {
+        let mut found: Vec<OtherActivity> =
+            self.processes.iter().filter_map(|(pid, process)| process.within(*pid, from, to)).collect();
+        found.sort_by_key(|a| std::cmp::Reverse(a.bytes.map_or(0, |b| b.read.saturating_add(b.write))));
+        found.extend(self.actions.iter().filter(|a| a.first <= to && a.last >= from).map(|a| {
+            OtherActivity {
+                kind: OtherKind::Resync,
+                who: format!("{}: {}", a.array, a.action),
+                device: Some(a.array.clone()),
+                bytes: a.sectors.map(|(first, last)| {
+                    // Every member is read or written for the whole of it; which one depends on the action.
+                    let bytes = last.saturating_sub(first).saturating_mul(512);
+                    PerOp { read: bytes, write: if a.action == "check" { 0 } else { bytes } }
+                }),
+            }
+        }));
+        if self.lazy_init.iter().any(|at| *at >= from.saturating_sub(super::OTHERS_INTERVAL) && *at <= to) {
+            found.push(OtherActivity {
+                kind: OtherKind::LazyInit,
+                who: "ext4lazyinit, initialising inode tables".to_owned(),
+                device: None,
+                bytes: None,
+            });
+        }
+        found
+    }
+}
+
+impl Process {
+    fn within(&self, pid: u32, from: Duration, to: Duration) -> Option<OtherActivity> {
+        // Readings are only kept when they change, so the last one at or before an instant holds at it.
+        let upto = |at: Duration| self.readings.iter().rev().find(|r| r.at <= at);
+        let before = upto(from).or(self.readings.first())?;
+        let after = upto(to)?;
+        let bytes = PerOp {
+            read: after.read.saturating_sub(before.read),
+            write: after.write.saturating_sub(before.write),
+        };
+        if bytes.read.saturating_add(bytes.write) < LEAST_BYTES {
+            return None;
+        }
+        let device = match &self.device {
+            Some(Place::Elsewhere) => return None,
+            Some(Place::Observed(name)) => Some(name.clone()),
+            Some(Place::Hidden) | None => None,
+        };
+        let who = format!("{} (pid {pid})", self.name);
+        Some(OtherActivity { kind: OtherKind::Process, who, device, bytes: Some(bytes) })
+    }
+}
+
+/// Storage bytes read and written.
+fn parse_io(text: &str) -> Option<(u64, u64)> {
+    let value =
+        |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(": "))?.trim().parse().ok();
+    Some((value("read_bytes")?, value("write_bytes")?))
+}
+
+/// Which of `devices` the process with these open files has one on.
+fn place_of(sys: &Sys, files: &std::path::Path, devices: &[String]) -> Place {
+    let Ok(entries) = std::fs::read_dir(files) else { return Place::Hidden };
+    let mut seen = Vec::new();
+    for entry in entries.flatten().take(MOST_FILES) {
+        let Ok(meta) = std::fs::metadata(entry.path()) else { continue };
+        let kind = meta.file_type();
+        let raw = if kind.is_block_device() {
+            meta.rdev()
+        } else if kind.is_file() || kind.is_dir() {
+            meta.dev()
+        } else {
+            continue;
+        };
+        let dev = DevNum::from_raw(raw);
+        if !seen.contains(&dev) {
+            seen.push(dev);
+        }
+    }
+    let on = |dev: &DevNum| {
+        let links = chain::of_device(sys, *dev).links;
+        links.iter().rev().find(|l| devices.contains(&l.name)).map(|l| l.name.clone())
+    };
+    match seen.iter().find_map(on) {
+        Some(device) => Place::Observed(device),
+        // A file system without a device of its own (btrfs, overlay) may still be on them.
+        None if seen.iter().any(|d| d.major == 0) || seen.is_empty() => Place::Hidden,
+        None => Place::Elsewhere,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::tree::unpack;
+
+    const ARRAYS: &str = include_str!("../../tests/trees/arrays.tree");
+
+    fn seconds(s: u64) -> Duration {
+        Duration::from_secs(s)
+    }
+
+    fn reading(at: u64, write_mib: u64) -> Reading {
+        Reading { at: seconds(at), read: 0, write: write_mib << 20 }
+    }
+
+    #[test]
+    fn a_process_counts_for_what_it_did_within_the_window() {
+        let readings = vec![reading(0, 0), reading(1, 100), reading(2, 250), reading(5, 900)];
+        let process =
+            Process { name: "dd".to_owned(), readings, device: Some(Place::Observed("vda".to_owned())) };
+        let activity = process.within(17, seconds(1), seconds(3)).expect("activity");
+        assert_eq!((activity.who.as_str(), activity.device.as_deref()), ("dd (pid 17)", Some("vda")));
+        assert_eq!(activity.bytes.map(|b| b.write >> 20), Some(150));
+        assert_eq!(process.within(17, seconds(6), seconds(9)), None);
+    }
+
+    #[test]
+    fn a_process_elsewhere_is_left_out() {
+        let readings = vec![reading(0, 0), reading(1, 100)];
+        let process = Process { name: "dd".to_owned(), readings, device: Some(Place::Elsewhere) };
+        assert_eq!(process.within(17, seconds(0), seconds(3)), None);
+    }
+
+    /// The recorded guest resynchronises md1 (vdb2, vdc2) and has no array on vdd alone.
+    #[test]
+    fn a_resync_on_the_same_disk_is_named() {
+        let root = unpack(ARRAYS);
+        let sys = Sys::below(root.path());
+        let mut others = Others::new(&sys, vec!["vdb".to_owned()]);
+        others.look(seconds(0));
+        others.look(seconds(1));
+        let found = others.within(seconds(0), seconds(1));
+        assert!(found.iter().any(|a| a.kind == OtherKind::Resync && a.who == "md1: resync"), "{found:?}");
+        let mut elsewhere = Others::new(&sys, vec!["vdd".to_owned()]);
+        elsewhere.look(seconds(0));
+        assert!(elsewhere.within(seconds(0), seconds(1)).iter().all(|a| a.kind != OtherKind::Resync));
+    }
+
+    /// Made up: the kernel thread's name as it appears in /proc.
+    #[test]
+    fn lazy_initialisation_is_named() {
+        let root = unpack("f /proc/77/comm\n|ext4lazyinit\n");
+        let mut others = Others::new(&Sys::below(root.path()), Vec::new());
+        others.look(seconds(0));
+        assert_eq!(others.within(seconds(0), seconds(1))[0].kind, OtherKind::LazyInit);
+        assert!(others.within(seconds(5), seconds(6)).is_empty());
+    }
+
+    #[test]
+    fn io_of_a_process() {
+        let text = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n";
+        assert_eq!(parse_io(text), Some((4096, 8192)));
+        assert_eq!(parse_io("read_bytes: x\n"), None);
+    }
+}

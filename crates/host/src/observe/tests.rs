@@ -1,0 +1,58 @@
+//! Observation of real files on this host.
+
+use super::*;
+use std::io::Write;
+
+/// A file in the build's own directory: /tmp may be memory, which no block device shows.
+fn file(bytes: usize) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+    file.write_all(&vec![7; bytes]).expect("written");
+    file
+}
+
+fn member(name: &str, file: &tempfile::NamedTempFile) -> Member {
+    Member { name: name.to_owned(), path: file.path().to_owned() }
+}
+
+#[test]
+fn what_a_file_writes_is_seen_on_its_disk() {
+    let (one, two) = (file(0), file(0));
+    let running =
+        Observer::host().interval(Duration::from_millis(20)).start(&[member("a", &one), member("b", &two)]);
+    let mut writer = one.reopen().expect("reopened");
+    writer.write_all(&vec![1; 8 << 20]).and_then(|()| writer.sync_all()).expect("written");
+    std::thread::sleep(Duration::from_millis(60));
+    let seen = running.stop(None);
+    assert_eq!(seen.members.len(), 2);
+    assert_eq!(seen.members[0].devices, seen.members[1].devices, "both are on the same disk");
+    assert!(!seen.cores.is_empty() && seen.memory.is_some());
+    // In a container the file system may have no device that /sys shows.
+    if let Some(disk) = seen.members[0].devices.last() {
+        assert!(seen.devices[*disk].total.bytes.write >= 8 << 20, "{:?}", seen.devices[*disk]);
+        assert!(seen.series.len() >= 2, "{} intervals", seen.series.len());
+    }
+}
+
+#[test]
+fn a_window_outside_the_observation_is_the_whole_of_it() {
+    let one = file(4096);
+    let running = Observer::host().start(&[member("a", &one)]);
+    let window = Window { started_unix: Nanos(u64::MAX), elapsed: Nanos::from_secs(1) };
+    assert!(!running.stop(Some(window)).series.is_empty());
+}
+
+#[test]
+fn a_member_that_is_not_there_is_kept_without_devices() {
+    let gone = Member { name: "gone".to_owned(), path: PathBuf::from("/no/such/volume") };
+    let seen = Observer::host().start(&[gone]).stop(None);
+    assert_eq!((seen.members[0].member.as_str(), seen.members[0].devices.len()), ("gone", 0));
+}
+
+#[test]
+fn interfaces_of_a_recorded_table() {
+    let text = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs\n    \
+                lo: 1 2 3 4 5 6 7 8 9 10\n  eth0: 1000 2 0 0 0 0 0 0 2000 5 0 0 0 0 0 0\n";
+    let found = parse_net_dev(text);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].interface.as_str(), found[0].received, found[0].sent), ("eth0", 1000, 2000));
+}

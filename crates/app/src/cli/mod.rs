@@ -3,7 +3,10 @@
 mod cleanup;
 mod error;
 mod experiment;
+mod geometry;
+mod layouts;
 mod list;
+mod locate;
 mod report;
 mod run;
 mod show;
@@ -46,7 +49,9 @@ enum Command {
     Cleanup(cleanup::CleanupArgs),
     /// Check experiment files, print their schema
     Experiment(experiment::ExperimentArgs),
+    Layouts(layouts::LayoutsArgs),
     Report(report::ReportArgs),
+    Where(locate::WhereArgs),
 }
 
 /// Parses the command line, runs the subcommand, and turns its end into an exit status:
@@ -60,7 +65,9 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(args, &globals),
         Command::Cleanup(args) => cleanup::run(args, &globals),
         Command::Experiment(args) => experiment::run(args, &globals),
+        Command::Layouts(args) => layouts::run(args, &globals),
         Command::Report(args) => report::run(args, &globals),
+        Command::Where(args) => locate::run(args, &globals),
     };
     result.unwrap_or_else(|error| error.report(&globals))
 }

@@ -3,6 +3,7 @@
 //! A [`LayoutNode`] describes an array, [`Map`] compiles it for members of known sizes. Each level
 //! has its arithmetic and a picture of it in a file of its own.
 
+pub mod compare;
 mod divisor;
 mod error;
 mod level;
@@ -106,6 +107,16 @@ pub enum LayoutNode {
         /// Its members in order.
         members: Vec<LayoutNode>,
     },
+}
+
+impl LayoutNode {
+    /// The leaf volumes, in the order in which the tree names them.
+    pub fn volumes(&self) -> Vec<usize> {
+        match self {
+            LayoutNode::Volume(volume) => vec![*volume],
+            LayoutNode::Array { members, .. } => members.iter().flat_map(LayoutNode::volumes).collect(),
+        }
+    }
 }
 
 /// What a member's extent is to the array. Data come before parity in order.

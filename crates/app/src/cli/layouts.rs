@@ -1,0 +1,103 @@
+//! `ebb layouts`: what each level makes of given members.
+
+use super::geometry::MemberArgs;
+use super::locate::table;
+use super::{CliError, Globals};
+use crate::views;
+use clap::Args;
+use ebbtide_core::layout::compare::{Figures, MEMBERS_MAX, Row, compare};
+use ebbtide_core::units::Bytes;
+use serde_json::json;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// Compare the levels over given members: capacity, losses survived, fan-out, cost of small writes.
+#[derive(Debug, Args)]
+pub struct LayoutsArgs {
+    #[command(flatten)]
+    members: MemberArgs,
+    /// Bytes on one member before the next member's turn
+    #[arg(long, default_value = "512KiB", value_name = "SIZE")]
+    chunk: Bytes,
+}
+
+/// Prints the table.
+///
+/// # Errors
+/// Members that are missing or too many to compare: status 2.
+pub fn run(args: &LayoutsArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let sizes = args.members.sizes()?;
+    let rows = compare(&sizes, args.chunk).map_err(|n| {
+        CliError::Usage(format!("{n} members are too many to try every loss of; write at most {MEMBERS_MAX}"))
+    })?;
+    if rows.iter().all(|r| r.figures.is_none()) {
+        let why = rows.iter().find_map(|r| r.impossible.clone()).unwrap_or_default();
+        return Err(CliError::Usage(format!("no layout is possible over these members: {why}")));
+    }
+    if globals.json {
+        let value = json!({ "member_sizes": sizes, "chunk": args.chunk, "layouts": rows });
+        views::print(&format!("{value}\n"))?;
+    } else {
+        views::print(&text(&sizes, args.chunk, &rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(sizes: &[u64], chunk: Bytes, rows: &[Row]) -> String {
+    let mut given: Vec<(u64, usize)> = Vec::new();
+    for size in sizes {
+        match given.last_mut() {
+            Some((last, count)) if last == size => *count += 1,
+            _ => given.push((*size, 1)),
+        }
+    }
+    let given: Vec<String> =
+        given.iter().map(|(size, count)| format!("{count} x {}", Bytes(*size))).collect();
+    let mut lines = vec![
+        ["", "", "least", "may be lost", "", "members used by a run", "", "4KiB write"].map(str::to_owned),
+        ["layout", "capacity", "members", "always", "at best", "read", "written", "costs"].map(str::to_owned),
+    ];
+    lines.extend(
+        rows.iter()
+            .filter_map(|row| Some((row, row.figures.as_ref()?)))
+            .map(|(row, figures)| cells(row, figures)),
+    );
+    let mut text = format!("{}, chunk {chunk}\n\n{}", given.join(" + "), table(&lines));
+    let mut missing = rows.iter().filter(|r| r.impossible.is_some()).peekable();
+    if missing.peek().is_some() {
+        text.push('\n');
+    }
+    for row in missing {
+        let why = row.impossible.as_deref().unwrap_or_default();
+        let _infallible = writeln!(text, "  {}: not possible: {why}", name(row));
+    }
+    text
+}
+
+fn name(row: &Row) -> String {
+    match (row.copies, row.arrangement) {
+        (Some(copies), Some(arrangement)) => {
+            format!("{} {} {copies}", row.layout, format!("{arrangement:?}").to_lowercase())
+        }
+        _ => row.layout.to_owned(),
+    }
+}
+
+fn cells(row: &Row, figures: &Figures) -> [String; 8] {
+    let plural = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let writes = plural(figures.small_write_writes, "write");
+    let cost = match figures.small_write_reads {
+        0 => writes,
+        reads => format!("{} + {writes}", plural(reads, "read")),
+    };
+    [
+        name(row),
+        Bytes(figures.capacity).to_string(),
+        row.least_members.to_string(),
+        figures.losses_guaranteed.to_string(),
+        figures.losses_best.to_string(),
+        figures.read_fan_out.to_string(),
+        figures.write_fan_out.to_string(),
+        cost,
+    ]
+}

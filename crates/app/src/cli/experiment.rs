@@ -77,7 +77,7 @@ struct Wrong {
 }
 
 /// Longest file that is read: an experiment is a few kilobytes.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: u64 = 256 << 10;
 
 fn load(file: &Path) -> Result<Experiment, Wrong> {
     let name = file.to_string_lossy();

@@ -222,8 +222,10 @@ pub struct ErrorRecord {
 pub struct ExperimentErrors {
     /// Name of the file, for messages.
     pub file_name: String,
-    /// The mistakes.
+    /// The mistakes, the first hundred at most.
     pub errors: Vec<ExperimentError>,
+    /// Whether there are more.
+    pub more: bool,
 }
 
 impl ExperimentErrors {
@@ -262,6 +264,9 @@ impl fmt::Display for ExperimentErrors {
             writeln!(f, "{number} | {source_line}")?;
             writeln!(f, "{gutter} | {indent}{}", "^".repeat(*width))?;
             write!(f, "{gutter} = help: {}", problem.remedy())?;
+        }
+        if self.more {
+            write!(f, "\n\n{}: there are more mistakes; correct these first", self.file_name)?;
         }
         Ok(())
     }

@@ -3,10 +3,14 @@
 use super::error::Problem;
 use super::read::{Problems, Span};
 
+/// Errors of the TOML parser that are looked at.
+const ERRORS_MAX: usize = 200;
+
 /// Reports the TOML parser's `errors` as (message, place): the first of each line, without those that only follow
 /// from an earlier one.
 pub(super) fn report(text: &str, mut errors: Vec<(String, Span)>, problems: &mut Problems) {
     errors.sort_by_key(|(_, span)| span.start);
+    errors.truncate(ERRORS_MAX);
     let mut last_line = None;
     let mut repeated_heading = None;
     for (message, span) in errors {

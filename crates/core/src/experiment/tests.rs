@@ -1,6 +1,5 @@
 use super::*;
 use crate::layout::{Arrangement, ArrayKind};
-use crate::units::{Bytes, Nanos};
 use crate::volume::{Latency, Limit};
 use crate::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop};
 use proptest::prelude::*;
@@ -100,6 +99,14 @@ fn every_key_reaches_the_model() {
         (Access::Sequential, Mix::Write, Stop::Size(Bytes(64 << 20)))
     );
     assert_eq!((log.direct, log.sync, log.end_fsync, log.ioengine), (false, true, true, IoEngine::Psync));
+    let engine = EngineOptions {
+        cpus_allowed: vec![0, 1, 2, 5],
+        nice: Some(-5),
+        huge_pages: true,
+        hipri: true,
+        sqthread_poll: true,
+    };
+    assert_eq!((&mixed.engine, &log.engine), (&engine, &EngineOptions::default()));
     assert_eq!(arrivals.arrival, Arrival::Poisson { iops: 1500.5 });
 
     let answer = Answer {
@@ -297,6 +304,19 @@ fn mistakes_are_independent() {
     let messages: Vec<String> = errors.errors.iter().map(|error| error.problem.to_string()).collect();
     // The members of volumes whose count is wrong are not reported as unknown.
     assert_eq!(messages.len(), 3, "{errors}");
+}
+
+#[test]
+fn hostile_files_end_soon() {
+    let deep = format!("x = {}", "[".repeat(100_000));
+    let wide = "[a]\n".repeat(20_000);
+    let keys: String = (0..20_000).map(|i| format!("k{i} = 1\n")).collect();
+    let volumes: String =
+        (0..500).map(|i| format!("[volumes.v{i}x]\ncount = 1024\nsize = \"4k\"\n")).collect();
+    for text in [deep, wide, keys, volumes] {
+        let errors = Experiment::parse(&text, "x.toml").expect_err("hostile");
+        assert!(errors.errors.len() <= 100, "{}", errors.errors.len());
+    }
 }
 
 /// The good file, damaged: pieces dropped, doubled, swapped, or with text from elsewhere put in.

@@ -16,6 +16,9 @@ pub(super) const BLOCK: u64 = 4096;
 /// Most volumes of one `count`: far above what any instance attaches.
 const COUNT_MAX: u32 = 1024;
 
+/// Most volumes of one experiment.
+const VOLUMES_MAX: usize = 4096;
+
 section! {
     /// A volume, or `count` equal ones. Without `file` and `device` a new file is made for the run and
     /// removed after it.
@@ -116,6 +119,12 @@ fn add(
     let source = source(raw, entry, paths, problems);
     let size = size(raw, entry, problems);
     let shape = good(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, problems));
+    if names.as_ref().is_some_and(|names| names.len() + volumes.list.len() > VOLUMES_MAX) {
+        let what = format!("the experiment has more than {VOLUMES_MAX} volumes");
+        problems.report(&entry.span, Problem::Geometry { what, remedy: "write fewer".to_owned() });
+        volumes.groups.push(Group { name: entry.name.clone(), volumes: None, counted: raw.count.is_some() });
+        return;
+    }
     for name in names.iter().flatten() {
         if volumes.index.contains_key(name) {
             let remedy =

@@ -22,6 +22,11 @@ use toml::de::DeValue;
 /// Bytes of the text that a value or key stands in.
 pub(super) type Span = Range<usize>;
 
+/// Mistakes that are kept: enough for any file that a person wrote, and soon done for any other.
+const KEPT: usize = 1000;
+/// Mistakes that are told at once.
+const TOLD: usize = 100;
+
 /// Collects what is wrong.
 #[derive(Debug, Default)]
 pub(super) struct Problems(Vec<(Span, Problem)>);
@@ -29,7 +34,9 @@ pub(super) struct Problems(Vec<(Span, Problem)>);
 impl Problems {
     /// Adds a mistake.
     pub fn report(&mut self, span: &Span, problem: Problem) {
-        self.0.push((span.clone(), problem));
+        if self.0.len() < KEPT {
+            self.0.push((span.clone(), problem));
+        }
     }
 
     /// Whether nothing is wrong so far.
@@ -47,7 +54,9 @@ impl Problems {
                 errors.push(error);
             }
         }
-        ExperimentErrors { file_name: file_name.to_owned(), errors }
+        let more = errors.len() > TOLD;
+        errors.truncate(TOLD);
+        ExperimentErrors { file_name: file_name.to_owned(), errors, more }
     }
 }
 

@@ -16,6 +16,7 @@ pub mod plan;
 pub mod report;
 pub mod samples;
 pub mod session;
+pub mod sim;
 pub mod units;
 pub mod volume;
 pub mod workload;

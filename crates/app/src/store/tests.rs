@@ -36,6 +36,7 @@ fn session(id: &str) -> Session {
                 budget: Nanos::from_secs(60),
                 rest: Nanos(0),
             },
+            environment: Default::default(),
         },
         experiment_text: "name = \"tiny\"".to_owned(),
         trials: Vec::new(),

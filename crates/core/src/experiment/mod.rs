@@ -3,6 +3,7 @@
 mod answer;
 mod designs;
 mod engine;
+mod environment;
 mod error;
 mod members;
 mod names;
@@ -15,6 +16,7 @@ mod syntax;
 mod volumes;
 mod workloads;
 
+pub use environment::{Environment, Host, Resync};
 pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Problem};
 pub use schema::json_schema;
 pub use summary::{DesignSummary, Summary, VolumeSummary, WorkloadSummary};
@@ -45,6 +47,9 @@ pub struct Experiment {
     pub workloads: Vec<Workload>,
     /// How sure the answer must be.
     pub answer: Answer,
+    /// What a simulated array is surrounded by.
+    #[serde(default)]
+    pub environment: Environment,
 }
 
 /// One volume.

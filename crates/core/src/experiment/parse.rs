@@ -95,5 +95,6 @@ fn read(text: &str, problems: &mut Problems) -> Option<Experiment> {
         control,
         workloads,
         answer,
+        environment: Default::default(),
     })
 }

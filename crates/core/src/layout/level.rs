@@ -69,6 +69,14 @@ impl Level {
         }
     }
 
+    /// Bytes of a chunk and of all data chunks of a stripe that shares parity; (1, 0) on levels without.
+    pub fn stripe(&self) -> (u64, u64) {
+        match self {
+            Level::Parity(l) => (l.chunk(), l.stripe()),
+            _ => (1, 0),
+        }
+    }
+
     pub fn has_parity(&self) -> bool {
         matches!(self, Level::Parity(_))
     }

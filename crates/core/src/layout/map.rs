@@ -164,7 +164,8 @@ impl Map {
         &self.leaves
     }
 
-    /// Copies kept of every byte; where members differ in copies, the most of any byte.
+    /// Copies kept of every byte. Where members differ in copies, no byte has more, and copies are
+    /// numbered below this.
     pub fn copies(&self) -> u32 {
         self.nodes[self.root()].copies
     }
@@ -324,6 +325,10 @@ impl Map {
         if !self.writable && length > 0 {
             let mut parity = Vec::new();
             self.parity_of(self.root(), offset, length, &mut parity);
+            for extent in &mut parity {
+                let stripe = self.reverse(extent.member, extent.offset);
+                extent.array_offset = stripe.map_or(offset, |r| r.array_offset);
+            }
             parity.sort_by_key(|e| (e.array_offset, e.role, e.member, e.offset));
             // Parts of one stripe that arrived apart may share parity.
             parity.dedup_by(|next, last| {
@@ -341,7 +346,8 @@ impl Map {
         Ok(extents)
     }
 
-    /// The parity on the leaves below `node` that depends on this extent of it.
+    /// The parity on the leaves below `node` that depends on this extent of it; array offsets are not
+    /// those of the whole array yet.
     fn parity_of(&self, index: usize, offset: u64, length: u64, found: &mut Vec<Extent>) {
         let node = &self.nodes[index];
         // This level's own parity: everything that holds it is parity too, be it a copy or more parity.
@@ -359,10 +365,6 @@ impl Map {
                 }
             }
             for extent in &mut found[start..] {
-                extent.array_offset = match extent.role {
-                    Role::Data { .. } => p.piece.array_offset,
-                    _ => node.stripe_of(p.piece, extent.array_offset),
-                };
                 if matches!(extent.role, Role::Data { .. }) {
                     extent.role = p.role;
                 }
@@ -372,11 +374,7 @@ impl Map {
         for copy in 0..node.level.copies() {
             node.level.split(copy, offset, length, &mut |piece| {
                 if let Member::Array(below) = node.members[piece.slot] {
-                    let start = found.len();
                     self.parity_of(below, piece.offset, piece.length, found);
-                    for extent in &mut found[start..] {
-                        extent.array_offset = node.stripe_of(piece, extent.array_offset);
-                    }
                 }
             });
         }
@@ -385,32 +383,48 @@ impl Map {
     /// What byte `offset` of leaf volume `member` is to the array; `None` when the array does not use
     /// it: another volume, or a rest too small for a chunk, or space beyond the smallest member.
     pub fn reverse(&self, member: usize, offset: u64) -> Option<Reverse> {
-        let mut parent = (*self.parents.get(member)?)?;
-        let mut found = Reverse { array_offset: offset, role: Role::Data { copy: 0 } };
-        loop {
-            let node = &self.nodes[parent.node];
-            let (array_offset, role) = node.level.reverse(parent.slot, found.array_offset)?;
-            found.array_offset = array_offset;
-            found.role = match (found.role, role) {
-                (Role::Data { copy: inner }, Role::Data { copy: outer }) => {
-                    Role::Data { copy: outer * node.inner_copies + inner }
+        self.reverse_from((*self.parents.get(member)?)?, offset)
+    }
+
+    /// [`Map::reverse`] of byte `offset` of the member at `place`.
+    fn reverse_from(&self, place: Parent, offset: u64) -> Option<Reverse> {
+        let node = &self.nodes[place.node];
+        let (array_offset, role) = node.level.reverse(place.slot, offset)?;
+        let Some(above) = node.parent else { return Some(Reverse { array_offset, role: node.scaled(role) }) };
+        match role {
+            Role::Data { .. } => {
+                let mut found = self.reverse_from(above, array_offset)?;
+                if let (Role::Data { copy }, Role::Data { copy: inner }) =
+                    (&mut found.role, node.scaled(role))
+                {
+                    *copy += inner;
                 }
-                (Role::Data { .. }, parity) => parity,
-                (parity, _) => parity,
-            };
-            match node.parent {
-                Some(above) => parent = above,
-                None => return Some(found),
+                Some(found)
+            }
+            // Parity protects the byte at its own place in each chunk; it is in use when the array above
+            // uses one of those. The stripe is named by its first byte in use: not always its first,
+            // because far and offset copies do not rise with the member's offset.
+            parity => {
+                let (chunk, stripe) = node.level.stripe();
+                let mut protected =
+                    (array_offset + offset % chunk..array_offset + stripe).step_by(chunk as usize);
+                protected.find_map(|byte| self.reverse_from(above, byte))?;
+                (array_offset..array_offset + stripe)
+                    .step_by(512)
+                    .find_map(|byte| self.reverse_from(above, byte))
+                    .map(|found| Reverse { role: parity, ..found })
             }
         }
     }
 }
 
 impl Node {
-    /// The array offset of a stripe inside the member that holds `piece`, from its offset there. (A
-    /// member is used from its start, so where a stripe's later bytes are used, its first one is too.)
-    fn stripe_of(&self, piece: Piece, on_member: u64) -> u64 {
-        self.level.reverse(piece.slot, on_member).map_or(piece.array_offset, |(at, _)| at)
+    /// The copy's number among those of this node's whole tree, given its number on this level.
+    fn scaled(&self, role: Role) -> Role {
+        match role {
+            Role::Data { copy } => Role::Data { copy: copy * self.inner_copies },
+            parity => parity,
+        }
     }
 }
 

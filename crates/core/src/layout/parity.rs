@@ -68,6 +68,15 @@ impl Parity {
         self.rows * self.chunk.get() * self.data.get()
     }
 
+    pub fn chunk(&self) -> u64 {
+        self.chunk.get()
+    }
+
+    /// Data bytes of one stripe.
+    pub fn stripe(&self) -> u64 {
+        self.chunk.get() * self.data.get()
+    }
+
     /// Members holding parity in one stripe, 1 or 2.
     fn parities(&self) -> u64 {
         self.members.get() - self.data.get()
@@ -114,7 +123,7 @@ impl Parity {
     /// byte `b` of each of its chunks.
     pub fn parity(&self, offset: u64, length: u64, sink: &mut impl FnMut(ParityPiece)) {
         let chunk = self.chunk.get();
-        let stripe = chunk * self.data.get();
+        let stripe = self.stripe();
         let end = offset + length;
         let mut at = offset;
         while at < end {
@@ -156,7 +165,7 @@ impl Parity {
         let (n, data) = (self.members.get(), self.data.get());
         let (_, first) = self.rotation(row);
         let column = self.wrap(slot as u64 + n - first);
-        let stripe = row * data * self.chunk.get();
+        let stripe = row * self.stripe();
         Some(if column < data {
             (stripe + column * self.chunk.get() + within, Role::Data { copy: 0 })
         } else if column == data {

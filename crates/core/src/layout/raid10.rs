@@ -46,7 +46,7 @@ impl Raid10 {
             return Err(LayoutError::TooFewMembers { layout: LAYOUT, least: 2, given: n });
         }
         // md keeps either number of copies in one byte of its layout word.
-        if copies < 2 || copies > 255 || copies as usize > n {
+        if !(2..=255).contains(&copies) || copies as usize > n {
             return Err(LayoutError::Copies { copies, members: n });
         }
         let (member, size) = smallest(sizes);

@@ -59,6 +59,7 @@ pub(crate) fn experiment(designs: usize, workloads: usize) -> Experiment {
             budget: Nanos::from_secs(60),
             rest: Nanos::from_millis(500),
         },
+        environment: Default::default(),
     }
 }
 

@@ -12,6 +12,8 @@ pub type Cell = (usize, u64);
 /// For every sector of an array, where it is.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
+    /// Numbers that copies may have: 0 to one less.
+    pub copies: u32,
     /// By array sector: copy number -> cell.
     pub data: Vec<BTreeMap<u32, Cell>>,
     /// By array sector: the parity that depends on it, with the array sector of its stripe's start.
@@ -40,6 +42,7 @@ impl Deal {
 pub fn table(layout: &LayoutNode, sizes: &[u64]) -> Table {
     match layout {
         LayoutNode::Volume(v) => Table {
+            copies: 1,
             data: (0..sizes[*v] / SECTOR).map(|s| BTreeMap::from([(0, (*v, s))])).collect(),
             parity: vec![BTreeSet::new(); (sizes[*v] / SECTOR) as usize],
         },
@@ -51,12 +54,8 @@ pub fn table(layout: &LayoutNode, sizes: &[u64]) -> Table {
     }
 }
 
-fn copies(table: &Table) -> u32 {
-    table.data.iter().flat_map(|c| c.keys()).max().map_or(0, |c| c + 1)
-}
-
 fn compose(deal: &Deal, members: &[Table]) -> Table {
-    let inner = members.iter().map(copies).max().unwrap_or(1);
+    let inner = members.iter().map(|m| m.copies).max().unwrap_or(1);
     // Where a member's sector belongs in this array, for the stripes of parity inside members.
     let mut home: BTreeMap<(usize, u64), u64> = BTreeMap::new();
     for (at, (places, parities)) in deal.data.iter().zip(&deal.parity).enumerate() {
@@ -67,7 +66,8 @@ fn compose(deal: &Deal, members: &[Table]) -> Table {
             home.insert((*m, *sector), *first);
         }
     }
-    let mut table = Table::default();
+    let outer = deal.data.iter().map(Vec::len).max().unwrap_or(0) as u32;
+    let mut table = Table { copies: outer * inner, ..Table::default() };
     for (places, parities) in deal.data.iter().zip(&deal.parity) {
         let mut data = BTreeMap::new();
         let mut parity = BTreeSet::new();

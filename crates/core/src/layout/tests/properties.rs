@@ -76,7 +76,25 @@ fn tree() -> impl Strategy<Value = Tree> {
     prop_oneof![4 => flat, 3 => nested, 1 => deep]
 }
 
+/// Parity on a far or offset RAID10 inside another array: there a stripe's first byte may be out of
+/// use while later ones are not, which the simulation's tables do not describe.
+fn is_beyond_the_simulation(tree: &Tree, inside: bool) -> bool {
+    fn has_parity(tree: &Tree) -> bool {
+        match tree {
+            Tree::Volume(_) => false,
+            Tree::Array(ArrayKind::Raid5 { .. } | ArrayKind::Raid6 { .. }, _) => true,
+            Tree::Array(_, members) => members.iter().any(has_parity),
+        }
+    }
+    let Tree::Array(kind, members) = tree else { return false };
+    let wraps = matches!(kind, ArrayKind::Raid10 { arrangement: Arrangement::Far | Arrangement::Offset, .. });
+    (inside && wraps && has_parity(tree)) || members.iter().any(|m| is_beyond_the_simulation(m, true))
+}
+
 fn compiled(tree: &Tree) -> Result<(Map, Table, Vec<u64>), TestCaseError> {
+    if is_beyond_the_simulation(tree, false) {
+        return Err(TestCaseError::reject("parity below far copies inside another array"));
+    }
     let (layout, sizes) = tree.layout();
     match Map::new(&layout, &sizes) {
         Ok(map) => Ok((map, table(&layout, &sizes), sizes)),

@@ -1,0 +1,71 @@
+//! CPU of the simulated hosts: each job is one thread that spends a fixed time per I/O and a time per byte copied.
+
+use crate::experiment::Host;
+use crate::samples::CpuUse;
+use crate::units::Nanos;
+
+#[derive(Debug)]
+pub(super) struct Cpu {
+    per_io: f64,
+    per_byte: f64,
+    /// When each job's thread has nothing left to do.
+    free: Vec<f64>,
+    /// Time that each job's thread worked within the window.
+    used: Vec<f64>,
+    begin: u64,
+    cores: u32,
+    clients: u32,
+}
+
+impl Cpu {
+    pub(super) fn new(host: &Host, jobs: u32, clients: u32, begin: u64) -> Self {
+        let cores = host.cores.max(1);
+        // More threads than cores on a host: each gets its share of them.
+        let crowding = (f64::from(jobs) / f64::from(clients.max(1)) / f64::from(cores)).max(1.0);
+        Cpu {
+            per_io: host.cpu_per_io.0 as f64 * crowding,
+            per_byte: if host.copy_rate > 0.0 { 1e9 / host.copy_rate * crowding } else { 0.0 },
+            free: vec![0.0; jobs as usize],
+            used: vec![0.0; jobs as usize],
+            begin,
+            cores,
+            clients: clients.max(1),
+        }
+    }
+
+    /// The job's thread works on one I/O that is ready at `now`; says when it has been submitted.
+    #[inline]
+    pub(super) fn io(&mut self, job: u32, now: u64) -> u64 {
+        if self.per_io == 0.0 { now } else { self.work(job, now, self.per_io) }
+    }
+
+    /// The job's thread copies `bytes` that are there at `now`; says when it is done.
+    pub(super) fn copy(&mut self, job: u32, now: u64, bytes: u64) -> u64 {
+        self.work(job, now, bytes as f64 * self.per_byte)
+    }
+
+    fn work(&mut self, job: u32, now: u64, nanos: f64) -> u64 {
+        let job = job as usize;
+        let end = self.free[job].max(now as f64) + nanos;
+        self.free[job] = end;
+        if now >= self.begin {
+            self.used[job] += nanos;
+        }
+        end as u64
+    }
+
+    /// What was used over `elapsed` nanoseconds.
+    pub(super) fn finish(&self, elapsed: u64) -> CpuUse {
+        let used: f64 = self.used.iter().sum();
+        let busiest = self.used.iter().copied().fold(0.0, f64::max);
+        let share = |nanos: f64| (nanos * 1000.0 / elapsed.max(1) as f64).min(1000.0) as u32;
+        CpuUse {
+            load_user: Nanos(0),
+            load_system: Nanos(used as u64),
+            host_busy: Some(Nanos(used as u64)),
+            host_steal: Some(Nanos(0)),
+            cores: self.cores.saturating_mul(self.clients),
+            busiest_thread_permille: Some(share(busiest)),
+        }
+    }
+}

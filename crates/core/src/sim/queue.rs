@@ -1,0 +1,122 @@
+//! The event queue: every slot of the simulation has at most one event, so an event is an instant and
+//! a slot number packed into 64 bits, and the queue a flat heap of them.
+
+/// Events in order of time; at the same instant the lower slot comes first.
+#[derive(Debug)]
+pub(super) struct Queue {
+    heap: Vec<u64>,
+    slot_bits: u32,
+}
+
+impl Queue {
+    /// For slots 0 to `slots - 1`.
+    pub(super) fn new(slots: usize) -> Self {
+        let slot_bits = usize::BITS - slots.max(2).saturating_sub(1).leading_zeros();
+        Queue { heap: Vec::with_capacity(slots), slot_bits }
+    }
+
+    /// The latest instant that can be told, in nanoseconds; later ones count as this.
+    pub(super) fn horizon(&self) -> u64 {
+        u64::MAX >> self.slot_bits
+    }
+
+    #[inline]
+    fn pack(&self, at: u64, slot: u32) -> u64 {
+        (at.min(self.horizon()) << self.slot_bits) | u64::from(slot)
+    }
+
+    /// The next event: (instant, slot).
+    #[inline]
+    pub(super) fn peek(&self) -> Option<(u64, u32)> {
+        let event = *self.heap.first()?;
+        Some((event >> self.slot_bits, (event & ((1 << self.slot_bits) - 1)) as u32))
+    }
+
+    /// Adds an event of a slot that has none.
+    pub(super) fn push(&mut self, at: u64, slot: u32) {
+        let event = self.pack(at, slot);
+        self.heap.push(event);
+        let mut child = self.heap.len() - 1;
+        while child > 0 {
+            let parent = (child - 1) / 2;
+            if self.heap[parent] <= event {
+                break;
+            }
+            self.heap[child] = self.heap[parent];
+            child = parent;
+        }
+        self.heap[child] = event;
+    }
+
+    /// Removes the next event.
+    pub(super) fn pop(&mut self) {
+        if let Some(last) = self.heap.pop()
+            && !self.heap.is_empty()
+        {
+            self.sift_down(last);
+        }
+    }
+
+    /// Replaces the next event by one of the same slot: cheaper than taking and adding.
+    #[inline]
+    pub(super) fn replace(&mut self, at: u64, slot: u32) {
+        let event = self.pack(at, slot);
+        self.sift_down(event);
+    }
+
+    /// Puts `event` in the place of the first.
+    #[inline]
+    fn sift_down(&mut self, event: u64) {
+        let heap = &mut self.heap[..];
+        let mut parent = 0;
+        loop {
+            let left = 2 * parent + 1;
+            let Some(&first) = heap.get(left) else { break };
+            let second = heap.get(left + 1).copied().unwrap_or(u64::MAX);
+            let (child, value) = if second < first { (left + 1, second) } else { (left, first) };
+            if event <= value {
+                break;
+            }
+            heap[parent] = value;
+            parent = child;
+        }
+        heap[parent] = event;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_sorted_set(steps in prop::collection::vec((0u8..3, 0u64..1000), 1..300)) {
+            let mut queue = Queue::new(64);
+            let mut oracle = BTreeSet::new();
+            let mut free: Vec<u32> = (0..64).collect();
+            for (step, at) in steps {
+                let next = oracle.first().copied();
+                prop_assert_eq!(queue.peek(), next);
+                match (step, next) {
+                    (0, _) => if let Some(slot) = free.pop() {
+                        queue.push(at, slot);
+                        oracle.insert((at, slot));
+                    },
+                    (1, Some(first)) => {
+                        queue.pop();
+                        oracle.remove(&first);
+                        free.push(first.1);
+                    }
+                    (_, Some(first)) => {
+                        queue.replace(first.0 + at, first.1);
+                        oracle.remove(&first);
+                        oracle.insert((first.0 + at, first.1));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What a simulated trial records: the same samples as a measured one.
+
+use crate::samples::{Count, Histogram, Interval, MemberSamples, OpSamples, PerOp};
+use crate::units::Nanos;
+use crate::workload::{OpKind, Stop, Workload};
+
+/// Most intervals of a series; longer trials get longer intervals, so that memory does not grow with virtual time.
+const INTERVALS_MAX: u64 = 1024;
+
+/// Most intervals that completions may lie ahead of the clock and still be found in the series; with a runtime
+/// there are never more, and what lies further ahead in a trial that ends by size is a stall, not a rate.
+const AHEAD_MAX: usize = 2 * INTERVALS_MAX as usize;
+
+/// The measured window and its cut into intervals.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    /// First instant that counts.
+    pub(super) begin: u64,
+    /// First instant that no longer counts; the end of time for a trial that ends by size.
+    pub(super) end: u64,
+    pub(super) interval: u64,
+}
+
+impl Window {
+    pub(super) fn new(workload: &Workload) -> Self {
+        let mut interval = workload.series_interval().0.max(1);
+        let begin = workload.warm_up.0;
+        let end = match workload.stop {
+            Stop::Runtime(runtime) => {
+                while runtime.0 / interval > INTERVALS_MAX {
+                    interval = interval.saturating_mul(2);
+                }
+                begin.saturating_add(runtime.0)
+            }
+            Stop::Size(_) => u64::MAX,
+        };
+        Window { begin, end, interval }
+    }
+
+    fn holds(&self, at: u64) -> bool {
+        self.begin <= at && at < self.end
+    }
+}
+
+/// Counts and latencies by operation kind, ready to record.
+#[derive(Debug, Default)]
+struct Tally {
+    count: PerOp<Count>,
+    latency: PerOp<Histogram>,
+}
+
+impl Tally {
+    #[inline]
+    fn add(&mut self, op: OpKind, bytes: u64, latency: u64) {
+        let count = self.count.get_mut(op);
+        count.ops += 1;
+        count.bytes += bytes;
+        self.latency.get_mut(op).record(latency);
+    }
+
+    fn finish(self) -> PerOp<OpSamples> {
+        let side = |count, mut latency: Histogram| {
+            latency.compact();
+            OpSamples { count, latency, service: None }
+        };
+        let PerOp { read, write } = self.latency;
+        PerOp { read: side(self.count.read, read), write: side(self.count.write, write) }
+    }
+}
+
+/// Records one trial.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    window: Window,
+    array: Tally,
+    service: Option<PerOp<Histogram>>,
+    members: Vec<Tally>,
+    /// Per interval from `first`: each member's counts. Completions lie ahead of the clock, hence several.
+    ahead: Vec<Vec<PerOp<Count>>>,
+    series: Vec<Interval>,
+    /// The interval being filled; its latencies gather in `latency`, which keeps its buckets.
+    current: Interval,
+    latency: Histogram,
+    current_end: u64,
+    /// Time that operations were in flight within the window, summed over operations, in nanoseconds.
+    in_flight: f64,
+}
+
+/// Nothing yet, for `members` members.
+fn empty(members: usize, end: u64) -> Interval {
+    Interval {
+        end: Nanos(end),
+        array: PerOp::default(),
+        latency: Histogram::default(),
+        members: vec![PerOp::default(); members],
+    }
+}
+
+impl Recorder {
+    pub(super) fn new(window: Window, members: usize, open_loop: bool) -> Self {
+        Recorder {
+            window,
+            array: Tally::default(),
+            service: open_loop.then(PerOp::default),
+            members: (0..members).map(|_| Tally::default()).collect(),
+            ahead: Vec::new(),
+            series: Vec::new(),
+            current: empty(members, window.interval),
+            latency: Histogram::with_buckets(),
+            current_end: window.begin.saturating_add(window.interval),
+            in_flight: 0.0,
+        }
+    }
+
+    /// A member's I/O submitted at `begin` completes at `end`. Called at submission: `end` may lie ahead.
+    #[inline]
+    pub(super) fn member(&mut self, member: usize, op: OpKind, bytes: u64, begin: u64, end: u64) {
+        if !self.window.holds(end) {
+            return;
+        }
+        self.members[member].add(op, bytes, end - begin);
+        let count = if end < self.current_end {
+            self.current.members[member].get_mut(op)
+        } else {
+            let index = ((end - self.current_end) / self.window.interval) as usize;
+            let members = self.members.len();
+            if index >= AHEAD_MAX {
+                return;
+            }
+            if index >= self.ahead.len() {
+                self.ahead.resize_with(index + 1, || vec![PerOp::default(); members]);
+            }
+            self.ahead[index][member].get_mut(op)
+        };
+        count.ops += 1;
+        count.bytes += bytes;
+    }
+
+    /// The array's operation completes at `now`; `intended` is its intended start, `submitted` the actual one.
+    /// Calls come in the order of `now`.
+    #[inline]
+    pub(super) fn array(&mut self, op: OpKind, bytes: u64, intended: u64, submitted: u64, now: u64) {
+        if now < self.window.begin || now >= self.window.end {
+            return;
+        }
+        while now >= self.current_end {
+            self.roll();
+        }
+        self.array.count.get_mut(op).ops += 1;
+        self.array.count.get_mut(op).bytes += bytes;
+        let latency = now - intended.min(now);
+        self.array.latency.get_mut(op).record(latency);
+        self.latency.record(latency);
+        let count = self.current.array.get_mut(op);
+        count.ops += 1;
+        count.bytes += bytes;
+        if let Some(service) = &mut self.service {
+            service.get_mut(op).record(now - submitted);
+        }
+        self.in_flight += (now - submitted.max(self.window.begin)) as f64;
+    }
+
+    /// An operation submitted at `submitted` is still in flight when the window ends at `end`.
+    pub(super) fn unfinished(&mut self, submitted: u64, end: u64) {
+        self.in_flight += end.saturating_sub(submitted.max(self.window.begin)) as f64;
+    }
+
+    /// Closes the current interval and opens the next.
+    #[cold]
+    fn roll(&mut self) {
+        let end = self.current.end.0;
+        let mut next = empty(self.members.len(), end.saturating_add(self.window.interval));
+        if !self.ahead.is_empty() {
+            next.members = self.ahead.remove(0);
+        }
+        let mut full = std::mem::replace(&mut self.current, next);
+        full.latency = self.latency.take();
+        self.series.push(full);
+        self.current_end = self.current_end.saturating_add(self.window.interval);
+        if self.series.len() as u64 >= 2 * INTERVALS_MAX {
+            self.halve();
+        }
+    }
+
+    /// Joins pairs of intervals: a trial that ends by size does not say beforehand how long it takes.
+    fn halve(&mut self) {
+        let mut joined: Vec<Interval> = Vec::with_capacity(self.series.len() / 2);
+        for (index, interval) in std::mem::take(&mut self.series).into_iter().enumerate() {
+            match joined.last_mut().filter(|_| index % 2 == 1) {
+                None => joined.push(interval),
+                Some(last) => join(last, interval),
+            }
+        }
+        self.series = joined;
+        self.window.interval *= 2;
+        self.current.end = Nanos(self.current.end.0.saturating_add(self.window.interval / 2));
+        self.current_end = self.current_end.saturating_add(self.window.interval / 2);
+        // What lay ahead moves into the intervals that now cover it: the first one into the current.
+        let mut ahead = std::mem::take(&mut self.ahead).into_iter();
+        if let Some(first) = ahead.next() {
+            add_counts(&mut self.current.members, &first);
+        }
+        let rest: Vec<Vec<PerOp<Count>>> = ahead.collect();
+        for pair in rest.chunks(2) {
+            let mut sum = pair[0].clone();
+            if let Some(second) = pair.get(1) {
+                add_counts(&mut sum, second);
+            }
+            self.ahead.push(sum);
+        }
+    }
+
+    /// Instant at which the window ends when the last operation completes at `now` (trials that end by size).
+    pub(super) fn finish_at(&mut self, now: u64) {
+        self.window.end = self.window.end.min(now.max(self.window.begin));
+    }
+
+    /// Lets members' I/O count beyond the window's end: the writeback of an fsync belongs to the trial.
+    pub(super) fn extend(&mut self) {
+        self.window.end = u64::MAX;
+    }
+
+    /// Operations counted so far.
+    pub(super) fn counted(&self) -> Count {
+        let (read, write) = (self.array.count.read, self.array.count.write);
+        Count { ops: read.ops + write.ops, bytes: read.bytes + write.bytes }
+    }
+
+    /// The samples.
+    pub(super) fn finish(mut self, names: Vec<String>) -> Recorded {
+        let elapsed = self.window.end - self.window.begin;
+        // Intervals that began; the last one may be cut short.
+        while self.current.end.0 < elapsed {
+            self.roll();
+        }
+        if self.current.end.0.saturating_sub(self.window.interval) < elapsed {
+            self.roll();
+            if let Some(last) = self.series.last_mut() {
+                last.end = Nanos(elapsed);
+            }
+        }
+        let mut array = self.array.finish();
+        if let Some(service) = self.service {
+            let compact = |mut histogram: Histogram| {
+                histogram.compact();
+                Some(histogram)
+            };
+            array.read.service = compact(service.read);
+            array.write.service = compact(service.write);
+        }
+        let members = names
+            .into_iter()
+            .zip(self.members)
+            .map(|(name, tally)| MemberSamples { name, ops: tally.finish(), ..MemberSamples::default() })
+            .collect();
+        let mean_in_flight = (elapsed > 0).then(|| self.in_flight / elapsed as f64);
+        Recorded {
+            array,
+            members,
+            series: self.series,
+            interval: Nanos(self.window.interval),
+            elapsed: Nanos(elapsed),
+            mean_in_flight,
+        }
+    }
+}
+
+/// A finished recording.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub(super) array: PerOp<OpSamples>,
+    pub(super) members: Vec<MemberSamples>,
+    pub(super) series: Vec<Interval>,
+    pub(super) interval: Nanos,
+    pub(super) elapsed: Nanos,
+    pub(super) mean_in_flight: Option<f64>,
+}
+
+fn add_count(sum: &mut PerOp<Count>, more: &PerOp<Count>) {
+    for op in [OpKind::Read, OpKind::Write] {
+        sum.get_mut(op).ops += more.get(op).ops;
+        sum.get_mut(op).bytes += more.get(op).bytes;
+    }
+}
+
+fn add_counts(sum: &mut [PerOp<Count>], more: &[PerOp<Count>]) {
+    for (sum, more) in sum.iter_mut().zip(more) {
+        add_count(sum, more);
+    }
+}
+
+fn join(first: &mut Interval, second: Interval) {
+    first.end = second.end;
+    first.latency.merge(&second.latency);
+    add_count(&mut first.array, &second.array);
+    add_counts(&mut first.members, &second.members);
+}

@@ -1,0 +1,75 @@
+//! What the simulator does not know: an experiment that depends on it is told so instead of getting a number.
+
+use crate::backend::BackendError;
+use crate::experiment::{Experiment, Volume};
+use crate::units::Nanos;
+use crate::volume::{Latency, Limit, Shape};
+use crate::workload::Workload;
+
+/// # Errors
+/// Names the volume that the simulator cannot know the speed or the size of.
+pub(super) fn check(experiment: &Experiment) -> Result<(), BackendError> {
+    experiment.volumes.iter().try_for_each(check_volume)
+}
+
+fn check_volume(volume: &Volume) -> Result<(), BackendError> {
+    let refuse = |what: &str| Err(BackendError::Volume { volume: volume.name.clone(), what: what.into() });
+    let Some(shape) = &volume.shape else {
+        return refuse(
+            "has no shape, so the simulator cannot know how fast it is; give it a `shape` or a `type`",
+        );
+    };
+    if volume.size.is_none() {
+        return refuse("has no size, and the simulator looks at no device; give it a `size`");
+    }
+    if is_instant(shape) {
+        return refuse(
+            "has neither latency nor limits: virtual time would stand still; give its shape a latency",
+        );
+    }
+    Ok(())
+}
+
+/// Whether operations could take no time at all.
+fn is_instant(shape: &Shape) -> bool {
+    let zero = |latency: &Latency| match latency {
+        Latency::Constant(value) => value.0 == 0,
+        Latency::Lognormal { median, .. } => median.0 == 0,
+    };
+    // A rate beyond a thousand million per second is no limit at the clock's resolution.
+    let slow =
+        |limit: &Option<Limit>, most: f64| limit.is_some_and(|limit| limit.rate > 0.0 && limit.rate < most);
+    (zero(&shape.read_latency) || zero(&shape.write_latency))
+        && !slow(&shape.iops, 1e9)
+        && !slow(&shape.throughput, 1e12)
+        && shape.character.seek.is_none()
+}
+
+/// What the reader of this trial's samples has to know about the model.
+pub(super) fn notes(workload: &Workload) -> Vec<String> {
+    let mut notes = Vec::new();
+    if workload.sync && workload.writes() {
+        notes.push(
+            "simulated: O_SYNC writes take the volume's write latency; a flush of a device's own cache is not \
+             modelled"
+                .into(),
+        );
+    }
+    if !workload.direct {
+        notes.push("simulated: the page cache is modelled, the file system and the elevator are not".into());
+    }
+    notes
+}
+
+/// Virtual time between the starts of two trials: the longest trial of the experiment and its rest. A trial that
+/// ends by size counts as long as it takes at 100 MB/s.
+pub(super) fn pitch(experiment: &Experiment) -> Nanos {
+    let longest = experiment.workloads.iter().map(|workload| {
+        let measured = match workload.stop {
+            crate::workload::Stop::Runtime(runtime) => runtime,
+            crate::workload::Stop::Size(size) => Nanos(size.0.saturating_mul(10)),
+        };
+        workload.warm_up.plus(measured)
+    });
+    longest.max().unwrap_or(Nanos(0)).plus(experiment.answer.rest)
+}

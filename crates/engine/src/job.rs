@@ -96,6 +96,11 @@ impl<'a> Job<'a> {
         };
     }
 
+    /// Start of the trial, warm-up included.
+    pub(crate) fn origin(&self) -> u64 {
+        self.times.origin
+    }
+
     /// What to do next.
     #[inline]
     pub(crate) fn next(&mut self, now: u64) -> Next {

@@ -10,6 +10,7 @@ use ebbtide_core::workload::{Mix, Op, OpKind};
 use rustix::io::{Errno, ReadWriteFlags, pread, pwrite, pwritev2};
 use std::fs::File;
 use std::io::IoSlice;
+use std::num::NonZeroI32;
 use std::time::Duration;
 
 /// One job's loop.
@@ -74,8 +75,11 @@ impl<'a> PsyncLoop<'a> {
         }
         let turn = if self.job.shared.turns() { first + number } else { first };
         let PsyncLoop { job, pieces, .. } = self;
+        let origin = job.origin();
         pieces.clear();
-        job.shared.split(op, turn, &mut |extent| pieces.push(Piece::new(job.shared, 0, op, extent, now)))?;
+        job.shared.split(op, turn, &mut |extent| {
+            pieces.push(Piece::new(job.shared, 0, op, extent, now, origin));
+        })?;
         let mut due = 0;
         for index in 0..self.pieces.len() {
             let mut piece = self.pieces[index];
@@ -121,6 +125,7 @@ impl<'a> PsyncLoop<'a> {
                 OpKind::Write => write(file, buffer, piece.offset, shared.workload.sync),
             };
             let result = match result {
+                _ if piece.fault.is_some() => -piece.fault.map_or(0, NonZeroI32::get),
                 Ok(done) if done == piece.left as usize => return Ok(()),
                 Ok(done) => done as i32,
                 Err(errno) => -errno.raw_os_error(),

@@ -7,6 +7,7 @@ use crate::target::Target;
 use ebbtide_core::backend::Control;
 use ebbtide_core::layout::Extent;
 use ebbtide_core::workload::{Access, Op, OpKind, Workload};
+use std::num::NonZeroI32;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What all jobs of a trial see.
@@ -62,15 +63,24 @@ pub(crate) struct Piece {
     pub(crate) started: u64,
     /// Not delivered before this instant; 0 where the member is not shaped.
     pub(crate) due: u64,
+    /// Error number that a shaped member returns instead of what really came of it.
+    pub(crate) fault: Option<NonZeroI32>,
 }
 
 impl Piece {
     /// The piece of `op` that `extent` is.
     #[inline]
-    pub(crate) fn new(shared: &Shared<'_>, slot: u32, op: Op, extent: Extent, now: u64) -> Piece {
-        let due = match &shared.target.members[extent.member].shaper {
-            Some(shaper) => shaper.due(now, op.kind, extent.offset, extent.length),
-            None => 0,
+    pub(crate) fn new(
+        shared: &Shared<'_>,
+        slot: u32,
+        op: Op,
+        extent: Extent,
+        now: u64,
+        origin: u64,
+    ) -> Piece {
+        let (due, fault) = match &shared.target.members[extent.member].shaper {
+            Some(shaper) => shaper.due(now, origin, op.kind, extent.offset, extent.length),
+            None => (0, None),
         };
         Piece {
             slot,
@@ -83,6 +93,7 @@ impl Piece {
             length: extent.length as u32,
             started: now,
             due,
+            fault: fault.and_then(NonZeroI32::new),
         }
     }
 }

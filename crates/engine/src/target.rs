@@ -2,7 +2,7 @@
 
 use ebbtide_core::layout::{LayoutError, LayoutNode, Map};
 use ebbtide_core::units::Nanos;
-use ebbtide_core::volume::{Link, LinkShape, Model, ModelReport, Shape};
+use ebbtide_core::volume::{Failure, FailureKind, Link, LinkShape, Model, ModelReport, Shape};
 use ebbtide_core::workload::OpKind;
 use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -33,6 +33,8 @@ pub struct Member {
 #[derive(Debug)]
 pub struct Shaper {
     shape: Shape,
+    /// Kept out of the model: it counts from the start of each trial, the model from the volume's.
+    failure: Option<Failure>,
     model: Mutex<Model>,
     link: Option<SharedLink>,
 }
@@ -45,7 +47,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shaper {
     /// A fresh volume. `link` is the state of the link that `shape.link` names, shared with its other volumes.
     pub fn new(shape: &Shape, seed: u64, link: Option<SharedLink>) -> Self {
-        Shaper { shape: shape.clone(), model: Mutex::new(Model::new(shape, seed)), link }
+        let mut shape = shape.clone();
+        let failure = shape.character.failure.take();
+        let model = Mutex::new(Model::new(&shape, seed));
+        Shaper { shape, failure, model, link }
     }
 
     /// A fresh link, to be given to the shapers of its volumes.
@@ -58,25 +63,36 @@ impl Shaper {
         *lock(&self.model) = Model::new(&self.shape, seed);
     }
 
-    /// The shape.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
     /// What the model knows since the shaper is fresh, with its credits at `now`.
     pub(crate) fn report(&self, now: u64) -> ModelReport {
         lock(&self.model).report(Nanos(now))
     }
 
-    /// When an operation submitted at `now` completes.
-    pub(crate) fn due(&self, now: u64, op: OpKind, offset: u64, length: u64) -> u64 {
+    /// When an operation submitted at `now` completes, and the error number that it completes with. `origin` is the
+    /// start of the trial.
+    pub(crate) fn due(
+        &self,
+        now: u64,
+        origin: u64,
+        op: OpKind,
+        offset: u64,
+        length: u64,
+    ) -> (u64, Option<i32>) {
         let mut model = lock(&self.model);
-        match &self.link {
+        let due = match &self.link {
             // Always volume first, then link.
             Some(link) => model.submit(Nanos(now), op, offset, length, Some(&mut lock(link))),
             None => model.submit(Nanos(now), op, offset, length, None),
         }
-        .0
+        .0;
+        let Some(failure) = self.failure else { return (due, None) };
+        let frozen_until = failure.in_force(Nanos(now.saturating_sub(origin)));
+        match (failure.kind, frozen_until) {
+            (_, None) => (due, None),
+            (FailureKind::Error, Some(_)) => (due, Some(libc::EIO)),
+            (FailureKind::Vanish, Some(_)) => (due, Some(libc::ENODEV)),
+            (FailureKind::Freeze, Some(until)) => (due.max(origin.saturating_add(until.0)), None),
+        }
     }
 }
 

@@ -4,7 +4,8 @@ mod common;
 
 use common::*;
 use ebbtide_core::layout::ArrayKind;
-use ebbtide_core::units::Bytes;
+use ebbtide_core::units::{Bytes, Nanos};
+use ebbtide_core::volume::{Failure, FailureKind};
 use ebbtide_core::workload::{Access, IoEngine, Mix, OpKind, Workload};
 use ebbtide_engine::{EngineError, Member, Target};
 use std::fs::File;
@@ -26,6 +27,47 @@ fn a_file_cut_behind_its_back_fails_the_trial_by_name_and_offset() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+#[test]
+fn a_failing_shaped_member_is_named_with_what_it_returned() {
+    for (kind, text) in [(FailureKind::Error, "Input/output error"), (FailureKind::Vanish, "No such device")]
+    {
+        for ioengine in [IoEngine::IoUring, IoEngine::Psync] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let members = members(dir.path(), 3, MIB, |index| {
+                let mut shape = shape(None, None, 50);
+                let failure = Failure { kind, at: Nanos::from_millis(100), lasts: None };
+                shape.character.failure = (index == 1).then_some(failure);
+                shaper(&shape)
+            });
+            let target = array_of(members, ArrayKind::Stripe { chunk: Bytes(16 * KIB) });
+            let w = Workload { ioengine, ..workload(Access::Random, Mix::Write, millis(60_000)) };
+            // A second trial on the same target: the failure counts from each trial's start.
+            for _ in 0..2 {
+                let error = try_trial(&target, &w).expect_err("it fails after 100 ms").to_string();
+                assert!(
+                    error.starts_with("vol1: write of 4096 bytes at offset ") && error.contains(text),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_freeze_holds_operations_and_then_lets_them_go() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let members = members(dir.path(), 1, MIB, |_| {
+        let mut shape = shape(Some(2000.0), None, 0);
+        let (at, lasts) = (Nanos::from_millis(50), Some(Nanos::from_millis(100)));
+        shape.character.failure = Some(Failure { kind: FailureKind::Freeze, at, lasts });
+        shaper(&shape)
+    });
+    let target = array_of(members, ArrayKind::Linear);
+    let samples = trial(&target, &workload(Access::Random, Mix::Read, millis(300)));
+    assert!(samples.array.read.latency.max() > Some(80_000_000), "{:?}", samples.array.read.latency);
+    assert!(samples.array.read.latency.percentile(50.0) < Some(80_000_000));
 }
 
 #[test]

@@ -204,6 +204,7 @@ impl<'a> RingLoop<'a> {
                 length,
                 started: now,
                 due: 0,
+                fault: None,
             };
             self.pieces[slot as usize] = Some(piece);
             self.submit(slot, &piece);
@@ -211,6 +212,7 @@ impl<'a> RingLoop<'a> {
         }
         let turn = if self.job.shared.turns() { self.job.first + number } else { self.job.first };
         let RingLoop { job, pieces, free_pieces, waiting, .. } = self;
+        let origin = job.origin();
         let mut count = 0;
         job.shared.split(op, turn, &mut |extent| {
             let id = free_pieces.pop().unwrap_or_else(|| {
@@ -218,7 +220,7 @@ impl<'a> RingLoop<'a> {
                 pieces.push(None);
                 pieces.len() as u32 - 1
             });
-            pieces[id as usize] = Some(Piece::new(job.shared, slot, op, extent, now));
+            pieces[id as usize] = Some(Piece::new(job.shared, slot, op, extent, now, origin));
             waiting.push_back(id);
             count += 1;
         })?;
@@ -344,7 +346,8 @@ impl<'a> RingLoop<'a> {
             self.in_kernel -= 1;
             let Some(piece) = &mut self.pieces[id as usize] else { continue };
             let id = id as u32;
-            if result != piece.left as i32 {
+            if result != piece.left as i32 || piece.fault.is_some() {
+                let result = piece.fault.map_or(result, |fault| -fault.get());
                 self.incomplete(id, result);
             } else if piece.due > now {
                 let due = piece.due;

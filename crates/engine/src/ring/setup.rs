@@ -131,10 +131,10 @@ impl Ring {
 
 impl Ring {
     /// A ring with one buffer, for reads outside of a trial.
-    pub(crate) fn for_probe(length: u64) -> Result<Self, EngineError> {
+    pub(crate) fn for_probe(length: u64, entries: u32) -> Result<Self, EngineError> {
         let failed = |source| EngineError::System { what: "set up an io_uring", source };
         let (buffers, _) = Buffers::new(1, length, false)?;
-        let ring = make(2, false, false).map_err(failed)?;
+        let ring = make(entries, false, false).map_err(failed)?;
         Ok(Ring { ring, buffers, fixed_files: false, fixed_buffers: FixedBuffers::No, polled: false })
     }
 }

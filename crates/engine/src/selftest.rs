@@ -1,0 +1,182 @@
+//! What the engine itself costs on this host, so that a result can be told from the tool's own limit.
+
+use crate::clock::Clock;
+use crate::cpu::CpuTime;
+use crate::error::EngineError;
+use crate::ring::{Ring, unavailable};
+use crate::run::run;
+use crate::target::{Member, Target};
+use ebbtide_core::backend::Control;
+use ebbtide_core::units::{Bytes, Nanos};
+use ebbtide_core::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop, Workload};
+use io_uring::opcode;
+use std::fs::File;
+
+/// Length of each measurement, nanoseconds.
+const LENGTH: u64 = 300_000_000;
+/// Operations in one submission of the empty ring.
+const BATCH: u32 = 32;
+/// A result within this share of the ceiling is the tool's, not the device's.
+const NEAR: f64 = 0.8;
+
+/// What the engine itself costs on this host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SelfTest {
+    /// What the clock reads: `tsc` (the CPU's counter) or `vdso` (the kernel's clock).
+    pub clock_source: &'static str,
+    /// Nanoseconds of one reading of the clock.
+    pub clock_cost_ns: f64,
+    /// Smallest step of the clock that was seen, in nanoseconds.
+    pub clock_resolution_ns: u64,
+    /// Writes of 4 KiB to `/dev/null` at iodepth 128, one job, every operation recorded: the engine's ceiling.
+    pub null_write: Option<Ceiling>,
+    /// Empty operations through a ring, nothing recorded: the kernel's part of it.
+    pub nop: Option<Ceiling>,
+    /// What could not be measured, and why.
+    pub notes: Vec<String>,
+}
+
+/// How fast something goes when no device is in the way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ceiling {
+    /// Operations per second of one job.
+    pub iops: f64,
+    /// CPU time per operation, user and system, in nanoseconds.
+    pub cpu_ns_per_io: f64,
+}
+
+impl SelfTest {
+    /// Whether `iops` over `jobs` jobs comes within 20% of what the engine can do on `cores` cores: then it is the tool
+    /// that was measured. `None` when the ceiling is not known.
+    pub fn is_near_ceiling(&self, iops: f64, jobs: u32, cores: u32) -> Option<bool> {
+        let ceiling = self.null_write?.iops * f64::from(jobs.min(cores).max(1));
+        Some(iops >= NEAR * ceiling)
+    }
+}
+
+/// Measures the clock and the engine's ceiling on this host; takes less than a second.
+pub fn self_test() -> SelfTest {
+    let clock = Clock::get();
+    let mut notes = Vec::new();
+    let mut kept = |result: Result<Ceiling, EngineError>, what: &str| {
+        result.map_err(|error| notes.push(format!("{what} was not measured: {error}"))).ok()
+    };
+    let null_write = kept(null_write(), "the ceiling on /dev/null");
+    let nop = match unavailable() {
+        Some(reason) => {
+            notes.push(format!("the empty ring was not measured: {reason}"));
+            None
+        }
+        None => kept(nop(clock), "the empty ring"),
+    };
+    SelfTest {
+        clock_source: clock.source(),
+        clock_cost_ns: clock_cost(clock),
+        clock_resolution_ns: clock_resolution(clock),
+        null_write,
+        nop,
+        notes,
+    }
+}
+
+/// Nanoseconds of one reading: the fastest of several runs, since anything else is an interruption.
+fn clock_cost(clock: Clock) -> f64 {
+    const READINGS: u32 = 20_000;
+    let runs = (0..10).map(|_| {
+        let start = clock.now();
+        for _ in 0..READINGS {
+            std::hint::black_box(clock.now());
+        }
+        clock.now() - start
+    });
+    runs.min().unwrap_or(0) as f64 / f64::from(READINGS)
+}
+
+/// Smallest difference of two readings in a row that is not 0.
+fn clock_resolution(clock: Clock) -> u64 {
+    let mut last = clock.now();
+    let mut least = u64::MAX;
+    for _ in 0..20_000 {
+        let now = clock.now();
+        if now > last {
+            least = least.min(now - last);
+        }
+        last = now;
+    }
+    least
+}
+
+fn null_write() -> Result<Ceiling, EngineError> {
+    let failed = |source| EngineError::System { what: "open /dev/null", source };
+    let file = File::options().write(true).open("/dev/null").map_err(failed)?;
+    let member = Member { name: "/dev/null".into(), file, size: 1 << 30, shaper: None };
+    let target = Target::single(member).map_err(|error| EngineError::Target(error.to_string()))?;
+    let workload = Workload {
+        name: "self-test".into(),
+        access: Access::Random,
+        mix: Mix::Write,
+        bs: Bytes(4096),
+        iodepth: 128,
+        numjobs: 1,
+        stop: Stop::Runtime(Nanos(LENGTH)),
+        warm_up: Nanos(LENGTH / 10),
+        span: None,
+        arrival: Arrival::Closed,
+        rate: None,
+        think_time: Nanos(0),
+        direct: false,
+        sync: false,
+        end_fsync: false,
+        ioengine: IoEngine::IoUring,
+        engine: EngineOptions::default(),
+    };
+    let samples = run(&target, &workload, 1, &Control::default())?;
+    let ops = samples.array.write.count.ops as f64;
+    let cpu = samples.cpu.load_user.0 + samples.cpu.load_system.0;
+    Ok(Ceiling { iops: ops / samples.elapsed.as_secs_f64(), cpu_ns_per_io: cpu as f64 / ops.max(1.0) })
+}
+
+fn nop(clock: Clock) -> Result<Ceiling, EngineError> {
+    let mut io = Ring::for_probe(4096, BATCH)?;
+    let cpu = CpuTime::of_thread();
+    let start = clock.now();
+    let mut ops = 0u64;
+    let elapsed = loop {
+        for _ in 0..BATCH {
+            // SAFETY: an empty operation refers to no memory and no file.
+            let pushed = unsafe { io.ring.submission().push(&opcode::Nop::new().build()) };
+            debug_assert!(pushed.is_ok());
+        }
+        match io.ring.submit_and_wait(1) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(source) => return Err(EngineError::System { what: "submit to the io_uring", source }),
+        }
+        ops += io.ring.completion().count() as u64;
+        let elapsed = clock.now() - start;
+        if elapsed >= LENGTH {
+            break elapsed;
+        }
+    };
+    let cpu = CpuTime::of_thread().since(cpu);
+    Ok(Ceiling {
+        iops: ops as f64 / (elapsed as f64 / 1e9),
+        cpu_ns_per_io: (cpu.user + cpu.system) as f64 / ops.max(1) as f64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_when_a_result_is_the_tools() {
+        let test = self_test();
+        assert!(test.clock_cost_ns > 0.0 && test.clock_resolution_ns > 0);
+        let ceiling = test.null_write.expect("/dev/null can be written");
+        assert!(ceiling.iops > 0.0 && ceiling.cpu_ns_per_io > 0.0);
+        assert_eq!(test.is_near_ceiling(ceiling.iops * 0.9, 1, 2), Some(true));
+        assert_eq!(test.is_near_ceiling(ceiling.iops * 0.9, 2, 2), Some(false));
+        assert_eq!(SelfTest { null_write: None, ..test }.is_near_ceiling(1.0, 1, 1), None);
+    }
+}

@@ -1,11 +1,12 @@
 //! From a session to what may be said of it.
 
 use super::compare::{self, Ratio};
-use super::estimate::{estimate, least_trials};
+use super::estimate::{estimate, lag1_autocorrelation, least_trials};
 use super::metrics::{metric, primary};
 use super::steady::{self, Judged};
 use super::{
-    AaPair, Analysis, Comparison, Conclusion, DesignResult, Metric, Warning, WarningKind, members, verdict,
+    AaPair, Analysis, Comparison, Conclusion, DesignResult, Metric, VerdictKind, Warning, WarningKind,
+    members, verdict,
 };
 use crate::plan::Role;
 use crate::samples::TrialSamples;
@@ -225,6 +226,13 @@ fn warn(session: &Session, analysis: &mut Analysis) {
                 "allow more rounds (trials_max) or time (budget), or ask for less precision",
             );
         }
+        if let Some(cache) = result.verdicts.iter().find(|verdict| verdict.kind == VerdictKind::Cache) {
+            warning(
+                WarningKind::Cache,
+                cache.sentence.clone(),
+                "these figures are of a cache, not of the volumes: use direct I/O, or a span of at least twice the memory",
+            );
+        }
         if result.steady == Some(false) {
             warning(
                 WarningKind::NotSteady,
@@ -233,6 +241,7 @@ fn warn(session: &Session, analysis: &mut Analysis) {
             );
         }
     }
+    dependent_rounds(session, &mut warnings);
     if let Ending::Failed(reason) = &session.meta.ending {
         warnings.push(Warning {
             kind: WarningKind::Session,
@@ -250,6 +259,38 @@ fn warn(session: &Session, analysis: &mut Analysis) {
     // What makes the whole session doubtful comes first.
     warnings.sort_by_key(|warning| warning.kind);
     analysis.warnings.extend(warnings);
+}
+
+/// Least trials from which a correlation of neighbours can be told from chance.
+const DEPENDENT_LEAST: usize = 12;
+/// Standard errors (1 / sqrt(n) for independent trials) of the correlation of neighbours that are no chance:
+/// one result in 700 by chance.
+const DEPENDENT_ERRORS: f64 = 3.0;
+
+/// Warns of results whose trials depend on the ones before them: their intervals cover less than they say.
+fn dependent_rounds(session: &Session, warnings: &mut Vec<Warning>) {
+    for (design, named) in session.experiment.designs.iter().enumerate() {
+        for (workload, asked) in session.experiment.workloads.iter().enumerate() {
+            let values: Vec<f64> = samples(session, design, workload, Role::Candidate)
+                .filter_map(|(_, samples)| metric(samples, primary(asked)))
+                .collect();
+            let Some(correlation) = lag1_autocorrelation(&values) else { continue };
+            if values.len() < DEPENDENT_LEAST || correlation * (values.len() as f64).sqrt() < DEPENDENT_ERRORS
+            {
+                continue;
+            }
+            warnings.push(Warning {
+                kind: WarningKind::Dependent,
+                subject: Some(format!("{} under {}", named.name, asked.name)),
+                message: format!(
+                    "neighbouring rounds depend on each other (correlation {correlation:.2} over {} trials): the interval \
+                     is narrower than it should be",
+                    values.len()
+                ),
+                advice: Some("rest longer between trials, or repeat the session at another time; ratios are paired by round and suffer less".into()),
+            });
+        }
+    }
 }
 
 /// Whether a comparison decides anything: used where a session's exit status depends on it.

@@ -75,6 +75,16 @@ pub fn estimate(values: &[f64], level: f64) -> Option<Estimate> {
     Some(Estimate { trials: sorted.len() as u32, median, interval, ci_level: level })
 }
 
+/// Correlation of each value with the one before it, 0 for independent ones; `None` below three values or when
+/// they are all equal.
+pub fn lag1_autocorrelation(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    let covariance: f64 = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
+    (values.len() >= 3 && variance > 0.0).then(|| covariance / variance)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +150,16 @@ mod tests {
         assert_eq!((five.median, five.interval), (3.0, None));
         let six = estimate(&[6.0, 5.0, 1.0, 4.0, 2.0, 3.0], 0.95).expect("has a median");
         assert_eq!((six.median, six.interval), (3.5, Some((1.0, 6.0))));
+    }
+
+    #[test]
+    fn neighbours_that_depend_on_each_other_correlate() {
+        let alternating = [1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0];
+        let drifting = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+        assert!(lag1_autocorrelation(&alternating).expect("varies") < -0.8);
+        assert!(lag1_autocorrelation(&drifting).expect("varies") > 0.5);
+        assert_eq!(lag1_autocorrelation(&[1.0, 1.0, 1.0]), None);
+        assert_eq!(lag1_autocorrelation(&[1.0, 2.0]), None);
     }
 
     proptest! {

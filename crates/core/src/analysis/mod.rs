@@ -5,6 +5,7 @@
 //! derives what is computed here.
 
 mod analyse;
+pub mod change;
 pub mod compare;
 pub mod estimate;
 #[cfg(test)]

@@ -88,3 +88,19 @@ fn a_session_without_trials_is_analysed_too() {
     let json = serde_json::to_string(&analysis).expect("serialises");
     assert_eq!(serde_json::from_str::<Analysis>(&json).expect("reads back"), analysis);
 }
+
+#[test]
+fn rounds_that_depend_on_each_other_are_said() {
+    let drifting = |drift: f64| {
+        session(&experiment(1, 1), 16, move |t| {
+            Ok(trial(&[(
+                "a",
+                (1000.0 * wobble(t.seed) * (1.0 + drift * f64::from(t.round))) as u64,
+                1_000_000,
+            )]))
+        })
+    };
+    let warned = |session| analyse(&session).warnings.iter().any(|w| w.kind == WarningKind::Dependent);
+    assert!(warned(drifting(0.05)));
+    assert!(!warned(drifting(0.0)));
+}

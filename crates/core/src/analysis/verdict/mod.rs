@@ -4,10 +4,18 @@
 //! its kind to [`VerdictKind`] and its page to docs/verdicts. A rule asserts only what its evidence
 //! shows: an unsupported verdict is worse than `unknown`.
 
+mod background;
+mod burst;
+mod cache;
 mod case;
 mod concurrency;
 mod cpu;
+mod first_touch;
 mod instance_limit;
+mod member;
+mod moved;
+mod readahead;
+mod request_size;
 mod shared_device;
 mod unknown;
 pub mod usage;
@@ -33,10 +41,17 @@ pub trait Rule: Sync {
 /// Every rule, in the order in which equals are ranked.
 pub fn rules() -> &'static [&'static dyn Rule] {
     &[
+        &cache::Cache,
+        &member::Member,
+        &burst::Burst,
+        &background::Background,
         &volume_limit::VolumeLimit,
         &instance_limit::InstanceLimit,
         &cpu::Cpu,
         &concurrency::Concurrency,
+        &first_touch::FirstTouch,
+        &request_size::RequestSize,
+        &readahead::Readahead,
         &shared_device::SharedDevice,
     ]
 }

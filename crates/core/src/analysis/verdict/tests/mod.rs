@@ -1,6 +1,8 @@
 //! Made-up sessions with a known cause, each beside its opposite: the same set-up without the cause.
 
+mod around;
 mod limits;
+mod members;
 mod queues;
 
 use crate::analysis::fixtures::session;

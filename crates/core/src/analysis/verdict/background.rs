@@ -1,0 +1,99 @@
+//! `background`: something else used the devices.
+//!
+//! Derivation. The disks below the members count what they move for everybody. What they moved beyond what
+//! the trial asked for, somebody else asked for. With direct I/O the trial's own part is exact; through the page
+//! cache readahead and delayed writes are the trial's own too, so there only those are counted whom the
+//! observer saw at work.
+
+use super::{Case, Rule, evidence, moved};
+use crate::analysis::estimate::median;
+use crate::analysis::{Evidence, Verdict, VerdictKind};
+use crate::samples::{OtherKind, TrialSamples};
+use crate::units::format_throughput;
+
+/// Share of the bytes moved that must be others': below it, file system metadata and the edges of the measurement
+/// explain it.
+pub const OTHERS_SHARE: f64 = 0.10;
+/// Bytes per second that others must have moved: a journal's commits stay below.
+pub const OTHERS_RATE: f64 = 1e6;
+
+/// The rule.
+#[derive(Debug)]
+pub struct Background;
+
+/// Bytes that others moved in a trial, and all that were moved; `None` where it cannot be known.
+fn others(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
+    let m = moved::moved(trial)?;
+    let all = m.moved.read.saturating_add(m.moved.write) as f64;
+    let bytes = if case.workload.direct {
+        m.moved.read.saturating_sub(m.asked.read).saturating_add(m.moved.write.saturating_sub(m.asked.write))
+    } else {
+        let names: Vec<&str> = moved::disks(trial)?.iter().map(|disk| disk.name.as_str()).collect();
+        let seen = trial.observed.as_ref()?.others.iter().filter(|other| {
+            other.kind != OtherKind::Writeback
+                && other.device.as_ref().is_none_or(|device| names.contains(&device.as_str()))
+        });
+        seen.filter_map(|other| other.bytes).map(|b| b.read.saturating_add(b.write)).sum()
+    };
+    (all > 0.0).then_some((bytes as f64, all.max(bytes as f64)))
+}
+
+/// Others' share of the bytes moved and their bytes per second, median over trials, where both are enough to
+/// matter.
+pub(super) fn share_and_rate(case: &Case<'_>) -> Option<(f64, f64)> {
+    let (mut shares, mut rates) = (Vec::new(), Vec::new());
+    for trial in case.trials {
+        if let Some((bytes, all)) = others(case, trial) {
+            shares.push(bytes / all);
+            rates.push(bytes / trial.elapsed.as_secs_f64());
+        }
+    }
+    let (share, rate) = (median(&shares)?, median(&rates)?);
+    (share >= OTHERS_SHARE && rate >= OTHERS_RATE).then_some((share, rate))
+}
+
+impl Rule for Background {
+    fn kind(&self) -> VerdictKind {
+        VerdictKind::Background
+    }
+
+    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
+        let (share, rate) = share_and_rate(case)?;
+        let mut who: Vec<&str> = Vec::new();
+        for trial in case.trials {
+            for other in trial.observed.iter().flat_map(|observed| &observed.others) {
+                if !who.contains(&other.who.as_str()) {
+                    who.push(&other.who);
+                }
+            }
+        }
+        let named = if who.is_empty() {
+            "who is not visible from here".to_owned()
+        } else {
+            format!("seen at work: {}", who.join(", "))
+        };
+        let mut list: Vec<Evidence> = vec![
+            evidence(
+                "share of the disks' bytes that the trial did not ask for",
+                share,
+                "share",
+                Some(OTHERS_SHARE),
+            ),
+            evidence("bytes that others moved", rate, "bytes/s", Some(OTHERS_RATE)),
+        ];
+        list.extend(
+            who.iter().map(|who| evidence(&format!("at work beside the trials: {who}"), 1.0, "seen", None)),
+        );
+        Some(Verdict {
+            kind: VerdictKind::Background,
+            confidence: if who.is_empty() { 0.8 } else { 0.95 },
+            explains: share.min(1.0),
+            sentence: format!(
+                "others moved {} on the same disks, {:.0}% of all that the disks moved; {named}",
+                format_throughput(rate),
+                share * 100.0
+            ),
+            evidence: list,
+        })
+    }
+}

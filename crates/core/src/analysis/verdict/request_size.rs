@@ -1,0 +1,98 @@
+//! `request-size`: requests are too small for the limit, or are split on their way.
+//!
+//! Derivation. A volume with a limit of operations and a limit of bytes moves `bytes per request * operations`; when
+//! sequential access uses up the operations and half or less of the bytes, larger requests move more with the same
+//! operations. And when the disks complete several requests for each one asked, each about as large as the disk's
+//! largest, requests are split: each part pays the latency and counts as an operation.
+
+use super::volume_limit::NEAR;
+use super::{Case, Rule, evidence, moved, usage};
+use crate::analysis::estimate::median;
+use crate::analysis::{Verdict, VerdictKind};
+use crate::units::Bytes;
+use crate::workload::Access;
+
+/// Use of the limit of bytes below which it is out of reach for want of request size.
+pub const BYTES_UNUSED: f64 = 0.50;
+/// Requests at the disks for each one asked from which on they are being split.
+pub const SPLIT: f64 = 1.5;
+/// How near to the disk's largest the split requests are.
+const AT_LARGEST: f64 = 0.8;
+/// Asked and moved bytes must agree this well for the counts to be about the same requests.
+const SAME_BYTES: f64 = 0.10;
+
+/// The rule.
+#[derive(Debug)]
+pub struct RequestSize;
+
+impl Rule for RequestSize {
+    fn kind(&self) -> VerdictKind {
+        VerdictKind::RequestSize
+    }
+
+    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
+        too_small(case).or_else(|| split(case))
+    }
+}
+
+fn too_small(case: &Case<'_>) -> Option<Verdict> {
+    if case.workload.access != Access::Sequential {
+        return None;
+    }
+    let (mut iops, mut bytes) = (Vec::new(), Vec::new());
+    for trial in case.trials {
+        for stretch in usage::by_stretch(case, trial) {
+            let weighted = |of: fn(&usage::Use) -> Option<f64>| {
+                stretch.iter().try_fold(0.0, |sum, m| {
+                    if m.share > 0.0 { Some(sum + of(&m.used)? * m.share) } else { Some(sum) }
+                })
+            };
+            iops.extend(weighted(|used| used.iops));
+            bytes.extend(weighted(|used| used.bytes));
+        }
+    }
+    let (iops, bytes) = (median(&iops)?, median(&bytes)?);
+    (iops >= NEAR && bytes <= BYTES_UNUSED).then(|| Verdict {
+        kind: VerdictKind::RequestSize,
+        confidence: 0.85,
+        explains: (1.0 - bytes).clamp(0.0, 1.0) * 0.9,
+        sentence: format!(
+            "requests of {} use up the volumes' operations and only {:.0}% of their bytes per second: a larger bs moves more",
+            case.workload.bs,
+            bytes * 100.0
+        ),
+        evidence: vec![
+            evidence("use of the limit of operations", iops, "share", Some(NEAR)),
+            evidence("use of the limit of bytes", bytes, "share", Some(BYTES_UNUSED)),
+        ],
+    })
+}
+
+fn split(case: &Case<'_>) -> Option<Verdict> {
+    let parts = case.median(|t| {
+        let m = moved::moved(t)?;
+        let (asked, moved) = (m.asked.read + m.asked.write, m.moved.read + m.moved.write);
+        let same = (moved as f64 - asked as f64).abs() <= SAME_BYTES * asked as f64;
+        (same && m.asked_ops > 0).then(|| m.moved_ops as f64 / m.asked_ops as f64)
+    })?;
+    let size = case.median(|t| {
+        let m = moved::moved(t)?;
+        (m.moved_ops > 0).then(|| (m.moved.read + m.moved.write) as f64 / m.moved_ops as f64)
+    })?;
+    let largest = case.median(|t| {
+        moved::disks(t)?.iter().map(|disk| disk.max_request.map(|b| b.0)).min()?.map(|b| b as f64)
+    })?;
+    (parts >= SPLIT && size >= AT_LARGEST * largest).then(|| Verdict {
+        kind: VerdictKind::RequestSize,
+        confidence: 0.6,
+        explains: (1.0 - 1.0 / parts).clamp(0.0, 1.0) * 0.5,
+        sentence: format!(
+            "requests are split: the disks complete {parts:.1} for each one asked, none larger than {} (max_sectors_kb)",
+            Bytes(largest as u64)
+        ),
+        evidence: vec![
+            evidence("requests at the disks for each one asked", parts, "requests", Some(SPLIT)),
+            evidence("bytes of a request at the disks, against the largest they take", size, "bytes", Some(largest)),
+        ],
+    })
+}

@@ -1,0 +1,120 @@
+//! Slow members and volumes that slow down.
+
+use super::*;
+use crate::analysis::fixtures::{reads, trial};
+use crate::samples::Histogram;
+use VerdictKind::{Burst, Member, Unknown, VolumeLimit};
+
+/// Eight members of equal rate, of which `slow` has this many times the latency of the others.
+fn eight(slow: usize, factor: u64) -> TrialSamples {
+    let members: Vec<_> = NAMES
+        .iter()
+        .enumerate()
+        .map(|(i, name)| (*name, 500, 1_000_000 * if i == slow { factor } else { 1 }))
+        .collect();
+    trial(&members)
+}
+
+#[test]
+fn a_slow_member_among_seven_good_ones() {
+    let slow = six_rounds(&stripe(8), |_| eight(5, 14));
+    let verdict = &verdicts(&slow)[0];
+    assert_eq!(verdict.kind, Member);
+    assert!(
+        verdict.sentence.starts_with("v5 answers in 14.0 ms where its siblings take 999 us"),
+        "{}",
+        verdict.sentence
+    );
+    assert!(verdict.confidence > 0.9);
+    assert_eq!(kinds(&six_rounds(&stripe(8), |_| eight(5, 1))), [Unknown]);
+    // Somebody is always the slowest: another one each time is nobody.
+    assert_eq!(kinds(&six_rounds(&stripe(8), |t| eight((t.round % 8) as usize, 2))), [Unknown]);
+    assert_eq!(kinds(&six_rounds(&stripe(8), |_| eight(5, 2))), [Member]);
+    // One trial alone must show a large factor.
+    let once = |factor| session(&stripe(8), 1, move |_| Ok(eight(5, factor)));
+    assert_eq!(kinds(&once(2)), [Unknown]);
+    assert_eq!(kinds(&once(4)), [Member]);
+}
+
+#[test]
+fn a_member_shaped_to_be_slow_is_the_member_not_the_volume_limit() {
+    let mut experiment = shaped(stripe(8), 2000.0, Nanos::from_millis(1));
+    let slow = experiment.volumes[5].shape.as_mut().expect("is shaped");
+    slow.iops = Some(Limit::steady(500.0));
+    assert_eq!(kinds(&six_rounds(&experiment, |_| eight(5, 14))), [Member]);
+}
+
+#[test]
+fn the_write_up_of_one_bad_twin() {
+    // Two members of equal rate, 483 ms and 34 ms (studies: the bad week of sdi1).
+    let run = |_: &Trial| trial(&[("sdi1", 307, 483_200_000), ("sdi2", 307, 34_100_000)]);
+    let mut experiment = stripe(2);
+    for (volume, name) in experiment.volumes.iter_mut().zip(["sdi1", "sdi2"]) {
+        volume.name = name.into();
+    }
+    let session = six_rounds(&experiment, run);
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, Member);
+    assert!(
+        verdict.sentence.starts_with("sdi1 answers in 483 ms where its siblings take 34.1 ms"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// A trial of one member that runs at 1000 operations/s for `fast` of 20 intervals and at `after` from then on.
+fn stepping(fast: usize, after: u64) -> TrialSamples {
+    let mut samples = trial(&[("v0", 1000, 4_000_000)]);
+    let mut all = 0;
+    for (i, interval) in samples.series.iter_mut().enumerate() {
+        let ops = if i < fast { 100 } else { after / 10 } + (i % 3) as u64;
+        interval.array = reads(ops);
+        interval.members = vec![reads(ops)];
+        all += ops;
+    }
+    let count = reads(all).read;
+    for op in [&mut samples.array.read, &mut samples.members[0].ops.read] {
+        op.count = count;
+        let mut latency = Histogram::default();
+        (0..all).for_each(|_| latency.record(4_000_000));
+        latency.compact();
+        op.latency = latency;
+    }
+    samples
+}
+
+#[test]
+fn a_step_down_trial_after_trial() {
+    let session = six_rounds(&stripe(1), |_| stepping(8, 300));
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, Burst);
+    let time = verdict.evidence[0].value;
+    assert!((time - 0.8).abs() <= 0.08, "{time} s");
+    // (1000 - 300) operations/s for 0.8 s and the warm-up of 0.5 s.
+    let credits = verdict.evidence[2].value;
+    assert!((credits / (700.0 * 1.3) - 1.0).abs() < 0.1, "{credits}");
+    assert_eq!(kinds(&six_rounds(&stripe(1), |_| stepping(20, 300))), [Unknown], "no step");
+    let once = six_rounds(&stripe(1), |t| stepping(if t.round == 2 { 8 } else { 20 }, 300));
+    assert_eq!(kinds(&once), [Unknown], "a bad moment in one of six trials");
+    let up = six_rounds(&stripe(1), |_| stepping(8, 3000));
+    assert_eq!(kinds(&up), [Unknown], "a step up");
+}
+
+#[test]
+fn known_credits_explain_a_single_step_and_known_limits_without_credits_none() {
+    let limit = |burst: Option<f64>| {
+        let mut experiment = shaped(stripe(1), 300.0, Nanos(1000));
+        let shape = experiment.volumes[0].shape.as_mut().expect("is shaped");
+        shape.iops = Some(Limit { rate: 300.0, burst_rate: burst, burst_credits: 900.0 });
+        experiment
+    };
+    // The first trial spends the credits; they do not come back.
+    let once = |t: &Trial| stepping(if t.round == 0 { 8 } else { 0 }, 300);
+    let found = kinds(&six_rounds(&limit(Some(1000.0)), once));
+    assert!(found.contains(&Burst), "{found:?}");
+    let none = kinds(&six_rounds(&limit(None), once));
+    assert!(!none.contains(&Burst), "{none:?}");
+    // Credits that were known to be there and never spent.
+    let unspent = kinds(&six_rounds(&limit(Some(1000.0)), |_| stepping(20, 300)));
+    assert_eq!(unspent, [VolumeLimit]);
+}

@@ -1,7 +1,7 @@
 //! Where reports go: to the terminal as it is, to standard output, or to a file that is never half written.
 
 use crate::cli::CliError;
-use ebbtide_core::report::{JsonOptions, Report, csv, json, text};
+use ebbtide_core::report::{JsonOptions, Report, csv, html, json, text};
 use rustix::termios::{isatty, tcgetwinsize};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -15,6 +15,8 @@ const COLUMNS_ELSEWHERE: usize = 100;
 pub enum Format {
     /// For a terminal.
     Text,
+    /// One self-contained file for a browser.
+    Html,
     /// Schema `ebbtide.session/1`.
     Json(JsonOptions),
     /// One row per trial and metric.
@@ -25,6 +27,7 @@ pub enum Format {
 pub fn render(report: &Report, format: Format) -> String {
     match format {
         Format::Text => text(report, COLUMNS_ELSEWHERE, false),
+        Format::Html => html(report),
         Format::Json(options) => format!("{:#}\n", json(report, options)),
         Format::Csv => csv(report),
     }

@@ -10,13 +10,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Write the report of a session: text, JSON or CSV.
+/// Write the report of a session: HTML, JSON, CSV or text.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Session id, the beginning of one, or `last`
     #[arg(default_value = "last")]
     session: String,
-    /// File to write; its ending (.json, .csv, .txt) says what, unless an option does [default: text on standard output]
+    /// File to write; its ending (.html, .json, .csv, .txt) says what, unless an option does; `-` is standard output [default: text on standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// One row per trial and metric, for spreadsheets, R and pandas
@@ -72,11 +72,12 @@ fn format(args: &ReportArgs, json: bool) -> Result<Format, CliError> {
 /// What the ending of `path` says to write.
 pub(super) fn format_of(path: &Path, full: bool) -> Result<Format, CliError> {
     match ending(path).as_deref() {
+        Some("html" | "htm") => Ok(Format::Html),
         Some("json") => Ok(Format::Json(JsonOptions { percentiles: full, series: full })),
         Some("csv") => Ok(Format::Csv),
         Some("txt" | "text") => Ok(Format::Text),
         _ => Err(CliError::Usage(format!(
-            "{}: the ending does not say what to write; use .json, .csv or .txt",
+            "{}: the ending does not say what to write; use .html, .json, .csv or .txt",
             path.display()
         ))),
     }

@@ -7,12 +7,14 @@ mod answer;
 mod build;
 mod csv;
 mod describe;
+mod html;
 mod json;
 mod model;
 mod text;
 mod words;
 
 pub use csv::csv;
+pub use html::html;
 pub use json::{JsonOptions, SCHEMA, json};
 pub use model::{
     DesignFacts, LatencyView, Report, ResultView, SeriesPoint, TrialFigures, TrialView, VolumeFacts,

@@ -1,0 +1,74 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  document.getElementById("theme").addEventListener("click", () => {
+    const now = root.dataset.theme || (dark.matches ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+  });
+  const others = document.getElementById("others");
+  if (others) others.addEventListener("change", () => root.classList.toggle("no-others", !others.checked));
+
+  // Tooltips: axes invert the positions that the curves are drawn at, so that no figure is stored twice.
+  const axis = (text) => {
+    const [low, high, kind, unit] = text.split(",");
+    const [a, b] = [Number(low), Number(high)];
+    return { unit, at: (f) => (kind === "log" ? a * (b / a) ** f : a + (b - a) * f) };
+  };
+  const digits = (v) => (v >= 99.95 ? v.toFixed(0) : v >= 9.995 ? v.toFixed(1) : v.toFixed(2));
+  const scaled = (v, steps, rest) => {
+    for (const [factor, unit] of steps) if (v >= factor) return digits(v / factor) + " " + unit;
+    return digits(v) + " " + rest;
+  };
+  const show = {
+    "bytes/s": (v) => scaled(v, [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"]], "B/s"),
+    "ops/s": (v) => scaled(v, [[1e6, "M IOPS"], [1e3, "k IOPS"]], "IOPS"),
+    ns: (v) => scaled(v, [[1e9, "s"], [1e6, "ms"], [1e3, "us"]], "ns"),
+    s: (v) => digits(v) + " s",
+    share: (v) => (100 * v).toFixed(1) + "%",
+    nines: (v) => "p" + Number((100 * (1 - 10 ** -v)).toFixed(3)),
+  };
+  const points = (path) => {
+    const numbers = path.getAttribute("d").match(/-?[\d.]+/g) || [];
+    const list = [];
+    for (let i = 0; i + 1 < numbers.length; i += 2) list.push([numbers[i] / 1000, 1 - numbers[i + 1] / 1000]);
+    return path.classList.contains("filled") ? list.slice(0, -2) : list;
+  };
+  const tip = document.getElementById("tip");
+  const hide = (plot) => {
+    tip.hidden = true;
+    const hair = plot.querySelector(".crosshair");
+    if (hair) hair.style.visibility = "hidden";
+  };
+  for (const plot of document.querySelectorAll("[data-x]")) {
+    const x = axis(plot.dataset.x);
+    const y = axis(plot.dataset.y);
+    plot.addEventListener("pointerleave", () => hide(plot));
+    plot.addEventListener("pointermove", (event) => {
+      const box = plot.getBoundingClientRect();
+      const f = (event.clientX - box.left) / box.width;
+      if (f < 0 || f > 1) return hide(plot);
+      const lines = [];
+      let at = f;
+      for (const path of plot.querySelectorAll("path:not(.other)")) {
+        let best = null;
+        for (const p of points(path)) if (!best || Math.abs(p[0] - f) < Math.abs(best[0] - f)) best = p;
+        if (!best) continue;
+        at = best[0];
+        lines.push(path.dataset.name + ": " + show[y.unit](y.at(best[1])));
+      }
+      if (!lines.length) return hide(plot);
+      const hair = plot.querySelector(".crosshair");
+      if (hair) {
+        hair.setAttribute("x1", 100 * at + "%");
+        hair.setAttribute("x2", 100 * at + "%");
+        hair.style.visibility = "visible";
+      }
+      tip.textContent = [show[x.unit](x.at(at)), ...lines].join("\n");
+      tip.hidden = false;
+      const width = tip.offsetWidth;
+      tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - width - 4)) + "px";
+      tip.style.top = Math.max(4, event.clientY - tip.offsetHeight - 12) + "px";
+    });
+  }
+})();

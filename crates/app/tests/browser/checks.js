@@ -23,7 +23,9 @@
 
   for (const svg of all("svg").filter(shown)) {
     const box = svg.getBoundingClientRect();
-    if (box.width < 5 || box.height < 5) say("a chart of " + box.width + " x " + box.height, svg);
+    // The box of an inner svg is that of its curves: a level line has no height.
+    const inner = svg.parentElement.closest("svg");
+    if (box.width < 5 || (box.height < 5 && !inner)) say("a chart of " + box.width + " x " + box.height, svg);
     if (/NaN|undefined|Infinity/.test(svg.outerHTML)) say("a chart with a place that is no number", svg);
     const texts = all("text", svg).map((t) => [t, t.getBoundingClientRect()]);
     texts.forEach(([a, p], i) => {

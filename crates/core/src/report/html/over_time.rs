@@ -106,7 +106,7 @@ fn cards(report: &Report, views: &[&ResultView]) -> Markup {
 
 fn card(report: &Report, drawn: &Drawn, (time, array, member): (&Scale, &Scale, &Scale)) -> Markup {
     let class = design_class(report, drawn.view.design);
-    let line = |series: &[SeriesPoint]| series.iter().map(|p| (p.end_s, p.bytes_per_second)).collect();
+    let line = |series: &[SeriesPoint]| over_intervals(series, |p| p.bytes_per_second);
     let mut lines: Vec<Curve> = drawn
         .others
         .iter()
@@ -142,10 +142,10 @@ fn card(report: &Report, drawn: &Drawn, (time, array, member): (&Scale, &Scale, 
                 @if let Some(value) = drawn.figures.value(Metric::Throughput) { " " span.faint { "median trial " (words::value(Metric::Throughput, value)) } }
             }
             (plot.render())
-            p.sub { "members, 0 to " (member.quantity().label(top(member))) @if hidden > 0 { "; " (hidden) " more are in the tables" } }
+            p.sub { "members, each from 0 to " (member.top()) @if hidden > 0 { "; " (hidden) " more are in the tables" } }
             div.strips {
                 @for (index, name) in drawn.figures.members.iter().take(MOST_MEMBERS).enumerate() {
-                    @let points = drawn.median.iter().map(|p| (p.end_s, p.members.get(index).copied().unwrap_or(0.0))).collect();
+                    @let points = over_intervals(&drawn.median, |p| p.members.get(index).copied().unwrap_or(0.0));
                     @let share = drawn.view.result.members.iter().find(|m| m.name == *name).and_then(|m| m.share);
                     div.strip {
                         span.name title=(name) { (name) }
@@ -160,7 +160,17 @@ fn card(report: &Report, drawn: &Drawn, (time, array, member): (&Scale, &Scale, 
     }
 }
 
-/// The upper end of a scale.
-fn top(scale: &Scale) -> f64 {
-    scale.ticks(2).last().map_or(0.0, |(value, _)| *value)
+/// A rate belongs to its whole interval: it is drawn at the middle, and out to the ends of the series.
+fn over_intervals(series: &[SeriesPoint], value: impl Fn(&SeriesPoint) -> f64) -> Vec<(f64, f64)> {
+    let mut points = Vec::with_capacity(series.len() + 2);
+    let mut start = 0.0;
+    for point in series {
+        if points.is_empty() {
+            points.push((0.0, value(point)));
+        }
+        points.push(((start + point.end_s) / 2.0, value(point)));
+        start = point.end_s;
+    }
+    points.extend(series.last().map(|point| (point.end_s, value(point))));
+    points
 }

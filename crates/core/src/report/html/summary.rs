@@ -88,7 +88,7 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
 fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
     let compared = report.designs.len() > 1;
     html! {
-        table {
+        table.stack {
             thead { tr {
                 th { "design" }
                 th.n { (words::metric_label(metric)) }
@@ -104,13 +104,13 @@ fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
                         th scope="row" { (key(report, view.design)) }
                         @match view.result.metric(metric) {
                             Some(estimate) => {
-                                td.n { b { (words::value(metric, estimate.median)) } }
-                                td.n { (interval(metric, estimate)) @if view.result.precise == Some(false) { " " span.caution title="wider than asked for" { "wide" } } }
+                                td.n data-l=(words::metric_label(metric)) { b { (words::value(metric, estimate.median)) } }
+                                td.n data-l="interval" { div { (interval(metric, estimate)) @if view.result.precise == Some(false) { " " span.caution { "wider than asked" } } } }
                             }
                             None => { td.n colspan="2" { span.bad { "no trial finished" } } }
                         }
                         @if compared {
-                            td.n {
+                            td.n data-l={ "against " (report.design_name(report.control)) } {
                                 @if view.design == report.control { span.faint { "control" } }
                                 @else if let Some(comparison) = report.comparison(view, metric) { (ratio(comparison)) }
                                 @else { "–" }
@@ -118,11 +118,11 @@ fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
                         }
                         @if !matches!(metric, Metric::LatP99) {
                             @for metric in [Metric::LatP50, Metric::LatP99] {
-                                td.n { (view.result.metric(metric).map_or("–".to_owned(), |e| words::value(metric, e.median))) }
+                                td.n data-l=(words::metric_label(metric)) { (view.result.metric(metric).map_or("–".to_owned(), |e| words::value(metric, e.median))) }
                             }
                         }
-                        td { (bars(view)) }
-                        td {
+                        td data-l="members" { div { (bars(view)) } }
+                        td data-l="limited by" {
                             @match view.result.verdicts.first() {
                                 Some(verdict) => span.verdict { (verdict.kind.name()) },
                                 None => "–",

@@ -1,7 +1,7 @@
 //! What limits each design and with what evidence; and how far the figures can be trusted.
 
 use super::{key, scrolling};
-use crate::analysis::{AaPair, Verdict};
+use crate::analysis::{AaPair, Verdict, VerdictKind};
 use crate::report::model::Report;
 use crate::report::words;
 use maud::{Markup, html};
@@ -46,7 +46,7 @@ fn verdict(verdict: &Verdict) -> Markup {
                 }
             }
         }
-        p.faint { "confidence " (words::percent(verdict.confidence)) }
+        @if verdict.kind != VerdictKind::Unknown { p.faint { "confidence " (words::percent(verdict.confidence)) } }
     }
 }
 

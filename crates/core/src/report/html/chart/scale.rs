@@ -29,7 +29,7 @@ impl Quantity {
             Quantity::Iops => short(&format_iops(value)),
             Quantity::Latency => short(&format_latency(value)),
             Quantity::Seconds => format!("{value} s"),
-            Quantity::Share => words::percent(value),
+            Quantity::Share => words::percent(value).replace(".0%", "%"),
             Quantity::Nines => format!("p{}", quantile_name(value)),
         }
     }
@@ -104,9 +104,9 @@ impl Scale {
         Scale { low: one_two_five(low, false), high: one_two_five(high, true), log: true, quantity }
     }
 
-    /// What is on it.
-    pub(in crate::report::html) fn quantity(&self) -> Quantity {
-        self.quantity
+    /// The label of its upper end.
+    pub(in crate::report::html) fn top(&self) -> String {
+        self.quantity.label(self.high)
     }
 
     /// Whether it begins at 0 (a logarithmic one never does).

@@ -92,6 +92,9 @@ pub trait Backend {
     /// # Errors
     /// When a volume cannot be made or opened; nothing is left behind then.
     fn prepare(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory, BackendError>;
+    /// Says which trials come next, in their order: a backend whose trials do not touch each other may run them at
+    /// once and have the samples ready when [`run_trial`](Self::run_trial) asks.
+    fn announce(&mut self, _trials: &[Trial]) {}
     /// Runs one trial.
     ///
     /// # Errors

@@ -3,7 +3,9 @@
 use super::experiment::read;
 use super::{CliError, Globals};
 use crate::progress::Progress;
-use crate::session::{self, Company, Nobody, Request, clock, journal, signals, surroundings};
+use crate::session::simulated::Simulated;
+use crate::session::witness::HostWitness;
+use crate::session::{self, Company, Nobody, Request, Witness, clock, journal, signals, surroundings};
 use crate::store::Store;
 use crate::views::{self, Format};
 use clap::{Args, ValueEnum};
@@ -55,6 +57,8 @@ pub struct RunArgs {
 enum On {
     /// Real I/O on files, or on devices opened directly
     Files,
+    /// Nothing: virtual time, a month in seconds
+    Sim,
 }
 
 /// Runs `ebb run`.
@@ -77,12 +81,17 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         places: surroundings::places_for_volumes(),
     };
     if args.dry_run {
-        return dry_run(&experiment, seed, &options, globals);
+        return dry_run(&experiment, seed, args.on, &options, globals);
     }
 
     let failed = |error: String| CliError::Failed(error);
-    let mut backend = match args.on {
-        On::Files => FilesBackend::new(options, surroundings::of_host(&id).map_err(failed)?),
+    let mut backend: Box<dyn Backend> = match args.on {
+        On::Files => Box::new(FilesBackend::new(options, surroundings::of_host(&id).map_err(failed)?)),
+        On::Sim => Box::new(Simulated::new(seed)),
+    };
+    let mut witness: Box<dyn Witness> = match args.on {
+        On::Files => Box::new(HostWitness::default()),
+        On::Sim => Box::new(Nobody),
     };
     let mut store = if args.no_save {
         None
@@ -97,9 +106,10 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     greet(&progress, &id, seed, &experiment);
     let request =
         Request { id, experiment, text, seed, host: hostinfo::host_info(&Sys::host()), keep: args.keep };
-    let mut company = Company { store: store.as_mut(), control, watch: &mut progress, witness: &mut Nobody };
-    let session = session::run(request, &mut backend as &mut dyn Backend, &mut company)
-        .map_err(|error| failed(error.to_string()))?;
+    let mut company =
+        Company { store: store.as_mut(), control, watch: &mut progress, witness: witness.as_mut() };
+    let session =
+        session::run(request, backend.as_mut(), &mut company).map_err(|error| failed(error.to_string()))?;
     drop(backend);
     if args.keep {
         say_kept(&progress, &session);
@@ -157,11 +167,15 @@ fn show(session: &Session, report: &Report, globals: &Globals) -> Result<(), Cli
 fn dry_run(
     experiment: &Experiment,
     seed: u64,
+    on: On,
     options: &files::Options,
     globals: &Globals,
 ) -> Result<ExitCode, CliError> {
-    let plan = Plan::new(experiment, BackendKind::Files, seed);
-    let survey = files::survey(experiment, options);
+    let (kind, survey) = match on {
+        On::Files => (BackendKind::Files, files::survey(experiment, options)),
+        On::Sim => (BackendKind::Sim, Ok(files::Survey::default())),
+    };
+    let plan = Plan::new(experiment, kind, seed);
     if globals.json {
         let places: Vec<_> = survey
             .iter()

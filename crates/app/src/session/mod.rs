@@ -3,13 +3,15 @@
 pub mod clock;
 pub mod journal;
 pub mod signals;
+pub mod simulated;
 pub mod surroundings;
 #[cfg(test)]
 mod tests;
+pub mod witness;
 
 use crate::store::{Store, StoreError};
 use ebbtide_core::analysis::stop::{Decision, decide};
-use ebbtide_core::backend::{Backend, BackendError, Control, Inventory};
+use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Inventory};
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::{Plan, Schedule, Trial};
 use ebbtide_core::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
@@ -158,11 +160,14 @@ fn measure(
     company.witness.ready(&session.meta.inventory);
 
     let schedule = Schedule::new(&session.experiment, session.meta.seed);
+    let simulated = backend.kind() == BackendKind::Sim;
     let start = Instant::now();
     for round in 0.. {
         let before = session.trials.len();
-        for trial in schedule.round(round) {
-            if !session.trials.is_empty() {
+        let trials = schedule.round(round);
+        backend.announce(&trials);
+        for trial in trials {
+            if !session.trials.is_empty() && !simulated {
                 rest(session.experiment.answer.rest, company);
             }
             if company.stopped() {
@@ -177,7 +182,7 @@ fn measure(
                 None => return Ok(Ending::Interrupted),
             }
         }
-        let elapsed = Nanos(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let elapsed = if simulated { virtual_time(session) } else { nanos(start.elapsed()) };
         let nothing_ran =
             session.trials[before..].iter().all(|record| matches!(record.outcome, Outcome::Failed(_)));
         let decision = decide(&session.experiment, &session.trials, round + 1, elapsed);
@@ -186,6 +191,19 @@ fn measure(
         }
     }
     Ok(Ending::NotReached)
+}
+
+fn nanos(duration: Duration) -> Nanos {
+    Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// The virtual instant at which the last simulated trial ended; the first one began at 0.
+fn virtual_time(session: &Session) -> Nanos {
+    let ends = session.trials.iter().filter_map(|record| match &record.outcome {
+        Outcome::Samples(samples) => Some(samples.started_unix.plus(samples.elapsed)),
+        Outcome::Failed(_) => None,
+    });
+    ends.max().unwrap_or_default()
 }
 
 /// The trial with what came of it; `None` when it was stopped.

@@ -1,1 +1,137 @@
+use super::simulated::Simulated;
+use super::*;
+use ebbtide_core::experiment::Design;
+use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::sim::SimBackend;
+use ebbtide_core::workload::Workload;
 
+const TEXT: &str = r#"
+name = "small"
+[volumes.v]
+count = 2
+size = "8MiB"
+[volumes.v.shape]
+iops = 1000
+latency = "0.5ms"
+[designs.one]
+layout = "linear"
+members = ["v[0..1]"]
+[designs.two]
+layout = "stripe"
+chunk = "64KiB"
+members = ["v[0..1]"]
+[workloads.seqread]
+rw = "read"
+bs = "64k"
+iodepth = 8
+runtime = "100ms"
+[answer]
+trials_min = 6
+trials_max = 8
+budget = "30s"
+"#;
+
+fn request() -> Request {
+    Request {
+        id: "test".to_owned(),
+        experiment: Experiment::parse(TEXT, "small.toml").expect("parses"),
+        text: TEXT.to_owned(),
+        seed: 7,
+        host: HostInfo::default(),
+        keep: false,
+    }
+}
+
+fn run_on(backend: &mut dyn Backend, control: Arc<Control>) -> Session {
+    let (mut watch, mut witness) = (Nobody, Nobody);
+    let mut company = Company { store: None, control, watch: &mut watch, witness: &mut witness };
+    run(request(), backend, &mut company).expect("there is no store to fail")
+}
+
+/// A simulator whose volumes can be made to fail, or that is stopped.
+struct Faulty {
+    inner: SimBackend,
+    fails: fn(&Trial) -> bool,
+    stop_at: Option<u32>,
+    finished: bool,
+}
+
+impl Faulty {
+    fn new(fails: fn(&Trial) -> bool) -> Self {
+        Faulty { inner: SimBackend::new(7), fails, stop_at: None, finished: false }
+    }
+}
+
+impl Backend for Faulty {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Sim
+    }
+    fn prepare(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory, BackendError> {
+        self.inner.prepare(experiment, control)
+    }
+    fn run_trial(
+        &mut self,
+        design: &Design,
+        workload: &Workload,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<TrialSamples, BackendError> {
+        if self.stop_at == Some(trial.index) {
+            control.stop.store(true, Ordering::Relaxed);
+            return Err(BackendError::Stopped);
+        }
+        if (self.fails)(trial) {
+            return Err(BackendError::Volume { volume: "v1".to_owned(), what: "EIO".to_owned() });
+        }
+        self.inner.run_trial(design, workload, trial, control)
+    }
+    fn finish(&mut self, _keep: bool) -> Result<(), BackendError> {
+        self.finished = true;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_failing_trial_does_not_end_the_session() {
+    let mut backend = Faulty::new(|trial| trial.design == 1 && trial.round == 2);
+    let session = run_on(&mut backend, Arc::default());
+    let failed: Vec<u32> = session
+        .trials
+        .iter()
+        .filter(|record| matches!(&record.outcome, Outcome::Failed(why) if why.contains("v1: EIO")))
+        .map(|record| record.trial.round)
+        .collect();
+    assert_eq!(failed, [2]);
+    assert!(session.trials.len() >= 18 && backend.finished);
+    assert!(matches!(session.meta.ending, Ending::Reached | Ending::NotReached), "{:?}", session.meta.ending);
+}
+
+#[test]
+fn a_design_that_never_ran_fails_the_session() {
+    let mut backend = Faulty::new(|trial| trial.design == 1);
+    let session = run_on(&mut backend, Arc::default());
+    assert!(session.trials.len() >= 18, "the others ran on");
+    let Ending::Failed(why) = &session.meta.ending else { panic!("{:?}", session.meta.ending) };
+    assert!(why.contains("every trial of two failed") && why.contains("EIO"), "{why}");
+
+    let mut backend = Faulty::new(|_| true);
+    let session = run_on(&mut backend, Arc::default());
+    assert_eq!(session.trials.len(), 3, "a second round would not help");
+    assert!(backend.finished);
+}
+
+#[test]
+fn a_stop_keeps_what_is_done() {
+    let mut backend = Faulty { stop_at: Some(4), ..Faulty::new(|_| false) };
+    let session = run_on(&mut backend, Arc::default());
+    assert_eq!((session.trials.len(), &session.meta.ending), (4, &Ending::Interrupted));
+    assert!(backend.finished && session.meta.ended_unix.is_some());
+}
+
+#[test]
+fn side_by_side_is_the_same_as_one_after_the_other() {
+    let together = run_on(&mut Simulated::new(7), Arc::default());
+    let in_turn = run_on(&mut SimBackend::new(7), Arc::default());
+    assert_eq!(together.trials, in_turn.trials);
+    assert!(together.trials.iter().all(|record| matches!(record.outcome, Outcome::Samples(_))));
+}

@@ -1,0 +1,61 @@
+//! Looks at the host around each trial and puts what was seen into its samples.
+
+use super::Witness;
+use ebbtide_core::backend::Inventory;
+use ebbtide_core::layout::LayoutNode;
+use ebbtide_core::plan::Trial;
+use ebbtide_core::session::{Outcome, Session};
+use ebbtide_host::observe::{Member, Observer, Running, Window};
+use std::path::PathBuf;
+
+/// Observes this host.
+#[derive(Default)]
+pub struct HostWitness {
+    members: Vec<Option<Member>>,
+    running: Option<Running>,
+}
+
+impl Witness for HostWitness {
+    fn ready(&mut self, inventory: &Inventory) {
+        let member = |name: &str, path: &str| {
+            (!path.is_empty()).then(|| Member { name: name.to_owned(), path: PathBuf::from(path) })
+        };
+        self.members = inventory.volumes.iter().map(|volume| member(&volume.name, &volume.path)).collect();
+    }
+
+    fn begin(&mut self, session: &Session, trial: &Trial) {
+        let experiment = &session.experiment;
+        let Some(design) = experiment.designs.get(trial.design) else { return };
+        let mut members = Vec::new();
+        self.collect(&design.layout, &mut members);
+        let buffered = experiment.workloads.get(trial.workload).is_some_and(|workload| !workload.direct);
+        let observer =
+            Observer::host().buffered(buffered).residency(|path| ebbtide_engine::residency::resident(path));
+        self.running = Some(observer.start(&members));
+    }
+
+    fn end(&mut self, outcome: &mut Outcome) {
+        let Some(running) = self.running.take() else { return };
+        match outcome {
+            Outcome::Samples(samples) => {
+                let window = Window { started_unix: samples.started_unix, elapsed: samples.elapsed };
+                samples.observed = Some(Box::new(running.stop(Some(window))));
+            }
+            Outcome::Failed(_) => {
+                running.stop(None);
+            }
+        }
+    }
+}
+
+impl HostWitness {
+    /// The members of a layout in the order of its leaves, which is that of `TrialSamples::members`.
+    fn collect(&self, node: &LayoutNode, members: &mut Vec<Member>) {
+        match node {
+            LayoutNode::Volume(index) => members.extend(self.members.get(*index).cloned().flatten()),
+            LayoutNode::Array { members: nodes, .. } => {
+                nodes.iter().for_each(|node| self.collect(node, members));
+            }
+        }
+    }
+}

@@ -12,7 +12,9 @@ mod read;
 mod schema;
 mod shapes;
 mod summary;
+mod surroundings;
 mod syntax;
+mod traits;
 mod volumes;
 mod workloads;
 

@@ -5,6 +5,7 @@ use super::designs::{self, RawArray};
 use super::error::{ExperimentErrors, Problem};
 use super::read::{FromToml, Named, Problems, good, required, section};
 use super::shapes::{RawLink, resolve_links};
+use super::surroundings::{self, RawHost, RawResync};
 use super::volumes::{self, RawVolume};
 use super::workloads::{self, RawWorkload};
 use super::{Design, Experiment, syntax};
@@ -34,6 +35,10 @@ section! {
         workloads: Named<RawWorkload>,
         /// How sure the answer must be, and what it may cost.
         answer: RawAnswer,
+        /// The host of a simulation.
+        host: RawHost,
+        /// A resync during every trial of a simulation.
+        resync: RawResync,
     }
 }
 
@@ -95,6 +100,6 @@ fn read(text: &str, problems: &mut Problems) -> Option<Experiment> {
         control,
         workloads,
         answer,
-        environment: Default::default(),
+        environment: surroundings::resolve(&raw.host, &raw.resync, problems),
     })
 }

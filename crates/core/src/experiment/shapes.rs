@@ -3,10 +3,14 @@
 use super::error::Problem;
 use super::names;
 use super::read::{
-    Duration, FromToml, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
+    Duration, Fraction, FromToml, Given, Headed, Named, Problems, Size, Span, Throughput, good, required,
+    section,
+};
+use super::traits::{
+    self, RawBirth, RawCache, RawCosts, RawDrift, RawFailure, RawFirstTouch, RawMood, RawSeek,
 };
 use crate::units::Bytes;
-use crate::volume::{Character, Latency, Limit, LinkShape, Shape};
+use crate::volume::{Latency, Limit, LinkShape, Shape};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use toml::de::DeValue;
@@ -31,6 +35,26 @@ section! {
         write_latency: LatencySpec,
         /// Name of the link that the volume shares with others.
         link: String,
+        /// Operations that continue each other share one `io_unit`, as EBS merges sequential I/O [default: false].
+        merge_sequential: bool,
+        /// Share of its burst credits that it starts with [default: 100%].
+        credits_at_start: Fraction,
+        /// What reads and writes count against the limits, where they differ.
+        costs: RawCosts,
+        /// A spindle: its seek curve and rotation.
+        seek: RawSeek,
+        /// A cache at the far end.
+        cache: RawCache,
+        /// A penalty on the first access to each block.
+        first_touch: RawFirstTouch,
+        /// States between which it wanders, by name.
+        moods: Named<RawMood>,
+        /// A slow change on top of the moods.
+        drift: RawDrift,
+        /// How unlike its siblings it is made.
+        birth: RawBirth,
+        /// A failure during every trial; the simulator only.
+        failure: RawFailure,
     }
 }
 
@@ -107,7 +131,7 @@ pub(super) struct LimitOf<T> {
 
 /// A latency: a plain duration, or a table with median and 99th percentile.
 #[derive(Debug)]
-pub(super) struct LatencySpec(Latency);
+pub(super) struct LatencySpec(pub(super) Latency);
 
 /// What a limit is written in.
 trait LimitUnit: FromToml + Copy {
@@ -258,11 +282,12 @@ pub(super) fn resolve_shape(
     raw: &RawShape,
     span: &Span,
     links: &[LinkShape],
+    size: Option<Bytes>,
     problems: &mut Problems,
 ) -> Option<Shape> {
     let latency = |own: &Given<LatencySpec>| {
         let spec = good(own).or(good(&raw.latency));
-        spec.map_or(Latency::Constant(crate::units::Nanos(0)), |(spec, _)| spec.0)
+        spec.map_or(traits::NO_LATENCY, |(spec, _)| spec.0)
     };
     let link = good(&raw.link).and_then(|(name, span)| find_link(name, span, links, problems));
     if let (Some(at), None) = (&raw.io_unit, &raw.iops) {
@@ -276,7 +301,8 @@ pub(super) fn resolve_shape(
         && raw.latency.is_none()
         && raw.read_latency.is_none()
         && raw.write_latency.is_none()
-        && raw.link.is_none();
+        && raw.link.is_none()
+        && !traits::given(raw);
     if nothing {
         let what = "this shape limits nothing".to_owned();
         let remedy =
@@ -290,11 +316,16 @@ pub(super) fn resolve_shape(
         read_latency: latency(&raw.read_latency),
         write_latency: latency(&raw.write_latency),
         link,
-        character: Character::default(),
+        character: traits::resolve(raw, size, problems),
     })
 }
 
-fn positive(key: &'static str, size: Bytes, span: &Span, problems: &mut Problems) -> Option<Bytes> {
+pub(super) fn positive(
+    key: &'static str,
+    size: Bytes,
+    span: &Span,
+    problems: &mut Problems,
+) -> Option<Bytes> {
     if size.0 > 0 {
         return Some(size);
     }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::layout::{Arrangement, ArrayKind};
-use crate::volume::{Latency, Limit};
+use crate::volume::{
+    Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Latency, Limit, Mood, Seek,
+};
 use crate::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -44,7 +46,7 @@ fn every_key_reaches_the_model() {
     );
 
     let names: Vec<&str> = experiment.volumes.iter().map(|volume| volume.name.as_str()).collect();
-    assert_eq!(names, ["ssd0", "ssd1", "ssd2", "ssd3", "slow", "disk", "image"]);
+    assert_eq!(names, ["ssd0", "ssd1", "ssd2", "ssd3", "slow", "disk", "image", "moody"]);
     let ssd = &experiment.volumes[3];
     assert_eq!(ssd.source, VolumeSource::NewFile { directory: Some("/mnt/scratch".into()) });
     assert_eq!(ssd.size, Some(Bytes(Bytes::GIB)));
@@ -68,6 +70,51 @@ fn every_key_reaches_the_model() {
         VolumeSource::ExistingFile { path: "/mnt/scratch/image".into() }
     );
     assert_eq!(experiment.volumes[6].size, None);
+
+    let moody = experiment.volumes[7].shape.as_ref().map(|shape| &shape.character);
+    let mood = |name: &str, dwell, weight, rate, latency| Mood {
+        name: name.to_owned(),
+        dwell: Nanos::from_secs(dwell),
+        weight,
+        rate,
+        latency,
+    };
+    let character = Character {
+        merge_sequential: true,
+        credits_at_start: Some(0.5),
+        costs: Some(Costs { read: 1.0, write: 5.0, min_bytes: Bytes(4096) }),
+        seek: Some(Seek {
+            track_to_track: Nanos(800_000),
+            full_stroke: Nanos::from_millis(16),
+            rotation: Nanos(8_333_333),
+            transfer: 100e6,
+            capacity: Bytes(2 << 30),
+        }),
+        cache: Some(FarCache { size: Bytes(64 << 20), latency: Latency::Constant(Nanos(300_000)) }),
+        first_touch: Some(FirstTouch {
+            block: Bytes(256 << 10),
+            latency: Latency::Lognormal { median: Nanos::from_millis(5), p99: Nanos::from_millis(40) },
+        }),
+        moods: vec![mood("good", 600, 1.0, 1.0, 1.0), mood("bad", 60, 0.5, 0.25, 4.0)],
+        drift: Some(Drift { sigma: 0.1, timescale: Nanos::from_secs(86_400) }),
+        birth: Some(Birth { rate_sigma: 0.05, latency_sigma: 0.1 }),
+        failure: Some(Failure {
+            kind: FailureKind::Freeze,
+            at: Nanos::from_secs(5),
+            lasts: Some(Nanos::from_secs(2)),
+        }),
+    };
+    assert_eq!(moody, Some(&character));
+    let host = Host {
+        cores: 4,
+        cpu_per_io: Nanos(5000),
+        copy_rate: 3e9,
+        max_request: Some(Bytes(256 << 10)),
+        memory: Some(Bytes(8 << 30)),
+        readahead: Bytes(32 << 20),
+    };
+    let surroundings = Environment { host, clients: 2, resync: Some(Resync { rate: 100e6 }) };
+    assert_eq!(experiment.environment, surroundings);
 
     let volumes =
         |indices: &[usize]| indices.iter().map(|index| LayoutNode::Volume(*index)).collect::<Vec<_>>();

@@ -118,7 +118,7 @@ fn add(
     });
     let source = source(raw, entry, paths, problems);
     let size = size(raw, entry, problems);
-    let shape = good(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, problems));
+    let shape = good(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, size, problems));
     if names.as_ref().is_some_and(|names| names.len() + volumes.list.len() > VOLUMES_MAX) {
         let what = format!("the experiment has more than {VOLUMES_MAX} volumes");
         problems.report(&entry.span, Problem::Geometry { what, remedy: "write fewer".to_owned() });

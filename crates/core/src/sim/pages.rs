@@ -85,7 +85,7 @@ impl Pages {
         let Some(memory) = environment.host.memory else {
             return Err(BackendError::Other(format!(
                 "workload {} goes through the page cache, but the simulated host has no memory; \
-                 add `[environment.host]` with for example `memory = \"8GiB\"`, or `direct = true`",
+                 add `[host]` with for example `memory = \"8GiB\"`, or `direct = true`",
                 workload.name
             )));
         };

@@ -1,0 +1,74 @@
+//! Speed of the simulator: `cargo bench -p ebbtide-core --bench sim [FILTER]`.
+//!
+//! Prints simulated I/Os per second of one core. The figure that does not depend on the machine's mood is the number of
+//! instructions per simulated I/O, of one case at a time:
+//!
+//! ```sh
+//! cargo bench -p ebbtide-core --bench sim --no-run
+//! valgrind --tool=callgrind --callgrind-out-file=/dev/null target/release/deps/sim-* --once stripe-8
+//! ```
+//!
+//! divides "Collected" by the I/Os that the case prints.
+
+use ebbtide_core::backend::Control;
+use ebbtide_core::experiment::Experiment;
+use ebbtide_core::plan::{Role, Trial};
+use ebbtide_core::sim::simulate;
+use std::time::Instant;
+
+/// Eight shaped volumes with moods, striped; 4 KiB random reads at iodepth 32 on 8 jobs.
+const STRIPE: &str = include_str!("sim.json");
+
+fn trial(seed: u64) -> Trial {
+    Trial { index: 0, round: 0, design: 0, workload: 0, role: Role::Candidate, seed }
+}
+
+/// Simulated member I/Os of one trial of workload number `workload`.
+fn simulated(experiment: &Experiment, workload: usize, seed: u64) -> u64 {
+    let (design, workload) = (&experiment.designs[0], &experiment.workloads[workload]);
+    match simulate(experiment, 1, design, workload, &trial(seed), &Control::default()) {
+        Ok(samples) => {
+            samples.members.iter().map(|member| member.ops.read.count.ops + member.ops.write.count.ops).sum()
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let once = arguments.iter().any(|argument| argument == "--once");
+    let filter = arguments.iter().find(|argument| !argument.starts_with("--"));
+    let experiment: Experiment = match serde_json::from_str(STRIPE) {
+        Ok(experiment) => experiment,
+        Err(error) => {
+            eprintln!("benches/sim.json: {error}");
+            std::process::exit(1);
+        }
+    };
+    for (index, workload) in experiment.workloads.iter().enumerate() {
+        let name = format!("{}/{}", experiment.designs[0].name, workload.name);
+        if filter.is_some_and(|filter| !name.contains(filter.as_str())) {
+            continue;
+        }
+        if once {
+            println!("{name}: {} I/Os", simulated(&experiment, index, 1));
+            continue;
+        }
+        let mut rates: Vec<f64> = (0..7)
+            .map(|seed| {
+                let start = Instant::now();
+                simulated(&experiment, index, seed) as f64 / start.elapsed().as_secs_f64()
+            })
+            .collect();
+        rates.sort_by(f64::total_cmp);
+        println!(
+            "{name}: {:.2} million I/Os per second (median of 7; {:.2} to {:.2})",
+            rates[3] / 1e6,
+            rates[0] / 1e6,
+            rates[6] / 1e6
+        );
+    }
+}

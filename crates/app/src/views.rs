@@ -1,5 +1,7 @@
 //! Where reports go: to the terminal as it is, to standard output, or to a file that is never half written.
 
+pub mod volumes;
+
 use crate::cli::CliError;
 use ebbtide_core::report::{JsonOptions, Report, csv, html, json, text};
 use rustix::termios::{isatty, tcgetwinsize};

@@ -5,6 +5,7 @@
 
 pub mod chain;
 pub mod command;
+pub mod findings;
 pub mod guard;
 pub mod hostinfo;
 pub mod observe;

@@ -10,6 +10,7 @@ mod locate;
 mod report;
 mod run;
 mod show;
+mod volumes;
 
 pub use error::CliError;
 
@@ -52,6 +53,7 @@ enum Command {
     Layouts(layouts::LayoutsArgs),
     Report(report::ReportArgs),
     Where(locate::WhereArgs),
+    Volumes(volumes::VolumesArgs),
 }
 
 /// Parses the command line, runs the subcommand, and turns its end into an exit status:
@@ -68,6 +70,7 @@ pub fn main() -> ExitCode {
         Command::Layouts(args) => layouts::run(args, &globals),
         Command::Report(args) => report::run(args, &globals),
         Command::Where(args) => locate::run(args, &globals),
+        Command::Volumes(args) => volumes::run(args, &globals),
     };
     result.unwrap_or_else(|error| error.report(&globals))
 }

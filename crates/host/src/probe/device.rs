@@ -79,8 +79,10 @@ impl Ids {
 
     /// The id best given in an experiment: the volume id, else a by-id name, else serial or WWID.
     pub fn best(&self) -> Option<&str> {
-        // Names made of the model and serial are the ones people recognise; `nvme-nvme.1b36-...` are not.
-        let readable = |name: &&String| !name.starts_with("nvme-nvme.") && !name.starts_with("wwn-");
+        // Names made of model and serial are the ones people recognise. Names made of what is on the device or of a
+        // host's name change with them.
+        const LESS: &[&str] = &["nvme-nvme.", "wwn-", "lvm-pv-uuid-", "md-name-"];
+        let readable = |name: &&String| !LESS.iter().any(|less| name.starts_with(less));
         self.volume_id
             .as_deref()
             .or_else(|| self.by_id.iter().find(readable).map(String::as_str))

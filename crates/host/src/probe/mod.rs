@@ -117,11 +117,8 @@ fn unread(devices: &[BlockDevice]) -> Vec<String> {
         Content::Unknown(why) => Some(why.as_str()),
         _ => None,
     });
-    vec![format!(
-        "what is on {} is not known ({}); root can read it",
-        unknown.join(", "),
-        why.unwrap_or_default()
-    )]
+    let advice = if rustix::process::geteuid().is_root() { "" } else { "; root can read it" };
+    vec![format!("what is on {} is not known ({}){advice}", unknown.join(", "), why.unwrap_or_default())]
 }
 
 struct Reader<'a> {

@@ -1,0 +1,60 @@
+//! `ebb volumes`: every block device, what it is, what is on it, and what could be better.
+
+use super::{CliError, Globals};
+use crate::views::{self, volumes};
+use clap::Args;
+use ebbtide_host::findings::{self, Facts};
+use ebbtide_host::probe;
+use ebbtide_host::sys::Sys;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Show block devices: what they are, what is on them, which are free, and what could be better
+///
+/// Changes nothing and needs no privilege; as root it also reads what is on devices that udev does not know.
+#[derive(Debug, Args)]
+pub struct VolumesArgs {
+    /// Only these devices, with what is below and above them
+    #[arg(value_name = "DEVICE")]
+    devices: Vec<String>,
+    /// Look at the host whose root is mounted (or recorded) at DIR
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
+/// Runs `ebb volumes`.
+///
+/// # Errors
+/// When a device that is asked for does not exist, or there is no sysfs.
+pub fn run(args: &VolumesArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let sys = args.root.as_deref().map_or_else(Sys::host, Sys::below);
+    if !sys.sys.join("block").is_dir() {
+        return Err(CliError::Failed(format!(
+            "{} is not there: sysfs must be mounted to see block devices",
+            sys.sys.join("block").display()
+        )));
+    }
+    let facts = Facts::read(&sys, probe::devices(&sys));
+    let wanted = volumes::select(&facts.devices, &args.devices).map_err(|unknown| {
+        let names: Vec<&str> = facts.devices.devices.iter().map(|d| d.shown_name()).collect();
+        CliError::Usage(format!("there is no block device `{unknown}`; there are {}", names.join(", ")))
+    })?;
+    let mut found = findings::find(&facts);
+    found.retain(|f| wanted.contains(&f.device));
+    if globals.json {
+        let devices: Vec<_> = facts.devices.devices.iter().filter(|d| wanted.contains(&d.name)).collect();
+        let value = serde_json::json!({
+            "schema": "ebbtide.volumes/1",
+            "devices": devices,
+            "findings": found,
+            "unread": facts.devices.unread,
+        });
+        views::print(&format!("{value:#}\n"))?;
+    } else {
+        views::print(&volumes::text(&facts.devices, &wanted, &found))?;
+        if !globals.quiet {
+            facts.devices.unread.iter().for_each(|line| eprintln!("ebb: {line}"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

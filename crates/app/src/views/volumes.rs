@@ -1,0 +1,252 @@
+//! The tree of block devices as text: free volumes first, then each disk with what is on it.
+
+use ebbtide_core::units::Bytes;
+use ebbtide_host::findings::{Finding, Severity};
+use ebbtide_host::probe::{BlockDevice, Content, Devices};
+use ebbtide_host::sys::DevNum;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Names of the devices to show: all, or those asked for with everything below and above them.
+///
+/// # Errors
+/// The first name that no device has.
+pub fn select(devices: &Devices, asked: &[String]) -> Result<BTreeSet<String>, String> {
+    if asked.is_empty() {
+        return Ok(devices.devices.iter().map(|d| d.name.clone()).collect());
+    }
+    let mut wanted = BTreeSet::new();
+    for name in asked {
+        let short = name.strip_prefix("/dev/mapper/").or(name.strip_prefix("/dev/")).unwrap_or(name);
+        let device = devices
+            .get(short)
+            .or_else(|| short.parse::<DevNum>().ok().and_then(|dev| devices.by_dev(dev)))
+            .or_else(|| devices.devices.iter().find(|d| d.ids.matches(name)))
+            .ok_or_else(|| name.clone())?;
+        spread(devices, &device.name, &mut wanted, below);
+        // The walk upwards starts from the device alone, or it would reach every array on its disks.
+        device
+            .partitions
+            .iter()
+            .chain(&device.holders)
+            .for_each(|up| spread(devices, up, &mut wanted, above));
+    }
+    Ok(wanted)
+}
+
+fn below(device: &BlockDevice) -> Vec<&String> {
+    device.slaves.iter().chain(&device.partition_of).collect()
+}
+
+fn above(device: &BlockDevice) -> Vec<&String> {
+    device.holders.iter().chain(&device.partitions).collect()
+}
+
+fn spread(
+    devices: &Devices,
+    name: &str,
+    wanted: &mut BTreeSet<String>,
+    next: fn(&BlockDevice) -> Vec<&String>,
+) {
+    let Some(device) = devices.get(name) else { return };
+    if wanted.insert(device.name.clone()) {
+        next(device).into_iter().for_each(|n| spread(devices, n, wanted, next));
+    }
+}
+
+/// The whole answer as text.
+pub fn text(devices: &Devices, wanted: &BTreeSet<String>, findings: &[Finding]) -> String {
+    let view = View { devices, wanted };
+    let shown = |d: &&BlockDevice| wanted.contains(&d.name);
+    // Free devices stand alone: an array or partition that is free is listed with its disks below as well.
+    let free: Vec<&BlockDevice> = devices.devices.iter().filter(shown).filter(|d| d.is_free()).collect();
+    let roots = devices.devices.iter().filter(shown);
+    let roots = roots.filter(|d| d.partition_of.is_none() && d.slaves.is_empty() && !d.is_free());
+    let mut lines = Vec::new();
+    let mut seen = BTreeSet::new();
+    for device in roots {
+        view.branch(device, "", "", &mut lines, &mut seen);
+    }
+    let mut text = String::new();
+    if !free.is_empty() {
+        let rows: Vec<Line> = free.iter().flat_map(|d| view.lines(d, "", "")).collect();
+        let _ = writeln!(text, "Free\n{}", table(&rows));
+    }
+    if !lines.is_empty() {
+        let _ = writeln!(text, "In use\n{}", table(&lines));
+    }
+    if text.is_empty() {
+        text.push_str("No block devices.\n");
+    }
+    text + &found(findings)
+}
+
+fn found(findings: &[Finding]) -> String {
+    if findings.is_empty() {
+        return "Findings: none\n".to_owned();
+    }
+    let mut text = "Findings\n".to_owned();
+    for finding in findings {
+        let mark = match finding.severity {
+            Severity::Problem => "problem",
+            Severity::Advice => "advice ",
+            Severity::Note => "note   ",
+        };
+        let _ =
+            writeln!(text, "  {mark}  {} [{}]\n           {}", finding.what, finding.rule, finding.remedy);
+    }
+    text
+}
+
+/// One line of the tree: a row of the table, or a remark under one.
+enum Line {
+    Row([String; 4]),
+    Under(String),
+}
+
+struct View<'a> {
+    devices: &'a Devices,
+    wanted: &'a BTreeSet<String>,
+}
+
+impl View<'_> {
+    /// A device and everything above it. A device over several others is told in full where it comes first.
+    fn branch(
+        &self,
+        device: &BlockDevice,
+        stem: &str,
+        indent: &str,
+        lines: &mut Vec<Line>,
+        seen: &mut BTreeSet<String>,
+    ) {
+        if !seen.insert(device.name.clone()) {
+            let name = format!("{stem}{}", device.shown_name());
+            lines.push(Line::Row([name, String::new(), kind(device), "(above)".to_owned()]));
+            return;
+        }
+        let upper: Vec<&BlockDevice> = device
+            .partitions
+            .iter()
+            .chain(&device.holders)
+            .filter(|n| self.wanted.contains(*n))
+            .filter_map(|n| self.devices.get(n))
+            .collect();
+        let bar = if upper.is_empty() { "  " } else { "│ " };
+        lines.extend(self.lines(device, stem, &format!("{indent}{bar}")));
+        for (index, next) in upper.iter().enumerate() {
+            let (branch, below) =
+                if index + 1 == upper.len() { ("└─", "  ") } else { ("├─", "│ ") };
+            self.branch(next, &format!("{indent}{branch}"), &format!("{indent}{below}"), lines, seen);
+        }
+    }
+
+    /// A device's row, and under it what only whole devices have.
+    fn lines(&self, device: &BlockDevice, stem: &str, indent: &str) -> Vec<Line> {
+        let name = format!("{stem}{}", device.shown_name());
+        let mut lines = vec![Line::Row([name, size(device.size), kind(device), self.on(device)])];
+        if device.partition_of.is_none() {
+            lines.extend(details(device).into_iter().map(|text| Line::Under(format!("{indent}  {text}"))));
+        }
+        lines
+    }
+
+    /// What is on a device and what uses it.
+    fn on(&self, device: &BlockDevice) -> String {
+        let mut parts = Vec::new();
+        match &device.content {
+            Content::Signature(s) => {
+                let label = s.label.as_deref().map(|l| format!(" \"{l}\"")).unwrap_or_default();
+                parts.push(format!("{}{label}", s.kind));
+            }
+            Content::PartitionTable(table) => parts.push(format!("{table} partitions")),
+            Content::Unknown(_) if device.mounts.is_empty() => parts.push("unknown content".to_owned()),
+            Content::Unknown(_) => parts.extend(device.mounts.first().map(|m| m.fstype.clone())),
+            Content::Nothing => {}
+        }
+        if !device.holders.is_empty() {
+            let holders = device
+                .holders
+                .iter()
+                .map(|h| self.devices.get(h).map_or(h.as_str(), BlockDevice::shown_name));
+            parts.push(format!("in {}", holders.collect::<Vec<_>>().join(", ")));
+        }
+        parts.extend(device.mounts.iter().map(|m| format!("on {}", m.mountpoint)));
+        if let Some(used) = device.swap_used {
+            parts.push(format!("swap in use, {} of it", size(used)));
+        }
+        parts.extend(device.backing_file.iter().map(|f| format!("file {f}")));
+        if device.read_only {
+            parts.push("read-only".to_owned());
+        }
+        parts.join(", ")
+    }
+}
+
+fn kind(device: &BlockDevice) -> String {
+    match &device.md {
+        Some(md) => {
+            let state = if md.degraded > 0 { ", degraded" } else { "" };
+            let chunk = md.chunk.map(|c| format!(", chunk {c}")).unwrap_or_default();
+            format!("md {} of {}{chunk}{state}", md.level, md.members)
+        }
+        None if device.partition_of.is_some() => "partition".to_owned(),
+        None => device.kind.label().to_owned(),
+    }
+}
+
+/// Queue and identity, as lines.
+fn details(device: &BlockDevice) -> Vec<String> {
+    let queue = &device.queue;
+    let mut parts: Vec<String> = queue.scheduler.iter().map(|s| format!("scheduler {s}")).collect();
+    if let (Some(readahead), Some(sectors)) = (queue.readahead, queue.readahead_sectors()) {
+        parts.push(format!("readahead {readahead} ({sectors} sectors)"));
+    }
+    let depth = queue.device_depth.map(|d| format!(", device {d}")).unwrap_or_default();
+    parts.extend(queue.requests.map(|r| format!("queue {r}{depth}")));
+    parts.extend(queue.rotational.map(|r| if r { "rotational" } else { "not rotational" }.to_owned()));
+    if let (Some(logical), Some(physical)) = (queue.logical_block, queue.physical_block) {
+        parts.push(format!("blocks {}/{}", logical.0, physical.0));
+    }
+    let mut lines = vec![parts.join(", ")];
+    let ids = &device.ids;
+    let mut names: Vec<String> = ids.model.clone().into_iter().collect();
+    names.extend(ids.best().map(|id| format!("id {id}")));
+    if ids.best() != ids.serial.as_deref() {
+        names.extend(ids.serial.as_ref().map(|s| format!("serial {s}")));
+    }
+    lines.push(names.join(", "));
+    lines.retain(|l| !l.is_empty());
+    lines
+}
+
+/// Bytes as people read them: three digits, binary.
+fn size(bytes: Bytes) -> String {
+    for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        let value = bytes.0 as f64 / (1u64 << shift) as f64;
+        if value >= 1.0 {
+            let digits = if value >= 99.95 || value.fract() == 0.0 { 0 } else { 1 };
+            return format!("{value:.digits$} {unit}");
+        }
+    }
+    format!("{} B", bytes.0)
+}
+
+fn table(lines: &[Line]) -> String {
+    let width = |column: usize| {
+        let cells = lines.iter().filter_map(|l| match l {
+            Line::Row(cells) => Some(cells[column].chars().count()),
+            Line::Under(_) => None,
+        });
+        cells.max().unwrap_or(0)
+    };
+    let (name, bytes, kind) = (width(0), width(1), width(2));
+    let mut text = String::new();
+    for line in lines {
+        let row = match line {
+            Line::Row([a, b, c, d]) => format!("  {a:name$}  {b:>bytes$}  {c:kind$}  {d}"),
+            Line::Under(under) => format!("  {under}"),
+        };
+        let _ = writeln!(text, "{}", row.trim_end());
+    }
+    text
+}

@@ -1,0 +1,142 @@
+//! A user's home in a temporary directory, and tiny experiments to run in it.
+#![allow(clippy::unwrap_used, dead_code)]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A home of its own: store, journal and volumes.
+pub struct Home {
+    root: tempfile::TempDir,
+}
+
+impl Home {
+    pub fn new() -> Home {
+        // Not in /tmp, which may be memory.
+        let root = tempfile::tempdir_in("/var/tmp").unwrap();
+        for name in ["data", "state", "volumes"] {
+            std::fs::create_dir(root.path().join(name)).unwrap();
+        }
+        Home { root }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// `ebb` with `line`'s words as arguments, in this home.
+    pub fn ebb(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+        command
+            .args(line.split_whitespace())
+            .current_dir(self.root.path())
+            .env("XDG_DATA_HOME", self.path("data"))
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env("TMPDIR", self.path("volumes"));
+        command
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The JSON of a subcommand that must end with one of `statuses`.
+    pub fn json(&self, line: &str, statuses: &[i32]) -> Value {
+        let output = self.ebb(line).arg("--json").output().unwrap();
+        assert!(statuses.contains(&status(&output)), "{line}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{line}: {e}: {output:?}"))
+    }
+
+    /// Starts `line` and returns once its session has at least `trials` trials on disk.
+    pub fn start_until(&self, line: &str, trials: u64) -> Running {
+        let mut command = self.ebb(line);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let begin = Instant::now();
+        loop {
+            let sessions = self.json("list", &[0]);
+            if sessions["sessions"][0]["trials"].as_u64().is_some_and(|seen| seen >= trials) {
+                return Running { child };
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60), "no trials in a minute");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Files below `name`, at any depth.
+    pub fn files_in(&self, name: &str) -> Vec<PathBuf> {
+        fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    walk(&path, found);
+                }
+                found.push(path);
+            }
+        }
+        let mut found = Vec::new();
+        walk(&self.path(name), &mut found);
+        found
+    }
+}
+
+/// A run that goes on in the background.
+pub struct Running {
+    child: Child,
+}
+
+impl Running {
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    pub fn wait(self) -> Output {
+        self.child.wait_with_output().unwrap()
+    }
+}
+
+pub fn status(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Two designs over four shaped volumes of 8 MiB, with `volumes` and `answer` as extra lines of their tables.
+pub fn tiny(volumes: &str, answer: &str) -> String {
+    format!(
+        r#"
+name = "tiny"
+[volumes.v]
+count = 4
+size = "8MiB"
+{volumes}
+[volumes.v.shape]
+throughput = "32MiB/s"
+latency = "0.2ms"
+[designs.left]
+layout = "linear"
+members = ["v[0..1]"]
+[designs.right]
+layout = "stripe"
+chunk = "64KiB"
+members = ["v[2..3]"]
+[workloads.seqread]
+rw = "read"
+bs = "64k"
+iodepth = 4
+runtime = "100ms"
+[answer]
+{answer}
+"#
+    )
+}
+
+/// Ends after six rounds.
+pub const SHORT: &str = "trials_min = 6\ntrials_max = 6\nbudget = \"30s\"";
+/// Would go on for a long time.
+pub const LONG: &str = "trials_min = 500\ntrials_max = 500\nbudget = \"100s\"";

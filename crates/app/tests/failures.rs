@@ -1,0 +1,230 @@
+//! What goes wrong under a run: said where and what, the rest goes on, nothing is left behind.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Home, LONG, SHORT, status, stderr, tiny};
+use std::path::Path;
+use std::process::Command;
+
+/// Runs `text` and expects a failure whose message has all of `words`; nothing may be left behind.
+fn fails(text: &str, options: &str, words: &[&str]) {
+    let home = Home::new();
+    home.write("x.toml", &text.replace("HOME", &home.path("").display().to_string()));
+    let output = home.ebb(&format!("run x.toml {options}")).output().unwrap();
+    assert_eq!(status(&output), 1, "{output:?}");
+    for word in words {
+        assert!(stderr(&output).contains(word), "{word}: {output:?}");
+    }
+    assert_eq!(home.files_in("volumes").len(), 0);
+    assert_eq!(
+        home.json("list", &[0])["sessions"][0]["ending"]["failed"].as_str().map(str::is_empty),
+        Some(false)
+    );
+}
+
+/// One volume of `source` under `rw`.
+fn single(source: &str, rw: &str, answer: &str) -> String {
+    format!(
+        "name = \"single\"\n[volumes.v]\n{source}\n[designs.d]\nlayout = \"linear\"\nmembers = [\"v\"]\n\
+         [workloads.w]\nrw = \"{rw}\"\nbs = \"4k\"\nruntime = \"50ms\"\n[answer]\n{answer}\n"
+    )
+}
+
+#[test]
+fn a_disk_that_is_too_small() {
+    fails(&tiny("", SHORT).replace("8MiB", "4TiB"), "", &["MiB", "are free", "`size`", "directory"]);
+}
+
+#[test]
+fn a_limit_on_file_sizes() {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", SHORT));
+    let line = format!("ulimit -f 4096; exec {} run tiny.toml", env!("CARGO_BIN_EXE_ebb"));
+    let mut shell = Command::new("bash");
+    let output = shell
+        .args(["-c", &line])
+        .current_dir(home.path(""))
+        .env("XDG_DATA_HOME", home.path("data"))
+        .env("XDG_STATE_HOME", home.path("state"))
+        .env("TMPDIR", home.path("volumes"))
+        .output()
+        .unwrap();
+    assert_eq!(status(&output), 1, "{output:?}");
+    assert!(stderr(&output).contains("ulimit -f"), "{output:?}");
+    assert_eq!(home.files_in("volumes").len(), 0);
+}
+
+#[test]
+fn directories_that_cannot_be_used() {
+    fails(&tiny("directory = \"/proc\"", SHORT), "", &["/proc"]);
+    fails(&tiny("directory = \"HOMEmissing\"", SHORT), "", &["missing", "`directory`"]);
+}
+
+#[test]
+fn a_store_that_cannot_be_made() {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", SHORT));
+    let output = home.ebb("run tiny.toml --store /proc/store.sqlite").output().unwrap();
+    assert_eq!(status(&output), 1, "{output:?}");
+    assert!(
+        stderr(&output).contains("/proc/store.sqlite") && stderr(&output).contains("--store"),
+        "{output:?}"
+    );
+    assert_eq!(home.files_in("volumes").len(), 0);
+}
+
+#[test]
+fn things_that_are_no_volumes() {
+    fails(&single("file = \"/dev/full\"", "read", SHORT), "", &["/dev/full", "volume v"]);
+    fails(&single("file = \"/tmp\"", "read", SHORT), "", &["/tmp", "neither"]);
+    fails(&single("file = \"HOMEnone\"", "read", SHORT), "", &["none", "No such file"]);
+}
+
+#[test]
+fn an_existing_file_is_overwritten_only_when_that_is_said() {
+    let home = Home::new();
+    let content = vec![7; 1 << 20];
+    std::fs::write(home.path("mine"), &content).unwrap();
+    home.write("write.toml", &single("file = \"mine\"", "randwrite", SHORT));
+    home.write("read.toml", &single("file = \"mine\"", "randread", SHORT));
+    let refused = home.ebb("run write.toml").output().unwrap();
+    assert_eq!(status(&refused), 1);
+    assert!(stderr(&refused).contains("--destroy"), "{refused:?}");
+    let read = home.ebb("run read.toml").output().unwrap();
+    assert!([0, 3].contains(&status(&read)), "{read:?}");
+    assert_eq!(std::fs::read(home.path("mine")).unwrap(), content);
+    let written = home.ebb("run write.toml --destroy").output().unwrap();
+    assert!([0, 3].contains(&status(&written)), "{written:?}");
+    assert_ne!(std::fs::read(home.path("mine")).unwrap(), content);
+    assert_eq!(std::fs::metadata(home.path("mine")).unwrap().len(), 1 << 20);
+}
+
+/// Starts a long run, does `harm` to a volume of the second design, waits until later trials of the first design
+/// are there, and returns the session with the program's words.
+fn harmed(harm: impl Fn(&Path)) -> (serde_json::Value, String) {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", LONG));
+    let running = home.start_until("run tiny.toml", 3);
+    let victim =
+        home.files_in("volumes").into_iter().find(|path| path.to_string_lossy().contains("003-v3")).unwrap();
+    harm(&victim);
+    let trials = || home.json("list", &[0])["sessions"][0].clone();
+    let before = trials()["trials"].as_u64().unwrap();
+    let begin = std::time::Instant::now();
+    loop {
+        let now = trials();
+        if now["failed"].as_u64().unwrap() > 0 && now["trials"].as_u64().unwrap() > before + 2 {
+            break;
+        }
+        assert!(begin.elapsed().as_secs() < 60, "{now}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    running.signal("INT");
+    let output = running.wait();
+    assert_eq!(status(&output), 130, "{output:?}");
+    assert_eq!(home.files_in("volumes").len(), 0);
+    (home.json("show", &[0]), stderr(&output))
+}
+
+#[test]
+fn a_member_that_vanishes_fails_its_trials_only() {
+    let (session, words) = harmed(|path| std::fs::remove_file(path).unwrap());
+    assert!(
+        words.contains("right under seqread) failed: volume v3: ") && words.contains("removed"),
+        "{words}"
+    );
+    assert!(!words.contains("left under seqread) failed"), "{words}");
+    let failed: u64 = session["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|r| r["design"] == "right" && r["metric"] == "throughput")
+        .filter_map(|r| r["trials_failed"].as_u64())
+        .sum();
+    assert!(failed > 0, "{session}");
+}
+
+#[test]
+fn a_member_that_shrinks_fails_its_trials_only() {
+    let (_, words) =
+        harmed(|path| std::fs::File::options().write(true).open(path).unwrap().set_len(4096).unwrap());
+    assert!(words.contains("right under seqread) failed: volume v3: "), "{words}");
+    assert!(!words.contains("left under seqread) failed"), "{words}");
+}
+
+/// Whether this is root; says so when it is not.
+fn root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: needs root for a loop device or a mount");
+    }
+    root
+}
+
+/// Runs a program that the test needs.
+fn tool(name: &str, arguments: &[&str]) -> String {
+    let output = Command::new(name).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{name} {arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_device_that_returns_eio_fails_the_trial() {
+    if !root() {
+        return;
+    }
+    let home = Home::new();
+    let backing = home.path("backing");
+    std::fs::write(&backing, vec![7; 8 << 20]).unwrap();
+    let device = tool("losetup", &["--find", "--show", backing.to_str().unwrap()]);
+    home.write("x.toml", &single(&format!("device = \"{device}\""), "randread", LONG));
+    let running = home.start_until("run x.toml", 2);
+    // The loop driver answers EIO where its file has ended.
+    std::fs::File::options().write(true).open(&backing).unwrap().set_len(0).unwrap();
+    let begin = std::time::Instant::now();
+    let failed = loop {
+        let failed = home.json("list", &[0])["sessions"][0]["failed"].as_u64().unwrap();
+        if failed > 0 || begin.elapsed().as_secs() > 30 {
+            break failed;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    running.signal("INT");
+    let output = running.wait();
+    tool("losetup", &["--detach", &device]);
+    assert!(failed > 0 && stderr(&output).contains("volume v: read of"), "{output:?}");
+    assert!(stderr(&output).contains("Input/output error"), "{output:?}");
+}
+
+#[test]
+fn a_disk_that_fills_up_fails_the_trial() {
+    if !root() {
+        return;
+    }
+    let home = Home::new();
+    let mount = home.path("volumes");
+    let mount = mount.to_str().unwrap();
+    tool("mount", &["-t", "tmpfs", "-o", "size=110m", "none", mount]);
+    let directory = format!("directory = \"{mount}\"\nsize = \"8MiB\"");
+    home.write("x.toml", &single(&directory, "randwrite", LONG));
+    let running = home.start_until("run x.toml", 2);
+    let victim = home.files_in("volumes").into_iter().find(|path| path.is_file()).unwrap();
+    // Its blocks are taken away and used by somebody else.
+    tool("fallocate", &["--punch-hole", "--offset", "0", "--length", "8388608", victim.to_str().unwrap()]);
+    let hog =
+        Command::new("dd").args(["if=/dev/zero", &format!("of={mount}/hog"), "bs=64k"]).output().unwrap();
+    assert!(!hog.status.success(), "the disk is full now");
+    let begin = std::time::Instant::now();
+    let failed = loop {
+        let failed = home.json("list", &[0])["sessions"][0]["failed"].as_u64().unwrap();
+        if failed > 0 || begin.elapsed().as_secs() > 30 {
+            break failed;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    running.signal("INT");
+    let output = running.wait();
+    tool("umount", &[mount]);
+    assert!(failed > 0 && stderr(&output).contains("No space left on device"), "{output:?}");
+}

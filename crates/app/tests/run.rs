@@ -1,0 +1,163 @@
+//! `ebb run`, `list`, `show` and `cleanup` as a user runs them.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Home, LONG, SHORT, status, stderr, tiny};
+use serde_json::Value;
+
+/// (round, design) of every trial in the order in which they ran.
+fn order(csv: &str) -> Vec<String> {
+    let mut rows = csv.lines().filter(|line| !line.starts_with('#'));
+    let header: Vec<&str> = rows.next().unwrap().split(',').collect();
+    let column =
+        |name: &str| header.iter().position(|h| *h == name).unwrap_or_else(|| panic!("{name}: {header:?}"));
+    let (trial, design, metric) = (column("trial"), column("design"), column("metric"));
+    rows.map(|row| row.split(',').collect::<Vec<_>>())
+        .filter(|row| row[metric] == "throughput")
+        .map(|row| format!("{} {}", row[trial], row[design]))
+        .collect()
+}
+
+#[test]
+fn from_file_to_answer() {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", SHORT));
+    // Whether six short trials on a busy machine are precise enough is not asserted here.
+    let ran = home.json("run tiny.toml --seed 7 -o report.html", &[0, 3]);
+    assert_eq!(ran["schema"], "ebbtide.session/1");
+    assert_eq!((&ran["session"]["seed"], &ran["session"]["backend"]), (&7.into(), &"files".into()));
+    let results = ran["results"].as_array().unwrap();
+    for metric in ["throughput", "iops", "lat_p50", "lat_p99"] {
+        let of = |design: &str| {
+            results
+                .iter()
+                .find(|r| r["design"] == design && r["metric"] == metric)
+                .unwrap_or_else(|| panic!("{metric}"))
+        };
+        for design in ["left", "right"] {
+            let result = of(design);
+            assert_eq!(result["trials"], 6);
+            assert!(result["median"].as_f64().unwrap() > 0.0 && result["ci_low"].is_f64(), "{result}");
+            assert!(result["verdict"]["kind"].is_string(), "{result}");
+        }
+    }
+    let throughput =
+        |design: &str| results.iter().find(|r| r["design"] == design && r["metric"] == "throughput").unwrap();
+    assert!(
+        throughput("left")["median"].as_f64().unwrap() < 1.2 * 33_554_432.0,
+        "the shape holds one member back"
+    );
+    assert_eq!(throughput("right")["members"].as_array().unwrap().len(), 2);
+    assert!(std::fs::read_to_string(home.path("report.html")).unwrap().contains("<html"));
+    assert_eq!(home.files_in("volumes"), Vec::<std::path::PathBuf>::new(), "volumes are removed");
+
+    let shown = home.json("show", &[0]);
+    assert_eq!(shown, ran, "what is stored is what was printed");
+    let id = ran["session"]["id"].as_str().unwrap();
+    let list = home.json("list", &[0]);
+    assert_eq!(list["sessions"][0]["id"], id);
+    assert_eq!(list["sessions"][0]["trials"], 18);
+    let text = home.ebb(&format!("show {}", &id[..17])).output().unwrap();
+    assert!(String::from_utf8_lossy(&text.stdout).contains("seqread"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_order() {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", SHORT));
+    let orders: Vec<Vec<String>> = [7, 7, 8]
+        .iter()
+        .map(|seed| {
+            let run = home.ebb(&format!("run tiny.toml --on sim --seed {seed} -q")).output().unwrap();
+            assert!([0, 3].contains(&status(&run)), "{run:?}");
+            order(&String::from_utf8(home.ebb("show last --csv").output().unwrap().stdout).unwrap())
+        })
+        .collect();
+    assert_eq!(orders[0].len(), 18);
+    assert_eq!(orders[0], orders[1]);
+    assert_ne!(orders[0], orders[2]);
+}
+
+#[test]
+fn a_dry_run_says_everything_and_touches_nothing() {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", SHORT));
+    let output = home.ebb("run tiny.toml --dry-run --seed 7").output().unwrap();
+    assert_eq!(status(&output), 0, "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["seed 7", "create volume v0", "round 1:", "left under seqread (again, A/A)", "space: 32 MiB"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    for name in ["data", "state", "volumes"] {
+        assert_eq!(home.files_in(name).len(), 0, "{name}");
+    }
+    let plan = home.json("run tiny.toml --dry-run --seed 7", &[0]);
+    assert_eq!(plan["plan"]["seed"], 7);
+}
+
+#[test]
+fn after_a_kill_the_trials_are_there_and_the_files_can_be_removed() {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", LONG));
+    let running = home.start_until("run tiny.toml", 4);
+    assert_eq!(
+        home.json("cleanup", &[0])["leftovers"],
+        Value::Array(vec![]),
+        "a run that lives is left alone"
+    );
+    running.signal("KILL");
+    running.wait();
+
+    let shown = home.json("show last", &[0]);
+    assert_eq!(shown["session"]["ending"], "unfinished");
+    assert!(home.json("list", &[0])["sessions"][0]["trials"].as_u64().unwrap() >= 4);
+    let text = home.ebb("show").output().unwrap();
+    assert_eq!(status(&text), 0);
+
+    home.write("volumes/mine", "not made by ebb");
+    let left = home.files_in("volumes").len();
+    assert_eq!(left, 6, "four volumes, their directory, and the user's file");
+    let listed = home.json("cleanup --dry-run", &[0]);
+    assert_eq!(listed["leftovers"].as_array().unwrap().len(), 5);
+    assert_eq!(home.files_in("volumes").len(), left, "a dry run removes nothing");
+    // The next run says what lies around, and does not touch it.
+    home.write("short.toml", &tiny("", SHORT));
+    let next = home.ebb("run short.toml").output().unwrap();
+    assert!(stderr(&next).contains("ebb cleanup"), "{next:?}");
+    assert_eq!(home.json("cleanup", &[0])["leftovers"].as_array().unwrap().len(), 5);
+    assert_eq!(home.files_in("volumes"), [home.path("volumes/mine")]);
+    assert_eq!(home.json("cleanup", &[0])["leftovers"], Value::Array(vec![]));
+    assert_eq!(home.files_in("state/ebbtide/journals").len(), 0);
+}
+
+#[test]
+fn ctrl_c_keeps_the_trials_and_removes_the_files() {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", LONG));
+    let running = home.start_until("run tiny.toml", 3);
+    running.signal("INT");
+    let output = running.wait();
+    assert_eq!(status(&output), 130, "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("seqread"),
+        "the report of what is there: {output:?}"
+    );
+    let shown = home.json("show last", &[0]);
+    assert_eq!(shown["session"]["ending"], "interrupted");
+    assert!(home.json("list", &[0])["sessions"][0]["trials"].as_u64().unwrap() >= 3);
+    assert_eq!(home.files_in("volumes").len(), 0);
+}
+
+#[test]
+fn kept_volumes_stay_and_belong_to_the_user() {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", SHORT));
+    let output = home.ebb("run tiny.toml --keep --no-save").output().unwrap();
+    assert!([0, 3].contains(&status(&output)), "{output:?}");
+    assert!(stderr(&output).contains("v3 is kept: "), "{output:?}");
+    assert_eq!(home.files_in("volumes").len(), 5);
+    assert_eq!(home.json("cleanup", &[0])["leftovers"], Value::Array(vec![]));
+    assert_eq!(home.json("list", &[0])["sessions"], Value::Array(vec![]), "--no-save");
+}

@@ -43,9 +43,18 @@ pub enum Activity {
 #[derive(Debug, Default)]
 pub struct Pace {
     seen: VecDeque<(Instant, u64, u64)>,
+    /// The trial that they belong to.
+    trial: u32,
 }
 
 impl Pace {
+    /// Forgets what belongs to another trial than `trial`.
+    fn follow(&mut self, trial: u32) {
+        if self.trial != trial {
+            *self = Pace { seen: VecDeque::new(), trial };
+        }
+    }
+
     /// Per second over the last [`WINDOW`], of two counters that start anew now and then.
     fn rates(&mut self, now: Instant, first: u64, second: u64) -> Option<(f64, f64)> {
         if self.seen.back().is_some_and(|&(_, a, b)| first < a || second < b) {
@@ -73,17 +82,19 @@ impl Activity {
                 (format!("filling {volumes} volumes"), filling(done, total, rate))
             }
             Activity::Trial { what, number, round, round_length, rounds, so_far, began, budget } => {
+                pace.follow(*number);
                 let ops = control.ops.load(Ordering::Relaxed);
                 let bytes = control.bytes.load(Ordering::Relaxed);
                 let live = pace.rates(now, bytes, ops);
                 let least = round_length * rounds.0;
-                let more = if rounds.1 > rounds.0 {
-                    format!(" to {}", round_length * rounds.1)
-                } else {
-                    String::new()
+                let most = round_length * rounds.1;
+                let of = match (least < most, *number > least) {
+                    (false, _) => least.to_string(),
+                    (true, false) => format!("{least} to {most}"),
+                    (true, true) => format!("at most {most}"),
                 };
                 let left = time_left(now.duration_since(*began), *number, least, *budget);
-                let first = format!("trial {number} of {least}{more}, round {round}: {what} | {left}");
+                let first = format!("trial {number} of {of}, round {round}: {what} | {left}");
                 (first, figures(live, so_far.as_ref()))
             }
         }

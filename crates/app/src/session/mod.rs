@@ -216,6 +216,8 @@ fn run_trial(
     let experiment = &session.experiment;
     let (design, workload) =
         (experiment.designs.get(trial.design)?, experiment.workloads.get(trial.workload)?);
+    company.control.ops.store(0, Ordering::Relaxed);
+    company.control.bytes.store(0, Ordering::Relaxed);
     company.watch.trial_begins(session, trial, &company.control);
     company.witness.begin(session, trial);
     let mut outcome = match backend.run_trial(design, workload, trial, &company.control) {

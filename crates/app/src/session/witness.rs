@@ -29,8 +29,7 @@ impl Witness for HostWitness {
         let mut members = Vec::new();
         self.collect(&design.layout, &mut members);
         let buffered = experiment.workloads.get(trial.workload).is_some_and(|workload| !workload.direct);
-        let observer =
-            Observer::host().buffered(buffered).residency(|path| ebbtide_engine::residency::resident(path));
+        let observer = Observer::host().buffered(buffered).residency(ebbtide_engine::residency::resident);
         self.running = Some(observer.start(&members));
     }
 

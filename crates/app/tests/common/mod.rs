@@ -53,12 +53,12 @@ impl Home {
     /// Starts `line` and returns once its session has at least `trials` trials on disk.
     pub fn start_until(&self, line: &str, trials: u64) -> Running {
         let mut command = self.ebb(line);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let running = Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()));
         let begin = Instant::now();
         loop {
             let sessions = self.json("list", &[0]);
             if sessions["sessions"][0]["trials"].as_u64().is_some_and(|seen| seen >= trials) {
-                return Running { child };
+                return running;
             }
             assert!(begin.elapsed() < Duration::from_secs(60), "no trials in a minute");
             std::thread::sleep(Duration::from_millis(20));
@@ -82,19 +82,27 @@ impl Home {
     }
 }
 
-/// A run that goes on in the background.
-pub struct Running {
-    child: Child,
-}
+/// A run that goes on in the background; ended when a test gives up on it.
+pub struct Running(Option<Child>);
 
 impl Running {
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
+        let id = self.0.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status();
         assert!(sent.unwrap().success());
     }
 
-    pub fn wait(self) -> Output {
-        self.child.wait_with_output().unwrap()
+    pub fn wait(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

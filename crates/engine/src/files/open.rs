@@ -31,7 +31,7 @@ pub(super) fn new_file(
 ) -> Result<OpenVolume, BackendError> {
     let fail = |what: String| BackendError::Volume { volume: volume.name.clone(), what };
     let size = volume.size.map_or(0, |size| size.0);
-    if size == 0 || size % fill::ALIGN as u64 != 0 {
+    if size == 0 || !size.is_multiple_of(fill::ALIGN as u64) {
         return Err(fail(format!(
             "its size of {size} bytes is not a multiple of 4096; write for example 256MiB"
         )));

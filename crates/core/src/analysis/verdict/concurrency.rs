@@ -51,10 +51,11 @@ fn mean(latency: &Latency) -> f64 {
     }
 }
 
-/// Mean latency of the members' operations and what it would be without waiting, in nanoseconds, for one trial;
-/// `None` when the floor of a working member is unknown.
+/// Mean latency of the members' operations and the floor of a typical member, in nanoseconds, for one trial; `None`
+/// when the floor of a working member is unknown. The floor is the median over the members: what a slow
+/// member needs beyond its siblings is its fault ([`member`](super::member)), not want of operations.
 fn latency_and_floor(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
-    let (mut latency_sum, mut floor_sum, mut all_ops) = (0.0, 0.0, 0u64);
+    let (mut latency_sum, mut all_ops, mut floors) = (0.0, 0u64, Vec::new());
     for member in &trial.members {
         let (ops, _) = members::totals(member);
         if ops == 0 {
@@ -65,19 +66,19 @@ fn latency_and_floor(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)
         let shape = case.volume(&member.name).and_then(|volume| volume.shape.as_ref());
         // A spindle's or a far cache's floor depends on where the operation goes.
         let shape = shape.filter(|s| s.character.seek.is_none() && s.character.cache.is_none());
-        let floor = match (observed.and_then(|m| m.floor), shape) {
-            (Some(floor), _) => floor.0 as f64 * ops as f64,
+        floors.push(match (observed.and_then(|m| m.floor), shape) {
+            (Some(floor), _) => floor.0 as f64,
             (None, Some(shape)) => {
-                mean(&shape.read_latency) * member.ops.read.count.ops as f64
-                    + mean(&shape.write_latency) * member.ops.write.count.ops as f64
+                let reads = member.ops.read.count.ops as f64 / ops as f64;
+                mean(&shape.read_latency) * reads + mean(&shape.write_latency) * (1.0 - reads)
             }
             (None, None) => return None,
-        };
-        floor_sum += floor;
+        });
         latency_sum += members::latency(member).sum() as f64;
         all_ops += ops;
     }
-    (all_ops > 0 && floor_sum > 0.0).then(|| (latency_sum / all_ops as f64, floor_sum / all_ops as f64))
+    let floor = crate::analysis::estimate::median(&floors).filter(|floor| *floor > 0.0)?;
+    Some((latency_sum / all_ops as f64, floor))
 }
 
 /// Whether the layout works its members at once.

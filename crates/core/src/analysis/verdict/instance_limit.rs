@@ -86,10 +86,7 @@ fn full(
             .sum();
         (seconds > 0.0).then(|| sum / seconds)
     })?;
-    let ceiling = match limit.burst_rate {
-        Some(burst) if rate > limit.rate * 1.05 => burst.max(limit.rate),
-        _ => limit.rate,
-    };
+    let ceiling = usage::ceiling(limit, rate);
     (ceiling > 0.0).then(|| (rate / ceiling, rate, ceiling))
 }
 

@@ -53,12 +53,17 @@ pub struct MemberStretch {
     pub used: Use,
 }
 
-/// Use of `limit` at `rate` per second.
-fn used(limit: &Limit, rate: f64) -> Option<f64> {
-    let ceiling = match limit.burst_rate {
+/// What bounds `rate`: the sustained rate, or the burst rate when `rate` is above what is sustained.
+pub fn ceiling(limit: &Limit, rate: f64) -> f64 {
+    match limit.burst_rate {
         Some(burst) if rate > limit.rate * SUSTAINED_SLACK => burst.max(limit.rate),
         _ => limit.rate,
-    };
+    }
+}
+
+/// Use of `limit` at `rate` per second.
+fn used(limit: &Limit, rate: f64) -> Option<f64> {
+    let ceiling = ceiling(limit, rate);
     (ceiling > 0.0).then(|| rate / ceiling)
 }
 

@@ -60,7 +60,9 @@ fn by_limits(case: &Case<'_>) -> Option<Verdict> {
     let limit = |index: usize, resource: Resource| {
         let shape = case.volume(&members[index].name)?.shape.as_ref()?;
         let limit = if resource == Resource::Iops { shape.iops } else { shape.throughput }?;
-        Some((limit.rate, if resource == Resource::Iops { "ops/s" } else { "bytes/s" }))
+        // A member that spends credits is held by its burst rate.
+        let rate = if resource == Resource::Iops { members[index].iops } else { members[index].throughput };
+        Some((usage::ceiling(&limit, rate), if resource == Resource::Iops { "ops/s" } else { "bytes/s" }))
     };
     let (rate, _) = limit(first, resource)?;
     let rate = match resource {

@@ -10,7 +10,7 @@ fn eight(slow: usize, factor: u64) -> TrialSamples {
     let members: Vec<_> = NAMES
         .iter()
         .enumerate()
-        .map(|(i, name)| (*name, 500, 1_000_000 * if i == slow { factor } else { 1 }))
+        .map(|(i, name)| (*name, 900, 1_000_000 * if i == slow { factor } else { 1 }))
         .collect();
     trial(&members)
 }

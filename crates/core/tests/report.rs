@@ -3,7 +3,7 @@
 mod fixture;
 
 use ebbtide_core::analysis::analyse;
-use ebbtide_core::report::{JsonOptions, Report, csv, json, text};
+use ebbtide_core::report::{JsonOptions, Report, csv, html, json, text};
 use ebbtide_core::session::Ending;
 use fixture::Recipe;
 use proptest::prelude::*;
@@ -120,4 +120,96 @@ proptest! {
         let text = text(&report, width, false);
         prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
     }
+}
+
+/// Whether the markup is well formed as far as a reader of tags can tell: every element that is opened is closed.
+fn assert_balanced(page: &str) {
+    const VOID: [&str; 4] = ["meta", "link", "input", "!DOCTYPE"];
+    let body = page.replace(&between(page, "<style>", "</style>"), "");
+    let body = body.replace(&between(&body, "<script>", "</script>"), "");
+    let mut open: Vec<&str> = Vec::new();
+    for part in body.split('<').skip(1) {
+        let tag = part.split('>').next().unwrap_or_default();
+        let name = tag.split([' ', '/']).find(|n| !n.is_empty()).unwrap_or_default();
+        if let Some(closed) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(closed), "closed in {:?}", part.chars().take(80).collect::<String>());
+        } else if !VOID.contains(&name) {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+fn between(text: &str, start: &str, end: &str) -> String {
+    text.split_once(start)
+        .and_then(|(_, rest)| rest.split_once(end))
+        .map_or(String::new(), |(t, _)| t.to_owned())
+}
+
+#[test]
+fn html_escapes_every_name() {
+    let evil = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>";
+    let mut session =
+        fixture::session(&Recipe { rounds: 6, members: 2, failure: true, prefix: evil.to_owned() });
+    session.meta.host.hostname = evil.to_owned();
+    session.meta.warnings.push(evil.to_owned());
+    session.meta.inventory.notes.push(evil.to_owned());
+    session.experiment.description = Some(evil.to_owned());
+    session.experiment_text = evil.to_owned();
+    let page = html(&Report::new(&session, &analyse(&session)));
+    assert_eq!(page.matches("<script>").count(), 1, "only our own");
+    assert!(!page.contains("<img"));
+    assert!(!page.contains(&format!("\"{evil}")));
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;"));
+    assert_balanced(&page);
+}
+
+#[test]
+fn html_asks_for_nothing() {
+    let page = html(&report(&Recipe { rounds: 6, ..Recipe::default() }));
+    assert!(page.contains("default-src 'none'"));
+    for address in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!page.contains(address), "{address}");
+    }
+    assert!(page.len() < 1_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn html_of_little_leaves_sections_out() {
+    for rounds in [0, 1] {
+        let page = html(&report(&Recipe { rounds, ..Recipe::default() }));
+        assert_balanced(&page);
+        assert!(page.contains("id=\"environment\""));
+        assert_eq!(page.contains("id=\"time\""), rounds > 0);
+        assert!(!page.contains("NaN") && !page.contains(">inf"));
+    }
+}
+
+#[test]
+fn html_of_many_designs_tells_them_apart() {
+    let mut session = fixture::session(&Recipe { rounds: 6, members: 2, ..Recipe::default() });
+    let copies: Vec<_> = (0..12)
+        .map(|n| {
+            let mut design = session.experiment.designs[1].clone();
+            design.name = format!("variant-{n}");
+            design
+        })
+        .collect();
+    session.experiment.designs.extend(copies);
+    for record in session.trials.clone() {
+        if record.trial.design == 1 && record.trial.workload == 0 {
+            for design in 2..session.experiment.designs.len() {
+                let mut copy = record.clone();
+                copy.trial.design = design;
+                session.trials.push(copy);
+            }
+        }
+    }
+    let page = html(&Report::new(&session, &analyse(&session)));
+    let mut classes: Vec<&str> =
+        page.split("class=\"key ").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    assert_eq!(classes.len(), session.experiment.designs.len(), "{classes:?}");
+    assert_balanced(&page);
 }

@@ -4,6 +4,11 @@ use super::model::Report;
 use super::words;
 use crate::analysis::{Comparison, Conclusion, Metric};
 
+/// A gain that is larger by less than this factor is not worth telling before one of an earlier workload.
+const CLEARLY: f64 = 1.02;
+/// Up to this many workloads are told one by one.
+const MOST_CLAUSES: usize = 3;
+
 /// How much a ratio of `metric` speeds things up: latencies count the other way round.
 fn speedup(comparison: &Comparison) -> f64 {
     if comparison.metric.lower_is_better() { 1.0 / comparison.ratio } else { comparison.ratio }
@@ -40,11 +45,17 @@ fn best<'a>(comparisons: &[&'a Comparison]) -> Option<&'a Comparison> {
     let design =
         comparisons.iter().map(|c| c.design.as_str()).max_by(|a, b| mean_gain(a).total_cmp(&mean_gain(b)))?;
     let decided = |c: &Comparison| matches!(c.conclusion, Conclusion::Faster | Conclusion::Slower);
-    comparisons
-        .iter()
-        .copied()
-        .filter(|c| c.design == design)
-        .max_by(|a, b| decided(a).cmp(&decided(b)).then(speedup(a).total_cmp(&speedup(b))))
+    let mut best: Option<&Comparison> = None;
+    for &comparison in comparisons.iter().filter(|c| c.design == design) {
+        let beats = best.is_none_or(|b| {
+            decided(comparison) > decided(b)
+                || decided(comparison) == decided(b) && speedup(comparison) > speedup(b) * CLEARLY
+        });
+        if beats {
+            best = Some(comparison);
+        }
+    }
+    best
 }
 
 fn compared(report: &Report, all: &[&Comparison], first: &Comparison) -> Vec<String> {
@@ -75,63 +86,80 @@ fn compared(report: &Report, all: &[&Comparison], first: &Comparison) -> Vec<Str
             words::ratio(speedup(first))
         ),
     }];
-    let others: Vec<&&Comparison> =
-        all.iter().filter(|c| c.design == first.design && c.workload != first.workload).collect();
-    if !others.is_empty() {
-        sentences.push(others_sentence(report, &others));
+    let others: Vec<&Comparison> =
+        all.iter().copied().filter(|c| c.design == first.design && c.workload != first.workload).collect();
+    sentences.extend(others_sentences(report, first, &others));
+    sentences
+}
+
+/// The other workloads of the same design: what was decided, where there is no difference, what stays open.
+fn others_sentences(report: &Report, first: &Comparison, others: &[&Comparison]) -> Vec<String> {
+    let verb = |c: &Comparison| {
+        let workload = report.workloads.iter().find(|w| w.name == c.workload);
+        workload.map_or_else(|| format!("runs {}", c.workload), |w| w.verb.clone())
+    };
+    let with = |wanted: &[Conclusion]| -> Vec<&Comparison> {
+        others.iter().copied().filter(|c| wanted.contains(&c.conclusion)).collect()
+    };
+    let ranges = |comparisons: &[&Comparison]| {
+        let told: Vec<String> = comparisons.iter().map(|c| range(c)).collect();
+        told.join(" and ")
+    };
+    let decided = with(&[Conclusion::Faster, Conclusion::Slower]);
+    let same = with(&[Conclusion::NoDifference]);
+    let open = with(&[Conclusion::Inconclusive]);
+    let mut sentences = Vec::new();
+    match decided.as_slice() {
+        [] => {}
+        few if few.len() <= MOST_CLAUSES => {
+            let told: Vec<String> = few
+                .iter()
+                .map(|c| format!("{} {} times as fast", verb(c), words::ratio(speedup(c))))
+                .collect();
+            sentences.push(format!("It {}.", words::list(&told)));
+        }
+        many => {
+            let gains = || many.iter().map(|c| speedup(c));
+            sentences.push(format!(
+                "Under {} other workloads it is {} to {} times as fast.",
+                many.len(),
+                words::ratio(gains().fold(f64::INFINITY, f64::min)),
+                words::ratio(gains().fold(0.0, f64::max))
+            ));
+        }
+    }
+    if !same.is_empty() {
+        let told: Vec<String> = same.iter().map(|c| verb(c)).collect();
+        let also = if same.len() <= MOST_CLAUSES { format!(" ({})", ranges(&same)) } else { String::new() };
+        sentences.push(format!("It {} as fast as {}{also}.", words::list(&told), first.control));
+    }
+    if !open.is_empty() {
+        let told: Vec<String> = open.iter().map(|c| c.workload.clone()).collect();
+        let also = if open.len() <= MOST_CLAUSES { format!(" ({})", ranges(&open)) } else { String::new() };
+        sentences.push(format!("No difference is shown yet for {}{also}.", words::list(&told)));
     }
     sentences
 }
 
-/// One sentence about the other workloads of the same design.
-fn others_sentence(report: &Report, others: &[&&Comparison]) -> String {
-    let told: Vec<String> = others
-        .iter()
-        .map(|c| {
-            let verb = report.workloads.iter().find(|w| w.name == c.workload).map(|w| w.verb.as_str());
-            let ratio = words::ratio(speedup(c));
-            let doubt = match c.conclusion {
-                Conclusion::Faster | Conclusion::Slower => "",
-                Conclusion::NoDifference => " (no difference)",
-                Conclusion::Inconclusive => " (no difference shown yet)",
-            };
-            format!("{} {ratio} times as fast{doubt}", verb.unwrap_or(&c.workload))
-        })
-        .collect();
-    match told.as_slice() {
-        [] => String::new(),
-        [one] => format!("It {one}."),
-        [first @ .., last] if first.len() <= 3 => format!("It {} and {last}.", first.join(", ")),
-        _ => {
-            let gains: Vec<f64> = others.iter().map(|c| speedup(c)).collect();
-            let low = gains.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = gains.iter().copied().fold(0.0, f64::max);
-            format!(
-                "Under the other {} workloads it is {} to {} times as fast.",
-                others.len(),
-                words::ratio(low),
-                words::ratio(high)
-            )
+/// The interval of the speedup, `0.98 to 1.00`.
+fn range(comparison: &Comparison) -> String {
+    match comparison.interval {
+        Some((low, high)) => {
+            let (low, high) =
+                if comparison.metric.lower_is_better() { (1.0 / high, 1.0 / low) } else { (low, high) };
+            format!("{} to {}", words::ratio(low), words::ratio(high))
         }
+        None => "too few rounds".to_owned(),
     }
 }
 
 /// `95% interval 7.82 to 8.01, 7 rounds`.
 fn sureness(comparison: &Comparison) -> String {
     let rounds = words::count(comparison.rounds.into(), "round");
-    match comparison.interval {
-        Some((low, high)) => {
-            let (low, high) =
-                if comparison.metric.lower_is_better() { (1.0 / high, 1.0 / low) } else { (low, high) };
-            format!(
-                "{} interval {} to {}, {rounds}",
-                words::level(comparison.ci_level),
-                words::ratio(low),
-                words::ratio(high)
-            )
-        }
-        None => format!("{rounds}, too few for an interval"),
+    if comparison.interval.is_none() {
+        return format!("{rounds}, too few for an interval");
     }
+    format!("{} interval {}, {rounds}", words::level(comparison.ci_level), range(comparison))
 }
 
 /// Nothing to compare: what the first design does, or that there is nothing.

@@ -96,6 +96,15 @@ pub(crate) fn role_key(trial: &TrialView) -> &'static str {
     if trial.control_again { "control_again" } else { "candidate" }
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 /// A count with its noun: `1 round`, `6 rounds`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })

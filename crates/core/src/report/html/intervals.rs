@@ -10,6 +10,8 @@ use maud::{Markup, html};
 
 /// Height of one design's row in CSS pixels.
 const ROW: u32 = 30;
+/// Most ticks: five labels fit beside each other on a phone.
+const X_TICKS: usize = 5;
 
 fn quantity(metric: Metric) -> Quantity {
     match metric {
@@ -65,7 +67,7 @@ fn panel(report: &Report, views: &[&ResultView], metric: Metric) -> Markup {
     let all = || rows.iter().flat_map(|(_, values)| values.iter().copied());
     let low = all().fold(f64::INFINITY, f64::min);
     let high = all().fold(0.0, f64::max);
-    let scale = Scale::around(quantity(metric), low, high, 4);
+    let scale = Scale::around(quantity(metric), low, high, X_TICKS - 1);
     html! {
         figure.card.intervals {
             figcaption { (words::metric_label(metric)) @if !scale.begins_at_zero() { span.faint { " · axis does not begin at 0" } } }
@@ -78,7 +80,7 @@ fn panel(report: &Report, views: &[&ResultView], metric: Metric) -> Markup {
             }
             div.row.axis aria-hidden="true" {
                 svg.lane height="20" {
-                    g.ticks { @for (value, label) in scale.ticks(4) {
+                    g.ticks { @for (value, label) in scale.ticks(X_TICKS) {
                         line x1=(percent(scale.place(value))) x2=(percent(scale.place(value))) y1="0" y2="4" {}
                         text x=(percent(scale.place(value))) y="17" text-anchor="middle" { (label) }
                     } }
@@ -97,7 +99,7 @@ fn row(report: &Report, view: &ResultView, values: &[f64], metric: Metric, scale
     });
     html! {
         svg class={ "lane " (design_class(report, view.design)) } role="img" aria-label=(label) height=(ROW) {
-            @for (value, _) in scale.ticks(4) {
+            @for (value, _) in scale.ticks(X_TICKS) {
                 @let x = percent(scale.place(value));
                 line.gridline x1=(x) x2=(x) y1="0" y2=(ROW) {}
             }

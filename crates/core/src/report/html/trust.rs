@@ -1,10 +1,13 @@
 //! What limits each design and with what evidence; and how far the figures can be trusted.
 
 use super::{key, scrolling};
-use crate::analysis::{AaPair, Verdict, VerdictKind};
+use crate::analysis::{AaPair, Evidence, Verdict, VerdictKind};
 use crate::report::model::Report;
 use crate::report::words;
 use maud::{Markup, html};
+
+/// Figures that are shown at once; there is often one for each member.
+const SHOWN: usize = 2;
 
 pub(super) fn limits(report: &Report) -> Option<Markup> {
     if report.results.iter().all(|view| view.result.verdicts.is_empty()) {
@@ -33,20 +36,30 @@ pub(super) fn limits(report: &Report) -> Option<Markup> {
 fn verdict(verdict: &Verdict) -> Markup {
     html! {
         p { span.verdict { (verdict.kind.name()) } " " (verdict.sentence) }
-        @if !verdict.evidence.is_empty() {
+        @let (first, more) = verdict.evidence.split_at(verdict.evidence.len().min(SHOWN));
+        (evidence(first))
+        @if !more.is_empty() {
+            details { summary { (words::count(more.len() as u64, "further figure")) } (evidence(more)) }
+        }
+        @if verdict.kind != VerdictKind::Unknown { p.faint { "confidence " (words::percent(verdict.confidence)) } }
+    }
+}
+
+fn evidence(figures: &[Evidence]) -> Markup {
+    html! {
+        @if !figures.is_empty() {
             dl.evidence {
-                @for evidence in &verdict.evidence {
-                    dt { (evidence.what) }
+                @for figure in figures {
+                    dt { (figure.what) }
                     dd {
-                        (words::evidence(evidence.value, &evidence.unit))
-                        @if let Some(reference) = evidence.reference {
-                            span.faint { " against " (words::evidence(reference, &evidence.unit)) }
+                        (words::evidence(figure.value, &figure.unit))
+                        @if let Some(reference) = figure.reference {
+                            span.faint { " against " (words::evidence(reference, &figure.unit)) }
                         }
                     }
                 }
             }
         }
-        @if verdict.kind != VerdictKind::Unknown { p.faint { "confidence " (words::percent(verdict.confidence)) } }
     }
 }
 

@@ -152,7 +152,7 @@ impl Page {
     fn foot(&mut self, report: &Report) {
         let failed = report.trials.iter().filter(|t| t.outcome.is_err()).count();
         let mut facts = vec![
-            words::count(report.rounds.into(), "round"),
+            format!("Session {}: {}", report.session.id, words::count(report.rounds.into(), "round")),
             words::count(report.trials.len() as u64, "trial"),
         ];
         if failed > 0 {
@@ -163,12 +163,12 @@ impl Page {
         self.blank();
         let paint = if report.session.ending == Ending::Reached { Paint::Plain } else { Paint::Caution };
         self.prose(&format!("{}.", facts.join(", ")), 0, paint);
-        let id = &report.session.id;
-        self.prose(
-            &format!("Session {id}. More: `ebb report {id} -o report.html`, `ebb show {id} --json`"),
-            2,
-            Paint::Faint,
-        );
+        let id = clean(&report.session.id);
+        for (command, gives) in
+            [("-o report.html", "charts"), ("--json", "all figures"), ("--csv", "every trial")]
+        {
+            self.prose(&format!("  ebb report {id} {command}: {gives}"), 4, Paint::Faint);
+        }
     }
 }
 

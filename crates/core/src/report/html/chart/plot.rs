@@ -76,7 +76,7 @@ pub(in crate::report::html) fn curves(x: &Scale, y: &Scale, height: u32, curves:
 impl Plot {
     pub(in crate::report::html) fn render(&self) -> Markup {
         let height = f64::from(self.height);
-        let y_ticks = self.y.ticks((self.height as usize / 32).clamp(2, 6));
+        let y_ticks = self.y.ticks((self.height as usize / 32 + 1).clamp(3, 6));
         let x_ticks = self.x_ticks.clone().unwrap_or_else(|| self.x.ticks(X_TICKS));
         html! {
             svg.plot role="img" aria-label=(self.label) height=(self.height)

@@ -75,10 +75,10 @@ pub(in crate::report::html) struct Scale {
 }
 
 impl Scale {
-    /// From 0 to a round number at or above `most`.
-    pub(in crate::report::html) fn from_zero(quantity: Quantity, most: f64, ticks: usize) -> Self {
+    /// From 0 to a round number at or above `most`, in at most `parts` round parts.
+    pub(in crate::report::html) fn from_zero(quantity: Quantity, most: f64, parts: usize) -> Self {
         let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
-        let step = round_step(most, ticks);
+        let step = round_step(most, parts);
         Scale { low: 0.0, high: libm::ceil(most / step - 1e-9) * step, log: false, quantity }
     }
 
@@ -89,9 +89,9 @@ impl Scale {
     }
 
     /// Around `low` to `high` with some air on both sides, from 0 when that is not far away.
-    pub(in crate::report::html) fn around(quantity: Quantity, low: f64, high: f64, ticks: usize) -> Self {
+    pub(in crate::report::html) fn around(quantity: Quantity, low: f64, high: f64, parts: usize) -> Self {
         if !low.is_finite() || !high.is_finite() || low < 0.7 * high {
-            return Self::from_zero(quantity, high, ticks);
+            return Self::from_zero(quantity, high, parts);
         }
         let air = ((high - low) * 0.15).max(high * 0.002);
         Scale { low: (low - air).max(0.0), high: high + air, log: false, quantity }

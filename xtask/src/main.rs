@@ -2,6 +2,8 @@
 //!
 //! Each command is a list of programs that are run one after the other; the first that fails ends it.
 
+mod bench;
+mod instructions;
 mod packages;
 mod purity;
 mod run;
@@ -15,6 +17,8 @@ const HELP: &str = "cargo xtask COMMAND
   check     formatting, clippy, purity of the core, licences and sources of dependencies
   unit      tests without root, network or other programs
   browser   the HTML report in a real browser (Debian's chromium)
+  bench     the I/O engine beside fio; `cargo xtask bench --help`
+  instructions   instructions per I/O of the engine's loop (valgrind)
   test      setup, then every one of the above
 ";
 
@@ -29,6 +33,8 @@ fn main() -> ExitCode {
             .and_then(|()| check())
             .and_then(|()| run_all(&unit()))
             .and_then(|()| run_all(&browser())),
+        Some("bench") => bench::run(&arguments[1..]),
+        Some("instructions") => instructions::run(),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             Ok(())

@@ -1,6 +1,7 @@
 //! Runs the engine alone on one file or device, for comparisons with other load generators (`cargo xtask bench`).
 //!
-//! `load FILE key=value...` with `rw` (read, write, randread, randwrite), `bs`, `iodepth`, `numjobs`, `runtime`, `span`,
+//! `load FILE key=value...` with `rw` (read, write, randread, randwrite), `bs`, `iodepth`, `numjobs`, `runtime`
+//! or `size`, `span`,
 //! `direct` (0 or 1), `ioengine` (io_uring or psync), `hipri`, `sqpoll` (0 or 1); prints `key=value` lines.
 
 use ebbtide_core::backend::Control;
@@ -45,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "iodepth" => w.iodepth = value.parse()?,
             "numjobs" => w.numjobs = value.parse()?,
             "runtime" => w.stop = Stop::Runtime(value.parse()?),
+            "size" => w.stop = Stop::Size(value.parse()?),
             "span" => w.span = Some(value.parse()?),
             "direct" => w.direct = value == "1",
             "ioengine" => w.ioengine = if value == "psync" { IoEngine::Psync } else { IoEngine::IoUring },

@@ -1,8 +1,7 @@
 //! A cheap monotonic clock: the CPU's time stamp counter where it can be trusted, else the vDSO.
 
-use rustix::time::{ClockId, clock_gettime};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bits behind the point of `ns_per_tick`.
 const SHIFT: u32 = 32;
@@ -10,10 +9,12 @@ const SHIFT: u32 = 32;
 /// time leave a rate error of about 2 in a million.
 const CALIBRATION: Duration = Duration::from_millis(20);
 
-/// Reads the time in nanoseconds of `CLOCK_MONOTONIC`.
+/// Reads the time in nanoseconds since the process first asked for a clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     source: Source,
+    /// Instant 0, on the kernel's monotonic clock.
+    epoch: Instant,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -27,21 +28,23 @@ enum Source {
     Vdso,
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds.
+/// Nanoseconds since `epoch` by the kernel's clock.
 #[inline]
-fn kernel_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+fn kernel_ns(epoch: Instant) -> u64 {
+    epoch.elapsed().as_nanos() as u64
 }
 
 impl Clock {
     /// The process's clock; the first call calibrates it, which takes 20 ms.
     pub fn get() -> Clock {
         static CLOCK: OnceLock<Clock> = OnceLock::new();
-        *CLOCK.get_or_init(|| Clock { source: calibrate().unwrap_or(Source::Vdso) })
+        *CLOCK.get_or_init(|| {
+            let epoch = Instant::now();
+            Clock { source: calibrate(epoch).unwrap_or(Source::Vdso), epoch }
+        })
     }
 
-    /// Nanoseconds of `CLOCK_MONOTONIC`; readings on one thread never go back by more than the cores' counters differ.
+    /// Nanoseconds since the process first asked for a clock; readings on one thread never go back by more than the cores' counters differ.
     #[inline]
     pub fn now(&self) -> u64 {
         match self.source {
@@ -49,7 +52,7 @@ impl Clock {
                 let ticks = tsc::read().wrapping_sub(base);
                 base_ns.wrapping_add(((u128::from(ticks) * u128::from(ns_per_tick)) >> SHIFT) as u64)
             }
-            Source::Vdso => kernel_ns(),
+            Source::Vdso => kernel_ns(self.epoch),
         }
     }
 
@@ -63,15 +66,15 @@ impl Clock {
 
     /// How far it has drifted from the kernel's clock, in nanoseconds. Large after a virtual machine has moved.
     pub(crate) fn drift(&self) -> u64 {
-        self.now().abs_diff(kernel_ns())
+        self.now().abs_diff(kernel_ns(self.epoch))
     }
 }
 
 /// A reading of both clocks: the closest of several tries, since an interrupt may come between.
-fn both() -> Option<(u64, u64)> {
+fn both(epoch: Instant) -> Option<(u64, u64)> {
     let tries = (0..32).map(|_| {
         let before = tsc::read();
-        let ns = kernel_ns();
+        let ns = kernel_ns(epoch);
         let after = tsc::read();
         (after.wrapping_sub(before), before.wrapping_add(after.wrapping_sub(before) / 2), ns)
     });
@@ -79,13 +82,13 @@ fn both() -> Option<(u64, u64)> {
 }
 
 /// The counter with its rate, where the CPU promises that it never stops or changes its rate.
-fn calibrate() -> Option<Source> {
+fn calibrate(epoch: Instant) -> Option<Source> {
     if !tsc::is_invariant() {
         return None;
     }
-    let (first, first_ns) = both()?;
+    let (first, first_ns) = both(epoch)?;
     std::thread::sleep(CALIBRATION);
-    let (base, base_ns) = both()?;
+    let (base, base_ns) = both(epoch)?;
     let (ticks, ns) = (base.checked_sub(first)?, base_ns.checked_sub(first_ns)?);
     if ticks == 0 || ns == 0 {
         return None;

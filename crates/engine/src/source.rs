@@ -20,6 +20,7 @@ pub(crate) struct Source {
     generator: Generator,
     pace: Option<Pace>,
     open_loop: bool,
+    timed: bool,
     /// Bytes left, where the trial ends by size.
     left: Option<u64>,
     /// The next operation and its earliest start, when it was not due yet.
@@ -35,6 +36,7 @@ impl Source {
             generator,
             pace: workload.rate.map(|rate| Pace::new(per_job(rate.0))),
             open_loop: workload.is_open_loop(),
+            timed: workload.is_open_loop() || workload.rate.is_some(),
             left: None,
             ahead: None,
             origin: 0,
@@ -53,19 +55,27 @@ impl Source {
 
     /// Whether operations have to wait for an instant.
     pub(crate) fn is_timed(&self) -> bool {
-        self.open_loop || self.pace.is_some()
+        self.timed
     }
 
     /// The next operation at `now`.
     #[inline]
     pub(crate) fn next(&mut self, now: u64) -> Next {
-        if self.left.is_none() && !self.is_timed() {
-            return Next::Op { op: self.generator.next_op(), intended: now };
+        if self.timed {
+            return self.next_timed(now);
         }
-        self.next_limited(now)
+        let mut op = self.generator.next_op();
+        if let Some(left) = &mut self.left {
+            op.length = op.length.min(*left);
+            *left -= op.length;
+            if op.length == 0 {
+                return Next::Done;
+            }
+        }
+        Next::Op { op, intended: now }
     }
 
-    fn next_limited(&mut self, now: u64) -> Next {
+    fn next_timed(&mut self, now: u64) -> Next {
         if self.left == Some(0) {
             return Next::Done;
         }

@@ -1,6 +1,10 @@
 //! One job on one ring.
+//!
+//! Where the target is a single unshaped member (`plain`), an operation is its slot and nothing else is looked at on its
+//! way. Otherwise it has pieces, one per extent of the layout.
 
 mod batch;
+mod entry;
 mod setup;
 
 pub(crate) use setup::{Ring, unavailable};
@@ -13,22 +17,23 @@ use crate::source::Next;
 use batch::Batch;
 use ebbtide_core::units::Nanos;
 use ebbtide_core::workload::{Mix, Op, OpKind};
-use io_uring::{opcode, squeue, types};
-use rustix::io::ReadWriteFlags;
-use setup::FixedBuffers;
+use entry::Transfer;
+use io_uring::{opcode, types};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::os::fd::AsRawFd;
 
 /// `user_data` of the timeout that makes the job look up from the work when nothing completes.
 const TICK_ID: u64 = u64::MAX;
 /// The tick: a little longer than the distance of checks, so that each tick finds one due.
 static TICK_TIME: types::Timespec = types::Timespec::new().nsec((TICK + 1_000_000) as u32);
+/// Completions that are taken out of the queue before any is looked at.
+const REAPED: usize = 32;
 
 /// One job's loop and everything that is in flight.
 pub(crate) struct RingLoop<'a> {
     io: Ring,
     job: Job<'a>,
+    plain: bool,
     slots: Vec<Option<Slot>>,
     /// Slots that may begin an operation; the one used last first, since its buffer is in the CPU's cache.
     free: Vec<u32>,
@@ -36,6 +41,7 @@ pub(crate) struct RingLoop<'a> {
     follow: Vec<u32>,
     /// Slots that pause (think time), in the order in which their pause ends.
     resting: VecDeque<(u64, u32)>,
+    /// Pieces by their number; when plain, the rest of slot n's operation after a short transfer.
     pieces: Vec<Option<Piece>>,
     free_pieces: Vec<u32>,
     /// Pieces that have to go to the kernel.
@@ -47,7 +53,10 @@ pub(crate) struct RingLoop<'a> {
     batch: Batch,
     tick_armed: bool,
     think_time: u64,
-    write_flags: i32,
+    /// Whether written blocks are made unlike each other: a rewrite writes back what it read.
+    stamped: bool,
+    /// Whether the copy that a read comes from changes with every operation.
+    turns: bool,
     failure: Option<EngineError>,
 }
 
@@ -63,12 +72,13 @@ enum Filled {
 
 impl<'a> RingLoop<'a> {
     pub(crate) fn new(io: Ring, job: Job<'a>) -> Self {
-        let depth = job.shared.workload.iodepth;
+        let workload = job.shared.workload;
         let plain = job.shared.plain;
-        // Without a split, piece n is slot n; otherwise there is room for four pieces each before the first growth.
+        let depth = workload.iodepth;
+        // Room for four pieces each before the first growth.
         let pieces = if plain { depth } else { depth.saturating_mul(4) };
-        let write_flags = if job.shared.workload.sync { ReadWriteFlags::SYNC.bits() as i32 } else { 0 };
         RingLoop {
+            plain,
             slots: vec![None; depth as usize],
             free: (0..depth).rev().collect(),
             follow: Vec::with_capacity(depth as usize),
@@ -79,9 +89,11 @@ impl<'a> RingLoop<'a> {
             held: BinaryHeap::with_capacity(pieces as usize),
             in_kernel: 0,
             batch: Batch::new(depth),
+            // No timeouts on a ring that polls for completions.
             tick_armed: io.polled,
-            think_time: job.shared.workload.think_time.0,
-            write_flags,
+            think_time: workload.think_time.0,
+            stamped: workload.mix != Mix::Rewrite,
+            turns: job.shared.turns(),
             failure: None,
             io,
             job,
@@ -138,31 +150,38 @@ impl<'a> RingLoop<'a> {
         let mut filled = Filled::More;
         for _ in 0..self.batch.size() {
             let (slot, op, intended) = if let Some(slot) = self.follow.pop() {
-                let follow_up = self.slots[slot as usize].and_then(|s| s.op.follow_up());
-                match follow_up {
+                match self.slots[slot as usize].and_then(|s| s.op.follow_up()) {
                     Some(op) => (slot, op, now),
                     None => continue,
                 }
             } else {
-                let Some(slot) = self.free.pop() else {
-                    filled = Filled::Until(self.resting.front().map(|(ready, _)| *ready));
-                    break;
-                };
+                let Some(slot) = self.free.last().copied() else { break };
                 match self.job.next(now) {
-                    Next::Op { op, intended } => (slot, op, intended),
+                    Next::Op { op, intended } => {
+                        self.free.pop();
+                        (slot, op, intended)
+                    }
                     Next::Wait(start) => {
-                        self.free.push(slot);
                         filled = Filled::Until(Some(start));
                         break;
                     }
                     Next::Done => {
-                        self.free.push(slot);
                         filled = Filled::Done;
                         break;
                     }
                 }
             };
-            self.begin(slot, op, intended, now)?;
+            let begun = self.job.begin(op, intended, now);
+            if op.kind == OpKind::Write && self.stamped {
+                let number = self.job.begun.wrapping_mul(0x1_0000).wrapping_add(self.job.first);
+                self.io.buffers.stamp(slot, op.length, number);
+            }
+            if self.plain {
+                self.slots[slot as usize] = Some(begun);
+                self.submit(slot, whole(slot, op));
+            } else {
+                self.split(slot, begun, now)?;
+            }
         }
         if matches!(filled, Filled::More) && self.free.is_empty() && self.follow.is_empty() {
             filled = Filled::Until(self.resting.front().map(|(ready, _)| *ready));
@@ -176,51 +195,19 @@ impl<'a> RingLoop<'a> {
         Ok(filled)
     }
 
-    /// Begins `op` in `slot`.
-    #[inline]
-    fn begin(&mut self, slot: u32, op: Op, intended: u64, now: u64) -> Result<(), EngineError> {
-        let mut begun = self.job.begin(op, intended, now);
-        let number = self.job.begun;
-        // A rewrite writes back what it read.
-        let stamped = op.kind == OpKind::Write && self.job.shared.workload.mix != Mix::Rewrite;
-        if stamped {
-            self.io.buffers.stamp(
-                slot,
-                op.length,
-                number.wrapping_mul(0x1_0000).wrapping_add(self.job.first),
-            );
-        }
-        if self.job.shared.plain {
-            begun.pending = 1;
-            self.slots[slot as usize] = Some(begun);
-            let length = op.length as u32;
-            let piece = Piece {
-                slot,
-                member: 0,
-                kind: op.kind,
-                offset: op.offset,
-                at: 0,
-                left: length,
-                length,
-                started: now,
-                due: 0,
-                fault: None,
-            };
-            self.pieces[slot as usize] = Some(piece);
-            self.submit(slot, &piece);
-            return Ok(());
-        }
-        let turn = if self.job.shared.turns() { self.job.first + number } else { self.job.first };
+    /// Cuts an operation into its pieces, which wait for the submission queue.
+    fn split(&mut self, slot: u32, mut begun: Slot, now: u64) -> Result<(), EngineError> {
+        let turn = if self.turns { self.job.first + self.job.begun } else { self.job.first };
         let RingLoop { job, pieces, free_pieces, waiting, .. } = self;
         let origin = job.origin();
         let mut count = 0;
-        job.shared.split(op, turn, &mut |extent| {
+        job.shared.split(begun.op, turn, &mut |extent| {
             let id = free_pieces.pop().unwrap_or_else(|| {
                 // Only while the first operations of the trial find out how many pieces there are.
                 pieces.push(None);
                 pieces.len() as u32 - 1
             });
-            pieces[id as usize] = Some(Piece::new(job.shared, slot, op, extent, now, origin));
+            pieces[id as usize] = Some(Piece::new(job.shared, slot, begun.op, extent, now, origin));
             waiting.push_back(id);
             count += 1;
         })?;
@@ -237,57 +224,35 @@ impl<'a> RingLoop<'a> {
                 return;
             }
             self.waiting.pop_front();
-            if let Some(piece) = self.pieces[id as usize] {
-                self.submit(id, &piece);
+            if let Some(piece) = self.piece(id) {
+                self.submit(id, piece);
             }
         }
     }
 
+    /// Piece `id` as far as it is not done.
+    fn piece(&self, id: u32) -> Option<Piece> {
+        let piece = self.pieces[id as usize];
+        if piece.is_some() || !self.plain {
+            return piece;
+        }
+        self.slots[id as usize].map(|slot| Piece { started: slot.started, ..whole(id, slot.op) })
+    }
+
     /// Puts `piece` into the submission queue, or back among the waiting when it is full.
     #[inline]
-    fn submit(&mut self, id: u32, piece: &Piece) {
-        let entry = self.entry(piece).user_data(u64::from(id));
+    fn submit(&mut self, id: u32, piece: Piece) {
+        // SAFETY: `at` + `left` is at most the operation's length, which is at most the buffer's.
+        let address = unsafe { self.io.buffers.of(piece.slot).add(piece.at as usize) };
+        let Piece { slot, member, kind, offset, left: length, .. } = piece;
+        let transfer = Transfer { kind, member, offset, address, length, slot };
+        let entry = self.io.addressing.entry(&transfer).user_data(u64::from(id));
         // SAFETY: the entry's buffer is the slot's, which lives as long as the ring and is not touched before the
         // completion of `id`; its file is open as long as the target is borrowed.
         if unsafe { self.io.ring.submission().push(&entry) }.is_ok() {
             self.in_kernel += 1;
         } else {
             self.waiting.push_back(id);
-        }
-    }
-
-    /// The submission queue entry of `piece`.
-    #[inline]
-    fn entry(&self, piece: &Piece) -> squeue::Entry {
-        // SAFETY: `at` + `left` is at most the operation's length, which is at most the buffer's.
-        let address = unsafe { self.io.buffers.of(piece.slot).add(piece.at as usize) };
-        let index = match self.io.fixed_buffers {
-            FixedBuffers::PerSlot => piece.slot as u16,
-            FixedBuffers::One | FixedBuffers::No => 0,
-        };
-        let (left, offset, flags) = (piece.left, piece.offset, self.write_flags);
-        let fixed = self.io.fixed_buffers != FixedBuffers::No;
-        macro_rules! on {
-            ($fd:expr) => {
-                match (piece.kind, fixed) {
-                    (OpKind::Read, true) => {
-                        opcode::ReadFixed::new($fd, address, left, index).offset(offset).build()
-                    }
-                    (OpKind::Write, true) => opcode::WriteFixed::new($fd, address, left, index)
-                        .offset(offset)
-                        .rw_flags(flags)
-                        .build(),
-                    (OpKind::Read, false) => opcode::Read::new($fd, address, left).offset(offset).build(),
-                    (OpKind::Write, false) => {
-                        opcode::Write::new($fd, address, left).offset(offset).rw_flags(flags).build()
-                    }
-                }
-            };
-        }
-        if self.io.fixed_files {
-            on!(types::Fixed(piece.member))
-        } else {
-            on!(types::Fd(self.job.shared.target.members[piece.member as usize].file.as_raw_fd()))
         }
     }
 
@@ -336,25 +301,73 @@ impl<'a> RingLoop<'a> {
     #[inline]
     fn reap(&mut self, now: u64) {
         self.job.check(now);
+        let mut seen = [(0u64, 0i32); REAPED];
         loop {
-            let Some(completion) = self.io.ring.completion().next() else { return };
-            let (id, result) = (completion.user_data(), completion.result());
-            if id == TICK_ID {
-                self.tick_armed = self.io.polled;
-                continue;
+            let mut count = 0;
+            for (place, completion) in seen.iter_mut().zip(&mut self.io.ring.completion()) {
+                *place = (completion.user_data(), completion.result());
+                count += 1;
             }
-            self.in_kernel -= 1;
-            let Some(piece) = &mut self.pieces[id as usize] else { continue };
-            let id = id as u32;
-            if result != piece.left as i32 || piece.fault.is_some() {
-                let result = piece.fault.map_or(result, |fault| -fault.get());
-                self.incomplete(id, result);
-            } else if piece.due > now {
-                let due = piece.due;
-                self.held.push(Reverse((due, id)));
-            } else {
-                self.deliver(id, now);
+            for (id, result) in &seen[..count] {
+                if *id == TICK_ID {
+                    self.tick_armed = self.io.polled;
+                    continue;
+                }
+                self.in_kernel -= 1;
+                if self.plain {
+                    self.complete_plain(*id as u32, *result, now);
+                } else {
+                    self.complete(*id as u32, *result, now);
+                }
             }
+            if count < REAPED {
+                return;
+            }
+        }
+    }
+
+    /// The operation of slot `id` came back.
+    #[inline]
+    fn complete_plain(&mut self, id: u32, result: i32, now: u64) {
+        let Some(slot) = &self.slots[id as usize] else { return };
+        if result > 0 && result as u64 == slot.op.length {
+            self.job.op_done(slot, now);
+            let then_write = slot.op.then_write;
+            self.release(id, then_write, now);
+            return;
+        }
+        self.incomplete_plain(id, result, now);
+    }
+
+    /// The operation of slot `id` came back with less than all of it.
+    #[cold]
+    fn incomplete_plain(&mut self, id: u32, result: i32, now: u64) {
+        let (Some(piece), Some(slot)) = (self.piece(id), self.slots[id as usize]) else { return };
+        if result > 0 && result as u32 == piece.left {
+            self.pieces[id as usize] = None;
+            self.job.op_done(&slot, now);
+            self.release(id, slot.op.then_write, now);
+            return;
+        }
+        self.pieces[id as usize] = Some(piece);
+        self.incomplete(id, result);
+        // An operation that starts from its beginning again is its slot's: nothing of it may be left here.
+        if self.pieces[id as usize].is_some_and(|piece| piece.left == piece.length) {
+            self.pieces[id as usize] = None;
+        }
+    }
+
+    /// Piece `id` came back.
+    #[inline]
+    fn complete(&mut self, id: u32, result: i32, now: u64) {
+        let Some(piece) = &self.pieces[id as usize] else { return };
+        if result != piece.left as i32 || piece.fault.is_some() {
+            let result = piece.fault.map_or(result, |fault| -fault.get());
+            self.incomplete(id, result);
+        } else if piece.due > now {
+            self.held.push(Reverse((piece.due, id)));
+        } else {
+            self.deliver(id, now);
         }
     }
 
@@ -386,26 +399,46 @@ impl<'a> RingLoop<'a> {
     /// A piece is done; with the last one its operation is.
     #[inline]
     fn deliver(&mut self, id: u32, now: u64) {
-        let Some(piece) = self.pieces[id as usize] else { return };
-        if !self.job.shared.plain {
-            self.job.piece_done(&piece, now);
-            self.pieces[id as usize] = None;
-            self.free_pieces.push(id);
-        }
-        let index = piece.slot;
-        let Some(slot) = &mut self.slots[index as usize] else { return };
+        let Some(piece) = self.pieces[id as usize].take() else { return };
+        self.free_pieces.push(id);
+        self.job.piece_done(&piece, now);
+        let Some(slot) = &mut self.slots[piece.slot as usize] else { return };
         slot.pending -= 1;
-        if slot.pending > 0 {
-            return;
+        if slot.pending == 0 {
+            self.job.op_done(slot, now);
+            let then_write = slot.op.then_write;
+            self.release(piece.slot, then_write, now);
         }
-        let slot = *slot;
-        self.job.op_done(&slot, now);
-        if slot.op.then_write {
-            self.follow.push(index);
+    }
+
+    /// Slot `id` has done its operation.
+    #[inline]
+    fn release(&mut self, id: u32, then_write: bool, now: u64) {
+        if then_write {
+            self.follow.push(id);
         } else if self.think_time > 0 {
-            self.resting.push_back((now + self.think_time, index));
+            self.resting.push_back((now + self.think_time, id));
         } else {
-            self.free.push(index);
+            self.free.push(id);
         }
+    }
+}
+
+/// All of `op` on a single member.
+#[inline]
+fn whole(slot: u32, op: Op) -> Piece {
+    // At most `bs`, which `run` limits to 1 GiB.
+    let length = op.length as u32;
+    Piece {
+        slot,
+        member: 0,
+        kind: op.kind,
+        offset: op.offset,
+        at: 0,
+        left: length,
+        length,
+        started: 0,
+        due: 0,
+        fault: None,
     }
 }

@@ -1,5 +1,6 @@
 //! Makes a ring with what the kernel has of it, falling back step by step.
 
+use super::entry::{Addressing, FixedBuffers};
 use crate::buffers::Buffers;
 use crate::error::EngineError;
 use crate::shared::Shared;
@@ -19,23 +20,9 @@ pub(crate) struct Ring {
     // Dropped before the buffers that it uses.
     pub(crate) ring: IoUring,
     pub(crate) buffers: Buffers,
-    /// Whether files are addressed by their index in the target.
-    pub(super) fixed_files: bool,
-    /// How buffers are addressed.
-    pub(super) fixed_buffers: FixedBuffers,
+    pub(super) addressing: Addressing,
     /// Whether completions are polled for: no timeouts on such a ring.
     pub(super) polled: bool,
-}
-
-/// How the buffers are registered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FixedBuffers {
-    /// Not at all.
-    No,
-    /// All as one.
-    One,
-    /// Each slot its own.
-    PerSlot,
 }
 
 /// Why a ring cannot be had on this host, where another way to do I/O can.
@@ -125,7 +112,9 @@ impl Ring {
         };
         // Saves the look-up of the ring in each call; refused before 5.18.
         let _ = ring.submitter().register_ring_fd();
-        Ok(Ring { ring, buffers, fixed_files, fixed_buffers, polled: options.hipri })
+        let write_flags = if shared.workload.sync { libc::RWF_SYNC } else { 0 };
+        let addressing = Addressing { files: fds, fixed_files, fixed_buffers, write_flags };
+        Ok(Ring { ring, buffers, addressing, polled: options.hipri })
     }
 }
 
@@ -135,7 +124,13 @@ impl Ring {
         let failed = |source| EngineError::System { what: "set up an io_uring", source };
         let (buffers, _) = Buffers::new(1, length, false)?;
         let ring = make(entries, false, false).map_err(failed)?;
-        Ok(Ring { ring, buffers, fixed_files: false, fixed_buffers: FixedBuffers::No, polled: false })
+        let addressing = Addressing {
+            files: Vec::new(),
+            fixed_files: false,
+            fixed_buffers: FixedBuffers::No,
+            write_flags: 0,
+        };
+        Ok(Ring { ring, buffers, addressing, polled: false })
     }
 }
 

@@ -1,0 +1,66 @@
+//! Submission queue entries.
+
+use ebbtide_core::workload::OpKind;
+use io_uring::{opcode, squeue, types};
+use std::os::fd::RawFd;
+
+/// How the buffers are registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FixedBuffers {
+    /// Not at all.
+    No,
+    /// All as one.
+    One,
+    /// Each slot its own.
+    PerSlot,
+}
+
+/// How entries name files and buffers.
+#[derive(Debug)]
+pub(super) struct Addressing {
+    /// The members' files; registered in this order when `fixed_files`.
+    pub(super) files: Vec<RawFd>,
+    pub(super) fixed_files: bool,
+    pub(super) fixed_buffers: FixedBuffers,
+    /// RWF_ flags of writes.
+    pub(super) write_flags: i32,
+}
+
+/// One transfer between a member and the memory of a slot.
+pub(super) struct Transfer {
+    pub(super) kind: OpKind,
+    pub(super) member: u32,
+    pub(super) offset: u64,
+    pub(super) address: *mut u8,
+    pub(super) length: u32,
+    pub(super) slot: u32,
+}
+
+impl Addressing {
+    /// The entry of `transfer`.
+    #[inline]
+    pub(super) fn entry(&self, transfer: &Transfer) -> squeue::Entry {
+        let Transfer { kind, member, offset, address, length, slot } = *transfer;
+        let index = if self.fixed_buffers == FixedBuffers::PerSlot { slot as u16 } else { 0 };
+        let (fixed, flags) = (self.fixed_buffers != FixedBuffers::No, self.write_flags);
+        // The two ways to name a file are types of their own, with no public trait in common.
+        macro_rules! on {
+            ($file:expr) => {
+                match (kind, fixed) {
+                    (OpKind::Read, true) => {
+                        opcode::ReadFixed::new($file, address, length, index).offset(offset).build()
+                    }
+                    (OpKind::Write, true) => opcode::WriteFixed::new($file, address, length, index)
+                        .offset(offset)
+                        .rw_flags(flags)
+                        .build(),
+                    (OpKind::Read, false) => opcode::Read::new($file, address, length).offset(offset).build(),
+                    (OpKind::Write, false) => {
+                        opcode::Write::new($file, address, length).offset(offset).rw_flags(flags).build()
+                    }
+                }
+            };
+        }
+        if self.fixed_files { on!(types::Fixed(member)) } else { on!(types::Fd(self.files[member as usize])) }
+    }
+}

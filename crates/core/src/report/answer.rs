@@ -48,7 +48,7 @@ fn best<'a>(comparisons: &[&'a Comparison]) -> Option<&'a Comparison> {
     let mut best: Option<&Comparison> = None;
     for &comparison in comparisons.iter().filter(|c| c.design == design) {
         let beats = best.is_none_or(|b| {
-            decided(comparison) > decided(b)
+            decided(comparison) && !decided(b)
                 || decided(comparison) == decided(b) && speedup(comparison) > speedup(b) * CLEARLY
         });
         if beats {

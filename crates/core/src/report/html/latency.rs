@@ -9,11 +9,14 @@ use maud::{Markup, html};
 /// Nines that are drawn at most: p99.999.
 const MOST_NINES: f64 = 5.0;
 
+/// A design's index and its latency.
+type OfDesign<'a> = (usize, &'a LatencyView);
+
 pub(super) fn section(report: &Report) -> Option<Markup> {
-    let panels: Vec<(usize, OpKind, Vec<(usize, &LatencyView)>)> = (0..report.workloads.len())
+    let panels: Vec<(usize, OpKind, Vec<OfDesign>)> = (0..report.workloads.len())
         .flat_map(|workload| [(workload, OpKind::Read), (workload, OpKind::Write)])
         .filter_map(|(workload, op)| {
-            let of_designs: Vec<(usize, &LatencyView)> = report
+            let of_designs: Vec<OfDesign> = report
                 .results_of(workload)
                 .filter_map(|view| Some((view.design, view.latency.get(op).as_ref()?)))
                 .filter(|(_, latency)| latency.bins.len() > 1 || latency.percentiles.len() > 1)

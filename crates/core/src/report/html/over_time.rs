@@ -40,7 +40,7 @@ fn median<'a>(report: &'a Report, view: &ResultView) -> Option<&'a TrialFigures>
 }
 
 /// Series of every finished trial behind `view` but the median one.
-fn others<'a>(report: &'a Report, view: &ResultView) -> Vec<(u32, Vec<SeriesPoint>)> {
+fn others(report: &Report, view: &ResultView) -> Vec<(u32, Vec<SeriesPoint>)> {
     report
         .trials
         .iter()

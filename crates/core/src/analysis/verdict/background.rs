@@ -17,9 +17,23 @@ pub const OTHERS_SHARE: f64 = 0.10;
 /// Bytes per second that others must have moved: a journal's commits stay below.
 pub const OTHERS_RATE: f64 = 1e6;
 
+/// Busy share of the busiest disk below which there was room for both: others who moved bytes on a disk that idled
+/// half of the time did not hold the trial back.
+pub const DISK_BUSY: f64 = 0.50;
+/// Most of those seen at work whom the sentence names.
+const NAMED: usize = 3;
+
 /// The rule.
 #[derive(Debug)]
 pub struct Background;
+
+/// Busy share of the busiest disk, median over trials.
+fn busiest_disk(case: &Case<'_>) -> Option<f64> {
+    case.median(|t| {
+        let busiest = moved::disks(t)?.iter().map(|disk| disk.total.busy.0).max()?;
+        (t.elapsed.0 > 0).then(|| busiest as f64 / t.elapsed.0 as f64)
+    })
+}
 
 /// Bytes that others moved in a trial, and all that were moved; `None` where it cannot be known.
 fn others(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
@@ -59,6 +73,7 @@ impl Rule for Background {
 
     fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
         let (share, rate) = share_and_rate(case)?;
+        let busy = busiest_disk(case).filter(|busy| *busy >= DISK_BUSY)?;
         let mut who: Vec<&str> = Vec::new();
         for trial in case.trials {
             for other in trial.observed.iter().flat_map(|observed| &observed.others) {
@@ -70,7 +85,11 @@ impl Rule for Background {
         let named = if who.is_empty() {
             "who is not visible from here".to_owned()
         } else {
-            format!("seen at work: {}", who.join(", "))
+            let more = match who.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("seen at work: {}{more}", who[..who.len().min(NAMED)].join(", "))
         };
         let mut list: Vec<Evidence> = vec![
             evidence(
@@ -80,6 +99,7 @@ impl Rule for Background {
                 Some(OTHERS_SHARE),
             ),
             evidence("bytes that others moved", rate, "bytes/s", Some(OTHERS_RATE)),
+            evidence("busy share of the busiest disk", busy, "share", Some(DISK_BUSY)),
         ];
         list.extend(
             who.iter().map(|who| evidence(&format!("at work beside the trials: {who}"), 1.0, "seen", None)),

@@ -130,6 +130,12 @@ fn others_on_the_same_disks() {
     assert_eq!(kinds(&six_rounds(&stripe(1), others(40_000_000, false))), [Background]);
     assert_eq!(kinds(&six_rounds(&stripe(1), others(0, false))), [Unknown]);
     assert_eq!(kinds(&six_rounds(&stripe(1), others(500_000, true))), [Unknown], "a journal's commits");
+    let idle_disk = six_rounds(&stripe(1), |_| {
+        let mut samples = one_member();
+        observed(&mut samples, ASKED, 40_000_000, 10_000, 0.2);
+        samples
+    });
+    assert_eq!(kinds(&idle_disk), [Unknown], "the disk had room for both");
     // Through the page cache only those count who were seen.
     let mut buffered = stripe(1);
     buffered.workloads[0].direct = false;

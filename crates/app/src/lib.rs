@@ -2,6 +2,7 @@
 //!
 //! It wires the pipeline of `ebbtide_core` to its two edges, `ebbtide_engine` and `ebbtide_host`.
 
+pub mod bench;
 pub mod cli;
 pub mod places;
 pub mod progress;

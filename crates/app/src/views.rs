@@ -37,14 +37,20 @@ pub fn render(report: &Report, format: Format) -> String {
 
 /// `report` as text for standard output: as wide as the terminal, coloured unless NO_COLOR is set.
 pub fn for_stdout(report: &Report) -> String {
+    let (columns, color) = stdout_width();
+    text(report, columns, color)
+}
+
+/// Columns of standard output, and whether it takes colours.
+pub fn stdout_width() -> (usize, bool) {
     let stdout = io::stdout();
     if !isatty(&stdout) {
-        return text(report, COLUMNS_ELSEWHERE, false);
+        return (COLUMNS_ELSEWHERE, false);
     }
     let columns = tcgetwinsize(&stdout).map_or(80, |size| usize::from(size.ws_col));
     let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    text(report, if columns == 0 { 80 } else { columns }, color)
+    (if columns == 0 { 80 } else { columns }, color)
 }
 
 /// Writes `text` to standard output; a reader that has seen enough (`| head`) is no error.

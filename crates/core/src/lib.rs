@@ -8,6 +8,7 @@ pub mod analysis;
 pub mod backend;
 pub mod civil;
 pub mod experiment;
+pub mod fio;
 pub mod guard;
 pub mod journal;
 pub mod layout;

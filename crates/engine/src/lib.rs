@@ -29,9 +29,11 @@ mod selftest;
 mod shared;
 mod source;
 mod target;
+mod usage;
 
 pub use clock::Clock;
 pub use error::EngineError;
 pub use run::run;
 pub use selftest::{Ceiling, SelfTest, self_test};
 pub use target::{Member, Shaper, SharedLink, Target};
+pub use usage::Usage;

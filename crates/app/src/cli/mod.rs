@@ -1,5 +1,6 @@
 //! The command line: each subcommand has its own file with its arguments and a `run` function.
 
+mod bench;
 mod cleanup;
 mod error;
 mod experiment;
@@ -45,6 +46,7 @@ pub struct Globals {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::RunArgs),
+    Bench(Box<bench::BenchArgs>),
     List(list::ListArgs),
     Show(show::ShowArgs),
     Cleanup(cleanup::CleanupArgs),
@@ -63,6 +65,7 @@ pub fn main() -> ExitCode {
     let globals = cli.globals;
     let result: Result<ExitCode, CliError> = match &cli.command {
         Command::Run(args) => run::run(args, &globals),
+        Command::Bench(args) => bench::run(args, &globals),
         Command::List(args) => list::run(args, &globals),
         Command::Show(args) => show::run(args, &globals),
         Command::Cleanup(args) => cleanup::run(args, &globals),

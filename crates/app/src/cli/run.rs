@@ -79,6 +79,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         seed,
         destroy: args.destroy,
         places: surroundings::places_for_volumes(),
+        fill: files::Fill::default(),
     };
     if args.dry_run {
         return dry_run(&experiment, seed, args.on, &options, globals);

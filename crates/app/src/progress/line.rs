@@ -37,6 +37,26 @@ pub enum Activity {
         /// Time after which no round starts.
         budget: Duration,
     },
+    /// Running a job of a benchmark.
+    Job {
+        /// Its name.
+        what: String,
+        /// When it ends.
+        goal: Goal,
+        /// The counter of bytes when it began.
+        done_before: u64,
+        /// When it began.
+        began: Instant,
+    },
+}
+
+/// When a job of a benchmark ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// After this time, warm-up included.
+    Time(Duration),
+    /// After this many bytes.
+    Bytes(u64),
 }
 
 /// Rates from counters that are read now and then.
@@ -80,6 +100,21 @@ impl Activity {
                 let total = control.prepare_total.load(Ordering::Relaxed);
                 let rate = pace.rates(now, done, 0).map(|(rate, _)| rate);
                 (format!("filling {volumes} volumes"), filling(done, total, rate))
+            }
+            Activity::Job { what, goal, done_before, began } => {
+                let ops = control.ops.load(Ordering::Relaxed);
+                let bytes = control.bytes.load(Ordering::Relaxed);
+                let live = pace.rates(now, bytes, ops);
+                let left = match goal {
+                    Goal::Time(length) => {
+                        Some(length.saturating_sub(now.duration_since(*began)).as_secs_f64())
+                    }
+                    Goal::Bytes(goal) => live.filter(|(rate, _)| *rate > 0.0).map(|(rate, _)| {
+                        goal.saturating_sub(bytes.saturating_sub(*done_before)) as f64 / rate
+                    }),
+                };
+                let left = left.map_or_else(String::new, |left| format!(" | {} left", duration(left)));
+                (format!("{what}{left}"), figures(live, None))
             }
             Activity::Trial { what, number, round, round_length, rounds, so_far, began, budget } => {
                 pace.follow(*number);

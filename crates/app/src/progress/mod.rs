@@ -7,8 +7,9 @@ use ebbtide_core::analysis::stop;
 use ebbtide_core::backend::Control;
 use ebbtide_core::plan::{Role, Schedule, Trial};
 use ebbtide_core::session::{Outcome, Session, TrialRecord};
+use ebbtide_core::workload::{Stop, Workload};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use line::{Activity, Pace};
+use line::{Activity, Goal, Pace};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,6 +52,28 @@ impl Progress {
         if !self.quiet {
             self.bar.suspend(|| eprintln!("ebb: {text}"));
         }
+    }
+
+    /// Volumes are being made and filled.
+    pub fn filling(&mut self, volumes: usize, control: &Arc<Control>) {
+        self.set(Activity::Preparing { volumes }, control);
+    }
+
+    /// A job of a benchmark runs.
+    pub fn job(&mut self, what: &str, workload: &Workload, control: &Arc<Control>) {
+        let goal = match workload.stop {
+            Stop::Runtime(runtime) => {
+                Goal::Time(Duration::from_nanos(runtime.0.saturating_add(workload.warm_up.0)))
+            }
+            Stop::Size(size) => Goal::Bytes(size.0),
+        };
+        let done_before = control.bytes.load(Ordering::Relaxed);
+        self.set(Activity::Job { what: what.to_owned(), goal, done_before, began: Instant::now() }, control);
+    }
+
+    /// Nothing is going on; no more lines.
+    pub fn idle(&mut self) {
+        self.done();
     }
 
     fn set(&self, activity: Activity, control: &Arc<Control>) {

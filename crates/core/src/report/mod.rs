@@ -20,4 +20,4 @@ pub use model::{
     DesignFacts, LatencyView, Report, ResultView, SeriesPoint, TrialFigures, TrialView, VolumeFacts,
     WorkloadFacts,
 };
-pub use text::text;
+pub use text::{Single, single, text, workload_words};

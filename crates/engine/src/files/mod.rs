@@ -56,6 +56,16 @@ pub struct Surroundings {
     pub journal: Arc<dyn Journal>,
 }
 
+/// Which volumes are filled with random data before the first trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fill {
+    /// New ones, and existing ones that may be overwritten.
+    #[default]
+    Destroyable,
+    /// None: what is there, or is written first, will do.
+    Nothing,
+}
+
 /// What the user said about a run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -67,6 +77,8 @@ pub struct Options {
     pub destroy: bool,
     /// Where new volumes go when the experiment does not say, the best place first.
     pub places: Vec<PathBuf>,
+    /// What is filled.
+    pub fill: Fill,
 }
 
 /// See the module.
@@ -78,6 +90,8 @@ pub struct FilesBackend {
     volumes: Vec<Option<OpenVolume>>,
     /// Targets that trials have used, so that a ring's set-up is found out once.
     targets: HashMap<trial::Key, Target>,
+    /// What the last trial that was stopped had seen.
+    stopped: Option<TrialSamples>,
 }
 
 /// The volumes that designs use, with their index.
@@ -104,7 +118,13 @@ impl FilesBackend {
     /// A backend that has touched nothing yet.
     pub fn new(options: Options, surroundings: Surroundings) -> Self {
         let made = Made::new(surroundings.journal.clone());
-        FilesBackend { surroundings, options, made, volumes: Vec::new(), targets: HashMap::new() }
+        let (volumes, targets) = (Vec::new(), HashMap::new());
+        FilesBackend { surroundings, options, made, volumes, targets, stopped: None }
+    }
+
+    /// What the last trial saw before it was stopped, once.
+    pub fn take_stopped(&mut self) -> Option<TrialSamples> {
+        self.stopped.take()
     }
 
     fn make_and_open(
@@ -142,6 +162,7 @@ impl FilesBackend {
             .iter()
             .flatten()
             .filter(|volume| survey.place_of[volume.index].is_some() || self.options.destroy)
+            .filter(|_| self.options.fill == Fill::Destroyable)
             .collect();
         fill::fill(&fill, self.options.seed, control)?;
         Ok(self.inventory(experiment, survey))
@@ -235,7 +256,15 @@ impl Backend for FilesBackend {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples, BackendError> {
-        trial::run(&self.volumes, &mut self.targets, design, workload, trial, control)
+        trial::run(&self.volumes, &mut self.targets, design, workload, trial, control).map_err(|error| {
+            match error {
+                trial::Failure::Stopped(seen) => {
+                    self.stopped = seen.map(|seen| *seen);
+                    BackendError::Stopped
+                }
+                trial::Failure::Backend(error) => error,
+            }
+        })
     }
 
     fn finish(&mut self, keep: bool) -> Result<(), BackendError> {

@@ -30,7 +30,7 @@ pub(super) fn run(
     workload: &Workload,
     trial: &Trial,
     control: &Control,
-) -> Result<TrialSamples, BackendError> {
+) -> Result<TrialSamples, Failure> {
     let mut members = Vec::new();
     let layout = localise(&design.layout, volumes, &mut members)?;
     for member in &members {
@@ -49,7 +49,7 @@ pub(super) fn run(
     if !workload.direct {
         forget_cached(target);
     }
-    let mut samples = crate::run(target, workload, trial.seed, control).map_err(backend_error)?;
+    let mut samples = crate::run(target, workload, trial.seed, control)?;
     // A file that was removed meanwhile goes on answering through its open descriptor: such a trial is no result.
     for member in &members {
         member.check()?;
@@ -120,14 +120,31 @@ fn forget_cached(target: &Target) {
     }
 }
 
-fn backend_error(error: EngineError) -> BackendError {
-    match &error {
-        EngineError::Stopped { .. } => BackendError::Stopped,
-        EngineError::Member { member, .. } => {
-            let text = error.to_string();
-            let what = text.strip_prefix(&format!("{member}: ")).unwrap_or(&text).to_owned();
-            BackendError::Volume { volume: member.clone(), what }
-        }
-        _ => BackendError::Other(error.to_string()),
+/// Why a trial is no result.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// It was stopped; what it had seen by then.
+    Stopped(Option<Box<TrialSamples>>),
+    /// It failed.
+    Backend(BackendError),
+}
+
+impl From<BackendError> for Failure {
+    fn from(error: BackendError) -> Self {
+        Failure::Backend(error)
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let text = error.to_string();
+        Failure::Backend(match error {
+            EngineError::Stopped { seen } => return Failure::Stopped(seen),
+            EngineError::Member { member, .. } => {
+                let what = text.strip_prefix(&format!("{member}: ")).unwrap_or(&text).to_owned();
+                BackendError::Volume { volume: member, what }
+            }
+            _ => BackendError::Other(text),
+        })
     }
 }

@@ -2,7 +2,10 @@
 //! trust it.
 
 mod paint;
+mod single;
 mod table;
+
+pub use single::{Single, single, workload_words};
 
 use super::model::{Report, ResultView};
 use super::words;

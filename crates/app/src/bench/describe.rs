@@ -1,0 +1,118 @@
+//! What is told of a benchmark: for people, and in fio's shape for programs.
+
+use super::{Done, Results};
+use ebbtide_core::backend::PreparedVolume;
+use ebbtide_core::civil::Civil;
+use ebbtide_core::fio;
+use ebbtide_core::report::{Single, single};
+use ebbtide_core::samples::{OpSamples, PerOp};
+use ebbtide_core::units::Bytes;
+use serde_json::{Value, json};
+
+/// A volume in words: `/data/f: 1GiB on ext4 (nvme1n1)`.
+pub fn volume(volume: &PreparedVolume) -> String {
+    let mut text = format!("{}: {}", volume.name, Bytes(volume.size));
+    if let Some(filesystem) = &volume.filesystem {
+        text.push_str(&format!(" on {filesystem}"));
+    }
+    if let Some(disk) = &volume.disk_name {
+        text.push_str(&format!(" ({disk})"));
+    }
+    text
+}
+
+/// All jobs as text for a terminal.
+pub fn text(results: &Results, seed: u64, columns: usize, color: bool) -> String {
+    let many = results.done.len() > 1;
+    let blocks: Vec<String> = results
+        .done
+        .iter()
+        .enumerate()
+        .map(|(index, done)| {
+            let target =
+                if many { format!("{}, {}", done.job.name, done.target) } else { done.target.clone() };
+            // What is known of the volumes is told once.
+            let notes: &[String] = if index == 0 { &results.notes } else { &[] };
+            let view = Single {
+                target: &target,
+                workload: &done.job.workload,
+                samples: &done.samples,
+                verdicts: &done.verdicts,
+                notes,
+            };
+            single(&view, columns, color)
+        })
+        .collect();
+    format!("{}  seed     {seed}\n", blocks.join("\n"))
+}
+
+/// All jobs in fio's shape.
+pub fn json(results: &Results, seed: u64) -> Value {
+    let more: Vec<Value> = results.done.iter().map(|done| more(done, results, seed)).collect();
+    let jobs: Vec<fio::Job<'_>> = results
+        .done
+        .iter()
+        .zip(&more)
+        .map(|(done, more)| fio::Job {
+            name: &done.job.name,
+            group: done.job.group,
+            options: &done.job.options,
+            workload: &done.job.workload,
+            samples: &done.samples,
+            usage: done.usage,
+            more,
+        })
+        .collect();
+    let ended = results.done.last().map_or_else(Default::default, |done| done.ended);
+    fio::document(
+        concat!("ebbtide-", env!("CARGO_PKG_VERSION")),
+        ended,
+        &Civil::from_unix(ended).to_string(),
+        &jobs,
+    )
+}
+
+/// What fio has no place for.
+fn more(done: &Done, results: &Results, seed: u64) -> Value {
+    let samples = &done.samples;
+    let seconds = samples.elapsed.as_secs_f64();
+    let op = |op: &OpSamples| {
+        json!({
+            "ios": op.count.ops,
+            "bytes": op.count.bytes,
+            "lat_mean_ns": op.latency.mean(),
+            "lat_p50_ns": op.latency.percentile(50.0),
+            "lat_p99_ns": op.latency.percentile(99.0),
+            "lat_max_ns": op.latency.max(),
+        })
+    };
+    let bytes = |ops: &PerOp<OpSamples>| ops.read.count.bytes + ops.write.count.bytes;
+    let total: u64 = samples.members.iter().map(|member| bytes(&member.ops)).sum();
+    let members: Vec<Value> = samples
+        .members
+        .iter()
+        .map(|member| {
+            json!({
+                "name": member.name,
+                "share": (total > 0).then(|| bytes(&member.ops) as f64 / total as f64),
+                "read": op(&member.ops.read),
+                "write": op(&member.ops.write),
+                "errors": member.errors,
+            })
+        })
+        .collect();
+    let notes: Vec<&String> = results.notes.iter().chain(&samples.notes).collect();
+    json!({
+        "schema": "ebbtide.bench/1",
+        "target": done.target,
+        "seed": seed,
+        "workload": done.job.workload,
+        "elapsed_seconds": seconds,
+        "latency_counts_from":
+            if done.job.workload.is_open_loop() { "intended start" } else { "submission" },
+        "mean_in_flight": samples.mean_in_flight,
+        "members": members,
+        "verdicts": done.verdicts,
+        "notes": notes,
+    })
+}

@@ -1,0 +1,101 @@
+//! `ebb bench`: jobs on volumes, each run once, without rounds and without a store.
+
+pub mod describe;
+pub mod runner;
+pub mod target;
+
+use ebbtide_core::analysis::Verdict;
+use ebbtide_core::experiment::{Answer, Design, Environment, Experiment, Volume};
+use ebbtide_core::fio;
+use ebbtide_core::layout::LayoutNode;
+use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::units::Nanos;
+use ebbtide_core::workload::Workload;
+use ebbtide_engine::files::Fill;
+
+/// One job.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// Jobs of one group run at the same time, groups one after the other.
+    pub group: u32,
+    /// Index of its design in the experiment.
+    pub design: usize,
+    /// What it does.
+    pub workload: Workload,
+    /// The options that it was given, with fio's names, for the results.
+    pub options: Vec<(String, String)>,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// Volumes and the designs over them; its workloads are those of the jobs.
+    pub experiment: Experiment,
+    /// The jobs, groups in their order.
+    pub jobs: Vec<Job>,
+    /// Existing volumes may be overwritten.
+    pub destroy: bool,
+    /// What is filled before.
+    pub fill: Fill,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// A job that has run.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// The job.
+    pub job: Job,
+    /// What it ran on, in words.
+    pub target: String,
+    /// What was seen.
+    pub samples: TrialSamples,
+    /// What limits it.
+    pub verdicts: Vec<Verdict>,
+    /// What the process used meanwhile.
+    pub usage: fio::Usage,
+    /// When it ended.
+    pub ended: Nanos,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Results {
+    /// Jobs with samples, in their order.
+    pub done: Vec<Done>,
+    /// What the reader must know about the volumes.
+    pub notes: Vec<String>,
+    /// Why it ended before its end; `None` when all jobs ran.
+    pub ended_early: Option<Early>,
+}
+
+/// Why a benchmark ended before its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Early {
+    /// Ctrl-C.
+    Interrupted,
+    /// A job failed.
+    Failed(String),
+}
+
+/// An experiment that only says on what to run: a design for each layout.
+pub fn experiment(volumes: Vec<Volume>, designs: Vec<(String, LayoutNode)>) -> Experiment {
+    Experiment {
+        name: "bench".to_owned(),
+        description: None,
+        volumes,
+        links: Vec::new(),
+        designs: designs.into_iter().map(|(name, layout)| Design { name, layout }).collect(),
+        control: 0,
+        workloads: Vec::new(),
+        answer: once(),
+        environment: Environment::default(),
+    }
+}
+
+/// One round; nobody compares.
+fn once() -> Answer {
+    Answer { level: 0.95, precision: 0.05, trials_min: 1, trials_max: 1, budget: Nanos(0), rest: Nanos(0) }
+}

@@ -1,0 +1,145 @@
+//! `ebb bench`: one workload on a file, a device, a directory or a design, with fio's option names.
+
+mod options;
+
+use super::{CliError, Globals};
+use crate::bench::target::{self, Wanted};
+use crate::bench::{Early, Job, Results, Spec, describe, experiment, runner};
+use crate::progress::Progress;
+use crate::session::{clock, signals};
+use crate::views;
+use clap::Args;
+use ebbtide_core::backend::Control;
+use ebbtide_core::layout::LayoutNode;
+use ebbtide_core::workload::Workload;
+use ebbtide_engine::files::Fill;
+use options::WorkloadArgs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Run one workload on a file, a device, a directory or a design of an experiment
+///
+/// Options have fio's names; a name with an underscore may be written with a dash. Sizes: 4k and 4KiB are 4096 bytes,
+/// 4kB is 4000. Times: 500us, 10s, 2m; a bare number is seconds (thinktime: microseconds), as in fio.
+///
+/// Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted (what was measured until then is printed).
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// File (made with --size where there is none), block device, or directory (a file is made in it and removed)
+    target: Option<PathBuf>,
+    /// The target, as fio spells it
+    #[arg(long, visible_alias = "directory", value_name = "PATH", conflicts_with = "target")]
+    filename: Option<PathBuf>,
+    /// Experiment file (TOML) with the design
+    #[arg(long, value_name = "FILE", requires = "design", conflicts_with_all = ["target", "filename"])]
+    file: Option<PathBuf>,
+    /// Name of the design in the experiment file
+    #[arg(long, value_name = "NAME", requires = "file")]
+    design: Option<String>,
+    /// Existing files and devices may be overwritten: their content is lost
+    #[arg(long)]
+    destroy: bool,
+    /// Name of the job in the results
+    #[arg(long, value_name = "NAME", default_value = "bench")]
+    name: String,
+    /// Seed of all random data and offsets [default: random]
+    #[arg(long, visible_alias = "seed", value_name = "N")]
+    randseed: Option<u64>,
+    #[command(flatten)]
+    workload: WorkloadArgs,
+}
+
+/// Runs `ebb bench`.
+///
+/// # Errors
+/// See the exit statuses in the help.
+pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let seed = args.randseed.unwrap_or_else(|| u64::from(clock::random()));
+    let path = args.target.as_deref().or(args.filename.as_deref());
+    let (spec, made) = match (&args.file, &args.design, path) {
+        (Some(file), Some(design), _) => (on_design(args, file, design, seed)?, None),
+        (_, _, Some(path)) => on_path(args, path, seed)?,
+        _ => {
+            let text = "on what? name a file, a device or a directory, or --file FILE --design NAME";
+            return Err(CliError::Usage(text.to_owned()));
+        }
+    };
+    let results = execute(spec, globals)?;
+    if let Some(made) = made
+        && (results.ended_early.is_none() || !results.done.is_empty())
+    {
+        made.keep();
+    }
+    show(&results, seed, globals)?;
+    ending(results)
+}
+
+/// The target is a path.
+fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<(Spec, Option<target::NewFile>), CliError> {
+    let workload = args.workload.workload(&args.name)?;
+    let wanted = Wanted { size: args.workload.size, writes: workload.writes(), destroy: args.destroy };
+    let resolved = target::resolve(path, wanted)?;
+    let made = resolved.made.is_some();
+    let experiment =
+        experiment(vec![resolved.volume], vec![(path.display().to_string(), LayoutNode::Volume(0))]);
+    let fill = if workload.reads() { Fill::Destroyable } else { Fill::Nothing };
+    let spec = Spec {
+        experiment,
+        jobs: vec![job(args, workload)],
+        // What was made a moment ago holds nothing.
+        destroy: made || (args.destroy && args.workload.writes()),
+        fill: if made || path.is_dir() { fill } else { Fill::Nothing },
+        seed,
+    };
+    Ok((spec, resolved.made))
+}
+
+/// The target is a design of an experiment.
+fn on_design(args: &BenchArgs, file: &Path, design: &str, seed: u64) -> Result<Spec, CliError> {
+    let workload = args.workload.workload(&args.name)?;
+    Ok(Spec {
+        experiment: target::design(file, design)?,
+        destroy: args.destroy && workload.writes(),
+        jobs: vec![job(args, workload)],
+        fill: Fill::Destroyable,
+        seed,
+    })
+}
+
+fn job(args: &BenchArgs, workload: Workload) -> Job {
+    let options = args.workload.given(&workload);
+    Job { name: args.name.clone(), group: 0, design: 0, workload, options }
+}
+
+/// Runs `spec` with progress and Ctrl-C.
+fn execute(spec: Spec, globals: &Globals) -> Result<Results, CliError> {
+    let control = Arc::new(Control::default());
+    signals::stop_on_signals(control.clone(), globals.quiet)
+        .and_then(|()| signals::file_size_limit_is_an_error())
+        .map_err(|error| CliError::Failed(format!("cannot set up signal handlers: {error}")))?;
+    let mut progress = Progress::new(globals.quiet);
+    runner::run(spec, &control, &mut progress).map_err(|error| CliError::Failed(error.to_string()))
+}
+
+fn show(results: &Results, seed: u64, globals: &Globals) -> Result<(), CliError> {
+    if globals.json {
+        return views::print(&format!("{:#}\n", describe::json(results, seed)));
+    }
+    if results.done.is_empty() {
+        return Ok(());
+    }
+    let (columns, color) = views::stdout_width();
+    views::print(&describe::text(results, seed, columns, color))
+}
+
+fn ending(results: Results) -> Result<ExitCode, CliError> {
+    match results.ended_early {
+        None => Ok(ExitCode::SUCCESS),
+        Some(Early::Failed(why)) => Err(CliError::Failed(why)),
+        Some(Early::Interrupted) if results.done.is_empty() => {
+            Err(CliError::Interrupted("before anything was measured".to_owned()))
+        }
+        Some(Early::Interrupted) => Err(CliError::Interrupted("the figures are those until then".to_owned())),
+    }
+}

@@ -1,0 +1,272 @@
+//! The options of a workload, called as in fio.
+
+use crate::cli::CliError;
+use clap::{Args, ValueEnum, builder::BoolishValueParser};
+use ebbtide_core::units::{Bytes, Nanos};
+use ebbtide_core::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop, Workload};
+
+/// Measured time when neither --runtime nor --size says when to end.
+const RUNTIME_DEFAULT: Nanos = Nanos::from_secs(10);
+/// Smallest unit of O_DIRECT on any disk.
+const SECTOR: u64 = 512;
+
+/// fio's values of `rw`, and bonnie++'s rewrite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Rw {
+    /// Sequential reads
+    Read,
+    /// Sequential writes
+    Write,
+    /// Random reads
+    Randread,
+    /// Random writes
+    Randwrite,
+    /// Sequential reads and writes, mixed
+    #[value(alias = "readwrite")]
+    Rw,
+    /// Random reads and writes, mixed
+    Randrw,
+    /// Reads each block and writes it back in place
+    Rewrite,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Process {
+    /// Equal distances
+    Linear,
+    /// Exponential distances
+    Poisson,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// One ring per job
+    #[value(name = "io_uring", alias = "io-uring")]
+    IoUring,
+    /// pread and pwrite, one operation in flight per job
+    #[value(alias = "sync")]
+    Psync,
+}
+
+/// What is asked of the target.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workload")]
+pub(super) struct WorkloadArgs {
+    /// What is done in which order
+    #[arg(long, visible_alias = "readwrite", value_enum, default_value = "read", value_name = "RW")]
+    rw: Rw,
+    /// rw and randrw: share of reads in percent
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u8).range(0..=100), value_name = "PERCENT")]
+    rwmixread: u8,
+    /// Bytes of one operation
+    #[arg(long, alias = "blocksize", default_value = "4k", value_name = "SIZE")]
+    bs: Bytes,
+    /// Operations in flight per job
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096), value_name = "N")]
+    iodepth: u32,
+    /// Jobs, each a thread
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256), value_name = "N")]
+    numjobs: u32,
+    /// Measured time [default: 10s, or until --size is done]
+    #[arg(long, value_parser = seconds, value_name = "TIME")]
+    runtime: Option<Nanos>,
+    /// Bytes of the target to use from its start; without --runtime also how much is read or written, over all jobs
+    #[arg(long, value_name = "SIZE")]
+    pub(super) size: Option<Bytes>,
+    /// Time before the measurement that is run but not counted
+    #[arg(long = "ramp_time", alias = "ramp-time", value_parser = seconds, default_value = "0", value_name = "TIME")]
+    ramp_time: Nanos,
+    /// O_DIRECT (1), or through the page cache (0)
+    #[arg(long, value_parser = BoolishValueParser::new(), default_value = "1", value_name = "0|1")]
+    direct: bool,
+    /// O_SYNC on every write
+    #[arg(long, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", default_value = "0", value_name = "0|1")]
+    sync: bool,
+    /// One fsync at the end, counted in the elapsed time
+    #[arg(long = "end_fsync", alias = "end-fsync", value_parser = BoolishValueParser::new(), num_args = 0..=1,
+          require_equals = true, default_missing_value = "1", default_value = "0", value_name = "0|1")]
+    end_fsync: bool,
+    /// At most this many bytes per second, over all jobs
+    #[arg(long, value_name = "SIZE")]
+    rate: Option<Bytes>,
+    /// Open loop: this many operations per second arrive over all jobs, whether or not earlier ones have completed;
+    /// latency counts from the intended start
+    #[arg(long = "rate_iops", alias = "rate-iops", value_name = "N")]
+    rate_iops: Option<f64>,
+    /// With --rate_iops: how they arrive
+    #[arg(
+        long = "rate_process",
+        alias = "rate-process",
+        value_enum,
+        default_value = "linear",
+        value_name = "PROCESS"
+    )]
+    rate_process: Process,
+    /// Pause between a completion and the next operation
+    #[arg(long, aliases = ["think_time", "think-time"], value_parser = microseconds, default_value = "0",
+          value_name = "TIME")]
+    thinktime: Nanos,
+    /// How the kernel is asked
+    #[arg(long, value_enum, default_value = "io_uring", value_name = "ENGINE")]
+    ioengine: Engine,
+    /// CPUs for the jobs, taken in turn, for example 0-3,6
+    #[arg(long = "cpus_allowed", alias = "cpus-allowed", value_name = "CPUS")]
+    cpus_allowed: Option<String>,
+    /// Nice value of the jobs
+    #[arg(long, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19), value_name = "N")]
+    nice: Option<i32>,
+    /// Polled completions; needs a driver with polling queues and O_DIRECT
+    #[arg(long, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", default_value = "0", value_name = "0|1")]
+    hipri: bool,
+    /// A kernel thread submits
+    #[arg(long = "sqthread_poll", alias = "sqthread-poll", value_parser = BoolishValueParser::new(),
+          num_args = 0..=1, require_equals = true, default_missing_value = "1", default_value = "0", value_name = "0|1")]
+    sqthread_poll: bool,
+    /// Buffers in huge pages where the host has them
+    #[arg(long = "huge_pages", alias = "huge-pages")]
+    huge_pages: bool,
+    /// Accepted as fio has it: a --runtime is always kept in full
+    #[arg(long = "time_based", alias = "time-based", hide = true)]
+    time_based: bool,
+}
+
+/// A time whose bare number is `unit`.
+fn time(text: &str, unit: &str) -> Result<Nanos, String> {
+    let bare = text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let whole = if bare { format!("{text}{unit}") } else { text.to_owned() };
+    whole.parse::<Nanos>().map_err(|error| error.to_string())
+}
+
+fn seconds(text: &str) -> Result<Nanos, String> {
+    time(text, "s")
+}
+
+fn microseconds(text: &str) -> Result<Nanos, String> {
+    time(text, "us")
+}
+
+impl WorkloadArgs {
+    /// Whether it writes.
+    pub(super) fn writes(&self) -> bool {
+        !matches!(self.rw, Rw::Read | Rw::Randread)
+    }
+
+    /// The workload that they ask for.
+    pub(super) fn workload(&self, name: &str) -> Result<Workload, CliError> {
+        let usage = |what: String| Err(CliError::Usage(what));
+        if self.bs.0 == 0 {
+            return usage("--bs is 0; write for example --bs 4k".to_owned());
+        }
+        if self.direct && !self.bs.0.is_multiple_of(SECTOR) {
+            return usage(format!(
+                "--bs {} is no multiple of 512 bytes, which O_DIRECT needs; write --direct 0, or another --bs",
+                self.bs
+            ));
+        }
+        if let Some(rate) = self.rate_iops.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            return usage(format!("--rate_iops {rate} is no positive number of operations per second"));
+        }
+        if self.rate == Some(Bytes(0)) {
+            return usage("--rate is 0; write for example --rate 10MB".to_owned());
+        }
+        let stop = match (self.runtime, self.size) {
+            (Some(Nanos(0)), _) => {
+                return usage("--runtime is 0; write for example --runtime 10s".to_owned());
+            }
+            (Some(runtime), _) => Stop::Runtime(runtime),
+            (None, Some(size)) => Stop::Size(size),
+            (None, None) => Stop::Runtime(RUNTIME_DEFAULT),
+        };
+        let mixed = Mix::Mixed { read_percent: self.rwmixread };
+        let (access, mix) = match self.rw {
+            Rw::Read => (Access::Sequential, Mix::Read),
+            Rw::Write => (Access::Sequential, Mix::Write),
+            Rw::Randread => (Access::Random, Mix::Read),
+            Rw::Randwrite => (Access::Random, Mix::Write),
+            Rw::Rw => (Access::Sequential, mixed),
+            Rw::Randrw => (Access::Random, mixed),
+            Rw::Rewrite => (Access::Sequential, Mix::Rewrite),
+        };
+        let arrival = match (self.rate_iops, self.rate_process) {
+            (None, _) => Arrival::Closed,
+            (Some(iops), Process::Linear) => Arrival::Fixed { iops },
+            (Some(iops), Process::Poisson) => Arrival::Poisson { iops },
+        };
+        let cpus_allowed = match &self.cpus_allowed {
+            None => Vec::new(),
+            Some(text) => cpus(text).map_err(CliError::Usage)?,
+        };
+        Ok(Workload {
+            name: name.to_owned(),
+            access,
+            mix,
+            bs: self.bs,
+            iodepth: self.iodepth,
+            numjobs: self.numjobs,
+            stop,
+            warm_up: self.ramp_time,
+            span: self.size,
+            arrival,
+            rate: self.rate,
+            think_time: self.thinktime,
+            direct: self.direct,
+            sync: self.sync,
+            end_fsync: self.end_fsync,
+            ioengine: match self.ioengine {
+                Engine::IoUring => IoEngine::IoUring,
+                Engine::Psync => IoEngine::Psync,
+            },
+            engine: EngineOptions {
+                cpus_allowed,
+                nice: self.nice,
+                huge_pages: self.huge_pages,
+                hipri: self.hipri,
+                sqthread_poll: self.sqthread_poll,
+            },
+        })
+    }
+
+    /// The options that describe `workload`, as fio's JSON lists them.
+    pub(super) fn given(&self, workload: &Workload) -> Vec<(String, String)> {
+        let rw = self.rw.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+        let engine =
+            self.ioengine.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+        let mut options = vec![
+            ("name", workload.name.clone()),
+            ("rw", rw),
+            ("bs", workload.bs.0.to_string()),
+            ("iodepth", workload.iodepth.to_string()),
+            ("numjobs", workload.numjobs.to_string()),
+            ("direct", u8::from(workload.direct).to_string()),
+            ("ioengine", engine),
+        ];
+        if let Some(size) = self.size {
+            options.push(("size", size.0.to_string()));
+        }
+        if let Stop::Runtime(runtime) = workload.stop {
+            options.push(("runtime", runtime.as_secs_f64().to_string()));
+        }
+        if let Mix::Mixed { read_percent } = workload.mix {
+            options.push(("rwmixread", read_percent.to_string()));
+        }
+        options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// `0-3,6` as numbers.
+fn cpus(text: &str) -> Result<Vec<u32>, String> {
+    let wrong = || format!("--cpus_allowed {text}: write CPU numbers and ranges, for example 0-3,6");
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: u32 = first.trim().parse().map_err(|_| wrong())?;
+        let last: u32 = last.trim().parse().map_err(|_| wrong())?;
+        if first > last || last - first > 4096 {
+            return Err(wrong());
+        }
+        cpus.extend(first..=last);
+    }
+    Ok(cpus)
+}

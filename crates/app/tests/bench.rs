@@ -1,0 +1,205 @@
+//! `ebb bench` as its users run it.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// `ebb bench` with its state in `state`, and no progress.
+fn ebb(state: &TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+    command.env("XDG_STATE_HOME", state.path().join("state")).args(["--quiet", "bench"]);
+    command
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir_in("/var/tmp").expect("a directory")
+}
+
+fn json(command: &mut Command) -> Value {
+    let output = command.arg("--json").output().expect("runs");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{errors}");
+    serde_json::from_slice(&output.stdout).expect("stdout is JSON alone")
+}
+
+/// A file of `size` bytes of something.
+fn file(path: &Path, size: usize) {
+    let bytes: Vec<u8> = (0..size).map(|n| (n * 31 % 251) as u8).collect();
+    fs::write(path, bytes).expect("writes");
+}
+
+#[test]
+fn a_directory_gets_a_file_that_is_removed() {
+    let home = directory();
+    let place = home.path().join("place");
+    fs::create_dir(&place).expect("makes it");
+    let output = ebb(&home)
+        .arg(&place)
+        .args(["--rw=randrw", "--bs=4k", "--iodepth=4", "--size=4m", "--runtime=150ms"])
+        .output()
+        .expect("runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("text");
+    for part in ["randrw (50% reads), bs 4KiB, iodepth 4, 1 job", "read", "write", "p99.9", "CPU", "seed"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert_eq!(fs::read_dir(&place).expect("is there").count(), 0, "nothing is left");
+}
+
+#[test]
+fn a_new_file_is_made_filled_and_kept() {
+    let home = directory();
+    let path = home.path().join("new");
+    ebb(&home).arg(&path).args(["--rw=randread", "--runtime=100ms"]).assert().code(2);
+    assert!(!path.exists(), "without a size there is no file");
+    ebb(&home).arg(&path).args(["--rw=randread", "--size=1m", "--runtime=100ms"]).assert().success();
+    let bytes = fs::read(&path).expect("is kept");
+    assert_eq!(bytes.len(), 1 << 20);
+    for block in bytes.chunks(4096) {
+        assert!(block.iter().any(|byte| *byte != 0), "every block is filled");
+    }
+}
+
+#[test]
+fn existing_files_are_only_written_with_destroy() {
+    let home = directory();
+    let path = home.path().join("precious");
+    file(&path, 1 << 20);
+    let before = fs::read(&path).expect("reads");
+    for rw in ["write", "randwrite", "rw", "randrw", "rewrite"] {
+        let output = ebb(&home).arg(&path).args(["--rw", rw, "--runtime=100ms"]).output().expect("runs");
+        assert_eq!(output.status.code(), Some(2), "{rw}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("--destroy"), "{rw}");
+    }
+    ebb(&home).arg(&path).args(["--rw=randread", "--destroy", "--runtime=100ms"]).assert().success();
+    assert_eq!(before, fs::read(&path).expect("reads"), "reading changes nothing, whatever is allowed");
+    ebb(&home).arg(&path).args(["--rw=write", "--destroy", "--size=64k"]).assert().success();
+    let after = fs::read(&path).expect("reads");
+    assert_ne!(before[..65536], after[..65536]);
+    assert_eq!(before[65536..], after[65536..], "only --size bytes of it");
+}
+
+#[test]
+fn a_size_ends_the_run_and_is_done_exactly() {
+    let home = directory();
+    let path = home.path().join("f");
+    let value = json(ebb(&home).arg(&path).args(["--rw=write", "--bs=64k", "--size=1000k"]));
+    let job = &value["jobs"][0];
+    assert_eq!(job["write"]["io_bytes"], 1_024_000);
+    assert_eq!(job["write"]["total_ios"], 16);
+    assert_eq!(job["read"]["total_ios"], 0);
+}
+
+#[test]
+fn an_open_loop_gives_service_time_beside_latency() {
+    let home = directory();
+    let path = home.path().join("f");
+    file(&path, 1 << 20);
+    let output = ebb(&home)
+        .arg(&path)
+        .args(["--rw=randread", "--rate-iops=500", "--rate_process=poisson", "--runtime=200ms"])
+        .output()
+        .expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("of it service"), "{text}");
+    let value = json(ebb(&home).arg(&path).args(["--rw=randread", "--rate_iops=500", "--runtime=200ms"]));
+    let read = &value["jobs"][0]["read"];
+    assert_eq!(read["clat_ns"]["N"], read["lat_ns"]["N"]);
+    assert!(read["lat_ns"]["mean"].as_f64() >= read["clat_ns"]["mean"].as_f64());
+    assert_eq!(value["jobs"][0]["ebbtide"]["latency_counts_from"], "intended start");
+}
+
+#[test]
+fn a_design_shows_its_members() {
+    let home = directory();
+    let experiment = home.path().join("e.toml");
+    let text = format!(
+        "name = \"e\"\n[volumes.vol]\ncount = 4\nsize = \"1MiB\"\ndirectory = {:?}\n\
+         [designs.stripe-4]\nlayout = \"stripe\"\nmembers = [\"vol*\"]\nchunk = \"64KiB\"\n\
+         [workloads.read]\nrw = \"read\"\nruntime = \"1s\"\n",
+        home.path()
+    );
+    fs::write(&experiment, text).expect("writes");
+    let arguments = ["--design=stripe-4", "--rw=read", "--bs=256k", "--runtime=150ms"];
+    let value = json(ebb(&home).arg("--file").arg(&experiment).args(arguments));
+    let members = value["jobs"][0]["ebbtide"]["members"].as_array().expect("members").clone();
+    assert_eq!(members.len(), 4);
+    for member in &members {
+        let share = member["share"].as_f64().expect("a share");
+        assert!((share - 0.25).abs() < 0.02, "{member}");
+    }
+    ebb(&home).arg("--file").arg(&experiment).arg("--design=other").assert().code(2);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_a_way_out() {
+    let home = directory();
+    let path = home.path().join("f");
+    file(&path, 1 << 20);
+    let path = path.to_str().expect("text");
+    for (arguments, words) in [
+        (&[][..], "on what?"),
+        (&["/nowhere/f", "--size=1m"], "cannot make /nowhere/f"),
+        (&["/dev/tty0", "--rw=read"], "neither a file nor a block device"),
+        (&[path, "--size=2m"], "smaller --size"),
+        (&[path, "--bs=0"], "--bs"),
+        (&[path, "--bs=1000"], "--direct 0"),
+        (&[path, "--runtime=0"], "--runtime"),
+        (&[path, "--rate-iops=0"], "--rate_iops"),
+        (&[path, "--rw=sideways"], "randread"),
+        (&[path, "--cpus_allowed=x"], "0-3,6"),
+        (&[path, "--rwmixread=101"], "100"),
+        (&[path, "--bs=2m"], "smaller `bs`"),
+    ] {
+        let output = ebb(&home).args(arguments).output().expect("runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{arguments:?}: {errors}");
+        assert!(errors.contains(words), "{arguments:?}: {errors}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+/// Every key of `theirs` that is not in `ours`, with its path.
+fn missing(theirs: &Value, ours: &Value, path: &str, found: &mut Vec<String>) {
+    match (theirs, ours) {
+        (Value::Object(theirs), Value::Object(ours)) => {
+            for (key, value) in theirs {
+                match ours.get(key) {
+                    None => found.push(format!("{path}.{key}")),
+                    Some(own) => missing(value, own, &format!("{path}.{key}"), found),
+                }
+            }
+        }
+        (Value::Array(theirs), Value::Array(ours)) => {
+            if let (Some(value), Some(own)) = (theirs.first(), ours.first()) {
+                missing(value, own, &format!("{path}[]"), found);
+            }
+        }
+        (theirs, ours) => {
+            let number = |value: &Value| value.is_number();
+            if number(theirs) != number(ours) || theirs.is_string() != ours.is_string() {
+                found.push(format!("{path}: {ours} instead of {theirs}"));
+            }
+        }
+    }
+}
+
+/// fio 3.33's own output for a randrw job has no key that ours lacks, and the values are of the same kind.
+#[test]
+fn json_has_every_key_that_fio_writes() {
+    let home = directory();
+    let path = home.path().join("f");
+    let arguments = ["--rw=randrw", "--size=4m", "--runtime=150ms", "--iodepth=4", "--name=x"];
+    let mut ours = json(ebb(&home).arg(&path).args(arguments));
+    let theirs: Value = serde_json::from_str(include_str!("recorded/fio-3.33.json")).expect("JSON");
+    // Which options were given is up to the caller.
+    ours["jobs"][0]["job options"] = theirs["jobs"][0]["job options"].clone();
+    let mut found = Vec::new();
+    missing(&theirs, &ours, "", &mut found);
+    // A file system without a disk below has no disk to tell of.
+    found.retain(|key| !key.starts_with(".disk_util"));
+    assert!(found.is_empty(), "{found:#?}");
+    assert_eq!(ours["jobs"][0]["jobname"], "x");
+}

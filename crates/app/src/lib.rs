@@ -9,3 +9,4 @@ pub mod progress;
 pub mod session;
 pub mod store;
 pub mod views;
+pub mod watch;

@@ -12,6 +12,7 @@ mod report;
 mod run;
 mod show;
 mod volumes;
+mod watch;
 
 pub use error::CliError;
 
@@ -56,6 +57,7 @@ enum Command {
     Report(report::ReportArgs),
     Where(locate::WhereArgs),
     Volumes(volumes::VolumesArgs),
+    Watch(watch::WatchArgs),
 }
 
 /// Parses the command line, runs the subcommand, and turns its end into an exit status:
@@ -74,6 +76,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => report::run(args, &globals),
         Command::Where(args) => locate::run(args, &globals),
         Command::Volumes(args) => volumes::run(args, &globals),
+        Command::Watch(args) => watch::run(args, &globals),
     };
     result.unwrap_or_else(|error| error.report(&globals))
 }

@@ -5,6 +5,7 @@ pub mod diskstats;
 pub mod nvme_log;
 pub mod outlier;
 pub mod rates;
+pub mod table;
 
 pub use diskstats::{DiskCounters, OpCounters};
 pub use rates::{DiskRates, OpRates};

@@ -1,0 +1,127 @@
+//! `ebb watch`: live rates of devices and of the members of arrays.
+
+use super::{CliError, Globals};
+use crate::watch::source::{Source, Wanted};
+use crate::watch::{Watch, plain, tui};
+use clap::Args;
+use ebbtide_core::civil::Civil;
+use ebbtide_core::units::Nanos;
+use ebbtide_host::sys::Sys;
+use rustix::termios::isatty;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Watch devices live, like iostat -x: rates, waits and queues, members of arrays beside their siblings
+///
+/// On a terminal it is a screen with keys (press ? in it); piped, it prints a table per interval. The
+/// first figures come after the first interval. Waits are in ms, request sizes in KiB.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// Devices, mount points or directories, with what is below them [default: every device]
+    #[arg(value_name = "DEVICE|MOUNT|DIR")]
+    targets: Vec<String>,
+    /// Time between readings, for example 500ms, 2s
+    #[arg(long, short, value_name = "TIME", default_value = "1s")]
+    interval: Nanos,
+    /// Stop after so many readings
+    #[arg(long, short = 'n', value_name = "N")]
+    count: Option<u64>,
+    /// Print CSV: one row per device and interval
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Print a table per interval, on a terminal too
+    #[arg(long)]
+    plain: bool,
+    /// Compare the devices given with each other, as if they were members of one array
+    #[arg(long)]
+    siblings: bool,
+    /// Show devices that never did anything as well
+    #[arg(long)]
+    idle: bool,
+}
+
+/// Shortest interval: the kernel's counters of time advance in steps of up to 10 ms.
+const LEAST_INTERVAL: Nanos = Nanos(50_000_000);
+
+/// Runs `ebb watch`.
+///
+/// # Errors
+/// When a target is nothing that can be watched, or the counters cannot be read.
+pub fn run(args: &WatchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    if args.interval < LEAST_INTERVAL {
+        return Err(CliError::Usage(format!(
+            "--interval {} is shorter than {LEAST_INTERVAL}; the kernel counts time too coarsely for that",
+            args.interval
+        )));
+    }
+    let interval = Duration::from_nanos(args.interval.0);
+    let mut watch = Watch { interval, idle: args.idle, ..Watch::default() };
+    let wanted = Wanted { targets: args.targets.clone(), siblings: args.siblings };
+    let mut source = Source::open(Sys::host(), wanted, &mut watch).map_err(CliError::Failed)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|e| CliError::Failed(format!("cannot handle signals: {e}")))?;
+    }
+    let failed = |e: std::io::Error| CliError::Failed(format!("cannot watch: {e}"));
+    if isatty(std::io::stdout()) && !globals.json && !args.csv && !args.plain {
+        tui::run(&mut watch, &mut source, args.count, &stop, time_of_day).map_err(failed)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.csv && !print(plain::CSV_HEADER)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut due = Instant::now() + interval;
+    while args.count.is_none_or(|count| watch.readings < count) && wait_until(due, &stop) {
+        source.read(&mut watch).map_err(failed)?;
+        due = tui::next_due(due, interval);
+        let text = if globals.json {
+            format!("{}\n", plain::to_json(&watch, unix_seconds()))
+        } else if args.csv {
+            plain::csv(&watch, unix_seconds())
+        } else {
+            format!("{}\n", plain::table(&watch))
+        };
+        if !print(&text)? {
+            break;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints at once; false when the reader has seen enough (`| head`).
+fn print(text: &str) -> Result<bool, CliError> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(CliError::Failed(format!("cannot write to standard output: {e}"))),
+    }
+}
+
+/// Sleeps until `due`; false when it is time to stop.
+fn wait_until(due: Instant, stop: &AtomicBool) -> bool {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        // A signal does not end a sleep of the standard library.
+        std::thread::sleep(left.min(Duration::from_millis(250)));
+    }
+}
+
+fn unix_seconds() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn time_of_day() -> String {
+    Civil::from_unix(Nanos::from_secs_f64(unix_seconds())).to_string()
+}

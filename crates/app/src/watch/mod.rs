@@ -1,0 +1,202 @@
+//! `ebb watch`: live rates of devices and of the members below them.
+//!
+//! [`Watch`] is what is known and how it is shown; [`source`] fills it from the host once per interval; [`plain`]
+//! prints it as lines, [`screen`] draws it, [`keys`] changes how it is shown.
+
+pub mod keys;
+pub mod plain;
+pub mod screen;
+pub mod source;
+pub mod tui;
+
+use ebbtide_core::observe::outlier::{MemberFigures, Outlier, outliers};
+use ebbtide_core::observe::table::{DiskTable, Entry};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What is shown, and in which order of arrays and members.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Topology {
+    /// Devices to show, each once; members follow their array, one deeper.
+    pub shown: Vec<Shown>,
+    /// Groups of siblings: the name of their array, and their kernel names.
+    pub groups: Vec<(String, Vec<String>)>,
+}
+
+/// A device to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Kernel name.
+    pub name: String,
+    /// Name to print (`vg0-data` for `dm-0`).
+    pub label: String,
+    /// Layers below the device that stands for itself, from 0.
+    pub depth: usize,
+}
+
+/// What rows are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    /// Arrays with their members, in the kernel's order.
+    #[default]
+    Tree,
+    /// Bytes per second, the most first.
+    Throughput,
+    /// Requests per second, the most first.
+    Requests,
+    /// Await, the longest first.
+    Await,
+    /// Requests in flight, the most first.
+    Queue,
+    /// Utilisation, the highest first.
+    Util,
+}
+
+impl Sort {
+    /// The next one, round and round.
+    pub fn next(self) -> Sort {
+        match self {
+            Sort::Tree => Sort::Throughput,
+            Sort::Throughput => Sort::Requests,
+            Sort::Requests => Sort::Await,
+            Sort::Await => Sort::Queue,
+            Sort::Queue => Sort::Util,
+            Sort::Util => Sort::Tree,
+        }
+    }
+
+    /// Its name.
+    pub fn label(self) -> &'static str {
+        match self {
+            Sort::Tree => "tree",
+            Sort::Throughput => "MB/s",
+            Sort::Requests => "requests",
+            Sort::Await => "await",
+            Sort::Queue => "queue",
+            Sort::Util => "util",
+        }
+    }
+}
+
+/// Unit of throughput.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unit {
+    /// 10^6 bytes per second.
+    #[default]
+    Mega,
+    /// 2^20 bytes per second.
+    Mebi,
+    /// 2^10 bytes per second, iostat's `kB`.
+    Kibi,
+}
+
+impl Unit {
+    /// The next one, round and round.
+    pub fn next(self) -> Unit {
+        match self {
+            Unit::Mega => Unit::Mebi,
+            Unit::Mebi => Unit::Kibi,
+            Unit::Kibi => Unit::Mega,
+        }
+    }
+
+    /// Its name and its bytes.
+    pub fn of(self) -> (&'static str, f64) {
+        match self {
+            Unit::Mega => ("MB/s", 1e6),
+            Unit::Mebi => ("MiB/s", 1_048_576.0),
+            Unit::Kibi => ("KiB/s", 1024.0),
+        }
+    }
+}
+
+/// What is known and how it is shown.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// Counters and rates.
+    pub table: DiskTable,
+    /// What is shown.
+    pub topology: Topology,
+    /// Nominal time between readings.
+    pub interval: Duration,
+    /// Time between the last two readings.
+    pub span: Duration,
+    /// Readings with rates so far.
+    pub readings: u64,
+    /// Order of rows.
+    pub sort: Sort,
+    /// Unit of throughput.
+    pub unit: Unit,
+    /// Only names that contain this.
+    pub filter: String,
+    /// Devices that never did anything are shown as well.
+    pub idle: bool,
+}
+
+/// A row.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    /// Name to print.
+    pub label: &'a str,
+    /// Layers below the device that stands for itself.
+    pub depth: usize,
+    /// Counters, rates and history.
+    pub entry: &'a Entry,
+}
+
+impl Watch {
+    /// Rows to show, sorted and filtered.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let entries: BTreeMap<&str, &Entry> =
+            self.table.entries().iter().map(|e| (e.name.as_str(), e)).collect();
+        let mut rows: Vec<Row<'_>> = self
+            .topology
+            .shown
+            .iter()
+            .filter_map(|s| {
+                Some(Row { label: &s.label, depth: s.depth, entry: entries.get(s.name.as_str())? })
+            })
+            .filter(|r| (self.idle || r.entry.was_used()) && r.label.contains(self.filter.as_str()))
+            .collect();
+        if self.sort != Sort::Tree {
+            rows.iter_mut().for_each(|r| r.depth = 0);
+            // The sort is stable: rows of equal value stay in the order of the tree.
+            rows.sort_by(|a, b| self.key(b.entry).total_cmp(&self.key(a.entry)));
+        }
+        rows
+    }
+
+    fn key(&self, entry: &Entry) -> f64 {
+        let Some(rates) = &entry.rates else { return -1.0 };
+        match self.sort {
+            Sort::Tree => 0.0,
+            Sort::Throughput => rates.bytes_per_second(),
+            Sort::Requests => rates.requests_per_second(),
+            Sort::Await => rates.await_ms().unwrap_or(-1.0),
+            Sort::Queue => rates.queue,
+            Sort::Util => rates.util,
+        }
+    }
+
+    /// Members that differ from their siblings now, with the name of their array.
+    pub fn outliers(&self) -> Vec<(&str, Outlier)> {
+        let mut found = Vec::new();
+        for (array, members) in &self.topology.groups {
+            let figures: Vec<MemberFigures> = members
+                .iter()
+                .filter_map(|name| self.table.get(name))
+                .filter_map(|e| Some(MemberFigures::new(&e.name, &e.rates?)))
+                .collect();
+            // A member without figures yet would make the others look alone.
+            if figures.len() == members.len() {
+                found.extend(
+                    outliers(&figures, self.span.as_secs_f64()).into_iter().map(|o| (array.as_str(), o)),
+                );
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests;

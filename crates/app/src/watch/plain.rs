@@ -1,0 +1,144 @@
+//! A reading as lines: a table for people, JSON or CSV for programs.
+
+use super::{Row, Watch};
+use ebbtide_core::observe::rates::{DiskRates, OpRates};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Number with about four significant digits in at most seven characters.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        v if v < 9.995 => format!("{value:.2}"),
+        v if v < 99.95 => format!("{value:.1}"),
+        v if v < 99_999.5 => format!("{value:.0}"),
+        v if v < 9_999_500.0 => format!("{:.0}k", value / 1e3),
+        _ => format!("{:.0}M", value / 1e6),
+    }
+}
+
+/// The same, or a dash for no data.
+pub fn maybe(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), number)
+}
+
+/// Columns of the table beside the name, with the unit of throughput in the header.
+pub fn columns(watch: &Watch) -> Vec<String> {
+    let unit = watch.unit.of().0;
+    ["r/s", "r", "r_await", "rareq", "w/s", "w", "w_await", "wareq", "d/s", "f/s", "aqu-sz", "%util"]
+        .map(|c| if c == "r" || c == "w" { format!("{c}{unit}") } else { c.to_owned() })
+        .to_vec()
+}
+
+fn cells(rates: &DiskRates, bytes: f64) -> Vec<String> {
+    let op = |o: &OpRates| {
+        let size = o.request_bytes.map(|b| b / 1024.0);
+        [number(o.per_second), number(o.bytes_per_second / bytes), maybe(o.await_ms), maybe(size)]
+    };
+    let mut cells = op(&rates.read).to_vec();
+    cells.extend(op(&rates.write));
+    cells.push(maybe(rates.discard.map(|d| d.per_second)));
+    cells.push(maybe(rates.flush_per_second));
+    cells.push(number(rates.queue));
+    cells.push(number(rates.util * 100.0));
+    cells
+}
+
+/// The reading as a table. Awaits are in ms, request sizes in KiB.
+pub fn table(watch: &Watch) -> String {
+    let rows = watch.rows();
+    let outliers = watch.outliers();
+    let name = |r: &Row<'_>| format!("{}{}", "  ".repeat(r.depth), r.label);
+    let width = rows.iter().map(|r| name(r).chars().count()).max().unwrap_or(0).max("Device".len()) + 1;
+    let mut text = format!("{:width$}", "Device");
+    columns(watch).iter().for_each(|c| text.push_str(&format!(" {c:>7}")));
+    text.push('\n');
+    for row in &rows {
+        let mark = if outliers.iter().any(|(_, o)| o.name == row.entry.name) { "!" } else { "" };
+        let _ = write!(text, "{:width$}", format!("{}{mark}", name(row)));
+        match &row.entry.rates {
+            Some(rates) => {
+                cells(rates, watch.unit.of().1).iter().for_each(|c| text.push_str(&format!(" {c:>7}")))
+            }
+            None => text.push_str(" (new)"),
+        }
+        text.push('\n');
+    }
+    for (array, outlier) in &outliers {
+        let _ = writeln!(text, "! {}", sentence(array, outlier));
+    }
+    text
+}
+
+/// What makes a member an outlier, in one line.
+pub fn sentence(array: &str, outlier: &ebbtide_core::observe::outlier::Outlier) -> String {
+    use ebbtide_core::observe::outlier::Difference;
+    let how = match outlier.difference {
+        Difference::Slow => "is slow",
+        Difference::Busy => "does most of the work",
+    };
+    format!("{} in {array} {how}: {} (median of its siblings)", outlier.name, outlier.reason())
+}
+
+/// The reading as one JSON value: base units, names that say them; `null` for no data.
+pub fn to_json(watch: &Watch, unix_seconds: f64) -> Value {
+    let devices: Vec<Value> = watch
+        .rows()
+        .iter()
+        .map(|row| {
+            let mut value = json!({ "device": row.entry.name, "name": row.label, "depth": row.depth });
+            value["rates"] = json!(row.entry.rates);
+            value
+        })
+        .collect();
+    let outliers: Vec<Value> = watch
+        .outliers()
+        .iter()
+        .map(|(array, o)| json!({ "array": array, "outlier": o, "text": sentence(array, o) }))
+        .collect();
+    json!({
+        "schema": "ebbtide.watch/1",
+        "time_unix_seconds": unix_seconds,
+        "interval_seconds": watch.span.as_secs_f64(),
+        "devices": devices,
+        "outliers": outliers,
+    })
+}
+
+/// Header of the CSV form.
+pub const CSV_HEADER: &str = "time_unix_s,interval_s,device,name,r_per_s,r_bytes_per_s,r_merged_per_s,r_await_ms,r_request_bytes,\
+w_per_s,w_bytes_per_s,w_merged_per_s,w_await_ms,w_request_bytes,d_per_s,d_bytes_per_s,d_await_ms,f_per_s,f_await_ms,\
+queue,util_share,outlier\n";
+
+/// The reading as CSV rows; an empty cell for no data. Devices without rates yet have no row.
+pub fn csv(watch: &Watch, unix_seconds: f64) -> String {
+    let outliers = watch.outliers();
+    let mut text = String::new();
+    let cell = |v: Option<f64>| v.map(|v| format!("{v}")).unwrap_or_default();
+    for row in watch.rows() {
+        let Some(rates) = &row.entry.rates else { continue };
+        let mut fields = vec![format!("{unix_seconds:.3}"), format!("{:.6}", watch.span.as_secs_f64())];
+        fields.extend([quote(&row.entry.name), quote(row.label)]);
+        for op in [&rates.read, &rates.write] {
+            fields.extend([op.per_second, op.bytes_per_second, op.merged_per_second].map(|v| v.to_string()));
+            fields.extend([op.await_ms, op.request_bytes].map(cell));
+        }
+        fields.extend(
+            [rates.discard.map(|d| d.per_second), rates.discard.map(|d| d.bytes_per_second)].map(cell),
+        );
+        fields.push(cell(rates.discard.and_then(|d| d.await_ms)));
+        fields.extend([rates.flush_per_second, rates.flush_await_ms].map(cell));
+        fields.extend([rates.queue, rates.util].map(|v| v.to_string()));
+        let outlier = outliers.iter().find(|(_, o)| o.name == row.entry.name);
+        fields.push(outlier.map(|(_, o)| quote(&o.reason())).unwrap_or_default());
+        let _ = writeln!(text, "{}", fields.join(","));
+    }
+    text
+}
+
+fn quote(field: &str) -> String {
+    if field.contains([',', '"', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}

@@ -1,0 +1,215 @@
+//! Fills a [`Watch`] from the host: counters every interval, the tree of devices when devices come or go.
+
+use super::{Shown, Topology, Watch};
+use ebbtide_core::units::Nanos;
+use ebbtide_host::chain;
+use ebbtide_host::probe::{self, BlockDevice, Devices};
+use ebbtide_host::sys::Sys;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What the user wants to see.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Devices, mount points or directories; empty for every whole device.
+    pub targets: Vec<String>,
+    /// The targets are compared with each other as if they were members of one array.
+    pub siblings: bool,
+}
+
+/// The host as a source of readings.
+pub struct Source {
+    sys: Sys,
+    wanted: Wanted,
+    diskstats: File,
+    text: String,
+    started: Instant,
+    last: Duration,
+    known: Vec<(u32, u32)>,
+}
+
+impl Source {
+    /// Opens the counters and resolves what is wanted into `watch`.
+    ///
+    /// # Errors
+    /// When there is no `/proc/diskstats`, or a target is nothing that rests on a block device.
+    pub fn open(sys: Sys, wanted: Wanted, watch: &mut Watch) -> Result<Source, String> {
+        let path = sys.proc.join("diskstats");
+        let diskstats = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        watch.topology = topology(&sys, &wanted)?;
+        let text = String::with_capacity(64 << 10);
+        let mut source = Source {
+            sys,
+            wanted,
+            diskstats,
+            text,
+            started: Instant::now(),
+            last: Duration::ZERO,
+            known: Vec::new(),
+        };
+        source.read(watch).map_err(|e| format!("{}: {e}", path.display()))?;
+        watch.readings = 0;
+        Ok(source)
+    }
+
+    /// Reads the counters once.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read(&mut self, watch: &mut Watch) -> io::Result<()> {
+        self.text.clear();
+        self.diskstats.rewind()?;
+        self.diskstats.read_to_string(&mut self.text)?;
+        let now = self.started.elapsed();
+        watch.table.update(&self.text, Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)));
+        watch.span = now.saturating_sub(self.last);
+        self.last = now;
+        watch.readings += 1;
+        let entries = watch.table.entries();
+        if entries.len() != self.known.len() || entries.iter().zip(&self.known).any(|(e, k)| e.number != *k) {
+            self.known = entries.iter().map(|e| e.number).collect();
+            // A target that is gone for now keeps its place; it may come back.
+            if let Ok(topology) = topology(&self.sys, &self.wanted) {
+                watch.topology = topology;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What to show and who are siblings.
+fn topology(sys: &Sys, wanted: &Wanted) -> Result<Topology, String> {
+    // Signatures are not needed here, and asking for them would run a program per device.
+    let devices = probe::devices_with(sys, &ebbtide_host::command::Never);
+    let tops =
+        if wanted.targets.is_empty() { top_devices(&devices) } else { targets(sys, &devices, wanted)? };
+    let mut topology = Topology::default();
+    let mut seen = BTreeSet::new();
+    for top in &tops {
+        descend(&devices, top, 0, &mut topology, &mut seen);
+    }
+    if wanted.siblings && tops.len() > 1 {
+        topology.groups.push(("the group".to_owned(), tops));
+    }
+    Ok(topology)
+}
+
+/// Whole devices that nothing is made of, and arrays: members appear below their array.
+fn top_devices(devices: &Devices) -> Vec<String> {
+    let used = |d: &BlockDevice| {
+        !d.holders.is_empty()
+            || d.partitions.iter().filter_map(|p| devices.get(p)).any(|p| !p.holders.is_empty())
+    };
+    devices.devices.iter().filter(|d| d.partition_of.is_none() && !used(d)).map(|d| d.name.clone()).collect()
+}
+
+fn targets(sys: &Sys, devices: &Devices, wanted: &Wanted) -> Result<Vec<String>, String> {
+    let mut tops: Vec<String> = Vec::new();
+    for target in &wanted.targets {
+        let short = target.strip_prefix("/dev/mapper/").or(target.strip_prefix("/dev/")).unwrap_or(target);
+        let name = match devices.get(short) {
+            Some(device) => device.name.clone(),
+            None => {
+                let chain = chain::of_path(sys, Path::new(target))
+                    .map_err(|e| format!("`{target}` is no block device, and as a path: {e}"))?;
+                let link = chain.links.first().ok_or_else(|| {
+                    let kind = chain.fstype.as_deref().unwrap_or("no file system");
+                    format!("`{target}` is on {kind}, which rests on no block device")
+                })?;
+                link.name.clone()
+            }
+        };
+        if !tops.contains(&name) {
+            tops.push(name);
+        }
+    }
+    Ok(tops)
+}
+
+/// A device, then what is below it. Whole disks under a member that is a partition are left out: they count the same.
+fn descend(
+    devices: &Devices,
+    name: &str,
+    depth: usize,
+    topology: &mut Topology,
+    seen: &mut BTreeSet<String>,
+) {
+    let Some(device) = devices.get(name).filter(|_| depth < chain::DEEPEST) else { return };
+    if !seen.insert(device.name.clone()) {
+        return;
+    }
+    let label = device.shown_name().to_owned();
+    topology.shown.push(Shown { name: device.name.clone(), label: label.clone(), depth });
+    if device.slaves.len() > 1 {
+        topology.groups.push((label, device.slaves.clone()));
+    }
+    for slave in &device.slaves {
+        descend(devices, slave, depth + 1, topology, seen);
+    }
+    if let Some(disk) = device.partition_of.as_ref().filter(|_| depth == 0) {
+        descend(devices, disk, depth + 1, topology, seen);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::tests::tree::unpack;
+
+    fn of(targets: &[&str]) -> Topology {
+        let root = unpack(crate::watch::tests::ARRAYS);
+        let targets = targets.iter().map(|t| (*t).to_owned()).collect();
+        topology(&Sys::below(root.path()), &Wanted { targets, siblings: false }).expect("a topology")
+    }
+
+    fn shown(topology: &Topology) -> Vec<(&str, usize)> {
+        topology.shown.iter().map(|s| (s.label.as_str(), s.depth)).collect()
+    }
+
+    #[test]
+    fn arrays_stand_above_their_members_and_each_device_once() {
+        let all = of(&[]);
+        assert_eq!(
+            shown(&all),
+            [
+                ("vg0-data", 0),
+                ("nvme2n1", 1),
+                ("vdd", 1),
+                ("crypt0", 0),
+                ("vde", 1),
+                ("md0", 0),
+                ("nvme0n1", 1),
+                ("nvme1n1", 1),
+                ("md1", 0),
+                ("vdb2", 1),
+                ("vdc2", 1),
+                ("md2", 0),
+                ("vdb1", 1),
+                ("nvme3n1", 0),
+                ("vda", 0)
+            ]
+        );
+        let groups: Vec<&str> = all.groups.iter().map(|g| g.0.as_str()).collect();
+        assert_eq!(groups, ["vg0-data", "md0", "md1"]);
+    }
+
+    #[test]
+    fn a_target_is_a_device_by_any_name() {
+        assert_eq!(shown(&of(&["/dev/mapper/crypt0"])), [("crypt0", 0), ("vde", 1)]);
+        assert_eq!(
+            shown(&of(&["md0", "/dev/vdb1"])),
+            [("md0", 0), ("nvme0n1", 1), ("nvme1n1", 1), ("vdb1", 0), ("vdb", 1)]
+        );
+    }
+
+    #[test]
+    fn a_target_that_is_nothing_says_so() {
+        let root = unpack(crate::watch::tests::ARRAYS);
+        let wanted = Wanted { targets: vec!["/no/such".into()], siblings: false };
+        let error = topology(&Sys::below(root.path()), &wanted).expect_err("nothing");
+        assert!(error.contains("`/no/such` is no block device"), "{error}");
+    }
+}

@@ -102,13 +102,13 @@ impl<'a> Job<'a> {
     }
 
     /// What to do next.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self, now: u64) -> Next {
         self.source.next(now)
     }
 
     /// A slot for `op`, which starts now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(&mut self, op: Op, intended: u64, now: u64) -> Slot {
         self.begun += 1;
         Slot { op, intended, started: now, pending: 0, counted: !self.by_size || self.recorder.measuring() }
@@ -125,7 +125,7 @@ impl<'a> Job<'a> {
     }
 
     /// Records that an operation is done.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn op_done(&mut self, slot: &Slot, now: u64) {
         if self.over || !slot.counted {
             return;

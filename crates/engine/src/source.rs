@@ -59,7 +59,8 @@ impl Source {
     }
 
     /// The next operation at `now`.
-    #[inline]
+    // Inlined always, as the other steps of an operation: passing operations through memory costs more than they do.
+    #[inline(always)]
     pub(crate) fn next(&mut self, now: u64) -> Next {
         if self.timed {
             return self.next_timed(now);

@@ -167,7 +167,8 @@ impl Generator {
     }
 
     /// The next operation.
-    #[inline]
+    // Always: it is called once per I/O from one place, and its result would go through memory otherwise.
+    #[inline(always)]
     pub fn next_op(&mut self) -> Op {
         let block = if self.sequential {
             let block = self.position;

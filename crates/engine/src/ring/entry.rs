@@ -38,7 +38,7 @@ pub(super) struct Transfer {
 
 impl Addressing {
     /// The entry of `transfer`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn entry(&self, transfer: &Transfer) -> squeue::Entry {
         let Transfer { kind, member, offset, address, length, slot } = *transfer;
         let index = if self.fixed_buffers == FixedBuffers::PerSlot { slot as u16 } else { 0 };

@@ -240,7 +240,7 @@ impl<'a> RingLoop<'a> {
     }
 
     /// Puts `piece` into the submission queue, or back among the waiting when it is full.
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, id: u32, piece: Piece) {
         // SAFETY: `at` + `left` is at most the operation's length, which is at most the buffer's.
         let address = unsafe { self.io.buffers.of(piece.slot).add(piece.at as usize) };
@@ -425,7 +425,7 @@ impl<'a> RingLoop<'a> {
 }
 
 /// All of `op` on a single member.
-#[inline]
+#[inline(always)]
 fn whole(slot: u32, op: Op) -> Piece {
     // At most `bs`, which `run` limits to 1 GiB.
     let length = op.length as u32;

@@ -84,6 +84,9 @@ fn advice(cause: &MemberFailure) -> &'static str {
             " (with O_DIRECT, `bs` and the chunk have to be multiples of the logical block size)"
         }
         MemberFailure::Errno(libc::ENOSPC | libc::EDQUOT) => " (the file system underneath is full)",
+        MemberFailure::Errno(libc::EOPNOTSUPP) => {
+            " (`hipri` needs a driver with polling queues, and O_DIRECT)"
+        }
         MemberFailure::Errno(libc::EBADF) => " (it is not open for this operation)",
         _ => "",
     }

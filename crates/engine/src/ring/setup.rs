@@ -110,8 +110,6 @@ impl Ring {
                 FixedBuffers::No
             }
         };
-        // Saves the look-up of the ring in each call; refused before 5.18.
-        let _ = ring.submitter().register_ring_fd();
         let write_flags = if shared.workload.sync { libc::RWF_SYNC } else { 0 };
         let addressing = Addressing { files: fds, fixed_files, fixed_buffers, write_flags };
         Ok(Ring { ring, buffers, addressing, polled: options.hipri })

@@ -6,6 +6,7 @@
 
 pub mod analysis;
 pub mod backend;
+pub mod catalog;
 pub mod civil;
 pub mod experiment;
 pub mod fio;

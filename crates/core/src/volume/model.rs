@@ -257,7 +257,10 @@ impl Model {
             None => (units as f64, len as f64),
             Some(costs) => {
                 let each = if op == OpKind::Read { costs.read } else { costs.write };
-                (units as f64 * each, len.max(costs.min_bytes.0) as f64)
+                // Where whole units are what counts (EBS on HDD), what is merged into a unit is paid with it.
+                let whole_units = self.merge && costs.min_bytes.0 == self.io_unit;
+                let bytes = if whole_units { units * self.io_unit } else { len.max(costs.min_bytes.0) };
+                (units as f64 * each, bytes as f64)
             }
         }
     }

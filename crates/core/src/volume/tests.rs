@@ -356,3 +356,20 @@ fn an_nfs_server_counts_writes_five_times_and_at_least_4_kib() {
     let last = (0..30_000u64).map(|i| model.submit(Nanos(0), OpKind::Read, i, 1, None)).max();
     assert_eq!(last.map(|t| t.0 / 1_000_000), Some((30_000 * 4096 * 1000u64) / 105_000_000));
 }
+
+#[test]
+fn an_hdd_volume_counts_whole_units_and_merges_what_is_sequential() {
+    let mut shape = Shape {
+        throughput: Some(Limit::steady(40.0 * 1048576.0)),
+        io_unit: Some(Bytes(1 << 20)),
+        ..Shape::default()
+    };
+    shape.character.merge_sequential = true;
+    shape.character.costs = Some(Costs { read: 1.0, write: 1.0, min_bytes: Bytes(1 << 20) });
+    let mut model = Model::new(&shape, 0);
+    let last = (0..320u64).map(|i| model.submit(Nanos(0), OpKind::Read, i << 17, 1 << 17, None)).max();
+    assert_eq!(last, Some(Nanos::from_secs(1)));
+    let mut model = Model::new(&shape, 0);
+    let last = (0..40u64).map(|i| model.submit(Nanos(0), OpKind::Read, i << 24, 4096, None)).max();
+    assert_eq!(last, Some(Nanos::from_secs(1)));
+}

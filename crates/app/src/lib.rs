@@ -3,6 +3,7 @@
 //! It wires the pipeline of `ebbtide_core` to its two edges, `ebbtide_engine` and `ebbtide_host`.
 
 pub mod bench;
+pub mod catalog;
 pub mod cli;
 pub mod places;
 pub mod progress;

@@ -2,6 +2,7 @@
 
 use super::{CliError, Globals};
 use clap::{Args, Subcommand};
+use ebbtide_core::catalog::Catalog;
 use ebbtide_core::experiment::{Experiment, json_schema};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -41,8 +42,9 @@ pub fn run(args: &ExperimentArgs, globals: &Globals) -> Result<ExitCode, CliErro
 fn check(files: &[PathBuf], globals: &Globals) -> Result<ExitCode, CliError> {
     let mut records = Vec::new();
     let mut good = true;
+    let catalog = super::catalog::load(globals)?;
     for (index, file) in files.iter().enumerate() {
-        match load(file) {
+        match load(file, &catalog) {
             Ok(experiment) if globals.json => {
                 records.push(
                     json!({ "file": file.to_string_lossy(), "ok": true, "summary": experiment.summary() }),
@@ -79,13 +81,13 @@ struct Wrong {
 /// Longest file that is read: an experiment is a few kilobytes.
 const LONGEST: u64 = 256 << 10;
 
-fn load(file: &Path) -> Result<Experiment, Wrong> {
+fn load(file: &Path, catalog: &Catalog) -> Result<Experiment, Wrong> {
     let name = file.to_string_lossy();
     let text = read(file).map_err(|what| Wrong {
         text: format!("ebb: {name}: {what}"),
         records: json!([{ "file": name, "message": what }]),
     })?;
-    Experiment::parse(&text, &name)
+    Experiment::parse_with(&text, &name, catalog)
         .map_err(|errors| Wrong { text: errors.to_string(), records: json!(errors.records()) })
 }
 

@@ -57,7 +57,7 @@ struct Subject {
 /// # Errors
 /// An array that cannot be, or an extent outside it: status 2 with what to write instead.
 pub fn run(args: &WhereArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let subject = subject(args)?;
+    let subject = subject(args, globals)?;
     let (value, text) = match (&args.member, args.member_offset) {
         (Some(member), Some(offset)) => reverse(&subject, subject.member(member)?, offset)?,
         _ => forward(&subject, args.offset.unwrap_or_default(), args.length)?,
@@ -74,7 +74,7 @@ fn usage(error: impl std::fmt::Display) -> CliError {
     CliError::Usage(error.to_string())
 }
 
-fn subject(args: &WhereArgs) -> Result<Subject, CliError> {
+fn subject(args: &WhereArgs, globals: &Globals) -> Result<Subject, CliError> {
     let (Some(file), Some(design)) = (&args.file, &args.design) else {
         let sizes =
             if args.array.given() || args.members.given() { args.members.sizes()? } else { Vec::new() };
@@ -84,7 +84,7 @@ fn subject(args: &WhereArgs) -> Result<Subject, CliError> {
     };
     let shown = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
-    let experiment = Experiment::parse(&text, &shown).map_err(usage)?;
+    let experiment = Experiment::parse_with(&text, &shown, &super::catalog::load(globals)?).map_err(usage)?;
     let names: Vec<&str> = experiment.designs.iter().map(|d| d.name.as_str()).collect();
     let design = experiment.designs.iter().find(|d| d.name == *design).ok_or_else(|| {
         CliError::Usage(format!("{shown} has no design `{design}`; it has {}", names.join(", ")))

@@ -1,6 +1,7 @@
 //! The command line: each subcommand has its own file with its arguments and a `run` function.
 
 mod bench;
+mod catalog;
 mod cleanup;
 mod error;
 mod experiment;
@@ -36,6 +37,10 @@ pub struct Globals {
     /// SQLite file that keeps sessions [default: ebbtide/store.sqlite in the user data directory]
     #[arg(long, global = true, value_name = "FILE")]
     pub store: Option<PathBuf>,
+    /// Catalog file whose volume and instance types are used beside the built-in ones, after the user's own
+    /// (ebbtide/catalog.toml in the user config directory)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
     /// Print JSON, and only JSON, on standard output
     #[arg(long, global = true)]
     pub json: bool,
@@ -50,6 +55,7 @@ enum Command {
     Bench(Box<bench::BenchArgs>),
     List(list::ListArgs),
     Show(show::ShowArgs),
+    Catalog(catalog::CatalogArgs),
     Cleanup(cleanup::CleanupArgs),
     /// Check experiment files, print their schema
     Experiment(experiment::ExperimentArgs),
@@ -70,6 +76,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args, &globals),
         Command::List(args) => list::run(args, &globals),
         Command::Show(args) => show::run(args, &globals),
+        Command::Catalog(args) => catalog::run(args, &globals),
         Command::Cleanup(args) => cleanup::run(args, &globals),
         Command::Experiment(args) => experiment::run(args, &globals),
         Command::Layouts(args) => layouts::run(args, &globals),

@@ -68,7 +68,8 @@ enum On {
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let name = args.file.to_string_lossy();
     let text = read(&args.file).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
-    let experiment = Experiment::parse(&text, &name).map_err(|errors| CliError::Usage(errors.to_string()))?;
+    let experiment = Experiment::parse_with(&text, &name, &super::catalog::load(globals)?)
+        .map_err(|errors| CliError::Usage(errors.to_string()))?;
     let output =
         args.output.as_deref().map(|path| super::report::format_of(path, true).map(|format| (path, format)));
     let output = output.transpose()?;

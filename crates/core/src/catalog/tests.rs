@@ -190,7 +190,7 @@ fn describe_instance_types_is_imported() {
         "NetworkInfo":{"NetworkPerformance":"Up to 12.5 Gigabit","NetworkCards":[
             {"NetworkCardIndex":0,"BaselineBandwidthInGbps":0.781,"PeakBandwidthInGbps":12.5}]}}]}"#;
     let file = Catalog::import(json).expect("imports");
-    let text = toml::to_string(&file).expect("writes");
+    let text = file.to_toml();
     let mut catalog = Catalog::default();
     assert_eq!(catalog.add_file(&text, "imported.toml"), Ok(()));
     let instance = catalog.instance("m9z.large").expect("known");

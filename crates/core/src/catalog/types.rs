@@ -9,11 +9,21 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields, default)]
 pub struct CatalogFile {
     /// Sources by the short name that records use.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub source: BTreeMap<String, Source>,
     /// Volume types.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub volume_type: Vec<VolumeType>,
     /// Instance types.
     pub instance: Vec<Instance>,
+}
+
+impl CatalogFile {
+    /// The file's text.
+    pub fn to_toml(&self) -> String {
+        // Only maps with keys that are no text cannot be written, and there are none.
+        toml::to_string(self).unwrap_or_default()
+    }
 }
 
 /// Where figures come from.

@@ -15,6 +15,7 @@ mod summary;
 mod surroundings;
 mod syntax;
 mod traits;
+mod typed;
 mod volumes;
 mod workloads;
 

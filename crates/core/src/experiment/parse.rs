@@ -6,9 +6,11 @@ use super::error::{ExperimentErrors, Problem};
 use super::read::{FromToml, Named, Problems, good, required, section};
 use super::shapes::{RawLink, resolve_links};
 use super::surroundings::{self, RawHost, RawResync};
+use super::typed::{Day, Figures};
 use super::volumes::{self, RawVolume};
 use super::workloads::{self, RawWorkload};
 use super::{Design, Experiment, syntax};
+use crate::catalog::Catalog;
 use crate::units::Bytes;
 use toml::de::{DeTable, DeValue};
 
@@ -35,6 +37,11 @@ section! {
         workloads: Named<RawWorkload>,
         /// How sure the answer must be, and what it may cost.
         answer: RawAnswer,
+        /// Type of the instance that the volumes are attached to, for example "m6i.2xlarge": gives them its link,
+        /// and a simulated host its cores and memory.
+        instance: String,
+        /// The day whose figures `type` and `instance` stand for [default: today's].
+        as_of: Day,
         /// The host of a simulation.
         host: RawHost,
         /// A resync during every trial of a simulation.
@@ -52,8 +59,20 @@ impl Experiment {
     /// Everything that is wrong with the text, each mistake with its place and what to write instead; mistakes
     /// that only follow from another one are left out.
     pub fn parse(text: &str, file_name: &str) -> Result<Experiment, ExperimentErrors> {
+        Self::parse_with(text, file_name, Catalog::builtin())
+    }
+
+    /// The same with a catalogue of the user's own.
+    ///
+    /// # Errors
+    /// As [`Experiment::parse`].
+    pub fn parse_with(
+        text: &str,
+        file_name: &str,
+        catalog: &Catalog,
+    ) -> Result<Experiment, ExperimentErrors> {
         let mut problems = Problems::default();
-        let experiment = read(text, &mut problems);
+        let experiment = read(text, catalog, &mut problems);
         match experiment {
             Some(experiment) if problems.is_empty() => Ok(experiment),
             _ => Err(problems.into_errors(text, file_name)),
@@ -61,7 +80,7 @@ impl Experiment {
     }
 }
 
-fn read(text: &str, problems: &mut Problems) -> Option<Experiment> {
+fn read(text: &str, catalog: &Catalog, problems: &mut Problems) -> Option<Experiment> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         let errors = errors.iter().map(|error| (error.message().to_owned(), error.span().unwrap_or(0..0)));
@@ -77,8 +96,9 @@ fn read(text: &str, problems: &mut Problems) -> Option<Experiment> {
         let remedy = format!("write 1 to {NAME_MAX} characters on one line");
         problems.report(span, Problem::BadName { what: "an experiment", name: name.clone(), remedy });
     }
-    let links = resolve_links(&raw.links, problems);
-    let volumes = volumes::resolve(&raw.volumes, &links, &start, problems);
+    let mut links = resolve_links(&raw.links, problems);
+    let figures = Figures::new(catalog, &raw.instance, &raw.as_of, &mut links, problems);
+    let volumes = volumes::resolve(&raw.volumes, &links, &figures, &start, problems);
     let (designs, capacities): (Vec<Design>, Vec<Option<Bytes>>) =
         designs::resolve(&raw.designs, &volumes, &start, problems).into_iter().unzip();
     let smallest = designs
@@ -91,6 +111,8 @@ fn read(text: &str, problems: &mut Problems) -> Option<Experiment> {
     let all: Vec<&str> = good(&raw.designs)
         .map_or(Vec::new(), |(Named(entries), _)| entries.iter().map(|entry| entry.name.as_str()).collect());
     let control = answer::control(&raw.answer, &designs, &all, problems);
+    let mut environment = surroundings::resolve(&raw.host, &raw.resync, problems);
+    environment.host = figures.host(environment.host, &raw.host);
     Some(Experiment {
         name: name?.0.clone(),
         description: good(&raw.description).map(|(description, _)| description.clone()),
@@ -100,6 +122,6 @@ fn read(text: &str, problems: &mut Problems) -> Option<Experiment> {
         control,
         workloads,
         answer,
-        environment: surroundings::resolve(&raw.host, &raw.resync, problems),
+        environment,
     })
 }

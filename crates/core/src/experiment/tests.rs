@@ -34,7 +34,7 @@ fn the_first_run_is_what_its_readers_are_told() {
 #[test]
 fn every_key_reaches_the_model() {
     let experiment = good(EVERY_KEY);
-    let [instance] = experiment.links.as_slice() else { panic!("{:?}", experiment.links) };
+    let [instance, _] = experiment.links.as_slice() else { panic!("{:?}", experiment.links) };
     assert_eq!(
         instance.iops,
         Some(Limit { rate: 4_000.0, burst_rate: Some(20_000.0), burst_credits: 10_000_000.0 })
@@ -46,7 +46,7 @@ fn every_key_reaches_the_model() {
     );
 
     let names: Vec<&str> = experiment.volumes.iter().map(|volume| volume.name.as_str()).collect();
-    assert_eq!(names, ["ssd0", "ssd1", "ssd2", "ssd3", "slow", "disk", "image", "moody"]);
+    assert_eq!(names, ["ssd0", "ssd1", "ssd2", "ssd3", "slow", "disk", "image", "moody", "cloud"]);
     let ssd = &experiment.volumes[3];
     assert_eq!(ssd.source, VolumeSource::NewFile { directory: Some("/mnt/scratch".into()) });
     assert_eq!(ssd.size, Some(Bytes(Bytes::GIB)));
@@ -105,6 +105,12 @@ fn every_key_reaches_the_model() {
         }),
     };
     assert_eq!(moody, Some(&character));
+    let cloud = experiment.volumes[8].shape.clone().unwrap_or_default();
+    assert_eq!(cloud.iops, Some(Limit::steady(6000.0)));
+    assert_eq!(cloud.throughput, Some(Limit::steady(250.0 * 1_048_576.0)));
+    assert_eq!(cloud.write_latency, Latency::Constant(Nanos::from_millis(1)));
+    assert!(matches!(cloud.read_latency, Latency::Lognormal { .. }) && cloud.character.merge_sequential);
+    assert_eq!((cloud.link, experiment.links[1].name.as_str()), (Some(1), "m6i.2xlarge"));
     let host = Host {
         cores: 4,
         cpu_per_io: Nanos(5000),
@@ -470,5 +476,44 @@ proptest! {
     #[test]
     fn strange_values_are_reported_where_they_are(text in with_strange_values()) {
         check_errors(&text)?;
+    }
+}
+
+#[test]
+fn speeds_by_name_are_checked_where_they_stand() {
+    let file = |top: &str, volume: &str| {
+        let text = FIRST_RUN.replacen("[volumes.vol]", &format!("{top}\n[volumes.vol]"), 1);
+        let begin = text.find("[volumes.vol.shape]").expect("is shaped");
+        let end = begin + text[begin + 1..].find("\n[").expect("goes on") + 1;
+        let text = format!("{}{}", &text[..begin], &text[end..]);
+        text.replacen("[volumes.vol]", &format!("[volumes.vol]\n{volume}"), 1)
+    };
+    let said = |top: &str, volume: &str| match Experiment::parse(&file(top, volume), "x.toml") {
+        Ok(_) => "good".to_owned(),
+        Err(errors) => errors.to_string(),
+    };
+    assert_eq!(
+        said("instance = \"m6i.2xlarge\"", "type = \"aws:gp3\"\nprovisioned_size = \"10GiB\""),
+        "good"
+    );
+    for (top, volume, expected) in [
+        ("", "type = \"aws:gp5\"", "there is no volume type `aws:gp5`"),
+        ("", "type = \"aws:st1\"", "125 to 16384 GiB"),
+        ("", "provisioned_iops = 5000", "`provisioned_iops` means nothing here"),
+        (
+            "",
+            "type = \"aws:gp2\"\nprovisioned_size = \"10GiB\"\nprovisioned_iops = 5000",
+            "no provisioned IOPS",
+        ),
+        ("", "type = \"aws:io1\"\nprovisioned_size = \"10GiB\"", "write `provisioned_iops`"),
+        ("as_of = 2016-01-01", "type = \"aws:gp3\"", "no figures for 2016-01-01"),
+        ("as_of = \"yesterday\"", "", "write for example `2016-01-31`"),
+        ("instance = \"m6i.2xlarg\"", "", "write `m6i.2xlarge`"),
+        ("", "type = \"aws:instance-store\"", "needs to know the instance"),
+        ("instance = \"m6i.large\"", "type = \"aws:instance-store\"", "has no local disks"),
+        ("instance = \"c1.xlarge\"", "type = \"aws:instance-store\"", "is not in the catalogue"),
+    ] {
+        let said = said(top, volume);
+        assert!(said.contains(expected), "{top} {volume}: {said}");
     }
 }

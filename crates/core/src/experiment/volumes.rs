@@ -2,8 +2,9 @@
 
 use super::error::Problem;
 use super::names;
-use super::read::{Entry, Given, Headed, Named, Problems, Size, Span, good, required, section};
+use super::read::{Entry, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section};
 use super::shapes::{RawShape, resolve_shape};
+use super::typed::Figures;
 use super::{Volume, VolumeSource};
 use crate::units::Bytes;
 use crate::volume::LinkShape;
@@ -40,7 +41,16 @@ section! {
         device: String,
         /// Stable id (the name below /dev/disk/by-id) that the device must have before anything is written.
         id: String,
-        /// Speed that the volume is given [default: as fast as it is].
+        /// Type in the catalogue whose speed the volume is given, for example "aws:gp3" (`ebb catalog list`), or
+        /// "aws:instance-store" for the instance's own disks.
+        r#type: String,
+        /// Size of which the catalogue is asked [default: `size`].
+        provisioned_size: Size,
+        /// Operations per second that are ordered with the type [default: what the type includes].
+        provisioned_iops: f64,
+        /// Bytes per second that are ordered with the type [default: what the type includes].
+        provisioned_throughput: Throughput,
+        /// Speed that the volume is given [default: as fast as it is]; with a `type`, what differs from it.
         shape: RawShape,
     }
 }
@@ -77,6 +87,7 @@ pub(super) struct Volumes {
 pub(super) fn resolve(
     raw: &Given<Named<RawVolume>>,
     links: &[LinkShape],
+    figures: &Figures<'_>,
     file_start: &Span,
     problems: &mut Problems,
 ) -> Volumes {
@@ -94,7 +105,7 @@ pub(super) fn resolve(
     let mut paths = HashMap::new();
     for entry in entries {
         names::check(&entry.name, "a volume", &entry.span, problems);
-        add(entry, links, &mut paths, &mut volumes, problems);
+        add(entry, links, figures, &mut paths, &mut volumes, problems);
     }
     volumes
 }
@@ -103,6 +114,7 @@ pub(super) fn resolve(
 fn add(
     entry: &Entry<RawVolume>,
     links: &[LinkShape],
+    figures: &Figures<'_>,
     paths: &mut HashMap<String, String>,
     volumes: &mut Volumes,
     problems: &mut Problems,
@@ -118,7 +130,8 @@ fn add(
     });
     let source = source(raw, entry, paths, problems);
     let size = size(raw, entry, problems);
-    let shape = good(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, size, problems));
+    let own = good(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, size, problems));
+    let shape = figures.shape(raw, size, own, problems);
     if names.as_ref().is_some_and(|names| names.len() + volumes.list.len() > VOLUMES_MAX) {
         let what = format!("the experiment has more than {VOLUMES_MAX} volumes");
         problems.report(&entry.span, Problem::Geometry { what, remedy: "write fewer".to_owned() });

@@ -184,6 +184,14 @@ impl<T: JsonSchema> JsonSchema for Named<T> {
     }
 }
 
+/// A field's name as a key: without the `r#` of names that are Rust's keywords.
+pub(super) const fn plain(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
+
 /// Declares a section of the language: its struct, its reader and its schema from one list of keys.
 macro_rules! section {
     ($(#[$meta:meta])* $title:literal struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
@@ -200,12 +208,12 @@ macro_rules! section {
                 span: &$crate::experiment::read::Span,
                 problems: &mut $crate::experiment::read::Problems,
             ) -> Option<Self> {
-                const KEYS: &[&str] = &[$(stringify!($field)),*];
+                const KEYS: &[&str] = &[$($crate::experiment::read::plain(stringify!($field))),*];
                 let table = $crate::experiment::read::expect_table(value, $title, KEYS, span, problems)?;
                 let mut section = Self::default();
                 for (key, value) in table {
                     match key.get_ref().as_ref() {
-                        $(stringify!($field) => {
+                        $(found if found == $crate::experiment::read::plain(stringify!($field)) => {
                             section.$field = Some($crate::experiment::read::At::read(value, problems));
                         })*
                         other => problems.report(
@@ -217,7 +225,7 @@ macro_rules! section {
                 // A key that was meant has been reported already: it is wrong, not missing.
                 for (key, _) in table.iter().filter(|(key, _)| !KEYS.contains(&key.get_ref().as_ref())) {
                     match $crate::experiment::names::meant(key.get_ref(), KEYS) {
-                        $(Some(stringify!($field)) => {
+                        $(Some(meant) if meant == $crate::experiment::read::plain(stringify!($field)) => {
                             section.$field.get_or_insert($crate::experiment::read::At { value: None, span: key.span() });
                         })*
                         _ => {}

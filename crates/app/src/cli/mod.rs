@@ -5,6 +5,7 @@ mod catalog;
 mod cleanup;
 mod error;
 mod experiment;
+mod explain;
 mod geometry;
 mod layouts;
 mod list;
@@ -59,6 +60,7 @@ enum Command {
     Cleanup(cleanup::CleanupArgs),
     /// Check experiment files, print their schema
     Experiment(experiment::ExperimentArgs),
+    Explain(explain::ExplainArgs),
     Layouts(layouts::LayoutsArgs),
     Report(report::ReportArgs),
     Where(locate::WhereArgs),
@@ -79,6 +81,7 @@ pub fn main() -> ExitCode {
         Command::Catalog(args) => catalog::run(args, &globals),
         Command::Cleanup(args) => cleanup::run(args, &globals),
         Command::Experiment(args) => experiment::run(args, &globals),
+        Command::Explain(args) => explain::run(args, &globals),
         Command::Layouts(args) => layouts::run(args, &globals),
         Command::Report(args) => report::run(args, &globals),
         Command::Where(args) => locate::run(args, &globals),

@@ -2,6 +2,7 @@
 //! members with each other, and the readers of others' evidence.
 
 pub mod diskstats;
+pub mod iostat;
 pub mod nvme_log;
 pub mod outlier;
 pub mod rates;

@@ -1,0 +1,81 @@
+//! What a log of iostat shows, as text.
+
+use ebbtide_core::observe::iostat::{Explanation, Group, Grouping};
+use ebbtide_core::observe::outlier::{Difference, Outlier};
+use std::fmt::Write;
+
+/// The whole answer.
+pub fn iostat(explanation: &Explanation) -> String {
+    let first = if explanation.first_left_out { ", the first one (since boot) left out" } else { "" };
+    let plural = if explanation.reports == 1 { "" } else { "s" };
+    let mut text = format!("Compared over {} report{plural}{first}.\n", explanation.reports);
+    if explanation.groups.is_empty() {
+        text.push_str(
+            "No array with two members or more was found in it; name them with --members a,b,...\n",
+        );
+    }
+    for group in &explanation.groups {
+        text.push('\n');
+        text.push_str(&of_group(group, explanation.reports));
+    }
+    text
+}
+
+fn of_group(group: &Group, reports: usize) -> String {
+    let names: Vec<&str> = group.members.iter().map(|m| m.name.as_str()).collect();
+    let names = names.join(", ");
+    let why = match &group.grouping {
+        Grouping::Given => format!("{names} (as given)"),
+        Grouping::AddUp(array) => {
+            format!("{names} are taken for members of {array}: their bytes add up to its bytes")
+        }
+        Grouping::Mirror(array) => {
+            format!("{names} are taken for mirrors in {array}: each writes what it writes")
+        }
+        Grouping::Assumed => format!("{names} are taken for members of one array: the log shows none"),
+    };
+    let mut text = format!(
+        "{why}.\n\n  {:<12} {:>10} {:>8} {:>10} {:>8} {:>6}\n",
+        "device", "requests/s", "MB/s", "await ms", "queue", "%util"
+    );
+    for member in &group.members {
+        let mark = if group.outliers.iter().any(|o| o.name == member.name) { "!" } else { "" };
+        let figure = |v: Option<f64>, digits: usize| v.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
+        let _ = writeln!(
+            text,
+            "  {:<12} {:>10.1} {:>8.2} {:>10} {:>8.2} {:>6}",
+            format!("{}{mark}", member.name),
+            member.requests_per_second,
+            member.bytes_per_second / 1e6,
+            figure(member.await_ms, 2),
+            member.queue,
+            figure(member.util.map(|u| u * 100.0), 1),
+        );
+    }
+    text.push('\n');
+    for (outlier, seen) in group.outliers.iter().zip(&group.in_reports) {
+        text.push_str(&of_outlier(outlier, *seen, reports));
+    }
+    if group.outliers.is_empty() {
+        text.push_str("No member stands out: none waits three times as long as its siblings, or does three times their work.\n");
+    }
+    text
+}
+
+fn of_outlier(outlier: &Outlier, seen: usize, reports: usize) -> String {
+    let name = &outlier.name;
+    let often =
+        if reports > 1 { format!(" It does so in {seen} of {reports} reports.") } else { String::new() };
+    let reason = outlier.reason();
+    match outlier.difference {
+        Difference::Slow => format!(
+            "{name} is the slow member: {reason} (median of its siblings).{often}\n\
+             It gets no more work than they do but holds each request longer, and the array waits for it.\n\
+             Replace that volume, or take it out and measure the array without it.\n"
+        ),
+        Difference::Busy => format!(
+            "{name} does most of the work: {reason} (median of its siblings).{often}\n\
+             The layout is linear, or one region is hot; striping spreads it over all members.\n"
+        ),
+    }
+}

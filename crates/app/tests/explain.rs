@@ -1,0 +1,44 @@
+//! `ebb explain --iostat` on the published slow member.
+
+use assert_cmd::Command;
+use predicates::prelude::PredicateBooleanExt;
+use predicates::str::contains;
+
+const SLOW_MEMBER: &str = "\
+Device:         rrqm/s   wrqm/s     r/s     w/s    rMB/s    wMB/s avgrq-sz avgqu-sz   await  svctm  %util
+md0               0.00     0.00    0.00  615.20     0.00    25.42    84.63     0.00    0.00   0.00   0.00
+sdi1              0.00     0.06    0.00  307.41     0.00    12.71    84.67   148.55  483.20   3.25 100.02
+sdi2              0.00     0.04    0.00  307.60     0.00    12.71    84.61    10.49   34.10   1.19  36.67
+";
+
+fn ebb(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("ebb").expect("the program is built");
+    command.args(arguments).write_stdin(SLOW_MEMBER);
+    command
+}
+
+#[test]
+fn the_slow_member_is_named() {
+    let output = ebb(&["explain", "--iostat", "-"]).output().expect("it runs");
+    assert!(output.status.success());
+    insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn json_names_it_too() {
+    let output = ebb(&["explain", "--iostat", "-", "--json"]).output().expect("it runs");
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(value["explanation"]["groups"][0]["outliers"][0]["name"], "sdi1");
+}
+
+#[test]
+fn what_cannot_be_explained_says_why() {
+    ebb(&["explain", "--iostat", "-", "--members", "sdi1,sdz"]).assert().code(2).stderr(contains("`sdz`"));
+    ebb(&["explain", "--iostat", "/no/such/log"]).assert().code(1).stderr(contains("/no/such/log"));
+    let mut nothing = ebb(&["explain", "--iostat", "-"]);
+    nothing
+        .write_stdin("hello")
+        .assert()
+        .code(1)
+        .stderr(contains("no iostat report").and(contains("Device")));
+}

@@ -1,0 +1,179 @@
+//! Groups devices of a log into arrays and compares their members.
+
+use super::super::outlier::{MemberFigures, Outlier, outliers};
+use super::{IostatReport, IostatRow};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Figures of one log, and what stands out in them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explanation {
+    /// Reports compared.
+    pub reports: usize,
+    /// The first report was left out: without -y it holds the time since boot.
+    pub first_left_out: bool,
+    /// Groups of members.
+    pub groups: Vec<Group>,
+}
+
+/// Members of an array, or devices taken for them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Group {
+    /// Why these belong together.
+    pub grouping: Grouping,
+    /// Means over the reports.
+    pub members: Vec<MemberFigures>,
+    /// Members that stand out, by the means.
+    pub outliers: Vec<Outlier>,
+    /// For each outlier, in how many reports it also stands out by itself.
+    pub in_reports: Vec<usize>,
+}
+
+/// Why devices are taken for members of one array.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grouping {
+    /// The user said so.
+    Given,
+    /// Their bytes add up to those of this array.
+    AddUp(String),
+    /// Each writes as much as this array: a mirror.
+    Mirror(String),
+    /// The log has no array; these do about equal work, or are all there is.
+    Assumed,
+}
+
+/// Members' bytes agree with the array's within this: the kernel counts an array's requests when they begin and a
+/// member's when they end, and iostat rounds.
+const ADD_UP: f64 = 0.03;
+/// Members of a striped array do equal work within this.
+const EQUAL: f64 = 0.25;
+
+/// Explains a log. `members` names the members of the array where the user knows them.
+pub fn explain(reports: &[IostatReport], members: &[String]) -> Explanation {
+    let first_left_out = reports.len() > 1;
+    let compared = if first_left_out { &reports[1..] } else { reports };
+    let means = means(compared);
+    let groups = groups(&means, members)
+        .into_iter()
+        .map(|(grouping, indices)| {
+            let members: Vec<MemberFigures> = indices.iter().map(|i| means[*i].figures()).collect();
+            // An interval of iostat is at least one second.
+            let outliers = outliers(&members, compared.len() as f64);
+            let in_reports = outliers.iter().map(|o| reports_with(compared, &members, o)).collect();
+            Group { grouping, members, outliers, in_reports }
+        })
+        .collect();
+    Explanation { reports: compared.len(), first_left_out, groups }
+}
+
+/// In how many reports a member stands out in the same way.
+fn reports_with(reports: &[IostatReport], members: &[MemberFigures], outlier: &Outlier) -> usize {
+    let stands_out = |report: &&IostatReport| {
+        let find = |name: &str| report.devices.iter().find(|d| d.device == name).map(IostatRow::figures);
+        let figures: Vec<MemberFigures> = members.iter().filter_map(|m| find(&m.name)).collect();
+        outliers(&figures, 1.0).iter().any(|o| o.name == outlier.name && o.difference == outlier.difference)
+    };
+    reports.iter().filter(stands_out).count()
+}
+
+/// Means of each device over the reports that have it; waits are weighted by requests.
+fn means(reports: &[IostatReport]) -> Vec<IostatRow> {
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut devices: Vec<Vec<&IostatRow>> = Vec::new();
+    for row in reports.iter().flat_map(|r| &r.devices) {
+        let place = *places.entry(&row.device).or_insert_with(|| {
+            devices.push(Vec::new());
+            devices.len() - 1
+        });
+        devices[place].push(row);
+    }
+    devices
+        .into_iter()
+        .map(|rows| {
+            let mean = |figure: fn(&IostatRow) -> Option<f64>| {
+                let values: Vec<f64> = rows.iter().filter_map(|r| figure(r)).collect();
+                (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+            };
+            let requests: f64 = rows.iter().map(|r| r.requests()).sum();
+            let waited: f64 = rows.iter().filter_map(|r| Some(r.wait()? * r.requests())).sum();
+            IostatRow {
+                device: rows.first().map(|r| r.device.clone()).unwrap_or_default(),
+                reads: mean(|r| r.reads),
+                writes: mean(|r| r.writes),
+                read_bytes: mean(|r| r.read_bytes),
+                write_bytes: mean(|r| r.write_bytes),
+                read_await: None,
+                write_await: None,
+                all_await: (requests > 0.0).then(|| waited / requests),
+                queue: mean(|r| r.queue),
+                util: mean(|r| r.util),
+            }
+        })
+        .collect()
+}
+
+fn is_array(name: &str) -> bool {
+    ["md", "dm-", "drbd"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn groups(rows: &[IostatRow], given: &[String]) -> Vec<(Grouping, Vec<usize>)> {
+    if !given.is_empty() {
+        let indices = given.iter().filter_map(|name| rows.iter().position(|r| r.device == *name));
+        return vec![(Grouping::Given, indices.collect())];
+    }
+    let leaves: Vec<usize> = (0..rows.len()).filter(|i| is_leaf(rows, *i)).collect();
+    let mut found: Vec<(Grouping, Vec<usize>)> = Vec::new();
+    for array in rows.iter().filter(|r| is_array(&r.device) && r.bytes() > 0.0) {
+        if let Some(group) = members_of(rows, array, &leaves) {
+            found.push(group);
+        }
+    }
+    if found.is_empty() && leaves.len() > 1 {
+        let most = leaves.iter().map(|i| rows[*i].bytes()).fold(0.0, f64::max);
+        let equal: Vec<usize> =
+            leaves.iter().copied().filter(|i| rows[*i].bytes() >= most * (1.0 - EQUAL)).collect();
+        found.push((Grouping::Assumed, if equal.len() > 1 { equal } else { leaves }));
+    }
+    found
+}
+
+/// Not an array, and not a whole disk whose partitions are in the log too.
+fn is_leaf(rows: &[IostatRow], index: usize) -> bool {
+    let Some(row) = rows.get(index).filter(|r| !is_array(&r.device)) else { return false };
+    let is_partition_of = |part: &str| {
+        let rest = part.strip_prefix(row.device.as_str()).map(|r| r.strip_prefix('p').unwrap_or(r));
+        // `sdi1` and `sdi2` are no partitions of each other; nvme1n1 is none of nvme1.
+        rest.is_some_and(|r| !r.is_empty() && r.bytes().all(|b| b.is_ascii_digit()))
+            && (part[row.device.len()..].starts_with('p')
+                || !row.device.ends_with(|c: char| c.is_ascii_digit()))
+    };
+    !rows.iter().any(|r| is_partition_of(&r.device))
+}
+
+/// Devices whose bytes add up to the array's; the set with the most members that fits, among equally busy ones.
+fn members_of(rows: &[IostatRow], array: &IostatRow, leaves: &[usize]) -> Option<(Grouping, Vec<usize>)> {
+    let near = |a: f64, b: f64| (a - b).abs() <= ADD_UP * b.max(1.0);
+    let mut busy: Vec<usize> = leaves.iter().copied().filter(|i| rows[*i].bytes() > 0.0).collect();
+    busy.sort_by(|a, b| rows[*b].bytes().total_cmp(&rows[*a].bytes()));
+    let mut best: Option<Vec<usize>> = None;
+    for from in 0..busy.len() {
+        let mut sum = 0.0;
+        for (count, index) in busy[from..].iter().enumerate() {
+            sum += rows[*index].bytes();
+            let members = &busy[from..=from + count];
+            if count > 0 && near(sum, array.bytes()) && best.as_ref().is_none_or(|b| members.len() > b.len())
+            {
+                best = Some(members.to_vec());
+            }
+        }
+    }
+    if let Some(mut members) = best {
+        members.sort_unstable();
+        return Some((Grouping::AddUp(array.device.clone()), members));
+    }
+    let writes = array.write_bytes.filter(|w| *w > 0.0)?;
+    let mirrored: Vec<usize> =
+        leaves.iter().copied().filter(|i| rows[*i].write_bytes.is_some_and(|w| near(w, writes))).collect();
+    (mirrored.len() > 1).then(|| (Grouping::Mirror(array.device.clone()), mirrored))
+}

@@ -1,0 +1,137 @@
+//! Recorded reports of several versions and forms, and the published slow member.
+
+use super::super::outlier::Difference;
+use super::*;
+use proptest::prelude::*;
+
+/// studies/slow-member-iostat.csv in the form that iostat -x -m printed then.
+const SLOW_MEMBER: &str = "\
+Linux 2.6.21.7-2.fc8xen (ip-10-250-18-111) \t06/09/2009
+
+avg-cpu:  %user   %nice %system %iowait  %steal   %idle
+           0.05    0.00    0.40   12.05    0.02   87.48
+
+Device:         rrqm/s   wrqm/s     r/s     w/s    rMB/s    wMB/s avgrq-sz avgqu-sz   await  svctm  %util
+md0               0.00     0.00    0.00  615.20     0.00    25.42    84.63     0.00    0.00   0.00   0.00
+sdi1              0.00     0.06    0.00  307.41     0.00    12.71    84.67   148.55  483.20   3.25 100.02
+sdi2              0.00     0.04    0.00  307.60     0.00    12.71    84.61    10.49   34.10   1.19  36.67
+";
+
+/// sysstat 12.6, two reports; a device that did nothing in the second.
+const NEW: &str = "\
+Linux 6.18.44 (vm) \t11/21/26 \t_x86_64_\t(2 CPU)
+
+avg-cpu:  %user   %nice %system %iowait  %steal   %idle
+          12.60   45.95    8.11    1.53    0.08   31.73
+
+Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     f/s f_await  aqu-sz  %util
+loop0         3381.59  13527.78     0.05   0.00    0.15     4.00    0.00      0.82     0.01  75.53    0.13   195.04    0.00     12.05     0.00   0.00    0.00 32768.50    0.00    0.10    0.52   0.55
+vda           3271.50  15693.26     6.31   0.19    0.24     4.80  215.53  15229.25    47.55  18.07    0.93    70.66   24.03   8279.79     0.04   0.18    0.26   344.55    1.92    0.30    1.00   3.74
+
+Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     f/s f_await  aqu-sz  %util
+loop0            0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.00     0.00   0.00    0.00     0.00    0.00    0.00    0.00   0.00
+vda           1000.00   4000.00     0.00   0.00    0.50     4.00  500.00   4000.00     0.00   0.00    2.00     8.00    7.00     28.00     0.00   0.00    0.14     4.00    0.00    0.00    1.50  40.00
+";
+
+/// sysstat 12.6 with -h: one report in four tables, units on the figures.
+const HUMAN: &str = "\
+     r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz Device
+ 3380.96     13.2M     0.05   0.0%    0.15     4.0k loop0
+ 3270.90     15.3M     6.31   0.2%    0.24     4.8k vda
+
+     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz Device
+    0.00      0.8k     0.01  75.5%    0.13   195.0k loop0
+  215.49     14.9M    47.54  18.1%    0.93    70.7k vda
+
+     f/s f_await  aqu-sz  %util Device
+    0.00    0.10    0.52   0.5% loop0
+    1.92    0.30    1.00   3.7% vda
+";
+
+#[test]
+fn the_published_slow_member_is_named_with_the_reason() {
+    let explanation = explain(&parse(SLOW_MEMBER).expect("a report"), &[]);
+    assert_eq!(explanation.groups.len(), 1);
+    let group = &explanation.groups[0];
+    assert_eq!(group.grouping, Grouping::AddUp("md0".into()));
+    assert_eq!(group.outliers.len(), 1);
+    assert_eq!((group.outliers[0].name.as_str(), group.outliers[0].difference), ("sdi1", Difference::Slow));
+    assert!(group.outliers[0].reason().starts_with("await 483 ms against 34.1 ms, queue 149 against 10.5"));
+    assert_eq!(group.in_reports, [1]);
+}
+
+#[test]
+fn figures_of_the_new_form() {
+    let reports = parse(NEW).expect("reports");
+    assert_eq!(reports.len(), 2);
+    let vda = &reports[1].devices[1];
+    assert_eq!(
+        (vda.reads, vda.write_bytes, vda.queue, vda.util),
+        (Some(1000.0), Some(4_096_000.0), Some(1.5), Some(0.4))
+    );
+    assert!((vda.wait().expect("a wait") - 1.0).abs() < 1e-9, "weighted by requests");
+    assert_eq!(reports[1].devices[0].wait(), None, "an idle device has no wait");
+    let explanation = explain(&reports, &[]);
+    assert_eq!((explanation.reports, explanation.first_left_out), (1, true));
+}
+
+#[test]
+fn human_units_and_split_tables() {
+    let reports = parse(HUMAN).expect("a report");
+    assert_eq!(reports.len(), 1);
+    let vda = &reports[0].devices[1];
+    assert_eq!((vda.device.as_str(), vda.reads, vda.util), ("vda", Some(3270.9), Some(3.7 / 100.0)));
+    assert_eq!(vda.read_bytes, Some(15.3 * 1_048_576.0));
+}
+
+#[test]
+fn json_of_sysstat() {
+    let text = r#"{"sysstat": {"hosts": [{"nodename": "vm", "statistics": [
+        {"avg-cpu": {"user": 1.0}, "disk": [{"disk_device": "vde", "r/s": 1.42, "w/s": 0.60, "rkB/s": 28.07, "wkB/s": 228.65,
+          "r_await": 1.57, "w_await": 3.13, "aqu-sz": 0.00, "util": 0.29}]}]}]}}"#;
+    let reports = parse(text).expect("a report");
+    assert_eq!(reports[0].devices[0].write_await, Some(3.13));
+    assert_eq!(reports[0].devices[0].read_bytes, Some(28.07 * 1024.0));
+}
+
+#[test]
+fn members_given_and_unknown_arrays() {
+    let text = SLOW_MEMBER.lines().filter(|l| !l.starts_with("md0")).collect::<Vec<_>>().join("\n");
+    let reports = parse(&text).expect("a report");
+    assert_eq!(explain(&reports, &[]).groups[0].grouping, Grouping::Assumed);
+    let given = explain(&reports, &["sdi2".into(), "sdi1".into()]);
+    assert_eq!(
+        (&given.groups[0].grouping, given.groups[0].outliers[0].name.as_str()),
+        (&Grouping::Given, "sdi1")
+    );
+}
+
+#[test]
+fn a_decimal_comma_is_read() {
+    let text = SLOW_MEMBER.replace('.', ",").replace("2,6,21,7-2,fc8xen", "");
+    assert_eq!(explain(&parse(&text).expect("a report"), &[]).groups[0].outliers[0].name, "sdi1");
+}
+
+#[test]
+fn a_healthy_array_has_no_outlier() {
+    let text = SLOW_MEMBER.replace("148.55  483.20   3.25 100.02", " 11.02   35.90   1.20  37.10");
+    assert!(explain(&parse(&text).expect("a report"), &[]).groups[0].outliers.is_empty());
+}
+
+#[test]
+fn what_is_no_report_says_so() {
+    assert_eq!(parse("hello\nworld\n"), Err(IostatError::NoReport));
+    assert!(matches!(parse("{\"a\": 1}"), Err(IostatError::Json(_))));
+    let plain = "Device             tps    kB_read/s    kB_wrtn/s    kB_read    kB_wrtn\nvda              12.00      4.00      5.00      6      7\n";
+    assert_eq!(parse(plain), Err(IostatError::NotExtended));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "(?s)(Device:? |sd[a-c]1? |md0 |r/s |await |avgqu-sz |[0-9.,]{1,6}[kM%é]? |\n|\\{|.){0,60}", member in "sd[a-c]") {
+        if let Ok(reports) = parse(&text) {
+            let _ = explain(&reports, &[]);
+            let _ = explain(&reports, &[member]);
+        }
+    }
+}

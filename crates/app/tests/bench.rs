@@ -203,3 +203,59 @@ fn json_has_every_key_that_fio_writes() {
     assert!(found.is_empty(), "{found:#?}");
     assert_eq!(ours["jobs"][0]["jobname"], "x");
 }
+
+#[test]
+fn the_self_test_tells_of_clock_and_ceiling() {
+    let home = directory();
+    let value = json(ebb(&home).arg("--self-test"));
+    assert!(value["clock"]["cost_ns"].as_f64() > Some(0.0));
+    assert!(value["null_write"]["iops"].as_f64() > Some(0.0));
+    let text = ebb(&home).arg("--self-test").output().expect("runs").stdout;
+    let text = String::from_utf8(text).expect("text");
+    assert!(text.contains("ns per reading") && text.contains("measures the tool"), "{text}");
+}
+
+#[test]
+fn a_fio_job_file_runs_in_groups() {
+    let home = directory();
+    let jobs = home.path().join("jobs.fio");
+    fs::write(home.path().join("common.fio"), "ioengine=io_uring\nsize=1m\n").expect("writes");
+    let text = "[global]\ninclude common.fio\ndirect=0\n\
+        [fill]\nrw=write\nbs=64k\nfilename=shared\n\
+        [readers]\nstonewall\nrw=randread\nnumjobs=2\nbs=4k\nfilename=shared\ntime_based\nruntime=1\n\
+        [own]\nrw=write\nbs=16k\nnumjobs=2\n";
+    fs::write(&jobs, text).expect("writes");
+    let value = json(ebb(&home).arg(home.path()).arg("--fio").arg(&jobs));
+    let list = value["jobs"].as_array().expect("jobs");
+    let names: Vec<(&str, u64)> = list
+        .iter()
+        .map(|job| (job["jobname"].as_str().expect("name"), job["groupid"].as_u64().expect("group")))
+        .collect();
+    assert_eq!(names, [("fill", 0), ("readers", 1), ("own", 1)]);
+    assert_eq!(list[0]["write"]["io_bytes"], 1 << 20);
+    assert_eq!(list[2]["write"]["io_bytes"], 2 << 20, "size counts for every clone");
+    assert!(list[1]["read"]["total_ios"].as_u64() > Some(0));
+    assert_eq!(list[1]["job options"]["numjobs"], "2");
+    for file in ["shared", "own.0.0", "own.1.0"] {
+        assert_eq!(fs::metadata(home.path().join(file)).expect("is there").len(), 1 << 20, "{file}");
+    }
+    let bytes = fs::read(home.path().join("own.1.0")).expect("reads");
+    assert!(bytes.chunks(4096).all(|block| block.iter().any(|byte| *byte != 0)), "each clone wrote its file");
+    // Now the files exist.
+    ebb(&home).arg(home.path()).arg("--fio").arg(&jobs).assert().code(2);
+    let twice = ["--destroy", "--json"];
+    ebb(&home).arg(home.path()).arg("--fio").arg(&jobs).args(twice).assert().success();
+}
+
+#[test]
+fn an_unknown_option_of_fio_is_refused_by_name_and_place() {
+    let home = directory();
+    let jobs = home.path().join("jobs.fio");
+    fs::write(&jobs, "[a]\nsize=1m\nbssplit=4k/50:8k/50\n").expect("writes");
+    let output = ebb(&home).arg("--fio").arg(&jobs).output().expect("runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors.contains("jobs.fio:3: bssplit"), "{errors}");
+    let output = ebb(&home).arg("--fio").arg(&jobs).arg("--bs=8k").output().expect("runs");
+    assert_eq!(output.status.code(), Some(2), "options beside a job file are not passed over");
+}

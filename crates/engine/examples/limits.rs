@@ -80,6 +80,7 @@ fn case(dir: &std::path::Path, index: usize) -> Result<String, Box<dyn Error>> {
         end_fsync: false,
         ioengine: IoEngine::IoUring,
         engine: EngineOptions::default(),
+        fine: Default::default(),
     };
     let samples = run(&target, &workload, 1, &Control::default())?;
     let ops = (samples.array.read.count.ops + samples.array.write.count.ops) as f64;

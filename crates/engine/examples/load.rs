@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         end_fsync: false,
         ioengine: IoEngine::IoUring,
         engine: EngineOptions::default(),
+        fine: Default::default(),
     };
     for argument in arguments {
         let (key, value) = argument.split_once('=').ok_or_else(|| format!("{argument} is not key=value"))?;

@@ -1,7 +1,7 @@
 //! One job on pread and pwrite: one operation at a time, its pieces one after the other.
 
 use crate::buffers::Buffers;
-use crate::error::EngineError;
+use crate::error::{EngineError, MemberFailure};
 use crate::job::{Job, TICK};
 use crate::record::Finished;
 use crate::shared::{Piece, Verdict, judge};
@@ -19,11 +19,13 @@ pub(crate) struct PsyncLoop<'a> {
     buffers: Buffers,
     /// Pieces of the operation under way.
     pieces: Vec<Piece>,
+    /// Writes since the last fsync.
+    unsynced: u32,
 }
 
 impl<'a> PsyncLoop<'a> {
     pub(crate) fn new(job: Job<'a>, buffers: Buffers) -> Self {
-        PsyncLoop { job, buffers, pieces: Vec::with_capacity(64) }
+        PsyncLoop { job, buffers, pieces: Vec::with_capacity(64), unsynced: 0 }
     }
 
     /// Runs the job to its end.
@@ -95,9 +97,32 @@ impl<'a> PsyncLoop<'a> {
         if due > 0 {
             self.wait_for_held();
         }
+        if op.kind == OpKind::Write {
+            self.fsync_when_due()?;
+        }
         let end = self.job.shared.clock.now();
         self.job.check(end);
         self.job.op_done(&slot, end);
+        Ok(())
+    }
+
+    /// After every so many writes makes them durable; that write's latency contains it.
+    fn fsync_when_due(&mut self) -> Result<(), EngineError> {
+        let Some(every) = self.job.shared.workload.fine.fsync_every else { return Ok(()) };
+        self.unsynced += 1;
+        if self.unsynced < every {
+            return Ok(());
+        }
+        self.unsynced = 0;
+        for member in &self.job.shared.target.members {
+            member.file.sync_data().map_err(|error| EngineError::Member {
+                member: member.name.clone(),
+                op: None,
+                offset: 0,
+                length: member.size,
+                cause: MemberFailure::Errno(error.raw_os_error().unwrap_or(libc::EIO)),
+            })?;
+        }
         Ok(())
     }
 

@@ -108,6 +108,10 @@ fn choose(target: &Target, workload: &Workload, clock: Clock, collected: &mut Co
     if workload.ioengine == IoEngine::Psync {
         return one_at_a_time(collected);
     }
+    if workload.fine.fsync_every.is_some() && workload.writes() {
+        collected.note("fsync after writes: pread and pwrite were used instead of io_uring".to_owned());
+        return one_at_a_time(collected);
+    }
     if let Some(reason) = unavailable() {
         collected.note(format!("{reason}: pread and pwrite were used instead of io_uring"));
         return one_at_a_time(collected);
@@ -198,7 +202,7 @@ impl Collector<'_> {
         let measure = origin.saturating_add(workload.warm_up.0);
         let end = match workload.stop {
             Stop::Runtime(runtime) => measure.saturating_add(runtime.0),
-            Stop::Size(_) => u64::MAX,
+            Stop::Size(_) => workload.fine.time_limit.map_or(u64::MAX, |most| measure.saturating_add(most.0)),
         };
         let times = Times { origin, measure, end, interval: workload.series_interval().0 };
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -220,14 +224,14 @@ impl Collector<'_> {
         }
         let stopped = match workload.stop {
             Stop::Runtime(_) => ended < end,
-            Stop::Size(_) => !complete,
+            Stop::Size(_) => !complete && ended < end,
         };
         if stopped && ended <= measure {
             return Err(EngineError::Stopped { seen: None });
         }
         let mut until = if stopped {
             ended
-        } else if end < u64::MAX {
+        } else if end < u64::MAX && !complete {
             end
         } else {
             last.unwrap_or(measure)

@@ -129,6 +129,7 @@ fn null_write() -> Result<Ceiling, EngineError> {
         end_fsync: false,
         ioengine: IoEngine::IoUring,
         engine: EngineOptions::default(),
+        fine: Default::default(),
     };
     let samples = run(&target, &workload, 1, &Control::default())?;
     let ops = samples.array.write.count.ops as f64;

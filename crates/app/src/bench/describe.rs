@@ -32,13 +32,14 @@ pub fn text(results: &Results, seed: u64, columns: usize, color: bool) -> String
             let target =
                 if many { format!("{}, {}", done.job.name, done.target) } else { done.target.clone() };
             // What is known of the volumes is told once.
-            let notes: &[String] = if index == 0 { &results.notes } else { &[] };
+            let mut notes = done.job.notes.clone();
+            notes.extend(results.notes.iter().filter(|_| index == 0).cloned());
             let view = Single {
                 target: &target,
                 workload: &done.job.workload,
                 samples: &done.samples,
                 verdicts: &done.verdicts,
-                notes,
+                notes: &notes,
             };
             single(&view, columns, color)
         })
@@ -101,7 +102,7 @@ fn more(done: &Done, results: &Results, seed: u64) -> Value {
             })
         })
         .collect();
-    let notes: Vec<&String> = results.notes.iter().chain(&samples.notes).collect();
+    let notes: Vec<&String> = results.notes.iter().chain(&done.job.notes).chain(&samples.notes).collect();
     json!({
         "schema": "ebbtide.bench/1",
         "target": done.target,

@@ -1,12 +1,13 @@
 //! `ebb bench`: jobs on volumes, each run once, without rounds and without a store.
 
 pub mod describe;
+pub mod fio;
 pub mod runner;
 pub mod target;
 
 use ebbtide_core::analysis::Verdict;
 use ebbtide_core::experiment::{Answer, Design, Environment, Experiment, Volume};
-use ebbtide_core::fio;
+use ebbtide_core::fio as core_fio;
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::units::Nanos;
@@ -26,6 +27,8 @@ pub struct Job {
     pub workload: Workload,
     /// The options that it was given, with fio's names, for the results.
     pub options: Vec<(String, String)>,
+    /// What the reader must know about it.
+    pub notes: Vec<String>,
 }
 
 /// What is to be done.
@@ -55,7 +58,7 @@ pub struct Done {
     /// What limits it.
     pub verdicts: Vec<Verdict>,
     /// What the process used meanwhile.
-    pub usage: fio::Usage,
+    pub usage: core_fio::Usage,
     /// When it ended.
     pub ended: Nanos,
 }

@@ -12,15 +12,19 @@ use ebbtide_core::plan::{Role, Trial};
 use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
 use ebbtide_core::units::Nanos;
-use ebbtide_engine::Usage;
-use ebbtide_engine::files::{self, FilesBackend};
+use ebbtide_engine::files::{self, FilesBackend, TogetherJob};
+use ebbtide_engine::{Ceiling, Usage, self_test};
 use ebbtide_host::hostinfo;
 use ebbtide_host::sys::Sys;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Shorter runs are not judged: the disks' counters are read four times a second, and what was cached or queued before
 /// weighs too much.
 const JUDGED_FROM: Nanos = Nanos::from_secs(1);
+
+/// Below this the engine is far from its limit on any host, and the second that the self-test takes is saved.
+const CEILING_ASKED_FROM: f64 = 100_000.0;
 
 /// Prepares the volumes of `spec`, runs its jobs, and puts everything back.
 ///
@@ -35,10 +39,10 @@ pub fn run(spec: Spec, control: &Arc<Control>, progress: &mut Progress) -> Resul
         seed: spec.seed,
         destroy: spec.destroy,
         places: surroundings::places_for_volumes(),
-        fill: spec.fill,
+        fill: spec.fill.clone(),
     };
     let mut backend = FilesBackend::new(options, surroundings);
-    let mut bench = Bench { session: session(&spec, id), witness: HostWitness::default(), progress, control };
+    let mut bench = Bench { session: session(&spec, id), progress, control, ceiling: OnceCell::new() };
     let results = bench.run(&spec.jobs, &mut backend);
     bench.progress.idle();
     let put_back = backend.finish(false);
@@ -77,9 +81,10 @@ fn session(spec: &Spec, id: String) -> Session {
 
 struct Bench<'a> {
     session: Session,
-    witness: HostWitness,
     progress: &'a mut Progress,
     control: &'a Arc<Control>,
+    /// What the engine can do on this host, once somebody asked.
+    ceiling: OnceCell<Option<Ceiling>>,
 }
 
 impl Bench<'_> {
@@ -93,73 +98,82 @@ impl Bench<'_> {
             }
             Err(error) => return Err(error),
         };
-        self.witness.ready(&inventory);
         let mut results = Results { done: Vec::new(), notes: inventory.notes.clone(), ended_early: None };
         self.session.meta.inventory = inventory;
-        for (index, job) in jobs.iter().enumerate() {
-            let (samples, usage, early) = self.job(index, job, backend);
-            if let Some(samples) = samples {
-                let verdicts = self.verdicts(index, job, &samples);
-                results.done.push(Done {
-                    target: self.target(job),
-                    job: job.clone(),
-                    verdicts,
-                    samples,
-                    usage,
-                    ended: clock::now(),
-                });
-            }
-            if early.is_some() {
-                results.ended_early = early;
-                break;
-            }
+        let mut first = 0;
+        while first < jobs.len() && results.ended_early.is_none() {
+            let group = jobs[first].group;
+            let length = jobs[first..].iter().take_while(|job| job.group == group).count();
+            self.group(&jobs[first..first + length], first, backend, &mut results);
+            first += length;
         }
         Ok(results)
     }
 
-    /// Runs one job; what it saw, also when it was stopped.
-    fn job(
-        &mut self,
-        index: usize,
-        job: &Job,
-        backend: &mut FilesBackend,
-    ) -> (Option<TrialSamples>, fio::Usage, Option<Early>) {
-        let trial = Trial {
-            index: index as u32,
+    /// Runs `jobs`, the first of which is number `first`, at the same time.
+    fn group(&mut self, jobs: &[Job], first: usize, backend: &mut FilesBackend, results: &mut Results) {
+        let trial = |(index, job): (usize, &Job)| Trial {
+            index: (first + index) as u32,
             round: 0,
             design: job.design,
-            workload: index,
+            workload: first + index,
             role: Role::Candidate,
-            seed: self.session.meta.seed.wrapping_add(index as u64),
+            seed: self.session.meta.seed.wrapping_add((first + index) as u64),
         };
-        self.progress.job(&job.name, &job.workload, self.control);
-        self.witness.begin(&self.session, &trial);
+        let trials: Vec<Trial> = jobs.iter().enumerate().map(trial).collect();
+        self.progress.jobs(jobs.iter().map(|job| (job.name.as_str(), &job.workload)), self.control);
+        let mut witnesses: Vec<HostWitness> = trials
+            .iter()
+            .map(|trial| {
+                let mut witness = HostWitness::default();
+                witness.ready(&self.session.meta.inventory);
+                witness.begin(&self.session, trial);
+                witness
+            })
+            .collect();
+        let designs = &self.session.experiment.designs;
+        let together: Vec<TogetherJob<'_>> = jobs
+            .iter()
+            .zip(&trials)
+            .map(|(job, trial)| TogetherJob { design: &designs[job.design], workload: &job.workload, trial })
+            .collect();
         let before = Usage::of_process();
-        let outcome = backend.run_trial(
-            &self.session.experiment.designs[job.design],
-            &job.workload,
-            &trial,
-            self.control,
-        );
+        let ran = backend.run_together(&together, self.control);
         let used = Usage::of_process().since(before);
-        let usage = fio::Usage {
-            context_switches: used.context_switches,
-            major_faults: used.major_faults,
-            minor_faults: used.minor_faults,
-        };
-        let (samples, early) = match outcome {
-            Ok(samples) => (Some(samples), None),
-            Err(BackendError::Stopped) => (backend.take_stopped(), Some(Early::Interrupted)),
-            Err(error) => (None, Some(Early::Failed(error.to_string()))),
-        };
-        let mut outcome = match samples {
-            Some(samples) => Outcome::Samples(Box::new(samples)),
-            None => Outcome::Failed(String::new()),
-        };
-        self.witness.end(&mut outcome);
-        match outcome {
-            Outcome::Samples(samples) => (Some(*samples), usage, early),
-            Outcome::Failed(_) => (None, usage, early),
+        let ended = clock::now();
+        for (index, ran) in ran.into_iter().enumerate() {
+            let job = &jobs[index];
+            let samples = match ran.samples {
+                Ok(samples) => Some(samples),
+                Err(BackendError::Stopped) => {
+                    results.ended_early.get_or_insert(Early::Interrupted);
+                    ran.seen
+                }
+                Err(error) => {
+                    let name = if jobs.len() > 1 { format!("{}: ", job.name) } else { String::new() };
+                    results.ended_early = Some(Early::Failed(format!("{name}{error}")));
+                    None
+                }
+            };
+            let mut outcome = match samples {
+                Some(samples) => Outcome::Samples(Box::new(samples)),
+                None => Outcome::Failed(String::new()),
+            };
+            witnesses[index].end(&mut outcome);
+            if let Outcome::Samples(samples) = outcome {
+                results.done.push(Done {
+                    target: self.target(job),
+                    verdicts: self.verdicts(first + index, job, &samples),
+                    job: job.clone(),
+                    samples: *samples,
+                    usage: fio::Usage {
+                        context_switches: used.context_switches,
+                        major_faults: used.major_faults,
+                        minor_faults: used.minor_faults,
+                    },
+                    ended,
+                });
+            }
         }
     }
 
@@ -180,6 +194,11 @@ impl Bench<'_> {
         alone.experiment.designs = vec![self.session.experiment.designs[job.design].clone()];
         alone.experiment.workloads = vec![self.session.experiment.workloads[index].clone()];
         alone.trials = vec![TrialRecord { trial, outcome: Outcome::Samples(Box::new(samples.clone())) }];
+        let ops = samples.array.read.count.ops + samples.array.write.count.ops;
+        if ops as f64 / samples.elapsed.as_secs_f64() > CEILING_ASKED_FROM {
+            let ceiling = self.ceiling.get_or_init(|| self_test().null_write);
+            alone.meta.engine_ceiling_iops = ceiling.map(|ceiling| ceiling.iops);
+        }
         analyse(&alone).results.into_iter().next().map(|result| result.verdicts).unwrap_or_default()
     }
 

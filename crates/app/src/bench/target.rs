@@ -143,7 +143,7 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
 fn check_size(size: Bytes) -> Result<(), CliError> {
     if size.0 == 0 || !size.0.is_multiple_of(4096) {
         return Err(CliError::Usage(format!(
-            "--size {size} is no multiple of 4096 bytes, which a file needs for O_DIRECT; write for example --size 1g"
+            "a size of {size} is no multiple of 4096 bytes, which a file needs for O_DIRECT; write for example 1g"
         )));
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! `ebb bench`: one workload on a file, a device, a directory or a design, with fio's option names.
 
 mod options;
+mod selftest;
 
 use super::{CliError, Globals};
 use crate::bench::target::{self, Wanted};
-use crate::bench::{Early, Job, Results, Spec, describe, experiment, runner};
+use crate::bench::{Early, Job, Results, Spec, describe, experiment, fio, runner};
 use crate::progress::Progress;
 use crate::session::{clock, signals};
 use crate::views;
@@ -37,6 +38,12 @@ pub struct BenchArgs {
     /// Name of the design in the experiment file
     #[arg(long, value_name = "NAME", requires = "file")]
     design: Option<String>,
+    /// Run the jobs of a fio job file; TARGET, where given, is the directory of files with relative names
+    #[arg(long, value_name = "JOBFILE", conflicts_with_all = ["file", "WorkloadArgs"])]
+    fio: Option<PathBuf>,
+    /// Measure the tool itself: the clock and the engine's ceiling on this host
+    #[arg(long, conflicts_with_all = ["target", "filename", "file"])]
+    self_test: bool,
     /// Existing files and devices may be overwritten: their content is lost
     #[arg(long)]
     destroy: bool,
@@ -55,44 +62,48 @@ pub struct BenchArgs {
 /// # Errors
 /// See the exit statuses in the help.
 pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    if args.self_test {
+        return selftest::run(globals);
+    }
     let seed = args.randseed.unwrap_or_else(|| u64::from(clock::random()));
     let path = args.target.as_deref().or(args.filename.as_deref());
-    let (spec, made) = match (&args.file, &args.design, path) {
-        (Some(file), Some(design), _) => (on_design(args, file, design, seed)?, None),
-        (_, _, Some(path)) => on_path(args, path, seed)?,
-        _ => {
-            let text = "on what? name a file, a device or a directory, or --file FILE --design NAME";
-            return Err(CliError::Usage(text.to_owned()));
-        }
+    let (spec, made) = if let Some(jobs) = &args.fio {
+        fio::spec(jobs, path, args.destroy, seed)?
+    } else if let (Some(file), Some(design)) = (&args.file, &args.design) {
+        (on_design(args, file, design, seed)?, Vec::new())
+    } else if let Some(path) = path {
+        on_path(args, path, seed)?
+    } else {
+        let text = "on what? name a file, a device or a directory, or --file FILE --design NAME";
+        return Err(CliError::Usage(text.to_owned()));
     };
     let results = execute(spec, globals)?;
-    if let Some(made) = made
-        && (results.ended_early.is_none() || !results.done.is_empty())
-    {
-        made.keep();
+    if results.ended_early.is_none() || !results.done.is_empty() {
+        made.into_iter().for_each(target::NewFile::keep);
     }
     show(&results, seed, globals)?;
     ending(results)
 }
 
 /// The target is a path.
-fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<(Spec, Option<target::NewFile>), CliError> {
+fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<(Spec, Vec<target::NewFile>), CliError> {
     let workload = args.workload.workload(&args.name)?;
     let wanted = Wanted { size: args.workload.size, writes: workload.writes(), destroy: args.destroy };
     let resolved = target::resolve(path, wanted)?;
     let made = resolved.made.is_some();
     let experiment =
         experiment(vec![resolved.volume], vec![(path.display().to_string(), LayoutNode::Volume(0))]);
-    let fill = if workload.reads() { Fill::Destroyable } else { Fill::Nothing };
+    // What is read has to be there; what is only written fills itself.
+    let fill = (made || path.is_dir()) && workload.reads();
     let spec = Spec {
         experiment,
         jobs: vec![job(args, workload)],
         // What was made a moment ago holds nothing.
         destroy: made || (args.destroy && args.workload.writes()),
-        fill: if made || path.is_dir() { fill } else { Fill::Nothing },
+        fill: Fill::Only(if fill { vec![0] } else { Vec::new() }),
         seed,
     };
-    Ok((spec, resolved.made))
+    Ok((spec, resolved.made.into_iter().collect()))
 }
 
 /// The target is a design of an experiment.
@@ -109,7 +120,7 @@ fn on_design(args: &BenchArgs, file: &Path, design: &str, seed: u64) -> Result<S
 
 fn job(args: &BenchArgs, workload: Workload) -> Job {
     let options = args.workload.given(&workload);
-    Job { name: args.name.clone(), group: 0, design: 0, workload, options }
+    Job { name: args.name.clone(), group: 0, design: 0, workload, options, notes: Vec::new() }
 }
 
 /// Runs `spec` with progress and Ctrl-C.

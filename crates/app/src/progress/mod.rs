@@ -59,16 +59,24 @@ impl Progress {
         self.set(Activity::Preparing { volumes }, control);
     }
 
-    /// A job of a benchmark runs.
-    pub fn job(&mut self, what: &str, workload: &Workload, control: &Arc<Control>) {
-        let goal = match workload.stop {
-            Stop::Runtime(runtime) => {
-                Goal::Time(Duration::from_nanos(runtime.0.saturating_add(workload.warm_up.0)))
+    /// Jobs of a benchmark run, all at the same time.
+    pub fn jobs<'a>(&mut self, jobs: impl Iterator<Item = (&'a str, &'a Workload)>, control: &Arc<Control>) {
+        let mut names = Vec::new();
+        let mut time = Duration::ZERO;
+        let mut bytes = 0u64;
+        for (name, workload) in jobs {
+            names.push(name);
+            match workload.stop {
+                Stop::Runtime(runtime) => {
+                    time = time.max(Duration::from_nanos(runtime.plus(workload.warm_up).0));
+                }
+                Stop::Size(size) => bytes = bytes.saturating_add(size.0),
             }
-            Stop::Size(size) => Goal::Bytes(size.0),
-        };
+        }
+        let goal = if bytes > 0 { Goal::Bytes(bytes) } else { Goal::Time(time) };
         let done_before = control.bytes.load(Ordering::Relaxed);
-        self.set(Activity::Job { what: what.to_owned(), goal, done_before, began: Instant::now() }, control);
+        let what = names.join(", ");
+        self.set(Activity::Job { what, goal, done_before, began: Instant::now() }, control);
     }
 
     /// Nothing is going on; no more lines.

@@ -6,7 +6,7 @@ use super::read::{
 };
 use super::{engine, names};
 use crate::units::{Bytes, Nanos};
-use crate::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
+use crate::workload::{Access, Arrival, Fine, IoEngine, Mix, Stop, Workload};
 
 /// fio's default block size.
 const BS_DEFAULT: Bytes = Bytes(4096);
@@ -152,6 +152,7 @@ fn workload(
         end_fsync: given_or(&raw.end_fsync, false),
         ioengine: ioengine?,
         engine,
+        fine: Fine::default(),
     })
 }
 

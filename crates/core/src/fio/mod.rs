@@ -1,5 +1,6 @@
-//! fio's dialect: its JSON, so that tools that read fio's results read ours.
+//! fio's dialect: its job files, and its JSON, so that tools that read fio's results read ours.
 
+pub mod jobfile;
 mod json;
 
 pub use json::{Job, Usage, document};

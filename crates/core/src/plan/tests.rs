@@ -49,6 +49,7 @@ pub(crate) fn experiment(designs: usize, workloads: usize) -> Experiment {
                 end_fsync: false,
                 ioengine: IoEngine::IoUring,
                 engine: Default::default(),
+                fine: Default::default(),
             })
             .collect(),
         answer: Answer {

@@ -74,6 +74,7 @@ fn randread() -> Workload {
         end_fsync: false,
         ioengine: Default::default(),
         engine: Default::default(),
+        fine: Default::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The seeded stream of operations of one job: the same on every machine, for the engine and the simulator.
 
-use super::{Access, Arrival, Mix, OpKind, Stop, Workload};
+use super::{Access, Arrival, Mix, OpKind, Regions, Stop, Workload};
 use crate::units::{Bytes, Nanos};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -71,6 +71,8 @@ enum Clock {
 #[derive(Debug, Clone)]
 pub struct Generator {
     bs: u64,
+    /// Byte offset of block 0.
+    start: u64,
     /// First block and number of blocks of this job's region.
     first: u64,
     blocks: u64,
@@ -126,11 +128,18 @@ impl Generator {
         let jobs = workload.numjobs;
         let job = job.min(jobs - 1);
         let bs = workload.bs.0;
-        let span = workload.span.map_or(capacity, |span| span.0.min(capacity));
+        let offset = workload.fine.offset.0;
+        let rest = capacity.saturating_sub(offset);
+        let span = workload.span.map_or(rest, |span| span.0.min(rest));
         let sequential = workload.access == Access::Sequential;
-        let (first, blocks) = if sequential { share(span / bs, job, jobs) } else { (0, span / bs) };
+        let own = match workload.fine.regions {
+            Regions::Usual => sequential,
+            Regions::Shared => false,
+            Regions::Own => true,
+        };
+        let (first, blocks) = if own { share(span / bs, job, jobs) } else { (0, span / bs) };
         if blocks == 0 {
-            let jobs = if sequential { jobs } else { 1 };
+            let jobs = if own { jobs } else { 1 };
             return Err(WorkloadError::TooSmall { bs: workload.bs, jobs, span: Bytes(span) });
         }
         let (mix, read_below) = match workload.mix {
@@ -149,6 +158,7 @@ impl Generator {
         };
         Ok(Generator {
             bs,
+            start: offset,
             first,
             blocks,
             position: 0,
@@ -184,7 +194,7 @@ impl Generator {
             Mix::Mixed { .. } if self.rng.next_u64() < self.read_below => (OpKind::Read, false),
             Mix::Mixed { .. } => (OpKind::Write, false),
         };
-        let offset = (self.first + block) * self.bs;
+        let offset = self.start + (self.first + block) * self.bs;
         Op { kind, offset, length: self.bs, due: self.clock.next(), then_write }
     }
 }

@@ -123,6 +123,42 @@ pub struct Workload {
     /// How the engine runs on the host; the simulator has no use for it.
     #[serde(default)]
     pub engine: EngineOptions,
+    /// Finer points, which most workloads leave as they are.
+    #[serde(default, skip_serializing_if = "Fine::is_default")]
+    pub fine: Fine,
+}
+
+/// Finer points of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fine {
+    /// Where the used part of the target begins (fio's `offset`).
+    pub offset: Bytes,
+    /// How that part is shared out among the jobs.
+    pub regions: Regions,
+    /// A trial that ends by size ends after this time all the same (fio's `runtime` without `time_based`).
+    pub time_limit: Option<Nanos>,
+    /// A job that writes makes its writes durable after every so many of them (fio's `fsync`); done on psync.
+    pub fsync_every: Option<u32>,
+}
+
+impl Fine {
+    fn is_default(&self) -> bool {
+        *self == Fine::default()
+    }
+}
+
+/// How the used part of a target is shared out among the jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Regions {
+    /// Sequential jobs have a part each, random ones the whole.
+    #[default]
+    Usual,
+    /// Every job has the whole (fio's jobs on one file: sequential ones all begin at its start).
+    Shared,
+    /// Every job has a part (fio's jobs with a file each).
+    Own,
 }
 
 /// How the engine runs on the host. None of it changes what is asked of the array.

@@ -57,13 +57,22 @@ pub struct Surroundings {
 }
 
 /// Which volumes are filled with random data before the first trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Fill {
     /// New ones, and existing ones that may be overwritten.
     #[default]
     Destroyable,
-    /// None: what is there, or is written first, will do.
-    Nothing,
+    /// Of these only the ones at these indices into the experiment's volumes.
+    Only(Vec<usize>),
+}
+
+impl Fill {
+    fn includes(&self, index: usize) -> bool {
+        match self {
+            Fill::Destroyable => true,
+            Fill::Only(volumes) => volumes.contains(&index),
+        }
+    }
 }
 
 /// What the user said about a run.
@@ -81,6 +90,26 @@ pub struct Options {
     pub fill: Fill,
 }
 
+/// A trial that runs at the same time as others.
+#[derive(Debug, Clone, Copy)]
+pub struct TogetherJob<'a> {
+    /// On what.
+    pub design: &'a Design,
+    /// What.
+    pub workload: &'a Workload,
+    /// The trial.
+    pub trial: &'a Trial,
+}
+
+/// What came of a trial that ran at the same time as others.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its samples.
+    pub samples: Result<TrialSamples, BackendError>,
+    /// What it had seen when it was stopped.
+    pub seen: Option<TrialSamples>,
+}
+
 /// See the module.
 pub struct FilesBackend {
     surroundings: Surroundings,
@@ -90,8 +119,6 @@ pub struct FilesBackend {
     volumes: Vec<Option<OpenVolume>>,
     /// Targets that trials have used, so that a ring's set-up is found out once.
     targets: HashMap<trial::Key, Target>,
-    /// What the last trial that was stopped had seen.
-    stopped: Option<TrialSamples>,
 }
 
 /// The volumes that designs use, with their index.
@@ -119,12 +146,44 @@ impl FilesBackend {
     pub fn new(options: Options, surroundings: Surroundings) -> Self {
         let made = Made::new(surroundings.journal.clone());
         let (volumes, targets) = (Vec::new(), HashMap::new());
-        FilesBackend { surroundings, options, made, volumes, targets, stopped: None }
+        FilesBackend { surroundings, options, made, volumes, targets }
     }
 
-    /// What the last trial saw before it was stopped, once.
-    pub fn take_stopped(&mut self) -> Option<TrialSamples> {
-        self.stopped.take()
+    /// Runs several trials at the same time and returns what came of each, in their order.
+    pub fn run_together(&mut self, jobs: &[TogetherJob<'_>], control: &Control) -> Vec<Ran> {
+        let opened: Vec<Result<(), BackendError>> = jobs
+            .iter()
+            .map(|job| {
+                trial::open_target(&self.volumes, &mut self.targets, job.design, job.workload, job.trial)
+            })
+            .collect();
+        let (volumes, targets) = (&self.volumes, &self.targets);
+        let ran = |job: &TogetherJob<'_>| {
+            trial::run(volumes, targets, job.design, job.workload, job.trial, control)
+        };
+        std::thread::scope(|scope| {
+            let running: Vec<_> = jobs
+                .iter()
+                .zip(opened)
+                .map(|(job, opened)| opened.map(|()| scope.spawn(move || ran(job))))
+                .collect();
+            running
+                .into_iter()
+                .map(|running| match running.map(std::thread::ScopedJoinHandle::join) {
+                    Ok(Ok(Ok(samples))) => Ran { samples: Ok(samples), seen: None },
+                    Ok(Ok(Err(trial::Failure::Stopped(seen)))) => {
+                        Ran { samples: Err(BackendError::Stopped), seen: seen.map(|seen| *seen) }
+                    }
+                    Ok(Ok(Err(trial::Failure::Backend(error)))) | Err(error) => {
+                        Ran { samples: Err(error), seen: None }
+                    }
+                    Ok(Err(_)) => {
+                        let error = BackendError::Other("a job ended unexpectedly".to_owned());
+                        Ran { samples: Err(error), seen: None }
+                    }
+                })
+                .collect()
+        })
     }
 
     fn make_and_open(
@@ -162,7 +221,7 @@ impl FilesBackend {
             .iter()
             .flatten()
             .filter(|volume| survey.place_of[volume.index].is_some() || self.options.destroy)
-            .filter(|_| self.options.fill == Fill::Destroyable)
+            .filter(|volume| self.options.fill.includes(volume.index))
             .collect();
         fill::fill(&fill, self.options.seed, control)?;
         Ok(self.inventory(experiment, survey))
@@ -256,15 +315,11 @@ impl Backend for FilesBackend {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples, BackendError> {
-        trial::run(&self.volumes, &mut self.targets, design, workload, trial, control).map_err(|error| {
-            match error {
-                trial::Failure::Stopped(seen) => {
-                    self.stopped = seen.map(|seen| *seen);
-                    BackendError::Stopped
-                }
-                trial::Failure::Backend(error) => error,
-            }
-        })
+        let job = TogetherJob { design, workload, trial };
+        match self.run_together(&[job], control).pop() {
+            Some(ran) => ran.samples,
+            None => Err(BackendError::Other("the trial did not run".to_owned())),
+        }
     }
 
     fn finish(&mut self, keep: bool) -> Result<(), BackendError> {

@@ -22,30 +22,51 @@ pub(super) struct Key {
     write: bool,
 }
 
-/// Runs `workload` on `design`.
-pub(super) fn run(
+impl Key {
+    fn new(workload: &Workload, trial: &Trial) -> Key {
+        Key {
+            design: trial.design,
+            direct: workload.direct,
+            sync: workload.sync,
+            write: workload.mix != Mix::Read,
+        }
+    }
+}
+
+/// Opens what `workload` needs of `design`, unless an earlier trial has.
+pub(super) fn open_target(
     volumes: &[Option<OpenVolume>],
     targets: &mut HashMap<Key, Target>,
+    design: &Design,
+    workload: &Workload,
+    trial: &Trial,
+) -> Result<(), BackendError> {
+    let mut members = Vec::new();
+    let layout = localise(&design.layout, volumes, &mut members)?;
+    for member in &members {
+        member.check()?;
+    }
+    let key = Key::new(workload, trial);
+    if let std::collections::hash_map::Entry::Vacant(unknown) = targets.entry(key) {
+        unknown.insert(open(&members, &layout, key)?);
+    }
+    Ok(())
+}
+
+/// Runs `workload` on `design`, whose target is open.
+pub(super) fn run(
+    volumes: &[Option<OpenVolume>],
+    targets: &HashMap<Key, Target>,
     design: &Design,
     workload: &Workload,
     trial: &Trial,
     control: &Control,
 ) -> Result<TrialSamples, Failure> {
     let mut members = Vec::new();
-    let layout = localise(&design.layout, volumes, &mut members)?;
-    for member in &members {
-        member.check()?;
-    }
-    let key = Key {
-        design: trial.design,
-        direct: workload.direct,
-        sync: workload.sync,
-        write: workload.mix != Mix::Read,
-    };
-    let target = match targets.entry(key) {
-        std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-        std::collections::hash_map::Entry::Vacant(unknown) => unknown.insert(open(&members, &layout, key)?),
-    };
+    localise(&design.layout, volumes, &mut members)?;
+    let target = targets
+        .get(&Key::new(workload, trial))
+        .ok_or_else(|| BackendError::Other(format!("design {} is not open", design.name)))?;
     if !workload.direct {
         forget_cached(target);
     }

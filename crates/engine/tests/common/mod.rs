@@ -35,6 +35,7 @@ pub fn workload(access: Access, mix: Mix, stop: Stop) -> Workload {
         end_fsync: false,
         ioengine: IoEngine::IoUring,
         engine: EngineOptions::default(),
+        fine: Default::default(),
     }
 }
 

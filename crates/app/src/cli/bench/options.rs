@@ -3,7 +3,7 @@
 use crate::cli::CliError;
 use clap::{Args, ValueEnum, builder::BoolishValueParser};
 use ebbtide_core::units::{Bytes, Nanos};
-use ebbtide_core::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop, Workload};
+use ebbtide_core::workload::{Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Stop, Workload};
 
 /// Measured time when neither --runtime nor --size says when to end.
 const RUNTIME_DEFAULT: Nanos = Nanos::from_secs(10);
@@ -42,10 +42,10 @@ enum Process {
 enum Engine {
     /// One ring per job
     #[value(name = "io_uring", alias = "io-uring")]
-    IoUring,
+    Ring,
     /// pread and pwrite, one operation in flight per job
-    #[value(alias = "sync")]
-    Psync,
+    #[value(name = "psync", alias = "sync")]
+    Plain,
 }
 
 /// What is asked of the target.
@@ -73,6 +73,9 @@ pub(super) struct WorkloadArgs {
     /// Bytes of the target to use from its start; without --runtime also how much is read or written, over all jobs
     #[arg(long, value_name = "SIZE")]
     pub(super) size: Option<Bytes>,
+    /// Where the used part of the target begins
+    #[arg(long, default_value = "0", value_name = "SIZE")]
+    offset: Bytes,
     /// Time before the measurement that is run but not counted
     #[arg(long = "ramp_time", alias = "ramp-time", value_parser = seconds, default_value = "0", value_name = "TIME")]
     ramp_time: Nanos,
@@ -83,6 +86,9 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
           default_missing_value = "1", default_value = "0", value_name = "0|1")]
     sync: bool,
+    /// Every job makes its writes durable after every N of them (0: never); runs on psync
+    #[arg(long, value_name = "N")]
+    fsync: Option<u32>,
     /// One fsync at the end, counted in the elapsed time
     #[arg(long = "end_fsync", alias = "end-fsync", value_parser = BoolishValueParser::new(), num_args = 0..=1,
           require_equals = true, default_missing_value = "1", default_value = "0", value_name = "0|1")]
@@ -171,6 +177,12 @@ impl WorkloadArgs {
         if self.rate == Some(Bytes(0)) {
             return usage("--rate is 0; write for example --rate 10MB".to_owned());
         }
+        if self.direct && !self.offset.0.is_multiple_of(SECTOR) {
+            return usage(format!(
+                "--offset {} is no multiple of 512 bytes, which O_DIRECT needs; write --direct 0, or another --offset",
+                self.offset
+            ));
+        }
         let stop = match (self.runtime, self.size) {
             (Some(Nanos(0)), _) => {
                 return usage("--runtime is 0; write for example --runtime 10s".to_owned());
@@ -215,8 +227,8 @@ impl WorkloadArgs {
             sync: self.sync,
             end_fsync: self.end_fsync,
             ioengine: match self.ioengine {
-                Engine::IoUring => IoEngine::IoUring,
-                Engine::Psync => IoEngine::Psync,
+                Engine::Ring => IoEngine::IoUring,
+                Engine::Plain => IoEngine::Psync,
             },
             engine: EngineOptions {
                 cpus_allowed,
@@ -225,6 +237,7 @@ impl WorkloadArgs {
                 hipri: self.hipri,
                 sqthread_poll: self.sqthread_poll,
             },
+            fine: Fine { offset: self.offset, fsync_every: self.fsync.filter(|n| *n > 0), ..Fine::default() },
         })
     }
 

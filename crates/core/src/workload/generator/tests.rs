@@ -22,6 +22,7 @@ fn workload(access: Access, mix: Mix) -> Workload {
         end_fsync: false,
         ioengine: IoEngine::IoUring,
         engine: EngineOptions::default(),
+        fine: Default::default(),
     }
 }
 

@@ -1,0 +1,139 @@
+//! From the jobs of a fio job file to a benchmark.
+
+use super::target::{self, NewFile, Resolved, Wanted};
+use super::{Job, Spec, experiment};
+use crate::cli::CliError;
+use ebbtide_core::fio::jobfile::{self, FileJob, Surroundings, Target};
+use ebbtide_core::layout::{ArrayKind, LayoutNode};
+use ebbtide_core::units::Bytes;
+use ebbtide_engine::files::Fill;
+use std::path::{Path, PathBuf};
+
+/// Files beside the job file, and this process's environment.
+struct Around {
+    directory: PathBuf,
+}
+
+impl Surroundings for Around {
+    fn include(&self, name: &str, _from: &str) -> Result<String, String> {
+        // fio looks beside the job file first, then in the working directory.
+        let beside = self.directory.join(name);
+        let path = if beside.exists() { beside } else { PathBuf::from(name) };
+        std::fs::read_to_string(path).map_err(|error| error.to_string())
+    }
+
+    fn variable(&self, name: &str) -> String {
+        std::env::var(name).unwrap_or_default()
+    }
+}
+
+/// The benchmark that the job file at `path` describes, and the files that were made for it. Relative names are below
+/// `base`, where that is given.
+///
+/// # Errors
+/// Wrong usage where the file asks for something that is not done, or for existing files to be overwritten without
+/// `destroy`.
+pub fn spec(
+    path: &Path,
+    base: Option<&Path>,
+    destroy: bool,
+    seed: u64,
+) -> Result<(Spec, Vec<NewFile>), CliError> {
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
+    let around = Around { directory: path.parent().unwrap_or(Path::new("")).to_owned() };
+    let jobs = jobfile::parse(&text, &shown, &around).map_err(|error| CliError::Usage(error.to_string()))?;
+    let files = Files::of(&jobs, base);
+    let mut volumes = Vec::new();
+    let mut made = Vec::new();
+    let mut fill = Vec::new();
+    for (index, file) in files.0.iter().enumerate() {
+        let wanted = Wanted { size: file.size, writes: file.written, destroy };
+        let Resolved { volume, made: new } = target::resolve(&file.path, wanted)?;
+        if matches!(volume.source, ebbtide_core::experiment::VolumeSource::NewFile { .. }) {
+            return Err(CliError::Usage(format!(
+                "{shown}: filename={} is a directory; name a file in it",
+                file.path.display()
+            )));
+        }
+        if new.is_some() && file.read {
+            fill.push(index);
+        }
+        made.extend(new);
+        volumes.push(volume);
+    }
+    let mut designs = Vec::new();
+    let mut list = Vec::new();
+    for (index, job) in jobs.into_iter().enumerate() {
+        designs.push((job.name.clone(), files.layout(&job.target, base)));
+        list.push(Job {
+            name: job.name,
+            group: job.group,
+            design: index,
+            workload: job.workload,
+            options: job.options,
+            notes: job.notes,
+        });
+    }
+    let writes = files.0.iter().any(|file| file.written);
+    let spec = Spec {
+        experiment: experiment(volumes, designs),
+        jobs: list,
+        // Every existing file that is written was named by somebody who said so; see `target::resolve`.
+        destroy: (writes && destroy) || !made.is_empty(),
+        fill: Fill::Only(fill),
+        seed,
+    };
+    Ok((spec, made))
+}
+
+/// One file or device that jobs use.
+struct Used {
+    path: PathBuf,
+    size: Option<Bytes>,
+    read: bool,
+    written: bool,
+}
+
+/// Each file once.
+struct Files(Vec<Used>);
+
+impl Files {
+    fn of(jobs: &[FileJob], base: Option<&Path>) -> Files {
+        let mut files = Files(Vec::new());
+        for job in jobs {
+            for path in paths(&job.target, base) {
+                let index = files.0.iter().position(|used| used.path == path).unwrap_or_else(|| {
+                    files.0.push(Used { path, size: None, read: false, written: false });
+                    files.0.len() - 1
+                });
+                let used = &mut files.0[index];
+                used.size = used.size.max(job.file_size);
+                used.read |= job.workload.reads();
+                used.written |= job.workload.writes();
+            }
+        }
+        files
+    }
+
+    /// The volumes of `target`, one after the other where there are several.
+    fn layout(&self, target: &Target, base: Option<&Path>) -> LayoutNode {
+        let mut members: Vec<LayoutNode> = paths(target, base)
+            .into_iter()
+            .filter_map(|path| self.0.iter().position(|used| used.path == path))
+            .map(LayoutNode::Volume)
+            .collect();
+        if members.len() == 1 {
+            return members.remove(0);
+        }
+        LayoutNode::Array { kind: ArrayKind::Linear, members }
+    }
+}
+
+fn paths(target: &Target, base: Option<&Path>) -> Vec<PathBuf> {
+    let below = |file: &String| base.map_or_else(|| PathBuf::from(file), |base| base.join(file));
+    match target {
+        Target::Shared(file) => vec![below(file)],
+        Target::Each(files) => files.iter().map(below).collect(),
+    }
+}

@@ -19,6 +19,7 @@ pub mod report;
 pub mod samples;
 pub mod session;
 pub mod sim;
+pub mod stack;
 pub mod units;
 pub mod volume;
 pub mod workload;

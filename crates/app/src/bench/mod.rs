@@ -90,7 +90,10 @@ pub fn experiment(volumes: Vec<Volume>, designs: Vec<(String, LayoutNode)>) -> E
         description: None,
         volumes,
         links: Vec::new(),
-        designs: designs.into_iter().map(|(name, layout)| Design { name, layout }).collect(),
+        designs: designs
+            .into_iter()
+            .map(|(name, layout)| Design { name, layout, stack: Default::default() })
+            .collect(),
         control: 0,
         workloads: Vec::new(),
         answer: once(),

@@ -5,8 +5,10 @@ use super::error::Problem;
 use super::members::resolve_names;
 use super::names;
 use super::read::{At, FromToml, Given, Headed, Named, Problems, Size, Span, describe, required, section};
+use super::stack::{self, RawEncryption};
 use super::volumes::{Volumes, multiple_of_block};
 use crate::layout::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map};
+use crate::stack::ArrayBacking;
 use crate::units::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -38,6 +40,33 @@ section! {
         /// raid10: where the copies go: near, far or offset [default: near].
         #[schemars(extend("enum" = ["near", "far", "offset"]))]
         arrangement: String,
+        /// What builds it in the kernel: md or lvm [default: md]. Other backends compute the same layout themselves.
+        #[schemars(extend("enum" = ["md", "lvm"]))]
+        backing: String,
+        /// md: version of the metadata [default: 1.2]. Kernel only.
+        #[schemars(extend("enum" = ["1.2", "1.1", "1.0", "0.90"]))]
+        metadata: String,
+        /// md mirror, raid10, raid5, raid6: internal or none [default: none]. Kernel only.
+        #[schemars(extend("enum" = ["none", "internal"]))]
+        bitmap: String,
+        /// md mirror: members that are read only when the others fail, a name, range or glob. Kernel only.
+        write_mostly: String,
+        /// Encryption of the whole design. Kernel only.
+        encryption: RawEncryption,
+        /// File system in which trials use a file [default: none, they use the array itself]. Kernel only.
+        #[schemars(extend("enum" = ["ext4", "xfs", "btrfs", "ext2", "ext3", "jfs"]))]
+        filesystem: String,
+        /// Mount options, as `mount -o` takes them. Kernel only.
+        mount_options: String,
+        /// Readahead of the array, a multiple of 4KiB [default: the kernel's]. Kernel only.
+        readahead: Size,
+        /// I/O scheduler of the members' disks [default: as it is]. Kernel only.
+        scheduler: String,
+        /// Requests that the queue of each member's disk holds (nr_requests) [default: as it is]. Kernel only.
+        #[schemars(range(min = 4))]
+        queue_depth: u32,
+        /// Largest request to each member's disk (max_sectors_kb) [default: as it is]. Kernel only.
+        max_sectors: Size,
     }
 }
 
@@ -122,10 +151,13 @@ pub(super) fn resolve(
     for entry in entries {
         names::check(&entry.name, "a design", &entry.span, problems);
         let Some(array) = &entry.value else { continue };
-        let mut walk = Walk { design: &entry.name, volumes, used: vec![None; volumes.list.len()], problems };
-        if let Some(layout) = walk.array(array, &format!("design `{}`", entry.name), &entry.span) {
+        let used = vec![None; volumes.list.len()];
+        let mut walk = Walk { design: &entry.name, volumes, used, arrays: Vec::new(), problems };
+        let layout = walk.array(array, &format!("design `{}`", entry.name), &entry.span);
+        let stack = stack::stack(array, std::mem::take(&mut walk.arrays), problems);
+        if let Some(layout) = layout {
             let capacity = capacity(&layout, volumes);
-            designs.push((Design { name: entry.name.clone(), layout }, capacity));
+            designs.push((Design { name: entry.name.clone(), layout, stack }, capacity));
         }
     }
     designs
@@ -148,6 +180,8 @@ struct Walk<'a> {
     volumes: &'a Volumes,
     /// Where each volume has been used already.
     used: Vec<Option<Span>>,
+    /// How each array is built, an array before those among its members.
+    arrays: Vec<ArrayBacking>,
     problems: &'a mut Problems,
 }
 
@@ -155,6 +189,8 @@ impl Walk<'_> {
     /// The array, when it can be built.
     fn array(&mut self, raw: &RawArray, what: &str, place: &Span) -> Option<LayoutNode> {
         let section = (what, place);
+        let number = self.arrays.len();
+        self.arrays.push(ArrayBacking::default());
         let layout = required(&raw.layout, "layout", "layout = \"stripe\"", section, self.problems)
             .and_then(|(layout, span)| self.known_layout(layout, span));
         let chunk = self.chunk(raw, layout);
@@ -199,6 +235,9 @@ impl Walk<'_> {
             };
             self.problems.report(span, impossible(&error));
             return None;
+        }
+        if let LayoutNode::Array { members, .. } = &node {
+            self.arrays[number] = stack::backing(raw, kind, members, self.volumes, self.problems);
         }
         Some(node)
     }
@@ -276,10 +315,13 @@ impl Walk<'_> {
         for at in raw {
             match &at.value {
                 None => complete = false,
-                Some(RawMember::Array(array)) => match self.array(array, "a nested array", &at.span) {
-                    Some(node) => nodes.push(node),
-                    None => complete = false,
-                },
+                Some(RawMember::Array(array)) => {
+                    stack::refuse_nested(array, self.problems);
+                    match self.array(array, "a nested array", &at.span) {
+                        Some(node) => nodes.push(node),
+                        None => complete = false,
+                    }
+                }
                 Some(RawMember::Names(text)) => match resolve_names(text, self.volumes) {
                     Ok(indices) => {
                         for index in indices {

@@ -11,6 +11,7 @@ mod parse;
 mod read;
 mod schema;
 mod shapes;
+mod stack;
 mod summary;
 mod surroundings;
 mod syntax;
@@ -25,6 +26,7 @@ pub use schema::json_schema;
 pub use summary::{DesignSummary, Summary, VolumeSummary, WorkloadSummary};
 
 use crate::layout::LayoutNode;
+use crate::stack::Stack;
 use crate::units::{Bytes, Nanos};
 use crate::volume::{LinkShape, Shape};
 use crate::workload::Workload;
@@ -98,6 +100,9 @@ pub struct Design {
     pub name: String,
     /// The array over volumes.
     pub layout: LayoutNode,
+    /// What the kernel builds beside the layout.
+    #[serde(default)]
+    pub stack: Stack,
 }
 
 /// How sure the answer must be, and what it may cost.

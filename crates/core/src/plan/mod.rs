@@ -1,6 +1,7 @@
 //! Plans: which trials, in which order, and what is done to the system. Data that can be printed
 //! before anything is touched.
 
+pub mod build;
 mod schedule;
 mod steps;
 #[cfg(test)]

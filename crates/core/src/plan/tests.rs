@@ -27,6 +27,7 @@ pub(crate) fn experiment(designs: usize, workloads: usize) -> Experiment {
                     kind: ArrayKind::Stripe { chunk: Bytes(64 * Bytes::KIB) },
                     members: vec![LayoutNode::Volume(0), LayoutNode::Volume(1)],
                 },
+                stack: Default::default(),
             })
             .collect(),
         control: 0,

@@ -34,6 +34,7 @@ fn experiment(n: usize, kind: ArrayKind, shape: &Shape) -> Experiment {
     let design = Design {
         name: "array".into(),
         layout: LayoutNode::Array { kind, members: (0..n).map(LayoutNode::Volume).collect() },
+        stack: Default::default(),
     };
     Experiment {
         name: "made-up".into(),

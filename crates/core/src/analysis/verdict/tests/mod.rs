@@ -34,6 +34,7 @@ fn array(kind: ArrayKind, members: usize) -> Experiment {
     experiment.designs = vec![Design {
         name: "array".into(),
         layout: LayoutNode::Array { kind, members: (0..members).map(LayoutNode::Volume).collect() },
+        stack: Default::default(),
     }];
     experiment
 }

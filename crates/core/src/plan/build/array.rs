@@ -1,0 +1,226 @@
+//! Arrays: mdadm and LVM.
+
+use super::identity::tag;
+use super::{BuildAction, BuildPlanError, BuildStep, BuildUndo, InitialSync, Planner};
+use crate::layout::{Arrangement, ArrayKind, LayoutNode};
+use crate::stack::{ArrayBacking, Backing, Bitmap, Metadata, Stack};
+use crate::units::Bytes;
+
+/// What every LVM command is told: no devices file (it may list only the system's own disks, and must not be
+/// changed), no backups below /etc, and nothing on disks that the system's own configuration would hide.
+pub const LVM_CONFIG: &str = "devices { use_devicesfile = 0 filter = [ \"a|.*|\" ] global_filter = [ \"a|.*|\" ] } backup { backup = 0 archive = 0 }";
+
+/// LVM's default extent, said so that a site's configuration does not change the layout.
+const EXTENT: &str = "4m";
+
+/// How an array is built, where the design says.
+fn backing_of(stack: &Stack, array: usize) -> ArrayBacking {
+    stack.arrays.get(array).cloned().unwrap_or_default()
+}
+
+/// A single volume under `linear` without a word on what builds it is used as it is.
+fn is_bare(kind: ArrayKind, members: &[LayoutNode], backing: &ArrayBacking) -> bool {
+    kind == ArrayKind::Linear && members.len() == 1 && backing.backing.is_none()
+}
+
+/// How many md devices `layout` takes.
+pub(super) fn md_devices(layout: &LayoutNode, stack: &Stack) -> usize {
+    fn count(node: &LayoutNode, stack: &Stack, next: &mut usize) -> usize {
+        let LayoutNode::Array { kind, members } = node else { return 0 };
+        let backing = backing_of(stack, *next);
+        *next += 1;
+        let md = backing.backing != Some(Backing::Lvm) && !is_bare(*kind, members, &backing);
+        usize::from(md) + members.iter().map(|member| count(member, stack, next)).sum::<usize>()
+    }
+    count(layout, stack, &mut 0)
+}
+
+impl Planner<'_> {
+    /// The device of `node`, after the steps that make it.
+    pub(super) fn node(&mut self, node: &LayoutNode, top: bool) -> Result<String, BuildPlanError> {
+        let (kind, members) = match node {
+            LayoutNode::Volume(volume) => return self.device_of(*volume),
+            LayoutNode::Array { kind, members } => (*kind, members),
+        };
+        let number = self.arrays;
+        self.arrays += 1;
+        let backing = backing_of(&self.design.stack, number);
+        let lvm = backing.backing == Some(Backing::Lvm);
+        let mut devices = Vec::new();
+        for member in members {
+            let inner = self.arrays;
+            if lvm
+                && matches!(member, LayoutNode::Array { .. })
+                && backing_of(&self.design.stack, inner).backing == Some(Backing::Lvm)
+            {
+                return Err(BuildPlanError::LvmOnLvm);
+            }
+            devices.push(self.node(member, false)?);
+        }
+        if is_bare(kind, members, &backing) {
+            if top {
+                self.notes.push("a single volume: its device is used as it is, without md or LVM".to_owned());
+            }
+            return devices.pop().ok_or(BuildPlanError::NoDevice { volume: 0 });
+        }
+        if lvm {
+            Ok(self.lvm(number, kind, &devices))
+        } else {
+            self.md(number, kind, members, &backing, devices)
+        }
+    }
+
+    fn md(
+        &mut self,
+        number: usize,
+        kind: ArrayKind,
+        members: &[LayoutNode],
+        backing: &ArrayBacking,
+        mut devices: Vec<String>,
+    ) -> Result<String, BuildPlanError> {
+        let md = self.site.md_numbers.get(self.mds).ok_or(BuildPlanError::NoMdNumber { array: number })?;
+        self.mds += 1;
+        let device = format!("/dev/md{md}");
+        let uuid = self.identity(&format!("md{number}")).md_uuid();
+        let level = match kind {
+            ArrayKind::Linear => "linear",
+            ArrayKind::Stripe { .. } => "0",
+            ArrayKind::Mirror => "1",
+            ArrayKind::Raid10 { .. } => "10",
+            ArrayKind::Raid5 { .. } => "5",
+            ArrayKind::Raid6 { .. } => "6",
+        };
+        let redundant = !matches!(kind, ArrayKind::Linear | ArrayKind::Stripe { .. });
+        let metadata = backing.metadata.unwrap_or(Metadata::V12).word();
+        // --run: no questions. No home host: with one, metadata 0.90 would keep half of the uuid for its name.
+        let mut arguments: Vec<String> = vec![
+            "--create".into(),
+            device.clone(),
+            "--run".into(),
+            "--quiet".into(),
+            "--homehost=none".into(),
+            format!("--uuid={uuid}"),
+            format!("--metadata={metadata}"),
+            format!("--level={level}"),
+        ];
+        match kind {
+            ArrayKind::Raid10 { copies, arrangement, .. } => {
+                let letter = match arrangement {
+                    Arrangement::Near => 'n',
+                    Arrangement::Far => 'f',
+                    Arrangement::Offset => 'o',
+                };
+                arguments.push(format!("--layout={letter}{copies}"));
+            }
+            ArrayKind::Raid5 { .. } | ArrayKind::Raid6 { .. } => {
+                arguments.push("--layout=left-symmetric".into());
+            }
+            ArrayKind::Linear | ArrayKind::Stripe { .. } | ArrayKind::Mirror => {}
+        }
+        arguments.extend(kind.chunk().map(|chunk| format!("--chunk={}K", chunk.0 / Bytes::KIB)));
+        if redundant {
+            let bitmap = backing.bitmap.unwrap_or(Bitmap::None);
+            arguments.push(format!("--bitmap={}", bitmap.word()));
+            if self.site.initial_sync == InitialSync::Skip {
+                arguments.push("--assume-clean".into());
+            }
+        }
+        arguments.push(format!("--raid-devices={}", devices.len()));
+        if devices.len() == 1 {
+            // mdadm takes a single member for a mistake.
+            arguments.push("--force".into());
+        }
+        let mostly = |position: usize| matches!(members.get(position), Some(LayoutNode::Volume(volume)) if backing.write_mostly.contains(volume));
+        // The option holds for all members after it, and a mirror's members have no order.
+        let (last, first): (Vec<_>, Vec<_>) =
+            devices.iter().cloned().enumerate().partition(|(position, _)| mostly(*position));
+        arguments.extend(first.into_iter().map(|(_, device)| device));
+        if !last.is_empty() {
+            arguments.push("--write-mostly".into());
+            arguments.extend(last.into_iter().map(|(_, device)| device));
+        }
+        devices.sort();
+        let undo = BuildUndo::StopMd { device: device.clone(), uuid, members: devices };
+        self.run("mdadm", &arguments, Some(undo));
+        self.sync_note(redundant, "--assume-clean");
+        if redundant && self.site.initial_sync == InitialSync::Wait {
+            self.steps.push(BuildStep { action: BuildAction::WaitMd { device: device.clone() }, undo: None });
+        }
+        Ok(device)
+    }
+
+    fn sync_note(&mut self, redundant: bool, how: &str) {
+        let note = format!(
+            "redundant arrays are made with {how}, without a first synchronisation: they live for one trial, and what \
+             is written to them is redundant"
+        );
+        if redundant && self.site.initial_sync == InitialSync::Skip && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    fn lvm(&mut self, number: usize, kind: ArrayKind, devices: &[String]) -> String {
+        for (position, device) in devices.iter().enumerate() {
+            let uuid = self.identity(&format!("pv{number}.{position}")).lvm_uuid();
+            let arguments =
+                ["--config", LVM_CONFIG, "--yes", "--norestorefile", "--uuid", &uuid, device.as_str()];
+            let undo = BuildUndo::RemovePv { device: device.clone(), uuid: uuid.clone() };
+            self.run("pvcreate", &arguments, Some(undo));
+        }
+        let group = format!("ebb_{}_{number}", tag(self.site.run));
+        // No activation by itself: after a reboot nothing must come up that nobody asked for.
+        let mut arguments = vec![
+            "--config",
+            LVM_CONFIG,
+            "--yes",
+            "--physicalextentsize",
+            EXTENT,
+            "--setautoactivation",
+            "n",
+            &group,
+        ];
+        arguments.extend(devices.iter().map(String::as_str));
+        self.run("vgcreate", &arguments, Some(BuildUndo::RemoveVg { name: group.clone() }));
+
+        let count = devices.len();
+        // Stripes are the members that hold data.
+        let (segment, stripes) = match kind {
+            ArrayKind::Linear => ("linear", None),
+            ArrayKind::Stripe { .. } => ("striped", Some(count)),
+            ArrayKind::Mirror => ("raid1", None),
+            ArrayKind::Raid10 { .. } => ("raid10", Some(count / 2)),
+            ArrayKind::Raid5 { .. } => ("raid5_ls", Some(count.saturating_sub(1))),
+            ArrayKind::Raid6 { .. } => ("raid6_nc", Some(count.saturating_sub(2))),
+        };
+        let mut arguments: Vec<String> =
+            ["--config", LVM_CONFIG, "--yes", "--wipesignatures", "y", "--zero", "y", "--type", segment]
+                .map(str::to_owned)
+                .to_vec();
+        if let Some((stripes, chunk)) = stripes.zip(kind.chunk()) {
+            arguments.extend(["--stripes".into(), stripes.to_string()]);
+            arguments.extend(["--stripesize".into(), format!("{}k", chunk.0 / Bytes::KIB)]);
+        }
+        match kind {
+            ArrayKind::Mirror => arguments.extend(["--mirrors".into(), count.saturating_sub(1).to_string()]),
+            ArrayKind::Raid10 { .. } => arguments.extend(["--mirrors".into(), "1".into()]),
+            _ => {}
+        }
+        let redundant = !matches!(kind, ArrayKind::Linear | ArrayKind::Stripe { .. });
+        // LVM refuses --nosync for raid6: its Reed-Solomon parity has to be right before it is updated.
+        let must_sync = matches!(kind, ArrayKind::Raid6 { .. });
+        let wait = redundant && (must_sync || self.site.initial_sync == InitialSync::Wait);
+        if redundant && !wait {
+            arguments.push("--nosync".into());
+            self.sync_note(true, "--nosync");
+        }
+        arguments.extend(["--extents", "100%FREE", "--name", "data", &group].map(str::to_owned));
+        // The order of the members is that of the layout.
+        arguments.extend(devices.iter().cloned());
+        let volume = format!("{group}/data");
+        self.run("lvcreate", &arguments, Some(BuildUndo::RemoveLv { volume: volume.clone() }));
+        if wait {
+            self.steps.push(BuildStep { action: BuildAction::WaitLv { volume: volume.clone() }, undo: None });
+        }
+        format!("/dev/{volume}")
+    }
+}

@@ -1,0 +1,177 @@
+//! What a design is built of in the kernel beside its layout: md or LVM, encryption, a file system, tunables.
+//!
+//! The layout says where bytes go and is the same on every backend. What stands here only the kernel has; the
+//! other backends refuse it ([`Stack::kernel_only`]).
+
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What a design has on top of, below and around its layout.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stack {
+    /// How each array is built, an array before the arrays among its members; those that are not here by md.
+    pub arrays: Vec<ArrayBacking>,
+    /// Encryption of the whole array.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<Encryption>,
+    /// The file system in which trials use a file; without one they use the array itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filesystem: Option<Filesystem>,
+    /// Mount options as `mount -o` takes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mount_options: Option<String>,
+    /// Readahead of the device that trials or the file system use; a multiple of 4 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readahead: Option<Bytes>,
+    /// I/O scheduler of the members' disks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
+    /// Requests that the queue of each member's disk holds (`nr_requests`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<u32>,
+    /// Largest request to each member's disk (`max_sectors_kb`); a whole number of KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_sectors: Option<Bytes>,
+}
+
+impl Stack {
+    /// Keys of the experiment file that only the kernel can honour, in the order of the documentation.
+    ///
+    /// `backing = ...` is not among them: md, LVM and user space compute the same layout.
+    pub fn kernel_only(&self) -> Vec<&'static str> {
+        let any = |of: fn(&ArrayBacking) -> bool| self.arrays.iter().any(of);
+        let keys = [
+            ("metadata", any(|array| array.metadata.is_some())),
+            ("bitmap", any(|array| array.bitmap.is_some())),
+            ("write_mostly", any(|array| !array.write_mostly.is_empty())),
+            ("encryption", self.encryption.is_some()),
+            ("filesystem", self.filesystem.is_some()),
+            ("mount_options", self.mount_options.is_some()),
+            ("readahead", self.readahead.is_some()),
+            ("scheduler", self.scheduler.is_some()),
+            ("queue_depth", self.queue_depth.is_some()),
+            ("max_sectors", self.max_sectors.is_some()),
+        ];
+        keys.into_iter().filter_map(|(key, given)| given.then_some(key)).collect()
+    }
+}
+
+/// How one array is built.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ArrayBacking {
+    /// By what; md when the file does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backing: Option<Backing>,
+    /// md: version of the metadata, which says where it lies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    /// md: whether a bitmap records which regions are being written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bitmap: Option<Bitmap>,
+    /// md mirror: volumes that are read only when the others fail; indices into `Experiment::volumes`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub write_mostly: Vec<usize>,
+}
+
+/// Declares an enum whose values are words of the experiment file.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$value_meta:meta])* $value:ident = $word:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$value_meta])* #[serde(rename = $word)] $value,)*
+        }
+
+        impl $name {
+            /// All words.
+            pub const WORDS: &[&str] = &[$($word),*];
+
+            /// The value that `word` stands for.
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some($name::$value),)*
+                    _ => None,
+                }
+            }
+
+            /// Its word.
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $($name::$value => $word,)*
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// What builds an array.
+    Backing {
+        /// The md driver, by mdadm.
+        Md = "md",
+        /// LVM: a volume group of the members with one logical volume.
+        Lvm = "lvm",
+    }
+}
+
+words! {
+    /// Version of md's metadata (`mdadm --metadata`).
+    Metadata {
+        /// Near the start of each member, as mdadm does it by default.
+        V12 = "1.2",
+        /// At the start of each member.
+        V11 = "1.1",
+        /// At the end of each member.
+        V10 = "1.0",
+        /// The old one at the end of each member, members below 2 TiB.
+        V090 = "0.90",
+    }
+}
+
+words! {
+    /// md's write-intent bitmap.
+    Bitmap {
+        /// None: after a crash all of a redundant array is resynced.
+        None = "none",
+        /// Next to the metadata; costs a write to it before the first write to a region.
+        Internal = "internal",
+    }
+}
+
+words! {
+    /// A file system.
+    Filesystem {
+        /// ext4.
+        Ext4 = "ext4",
+        /// XFS.
+        Xfs = "xfs",
+        /// btrfs, as one device.
+        Btrfs = "btrfs",
+        /// ext2: no journal.
+        Ext2 = "ext2",
+        /// ext3.
+        Ext3 = "ext3",
+        /// JFS.
+        Jfs = "jfs",
+    }
+}
+
+/// Encryption of the array.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Encryption {
+    /// How it is encrypted.
+    pub format: EncryptionFormat,
+    /// File whose bytes are the key. Only its path is ever on a command line.
+    pub key_file: PathBuf,
+}
+
+words! {
+    /// A format of encryption.
+    EncryptionFormat {
+        /// dm-crypt with a LUKS2 header and cryptsetup's default cipher.
+        Luks2 = "luks2",
+    }
+}

@@ -42,3 +42,26 @@ fn what_cannot_be_explained_says_why() {
         .code(1)
         .stderr(contains("no iostat report").and(contains("Device")));
 }
+
+/// A simulated session: the reasoning names every rule, as a verdict or as looked for in vain.
+#[test]
+fn the_reasoning_of_a_session_is_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = directory.path().join("store.sqlite");
+    let store = store.to_str().expect("UTF-8");
+    let experiment = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/first-run.toml");
+    let done = ebb(&["run", experiment, "--on", "sim", "--seed", "1", "-q", "--store", store])
+        .output()
+        .expect("it runs");
+    assert!(matches!(done.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&done.stderr));
+    let output = ebb(&["explain", "last", "stripe-8", "--store", store]).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("stripe-8 under seqread") && !text.contains("linear-8 under"), "{text}");
+    assert!(text.contains("1. volume-limit"), "{text}");
+    let first = text.split("\n\nstripe-8 under").next().unwrap_or_default();
+    for rule in ebbtide_core::analysis::verdict::rules() {
+        assert!(first.contains(rule.kind().name()), "{} is not in {first}", rule.kind().name());
+    }
+    let mut wrong = ebb(&["explain", "last", "no-such", "--store", store]);
+    wrong.assert().code(2).stderr(contains("`no-such`").and(contains("linear-8, stripe-8")));
+}

@@ -1,24 +1,32 @@
-//! `ebb explain`: the reasoning behind what a log shows.
+//! `ebb explain`: the reasoning behind a session's verdicts, or behind what a log shows.
 
 use super::{CliError, Globals};
+use crate::store::{Store, StoreError};
 use crate::views::{self, explain as view};
 use clap::Args;
+use ebbtide_core::analysis::{DesignResult, analyse};
 use ebbtide_core::observe::iostat;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Say what limits an array, from a log of iostat alone
+/// Print the whole reasoning behind verdicts, or say what a log of iostat shows
 ///
-/// Reads `iostat -x` as text (of any version, also -m, -k, -h) or as JSON, finds the members of the
-/// array in it and names the one that differs from its siblings, with the figures.
+/// With a session: every figure behind each verdict, what it was compared with, and what was looked
+/// for in vain. With --iostat: reads `iostat -x` as text (of any version, also -m, -k, -h) or as JSON,
+/// finds the members of the array in it and names the one that differs from its siblings.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
+    /// Session id, the beginning of one, or `last`
+    #[arg(default_value = "last", conflicts_with = "iostat")]
+    session: String,
+    /// Only this design
+    design: Option<String>,
     /// Log of `iostat -x`; - for standard input
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, value_name = "FILE")]
     iostat: Option<PathBuf>,
     /// Members of the array, where the log has no array to find them by
-    #[arg(long, value_name = "DEVICE,...", value_delimiter = ',')]
+    #[arg(long, value_name = "DEVICE,...", value_delimiter = ',', requires = "iostat")]
     members: Vec<String>,
 }
 
@@ -28,22 +36,59 @@ const LARGEST: u64 = 1 << 30;
 /// Runs `ebb explain`.
 ///
 /// # Errors
-/// When the log cannot be read, is none, or lacks a member that is named.
+/// When there is no such session or design, or the log cannot be read, is none, or lacks a member that is named.
 pub fn run(args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let Some(path) = &args.iostat else {
-        return Err(CliError::Usage("give a log: --iostat FILE".to_owned()));
-    };
+    match &args.iostat {
+        Some(path) => log(path, &args.members, globals),
+        None => session(args, globals),
+    }
+}
+
+fn session(args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let failed = |error: StoreError| CliError::Failed(error.to_string());
+    let store = Store::open_existing(globals.store.as_deref()).map_err(failed)?.ok_or_else(|| {
+        CliError::Failed("nothing is stored yet; measure something first with `ebb run`".to_owned())
+    })?;
+    let session = store.load(&args.session).map_err(failed)?;
+    let analysis = analyse(&session);
+    let asked = |r: &&DesignResult| args.design.as_ref().is_none_or(|design| r.design == *design);
+    let results: Vec<&DesignResult> = analysis.results.iter().filter(asked).collect();
+    if results.is_empty() {
+        let names: Vec<&str> = session.experiment.designs.iter().map(|d| d.name.as_str()).collect();
+        return Err(match &args.design {
+            Some(design) => CliError::Usage(format!(
+                "session {} has no result of a design `{design}`; its designs are {}",
+                session.meta.id,
+                names.join(", ")
+            )),
+            None => CliError::Failed(format!("session {} has no finished trial to explain", session.meta.id)),
+        });
+    }
+    if globals.json {
+        let value = serde_json::json!({
+            "schema": "ebbtide.explain/1",
+            "session": session.meta.id,
+            "results": results,
+        });
+        views::print(&format!("{value:#}\n"))?;
+    } else {
+        views::print(&view::results(&results))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn log(path: &Path, members: &[String], globals: &Globals) -> Result<ExitCode, CliError> {
     let text = read(path).map_err(|e| CliError::Failed(format!("{}: {e}", path.display())))?;
     let reports = iostat::parse(&text).map_err(|e| CliError::Failed(format!("{}: {e}", path.display())))?;
     if let Some(unknown) =
-        args.members.iter().find(|m| !reports.iter().any(|r| r.devices.iter().any(|d| d.device == **m)))
+        members.iter().find(|m| !reports.iter().any(|r| r.devices.iter().any(|d| d.device == **m)))
     {
         return Err(CliError::Usage(format!(
             "--members: there is no device `{unknown}` in {}",
             path.display()
         )));
     }
-    let explanation = iostat::explain(&reports, &args.members);
+    let explanation = iostat::explain(&reports, members);
     if globals.json {
         let mut value = serde_json::json!({ "schema": "ebbtide.explain-iostat/1" });
         value["explanation"] = serde_json::json!(explanation);

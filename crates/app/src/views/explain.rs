@@ -1,8 +1,54 @@
-//! What a log of iostat shows, as text.
+//! The reasoning behind verdicts and behind what a log of iostat shows, as text.
 
+use ebbtide_core::analysis::{DesignResult, Verdict, verdict};
 use ebbtide_core::observe::iostat::{Explanation, Group, Grouping};
 use ebbtide_core::observe::outlier::{Difference, Outlier};
+use ebbtide_core::report::evidence_text;
 use std::fmt::Write;
+
+/// Why each result got its verdicts: every figure, what it was compared with, and what was looked for in vain.
+pub fn results(results: &[&DesignResult]) -> String {
+    let mut text = String::new();
+    for result in results {
+        let _ = writeln!(text, "{} under {} ({} trials)", result.design, result.workload, result.trials);
+        for (metric, estimate) in &result.metrics {
+            let interval =
+                estimate.interval.map_or("no interval: too few trials".to_owned(), |(low, high)| {
+                    format!("{} to {}", evidence_text(low, metric.unit()), evidence_text(high, metric.unit()))
+                });
+            let _ = writeln!(
+                text,
+                "  {:<12} {} ({interval})",
+                metric.name(),
+                evidence_text(estimate.median, metric.unit())
+            );
+        }
+        for (at, verdict) in result.verdicts.iter().enumerate() {
+            of_verdict(at + 1, verdict, &mut text);
+        }
+        let given = |kind| result.verdicts.iter().any(|v| v.kind == kind);
+        let rest: Vec<&str> =
+            verdict::rules().iter().map(|r| r.kind()).filter(|k| !given(*k)).map(|k| k.name()).collect();
+        let _ = writeln!(text, "\n  looked for, and not supported by what was seen: {}\n", rest.join(", "));
+    }
+    text
+}
+
+fn of_verdict(rank: usize, verdict: &Verdict, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "\n  {rank}. {} (confidence {:.0}%, explains {:.0}% of the gap to the next limit)\n     {}",
+        verdict.kind.name(),
+        verdict.confidence * 100.0,
+        verdict.explains * 100.0,
+        verdict.sentence
+    );
+    for figure in &verdict.evidence {
+        let against = figure.reference.map(|r| format!(", against {}", evidence_text(r, &figure.unit)));
+        let value = evidence_text(figure.value, &figure.unit);
+        let _ = writeln!(text, "     - {}: {value}{}", figure.what, against.unwrap_or_default());
+    }
+}
 
 /// The whole answer.
 pub fn iostat(explanation: &Explanation) -> String {

@@ -21,3 +21,8 @@ pub use model::{
     WorkloadFacts,
 };
 pub use text::{Single, single, text, workload_words};
+
+/// A figure of a verdict's evidence in its unit, as every view writes it.
+pub fn evidence_text(value: f64, unit: &str) -> String {
+    words::evidence(value, unit)
+}

@@ -8,6 +8,7 @@ pub mod command;
 pub mod findings;
 pub mod guard;
 pub mod hostinfo;
+pub mod lab;
 pub mod observe;
 pub mod probe;
 pub mod sys;

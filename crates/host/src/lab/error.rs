@@ -1,0 +1,77 @@
+//! What can go wrong in the laboratory.
+
+use crate::command::CommandError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A failure of the laboratory.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// Programs that are not installed.
+    #[error("the lab needs {programs}; install them: apt-get install {packages}")]
+    Missing {
+        /// Programs, comma separated.
+        programs: String,
+        /// Debian packages that bring them, space separated.
+        packages: String,
+    },
+    /// A machine that the lab knows no packages for.
+    #[error("the lab's guests are x86-64 machines made of Debian packages; this is {0}")]
+    Architecture(&'static str),
+    /// A file or directory.
+    #[error("cannot {what} {}: {error}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// A program that could not be run.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// A program that failed.
+    #[error("`{command}` ended with {status}: {said}")]
+    Program {
+        /// Program and arguments.
+        command: String,
+        /// Exit status or signal.
+        status: String,
+        /// The end of its standard error.
+        said: String,
+    },
+    /// Something that was downloaded is not as expected.
+    #[error("{0}")]
+    Unexpected(String),
+    /// A disk that QEMU cannot have.
+    #[error("disk {name}: {why}")]
+    Disk {
+        /// The disk.
+        name: String,
+        /// What is wrong with it, and what to write instead.
+        why: String,
+    },
+    /// The guest did not start, or ended.
+    #[error("the guest {what}{log}")]
+    Guest {
+        /// What it did.
+        what: String,
+        /// The last lines of QEMU and of the guest's console, or nothing.
+        log: String,
+    },
+    /// A command that could not be started in the guest.
+    #[error("in the guest: {0}")]
+    Start(String),
+    /// The user asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl LabError {
+    /// For `map_err` on what is done with a file.
+    pub(super) fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LabError {
+        let path = path.to_owned();
+        move |error| LabError::File { what, path, error }
+    }
+}

@@ -1,0 +1,344 @@
+//! A guest that runs.
+
+use super::disks::{Access, DISKS_MAX};
+use super::frame::{self, Frame, PIECE};
+use super::image::Image;
+use super::machine::{self, Accelerator, Machine, Use};
+use super::places::{GuestDirectory, Places};
+use super::{LabError, program, tools};
+use rustix::fs::{Mode, OFlags};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::net::Shutdown;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a guest may take to be ready: 3 to 6 s where nothing else runs.
+const BOOT_PATIENCE: Duration = Duration::from_secs(180);
+/// How often a stop is listened for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What of a program in the guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Errors,
+}
+
+/// What a program in the guest left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Finished {
+    /// Exit status; 128 and the signal's number when a signal ended it.
+    pub status: i32,
+    /// Standard output.
+    pub output: Vec<u8>,
+    /// Standard error.
+    pub errors: Vec<u8>,
+}
+
+/// A running guest. It ends when this is dropped, and when the thread that started it ends in whatever way: the
+/// kernel kills QEMU then (`PR_SET_PDEATHSIG`).
+#[derive(Debug)]
+pub struct Guest {
+    qemu: Child,
+    channel: UnixStream,
+    directory: GuestDirectory,
+    stop: fn() -> bool,
+    /// From QEMU's start to the agent's first word.
+    pub boot: Duration,
+}
+
+impl Guest {
+    /// Starts a guest and waits until it can be used. `stop` ends every wait.
+    ///
+    /// # Errors
+    /// When a disk cannot be had, QEMU fails, or the guest is not ready in time.
+    pub fn boot(
+        places: &Places,
+        image: &Image,
+        accelerator: Accelerator,
+        machine: &Machine,
+        stop: fn() -> bool,
+    ) -> Result<Guest, LabError> {
+        let directory = GuestDirectory::make(places, &machine.name)?;
+        make_disks(machine, directory.path())?;
+        let program = program::pack(places)?;
+        let access = access_to(directory.path());
+        let arguments = machine::arguments(machine, image, &program, accelerator, access);
+        tracing::debug!(?arguments, "starting QEMU");
+
+        let listener = listen(directory.path())?;
+        let start = Instant::now();
+        let log = directory.path().join("qemu.log");
+        let log = File::create(&log).map_err(LabError::file("make", &log))?;
+        let mut qemu = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "qemu-system-x86_64"])
+            .args(&arguments)
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(LabError::file("start QEMU in", directory.path()))?;
+        let connected = accept(&listener, &mut qemu, start, directory.path(), stop);
+        let channel = match connected {
+            Ok(channel) => channel,
+            Err(error) => {
+                end(&mut qemu);
+                return Err(error);
+            }
+        };
+        let mut guest = Guest { qemu, channel, directory, stop, boot: Duration::ZERO };
+        let file = |error| LabError::file("use the channel in", guest.directory.path())(error);
+        guest.channel.set_read_timeout(Some(TICK)).map_err(file)?;
+        if machine.usage == Use::Commands {
+            match guest.next(Some(start + BOOT_PATIENCE))? {
+                Some(Frame::Ready) => {}
+                _ => return Err(guest.ended("did not come up")),
+            }
+        }
+        guest.boot = start.elapsed();
+        Ok(guest)
+    }
+
+    /// Process id of QEMU.
+    pub fn pid(&self) -> u32 {
+        self.qemu.id()
+    }
+
+    /// The guest's files, its disks among them (`NAME.disk`).
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Runs a program in the guest, `input` on its standard input; `sink` gets what it says as it says it.
+    /// Returns its exit status, 128 and the signal's number when a signal ended it.
+    ///
+    /// # Errors
+    /// When it cannot be started, or the guest ends.
+    pub fn run(
+        &mut self,
+        command: &[OsString],
+        input: &[u8],
+        sink: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<i32, LabError> {
+        let arguments = command.iter().map(|argument| argument.as_bytes().to_vec()).collect();
+        self.send(&Frame::Run(arguments))?;
+        // From a thread of its own: a program may say much before it has read all of its input.
+        let mut feeder = self.channel.try_clone().map_err(|error| self.broken(&error))?;
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for piece in input.chunks(PIECE) {
+                    // A guest that ended is noticed by whoever reads.
+                    if frame::write(&mut feeder, &Frame::Input(piece.to_vec())).is_err() {
+                        return;
+                    }
+                }
+                let _ = frame::write(&mut feeder, &Frame::InputEnd);
+            });
+            let result = self.listen(sink);
+            if result.is_err() {
+                // The feeder must not wait for a guest that is not there any more.
+                let _ = self.channel.shutdown(Shutdown::Both);
+            }
+            result
+        })
+    }
+
+    fn listen(&mut self, sink: &mut dyn FnMut(Stream, &[u8])) -> Result<i32, LabError> {
+        loop {
+            match self.next(None)? {
+                Some(Frame::Output(bytes)) => sink(Stream::Output, &bytes),
+                Some(Frame::Errors(bytes)) => sink(Stream::Errors, &bytes),
+                Some(Frame::Ended(status)) => return Ok(status),
+                Some(Frame::NotStarted(why)) => return Err(LabError::Start(why)),
+                Some(_) | None => return Err(self.ended("ended")),
+            }
+        }
+    }
+
+    /// [`Guest::run`], keeping what the program says.
+    ///
+    /// # Errors
+    /// As [`Guest::run`].
+    pub fn capture<A: AsRef<OsStr>>(&mut self, command: &[A], input: &[u8]) -> Result<Finished, LabError> {
+        let command: Vec<OsString> = command.iter().map(|word| word.as_ref().to_owned()).collect();
+        let mut finished = Finished::default();
+        finished.status = self.run(&command, input, &mut |stream, bytes| match stream {
+            Stream::Output => finished.output.extend(bytes),
+            Stream::Errors => finished.errors.extend(bytes),
+        })?;
+        Ok(finished)
+    }
+
+    /// The raw channel of a guest with a shell on it, without a time limit.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn terminal(&self) -> Result<UnixStream, LabError> {
+        let channel = self.channel.try_clone().map_err(|error| self.broken(&error))?;
+        channel.set_read_timeout(None).map_err(|error| self.broken(&error))?;
+        Ok(channel)
+    }
+
+    /// Leaves the guest's files where they are when it ends.
+    pub fn keep_files(&mut self) {
+        self.directory.keep();
+    }
+
+    fn send(&mut self, frame: &Frame) -> Result<(), LabError> {
+        frame::write(&mut self.channel, frame).map_err(|error| match error.kind() {
+            ErrorKind::InvalidInput => LabError::Start(error.to_string()),
+            _ => self.broken(&error),
+        })
+    }
+
+    /// The next frame; listens for a stop and, with `until`, for the time.
+    fn next(&mut self, until: Option<Instant>) -> Result<Option<Frame>, LabError> {
+        let stop = self.stop;
+        let mut late = false;
+        let mut patient = Patient { channel: &self.channel, stop, until, late: &mut late };
+        let frame = frame::read(&mut patient);
+        match frame {
+            Ok(frame) => Ok(frame),
+            Err(_) if late => Err(self.ended("was not ready in time")),
+            Err(error) if error.kind() == ErrorKind::Interrupted || stop() => {
+                let _ = error;
+                Err(LabError::Stopped)
+            }
+            Err(error) => Err(self.broken(&error)),
+        }
+    }
+
+    fn broken(&self, error: &std::io::Error) -> LabError {
+        LabError::Guest { what: format!("cannot be reached: {error}"), log: logs(self.directory.path()) }
+    }
+
+    fn ended(&self, what: &str) -> LabError {
+        LabError::Guest { what: what.to_owned(), log: logs(self.directory.path()) }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        end(&mut self.qemu);
+    }
+}
+
+/// Ends QEMU. Nothing is flushed: the guest's disks go with it, and who wants them has the guest sync them.
+fn end(qemu: &mut Child) {
+    let _ = qemu.kill();
+    let _ = qemu.wait();
+}
+
+/// A reader that waits for the rest of a frame without missing a stop.
+struct Patient<'a> {
+    channel: &'a UnixStream,
+    stop: fn() -> bool,
+    until: Option<Instant>,
+    late: &'a mut bool,
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            match self.channel.read(into) {
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    if (self.stop)() {
+                        return Err(std::io::Error::other("stopped"));
+                    }
+                    if self.until.is_some_and(|until| Instant::now() > until) {
+                        *self.late = true;
+                        return Err(std::io::Error::from(ErrorKind::TimedOut));
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+/// Makes the files of the disks, all holes.
+fn make_disks(machine: &Machine, directory: &Path) -> Result<(), LabError> {
+    if machine.disks.len() > DISKS_MAX {
+        let why = format!("a guest has at most {DISKS_MAX} disks, not {}", machine.disks.len());
+        return Err(LabError::Disk { name: machine.name.clone(), why });
+    }
+    for (index, disk) in machine.disks.iter().enumerate() {
+        disk.check()?;
+        if machine.disks[..index].iter().any(|other| other.name == disk.name) {
+            let why = "another disk has this name; choose another".to_owned();
+            return Err(LabError::Disk { name: disk.name.clone(), why });
+        }
+        let path = directory.join(disk.file());
+        let file = File::create_new(&path).map_err(LabError::file("make", &path))?;
+        file.set_len(disk.size).map_err(LabError::file("make room for", &path))?;
+    }
+    Ok(())
+}
+
+/// Whether the file system of `directory` has O_DIRECT.
+fn access_to(directory: &Path) -> Access {
+    let probe = directory.join("lock");
+    match rustix::fs::open(&probe, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(_) => Access::Direct,
+        Err(_) => Access::Buffered,
+    }
+}
+
+/// Listens on a socket in `directory`. Its own path may be longer than the 108 bytes that a socket's can be, so
+/// that it is reached through an open directory.
+fn listen(directory: &Path) -> Result<UnixListener, LabError> {
+    let open = File::open(directory).map_err(LabError::file("open", directory))?;
+    let short = format!("/proc/self/fd/{}/{}", open.as_raw_fd(), machine::SOCKET);
+    let listener = UnixListener::bind(short).map_err(LabError::file("listen in", directory))?;
+    listener.set_nonblocking(true).map_err(LabError::file("listen in", directory))?;
+    Ok(listener)
+}
+
+/// QEMU's connection.
+fn accept(
+    listener: &UnixListener,
+    qemu: &mut Child,
+    start: Instant,
+    directory: &Path,
+    stop: fn() -> bool,
+) -> Result<UnixStream, LabError> {
+    loop {
+        match listener.accept() {
+            Ok((channel, _)) => {
+                channel.set_nonblocking(false).map_err(LabError::file("listen in", directory))?;
+                return Ok(channel);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(LabError::file("listen in", directory)(error)),
+        }
+        let guest = |what: &str| LabError::Guest { what: what.to_owned(), log: logs(directory) };
+        match qemu.try_wait() {
+            Ok(Some(status)) => return Err(guest(&format!("did not start: QEMU ended with {status}"))),
+            _ if stop() => return Err(LabError::Stopped),
+            _ if start.elapsed() > BOOT_PATIENCE => return Err(guest("did not start in time")),
+            _ => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+/// The last words of QEMU and of the guest's console.
+fn logs(directory: &Path) -> String {
+    let mut text = String::new();
+    for (name, file) in [("QEMU", "qemu.log"), ("its console", machine::CONSOLE)] {
+        let said = std::fs::read(directory.join(file)).unwrap_or_default();
+        let last = tools::last_lines(&String::from_utf8_lossy(&said), 6);
+        if !last.is_empty() {
+            text += &format!("\n{name} said last:\n{last}");
+        }
+    }
+    text
+}

@@ -1,0 +1,91 @@
+//! What the packages' maintainer scripts would have written below /etc.
+
+use super::files::{make_directory, write};
+use super::{LabError, recipe};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+const PASSWD: &str = "\
+root:x:0:0:root:/root:/bin/bash
+sshd:x:100:65534::/run/sshd:/usr/sbin/nologin
+nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
+";
+/// The groups that udev's rules name, beside the usual ones.
+const GROUP: &str = "\
+root:x:0:
+tty:x:5:
+disk:x:6:
+lp:x:7:
+kmem:x:15:
+dialout:x:20:
+cdrom:x:24:
+floppy:x:25:
+tape:x:26:
+audio:x:29:
+utmp:x:43:
+video:x:44:
+users:x:100:
+render:x:105:
+kvm:x:106:
+input:x:107:
+sgx:x:108:
+nogroup:x:65534:
+";
+const NAMES: &str =
+    "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nprotocols: files\n";
+/// Debian's own paths are built into its loader; this is for programs that ask.
+const LIBRARIES: &str = "include /etc/ld.so.conf.d/*.conf\n";
+
+/// Writes the settings of a guest into its root directory.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_settings(root: &Path) -> Result<(), LabError> {
+    let etc = root.join("etc");
+    for directory in
+        ["etc/iscsi", "etc/mdadm", "root", "ebb", "mnt", "proc", "sys", "dev", "run", "tmp", "usr/local/bin"]
+    {
+        make_directory(&root.join(directory))?;
+    }
+    // One machine for ever: nothing may depend on it, and systemd's tools complain without it.
+    let machine = "0123456789abcdef0123456789abcdef\n";
+    let files = [
+        ("passwd", PASSWD),
+        ("shadow", "root:*:20000:0:99999:7:::\n"),
+        ("group", GROUP),
+        ("nsswitch.conf", NAMES),
+        ("hosts", "127.0.0.1 localhost\n"),
+        ("hostname", "guest\n"),
+        ("fstab", ""),
+        ("machine-id", machine),
+        ("ld.so.conf", LIBRARIES),
+    ];
+    for (name, content) in files {
+        write(&etc.join(name), content.as_bytes())?;
+    }
+    program(&root.join("init"), recipe::INIT)?;
+    program(
+        &root.join("usr/local/bin/ebb"),
+        "#!/bin/sh\n[ -e /ebb/loader ] || exec /ebb/ebb \"$@\"\nexec /ebb/loader --library-path /ebb /ebb/ebb \"$@\"\n",
+    )?;
+    link("/proc/self/mounts", &etc.join("mtab"))?;
+    // Debian chooses these with alternatives and diversions.
+    for (name, target) in [("awk", "gawk"), ("sh", "bash")] {
+        link(target, &root.join("usr/bin").join(name))?;
+    }
+    Ok(())
+}
+
+fn program(path: &Path, content: &str) -> Result<(), LabError> {
+    write(path, content.as_bytes())?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+        .map_err(LabError::file("make executable", path))
+}
+
+/// A symbolic link, where nothing has its name.
+fn link(target: &str, path: &Path) -> Result<(), LabError> {
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    symlink(target, path).map_err(LabError::file("make the link", path))
+}

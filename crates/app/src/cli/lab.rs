@@ -1,0 +1,246 @@
+//! `ebb lab`: guests with throttled disks and real kernels.
+
+use super::{CliError, Globals};
+use crate::laboratory::{self, Laboratory};
+use crate::session::clock;
+use crate::views;
+use clap::{Args, Subcommand};
+use ebbtide_core::units::Bytes;
+use ebbtide_core::volume::Limit;
+use ebbtide_host::lab::disks::{Disk, Throttle};
+use ebbtide_host::lab::guest::Stream;
+use ebbtide_host::lab::machine::{Machine, Use};
+use ebbtide_host::lab::{agent, image};
+use serde_json::json;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Guests with a Debian kernel and throttled disks, in QEMU: real arrays for those without spare disks or root
+#[derive(Debug, Args)]
+pub struct LabArgs {
+    #[command(subcommand)]
+    command: LabCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum LabCommand {
+    /// Make the guest's image out of Debian packages, once; downloads about 100 MB
+    Build(BuildArgs),
+    /// Start a guest, run a command in it, end the guest; exit status is the command's
+    Run(RunArgs),
+    /// Start a guest with a shell on this terminal; leaving the shell ends the guest
+    Shell(GuestArgs),
+    /// Show images and guests
+    List,
+    /// Remove what killed runs left of their guests
+    Clean(CleanArgs),
+    /// The other half, in the guest
+    #[command(hide = true)]
+    Agent {
+        /// Its end of the channel
+        port: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+struct BuildArgs {
+    /// Build it anew, with the newest packages, although it is there
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+struct CleanArgs {
+    /// Remove images too: everything but guests that run
+    #[arg(long)]
+    all: bool,
+}
+
+/// What a guest has.
+#[derive(Debug, Args)]
+struct GuestArgs {
+    /// Disks: /dev/vda, /dev/vdb..., /dev/disk/by-id/virtio-disk0, ...
+    #[arg(long, default_value = "0", value_name = "N")]
+    disks: usize,
+    /// Size of each disk
+    #[arg(long, default_value = "1GiB", value_name = "SIZE")]
+    size: Bytes,
+    /// Most operations per second of each disk [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    iops: Option<u64>,
+    /// Most bytes per second of each disk, for example 20MB/s [default: no limit]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    throughput: Option<u64>,
+    /// Memory of the guest
+    #[arg(long, default_value = "512MiB", value_name = "SIZE")]
+    memory: Bytes,
+    /// Virtual CPUs of the guest
+    #[arg(long, default_value = "2", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    cpus: u32,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    guest: GuestArgs,
+    /// Program and arguments, run as root in the guest with empty standard input; no shell in between
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// `20MB/s` or `20MB`.
+fn rate(text: &str) -> Result<u64, String> {
+    let bytes: Bytes = text.trim_end_matches("/s").parse().map_err(|error| format!("{error}"))?;
+    if bytes.0 == 0 { Err("nothing could be read or written at 0".to_owned()) } else { Ok(bytes.0) }
+}
+
+impl GuestArgs {
+    fn machine(&self, usage: Use) -> Result<Machine, CliError> {
+        const MEMORY_LEAST_MIB: u64 = 256;
+        let memory_mib = self.memory.0 >> 20;
+        if memory_mib < MEMORY_LEAST_MIB {
+            let text = format!("--memory {} is too little to boot in; write at least 256MiB", self.memory);
+            return Err(CliError::Usage(text));
+        }
+        let steady = |rate: Option<u64>| rate.map(|rate| Limit::steady(rate as f64));
+        let throttle =
+            Throttle { iops: steady(self.iops), throughput: steady(self.throughput), io_unit: None };
+        let disk = |index| Disk { name: format!("disk{index}"), size: self.size.0, throttle };
+        Ok(Machine {
+            name: format!("guest-{}", clock::session_id()),
+            memory_mib: u32::try_from(memory_mib)
+                .map_err(|_| CliError::Usage(format!("--memory {} is too much", self.memory)))?,
+            cpus: self.cpus,
+            disks: (0..self.disks).map(disk).collect(),
+            usage,
+        })
+    }
+}
+
+/// Runs `ebb lab`.
+///
+/// # Errors
+/// When programs are missing, nothing can be downloaded, or a guest fails.
+pub fn run(args: &LabArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    match &args.command {
+        LabCommand::Build(args) => build(args, globals),
+        LabCommand::Run(args) => command(args, globals),
+        LabCommand::Shell(args) => shell(args, globals),
+        LabCommand::List => list(globals),
+        LabCommand::Clean(args) => clean(args, globals),
+        LabCommand::Agent { port } => serve(port),
+    }
+}
+
+fn build(args: &BuildArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let places = laboratory::places()?;
+    let mut say = |text: &str| {
+        if !globals.quiet {
+            eprintln!("ebb: {text}");
+        }
+    };
+    let there = image::find(&places).is_some() && !args.force;
+    let image = image::build(&places, args.force, &mut say).map_err(laboratory::failure)?;
+    if globals.json {
+        let value = json!({
+            "schema": "ebbtide.lab-image/1",
+            "directory": image.directory().to_string_lossy(),
+            "kernel": image.kernel_release(),
+            "built": !there,
+        });
+        views::print(&format!("{value:#}\n"))?;
+    } else {
+        let built = if there { "was built before; --force builds it anew" } else { "is built" };
+        views::print(&format!(
+            "the image with kernel {} {built}: {}\n",
+            image.kernel_release(),
+            image.directory().display()
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn command(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let machine = args.guest.machine(Use::Commands)?;
+    let mut guest = Laboratory::open(globals.quiet)?.boot(&machine)?;
+    let (mut output, mut errors) = (Vec::new(), Vec::new());
+    let json = globals.json;
+    let mut closed = None;
+    let status = guest
+        .run(&args.command, &[], &mut |stream, bytes| {
+            let result = match (json, stream) {
+                (true, Stream::Output) => output.write_all(bytes),
+                (true, Stream::Errors) => errors.write_all(bytes),
+                (false, Stream::Output) => {
+                    let mut to = std::io::stdout();
+                    to.write_all(bytes).and_then(|()| to.flush())
+                }
+                (false, Stream::Errors) => std::io::stderr().write_all(bytes),
+            };
+            closed = result.err().or(closed.take());
+        })
+        .map_err(laboratory::failure)?;
+    if let Some(error) = closed.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
+        return Err(CliError::Failed(format!("cannot print what the command says: {error}")));
+    }
+    if json {
+        let value = json!({
+            "schema": "ebbtide.lab-run/1",
+            "status": status,
+            "stdout": String::from_utf8_lossy(&output),
+            "stderr": String::from_utf8_lossy(&errors),
+            "boot_seconds": guest.boot.as_secs_f64(),
+        });
+        views::print(&format!("{value:#}\n"))?;
+    }
+    Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
+}
+
+fn shell(args: &GuestArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let (rows, columns) = laboratory::terminal::size().ok_or_else(|| {
+        CliError::Usage(
+            "a shell needs a terminal on standard input and output; write `ebb lab run -- bash -c '...'` in scripts"
+                .to_owned(),
+        )
+    })?;
+    let machine = args.machine(Use::Shell { rows, columns })?;
+    let laboratory = Laboratory::open(globals.quiet)?;
+    let guest = laboratory.boot(&machine)?;
+    laboratory::terminal::connect(&guest, laboratory.control())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(globals: &Globals) -> Result<ExitCode, CliError> {
+    let holdings = laboratory::holdings()?;
+    if globals.json {
+        views::print(&format!("{:#}\n", holdings.json()))?;
+    } else {
+        views::print(&holdings.to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn clean(args: &CleanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let removed = laboratory::clean(args.all)?;
+    let paths: Vec<String> = removed.iter().map(|path| path.display().to_string()).collect();
+    if globals.json {
+        let value = json!({ "schema": "ebbtide.lab-clean/1", "removed": paths });
+        views::print(&format!("{value:#}\n"))?;
+    } else if paths.is_empty() && !globals.quiet {
+        eprintln!("ebb: nothing to remove");
+    } else {
+        views::print(&paths.iter().map(|path| format!("removed {path}\n")).collect::<String>())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn serve(port: &std::path::Path) -> Result<ExitCode, CliError> {
+    let failed = |error: std::io::Error| CliError::Failed(format!("{}: {error}", port.display()));
+    let open = || std::fs::OpenOptions::new().read(true).write(true).open(port);
+    let from = open().map_err(failed)?;
+    let to = from.try_clone().map_err(failed)?;
+    agent::serve(from, to).map_err(failed)?;
+    Ok(ExitCode::SUCCESS)
+}

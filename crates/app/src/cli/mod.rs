@@ -7,6 +7,7 @@ mod error;
 mod experiment;
 mod explain;
 mod geometry;
+mod lab;
 mod layouts;
 mod list;
 mod locate;
@@ -61,6 +62,7 @@ enum Command {
     /// Check experiment files, print their schema
     Experiment(experiment::ExperimentArgs),
     Explain(explain::ExplainArgs),
+    Lab(lab::LabArgs),
     Layouts(layouts::LayoutsArgs),
     Report(report::ReportArgs),
     Where(locate::WhereArgs),
@@ -82,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Cleanup(args) => cleanup::run(args, &globals),
         Command::Experiment(args) => experiment::run(args, &globals),
         Command::Explain(args) => explain::run(args, &globals),
+        Command::Lab(args) => lab::run(args, &globals),
         Command::Layouts(args) => layouts::run(args, &globals),
         Command::Report(args) => report::run(args, &globals),
         Command::Where(args) => locate::run(args, &globals),

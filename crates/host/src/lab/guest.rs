@@ -6,6 +6,7 @@ use super::image::Image;
 use super::machine::{self, Accelerator, Machine, Use};
 use super::places::{GuestDirectory, Places};
 use super::{LabError, program, tools};
+use ebbtide_core::backend::Control;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,6 +17,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long a guest may take to be ready: 3 to 6 s where nothing else runs.
@@ -50,13 +53,13 @@ pub struct Guest {
     qemu: Child,
     channel: UnixStream,
     directory: GuestDirectory,
-    stop: fn() -> bool,
+    control: Arc<Control>,
     /// From QEMU's start to the agent's first word.
     pub boot: Duration,
 }
 
 impl Guest {
-    /// Starts a guest and waits until it can be used. `stop` ends every wait.
+    /// Starts a guest and waits until it can be used. `control` ends every wait when it says stop.
     ///
     /// # Errors
     /// When a disk cannot be had, QEMU fails, or the guest is not ready in time.
@@ -65,7 +68,7 @@ impl Guest {
         image: &Image,
         accelerator: Accelerator,
         machine: &Machine,
-        stop: fn() -> bool,
+        control: Arc<Control>,
     ) -> Result<Guest, LabError> {
         let directory = GuestDirectory::make(places, &machine.name)?;
         make_disks(machine, directory.path())?;
@@ -87,7 +90,7 @@ impl Guest {
             .stderr(log)
             .spawn()
             .map_err(LabError::file("start QEMU in", directory.path()))?;
-        let connected = accept(&listener, &mut qemu, start, directory.path(), stop);
+        let connected = accept(&listener, &mut qemu, start, directory.path(), &control);
         let channel = match connected {
             Ok(channel) => channel,
             Err(error) => {
@@ -95,7 +98,7 @@ impl Guest {
                 return Err(error);
             }
         };
-        let mut guest = Guest { qemu, channel, directory, stop, boot: Duration::ZERO };
+        let mut guest = Guest { qemu, channel, directory, control, boot: Duration::ZERO };
         let file = |error| LabError::file("use the channel in", guest.directory.path())(error);
         guest.channel.set_read_timeout(Some(TICK)).map_err(file)?;
         if machine.usage == Use::Commands {
@@ -178,14 +181,12 @@ impl Guest {
         Ok(finished)
     }
 
-    /// The raw channel of a guest with a shell on it, without a time limit.
+    /// The raw channel of a guest with a shell on it; a read that has waited for a tenth of a second says so.
     ///
     /// # Errors
     /// When it cannot be had.
     pub fn terminal(&self) -> Result<UnixStream, LabError> {
-        let channel = self.channel.try_clone().map_err(|error| self.broken(&error))?;
-        channel.set_read_timeout(None).map_err(|error| self.broken(&error))?;
-        Ok(channel)
+        self.channel.try_clone().map_err(|error| self.broken(&error))
     }
 
     /// Leaves the guest's files where they are when it ends.
@@ -202,17 +203,11 @@ impl Guest {
 
     /// The next frame; listens for a stop and, with `until`, for the time.
     fn next(&mut self, until: Option<Instant>) -> Result<Option<Frame>, LabError> {
-        let stop = self.stop;
-        let mut late = false;
-        let mut patient = Patient { channel: &self.channel, stop, until, late: &mut late };
-        let frame = frame::read(&mut patient);
+        let frame = frame::read(&mut Patient { channel: &self.channel, control: &self.control, until });
         match frame {
             Ok(frame) => Ok(frame),
-            Err(_) if late => Err(self.ended("was not ready in time")),
-            Err(error) if error.kind() == ErrorKind::Interrupted || stop() => {
-                let _ = error;
-                Err(LabError::Stopped)
-            }
+            Err(_) if stopped(&self.control) => Err(LabError::Stopped),
+            Err(error) if error.kind() == ErrorKind::TimedOut => Err(self.ended("was not ready in time")),
             Err(error) => Err(self.broken(&error)),
         }
     }
@@ -241,9 +236,12 @@ fn end(qemu: &mut Child) {
 /// A reader that waits for the rest of a frame without missing a stop.
 struct Patient<'a> {
     channel: &'a UnixStream,
-    stop: fn() -> bool,
+    control: &'a Control,
     until: Option<Instant>,
-    late: &'a mut bool,
+}
+
+fn stopped(control: &Control) -> bool {
+    control.stop.load(Ordering::Relaxed)
 }
 
 impl Read for Patient<'_> {
@@ -251,11 +249,10 @@ impl Read for Patient<'_> {
         loop {
             match self.channel.read(into) {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                    if (self.stop)() {
+                    if stopped(self.control) {
                         return Err(std::io::Error::other("stopped"));
                     }
                     if self.until.is_some_and(|until| Instant::now() > until) {
-                        *self.late = true;
                         return Err(std::io::Error::from(ErrorKind::TimedOut));
                     }
                 }
@@ -309,7 +306,7 @@ fn accept(
     qemu: &mut Child,
     start: Instant,
     directory: &Path,
-    stop: fn() -> bool,
+    control: &Control,
 ) -> Result<UnixStream, LabError> {
     loop {
         match listener.accept() {
@@ -323,7 +320,7 @@ fn accept(
         let guest = |what: &str| LabError::Guest { what: what.to_owned(), log: logs(directory) };
         match qemu.try_wait() {
             Ok(Some(status)) => return Err(guest(&format!("did not start: QEMU ended with {status}"))),
-            _ if stop() => return Err(LabError::Stopped),
+            _ if stopped(control) => return Err(LabError::Stopped),
             _ if start.elapsed() > BOOT_PATIENCE => return Err(guest("did not start in time")),
             _ => std::thread::sleep(Duration::from_millis(10)),
         }

@@ -241,7 +241,7 @@ fn kernel_release(root: &Path) -> Result<String, LabError> {
 fn keep_modules(root: &Path, release: &str) -> Result<Vec<PathBuf>, LabError> {
     let folder = root.join("usr/lib/modules").join(release);
     let table = || -> Result<String, LabError> {
-        run("depmod", &["-b", path(root)?, release])?;
+        depmod(root, release)?;
         let file = folder.join("modules.dep");
         std::fs::read_to_string(&file).map_err(LabError::file("read", &file))
     };
@@ -267,6 +267,19 @@ fn keep_modules(root: &Path, release: &str) -> Result<Vec<PathBuf>, LabError> {
         return Err(LabError::Unexpected(format!("kernel {release} has no module {}", missing.join(", "))));
     }
     Ok(early.into_iter().map(|file| folder.join(file)).collect())
+}
+
+/// Writes the modules' tables with the guest's own depmod, through its own loader: many a container has none.
+fn depmod(root: &Path, release: &str) -> Result<(), LabError> {
+    let (loader, libraries, kmod) = (
+        root.join("usr/lib64/ld-linux-x86-64.so.2"),
+        root.join("usr/lib/x86_64-linux-gnu"),
+        root.join("usr/bin/kmod"),
+    );
+    // One program of many names: which it is, it reads from its own.
+    let with =
+        ["--argv0", "depmod", "--library-path", path(&libraries)?, path(&kmod)?, "-b", path(root)?, release];
+    run(path(&loader)?, &with).map(|_| ())
 }
 
 /// Writes the initial RAM disk: busybox, the modules to reach the root image, and the early init.

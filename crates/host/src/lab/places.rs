@@ -72,6 +72,17 @@ impl Places {
         abandoned.iter().try_for_each(|path| remove_directory(path))?;
         Ok(abandoned)
     }
+
+    /// Removes images and packed programs; returns what was removed. Guests that run keep theirs open.
+    ///
+    /// # Errors
+    /// When something cannot be removed.
+    pub fn remove_images(&self) -> Result<Vec<PathBuf>, LabError> {
+        let found: Vec<PathBuf> =
+            [self.images(), self.programs()].into_iter().filter(|path| path.exists()).collect();
+        found.iter().try_for_each(|path| remove_directory(path))?;
+        Ok(found)
+    }
 }
 
 /// The directories directly in `path`, sorted; none when it does not exist.

@@ -13,7 +13,6 @@ const TO_BUILD: &[Tool] = &[
     Tool { program: "apt-get", package: "apt" },
     Tool { program: "dpkg-deb", package: "dpkg" },
     Tool { program: "tar", package: "tar" },
-    Tool { program: "depmod", package: "kmod" },
     Tool { program: "mksquashfs", package: "squashfs-tools" },
 ];
 

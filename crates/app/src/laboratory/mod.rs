@@ -1,0 +1,200 @@
+//! The laboratory as the user has it: below the user's cache directory, stopped by Ctrl-C.
+
+pub mod terminal;
+
+use crate::cli::CliError;
+use crate::places::user_directory;
+use crate::session::signals;
+use ebbtide_core::backend::Control;
+use ebbtide_host::lab::guest::Guest;
+use ebbtide_host::lab::image::{self, Image};
+use ebbtide_host::lab::machine::{Accelerator, Machine};
+use ebbtide_host::lab::places::{Places, directories};
+use ebbtide_host::lab::{LabError, accel};
+use serde_json::{Value, json};
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where the lab's files are.
+///
+/// # Errors
+/// When the environment does not say.
+pub fn places() -> Result<Places, CliError> {
+    let cache = user_directory("XDG_CACHE_HOME", ".cache").ok_or_else(|| {
+        CliError::Failed("no place for the lab's files: set HOME or XDG_CACHE_HOME".to_owned())
+    })?;
+    Ok(Places::new(cache.join("lab")))
+}
+
+/// How the command line ends after a failure of the lab.
+pub fn failure(error: LabError) -> CliError {
+    match error {
+        LabError::Stopped => CliError::Interrupted("the guest was ended".to_owned()),
+        LabError::Disk { .. } => CliError::Usage(error.to_string()),
+        other => CliError::Failed(other.to_string()),
+    }
+}
+
+/// A lab that can start guests.
+#[derive(Debug)]
+pub struct Laboratory {
+    places: Places,
+    image: Image,
+    accelerator: Accelerator,
+    control: Arc<Control>,
+    quiet: bool,
+}
+
+impl Laboratory {
+    /// The user's lab. From now on Ctrl-C ends guests, and with them the program.
+    ///
+    /// # Errors
+    /// When there is no image.
+    pub fn open(quiet: bool) -> Result<Laboratory, CliError> {
+        let places = places()?;
+        let image = image::find(&places).ok_or_else(|| {
+            CliError::Failed(
+                "there is no guest image of this version yet: `ebb lab build` makes it, once (downloads about 100 MB)"
+                    .to_owned(),
+            )
+        })?;
+        places.sweep().map_err(failure)?;
+        let control = Arc::new(Control::default());
+        signals::stop_on_signals(control.clone(), true)
+            .map_err(|error| CliError::Failed(format!("cannot set up signal handlers: {error}")))?;
+        let accelerator = accel::choose(&places, &image).map_err(failure)?;
+        Ok(Laboratory { places, image, accelerator, control, quiet })
+    }
+
+    /// Starts a guest.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn boot(&self, machine: &Machine) -> Result<Guest, CliError> {
+        let guest = Guest::boot(&self.places, &self.image, self.accelerator, machine, self.control.clone())
+            .map_err(failure)?;
+        if !self.quiet {
+            eprintln!(
+                "ebb: guest with kernel {} is up after {:.1} s ({})",
+                self.image.kernel_release(),
+                guest.boot.as_secs_f64(),
+                self.accelerator.name()
+            );
+        }
+        Ok(guest)
+    }
+
+    /// Says stop after Ctrl-C.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+}
+
+/// What the lab keeps on disk.
+#[derive(Debug)]
+pub struct Holdings {
+    root: PathBuf,
+    images: Vec<ImageHeld>,
+    guests: Vec<GuestHeld>,
+}
+
+#[derive(Debug)]
+struct ImageHeld {
+    path: PathBuf,
+    current: bool,
+    kernel: String,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct GuestHeld {
+    path: PathBuf,
+    runs: bool,
+    bytes: u64,
+}
+
+/// Looks what there is.
+///
+/// # Errors
+/// When something cannot be looked at.
+pub fn holdings() -> Result<Holdings, CliError> {
+    let places = places()?;
+    let images = directories(&places.images()).into_iter().map(|path| ImageHeld {
+        current: path == places.image(),
+        kernel: std::fs::read_to_string(path.join("release")).unwrap_or_default().trim().to_owned(),
+        bytes: allocated(&path),
+        path,
+    });
+    let guests = places.guest_directories().map_err(failure)?.into_iter().map(|(path, runs)| GuestHeld {
+        bytes: allocated(&path),
+        path,
+        runs,
+    });
+    Ok(Holdings { root: places.root().to_owned(), images: images.collect(), guests: guests.collect() })
+}
+
+/// Bytes that the files directly in `directory` take up: of sparse files what is written.
+fn allocated(directory: &Path) -> u64 {
+    /// Unit of `st_blocks` (stat(2)).
+    const BLOCK: u64 = 512;
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.blocks() * BLOCK).sum()
+}
+
+impl Holdings {
+    /// As JSON, schema `ebbtide.lab/1`.
+    pub fn json(&self) -> Value {
+        let images: Vec<Value> = self
+            .images
+            .iter()
+            .map(|i| json!({ "directory": i.path.to_string_lossy(), "kernel": i.kernel, "current": i.current, "bytes": i.bytes }))
+            .collect();
+        let guests: Vec<Value> = self
+            .guests
+            .iter()
+            .map(|g| json!({ "directory": g.path.to_string_lossy(), "running": g.runs, "bytes": g.bytes }))
+            .collect();
+        json!({ "schema": "ebbtide.lab/1", "directory": self.root.to_string_lossy(), "images": images, "guests": guests })
+    }
+}
+
+impl fmt::Display for Holdings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        writeln!(f, "{}", self.root.display())?;
+        for image in &self.images {
+            let state = if image.current { "current" } else { "of another version" };
+            writeln!(
+                f,
+                "image {}  kernel {}  {} MiB  {state}",
+                name(&image.path),
+                image.kernel,
+                mib(image.bytes)
+            )?;
+        }
+        for guest in &self.guests {
+            let state = if guest.runs { "running" } else { "ended; `ebb lab clean` removes its files" };
+            writeln!(f, "{}  {} MiB  {state}", name(&guest.path), mib(guest.bytes))?;
+        }
+        if self.images.is_empty() {
+            writeln!(f, "no image yet: `ebb lab build` makes it")?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes what ended guests left, and with `all` images and packed programs; returns what was removed.
+///
+/// # Errors
+/// When something cannot be removed.
+pub fn clean(all: bool) -> Result<Vec<PathBuf>, CliError> {
+    let places = places()?;
+    let mut removed = places.sweep().map_err(failure)?;
+    if all {
+        removed.extend(places.remove_images().map_err(failure)?);
+    }
+    Ok(removed)
+}

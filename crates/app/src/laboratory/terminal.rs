@@ -1,0 +1,72 @@
+//! This terminal as the terminal of a guest's shell.
+
+use crate::cli::CliError;
+use ebbtide_core::backend::Control;
+use ebbtide_host::lab::guest::Guest;
+use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
+use std::io::{ErrorKind, Read, Write, stdin, stdout};
+use std::sync::atomic::Ordering;
+
+/// Rows and columns, where standard input and output are a terminal.
+pub fn size() -> Option<(u16, u16)> {
+    if !isatty(stdin()) {
+        return None;
+    }
+    let size = tcgetwinsize(stdout()).ok()?;
+    // A serial line does not know its size: the usual one, then.
+    Some(if size.ws_row == 0 || size.ws_col == 0 { (24, 80) } else { (size.ws_row, size.ws_col) })
+}
+
+/// Raw mode, until it is dropped.
+struct Raw(Termios);
+
+impl Raw {
+    fn begin() -> rustix::io::Result<Raw> {
+        let before = tcgetattr(stdin())?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(stdin(), OptionalActions::Now, &raw)?;
+        Ok(Raw(before))
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.0);
+    }
+}
+
+/// Joins the terminal and the guest's until the guest ends or somebody says stop.
+///
+/// # Errors
+/// When either fails.
+pub fn connect(guest: &Guest, control: &Control) -> Result<(), CliError> {
+    let failed = |error: std::io::Error| CliError::Failed(format!("the terminal failed: {error}"));
+    let mut from = guest.terminal().map_err(super::failure)?;
+    let mut to = from.try_clone().map_err(failed)?;
+    let _raw = Raw::begin().map_err(|error| failed(error.into()))?;
+    // Blocked in a read when the guest ends; it ends with the program.
+    std::thread::spawn(move || {
+        let mut typed = [0; 1024];
+        while let Ok(length @ 1..) = stdin().read(&mut typed) {
+            if to.write_all(&typed[..length]).is_err() {
+                return;
+            }
+        }
+    });
+    let mut said = [0; 8192];
+    while !control.stop.load(Ordering::Relaxed) {
+        match from.read(&mut said) {
+            Ok(0) => return Ok(()),
+            Ok(length) => {
+                let mut terminal = stdout();
+                terminal.write_all(&said[..length]).and_then(|()| terminal.flush()).map_err(failed)?;
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            // QEMU has ended with something unread.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Err(CliError::Interrupted("the guest was ended".to_owned()))
+}

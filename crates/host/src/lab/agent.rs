@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -17,25 +17,29 @@ use std::time::Duration;
 const LINGER: Duration = Duration::from_millis(500);
 
 /// The way back, shared by the threads of a program.
-struct Back<W> {
-    to: Mutex<W>,
+struct Back<W>(Mutex<Line<W>>);
+
+struct Line<W> {
+    to: W,
     /// Number of the program whose output counts; what an earlier one left in the background is not heard.
-    current: AtomicU64,
+    current: u64,
 }
 
 impl<W: Write> Back<W> {
-    fn say(&self, program: u64, frame: &Frame) -> io::Result<()> {
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.current.load(Ordering::Relaxed) == program {
-            frame::write(&mut *to, frame)?;
-        }
-        Ok(())
+    fn line(&self) -> MutexGuard<'_, Line<W>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last frame of a program.
+    fn say(&self, program: u64, frame: &Frame) -> io::Result<()> {
+        let mut line = self.line();
+        if line.current == program { frame::write(&mut line.to, frame) } else { Ok(()) }
+    }
+
+    /// The last frame of a program. The next one has its own number before the host can ask for it.
     fn end(&self, program: u64, frame: &Frame) -> io::Result<()> {
-        self.say(program, frame)?;
-        self.current.fetch_max(program + 1, Ordering::Relaxed);
+        let mut line = self.line();
+        frame::write(&mut line.to, frame)?;
+        line.current = program + 1;
         Ok(())
     }
 }
@@ -45,13 +49,13 @@ impl<W: Write> Back<W> {
 /// # Errors
 /// When the channel fails.
 pub fn serve(mut from: impl Read, to: impl Write + Send + 'static) -> io::Result<()> {
-    let back = Arc::new(Back { to: Mutex::new(to), current: AtomicU64::new(0) });
+    let back = Arc::new(Back(Mutex::new(Line { to, current: 0 })));
     back.say(0, &Frame::Ready)?;
     let mut input: Option<ChildStdin> = None;
     while let Some(frame) = frame::read(&mut from)? {
         match frame {
             Frame::Run(arguments) => {
-                let program = back.current.load(Ordering::Relaxed);
+                let program = back.line().current;
                 match start(&arguments) {
                     Ok(mut child) => {
                         input = child.stdin.take();

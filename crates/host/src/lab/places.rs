@@ -154,7 +154,7 @@ mod tests {
         let left = ended.path().to_owned();
         drop(ended);
         assert!(GuestDirectory::make(&places, "lives").is_err(), "its name is taken");
-        assert_eq!(places.sweep().expect("sweeps"), [left.clone()]);
+        assert_eq!(places.sweep().expect("sweeps"), std::slice::from_ref(&left));
         assert!(lives.path().exists() && !left.exists());
         let path = lives.path().to_owned();
         drop(lives);

@@ -85,7 +85,8 @@ fn existing_files_are_only_written_with_destroy() {
 fn a_size_ends_the_run_and_is_done_exactly() {
     let home = directory();
     let path = home.path().join("f");
-    let value = json(ebb(&home).arg(&path).args(["--rw=write", "--bs=64k", "--size=1000k"]));
+    let arguments = ["--rw=write", "--bs=64k", "--size=1000k", "--direct=0", "--end_fsync=1"];
+    let value = json(ebb(&home).arg(&path).args(arguments));
     let job = &value["jobs"][0];
     assert_eq!(job["write"]["io_bytes"], 1_024_000);
     assert_eq!(job["write"]["total_ios"], 16);

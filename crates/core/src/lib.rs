@@ -21,5 +21,6 @@ pub mod session;
 pub mod sim;
 pub mod stack;
 pub mod units;
+pub mod verify;
 pub mod volume;
 pub mod workload;

@@ -30,6 +30,7 @@ mod shared;
 mod source;
 mod target;
 mod usage;
+pub mod verify;
 
 pub use clock::Clock;
 pub use error::EngineError;

@@ -4,6 +4,7 @@ pub mod describe;
 pub mod fio;
 pub mod runner;
 pub mod target;
+pub mod verify;
 
 use ebbtide_core::analysis::Verdict;
 use ebbtide_core::experiment::{Answer, Design, Environment, Experiment, Volume};

@@ -5,13 +5,14 @@ mod selftest;
 
 use super::{CliError, Globals};
 use crate::bench::target::{self, Wanted};
-use crate::bench::{Early, Job, Results, Spec, describe, experiment, fio, runner};
+use crate::bench::{Early, Job, Results, Spec, describe, experiment, fio, runner, verify};
 use crate::progress::Progress;
 use crate::session::{clock, signals};
 use crate::views;
 use clap::Args;
 use ebbtide_core::backend::Control;
 use ebbtide_core::layout::LayoutNode;
+use ebbtide_core::units::{Bytes, format_throughput};
 use ebbtide_core::workload::Workload;
 use ebbtide_engine::files::Fill;
 use options::WorkloadArgs;
@@ -41,6 +42,12 @@ pub struct BenchArgs {
     /// Run the jobs of a fio job file; TARGET, where given, is the directory of files with relative names
     #[arg(long, value_name = "JOBFILE", conflicts_with_all = ["file", "WorkloadArgs"])]
     fio: Option<PathBuf>,
+    /// Write blocks that can be proved later, keep a ledger of those that were acknowledged, and read them back
+    #[arg(long, conflicts_with = "fio")]
+    verify: bool,
+    /// With --verify: where the ledger goes, a file that is not there yet [default: the user's state directory]
+    #[arg(long, value_name = "FILE", requires = "verify")]
+    ledger: Option<PathBuf>,
     /// Measure the tool itself: the clock and the engine's ceiling on this host
     #[arg(long, conflicts_with_all = ["target", "filename", "file"])]
     self_test: bool,
@@ -77,6 +84,9 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let text = "on what? name a file, a device or a directory, or --file FILE --design NAME";
         return Err(CliError::Usage(text.to_owned()));
     };
+    if args.verify {
+        return prove(args, &spec, made, globals);
+    }
     let results = execute(spec, globals)?;
     if results.ended_early.is_none() || !results.done.is_empty() {
         made.into_iter().for_each(target::NewFile::keep);
@@ -123,12 +133,65 @@ fn job(args: &BenchArgs, workload: Workload) -> Job {
     Job { name: args.name.clone(), group: 0, design: 0, workload, options, notes: Vec::new() }
 }
 
-/// Runs `spec` with progress and Ctrl-C.
-fn execute(spec: Spec, globals: &Globals) -> Result<Results, CliError> {
+/// Runs `spec` with a ledger and reads everything back.
+fn prove(
+    args: &BenchArgs,
+    spec: &Spec,
+    made: Vec<target::NewFile>,
+    globals: &Globals,
+) -> Result<ExitCode, CliError> {
+    for job in &spec.jobs {
+        verify::fits(&job.workload)?;
+    }
+    let path = match &args.ledger {
+        Some(path) => path.clone(),
+        None => verify::default_ledger(&clock::session_id())?,
+    };
+    let control = stoppable(globals)?;
+    let mut progress = Progress::new(globals.quiet);
+    // Told before the first write: a writer that is killed cannot tell it any more.
+    progress.say(&format!("ledger {}; `ebb verify {0}` proves it later", path.display()));
+    let outcome = verify::run(spec, &path, &control, &mut progress)?;
+    made.into_iter().for_each(target::NewFile::keep);
+    let names = super::verify::Names::of(&outcome.ledger);
+    let (written, seconds) = (outcome.written, outcome.written.elapsed.as_secs_f64());
+    if globals.json {
+        let mut value = super::verify::json(&outcome.ledger, &outcome.found, &names);
+        value["ledger"] = path.display().to_string().into();
+        value["bytes_written"] = written.bytes.into();
+        value["seconds"] = seconds.into();
+        value["notes"] = outcome.notes.into();
+        views::print(&format!("{value:#}\n"))?;
+    } else {
+        let rate = if seconds > 0.0 { written.bytes as f64 / seconds } else { 0.0 };
+        let head = format!(
+            "written   {} in {seconds:.2} s, {} with a ledger (no measurement of the device)\n",
+            Bytes(written.bytes),
+            format_throughput(rate)
+        );
+        views::print(&(head + &super::verify::text(&outcome.ledger, &outcome.found, &names)))?;
+        for note in &outcome.notes {
+            views::print(&format!("note      {note}\n"))?;
+        }
+    }
+    if written.stopped && outcome.found.bad.is_empty() {
+        return Err(CliError::Interrupted("what was acknowledged until then is there".to_owned()));
+    }
+    super::verify::ending(&outcome.found)
+}
+
+/// Ctrl-C ends what runs.
+fn stoppable(globals: &Globals) -> Result<Arc<Control>, CliError> {
     let control = Arc::new(Control::default());
     signals::stop_on_signals(control.clone(), globals.quiet)
         .and_then(|()| signals::file_size_limit_is_an_error())
         .map_err(|error| CliError::Failed(format!("cannot set up signal handlers: {error}")))?;
+    Ok(control)
+}
+
+/// Runs `spec` with progress and Ctrl-C.
+fn execute(spec: Spec, globals: &Globals) -> Result<Results, CliError> {
+    let control = stoppable(globals)?;
     let mut progress = Progress::new(globals.quiet);
     runner::run(spec, &control, &mut progress).map_err(|error| CliError::Failed(error.to_string()))
 }

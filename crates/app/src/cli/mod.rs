@@ -14,6 +14,7 @@ mod locate;
 mod report;
 mod run;
 mod show;
+mod verify;
 mod volumes;
 mod watch;
 
@@ -65,6 +66,7 @@ enum Command {
     Lab(lab::LabArgs),
     Layouts(layouts::LayoutsArgs),
     Report(report::ReportArgs),
+    Verify(verify::VerifyArgs),
     Where(locate::WhereArgs),
     Volumes(volumes::VolumesArgs),
     Watch(watch::WatchArgs),
@@ -87,6 +89,7 @@ pub fn main() -> ExitCode {
         Command::Lab(args) => lab::run(args, &globals),
         Command::Layouts(args) => layouts::run(args, &globals),
         Command::Report(args) => report::run(args, &globals),
+        Command::Verify(args) => verify::run(args, &globals),
         Command::Where(args) => locate::run(args, &globals),
         Command::Volumes(args) => volumes::run(args, &globals),
         Command::Watch(args) => watch::run(args, &globals),

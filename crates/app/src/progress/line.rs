@@ -18,6 +18,8 @@ pub enum Activity {
         /// How many.
         volumes: usize,
     },
+    /// Reading what was written, to prove that it is there.
+    Checking,
     /// Running a trial.
     Trial {
         /// Design and workload.
@@ -100,6 +102,12 @@ impl Activity {
                 let total = control.prepare_total.load(Ordering::Relaxed);
                 let rate = pace.rates(now, done, 0).map(|(rate, _)| rate);
                 (format!("filling {volumes} volumes"), filling(done, total, rate))
+            }
+            Activity::Checking => {
+                let done = control.prepared.load(Ordering::Relaxed);
+                let total = control.prepare_total.load(Ordering::Relaxed);
+                let rate = pace.rates(now, done, 0).map(|(rate, _)| rate);
+                ("checking what was acknowledged".to_owned(), filling(done, total, rate))
             }
             Activity::Job { what, goal, done_before, began } => {
                 let ops = control.ops.load(Ordering::Relaxed);

@@ -79,6 +79,11 @@ impl Progress {
         self.set(Activity::Job { what, goal, done_before, began: Instant::now() }, control);
     }
 
+    /// What was written is being read and checked.
+    pub fn checking(&mut self, control: &Arc<Control>) {
+        self.set(Activity::Checking, control);
+    }
+
     /// Nothing is going on; no more lines.
     pub fn idle(&mut self) {
         self.done();

@@ -149,6 +149,22 @@ impl FilesBackend {
         FilesBackend { surroundings, options, made, volumes, targets }
     }
 
+    /// The target that `design` is under `workload`, opened.
+    ///
+    /// # Errors
+    /// When a volume is gone or cannot be opened.
+    pub fn target(
+        &mut self,
+        design: &Design,
+        workload: &Workload,
+        trial: &Trial,
+    ) -> Result<&Target, BackendError> {
+        trial::open_target(&self.volumes, &mut self.targets, design, workload, trial)?;
+        self.targets
+            .get(&trial::Key::new(workload, trial))
+            .ok_or_else(|| BackendError::Other(format!("design {} is not open", design.name)))
+    }
+
     /// Runs several trials at the same time and returns what came of each, in their order.
     pub fn run_together(&mut self, jobs: &[TogetherJob<'_>], control: &Control) -> Vec<Ran> {
         let opened: Vec<Result<(), BackendError>> = jobs

@@ -23,7 +23,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    fn new(workload: &Workload, trial: &Trial) -> Key {
+    pub(super) fn new(workload: &Workload, trial: &Trial) -> Key {
         Key {
             design: trial.design,
             direct: workload.direct,

@@ -22,8 +22,8 @@ enum Rw {
     /// Random writes
     Randwrite,
     /// Sequential reads and writes, mixed
-    #[value(alias = "readwrite")]
-    Rw,
+    #[value(name = "rw", alias = "readwrite")]
+    Mixed,
     /// Random reads and writes, mixed
     Randrw,
     /// Reads each block and writes it back in place
@@ -80,17 +80,17 @@ pub(super) struct WorkloadArgs {
     #[arg(long = "ramp_time", alias = "ramp-time", value_parser = seconds, default_value = "0", value_name = "TIME")]
     ramp_time: Nanos,
     /// O_DIRECT (1), or through the page cache (0)
-    #[arg(long, value_parser = BoolishValueParser::new(), default_value = "1", value_name = "0|1")]
+    #[arg(long, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), default_value = "1", value_name = "0|1")]
     direct: bool,
     /// O_SYNC on every write
-    #[arg(long, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+    #[arg(long, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
           default_missing_value = "1", default_value = "0", value_name = "0|1")]
     sync: bool,
     /// Every job makes its writes durable after every N of them (0: never); runs on psync
     #[arg(long, value_name = "N")]
     fsync: Option<u32>,
     /// One fsync at the end, counted in the elapsed time
-    #[arg(long = "end_fsync", alias = "end-fsync", value_parser = BoolishValueParser::new(), num_args = 0..=1,
+    #[arg(long = "end_fsync", alias = "end-fsync", action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1,
           require_equals = true, default_missing_value = "1", default_value = "0", value_name = "0|1")]
     end_fsync: bool,
     /// At most this many bytes per second, over all jobs
@@ -123,11 +123,11 @@ pub(super) struct WorkloadArgs {
     #[arg(long, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19), value_name = "N")]
     nice: Option<i32>,
     /// Polled completions; needs a driver with polling queues and O_DIRECT
-    #[arg(long, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+    #[arg(long, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
           default_missing_value = "1", default_value = "0", value_name = "0|1")]
     hipri: bool,
     /// A kernel thread submits
-    #[arg(long = "sqthread_poll", alias = "sqthread-poll", value_parser = BoolishValueParser::new(),
+    #[arg(long = "sqthread_poll", alias = "sqthread-poll", action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(),
           num_args = 0..=1, require_equals = true, default_missing_value = "1", default_value = "0", value_name = "0|1")]
     sqthread_poll: bool,
     /// Buffers in huge pages where the host has them
@@ -197,7 +197,7 @@ impl WorkloadArgs {
             Rw::Write => (Access::Sequential, Mix::Write),
             Rw::Randread => (Access::Random, Mix::Read),
             Rw::Randwrite => (Access::Random, Mix::Write),
-            Rw::Rw => (Access::Sequential, mixed),
+            Rw::Mixed => (Access::Sequential, mixed),
             Rw::Randrw => (Access::Random, mixed),
             Rw::Rewrite => (Access::Sequential, Mix::Rewrite),
         };

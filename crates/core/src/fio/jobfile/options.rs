@@ -323,7 +323,7 @@ impl Draft {
         if self.bs.0 == 0 {
             return Err("bs is 0".to_owned());
         }
-        if self.direct && (self.bs.0 % 512 != 0 || self.offset.0 % 512 != 0) {
+        if self.direct && (!self.bs.0.is_multiple_of(512) || !self.offset.0.is_multiple_of(512)) {
             return Err("direct=1 needs bs and offset to be multiples of 512".to_owned());
         }
         let mix = match self.mix {

@@ -1,0 +1,171 @@
+//! `ebb bench --verify` and `ebb verify`: what was acknowledged is proved, what is not there is named.
+
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+fn directory() -> TempDir {
+    tempfile::tempdir_in("/var/tmp").expect("a directory")
+}
+
+fn ebb(home: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+    command.env("XDG_STATE_HOME", home.path().join("state")).arg("--quiet").args(arguments);
+    command
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// A stripe of four files of 1 MiB, written in full with a ledger.
+fn written_stripe(home: &TempDir) -> (PathBuf, Vec<PathBuf>) {
+    let files: Vec<PathBuf> = (0..4).map(|n| home.path().join(format!("v{n}"))).collect();
+    let mut volumes = String::new();
+    for (n, file) in files.iter().enumerate() {
+        fs::write(file, vec![0; 1 << 20]).expect("writes");
+        volumes += &format!("[volumes.v{n}]\nfile = {file:?}\n");
+    }
+    let experiment = home.path().join("e.toml");
+    let rest = "[designs.stripe]\nlayout = \"stripe\"\nmembers = [\"v0\", \"v1\", \"v2\", \"v3\"]\nchunk = \"64KiB\"\n\
+                [workloads.w]\nrw = \"write\"\nruntime = \"1s\"\n";
+    fs::write(&experiment, format!("name = \"e\"\n{volumes}{rest}")).expect("writes");
+    let ledger = home.path().join("ledger");
+    let output = ebb(home, &["bench", "--design=stripe", "--rw=write", "--bs=16k", "--size=4m", "--destroy"])
+        .args(["--verify", "--iodepth=4", "--file"])
+        .arg(&experiment)
+        .arg("--ledger")
+        .arg(&ledger)
+        .output()
+        .expect("runs");
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("every acknowledged write is there"), "{}", text(&output));
+    (ledger, files)
+}
+
+fn verify(home: &TempDir, ledger: &Path, more: &[&str]) -> (Option<i32>, Value, String) {
+    let human = ebb(home, &["verify"]).arg(ledger).args(more).output().expect("runs");
+    let output = ebb(home, &["--json", "verify"]).arg(ledger).args(more).output().expect("runs");
+    let value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+    (output.status.code(), value, text(&human))
+}
+
+#[test]
+fn a_flipped_byte_is_found_and_named() {
+    let home = directory();
+    let (ledger, files) = written_stripe(&home);
+    let (code, value, _) = verify(&home, &ledger, &[]);
+    assert_eq!((code, &value["ok"]), (Some(0), &Value::Bool(true)), "{value}");
+    assert_eq!(value["blocks"], 1024);
+    let file = File::options().read(true).write(true).open(&files[2]).expect("opens");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 70_000).expect("reads");
+    file.write_all_at(&[byte[0] ^ 1], 70_000).expect("writes");
+    let (code, value, human) = verify(&home, &ledger, &[]);
+    assert_eq!(code, Some(1));
+    let bad = value["bad"].as_array().expect("a list");
+    assert_eq!(bad.len(), 1, "{value}");
+    // Byte 70000 of v2 is in its block at 69632; that is byte 4096 of its second chunk, chunk 6 of the array.
+    assert_eq!(bad[0]["array_offset"], 6 * 65536 + 4096);
+    assert_eq!(bad[0]["length"], 4096);
+    assert_eq!(bad[0]["places"][0]["member"], "v2");
+    assert_eq!(bad[0]["places"][0]["offset"], 69_632);
+    assert!(
+        human.contains("array offset 397312") && human.contains("on v2 (") && human.contains("69632"),
+        "{human}"
+    );
+}
+
+#[test]
+fn a_truncated_member_is_found_and_named() {
+    let home = directory();
+    let (ledger, files) = written_stripe(&home);
+    File::options().write(true).open(&files[1]).expect("opens").set_len(1 << 19).expect("cuts");
+    let (code, value, human) = verify(&home, &ledger, &[]);
+    assert_eq!(code, Some(1));
+    let bad = value["bad"].as_array().expect("a list");
+    let lost: u64 = bad.iter().filter_map(|bad| bad["length"].as_u64()).sum();
+    assert_eq!(lost, 1 << 19, "exactly the half that is gone");
+    for bad in bad {
+        assert_eq!(bad["places"][0]["member"], "v1");
+        assert!(bad["places"][0]["offset"].as_u64() >= Some(1 << 19));
+    }
+    assert!(human.contains("truncated") && human.contains("on v1"), "{human}");
+}
+
+#[test]
+fn an_older_write_and_another_place_are_told_apart() {
+    let home = directory();
+    let (ledger, files) = written_stripe(&home);
+    let file = File::options().read(true).write(true).open(&files[0]).expect("opens");
+    let mut block = vec![0; 4096];
+    file.read_exact_at(&mut block, 0).expect("reads");
+    file.write_all_at(&block, 8192).expect("writes");
+    file.write_all_at(&[0; 4096], 16384).expect("writes");
+    let (code, value, human) = verify(&home, &ledger, &[]);
+    assert_eq!(code, Some(1));
+    assert_eq!(value["bad"].as_array().map(Vec::len), Some(2), "{value}");
+    assert!(human.contains("written to another place") && human.contains("no stamp"), "{human}");
+    // A member that was moved is found where it is said to be.
+    let moved = home.path().join("moved");
+    fs::rename(&files[3], &moved).expect("moves");
+    assert_eq!(verify(&home, &ledger, &[]).0, Some(1));
+    let argument = format!("--member=v3={}", moved.display());
+    assert_eq!(verify(&home, &ledger, &[&argument]).1["blocks"], 1024);
+    assert_eq!(verify(&home, &ledger, &["--member=v9=/x"]).0, Some(2));
+}
+
+#[test]
+fn a_writer_that_is_killed_leaves_a_ledger_that_proves_its_writes() {
+    let home = directory();
+    let (path, ledger) = (home.path().join("f"), home.path().join("ledger"));
+    let mut writer =
+        ebb(&home, &["bench", "--rw=randwrite", "--bs=8k", "--size=8m", "--runtime=60", "--verify"])
+            .args(["--iodepth=4", "--direct=0", "--ledger"])
+            .arg(&ledger)
+            .arg(&path)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("runs");
+    // Killed in the middle of its work, and not before it has done some.
+    let start = Instant::now();
+    while fs::metadata(&ledger).map_or(0, |found| found.len()) < 50_000 {
+        assert!(start.elapsed() < Duration::from_secs(30), "it writes");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    writer.kill().expect("SIGKILL");
+    writer.wait().expect("ends");
+    let (code, value, human) = verify(&home, &ledger, &[]);
+    assert_eq!(code, Some(0), "{human}");
+    assert!(value["writes_acknowledged"].as_u64() > Some(100), "{value}");
+    assert_eq!(value["ok"], true);
+    // The proof can fail: one block goes back to what it was before.
+    let file = File::options().write(true).open(&path).expect("is kept");
+    file.write_all_at(&vec![0; 8 << 20], 0).expect("writes");
+    assert_eq!(verify(&home, &ledger, &[]).0, Some(1));
+}
+
+#[test]
+fn what_cannot_be_proved_is_refused() {
+    let home = directory();
+    let path = home.path().join("f");
+    for (arguments, words) in [
+        (&["--rw=read", "--size=1m"][..], "--rw write"),
+        (&["--rw=write", "--size=1m", "--bs=5k", "--direct=0"], "--bs"),
+        (&["--rw=write", "--size=1m", "--rate=1m"], "no measurement"),
+        (&["--rw=write", "--size=1m", "--iodepth=512"], "at most 256"),
+    ] {
+        let output = ebb(&home, &["bench", "--verify"]).args(arguments).arg(&path).output().expect("runs");
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{}", text(&output));
+        assert!(text(&output).contains(words), "{}", text(&output));
+        assert!(!path.exists(), "nothing is left");
+    }
+    fs::write(&path, "no ledger\n").expect("writes");
+    let output = ebb(&home, &["verify"]).arg(&path).output().expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("line 1"), "{}", text(&output));
+}

@@ -1,0 +1,243 @@
+//! The ledger: a header line (JSON), then a line for every write that began (`b GENERATION OFFSET LENGTH`) and one for
+//! every write that was acknowledged (`a GENERATION`).
+//!
+//! A line is one append, so a writer that is killed leaves at most its last line torn; what that would have said was
+//! not acknowledged to anybody.
+
+use super::block::{Stamp, Unreadable};
+use crate::layout::LayoutNode;
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+/// Largest unit.
+const UNIT: u64 = 4096;
+/// Smallest unit: a sector.
+const UNIT_MIN: u64 = 512;
+
+/// The unit of writes of `bs` bytes; `None` when they cannot be cut into units.
+pub fn unit_of(bs: Bytes) -> Option<u64> {
+    if bs.0.is_multiple_of(UNIT) && bs.0 > 0 {
+        return Some(UNIT);
+    }
+    (bs.0.is_power_of_two() && (UNIT_MIN..UNIT).contains(&bs.0)).then_some(bs.0)
+}
+
+/// One member as the writer found it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeaderMember {
+    /// Its name.
+    pub name: String,
+    /// Path of its file or device.
+    pub path: String,
+    /// Usable bytes.
+    pub size: u64,
+}
+
+/// What the writer wrote on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Always [`Header::SCHEMA`].
+    pub schema: String,
+    /// Number of the run, in every unit.
+    pub run: u64,
+    /// Bytes of a unit.
+    pub unit: u64,
+    /// Members, in the order of the layout's leaves.
+    pub members: Vec<HeaderMember>,
+    /// How they make one array; leaf `i` is `members[i]`.
+    pub layout: LayoutNode,
+    /// Whether writes went past the page cache (O_DIRECT).
+    pub direct: bool,
+    /// Whether each was durable before it was acknowledged (O_SYNC).
+    pub sync: bool,
+}
+
+impl Header {
+    /// Name and version of the format.
+    pub const SCHEMA: &'static str = "ebbtide.ledger/1";
+}
+
+/// One line below the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// A write is about to be submitted.
+    Begin {
+        /// Its number.
+        generation: u64,
+        /// Byte offset in the array.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// It was acknowledged.
+    Acknowledged {
+        /// Its number.
+        generation: u64,
+    },
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Entry::Begin { generation, offset, length } => writeln!(f, "b {generation} {offset} {length}"),
+            Entry::Acknowledged { generation } => writeln!(f, "a {generation}"),
+        }
+    }
+}
+
+fn entry(line: &str) -> Option<Entry> {
+    let mut words = line.split(' ');
+    let kind = words.next()?;
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let entry = match kind {
+        "b" => Entry::Begin { generation: number()?, offset: number()?, length: number()? },
+        "a" => Entry::Acknowledged { generation: number()? },
+        _ => return None,
+    };
+    words.next().is_none().then_some(entry)
+}
+
+/// Why a text is no ledger.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerError {
+    /// The first line is no header.
+    #[error("line 1: it is no ledger of `ebb bench --verify`: {0}")]
+    Header(String),
+    /// A line is no entry.
+    #[error("line {line}: `{text}` is no entry of a ledger")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// What it says.
+        text: String,
+    },
+    /// A line says something impossible.
+    #[error("line {line}: {what}")]
+    Impossible {
+        /// Its number, from 1.
+        line: usize,
+        /// What.
+        what: &'static str,
+    },
+}
+
+/// What is known of one unit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Unit {
+    /// Newest generation that was acknowledged.
+    pub acknowledged: Option<u64>,
+    /// Generations that had begun and not been acknowledged when the ledger ends.
+    pub in_flight: Vec<u64>,
+}
+
+/// What was found where a unit should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// What was acknowledged, or what was in flight over it.
+    Good,
+    /// Unreadable, and a write was in flight over it: nothing was promised.
+    InFlight,
+    /// An older generation: the acknowledged write is lost.
+    Lost {
+        /// The generation that is there.
+        found: u64,
+    },
+    /// The unit of another place.
+    Misplaced {
+        /// The place that it says.
+        offset: u64,
+    },
+    /// A unit that another run wrote.
+    Foreign,
+    /// No whole unit.
+    Unreadable(Unreadable),
+}
+
+/// A ledger, replayed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ledger {
+    /// What the writer wrote on.
+    pub header: Header,
+    /// Every unit that a write touched, by offset in the array.
+    pub units: BTreeMap<u64, Unit>,
+    /// Writes that were acknowledged.
+    pub acknowledged: u64,
+    /// Writes that had begun and not been acknowledged.
+    pub in_flight: u64,
+}
+
+impl Ledger {
+    /// Replays `text`.
+    ///
+    /// # Errors
+    /// See [`LedgerError`]. A torn last line is none.
+    pub fn parse(text: &str) -> Result<Ledger, LedgerError> {
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let mut lines = whole.split('\n').enumerate();
+        let first = lines.next().map_or("", |(_, line)| line);
+        let header: Header =
+            serde_json::from_str(first).map_err(|error| LedgerError::Header(error.to_string()))?;
+        if header.schema != Header::SCHEMA {
+            let what = format!("its format is `{}` and not `{}`", header.schema, Header::SCHEMA);
+            return Err(LedgerError::Header(what));
+        }
+        if unit_of(Bytes(header.unit)) != Some(header.unit) {
+            return Err(LedgerError::Header(format!("a unit of {} bytes is not possible", header.unit)));
+        }
+        let unit = header.unit;
+        let mut ledger = Ledger { header, units: BTreeMap::new(), acknowledged: 0, in_flight: 0 };
+        let mut begun: HashMap<u64, (u64, u64)> = HashMap::new();
+        for (index, text) in lines {
+            let line = index + 1;
+            let impossible = |what| LedgerError::Impossible { line, what };
+            match entry(text).ok_or_else(|| LedgerError::Line { line, text: text.to_owned() })? {
+                Entry::Begin { generation, offset, length } => {
+                    let end = offset.checked_add(length).ok_or(impossible("it ends beyond 64 bits"))?;
+                    if !offset.is_multiple_of(unit) || !length.is_multiple_of(unit) || length > 1 << 32 {
+                        return Err(impossible(
+                            "offset and length are no multiples of the unit, or too long",
+                        ));
+                    }
+                    if begun.insert(generation, (offset, end)).is_some() {
+                        return Err(impossible("a generation begins twice"));
+                    }
+                }
+                Entry::Acknowledged { generation } => {
+                    let (offset, end) =
+                        begun.remove(&generation).ok_or(impossible("it was acknowledged before it began"))?;
+                    ledger.acknowledged += 1;
+                    for at in (offset..end).step_by(unit as usize) {
+                        let known = ledger.units.entry(at).or_default();
+                        known.acknowledged = known.acknowledged.max(Some(generation));
+                    }
+                }
+            }
+        }
+        ledger.in_flight = begun.len() as u64;
+        for (generation, (offset, end)) in begun {
+            for at in (offset..end).step_by(unit as usize) {
+                ledger.units.entry(at).or_default().in_flight.push(generation);
+            }
+        }
+        Ok(ledger)
+    }
+
+    /// Judges what was found where the unit at `offset` should be.
+    pub fn judge(&self, offset: u64, unit: &Unit, found: Result<Stamp, Unreadable>) -> Verdict {
+        match found {
+            Err(_) if !unit.in_flight.is_empty() => Verdict::InFlight,
+            Err(error) => Verdict::Unreadable(error),
+            Ok(stamp) if stamp.run != self.header.run => Verdict::Foreign,
+            Ok(stamp) if stamp.offset != offset => Verdict::Misplaced { offset: stamp.offset },
+            Ok(stamp)
+                if Some(stamp.generation) == unit.acknowledged
+                    || unit.in_flight.contains(&stamp.generation) =>
+            {
+                Verdict::Good
+            }
+            Ok(stamp) => Verdict::Lost { found: stamp.generation },
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Reads every unit that was acknowledged, each copy of it, and says what is wrong.
+
+use crate::buffers::Buffers;
+use crate::error::EngineError;
+use crate::target::Target;
+use ebbtide_core::backend::Control;
+use ebbtide_core::layout::{Extent, Role};
+use ebbtide_core::verify::{Ledger, Unreadable, Verdict, read};
+use rustix::io::{Errno, pread};
+use std::sync::atomic::Ordering;
+
+/// A run of units that are not as they were acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bad {
+    /// Byte offset in the array.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Number of the copy, from 0.
+    pub copy: u32,
+    /// Members that hold it: index, byte offset, bytes.
+    pub places: Vec<(usize, u64, u64)>,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Units that were acknowledged, each copy counted.
+    pub units: u64,
+    /// Those that are as they should be.
+    pub good: u64,
+    /// Those over which a write was in flight and that are not whole: nothing was promised of them.
+    pub in_flight: u64,
+    /// The others, neighbours with the same trouble together.
+    pub bad: Vec<Bad>,
+    /// Whether it was stopped before its end.
+    pub stopped: bool,
+}
+
+/// Checks everything that `ledger` says was acknowledged on `target`.
+///
+/// # Errors
+/// When the ledger does not fit the target. A member that cannot be read is in what was found.
+pub fn check(target: &Target, ledger: &Ledger, control: &Control) -> Result<Found, EngineError> {
+    let unit = ledger.header.unit;
+    let (mut buffers, _) = Buffers::new(1, unit, false)?;
+    let mut found = Found::default();
+    let mut extents: Vec<Extent> = Vec::new();
+    control.prepare_total.store(ledger.units.len() as u64 * unit, Ordering::Relaxed);
+    for (offset, known) in &ledger.units {
+        control.prepared.fetch_add(unit, Ordering::Relaxed);
+        if known.acknowledged.is_none() {
+            continue;
+        }
+        if control.stop.load(Ordering::Relaxed) {
+            found.stopped = true;
+            break;
+        }
+        extents.clear();
+        target
+            .map
+            .write_extents(*offset, unit, &mut |extent| extents.push(extent))
+            .map_err(|error| EngineError::Target(format!("the ledger does not fit the array: {error}")))?;
+        // Copy 0 of all of it comes first, then copy 1, and so on.
+        for copy in extents.chunk_by(|a, b| copy_of(a) == copy_of(b)) {
+            found.units += 1;
+            let buffer = buffers.slice(0, 0, unit as usize);
+            let verdict = match get(target, *offset, copy, buffer) {
+                Ok(()) => ledger.judge(*offset, known, read(buffer)),
+                Err(what) => {
+                    note(&mut found.bad, *offset, unit, copy, what);
+                    continue;
+                }
+            };
+            match verdict {
+                Verdict::Good => found.good += 1,
+                Verdict::InFlight => found.in_flight += 1,
+                bad => note(&mut found.bad, *offset, unit, copy, words(bad)),
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn copy_of(extent: &Extent) -> u32 {
+    match extent.role {
+        Role::Data { copy } => copy,
+        Role::ParityP | Role::ParityQ => u32::MAX,
+    }
+}
+
+fn words(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Good | Verdict::InFlight => String::new(),
+        Verdict::Lost { .. } => "an older write is there: the acknowledged one is lost".to_owned(),
+        Verdict::Misplaced { .. } => "it holds what was written to another place".to_owned(),
+        Verdict::Foreign => "it holds what another run wrote".to_owned(),
+        Verdict::Unreadable(error) => match error {
+            Unreadable::NoStamp | Unreadable::Damaged => error.to_string(),
+        },
+    }
+}
+
+/// Reads one copy of a unit; what kept it from being read.
+fn get(target: &Target, offset: u64, copy: &[Extent], buffer: &mut [u8]) -> Result<(), String> {
+    for extent in copy {
+        let member = &target.members[extent.member];
+        let at = (extent.array_offset - offset) as usize;
+        let mut done = 0;
+        while done < extent.length as usize {
+            let rest = &mut buffer[at + done..at + extent.length as usize];
+            match pread(&member.file, rest, extent.offset + done as u64) {
+                Ok(0) => return Err("the member ends before it: it has been truncated".to_owned()),
+                Ok(read) => done += read,
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno) => return Err(format!("it cannot be read: {errno}")),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds a bad unit, to its neighbour where the trouble is the same.
+fn note(bad: &mut Vec<Bad>, offset: u64, unit: u64, copy: &[Extent], what: String) {
+    let number = copy.first().map_or(0, copy_of);
+    let before = bad.iter_mut().rev().take(8).find(|before| {
+        before.copy == number && before.offset + before.length == offset && before.what == what
+    });
+    let before = match before {
+        Some(before) => {
+            before.length += unit;
+            before
+        }
+        None => {
+            bad.push(Bad { offset, length: unit, copy: number, places: Vec::new(), what });
+            // Just pushed.
+            let last = bad.len() - 1;
+            &mut bad[last]
+        }
+    };
+    for extent in copy {
+        match before.places.last_mut() {
+            Some((member, at, length)) if *member == extent.member && *at + *length == extent.offset => {
+                *length += extent.length;
+            }
+            _ => before.places.push((extent.member, extent.offset, extent.length)),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Writes units and keeps the ledger.
+
+use crate::buffers::{Buffers, check_memory};
+use crate::error::{EngineError, MemberFailure};
+use crate::target::Target;
+use ebbtide_core::backend::Control;
+use ebbtide_core::layout::Extent;
+use ebbtide_core::verify::{Entry, Stamp, stamp};
+use ebbtide_core::workload::{Access, Generator, Regions, Stop, Workload};
+use rustix::io::{Errno, pwrite};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Most writes in flight: each is a thread.
+const SLOTS_MAX: u32 = 256;
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Written {
+    /// Writes that were acknowledged.
+    pub writes: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Whether it was stopped before its end.
+    pub stopped: bool,
+}
+
+/// What all slots see.
+struct All<'a> {
+    target: &'a Target,
+    control: &'a Control,
+    ledger: &'a File,
+    run: u64,
+    unit: u64,
+    /// Number of the next write.
+    next: AtomicU64,
+    written: AtomicU64,
+    /// Offsets that somebody is writing: two writes of one place in flight would have no order.
+    busy: Mutex<HashSet<u64>>,
+    failed: AtomicBool,
+    end: Option<Instant>,
+}
+
+/// Runs the writes of `workload` (its iodepth and numjobs as threads) on `target` and appends to `ledger` what began and
+/// what was acknowledged. `unit` divides the block size.
+///
+/// # Errors
+/// When the workload does not fit, a member fails, or the ledger cannot be written.
+pub fn write(
+    target: &Target,
+    workload: &Workload,
+    (run, unit): (u64, u64),
+    ledger: &File,
+    control: &Control,
+) -> Result<Written, EngineError> {
+    if !target.map.supports_write() {
+        return Err(EngineError::ParityWrite);
+    }
+    let slots = workload.numjobs.saturating_mul(workload.iodepth);
+    if slots > SLOTS_MAX {
+        return Err(EngineError::Target(format!(
+            "--verify keeps a thread for each write in flight: numjobs x iodepth is {slots}, at most {SLOTS_MAX} are \
+             possible"
+        )));
+    }
+    check_memory(workload.numjobs, workload.iodepth, workload.bs.0)?;
+    let regions = match workload.access {
+        Access::Sequential => Regions::Own,
+        Access::Random => Regions::Shared,
+    };
+    let mut cut = Workload { numjobs: slots, iodepth: 1, ..workload.clone() };
+    cut.fine.regions = regions;
+    let generators = (0..slots)
+        .map(|slot| Generator::new(&cut, target.map.capacity(), run, slot))
+        .collect::<Result<Vec<_>, _>>()?;
+    let started = Instant::now();
+    let end = match workload.stop {
+        Stop::Runtime(runtime) => Some(started + Duration::from_nanos(runtime.0)),
+        Stop::Size(_) => None,
+    };
+    let all = All {
+        target,
+        control,
+        ledger,
+        run,
+        unit,
+        next: AtomicU64::new(1),
+        written: AtomicU64::new(0),
+        busy: Mutex::new(HashSet::new()),
+        failed: AtomicBool::new(false),
+        end,
+    };
+    let results: Vec<Result<(), EngineError>> = std::thread::scope(|scope| {
+        let running: Vec<_> = generators
+            .into_iter()
+            .map(|generator| {
+                let all = &all;
+                scope.spawn(move || {
+                    let result = slot(all, generator);
+                    if result.is_err() {
+                        all.failed.store(true, Ordering::Relaxed);
+                    }
+                    result
+                })
+            })
+            .collect();
+        let died = || EngineError::Target("a writing thread ended unexpectedly".to_owned());
+        running.into_iter().map(|slot| slot.join().unwrap_or_else(|_| Err(died()))).collect()
+    });
+    results.into_iter().collect::<Result<Vec<()>, EngineError>>()?;
+    if workload.end_fsync {
+        for member in &target.members {
+            member
+                .file
+                .sync_all()
+                .map_err(|source| EngineError::System { what: "fsync a member", source })?;
+        }
+    }
+    let writes = all.written.load(Ordering::Relaxed);
+    Ok(Written {
+        writes,
+        bytes: writes * workload.bs.0,
+        elapsed: started.elapsed(),
+        stopped: control.stop.load(Ordering::Relaxed),
+    })
+}
+
+/// One slot of the queue.
+fn slot(all: &All<'_>, mut generator: Generator) -> Result<(), EngineError> {
+    let mut left = generator.budget();
+    let mut buffers: Option<Buffers> = None;
+    loop {
+        let over = all.end.is_some_and(|end| Instant::now() >= end) || left.is_some_and(|left| left == 0);
+        if over || all.control.stop.load(Ordering::Relaxed) || all.failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let op = generator.next_op();
+        if !lock(&all.busy).insert(op.offset) {
+            // Somebody else is writing there: another place will do.
+            std::thread::yield_now();
+            continue;
+        }
+        if let Some(left) = &mut left {
+            *left = left.saturating_sub(op.length);
+        }
+        let buffer = match &mut buffers {
+            Some(buffers) => buffers,
+            None => buffers.insert(Buffers::new(1, op.length, false)?.0),
+        };
+        let generation = all.next.fetch_add(1, Ordering::Relaxed);
+        let data = buffer.slice(0, 0, op.length as usize);
+        for (index, unit) in data.chunks_mut(all.unit as usize).enumerate() {
+            let offset = op.offset + index as u64 * all.unit;
+            stamp(unit, Stamp { run: all.run, offset, generation });
+        }
+        append(all.ledger, Entry::Begin { generation, offset: op.offset, length: op.length })?;
+        put(all.target, op.offset, data)?;
+        append(all.ledger, Entry::Acknowledged { generation })?;
+        lock(&all.busy).remove(&op.offset);
+        all.written.fetch_add(1, Ordering::Relaxed);
+        all.control.ops.fetch_add(1, Ordering::Relaxed);
+        all.control.bytes.fetch_add(op.length, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One line in one write, so that lines of several threads do not mix and a kill tears at most the last.
+fn append(mut ledger: &File, entry: Entry) -> Result<(), EngineError> {
+    ledger
+        .write_all(entry.to_string().as_bytes())
+        .map_err(|source| EngineError::System { what: "append to the ledger", source })
+}
+
+/// Writes `data` to every copy of its place.
+fn put(target: &Target, offset: u64, data: &[u8]) -> Result<(), EngineError> {
+    let mut extents: Vec<Extent> = Vec::new();
+    target
+        .map
+        .write_extents(offset, data.len() as u64, &mut |extent| extents.push(extent))
+        .map_err(|error| EngineError::Target(error.to_string()))?;
+    for extent in extents {
+        let member = &target.members[extent.member];
+        let at = (extent.array_offset - offset) as usize;
+        let mut rest = &data[at..at + extent.length as usize];
+        let mut place = extent.offset;
+        while !rest.is_empty() {
+            let failed = |cause| EngineError::Member {
+                member: member.name.clone(),
+                op: Some(ebbtide_core::workload::OpKind::Write),
+                offset: place,
+                length: rest.len() as u64,
+                cause,
+            };
+            match pwrite(&member.file, rest, place) {
+                Ok(0) => return Err(failed(MemberFailure::End)),
+                Ok(done) => {
+                    rest = &rest[done..];
+                    place += done as u64;
+                }
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno) => return Err(failed(MemberFailure::Errno(errno.raw_os_error()))),
+            }
+        }
+    }
+    Ok(())
+}

@@ -30,27 +30,40 @@ pub struct Host {
     pub cores: u32,
     /// CPU time that a job spends on each of its I/Os; 0: the CPU never limits.
     pub cpu_per_io: Nanos,
+    /// The same for each write, where writes cost differently.
+    pub cpu_per_write: Option<Nanos>,
     /// Rate at which the page cache copies to and from the application, bytes per second.
     pub copy_rate: f64,
     /// Largest request that a device takes (`max_sectors_kb`); larger ones are split. Absent: any.
     pub max_request: Option<Bytes>,
     /// Memory for the page cache; buffered workloads need it.
     pub memory: Option<Bytes>,
-    /// Readahead window of buffered sequential reads (`read_ahead_kb`).
-    pub readahead: Bytes,
+    /// Readahead window of buffered sequential reads (`read_ahead_kb`); absent: what Linux gives the array by itself,
+    /// see [`Host::readahead_of`].
+    pub readahead: Option<Bytes>,
 }
 
 impl Default for Host {
-    /// Eight cores that cost nothing, Linux's 128 KiB of readahead, 4 GB/s of copying.
+    /// Eight cores that cost nothing, Linux's own readahead, 4 GB/s of copying.
     fn default() -> Self {
         Host {
             cores: 8,
             cpu_per_io: Nanos(0),
+            cpu_per_write: None,
             copy_rate: 4e9,
             max_request: None,
             memory: None,
-            readahead: Bytes(128 << 10),
+            readahead: None,
         }
+    }
+}
+
+impl Host {
+    /// Readahead of an array whose whole stripe (chunk times data members) is `stripe`: 128 KiB, or two whole stripes
+    /// where that is more (block/blk-settings.c: `ra_pages` from twice `io_opt`, which md sets to a whole stripe).
+    pub fn readahead_of(&self, stripe: Option<Bytes>) -> Bytes {
+        self.readahead
+            .unwrap_or(Bytes((128 << 10).max(stripe.map_or(0, |stripe| stripe.0.saturating_mul(2)))))
     }
 }
 

@@ -9,8 +9,9 @@ use super::read::{
 use super::traits::{
     self, RawBirth, RawCache, RawCosts, RawDrift, RawFailure, RawFirstTouch, RawMood, RawSeek,
 };
+use crate::samples::PerOp;
 use crate::units::Bytes;
-use crate::volume::{Latency, Limit, LinkShape, Shape};
+use crate::volume::{Latency, Limit, LinkShape, OneWay, Shape};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use toml::de::DeValue;
@@ -39,6 +40,10 @@ section! {
         merge_sequential: bool,
         /// Share of its burst credits that it starts with [default: 100%].
         credits_at_start: Fraction,
+        /// Limits that only reads count against, beside those of both.
+        reads: RawOneWay,
+        /// Limits that only writes count against, beside those of both.
+        writes: RawOneWay,
         /// What reads and writes count against the limits, where they differ.
         costs: RawCosts,
         /// A spindle: its seek curve and rotation.
@@ -67,7 +72,34 @@ section! {
         iops: LimitOf<f64>,
         /// Limit of bytes per second over all its volumes, or `{ rate, burst, credits }`.
         throughput: LimitOf<Throughput>,
+        /// Limits that only reads count against, beside those of both.
+        reads: RawOneWay,
+        /// Limits that only writes count against, beside those of both.
+        writes: RawOneWay,
     }
+}
+
+section! {
+    /// Limits of one direction.
+    #[schemars(rename = "OneWay")]
+    "limits of one direction"
+    struct RawOneWay {
+        /// Limit of operations per second, or `{ rate, burst, credits }`.
+        iops: LimitOf<f64>,
+        /// Limit of bytes per second, or `{ rate, burst, credits }`.
+        throughput: LimitOf<Throughput>,
+    }
+}
+
+/// The limits of each direction.
+pub(super) fn one_way(reads: &Given<RawOneWay>, writes: &Given<RawOneWay>) -> PerOp<OneWay> {
+    let of = |raw: &Given<RawOneWay>| {
+        good(raw).map_or_else(OneWay::default, |(raw, _)| OneWay {
+            iops: good(&raw.iops).map(|(limit, _)| limit.limit),
+            throughput: good(&raw.throughput).map(|(limit, _)| limit.limit),
+        })
+    };
+    PerOp { read: of(reads), write: of(writes) }
 }
 
 impl Headed for RawLink {
@@ -348,13 +380,17 @@ fn find_link(name: &str, span: &Span, links: &[LinkShape], problems: &mut Proble
     found
 }
 
+fn limits_nothing(link: &RawLink) -> bool {
+    link.iops.is_none() && link.throughput.is_none() && link.reads.is_none() && link.writes.is_none()
+}
+
 /// Checks the links.
 pub(super) fn resolve_links(raw: &Given<Named<RawLink>>, problems: &mut Problems) -> Vec<LinkShape> {
     let mut links = Vec::new();
     for entry in good(raw).map_or(&[][..], |(Named(entries), _)| entries) {
         names::check(&entry.name, "a link", &entry.span, problems);
         let section = entry.value.as_ref();
-        if section.is_some_and(|link| link.iops.is_none() && link.throughput.is_none()) {
+        if section.is_some_and(limits_nothing) {
             let what = format!("link `{}` limits nothing", entry.name);
             let remedy = "write for example `throughput = \"1GB/s\"`".to_owned();
             problems.report(&entry.span, Problem::Nothing { what, remedy });
@@ -364,6 +400,7 @@ pub(super) fn resolve_links(raw: &Given<Named<RawLink>>, problems: &mut Problems
             name: entry.name.clone(),
             iops: section.and_then(|link| good(&link.iops)).map(|(limit, _)| limit.limit),
             throughput: section.and_then(|link| good(&link.throughput)).map(|(limit, _)| limit.limit),
+            one_way: section.map(|link| one_way(&link.reads, &link.writes)).unwrap_or_default(),
         });
     }
     links

@@ -19,6 +19,8 @@ section! {
         cores: u32,
         /// CPU time that a job spends on each I/O [default: 0, the CPU never limits].
         cpu_per_io: Duration,
+        /// The same for each write, where writes cost differently [default: cpu_per_io].
+        cpu_per_write: Duration,
         /// Rate at which the page cache copies to and from the application [default: 4GB/s].
         copy_rate: Throughput,
         /// Largest request that a device takes; larger ones are split (`max_sectors_kb`) [default: any].
@@ -26,7 +28,7 @@ section! {
         /// Memory for the page cache; workloads with `direct = false` need it.
         memory: Size,
         /// Readahead of buffered sequential reads (`read_ahead_kb`; `blockdev --setra` counts 512-byte sectors)
-        /// [default: 128KiB].
+        /// [default: as Linux, 128KiB or two whole stripes].
         readahead: Size,
     }
 }
@@ -66,7 +68,7 @@ fn resolve_host(raw: &RawHost, problems: &mut Problems) -> Host {
         |key, given: &Given<Size>| good(given).and_then(|(size, span)| positive(key, *size, span, problems));
     let max_request = size("max_request", &raw.max_request);
     let memory = size("memory", &raw.memory);
-    let readahead = size("readahead", &raw.readahead).unwrap_or(default.readahead);
+    let readahead = size("readahead", &raw.readahead);
     if let (Some(max), Some(at)) = (max_request, &raw.max_request)
         && max.0 < 4096
     {
@@ -77,6 +79,7 @@ fn resolve_host(raw: &RawHost, problems: &mut Problems) -> Host {
     Host {
         cores: counted("cores", &raw.cores, 1024, problems).unwrap_or(default.cores),
         cpu_per_io: good(&raw.cpu_per_io).map_or(default.cpu_per_io, |(time, _)| *time),
+        cpu_per_write: good(&raw.cpu_per_write).map(|(time, _)| *time),
         copy_rate: good(&raw.copy_rate)
             .and_then(|(rate, span)| flowing("copy_rate", rate.0, span, problems))
             .unwrap_or(default.copy_rate),

@@ -1,7 +1,9 @@
 use super::*;
 use crate::layout::{Arrangement, ArrayKind};
+use crate::samples::PerOp;
 use crate::volume::{
-    Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Latency, Limit, Mood, Seek,
+    Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Latency, Limit, Mood, OneWay,
+    Seek,
 };
 use crate::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop};
 use proptest::prelude::*;
@@ -81,8 +83,12 @@ fn every_key_reaches_the_model() {
     };
     let character = Character {
         merge_sequential: true,
+        one_way: PerOp {
+            read: OneWay { iops: Some(Limit::steady(800.0)), throughput: None },
+            write: OneWay { iops: None, throughput: Some(Limit::steady(40e6)) },
+        },
         credits_at_start: Some(0.5),
-        costs: Some(Costs { read: 1.0, write: 5.0, min_bytes: Bytes(4096) }),
+        costs: Some(Costs { read: 1.0, write: 5.0, min_bytes: Bytes(4096), write_bytes: 1.5 }),
         seek: Some(Seek {
             track_to_track: Nanos(800_000),
             full_stroke: Nanos::from_millis(16),
@@ -114,10 +120,11 @@ fn every_key_reaches_the_model() {
     let host = Host {
         cores: 4,
         cpu_per_io: Nanos(5000),
+        cpu_per_write: Some(Nanos(6000)),
         copy_rate: 3e9,
         max_request: Some(Bytes(256 << 10)),
         memory: Some(Bytes(8 << 30)),
-        readahead: Bytes(32 << 20),
+        readahead: Some(Bytes(32 << 20)),
     };
     let surroundings = Environment { host, clients: 2, resync: Some(Resync { rate: 100e6 }) };
     assert_eq!(experiment.environment, surroundings);

@@ -5,7 +5,7 @@ use super::names;
 use super::read::{
     Duration, Fraction, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
 };
-use super::shapes::{LatencySpec, RawShape, positive};
+use super::shapes::{LatencySpec, RawShape, one_way, positive};
 use crate::units::{Bytes, Nanos};
 use crate::volume::{
     Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Latency, Mood, Seek,
@@ -22,6 +22,8 @@ section! {
         write: f64,
         /// A request of fewer bytes counts as this many against `throughput` [default: 1B].
         min_bytes: Size,
+        /// A byte written counts as so many against the volume's `throughput` [default: 1].
+        write_bytes: f64,
     }
 }
 
@@ -178,6 +180,7 @@ pub(super) fn resolve(raw: &RawShape, size: Option<Bytes>, problems: &mut Proble
     Character {
         merge_sequential: good(&raw.merge_sequential).is_some_and(|(merge, _)| *merge),
         credits_at_start: good(&raw.credits_at_start).map(|(Fraction(share), _)| *share),
+        one_way: one_way(&raw.reads, &raw.writes),
         costs: good(&raw.costs).and_then(|(costs, _)| resolve_costs(costs, problems)),
         seek: good(&raw.seek).and_then(|(seek, span)| resolve_seek(seek, span, size, problems)),
         cache: good(&raw.cache).and_then(|(cache, span)| {
@@ -223,7 +226,8 @@ fn resolve_costs(raw: &RawCosts, problems: &mut Problems) -> Option<Costs> {
     let read = factor("read", &raw.read, problems);
     let write = factor("write", &raw.write, problems);
     let min_bytes = good(&raw.min_bytes).map_or(Bytes(1), |(bytes, _)| *bytes);
-    Some(Costs { read: read?, write: write?, min_bytes })
+    let write_bytes = factor("write_bytes", &raw.write_bytes, problems);
+    Some(Costs { read: read?, write: write?, min_bytes, write_bytes: write_bytes? })
 }
 
 fn resolve_seek(raw: &RawSeek, span: &Span, size: Option<Bytes>, problems: &mut Problems) -> Option<Seek> {
@@ -306,6 +310,8 @@ pub(super) fn given(raw: &RawShape) -> bool {
     raw.merge_sequential.is_some()
         || raw.credits_at_start.is_some()
         || raw.costs.is_some()
+        || raw.reads.is_some()
+        || raw.writes.is_some()
         || raw.seek.is_some()
         || raw.cache.is_some()
         || raw.first_touch.is_some()

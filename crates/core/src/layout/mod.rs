@@ -117,6 +117,19 @@ impl LayoutNode {
             LayoutNode::Array { members, .. } => members.iter().flat_map(LayoutNode::volumes).collect(),
         }
     }
+
+    /// Bytes of a whole stripe of the outermost array, chunk times members with data; `None` where there is no chunk.
+    pub fn stripe_width(&self) -> Option<Bytes> {
+        let LayoutNode::Array { kind, members } = self else { return None };
+        let (chunk, parts) = match kind {
+            ArrayKind::Stripe { chunk } => (chunk.0, members.len()),
+            ArrayKind::Raid10 { chunk, .. } => (chunk.0, members.len()),
+            ArrayKind::Raid5 { chunk } => (chunk.0, members.len().saturating_sub(1)),
+            ArrayKind::Raid6 { chunk } => (chunk.0, members.len().saturating_sub(2)),
+            ArrayKind::Linear | ArrayKind::Mirror => return None,
+        };
+        Some(Bytes(chunk.saturating_mul(parts as u64)))
+    }
 }
 
 /// What a member's extent is to the array. Data come before parity in order.

@@ -4,7 +4,7 @@ use super::record::Recorder;
 use crate::backend::BackendError;
 use crate::experiment::{Design, Experiment};
 use crate::layout::{ArrayKind, Extent, LayoutNode, Map};
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 use crate::volume::{FailureKind, Link, LinkShape, Model};
 use crate::workload::OpKind;
 
@@ -36,6 +36,8 @@ pub(super) struct Array {
     /// The kind of a RAID5 or RAID6 directly over volumes, which can be rebuilt from its other members.
     parity: Option<ArrayKind>,
     any_mortal: bool,
+    /// Bytes of a whole stripe, where there is one.
+    stripe: Option<Bytes>,
 }
 
 /// Which copy a read should come from.
@@ -124,7 +126,12 @@ impl Array {
             reads: 0,
             parity,
             any_mortal,
+            stripe: design.layout.stripe_width(),
         })
+    }
+
+    pub(super) fn stripe(&self) -> Option<Bytes> {
+        self.stripe
     }
 
     pub(super) fn capacity(&self) -> u64 {

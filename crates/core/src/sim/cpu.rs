@@ -1,12 +1,13 @@
 //! CPU of the simulated hosts: each job is one thread that spends a fixed time per I/O and a time per byte copied.
 
 use crate::experiment::Host;
-use crate::samples::CpuUse;
+use crate::samples::{CpuUse, PerOp};
 use crate::units::Nanos;
+use crate::workload::OpKind;
 
 #[derive(Debug)]
 pub(super) struct Cpu {
-    per_io: f64,
+    per_io: PerOp<f64>,
     per_byte: f64,
     /// When each job's thread has nothing left to do.
     free: Vec<f64>,
@@ -23,7 +24,10 @@ impl Cpu {
         // More threads than cores on a host: each gets its share of them.
         let crowding = (f64::from(jobs) / f64::from(clients.max(1)) / f64::from(cores)).max(1.0);
         Cpu {
-            per_io: host.cpu_per_io.0 as f64 * crowding,
+            per_io: PerOp {
+                read: host.cpu_per_io.0 as f64 * crowding,
+                write: host.cpu_per_write.unwrap_or(host.cpu_per_io).0 as f64 * crowding,
+            },
             per_byte: if host.copy_rate > 0.0 { 1e9 / host.copy_rate * crowding } else { 0.0 },
             free: vec![0.0; jobs as usize],
             used: vec![0.0; jobs as usize],
@@ -35,8 +39,9 @@ impl Cpu {
 
     /// The job's thread works on one I/O that is ready at `now`; says when it has been submitted.
     #[inline]
-    pub(super) fn io(&mut self, job: u32, now: u64) -> u64 {
-        if self.per_io == 0.0 { now } else { self.work(job, now, self.per_io) }
+    pub(super) fn io(&mut self, op: OpKind, job: u32, now: u64) -> u64 {
+        let per_io = *self.per_io.get(op);
+        if per_io == 0.0 { now } else { self.work(job, now, per_io) }
     }
 
     /// The job's thread copies `bytes` that are there at `now`; says when it is done.

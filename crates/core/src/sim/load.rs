@@ -125,7 +125,7 @@ impl<'a> Load<'a> {
                 submitted: 0,
             })
             .collect();
-        let pages = Pages::new(workload, environment, capacity, seed)?;
+        let pages = Pages::new(workload, environment, &array, seed)?;
         let writeback = if pages.is_some() { WRITEBACK_PER_MEMBER * array.len() as u32 } else { 0 };
         let resync = environment.resync.map(|resync| Resync::new(resync, &array));
         let queue = Queue::new(slots.len() + writeback as usize + 1);
@@ -281,7 +281,7 @@ impl<'a> Load<'a> {
         let job = self.slots[slot as usize].job;
         self.slots[slot as usize].submitted = now;
         let request = self.request(slot);
-        let at = self.cpu.io(job, now);
+        let at = self.cpu.io(request.op, job, now);
         if self.pages.is_some() {
             return self.submit_buffered(slot, at, &request);
         }

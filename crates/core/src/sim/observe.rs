@@ -31,7 +31,7 @@ pub(super) fn observe(experiment: &Experiment, design: &Design, outcome: &Outcom
                 ..DiskUse::default()
             },
             max_request: host.max_request,
-            readahead: Some(host.readahead),
+            readahead: Some(host.readahead_of(design.layout.stripe_width())),
             rotational: rotational(&member.name),
             ..DeviceObservation::default()
         }

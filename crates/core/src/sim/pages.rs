@@ -76,7 +76,7 @@ impl Pages {
     pub(super) fn new(
         workload: &Workload,
         environment: &Environment,
-        capacity: u64,
+        array: &Array,
         seed: u64,
     ) -> Result<Option<Self>, BackendError> {
         if workload.direct {
@@ -92,8 +92,8 @@ impl Pages {
         let piece = environment.host.max_request.map_or(REQUEST_MAX, |max| max.0.clamp(4096, REQUEST_MAX));
         Ok(Some(Pages {
             memory: memory.0,
-            span: workload.span.map_or(capacity, |span| span.0.min(capacity)).max(1),
-            readahead: environment.host.readahead.0.max(4096),
+            span: workload.span.map_or(array.capacity(), |span| span.0.min(array.capacity())).max(1),
+            readahead: environment.host.readahead_of(array.stripe()).0.max(4096),
             piece,
             sequential: workload.access == Access::Sequential,
             streams: (0..workload.numjobs).map(|_| Stream::default()).collect(),

@@ -2,6 +2,7 @@ use super::*;
 use crate::experiment::{Answer, Environment, Volume, VolumeSource};
 use crate::layout::{Arrangement, ArrayKind, LayoutNode};
 use crate::plan::Role;
+use crate::samples::PerOp;
 use crate::units::Bytes;
 use crate::volume::{Failure, FailureKind, Latency, Limit, LinkShape, Mood, Shape};
 use crate::workload::{Access, Arrival, Mix, Stop};
@@ -122,8 +123,12 @@ fn close(value: f64, expected: f64, tolerance: f64) {
 fn a_stripe_scales_until_the_link() {
     for n in [1, 2, 4, 8] {
         let mut experiment = experiment(n, stripe(), &shape());
-        experiment.links =
-            vec![LinkShape { name: "gigabit".into(), iops: None, throughput: Some(Limit::steady(300e6)) }];
+        experiment.links = vec![LinkShape {
+            name: "gigabit".into(),
+            iops: None,
+            throughput: Some(Limit::steady(300e6)),
+            one_way: PerOp::default(),
+        }];
         close(iops(&run(&experiment, &Workload { iodepth: 256, ..randread() })), 3000.0 * n as f64, 0.01);
         close(throughput(&run(&experiment, &seqread())), 125e6 * n as f64, 0.01);
         for volume in &mut experiment.volumes {
@@ -245,8 +250,9 @@ fn buffered(memory: u64) -> Experiment {
 fn readahead_decides_what_one_buffered_reader_gets() {
     let workload = Workload { direct: false, iodepth: 1, bs: Bytes(128 << 10), ..seqread() };
     let mut experiment = buffered(64 << 20);
+    experiment.environment.host.readahead = Some(Bytes(128 << 10));
     let small = throughput(&run(&experiment, &workload));
-    experiment.environment.host.readahead = Bytes(8 << 20);
+    experiment.environment.host.readahead = Some(Bytes(8 << 20));
     let large = throughput(&run(&experiment, &workload));
     close(large, 4.0 * 125e6, 0.02);
     assert!(small < 0.6 * large, "{small} {large}");
@@ -264,7 +270,7 @@ fn what_fits_into_memory_is_read_from_memory_the_second_time() {
         ..seqread()
     };
     let mut experiment = buffered(4 << 30);
-    experiment.environment.host.readahead = Bytes(8 << 20);
+    experiment.environment.host.readahead = Some(Bytes(8 << 20));
     let samples = run(&experiment, &workload);
     close(throughput(&samples), 4e9, 0.01);
     assert_eq!(samples.members[0].ops.read.count.ops, 0);
@@ -384,10 +390,15 @@ fn two_clients_share_a_server_and_have_a_link_each() {
         link: Some(0),
         ..Shape::default()
     };
-    server.character.costs = Some(crate::volume::Costs { read: 2.0, write: 2.0, min_bytes: Bytes(4096) });
+    server.character.costs =
+        Some(crate::volume::Costs { read: 2.0, write: 2.0, min_bytes: Bytes(4096), write_bytes: 1.0 });
     let mut experiment = experiment(1, ArrayKind::Linear, &server);
-    experiment.links =
-        vec![LinkShape { name: "client".into(), iops: Some(Limit::steady(5000.0)), throughput: None }];
+    experiment.links = vec![LinkShape {
+        name: "client".into(),
+        iops: Some(Limit::steady(5000.0)),
+        throughput: None,
+        one_way: PerOp::default(),
+    }];
     let many = Workload { numjobs: 40, iodepth: 1, ..randread() };
     // One client: 5000/s of its own link count double on the server: 2500; two: the server's 3500.
     close(iops(&run(&experiment, &many)), 2500.0, 0.01);

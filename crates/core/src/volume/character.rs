@@ -1,7 +1,9 @@
 //! What makes one volume behave unlike another of the same limits. All of it is optional.
 
-use super::Latency;
+use super::{Latency, Limit};
+use crate::samples::PerOp;
 use crate::units::{Bytes, Nanos};
+use crate::workload::OpKind;
 use serde::{Deserialize, Serialize};
 
 /// Optional traits of a volume beyond limits and latency.
@@ -13,6 +15,8 @@ pub struct Character {
     pub merge_sequential: bool,
     /// Share of its burst credits that it starts with, 0 to 1; full when absent.
     pub credits_at_start: Option<f64>,
+    /// Limits of one direction, beside those of both together.
+    pub one_way: PerOp<OneWay>,
     /// Reads and writes that cost differently (an NFS server's accounting).
     pub costs: Option<Costs>,
     /// A spindle: one arm, one operation at a time.
@@ -40,6 +44,34 @@ pub struct Costs {
     pub write: f64,
     /// A request of fewer bytes counts as this many against `throughput`.
     pub min_bytes: Bytes,
+    /// A byte written counts as so many against the volume's `throughput` (a medium that writes more slowly than it
+    /// reads); a link carries it once.
+    #[serde(default = "once")]
+    pub write_bytes: f64,
+}
+
+fn once() -> f64 {
+    1.0
+}
+
+impl Costs {
+    /// What a byte of `op` counts against the volume's throughput.
+    pub fn bytes(&self, op: OpKind) -> f64 {
+        match op {
+            OpKind::Read => 1.0,
+            OpKind::Write => self.write_bytes,
+        }
+    }
+}
+
+/// Limits that only reads or only writes count against.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OneWay {
+    /// Limit of operations per second.
+    pub iops: Option<Limit>,
+    /// Limit of bytes per second.
+    pub throughput: Option<Limit>,
 }
 
 /// A disk's mechanics. An operation that does not continue the previous one pays

@@ -1,13 +1,44 @@
 //! The link that several volumes share.
 
-use super::LinkShape;
 use super::limiter::Limiter;
+use super::{LinkShape, OneWay};
+use crate::samples::PerOp;
+use crate::workload::OpKind;
 
 /// The state of a [`LinkShape`].
 #[derive(Debug, Clone)]
 pub struct Link {
     pub(super) iops: Option<Limiter>,
     pub(super) throughput: Option<Limiter>,
+    pub(super) one_way: OneWayLimiters,
+}
+
+/// The state of [`OneWay`] limits; nothing where there are none, so that they cost nothing.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OneWayLimiters(Option<Box<PerOp<[Option<Limiter>; 2]>>>);
+
+impl OneWayLimiters {
+    pub(super) fn new(limits: &PerOp<OneWay>, credits: f64) -> Self {
+        if *limits == PerOp::default() {
+            return OneWayLimiters(None);
+        }
+        let of = |way: &OneWay| {
+            [way.iops, way.throughput].map(|limit| limit.map(|limit| Limiter::with_credits(&limit, credits)))
+        };
+        OneWayLimiters(Some(Box::new(PerOp { read: of(&limits.read), write: of(&limits.write) })))
+    }
+
+    /// Operations, then bytes, of one direction.
+    #[inline]
+    pub(super) fn of(&mut self, op: OpKind) -> Option<&mut [Option<Limiter>; 2]> {
+        self.0.as_deref_mut().map(|limiters| limiters.get_mut(op))
+    }
+
+    pub(super) fn set_scale(&mut self, scale: f64) {
+        for limiters in self.0.iter_mut().flat_map(|ways| [&mut ways.read, &mut ways.write]) {
+            limiters.iter_mut().flatten().for_each(|limiter| limiter.set_scale(scale));
+        }
+    }
 }
 
 impl Link {
@@ -16,6 +47,7 @@ impl Link {
         Link {
             iops: shape.iops.as_ref().map(Limiter::new),
             throughput: shape.throughput.as_ref().map(Limiter::new),
+            one_way: OneWayLimiters::new(&shape.one_way, 1.0),
         }
     }
 

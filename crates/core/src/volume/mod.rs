@@ -24,12 +24,16 @@ mod model;
 mod tests;
 mod weather;
 
-pub use character::{Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Mood, Seek};
+pub use character::{
+    Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Mood, OneWay, Seek,
+};
 pub use link::Link;
 pub use model::{LimitedBy, LimitedCounts, Model, ModelReport};
 pub use weather::mood_shares;
 
+use crate::samples::PerOp;
 use crate::units::{Bytes, Nanos};
+use crate::workload::OpKind;
 use serde::{Deserialize, Serialize};
 
 /// A rate limit with burst credits: a token bucket.
@@ -109,4 +113,32 @@ pub struct LinkShape {
     pub iops: Option<Limit>,
     /// Limit of bytes per second over all its volumes.
     pub throughput: Option<Limit>,
+    /// Limits of one direction: networks carry reads and writes side by side.
+    #[serde(default)]
+    pub one_way: PerOp<OneWay>,
+}
+
+impl Shape {
+    /// The limit of operations that `op` meets first.
+    pub fn iops_for(&self, op: OpKind) -> Option<Limit> {
+        tighter(self.iops, self.character.one_way.get(op).iops)
+    }
+
+    /// The limit of bytes that `op` meets first, in bytes of the application.
+    pub fn throughput_for(&self, op: OpKind) -> Option<Limit> {
+        let each = self.character.costs.map_or(1.0, |costs| costs.bytes(op));
+        let both = self.throughput.map(|limit| Limit {
+            rate: limit.rate / each,
+            burst_rate: limit.burst_rate.map(|rate| rate / each),
+            burst_credits: limit.burst_credits / each,
+        });
+        tighter(both, self.character.one_way.get(op).throughput)
+    }
+}
+
+fn tighter(a: Option<Limit>, b: Option<Limit>) -> Option<Limit> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.rate < a.rate { b } else { a }),
+        (a, b) => a.or(b),
+    }
 }

@@ -4,6 +4,7 @@ use super::character::{Costs, Failure, FailureKind};
 use super::device::Device;
 use super::latency::Sampler;
 use super::limiter::{Limiter, Slot};
+use super::link::OneWayLimiters;
 use super::weather::{Weather, derive};
 use super::{Link, Shape};
 use crate::units::Nanos;
@@ -103,6 +104,7 @@ struct Run {
 pub struct Model {
     iops: Option<Limiter>,
     throughput: Option<Limiter>,
+    one_way: OneWayLimiters,
     read: Sampler,
     write: Sampler,
     /// Factors of the mood in force, and when to look again.
@@ -158,6 +160,7 @@ impl Model {
         Model {
             iops: shape.iops.as_ref().map(limiter),
             throughput: shape.throughput.as_ref().map(limiter),
+            one_way: OneWayLimiters::new(&character.one_way, start),
             read: Sampler::new(&shape.read_latency),
             write: Sampler::new(&shape.write_latency),
             rate_factor: 1.0,
@@ -210,7 +213,16 @@ impl Model {
             latest.consider(limiter.take(now, operations), LimitedBy::VolumeIops);
         }
         if let Some(limiter) = &mut self.throughput {
-            latest.consider(limiter.take(now, bytes), LimitedBy::VolumeThroughput);
+            let weight = self.costs.map_or(1.0, |costs| costs.bytes(op));
+            latest.consider(limiter.take(now, bytes * weight), LimitedBy::VolumeThroughput);
+        }
+        if let Some([iops, throughput]) = self.one_way.of(op) {
+            if let Some(limiter) = iops.as_mut().filter(|_| on_medium) {
+                latest.consider(limiter.take(now, operations), LimitedBy::VolumeIops);
+            }
+            if let Some(limiter) = throughput {
+                latest.consider(limiter.take(now, bytes), LimitedBy::VolumeThroughput);
+            }
         }
         if let Some(link) = link {
             if let Some(limiter) = &mut link.iops {
@@ -218,6 +230,14 @@ impl Model {
             }
             if let Some(limiter) = &mut link.throughput {
                 latest.consider(limiter.take(now, bytes), LimitedBy::LinkThroughput);
+            }
+            if let Some([iops, throughput]) = link.one_way.of(op) {
+                if let Some(limiter) = iops {
+                    latest.consider(limiter.take(now, operations), LimitedBy::LinkIops);
+                }
+                if let Some(limiter) = throughput {
+                    latest.consider(limiter.take(now, bytes), LimitedBy::LinkThroughput);
+                }
             }
         }
         if on_medium && let Some(device) = &mut self.device {
@@ -289,6 +309,7 @@ impl Model {
         for limiter in [&mut self.iops, &mut self.throughput].into_iter().flatten() {
             limiter.set_scale(factors.rate);
         }
+        self.one_way.set_scale(factors.rate);
     }
 
     /// What the volume knows about the operations so far, with its credits at `now`.

@@ -1,7 +1,6 @@
 use super::latency::normal_quantile;
 use super::limiter::{Limiter, TOLERANCE};
 use super::*;
-use crate::workload::OpKind;
 use proptest::prelude::*;
 use std::collections::BinaryHeap;
 
@@ -80,7 +79,12 @@ fn gp2_bursts_until_its_credits_are_spent() {
 fn a_shared_link_limits_the_sum_and_the_model_knows() {
     let shape =
         Shape { throughput: Some(Limit::steady(100e6)), read_latency: latency(300, 900), ..Shape::default() };
-    let link = LinkShape { name: "nic".into(), iops: None, throughput: Some(Limit::steady(125e6)) };
+    let link = LinkShape {
+        name: "nic".into(),
+        iops: None,
+        throughput: Some(Limit::steady(125e6)),
+        one_way: PerOp::default(),
+    };
     let mut link = Link::new(&link);
     let mut models: Vec<Model> = (0..4).map(|seed| Model::new(&shape, seed)).collect();
     let mut due: BinaryHeap<_> = (0..32).map(|slot| std::cmp::Reverse((0u64, slot % 4))).collect();
@@ -348,7 +352,7 @@ fn an_nfs_server_counts_writes_five_times_and_at_least_4_kib() {
         throughput: Some(Limit::steady(105e6)),
         ..Shape::default()
     };
-    shape.character.costs = Some(Costs { read: 1.0, write: 5.0, min_bytes: Bytes(4096) });
+    shape.character.costs = Some(Costs { read: 1.0, write: 5.0, min_bytes: Bytes(4096), write_bytes: 1.0 });
     let mut model = Model::new(&shape, 0);
     let last = (0..7000u64).map(|i| model.submit(Nanos(0), OpKind::Write, i, 1, None)).max();
     assert_eq!(last, Some(Nanos::from_secs(1)));

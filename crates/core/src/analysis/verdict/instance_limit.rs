@@ -7,6 +7,7 @@
 use super::volume_limit::{EXCEEDED, NEAR, REACHED};
 use super::{Case, Rule, evidence, exceeded_share, usage};
 use crate::analysis::{Evidence, Verdict, VerdictKind};
+use crate::samples::{Count, PerOp};
 use crate::units::{format_iops, format_throughput};
 use crate::volume::Limit;
 
@@ -21,12 +22,24 @@ impl Rule for InstanceLimit {
 
     fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
         let links = case.experiment.links.iter().enumerate().filter_map(|(index, link)| {
-            let bytes = link.throughput.as_ref().and_then(|limit| {
-                full(case, index, limit, |count| (count.read.bytes + count.write.bytes) as f64)
-            });
-            let ops = link.iops.as_ref().and_then(|limit| {
-                full(case, index, limit, |count| (count.read.ops + count.write.ops) as f64)
-            });
+            let bytes = fullest(
+                case,
+                index,
+                [
+                    (link.throughput, |count| (count.read.bytes + count.write.bytes) as f64),
+                    (link.one_way.read.throughput, |count| count.read.bytes as f64),
+                    (link.one_way.write.throughput, |count| count.write.bytes as f64),
+                ],
+            );
+            let ops = fullest(
+                case,
+                index,
+                [
+                    (link.iops, |count| (count.read.ops + count.write.ops) as f64),
+                    (link.one_way.read.iops, |count| count.read.ops as f64),
+                    (link.one_way.write.iops, |count| count.write.ops as f64),
+                ],
+            );
             let (used, rate, limit, unit) = match (bytes, ops) {
                 (Some(b), Some(o)) if o.0 > b.0 => (o.0, o.1, o.2, "ops/s"),
                 (Some(b), _) => (b.0, b.1, b.2, "bytes/s"),
@@ -62,12 +75,21 @@ impl Rule for InstanceLimit {
     }
 }
 
+/// A limit, and what of the counts goes against it.
+type Against = (Option<Limit>, fn(&PerOp<Count>) -> f64);
+
+/// [`full`] of the fullest of these limits.
+fn fullest(case: &Case<'_>, index: usize, limits: [Against; 3]) -> Option<(f64, f64, f64)> {
+    let uses = limits.into_iter().filter_map(|(limit, of)| full(case, index, &limit?, of));
+    uses.max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
 /// Use, rate and limit of link `index`: median over trials of what all its volumes did.
 fn full(
     case: &Case<'_>,
     index: usize,
     limit: &Limit,
-    of: impl Fn(&crate::samples::PerOp<crate::samples::Count>) -> f64,
+    of: impl Fn(&PerOp<Count>) -> f64,
 ) -> Option<(f64, f64, f64)> {
     let behind = |name: &str| {
         case.volume(name).and_then(|v| v.shape.as_ref()).is_some_and(|shape| shape.link == Some(index))

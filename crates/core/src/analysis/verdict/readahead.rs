@@ -6,7 +6,6 @@
 
 use super::{Case, Rule, evidence, moved};
 use crate::analysis::{Verdict, VerdictKind};
-use crate::layout::{ArrayKind, LayoutNode};
 use crate::units::Bytes;
 use crate::workload::{Access, Mix};
 
@@ -21,19 +20,6 @@ const SINGLE_WINDOW: u64 = 256 * Bytes::KIB;
 #[derive(Debug)]
 pub struct Readahead;
 
-/// Bytes of a whole stripe of the outermost array; `None` where there is no chunk.
-fn stripe_width(node: &LayoutNode) -> Option<u64> {
-    let LayoutNode::Array { kind, members } = node else { return None };
-    let (chunk, parts) = match kind {
-        ArrayKind::Stripe { chunk } => (chunk.0, members.len()),
-        ArrayKind::Raid10 { chunk, .. } => (chunk.0, members.len()),
-        ArrayKind::Raid5 { chunk } => (chunk.0, members.len().saturating_sub(1)),
-        ArrayKind::Raid6 { chunk } => (chunk.0, members.len().saturating_sub(2)),
-        ArrayKind::Linear | ArrayKind::Mirror => return None,
-    };
-    Some(chunk.saturating_mul(parts as u64))
-}
-
 impl Rule for Readahead {
     fn kind(&self) -> VerdictKind {
         VerdictKind::Readahead
@@ -44,7 +30,7 @@ impl Rule for Readahead {
         if workload.direct || workload.access != Access::Sequential || workload.mix != Mix::Read {
             return None;
         }
-        let needed = stripe_width(&case.design.layout).unwrap_or(SINGLE_WINDOW);
+        let needed = case.design.layout.stripe_width().map_or(SINGLE_WINDOW, |stripe| stripe.0);
         // The window is that of the topmost device with one: the array's, where the kernel has one.
         let window = case.median(|t| {
             let observed = t.observed.as_ref()?;

@@ -5,7 +5,7 @@
 
 use super::Case;
 use crate::samples::{Count, PerOp, TrialSamples};
-use crate::volume::{Limit, Shape};
+use crate::volume::{Limit, OneWay, Shape};
 use crate::workload::Access;
 
 /// Operations that the busiest member must complete in a stretch on average: one more or less is then 5%.
@@ -88,6 +88,29 @@ pub fn counted_ops(shape: &Shape, access: Access, count: &PerOp<Count>) -> f64 {
         .sum()
 }
 
+/// What `count` costs against the volume's limit of bytes.
+fn counted_bytes(shape: &Shape, count: &PerOp<Count>) -> f64 {
+    let weight = shape.character.costs.map_or(1.0, |costs| costs.write_bytes);
+    count.read.bytes as f64 + count.write.bytes as f64 * weight
+}
+
+/// Use of the fullest of the limits of one resource: of both directions and of each.
+fn fullest(
+    shape: &Shape,
+    count: &PerOp<Count>,
+    of: fn(&OneWay) -> Option<Limit>,
+    both: Option<Limit>,
+    rate: impl Fn(&PerOp<Count>) -> f64,
+) -> Option<f64> {
+    let ways = &shape.character.one_way;
+    let reads = PerOp { read: count.read, write: Count::default() };
+    let writes = PerOp { read: Count::default(), write: count.write };
+    [(both, count), (of(&ways.read), &reads), (of(&ways.write), &writes)]
+        .into_iter()
+        .filter_map(|(limit, count)| used(&limit?, rate(count)))
+        .fold(None, |most: Option<f64>, used| Some(most.map_or(used, |most| most.max(used))))
+}
+
 fn bytes(count: &PerOp<Count>) -> u64 {
     count.read.bytes.saturating_add(count.write.bytes)
 }
@@ -147,16 +170,22 @@ pub fn by_stretch(case: &Case<'_>, trial: &TrialSamples) -> Vec<Vec<MemberStretc
                 .zip(&shapes)
                 .map(|(count, shape)| MemberStretch {
                     share: if moved == 0 { 0.0 } else { bytes(count) as f64 / moved as f64 },
-                    used: Use {
-                        iops: shape.and_then(|shape| {
-                            let limit = shape.iops.as_ref()?;
-                            used(limit, counted_ops(shape, case.workload.access, count) / seconds)
-                        }),
-                        bytes: shape.and_then(|shape| {
-                            let limit = shape.throughput.as_ref()?;
-                            used(limit, bytes(count) as f64 / seconds)
-                        }),
-                    },
+                    used: shape.map_or(Use { iops: None, bytes: None }, |shape| Use {
+                        iops: fullest(
+                            shape,
+                            count,
+                            |way| way.iops,
+                            shape.iops,
+                            |count| counted_ops(shape, case.workload.access, count) / seconds,
+                        ),
+                        bytes: fullest(
+                            shape,
+                            count,
+                            |way| way.throughput,
+                            shape.throughput,
+                            |count| counted_bytes(shape, count) / seconds,
+                        ),
+                    }),
                 })
                 .collect()
         })

@@ -10,6 +10,7 @@ use super::usage::{self, Resource};
 use super::{Case, Rule, evidence, exceeded_share};
 use crate::analysis::{Evidence, Verdict, VerdictKind};
 use crate::units::{format_iops, format_throughput};
+use crate::workload::{Mix, OpKind};
 
 /// Use of the limits that counts as reached. A shaped volume holds its limit within 3% over 10 s, and up to two
 /// more points go to the edges of a measurement of a second.
@@ -59,7 +60,11 @@ fn by_limits(case: &Case<'_>) -> Option<Verdict> {
     let (first, _, resource) = *full.first()?;
     let limit = |index: usize, resource: Resource| {
         let shape = case.volume(&members[index].name)?.shape.as_ref()?;
-        let limit = if resource == Resource::Iops { shape.iops } else { shape.throughput }?;
+        let op = if case.workload.mix == Mix::Write { OpKind::Write } else { OpKind::Read };
+        let limit = match resource {
+            Resource::Iops => shape.iops_for(op),
+            Resource::Bytes => shape.throughput_for(op),
+        }?;
         // A member that spends credits is held by its burst rate.
         let rate = if resource == Resource::Iops { members[index].iops } else { members[index].throughput };
         Some((usage::ceiling(&limit, rate), if resource == Resource::Iops { "ops/s" } else { "bytes/s" }))

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analysis::fixtures::{BS, reads, trial};
-use crate::samples::{DeviceObservation, LimitsExceeded, Observation};
+use crate::samples::{DeviceObservation, LimitsExceeded, Observation, PerOp};
 use crate::volume::LinkShape;
 use VerdictKind::{Cpu, InstanceLimit, SharedDevice, Unknown, VolumeLimit};
 
@@ -78,8 +78,12 @@ fn a_volume_that_reports_its_limit() {
 #[test]
 fn a_link_that_the_volumes_fill_together() {
     let mut experiment = shaped(stripe(4), 1000.0, Nanos::from_millis(1));
-    let link =
-        |iops: f64| LinkShape { name: "gigabit".into(), iops: Some(Limit::steady(iops)), throughput: None };
+    let link = |iops: f64| LinkShape {
+        name: "gigabit".into(),
+        iops: Some(Limit::steady(iops)),
+        throughput: None,
+        one_way: PerOp::default(),
+    };
     experiment.links = vec![link(2000.0)];
     for volume in &mut experiment.volumes {
         volume.shape.as_mut().expect("is shaped").link = Some(0);

@@ -7,6 +7,7 @@ mod instructions;
 mod packages;
 mod purity;
 mod run;
+mod studies;
 
 use run::{Step, run_all};
 use std::process::ExitCode;
@@ -19,6 +20,8 @@ const HELP: &str = "cargo xtask COMMAND
   browser   the HTML report in a real browser (Debian's chromium)
   bench     the I/O engine beside fio; `cargo xtask bench --help`
   instructions   instructions per I/O of the engine's loop (valgrind)
+  studies   the published studies beside the simulator: writes the tables of docs/studies
+            [--check] [NAME]...
   test      setup, then every one of the above
 ";
 
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
             .and_then(|()| run_all(&browser())),
         Some("bench") => bench::run(&arguments[1..]),
         Some("instructions") => instructions::run(),
+        Some("studies") => studies::run(&arguments[1..]),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             Ok(())

@@ -1,6 +1,7 @@
 //! From a record and an order (size, provisioned rates) to a shape; from an instance to a link.
 
 use super::types::{Instance, IopsRule, ThroughputRule, Tier, VolumeType};
+use crate::samples::PerOp;
 use crate::units::{Bytes, Nanos};
 use crate::volume::{Character, Costs, Latency, Limit, LinkShape, Shape};
 
@@ -111,6 +112,7 @@ impl VolumeType {
             read: 1.0,
             write: self.write_cost.unwrap_or(1.0),
             min_bytes: Bytes(self.min_bytes_kib.map_or(1, |kib| kib << 10)),
+            write_bytes: 1.0,
         });
         Ok(Shape {
             iops: Some(iops),
@@ -238,7 +240,12 @@ impl Instance {
         let name = self.id.clone();
         let Some(limits) = &self.volumes else {
             let throughput = Limit::steady(self.network_gbps? * 1e9 / 8.0);
-            return Some(LinkShape { name, iops: None, throughput: Some(throughput) });
+            return Some(LinkShape {
+                name,
+                iops: None,
+                throughput: Some(throughput),
+                one_way: PerOp::default(),
+            });
         };
         let seconds = limits.burst_minutes.unwrap_or(0.0) * 60.0;
         let limit = |rate: f64, most: f64| {
@@ -252,6 +259,7 @@ impl Instance {
             name,
             iops: Some(limit(limits.baseline_iops, limits.max_iops)),
             throughput: Some(limit(limits.baseline_mbps * 1e6 / 8.0, limits.max_mbps * 1e6 / 8.0)),
+            one_way: PerOp::default(),
         })
     }
 
@@ -274,6 +282,10 @@ impl Instance {
                     read: 1.0,
                     write: (speed.read_iops / speed.write_iops).max(0.01),
                     min_bytes: Bytes(1),
+                    write_bytes: speed
+                        .read_bytes_s
+                        .zip(speed.write_bytes_s)
+                        .map_or(1.0, |(read, write)| (read / write).max(0.01)),
                 }),
                 ..Character::default()
             },

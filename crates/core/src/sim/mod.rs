@@ -26,8 +26,11 @@ mod queue;
 mod record;
 mod resync;
 mod scope;
+mod session;
 #[cfg(test)]
 mod tests;
+
+pub use session::session;
 
 use crate::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
 use crate::experiment::{Design, Experiment};

@@ -369,7 +369,8 @@ fn an_hdd_volume_counts_whole_units_and_merges_what_is_sequential() {
         ..Shape::default()
     };
     shape.character.merge_sequential = true;
-    shape.character.costs = Some(Costs { read: 1.0, write: 1.0, min_bytes: Bytes(1 << 20) });
+    shape.character.costs =
+        Some(Costs { read: 1.0, write: 1.0, min_bytes: Bytes(1 << 20), write_bytes: 1.0 });
     let mut model = Model::new(&shape, 0);
     let last = (0..320u64).map(|i| model.submit(Nanos(0), OpKind::Read, i << 17, 1 << 17, None)).max();
     assert_eq!(last, Some(Nanos::from_secs(1)));

@@ -17,12 +17,14 @@ const HELP: &str = "cargo xtask COMMAND
   setup     install the packages that the tests need (Debian, as root; otherwise say which are missing)
   check     formatting, clippy, purity of the core, licences and sources of dependencies
   unit      tests without root, network or other programs
+  slow      tests of a minute: statistics by simulation
+  root      tests that need root and a loop device; says so where they cannot run
   browser   the HTML report in a real browser (Debian's chromium)
   bench     the I/O engine beside fio; `cargo xtask bench --help`
   instructions   instructions per I/O of the engine's loop (valgrind)
   studies   the published studies beside the simulator: writes the tables of docs/studies
             [--check] [NAME]...
-  test      setup, then every one of the above
+  test      setup, check, unit, slow, root and browser
 ";
 
 fn main() -> ExitCode {
@@ -31,10 +33,14 @@ fn main() -> ExitCode {
         Some("setup") => packages::install(),
         Some("check") => check(),
         Some("unit") => run_all(&unit()),
+        Some("slow") => run_all(&slow()),
+        Some("root") => root(),
         Some("browser") => run_all(&browser()),
         Some("test") => packages::install()
             .and_then(|()| check())
             .and_then(|()| run_all(&unit()))
+            .and_then(|()| run_all(&slow()))
+            .and_then(|()| root())
             .and_then(|()| run_all(&browser())),
         Some("bench") => bench::run(&arguments[1..]),
         Some("instructions") => instructions::run(),
@@ -75,6 +81,23 @@ fn check() -> Result<(), String> {
 
 fn unit() -> Vec<Step> {
     vec![Step::cargo("tests", &["test", "--workspace"])]
+}
+
+/// Tests that `unit` leaves out because of their length.
+fn slow() -> Vec<Step> {
+    vec![Step::cargo("slow tests", &["test", "--package", "ebbtide-core", "--lib", "--", "--ignored"])]
+}
+
+/// Tests that `unit` leaves out because they need root and a free loop device.
+fn root() -> Result<(), String> {
+    if !packages::is_root() || !std::path::Path::new("/dev/loop-control").exists() {
+        println!("== root tests: SKIPPED, they need root and loop devices");
+        return Ok(());
+    }
+    run_all(&[Step::cargo(
+        "root tests",
+        &["test", "--package", "ebbtide-host", "--test", "root", "--", "--ignored"],
+    )])
 }
 
 fn browser() -> Vec<Step> {

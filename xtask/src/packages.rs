@@ -25,6 +25,11 @@ pub fn on_path(program: &str) -> bool {
         .any(|directory| directory.join(program).is_file())
 }
 
+/// Whether this runs as root.
+pub fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
+}
+
 /// Installs what is missing, as root on Debian; otherwise says what is missing and how to get it.
 pub fn install() -> Result<(), String> {
     let missing: Vec<&str> = NEEDED.iter().filter(|n| !on_path(n.program)).map(|n| n.package).collect();
@@ -35,8 +40,7 @@ pub fn install() -> Result<(), String> {
     if !on_path("apt-get") {
         return Err(format!("install these first: {packages}"));
     }
-    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
-    if !root {
+    if !is_root() {
         return Err(format!("install these first: sudo apt-get install {packages}"));
     }
     let mut arguments =

@@ -2,6 +2,9 @@
 //!
 //! It wires the pipeline of `ebbtide_core` to its two edges, `ebbtide_engine` and `ebbtide_host`.
 
+// They panic when the reader goes away: `views::print` and `views::say` do not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod bench;
 pub mod catalog;
 pub mod cli;

@@ -68,6 +68,42 @@ pub fn print(text: &str) -> Result<(), CliError> {
     }
 }
 
+/// A line on standard error. A reader that went away (`2>&1 | head`) must not end a run, as `eprintln!` would.
+pub fn say(text: &str) {
+    // There is nobody left to tell.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Looks whether [`save`] could write `path`, for a report that takes minutes to measure.
+///
+/// # Errors
+/// When its directory is not there, is none, or may not be written.
+pub fn can_save(path: &Path) -> Result<(), CliError> {
+    if path.as_os_str() == "-" {
+        return Ok(());
+    }
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let refuse = |what: &str| {
+        Err(CliError::Usage(format!(
+            "cannot write the report to {}: {what}; choose another file with -o",
+            path.display()
+        )))
+    };
+    if path.is_dir() {
+        return refuse("it is a directory");
+    }
+    if !directory.is_dir() {
+        return refuse("its directory does not exist");
+    }
+    match rustix::fs::access(directory, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => Ok(()),
+        Err(error) => refuse(&format!("its directory may not be written ({error})")),
+    }
+}
+
 /// Writes `text` to `path`: a regular file is replaced as a whole or not at all; `-` is standard output.
 ///
 /// # Errors

@@ -161,3 +161,59 @@ fn kept_volumes_stay_and_belong_to_the_user() {
     assert_eq!(home.json("cleanup", &[0])["leftovers"], Value::Array(vec![]));
     assert_eq!(home.json("list", &[0])["sessions"], Value::Array(vec![]), "--no-save");
 }
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_is_made() {
+    let home = Home::new();
+    let parity = tiny("", SHORT)
+        .replace(
+            "layout = \"stripe\"\nchunk = \"64KiB\"\nmembers = [\"v[2..3]\"]",
+            "layout = \"raid5\"\nmembers = [\"v[1..3]\"]",
+        )
+        .replace("rw = \"read\"", "rw = \"randrw\"");
+    home.write("parity.toml", &parity);
+    home.write("tiny.toml", &tiny("", SHORT));
+    for (line, part) in [
+        ("run parity.toml", "design right: raid5 is not written in user space"),
+        ("run tiny.toml -o nowhere/report.html", "its directory does not exist"),
+        ("run tiny.toml -o volumes", "the ending does not say what to write"),
+    ] {
+        let output = home.ebb(line).output().unwrap();
+        assert_eq!(status(&output), 2, "{line}: {output:?}");
+        assert!(stderr(&output).contains(part), "{line}: {output:?}");
+        assert_eq!(home.files_in("volumes").len() + home.files_in("data").len(), 0, "{line}");
+    }
+    let checked = home.ebb("experiment check parity.toml").output().unwrap();
+    assert!(String::from_utf8_lossy(&checked.stdout).contains("`--on files` refuses this"), "{checked:?}");
+}
+
+#[test]
+fn ctrl_c_while_volumes_are_filled_removes_them() {
+    let home = Home::new();
+    // Large enough to be met while it is filled, and refused at once where there is no room for it.
+    home.write("large.toml", &tiny("", SHORT).replace("8MiB", "2GiB"));
+    let running = home.start("run large.toml");
+    let begin = std::time::Instant::now();
+    while home.files_in("volumes").is_empty() {
+        assert!(begin.elapsed().as_secs() < 30, "no volume is made");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    running.signal("INT");
+    let output = running.wait();
+    assert_eq!(status(&output), 130, "{output:?}");
+    assert!(output.stdout.is_empty(), "there is nothing to report: {output:?}");
+    assert_eq!(home.files_in("volumes").len(), 0);
+    assert_eq!(home.json("list", &[0])["sessions"][0]["ending"], "interrupted");
+    assert_eq!(home.json("cleanup", &[0])["leftovers"], Value::Array(vec![]));
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_end_a_run() {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", SHORT));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ran = home.ebb("run tiny.toml").stderr(writer.try_clone().unwrap()).stdout(writer).status().unwrap();
+    assert!(matches!(ran.code(), Some(0 | 3)), "{ran:?}");
+    assert_eq!(home.json("list", &[0])["sessions"][0]["trials"], 18);
+}

@@ -37,7 +37,9 @@ pub enum EngineError {
         memory: Bytes,
     },
     /// The layout has parity: its addresses are computed but writes to it are not run in user space.
-    #[error("a layout with parity (raid5, raid6) is not written in user space; use the kernel backend")]
+    #[error(
+        "a layout with parity (raid5, raid6) is not written in user space; only read it, or choose raid10 or mirror"
+    )]
     ParityWrite,
     /// The target contradicts itself.
     #[error("{0}")]

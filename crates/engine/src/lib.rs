@@ -35,6 +35,6 @@ pub mod verify;
 pub use clock::Clock;
 pub use error::EngineError;
 pub use run::run;
-pub use selftest::{Ceiling, SelfTest, self_test};
+pub use selftest::{Ceiling, SelfTest, ceiling, self_test};
 pub use target::{Member, Shaper, SharedLink, Target};
 pub use usage::Usage;

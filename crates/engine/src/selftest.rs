@@ -12,8 +12,12 @@ use ebbtide_core::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop
 use io_uring::opcode;
 use std::fs::File;
 
-/// Length of each measurement, nanoseconds.
+/// Length of a measurement in [`self_test`], nanoseconds.
 const LENGTH: u64 = 300_000_000;
+/// Length of each of the measurements of [`ceiling`], nanoseconds.
+const SHORT: u64 = 45_000_000;
+/// How many [`ceiling`] makes.
+const TRIES: usize = 4;
 /// Operations in one submission of the empty ring.
 const BATCH: u32 = 32;
 /// A result within this share of the ceiling is the tool's, not the device's.
@@ -61,7 +65,7 @@ pub fn self_test() -> SelfTest {
     let mut kept = |result: Result<Ceiling, EngineError>, what: &str| {
         result.map_err(|error| notes.push(format!("{what} was not measured: {error}"))).ok()
     };
-    let null_write = kept(null_write(), "the ceiling on /dev/null");
+    let null_write = kept(null_write(LENGTH), "the ceiling on /dev/null");
     let nop = match unavailable() {
         Some(reason) => {
             notes.push(format!("the empty ring was not measured: {reason}"));
@@ -106,7 +110,23 @@ fn clock_resolution(clock: Clock) -> u64 {
     least
 }
 
-fn null_write() -> Result<Ceiling, EngineError> {
+/// The engine's ceiling on this host, in about 0.2 s: the fastest of several short measurements, since whatever else
+/// runs meanwhile only takes away.
+///
+/// # Errors
+/// When none of them could be made.
+pub fn ceiling() -> Result<Ceiling, EngineError> {
+    let mut best = null_write(SHORT)?;
+    for _ in 1..TRIES {
+        let again = null_write(SHORT)?;
+        if again.iops > best.iops {
+            best = again;
+        }
+    }
+    Ok(best)
+}
+
+fn null_write(length: u64) -> Result<Ceiling, EngineError> {
     let failed = |source| EngineError::System { what: "open /dev/null", source };
     let file = File::options().write(true).open("/dev/null").map_err(failed)?;
     let member = Member { name: "/dev/null".into(), file, size: 1 << 30, shaper: None };
@@ -118,8 +138,8 @@ fn null_write() -> Result<Ceiling, EngineError> {
         bs: Bytes(4096),
         iodepth: 128,
         numjobs: 1,
-        stop: Stop::Runtime(Nanos(LENGTH)),
-        warm_up: Nanos(LENGTH / 10),
+        stop: Stop::Runtime(Nanos(length)),
+        warm_up: Nanos(length / 10),
         span: None,
         arrival: Arrival::Closed,
         rate: None,
@@ -169,6 +189,11 @@ fn nop(clock: Clock) -> Result<Ceiling, EngineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_short_measurement_gives_a_ceiling_too() {
+        assert!(ceiling().is_ok_and(|ceiling| ceiling.iops > 0.0));
+    }
 
     #[test]
     fn knows_when_a_result_is_the_tools() {

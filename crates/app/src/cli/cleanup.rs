@@ -54,7 +54,7 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     } else if !records.is_empty() {
         views::print(&text)?;
     } else if !globals.quiet {
-        eprintln!("ebb: nothing to clean up");
+        crate::views::say("ebb: nothing to clean up");
     }
     match failed {
         0 => Ok(ExitCode::SUCCESS),

@@ -33,7 +33,7 @@ impl CliError {
 
     /// Prints the error on standard error and returns its status.
     pub fn report(&self, _globals: &Globals) -> ExitCode {
-        eprintln!("ebb: {self}");
+        crate::views::say(&format!("ebb: {self}"));
         ExitCode::from(self.status())
     }
 }

@@ -1,11 +1,11 @@
 //! `ebb experiment`: checks experiment files and prints their schema; touches nothing.
 
 use super::{CliError, Globals};
+use crate::views;
 use clap::{Args, Subcommand};
 use ebbtide_core::catalog::Catalog;
 use ebbtide_core::experiment::{Experiment, json_schema};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -34,7 +34,7 @@ enum ExperimentCommand {
 /// A file that cannot be read or is wrong (status 2), or standard output that cannot be written.
 pub fn run(args: &ExperimentArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     match &args.command {
-        ExperimentCommand::Schema => print(&pretty(&json_schema())),
+        ExperimentCommand::Schema => views::print(&pretty(&json_schema())).map(|()| ExitCode::SUCCESS),
         ExperimentCommand::Check { files } => check(files, globals),
     }
 }
@@ -52,7 +52,7 @@ fn check(files: &[PathBuf], globals: &Globals) -> Result<ExitCode, CliError> {
             }
             Ok(experiment) => {
                 let gap = if index > 0 { "\n" } else { "" };
-                print(&format!("{gap}{}", experiment.summary()))?;
+                views::print(&format!("{gap}{}", experiment.summary()))?;
             }
             Err(wrong) => {
                 good = false;
@@ -61,13 +61,13 @@ fn check(files: &[PathBuf], globals: &Globals) -> Result<ExitCode, CliError> {
                         json!({ "file": file.to_string_lossy(), "ok": false, "errors": wrong.records }),
                     );
                 } else {
-                    eprintln!("{}", wrong.text);
+                    views::say(&wrong.text);
                 }
             }
         }
     }
     if globals.json {
-        print(&pretty(&json!({ "schema": "ebbtide.experiment-check/1", "files": records })))?;
+        views::print(&pretty(&json!({ "schema": "ebbtide.experiment-check/1", "files": records })))?;
     }
     Ok(ExitCode::from(if good { 0 } else { 2 }))
 }
@@ -108,17 +108,6 @@ pub(super) fn read(file: &Path) -> Result<String, String> {
             .count();
         format!("line {} is not UTF-8 text; save the file as UTF-8", line + 1)
     })
-}
-
-/// Writes `text` to standard output.
-fn print(text: &str) -> Result<ExitCode, CliError> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // The reader has seen enough (`| head`).
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(CliError::Failed(format!("cannot write to standard output: {error}"))),
-        Ok(()) => Ok(ExitCode::SUCCESS),
-    }
 }
 
 fn pretty(value: &Value) -> String {

@@ -138,7 +138,7 @@ fn build(args: &BuildArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let places = laboratory::places()?;
     let mut say = |text: &str| {
         if !globals.quiet {
-            eprintln!("ebb: {text}");
+            views::say(&format!("ebb: {text}"));
         }
     };
     let there = image::find(&places).is_some() && !args.force;
@@ -229,7 +229,7 @@ fn clean(args: &CleanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let value = json!({ "schema": "ebbtide.lab-clean/1", "removed": paths });
         views::print(&format!("{value:#}\n"))?;
     } else if paths.is_empty() && !globals.quiet {
-        eprintln!("ebb: nothing to remove");
+        views::say("ebb: nothing to remove");
     } else {
         views::print(&paths.iter().map(|path| format!("removed {path}\n")).collect::<String>())?;
     }

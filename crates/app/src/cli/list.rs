@@ -32,7 +32,7 @@ pub fn run(args: &ListArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         views::print(&format!("{value:#}\n"))?;
     } else if sessions.is_empty() {
         if !globals.quiet {
-            eprintln!("ebb: no sessions yet; `ebb run FILE` makes one");
+            crate::views::say("ebb: no sessions yet; `ebb run FILE` makes one");
         }
     } else {
         views::print(&table(&sessions))?;

@@ -24,9 +24,16 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// What the help says once for all subcommands.
+const UNITS: &str = "\
+Sizes: 4k, 4K and 4KiB are 4096 bytes, 1m and 1MiB are 2^20, 10g and 10GiB are 10 x 2^30; 4kB is 4000 bytes, \
+10GB is 10^10. Printed: MB/s is 10^6 bytes per second, MiB is 2^20 bytes. Times: 500us, 0.5ms, 10s, 2m.
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 it ran but the answer is inconclusive, 130 interrupted.
+First steps: `ebb run experiments/first-run.toml -o report.html`, then `ebb list` and `ebb show`.";
+
 /// Build candidate arrays from block volumes, measure them fairly, explain the winner.
 #[derive(Debug, Parser)]
-#[command(name = "ebb", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "ebb", version, propagate_version = true, max_term_width = 100, after_help = UNITS)]
 struct Cli {
     #[command(flatten)]
     globals: Globals,

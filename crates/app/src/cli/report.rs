@@ -46,7 +46,7 @@ pub fn run(args: &ReportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         Some(path) => {
             views::save(path, &views::render(&report, format))?;
             if !globals.quiet && path.as_os_str() != "-" {
-                eprintln!("session {}: report written to {}", session.meta.id, path.display());
+                views::say(&format!("session {}: report written to {}", session.meta.id, path.display()));
             }
         }
     }

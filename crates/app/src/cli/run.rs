@@ -73,6 +73,13 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let output =
         args.output.as_deref().map(|path| super::report::format_of(path, true).map(|format| (path, format)));
     let output = output.transpose()?;
+    if let Some((path, _)) = output {
+        views::can_save(path)?;
+    }
+    let refused = experiment.refused_in_user_space().filter(|_| args.on == On::Files);
+    if let Some(refused) = refused {
+        return Err(CliError::Usage(format!("{name}: {refused}")));
+    }
     let seed = args.seed.unwrap_or_else(|| u64::from(clock::random()));
     let id = clock::session_id();
     let options = files::Options {
@@ -106,8 +113,16 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         .map_err(|error| failed(format!("cannot set up signal handlers: {error}")))?;
     let mut progress = Progress::new(globals.quiet);
     greet(&progress, &id, seed, &experiment);
+    let (engine_ceiling_iops, warnings) = match args.on {
+        On::Files => match surroundings::engine_ceiling() {
+            Ok(iops) => (Some(iops), Vec::new()),
+            Err(unknown) => (None, vec![unknown]),
+        },
+        On::Sim => (None, Vec::new()),
+    };
+    let host = hostinfo::host_info(&Sys::host());
     let request =
-        Request { id, experiment, text, seed, host: hostinfo::host_info(&Sys::host()), keep: args.keep };
+        Request { id, experiment, text, seed, host, engine_ceiling_iops, warnings, keep: args.keep };
     let mut company =
         Company { store: store.as_mut(), control, watch: &mut progress, witness: witness.as_mut() };
     let session =
@@ -118,7 +133,8 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     drop(progress);
     let analysis = analyse(&session);
-    let report = Report::new(&session, &analysis);
+    let mut report = Report::new(&session, &analysis);
+    report.stored = store.is_some();
     if let Some(store) = &mut store {
         let headline = report.answer.first().filter(|_| !session.trials.is_empty());
         store
@@ -129,10 +145,10 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     if let Some((path, format)) = output {
         views::save(path, &views::render(&report, format))?;
         if !globals.quiet && path.as_os_str() != "-" {
-            eprintln!("ebb: report written to {}", path.display());
+            views::say(&format!("ebb: report written to {}", path.display()));
         }
     }
-    ending(&session, &analysis)
+    ending(&session, &analysis, report.stored)
 }
 
 /// Seed and id, and what earlier runs left behind.
@@ -209,11 +225,15 @@ fn dry_run(
 }
 
 /// The exit status that the session earned.
-fn ending(session: &Session, analysis: &Analysis) -> Result<ExitCode, CliError> {
+fn ending(session: &Session, analysis: &Analysis, stored: bool) -> Result<ExitCode, CliError> {
     let trials = session.trials.len();
     match &session.meta.ending {
         Ending::Failed(why) => Err(CliError::Failed(why.clone())),
-        Ending::Interrupted => Err(CliError::Interrupted(format!("{trials} finished trials are kept"))),
+        Ending::Interrupted => Err(CliError::Interrupted(if stored {
+            format!("finished trials are kept ({trials})")
+        } else {
+            format!("{trials} trials had finished; with --no-save none is kept")
+        })),
         Ending::Reached | Ending::NotReached | Ending::Unfinished => {
             let unanswered = unanswered(session, analysis);
             if unanswered.is_empty() {

@@ -53,7 +53,7 @@ pub fn run(args: &VolumesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     } else {
         views::print(&volumes::text(&facts.devices, &wanted, &found))?;
         if !globals.quiet {
-            facts.devices.unread.iter().for_each(|line| eprintln!("ebb: {line}"));
+            facts.devices.unread.iter().for_each(|line| crate::views::say(&format!("ebb: {line}")));
         }
     }
     Ok(ExitCode::SUCCESS)

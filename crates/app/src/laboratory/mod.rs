@@ -76,12 +76,12 @@ impl Laboratory {
         let guest = Guest::boot(&self.places, &self.image, self.accelerator, machine, self.control.clone())
             .map_err(failure)?;
         if !self.quiet {
-            eprintln!(
+            crate::views::say(&format!(
                 "ebb: guest with kernel {} is up after {:.1} s ({})",
                 self.image.kernel_release(),
                 guest.boot.as_secs_f64(),
                 self.accelerator.name()
-            );
+            ));
         }
         Ok(guest)
     }

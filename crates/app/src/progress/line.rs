@@ -187,7 +187,7 @@ fn time_left(spent: Duration, number: u32, least: u32, budget: Duration) -> Stri
         return format!("at most about {} left", duration(left));
     }
     if number < 3 {
-        return "time left not known yet".to_owned();
+        return "time left unknown".to_owned();
     }
     let each = spent.as_secs_f64() / f64::from(number - 1);
     format!("at least {} left", duration(each * f64::from(least - number + 1)))

@@ -3,6 +3,7 @@
 mod line;
 
 use crate::session::Watch;
+use crate::views::say;
 use ebbtide_core::analysis::stop;
 use ebbtide_core::backend::Control;
 use ebbtide_core::plan::{Role, Schedule, Trial};
@@ -50,7 +51,7 @@ impl Progress {
     /// A line for the user that stays.
     pub fn say(&self, text: &str) {
         if !self.quiet {
-            self.bar.suspend(|| eprintln!("ebb: {text}"));
+            self.bar.suspend(|| say(&format!("ebb: {text}")));
         }
     }
 

@@ -33,6 +33,10 @@ pub struct Request {
     pub seed: u64,
     /// The host.
     pub host: HostInfo,
+    /// What the engine reaches on it with nothing behind it, operations per second, where that was measured.
+    pub engine_ceiling_iops: Option<f64>,
+    /// What the reader must know from the start.
+    pub warnings: Vec<String>,
     /// Whether volumes that were made are kept.
     pub keep: bool,
 }
@@ -134,9 +138,9 @@ fn begin(request: Request, backend: &dyn Backend) -> Session {
             ended_unix: None,
             ending: Ending::Unfinished,
             host: request.host,
-            engine_ceiling_iops: None,
+            engine_ceiling_iops: request.engine_ceiling_iops,
             inventory: Inventory::default(),
-            warnings: Vec::new(),
+            warnings: request.warnings,
         },
         experiment: request.experiment,
         experiment_text: request.text,

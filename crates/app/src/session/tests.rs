@@ -38,6 +38,8 @@ fn request() -> Request {
         text: TEXT.to_owned(),
         seed: 7,
         host: HostInfo::default(),
+        engine_ceiling_iops: Some(500_000.0),
+        warnings: Vec::new(),
         keep: false,
     }
 }

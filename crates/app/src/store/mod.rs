@@ -167,26 +167,6 @@ impl Store {
         .map(|_| ())
     }
 
-    /// Writes down how a session ended, with the warnings raised while it ran and its answer in a line.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn finish(&mut self, meta: &SessionMeta, headline: Option<&str>) -> Result<(), StoreError> {
-        self.run(|connection| {
-            connection.execute(
-                "UPDATE sessions SET ended_unix = ?2, ending = ?3, warnings = ?4, headline = ?5 WHERE id = ?1",
-                params![
-                    meta.id,
-                    meta.ended_unix.map(|at| at.0.cast_signed()),
-                    encoding::json(&meta.ending)?,
-                    encoding::json(&meta.warnings)?,
-                    headline,
-                ],
-            )
-        })
-        .map(|_| ())
-    }
-
     /// All sessions, the newest first.
     ///
     /// # Errors

@@ -50,10 +50,15 @@ impl Home {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{line}: {e}: {output:?}"))
     }
 
+    /// Starts `line`.
+    pub fn start(&self, line: &str) -> Running {
+        let mut command = self.ebb(line);
+        Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
+    }
+
     /// Starts `line` and returns once its session has at least `trials` trials on disk.
     pub fn start_until(&self, line: &str, trials: u64) -> Running {
-        let mut command = self.ebb(line);
-        let running = Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()));
+        let running = self.start(line);
         let begin = Instant::now();
         loop {
             let sessions = self.json("list", &[0]);

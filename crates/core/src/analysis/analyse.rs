@@ -209,7 +209,11 @@ fn warn(session: &Session, analysis: &mut Analysis) {
         if (1..least).contains(&(result.trials as usize)) {
             warning(
                 WarningKind::TooFewTrials,
-                format!("{} trials; an interval at {}% needs {least}", result.trials, answer.level * 100.0),
+                format!(
+                    "only {} finished; an interval at {}% needs {least} trials",
+                    result.trials,
+                    answer.level * 100.0
+                ),
                 "run more rounds (trials_min), or ask for a lower level",
             );
         } else if result.precise == Some(false) {
@@ -237,7 +241,7 @@ fn warn(session: &Session, analysis: &mut Analysis) {
             warning(
                 WarningKind::NotSteady,
                 "most trials did not run in a steady state (SNIA: rounds within 20% of their mean, slope within 10%)".into(),
-                "warm up longer (warm_up), measure longer (runtime), or look at the series for a step or a drift",
+                "warm up longer (ramp_time), measure longer (runtime), or look at the series for a step or a drift",
             );
         }
     }

@@ -5,6 +5,7 @@ mod designs;
 mod engine;
 mod environment;
 mod error;
+mod feasible;
 mod members;
 mod names;
 mod parse;

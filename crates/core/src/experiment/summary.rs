@@ -172,6 +172,7 @@ impl Experiment {
                 self.answer.budget
             ));
         }
+        notes.extend(self.refused_in_user_space().map(|why| format!("`--on files` refuses this: {why}")));
         if self.designs.len() == 1 {
             notes.push("a single design is measured, and compared with nothing but itself".to_owned());
         }

@@ -60,6 +60,7 @@ impl Report {
         rounds.dedup();
         let mut report = Report {
             session: session.meta.clone(),
+            stored: true,
             experiment: experiment.name.clone(),
             description: experiment.description.clone(),
             experiment_text: session.experiment_text.clone(),

@@ -4,7 +4,7 @@
 //! designs and workloads point into [`Report::designs`] and [`Report::workloads`]; text is as the
 //! user wrote it, so every view escapes it for its own medium.
 
-use crate::analysis::{AaPair, Comparison, DesignResult, Metric, Warning};
+use crate::analysis::{AaPair, Comparison, DesignResult, Metric, Verdict, Warning};
 use crate::samples::PerOp;
 use crate::session::{Ending, SessionMeta};
 use crate::workload::OpKind;
@@ -14,6 +14,8 @@ use crate::workload::OpKind;
 pub struct Report {
     /// The session, its host and its inventory.
     pub session: SessionMeta,
+    /// Whether the session is in a store, from which it can be reported again.
+    pub stored: bool,
     /// The experiment's name.
     pub experiment: String,
     /// What the experiment is for, in its author's words.
@@ -189,6 +191,35 @@ impl Report {
     /// Results of one workload in the experiment's order of designs.
     pub fn results_of(&self, workload: usize) -> impl Iterator<Item = &ResultView> {
         self.results.iter().filter(move |r| r.workload == workload)
+    }
+
+    /// First verdicts with the results that they were given to, in order; equal ones are told once.
+    pub fn limits(&self) -> Vec<(&Verdict, Vec<&ResultView>)> {
+        let mut groups: Vec<(&Verdict, Vec<&ResultView>)> = Vec::new();
+        for view in &self.results {
+            let Some(verdict) = view.result.verdicts.first() else { continue };
+            match groups.iter_mut().find(|(v, _)| v.kind == verdict.kind && v.sentence == verdict.sentence) {
+                Some((_, views)) => views.push(view),
+                None => groups.push((verdict, vec![view])),
+            }
+        }
+        groups
+    }
+
+    /// Warnings with everything that they are about, in order; equal ones are told once.
+    pub fn warnings_once(&self) -> Vec<(&Warning, Vec<&str>)> {
+        let mut groups: Vec<(&Warning, Vec<&str>)> = Vec::new();
+        for warning in &self.warnings {
+            let subject = warning.subject.as_deref();
+            let same = |(w, _): &&mut (&Warning, Vec<&str>)| {
+                (w.kind, &w.message, &w.advice) == (warning.kind, &warning.message, &warning.advice)
+            };
+            match groups.iter_mut().find(same) {
+                Some((_, subjects)) => subjects.extend(subject),
+                None => groups.push((warning, subject.into_iter().collect())),
+            }
+        }
+        groups
     }
 
     /// How the session ended, as a phrase.

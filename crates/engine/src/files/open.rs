@@ -57,7 +57,7 @@ pub(super) fn existing(
     let shown = path.display();
     // Looked at before it is opened: opening a pipe would wait for its other end.
     let found = std::fs::metadata(path).map_err(|error| {
-        fail(format!("cannot use {shown}: {error}; `path` names an existing file or block device"))
+        fail(format!("cannot use {shown}: {error}; `file` and `device` name what exists already; without either, a new file is made"))
     })?;
     let device = found.file_type().is_block_device();
     if !device && !found.is_file() {
@@ -66,6 +66,11 @@ pub(super) fn existing(
         )));
     }
     if write && !destroy {
+        // A device that is in use is not to be had with --destroy either: the guard says so.
+        if device {
+            let request = WriteRequest { path, id, destroy };
+            surroundings.guard.may_write(&request).map_err(|refusal| fail(refusal.to_string()))?;
+        }
         return Err(fail(format!(
             "the workloads write, and would overwrite {shown}; say --destroy if its content may be lost"
         )));

@@ -42,6 +42,7 @@ impl Rule for Cpu {
             (all > 0.0).then_some(t.cpu.host_steal?.as_secs_f64() / all)
         });
         let ceiling = case.session.meta.engine_ceiling_iops.filter(|ceiling| *ceiling > 0.0);
+        let ceiling = ceiling.zip(threads(case)).map(|(one, threads)| one * threads);
         let iops = case.result.metric(Metric::Iops).map(|estimate| estimate.median);
         let of_ceiling = ceiling.zip(iops).map(|(ceiling, iops)| iops / ceiling);
 
@@ -87,6 +88,12 @@ impl Rule for Cpu {
             evidence: findings.iter().map(|finding| finding.3.clone()).collect(),
         })
     }
+}
+
+/// Load threads that can run at a time: each reaches the ceiling of one.
+fn threads(case: &Case<'_>) -> Option<f64> {
+    let jobs = f64::from(case.workload.numjobs);
+    case.median(|t| Some(jobs.min(f64::from(t.cpu.cores)).max(1.0)))
 }
 
 /// Busy share of the busiest load thread, median over trials.

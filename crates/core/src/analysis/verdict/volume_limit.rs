@@ -105,16 +105,11 @@ fn by_limits(case: &Case<'_>) -> Option<Verdict> {
     };
     let mut evidence: Vec<Evidence> =
         vec![evidence("use of the working members' limits, weighted by bytes", met, "share", Some(REACHED))];
-    for (index, used, resource) in &full {
-        if let Some((limit, unit)) = limit(*index, *resource) {
-            evidence.push(Evidence {
-                what: format!("rate of {} while it worked, against its limit", members[*index].name),
-                value: used * limit,
-                unit: unit.to_owned(),
-                reference: Some(limit),
-            });
-        }
-    }
+    let rates = full.iter().filter_map(|(index, used, resource)| {
+        let (limit, unit) = limit(*index, *resource)?;
+        Some(AtLimit { name: &members[*index].name, rate: used * limit, limit, unit })
+    });
+    evidence.extend(summarised(rates.collect()));
     Some(Verdict {
         kind: VerdictKind::VolumeLimit,
         confidence: if met >= REACHED { 0.95 } else { 0.7 },
@@ -122,6 +117,55 @@ fn by_limits(case: &Case<'_>) -> Option<Verdict> {
         sentence,
         evidence,
     })
+}
+
+/// The rate of a member that is at its limit.
+struct AtLimit<'a> {
+    name: &'a str,
+    rate: f64,
+    limit: f64,
+    unit: &'static str,
+}
+
+/// A figure for each member; of three or more with the same limit, the lowest and the highest.
+fn summarised(members: Vec<AtLimit<'_>>) -> Vec<Evidence> {
+    let mut alike: Vec<Vec<AtLimit<'_>>> = Vec::new();
+    for member in members {
+        let same = |group: &&mut Vec<AtLimit<'_>>| {
+            group.first().is_some_and(|first| first.limit == member.limit && first.unit == member.unit)
+        };
+        match alike.iter_mut().find(same) {
+            Some(group) => group.push(member),
+            None => alike.push(vec![member]),
+        }
+    }
+    let figure = |member: &AtLimit<'_>, who: String| {
+        evidence(
+            &format!("rate of {who} while it worked, against its limit"),
+            member.rate,
+            member.unit,
+            Some(member.limit),
+        )
+    };
+    alike
+        .into_iter()
+        .flat_map(|mut group| {
+            let number = group.len();
+            if number < 3 {
+                return group.iter().map(|member| figure(member, member.name.to_owned())).collect();
+            }
+            group.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+            match (group.first(), group.last()) {
+                (Some(slowest), Some(fastest)) if slowest.rate < fastest.rate => vec![
+                    figure(slowest, format!("{}, the slowest of {number} members,", slowest.name)),
+                    figure(fastest, format!("{}, the fastest of {number} members,", fastest.name)),
+                ],
+                (first, _) => {
+                    first.map(|m| figure(m, format!("each of {number} members"))).into_iter().collect()
+                }
+            }
+        })
+        .collect()
 }
 
 fn by_report(case: &Case<'_>) -> Option<Verdict> {

@@ -116,6 +116,6 @@ pub(super) fn figures(report: &Report) -> Option<Markup> {
                 } } }
             } }))
         }
-        p.sub { "The same figures for programs: " code { "ebb report " (report.session.id) " --json" } ", or " code { "--csv" } " for every trial." }
+        @if report.stored { p.sub { "The same figures for programs: " code { "ebb report " (report.session.id) " --json" } ", or " code { "--csv" } " for every trial." } }
     })
 }

@@ -1,47 +1,50 @@
 //! What limits each design and with what evidence; and how far the figures can be trusted.
 
 use super::{key, scrolling};
-use crate::analysis::{AaPair, Evidence, Verdict, VerdictKind};
-use crate::report::model::Report;
+use crate::analysis::{AaPair, Evidence, VerdictKind};
+use crate::report::model::{Report, ResultView};
 use crate::report::words;
 use maud::{Markup, html};
 
-/// Figures that are shown at once; there is often one for each member.
-const SHOWN: usize = 2;
-
+/// A card for each first verdict, with everything that it was given to; figures are folded.
 pub(super) fn limits(report: &Report) -> Option<Markup> {
-    if report.results.iter().all(|view| view.result.verdicts.is_empty()) {
+    let groups = report.limits();
+    if groups.is_empty() {
         return None;
     }
     Some(html! {
         div.cards {
-            @for view in &report.results {
-                @if let Some(first) = view.result.verdicts.first() {
-                    article.card {
+            @for (first, views) in &groups {
+                article.card {
+                    @for view in views {
                         h3 { (key(report, view.design)) " " span.faint { (view.result.workload) } }
-                        (verdict(first))
-                        @if view.result.verdicts.len() > 1 {
-                            details {
-                                summary { (words::count(view.result.verdicts.len() as u64 - 1, "further cause")) }
-                                @for other in view.result.verdicts.iter().skip(1) { (verdict(other)) }
-                            }
-                        }
                     }
+                    p { span.verdict { (first.kind.name()) } " " (first.sentence) }
+                    @for view in views { (folded(view)) }
                 }
             }
         }
     })
 }
 
-fn verdict(verdict: &Verdict) -> Markup {
+/// The figures behind the first verdict of a result, and what else may limit it.
+fn folded(view: &ResultView) -> Markup {
+    let verdicts = &view.result.verdicts;
+    let others = verdicts.len().saturating_sub(1);
     html! {
-        p { span.verdict { (verdict.kind.name()) } " " (verdict.sentence) }
-        @let (first, more) = verdict.evidence.split_at(verdict.evidence.len().min(SHOWN));
-        (evidence(first))
-        @if !more.is_empty() {
-            details { summary { (words::count(more.len() as u64, "further figure")) } (evidence(more)) }
+        details {
+            summary {
+                "Evidence: " (view.result.design) ", " (view.result.workload)
+                @if others > 0 { "; " (words::count(others as u64, "further cause")) }
+            }
+            @for (index, verdict) in verdicts.iter().enumerate() {
+                @if index > 0 { p { span.verdict { (verdict.kind.name()) } " " (verdict.sentence) } }
+                (evidence(&verdict.evidence))
+                @if verdict.kind != VerdictKind::Unknown {
+                    p.faint { "confidence " (words::percent(verdict.confidence)) }
+                }
+            }
         }
-        @if verdict.kind != VerdictKind::Unknown { p.faint { "confidence " (words::percent(verdict.confidence)) } }
     }
 }
 
@@ -74,10 +77,10 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
             p { "No warnings." }
         } @else {
             ul.warnings {
-                @for warning in &report.warnings {
+                @for (warning, subjects) in report.warnings_once() {
                     li {
                         p {
-                            @if let Some(subject) = &warning.subject { b { (subject) ": " } }
+                            @if !subjects.is_empty() { b { (subjects.join("; ")) ": " } }
                             (warning.message)
                         }
                         @if let Some(advice) = &warning.advice { p.faint { (advice) } }

@@ -9,7 +9,7 @@ pub use single::{Single, single, workload_words};
 
 use super::model::{Report, ResultView};
 use super::words;
-use crate::analysis::{Comparison, Conclusion, Metric, Verdict};
+use crate::analysis::{Comparison, Conclusion, Metric};
 use crate::session::Ending;
 use paint::{Paint, clean, width, wrap};
 use table::{Cell, Table};
@@ -104,7 +104,11 @@ impl Page {
             return;
         }
         self.heading("What limits them", "");
-        for (verdict, subjects) in &grouped(report) {
+        for (verdict, views) in report.limits() {
+            let subjects: Vec<String> = views
+                .iter()
+                .map(|view| format!("{}, {}", view.result.design, view.result.workload))
+                .collect();
             let everything = subjects.len() > 2 && subjects.len() == report.results.len();
             let subjects = if everything { "all of them".to_owned() } else { subjects.join("; ") };
             self.prose(
@@ -143,8 +147,9 @@ impl Page {
             return;
         }
         self.heading("Warnings", "");
-        for warning in &report.warnings {
-            let subject = warning.subject.as_ref().map(|s| format!("{s}: ")).unwrap_or_default();
+        for (warning, subjects) in report.warnings_once() {
+            let subject =
+                if subjects.is_empty() { String::new() } else { format!("{}: ", subjects.join("; ")) };
             self.prose(&format!("  ! {subject}{}", warning.message), 4, Paint::Caution);
             if let Some(advice) = &warning.advice {
                 self.prose(&format!("    {advice}"), 4, Paint::Plain);
@@ -166,6 +171,10 @@ impl Page {
         self.blank();
         let paint = if report.session.ending == Ending::Reached { Paint::Plain } else { Paint::Caution };
         self.prose(&format!("{}.", facts.join(", ")), 0, paint);
+        if !report.stored {
+            self.prose("  This session is not stored; with -o FILE its report is kept.", 4, Paint::Faint);
+            return;
+        }
         let id = clean(&report.session.id);
         for (command, gives) in
             [("-o report.html", "charts"), ("--json", "all figures"), ("--csv", "every trial")]
@@ -173,20 +182,6 @@ impl Page {
             self.prose(&format!("  ebb report {id} {command}: {gives}"), 4, Paint::Faint);
         }
     }
-}
-
-/// First verdicts with the designs and workloads that they were given to, in order; equal ones are told once.
-fn grouped(report: &Report) -> Vec<(&Verdict, Vec<String>)> {
-    let mut groups: Vec<(&Verdict, Vec<String>)> = Vec::new();
-    for view in &report.results {
-        let Some(verdict) = view.result.verdicts.first() else { continue };
-        let subject = format!("{}, {}", view.result.design, view.result.workload);
-        match groups.iter_mut().find(|(v, _)| v.kind == verdict.kind && v.sentence == verdict.sentence) {
-            Some((_, subjects)) => subjects.push(subject),
-            None => groups.push((verdict, vec![subject])),
-        }
-    }
-    groups
 }
 
 /// The table of one workload; `latencies` adds columns, `long` says the members' shares in figures.

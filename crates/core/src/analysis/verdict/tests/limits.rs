@@ -19,7 +19,29 @@ fn a_stripe_whose_members_are_all_at_their_limit() {
         "{}",
         verdict.sentence
     );
-    assert_eq!(verdict.evidence.iter().filter(|e| e.reference == Some(1000.0)).count(), 4);
+    let told = |verdict: &Verdict| {
+        let told = verdict.evidence.iter().filter(|e| e.reference == Some(1000.0));
+        told.map(|e| (e.what.split(" while").next().unwrap_or_default().to_owned(), e.value))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told(verdict), [("rate of each of 4 members".to_owned(), 990.0)]);
+    // Members that are alike are summed up by the slowest and the fastest; two have a figure each.
+    let rates = [980, 960, 1000, 980];
+    let uneven = six_rounds(&experiment, |_| trial(&[0, 1, 2, 3].map(|i| (FOUR[i], rates[i], 4_000_000))));
+    assert_eq!(
+        told(&verdicts(&uneven)[0]),
+        [
+            ("rate of v1, the slowest of 4 members,".to_owned(), 960.0),
+            ("rate of v2, the fastest of 4 members,".to_owned(), 1000.0)
+        ]
+    );
+    let two = six_rounds(&shaped(stripe(2), 1000.0, Nanos::from_millis(1)), |_| {
+        trial(&[("v0", 990, 4_000_000), ("v1", 980, 4_000_000)])
+    });
+    assert_eq!(
+        told(&verdicts(&two)[0]),
+        [("rate of v0".to_owned(), 990.0), ("rate of v1".to_owned(), 980.0)]
+    );
     // Opposite: the same volumes at half their limit.
     let half = six_rounds(&experiment, |_| trial(&FOUR.map(|name| (name, 500, 4_000_000))));
     assert_eq!(kinds(&half), [Unknown]);
@@ -136,6 +158,15 @@ fn a_busy_thread_a_busy_host_and_the_tool_itself() {
     near_ceiling.meta.engine_ceiling_iops = Some(6000.0);
     assert_eq!(kinds(&near_ceiling), [Cpu]);
     near_ceiling.meta.engine_ceiling_iops = Some(600_000.0);
+    assert_eq!(kinds(&near_ceiling), [Unknown]);
+    // The ceiling is of one thread: two jobs on two cores reach twice as much.
+    near_ceiling.meta.engine_ceiling_iops = Some(6000.0);
+    near_ceiling.experiment.workloads[0].numjobs = 2;
+    for record in &mut near_ceiling.trials {
+        if let Outcome::Samples(samples) = &mut record.outcome {
+            samples.cpu.cores = 2;
+        }
+    }
     assert_eq!(kinds(&near_ceiling), [Unknown]);
 
     let host = |host_seconds: f64, steal_seconds: f64| {

@@ -12,7 +12,7 @@ use crate::experiment::{Design, Experiment, Volume, VolumeSource};
 use crate::layout::{ArrayKind, LayoutNode};
 use crate::plan::Trial;
 use crate::samples::TrialSamples;
-use crate::session::Session;
+use crate::session::{Outcome, Session};
 use crate::units::{Bytes, Nanos};
 use crate::volume::{Latency, Limit, Shape};
 

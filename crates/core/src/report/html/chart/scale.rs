@@ -28,7 +28,8 @@ impl Quantity {
             Quantity::Throughput => short(&format_throughput(value)),
             Quantity::Iops => short(&format_iops(value)),
             Quantity::Latency => short(&format_latency(value)),
-            Quantity::Seconds => format!("{value} s"),
+            // Steps of 0.2 add up to 0.6000000000000001; nothing finer than a microsecond is drawn.
+            Quantity::Seconds => format!("{} s", libm::round(value * 1e6) / 1e6),
             Quantity::Share => words::percent(value).replace(".0%", "%"),
             Quantity::Nines => format!("p{}", quantile_name(value)),
         }

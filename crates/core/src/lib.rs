@@ -15,6 +15,7 @@ pub mod journal;
 pub mod layout;
 pub mod observe;
 pub mod plan;
+pub mod profile;
 pub mod report;
 pub mod samples;
 pub mod session;

@@ -2,6 +2,7 @@
 
 pub mod describe;
 pub mod fio;
+pub mod profile;
 pub mod runner;
 pub mod target;
 pub mod verify;

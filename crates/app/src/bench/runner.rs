@@ -26,12 +26,20 @@ const JUDGED_FROM: Nanos = Nanos::from_secs(1);
 /// Below this the engine is far from its limit on any host, and the second that the self-test takes is saved.
 const CEILING_ASKED_FROM: f64 = 100_000.0;
 
-/// Prepares the volumes of `spec`, runs its jobs, and puts everything back.
+/// Says which jobs follow those that are done; none when that was all.
+pub type Next<'a> = dyn FnMut(&[Done]) -> Option<Vec<Job>> + 'a;
+
+/// Prepares the volumes of `spec`, runs its jobs and what `next` has follow them, and puts everything back.
 ///
 /// # Errors
 /// When the volumes cannot be prepared, or what was made cannot be removed; the text says which and why. A job that
 /// fails is told in the results, with those before it.
-pub fn run(spec: Spec, control: &Arc<Control>, progress: &mut Progress) -> Result<Results, BackendError> {
+pub fn run(
+    spec: Spec,
+    next: &mut Next<'_>,
+    control: &Arc<Control>,
+    progress: &mut Progress,
+) -> Result<Results, BackendError> {
     let id = clock::session_id();
     let surroundings = surroundings::of_host(&id).map_err(BackendError::Other)?;
     let options = files::Options {
@@ -43,7 +51,7 @@ pub fn run(spec: Spec, control: &Arc<Control>, progress: &mut Progress) -> Resul
     };
     let mut backend = FilesBackend::new(options, surroundings);
     let mut bench = Bench { session: session(&spec, id), progress, control, ceiling: OnceCell::new() };
-    let results = bench.run(&spec.jobs, &mut backend);
+    let results = bench.run(spec.jobs, next, &mut backend);
     bench.progress.idle();
     let put_back = backend.finish(false);
     match (results, put_back) {
@@ -88,7 +96,12 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn run(&mut self, jobs: &[Job], backend: &mut FilesBackend) -> Result<Results, BackendError> {
+    fn run(
+        &mut self,
+        mut jobs: Vec<Job>,
+        next: &mut Next<'_>,
+        backend: &mut FilesBackend,
+    ) -> Result<Results, BackendError> {
         self.progress.filling(self.session.experiment.volumes.len(), self.control);
         let inventory = match backend.prepare(&self.session.experiment, self.control) {
             Ok(inventory) => inventory,
@@ -106,6 +119,12 @@ impl Bench<'_> {
             let length = jobs[first..].iter().take_while(|job| job.group == group).count();
             self.group(&jobs[first..first + length], first, backend, &mut results);
             first += length;
+            if first == jobs.len()
+                && let Some(more) = next(&results.done)
+            {
+                self.session.experiment.workloads.extend(more.iter().map(|job| job.workload.clone()));
+                jobs.extend(more);
+            }
         }
         Ok(results)
     }

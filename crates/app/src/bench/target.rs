@@ -140,6 +140,14 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
     Ok(Resolved { volume: volume(source, wanted.size), made: None })
 }
 
+/// Bytes of the file or device at `path`, where it can be told.
+pub fn length(path: &Path) -> Option<Bytes> {
+    let file = File::open(path).ok().filter(|file| {
+        file.metadata().is_ok_and(|found| found.is_file() || found.file_type().is_block_device())
+    })?;
+    rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).ok().filter(|end| *end > 0).map(Bytes)
+}
+
 fn check_size(size: Bytes) -> Result<(), CliError> {
     if size.0 == 0 || !size.0.is_multiple_of(4096) {
         return Err(CliError::Usage(format!(

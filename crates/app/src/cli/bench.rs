@@ -1,6 +1,7 @@
 //! `ebb bench`: one workload on a file, a device, a directory or a design, with fio's option names.
 
 mod options;
+mod profile;
 mod selftest;
 
 use super::{CliError, Globals};
@@ -42,6 +43,14 @@ pub struct BenchArgs {
     /// Run the jobs of a fio job file; TARGET, where given, is the directory of files with relative names
     #[arg(long, value_name = "JOBFILE", conflicts_with_all = ["file", "WorkloadArgs"])]
     fio: Option<PathBuf>,
+    /// Run a profile, or a TOML file of your own; `list` lists them, `show NAME` explains one
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "fio", "verify", "rw", "rwmixread", "bs", "iodepth",
+          "numjobs", "offset", "ramp_time", "direct", "sync", "fsync", "end_fsync", "rate", "rate_iops", "rate_process",
+          "thinktime", "ioengine", "cpus_allowed", "nice", "hipri", "sqthread_poll", "huge_pages"])]
+    profile: Option<String>,
+    /// With --profile: how the results are printed
+    #[arg(long, value_enum, default_value = "text", requires = "profile")]
+    format: profile::Format,
     /// Write blocks that can be proved later, keep a ledger of those that were acknowledged, and read them back
     #[arg(long, conflicts_with = "fio")]
     verify: bool,
@@ -73,6 +82,9 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         return selftest::run(globals);
     }
     let seed = args.randseed.unwrap_or_else(|| u64::from(clock::random()));
+    if let Some(name) = &args.profile {
+        return profile::run(args, name, seed, globals);
+    }
     let path = args.target.as_deref().or(args.filename.as_deref());
     let (spec, made) = if let Some(jobs) = &args.fio {
         fio::spec(jobs, path, args.destroy, seed)?
@@ -193,7 +205,8 @@ fn stoppable(globals: &Globals) -> Result<Arc<Control>, CliError> {
 fn execute(spec: Spec, globals: &Globals) -> Result<Results, CliError> {
     let control = stoppable(globals)?;
     let mut progress = Progress::new(globals.quiet);
-    runner::run(spec, &control, &mut progress).map_err(|error| CliError::Failed(error.to_string()))
+    runner::run(spec, &mut |_| None, &control, &mut progress)
+        .map_err(|error| CliError::Failed(error.to_string()))
 }
 
 fn show(results: &Results, seed: u64, globals: &Globals) -> Result<(), CliError> {

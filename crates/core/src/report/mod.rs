@@ -20,7 +20,7 @@ pub use model::{
     DesignFacts, LatencyView, Report, ResultView, SeriesPoint, TrialFigures, TrialView, VolumeFacts,
     WorkloadFacts,
 };
-pub use text::{Single, single, text, workload_words};
+pub use text::{Single, single, steps, text, workload_words};
 
 /// A figure of a verdict's evidence in its unit, as every view writes it.
 pub fn evidence_text(value: f64, unit: &str) -> String {

@@ -69,7 +69,7 @@ pub(super) struct WorkloadArgs {
     numjobs: u32,
     /// Measured time [default: 10s, or until --size is done]
     #[arg(long, value_parser = seconds, value_name = "TIME")]
-    runtime: Option<Nanos>,
+    pub(super) runtime: Option<Nanos>,
     /// Bytes of the target to use from its start; without --runtime also how much is read or written, over all jobs
     #[arg(long, value_name = "SIZE")]
     pub(super) size: Option<Bytes>,

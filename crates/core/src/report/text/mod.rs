@@ -3,9 +3,11 @@
 
 mod paint;
 mod single;
+mod steps;
 mod table;
 
 pub use single::{Single, single, workload_words};
+pub use steps::steps;
 
 use super::model::{Report, ResultView};
 use super::words;

@@ -1,0 +1,146 @@
+//! From a profile to a benchmark whose jobs follow one another.
+
+use super::target::{self, NewFile, Wanted};
+use super::{Done, Job, Spec, experiment};
+use crate::cli::CliError;
+use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
+use ebbtide_core::layout::{ArrayKind, LayoutNode};
+use ebbtide_core::profile::{Course, Files, Point, Profile, Step, Wish};
+use ebbtide_core::workload::Workload;
+use ebbtide_engine::files::Fill;
+use std::path::Path;
+
+/// A profile on its way.
+pub struct Running {
+    course: Course,
+    group: u32,
+}
+
+impl Running {
+    /// The jobs after those that are `done`.
+    pub fn next_jobs(&mut self, done: &[Done]) -> Option<Vec<Job>> {
+        let steps = self.course.next_group(&points(done))?;
+        let group = self.group;
+        self.group += 1;
+        Some(steps.into_iter().map(|step| job(step, group)).collect())
+    }
+
+    /// What they show together.
+    pub fn conclusions(&self, done: &[Done]) -> Vec<String> {
+        self.course.conclusions(&points(done))
+    }
+}
+
+fn points(done: &[Done]) -> Vec<Point> {
+    done.iter().map(|done| Point::new(&done.job.name, &done.job.workload, &done.samples)).collect()
+}
+
+fn job(step: Step, group: u32) -> Job {
+    let w = &step.workload;
+    let options = [
+        ("name", step.name.clone()),
+        ("bs", w.bs.0.to_string()),
+        ("iodepth", w.iodepth.to_string()),
+        ("numjobs", w.numjobs.to_string()),
+        ("direct", u8::from(w.direct).to_string()),
+    ];
+    Job {
+        name: step.name,
+        group,
+        design: step.files,
+        options: options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        workload: step.workload,
+        notes: Vec::new(),
+    }
+}
+
+/// `profile` on `path`: its first jobs, the files that were made for it, and the rest of its course.
+///
+/// # Errors
+/// Wrong usage when `path` cannot be used for it.
+pub fn spec(
+    profile: &Profile,
+    path: &Path,
+    mut wish: Wish,
+    destroy: bool,
+    seed: u64,
+) -> Result<(Spec, Vec<NewFile>, Running), CliError> {
+    let directory = path.is_dir();
+    if !directory && wish.size.is_none() {
+        // An existing file or device is used whole.
+        wish.size = target::length(path);
+    }
+    let (files, course) = profile.course(&wish);
+    let mut running = Running { course, group: 0 };
+    let (volumes, designs, made) = match (directory, files.as_slice()) {
+        (true, files) => in_directory(path, files),
+        (false, [one]) if one.count == 1 => {
+            let wanted = Wanted { size: Some(one.size), writes: profile.writes, destroy };
+            let resolved = target::resolve(path, wanted)?;
+            let designs = vec![(path.display().to_string(), LayoutNode::Volume(0))];
+            (vec![resolved.volume], designs, resolved.made.into_iter().collect())
+        }
+        _ => {
+            let what = format!("profile {} makes several files: give a directory", profile.name);
+            return Err(CliError::Usage(what));
+        }
+    };
+    let jobs = running.next_jobs(&[]).unwrap_or_default();
+    let fresh = directory || !made.is_empty();
+    let mut fill = Vec::new();
+    let mut at = 0;
+    for set in &files {
+        let count = set.count as usize;
+        fill.extend((at..at + count).filter(|_| set.fill && fresh));
+        at += count;
+    }
+    let spec = Spec {
+        experiment: experiment(volumes, designs),
+        jobs,
+        destroy: !made.is_empty() || (destroy && profile.writes),
+        fill: Fill::Only(fill),
+        seed,
+    };
+    Ok((spec, made, running))
+}
+
+type Placed = (Vec<Volume>, Vec<(String, LayoutNode)>, Vec<NewFile>);
+
+/// New files below `path`; each set is one target.
+fn in_directory(path: &Path, files: &[Files]) -> Placed {
+    let mut volumes = Vec::new();
+    let mut designs = Vec::new();
+    for set in files {
+        let first = volumes.len();
+        for _ in 0..set.count {
+            volumes.push(Volume {
+                name: format!("file{}", volumes.len()),
+                source: VolumeSource::NewFile { directory: Some(path.to_owned()) },
+                size: Some(set.size),
+                shape: None,
+            });
+        }
+        let members: Vec<LayoutNode> = (first..volumes.len()).map(LayoutNode::Volume).collect();
+        let layout = match members.as_slice() {
+            [one] => one.clone(),
+            _ => LayoutNode::Array { kind: ArrayKind::Linear, members },
+        };
+        designs.push((path.display().to_string(), layout));
+    }
+    (volumes, designs, Vec::new())
+}
+
+/// The workloads of a profile of the user's own: a TOML file with `name` and `[workloads.NAME]` tables as in an
+/// experiment file, run one after the other.
+///
+/// # Errors
+/// What is wrong with the file, with its line.
+pub fn own(file: &Path) -> Result<Vec<Workload>, CliError> {
+    let shown = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
+    // Behind the user's text, so that lines keep their numbers: something for the workloads to run on.
+    let room = "\n[volumes.target]\nsize = \"1PiB\"\n[designs.target]\nlayout = \"linear\"\nmembers = [\"target\"]\n";
+    let experiment =
+        Experiment::parse(&(text + room), &shown).map_err(|errors| CliError::Usage(errors.to_string()))?;
+    Ok(experiment.workloads)
+}

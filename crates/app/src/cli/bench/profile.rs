@@ -1,0 +1,185 @@
+//! `ebb bench --profile`.
+
+use super::{BenchArgs, ending, stoppable};
+use crate::bench::{Done, Job, Results, Spec, describe, experiment, profile, runner, target};
+use crate::cli::{CliError, Globals};
+use crate::progress::Progress;
+use crate::views;
+use clap::ValueEnum;
+use ebbtide_core::layout::LayoutNode;
+use ebbtide_core::profile::{BonnieHost, PROFILES, Profile, Wish, csv};
+use ebbtide_core::report::steps;
+use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::units::Bytes;
+use ebbtide_core::workload::{Stop, Workload};
+use ebbtide_engine::files::Fill;
+use ebbtide_host::hostinfo::host_info;
+use ebbtide_host::sys::Sys;
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// How the results of a profile are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// A table
+    Text,
+    /// bonnie++'s CSV, for bon_csv2html and bon_csv2txt (profile bonnie)
+    BonnieCsv,
+}
+
+/// Runs, lists or shows a profile.
+pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) -> Result<ExitCode, CliError> {
+    match name {
+        "list" => return views::print(&list_text()).map(|()| ExitCode::SUCCESS),
+        // `--profile show NAME`: what stands where the target would is the name.
+        "show" => {
+            let which = args.target.as_deref().map(Path::to_string_lossy).unwrap_or_default();
+            return views::print(&shown(built_in(&which)?)).map(|()| ExitCode::SUCCESS);
+        }
+        _ => {}
+    }
+    if args.format == Format::BonnieCsv && name != "bonnie" {
+        return Err(CliError::Usage("--format bonnie-csv is for --profile bonnie".to_owned()));
+    }
+    let path = args.target.as_deref().or(args.filename.as_deref()).ok_or_else(|| {
+        CliError::Usage("on what? name a directory, a file or a device after the profile's name".to_owned())
+    })?;
+    let host = host_info(&Sys::host());
+    let wish =
+        Wish { size: args.workload.size, runtime: args.workload.runtime, memory: Bytes(host.memory_bytes) };
+    let (spec, made, mut running) = if name.ends_with(".toml") || name.contains('/') {
+        let (spec, made) = own(args, Path::new(name), path, seed)?;
+        (spec, made, None)
+    } else {
+        let (spec, made, running) = profile::spec(built_in(name)?, path, wish, args.destroy, seed)?;
+        (spec, made, Some(running))
+    };
+    let control = stoppable(globals)?;
+    let mut progress = Progress::new(globals.quiet);
+    let small = (name == "bonnie").then(|| warning(&spec, host.memory_bytes)).flatten();
+    if let Some(text) = &small {
+        progress.say(text);
+    }
+    let mut next = |done: &[Done]| running.as_mut().and_then(|running| running.next_jobs(done));
+    let mut results = runner::run(spec, &mut next, &control, &mut progress)
+        .map_err(|error| CliError::Failed(error.to_string()))?;
+    drop(progress);
+    results.notes.extend(small);
+    if results.ended_early.is_none() || !results.done.is_empty() {
+        made.into_iter().for_each(target::NewFile::keep);
+    }
+    let conclusions = running.map(|running| running.conclusions(&results.done)).unwrap_or_default();
+    if args.format == Format::BonnieCsv && !globals.json {
+        let size = results.done.first().and_then(|done| match done.job.workload.stop {
+            Stop::Size(size) => Some(size),
+            Stop::Runtime(_) => None,
+        });
+        let version = concat!("ebb-", env!("CARGO_PKG_VERSION"));
+        let host = BonnieHost { name: &host.hostname, version, seed, size: size.unwrap_or_default() };
+        views::print(&csv(&host, &by_name(&results)))?;
+    } else {
+        show(name, &results, &conclusions, seed, globals)?;
+    }
+    ending(results)
+}
+
+fn by_name(results: &Results) -> Vec<(&str, &TrialSamples)> {
+    results.done.iter().map(|done| (done.job.name.as_str(), &done.samples)).collect()
+}
+
+fn show(
+    name: &str,
+    results: &Results,
+    conclusions: &[String],
+    seed: u64,
+    globals: &Globals,
+) -> Result<(), CliError> {
+    if globals.json {
+        let mut value = describe::json(results, seed);
+        value["ebbtide"] = json!({ "profile": name, "conclusions": conclusions });
+        return views::print(&format!("{value:#}\n"));
+    }
+    let Some(first) = results.done.first() else { return Ok(()) };
+    let mut remarks = conclusions.to_vec();
+    let noted = results.done.iter().flat_map(|done| &done.samples.notes).chain(&results.notes);
+    for note in noted.map(|note| format!("note: {note}")) {
+        if !remarks.contains(&note) {
+            remarks.push(note);
+        }
+    }
+    remarks.push(format!("seed {seed}"));
+    let (columns, color) = views::stdout_width();
+    let title = format!("profile {name} on {}", first.target);
+    views::print(&steps(&title, &by_name(results), &remarks, columns, color))
+}
+
+/// bonnie++ itself refuses a file that memory could hold.
+fn warning(spec: &Spec, memory: u64) -> Option<String> {
+    let size = spec.experiment.volumes.first()?.size?;
+    (size.0 < memory.saturating_mul(2)).then(|| {
+        format!(
+            "the file of {size} is smaller than twice the memory ({} MiB): much of what is read and written is measured \
+             in the page cache",
+            memory >> 20
+        )
+    })
+}
+
+/// The workloads of a file of the user's own, one after the other.
+fn own(
+    args: &BenchArgs,
+    file: &Path,
+    path: &Path,
+    seed: u64,
+) -> Result<(Spec, Vec<target::NewFile>), CliError> {
+    let workloads = profile::own(file)?;
+    let writes = workloads.iter().any(Workload::writes);
+    let reads = workloads.iter().any(Workload::reads);
+    let wanted = target::Wanted { size: args.workload.size, writes, destroy: args.destroy };
+    let resolved = target::resolve(path, wanted)?;
+    let made = resolved.made.is_some();
+    let fill = (made || path.is_dir()) && reads;
+    let jobs = (0u32..).zip(workloads).map(|(group, mut workload)| {
+        if let Some(runtime) = args.workload.runtime {
+            workload.stop = Stop::Runtime(runtime);
+        }
+        let (name, options, notes) = (workload.name.clone(), Vec::new(), Vec::new());
+        Job { name, group, design: 0, workload, options, notes }
+    });
+    let spec = Spec {
+        jobs: jobs.collect(),
+        experiment: experiment(
+            vec![resolved.volume],
+            vec![(path.display().to_string(), LayoutNode::Volume(0))],
+        ),
+        destroy: made || (args.destroy && writes),
+        fill: Fill::Only(if fill { vec![0] } else { Vec::new() }),
+        seed,
+    };
+    Ok((spec, resolved.made.into_iter().collect()))
+}
+
+fn built_in(name: &str) -> Result<&'static Profile, CliError> {
+    Profile::get(name).ok_or_else(|| {
+        let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+        CliError::Usage(format!(
+            "there is no profile `{name}`; there are {}, and files of your own (NAME.toml)",
+            names.join(", ")
+        ))
+    })
+}
+
+fn list_text() -> String {
+    PROFILES.iter().map(|profile| format!("{:<10}{}\n", profile.name, profile.imitates)).collect()
+}
+
+fn shown(profile: &Profile) -> String {
+    format!(
+        "{}\n\nimitates: {}\n\ndiffers: {}\n\n{}\n",
+        profile.name,
+        profile.imitates,
+        profile.differs,
+        if profile.writes { "writes: existing files and devices need --destroy" } else { "only reads" },
+    )
+}

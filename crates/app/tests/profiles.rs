@@ -1,0 +1,121 @@
+//! `ebb bench --profile`: each runs on a small scale, and tells what it should.
+
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+fn directory() -> TempDir {
+    tempfile::tempdir_in("/var/tmp").expect("a directory")
+}
+
+fn ebb(home: &TempDir, arguments: &[&str]) -> Output {
+    let place = home.path().join("place");
+    fs::create_dir_all(&place).expect("makes it");
+    Command::new(env!("CARGO_BIN_EXE_ebb"))
+        .env("XDG_STATE_HOME", home.path().join("state"))
+        .current_dir(&place)
+        .args(["--quiet", "bench"])
+        .args(arguments)
+        .output()
+        .expect("runs")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn steps(home: &TempDir, profile: &str, size: &str) -> (Vec<String>, Value) {
+    let arguments = ["--profile", profile, ".", "--size", size, "--runtime=50ms", "--json"];
+    let output = ebb(home, &arguments);
+    assert!(output.status.success(), "{}", text(&output));
+    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let names = value["jobs"].as_array().expect("jobs").iter();
+    let names = names.map(|job| job["jobname"].as_str().expect("a name").to_owned()).collect();
+    assert_eq!(fs::read_dir(home.path().join("place")).expect("is there").count(), 0, "nothing is left");
+    (names, value)
+}
+
+#[test]
+fn dd_writes_and_reads_both_ways() {
+    let home = directory();
+    let (names, value) = steps(&home, "dd", "8m");
+    assert_eq!(names, ["write-direct", "read-direct", "write-fsync", "read-cold"]);
+    assert_eq!(value["jobs"][0]["write"]["io_bytes"], 8 << 20);
+    assert_eq!(value["jobs"][3]["read"]["io_bytes"], 8 << 20);
+}
+
+#[test]
+fn efs_does_one_block_at_offset_0_of_each_file() {
+    let home = directory();
+    let (names, value) = steps(&home, "efs", "1m");
+    assert_eq!(names, ["write-1B", "read-1B", "write-10kB", "read-10kB"]);
+    assert_eq!(value["jobs"][0]["ebbtide"]["members"].as_array().map(Vec::len), Some(8));
+}
+
+#[test]
+fn the_database_has_its_log_beside_it() {
+    let home = directory();
+    let (names, value) = steps(&home, "database", "16m");
+    assert_eq!(names, ["pages-8k", "log-beside-8k", "pages-16k", "log-beside-16k"]);
+    assert_eq!(value["jobs"][0]["groupid"], value["jobs"][1]["groupid"]);
+}
+
+#[test]
+fn ladder_and_seek_conclude() {
+    let home = directory();
+    let (names, value) = steps(&home, "ladder", "8m");
+    assert_eq!(names[..2], ["iodepth-1", "iodepth-2"]);
+    assert!(value["ebbtide"]["conclusions"][0].as_str().is_some_and(|text| text.contains("knee")), "{value}");
+    let (names, value) = steps(&home, "seek", "16m");
+    assert_eq!(names, ["set-1MiB", "set-4MiB", "set-16MiB"]);
+    assert!(
+        value["ebbtide"]["conclusions"][0].as_str().is_some_and(|text| text.contains("cache")),
+        "{value}"
+    );
+}
+
+/// The line has the fields of one that bonnie++ 2.00a wrote.
+#[test]
+fn bonnie_writes_bonnies_csv() {
+    let home = directory();
+    let arguments = ["--profile=bonnie", ".", "--size=4m", "--format=bonnie-csv"];
+    let output = ebb(&home, &arguments);
+    assert!(output.status.success(), "{}", text(&output));
+    let line = String::from_utf8(output.stdout).expect("text");
+    let recorded = "1.98,2.00a,vm,1,1795236111,64M,,8192,5,,,+++++,+++,+++++,+++,,,+++++,+++,+++++,+++,,,,,,,,,,,,,,,,,,,\
+                    12171us,4073us,,8087us,6751us,,,,,,";
+    let (ours, theirs): (Vec<&str>, Vec<&str>) =
+        (line.trim_end().split(',').collect(), recorded.split(',').collect());
+    assert_eq!(ours.len(), theirs.len());
+    for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        assert_eq!(ours.is_empty(), theirs.is_empty(), "field {index} of {line}");
+    }
+    assert_eq!((ours[0], ours[5], ours[7], ours[8]), ("1.98", "4M", "8192", "5"));
+}
+
+#[test]
+fn profiles_are_listed_explained_and_made() {
+    let home = directory();
+    let list = text(&ebb(&home, &["--profile", "list"]));
+    for name in ["dd", "bonnie", "efs", "seek", "database", "ladder", "snia"] {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
+        let shown = text(&ebb(&home, &["--profile", "show", name]));
+        assert!(shown.contains("imitates:") && shown.contains("differs:"), "{shown}");
+    }
+    let output = ebb(&home, &["--profile", "nothing", "."]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("ladder"), "{}", text(&output));
+    assert_eq!(ebb(&home, &["--profile", "dd", ".", "--bs=4k"]).status.code(), Some(2), "not passed over");
+
+    let own = home.path().join("own.toml");
+    let workloads = "name = \"mine\"\n[workloads.scan]\nrw = \"read\"\nbs = \"64k\"\nruntime = \"10s\"\n\
+                     [workloads.point]\nrw = \"randread\"\nruntime = \"10s\"\n";
+    fs::write(&own, workloads).expect("writes");
+    let (names, _) = steps(&home, own.to_str().expect("text"), "4m");
+    assert_eq!(names, ["scan", "point"]);
+    fs::write(&own, "name = \"mine\"\n[workloads.scan]\nrw = \"sideways\"\n").expect("writes");
+    let output = ebb(&home, &["--profile", own.to_str().expect("text"), ".", "--size=4m"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("own.toml:3"), "{}", text(&output));
+}

@@ -1,0 +1,197 @@
+//! Which jobs come next, and what they all show in the end.
+
+use super::Step;
+use crate::analysis::steady::{ROUNDS, is_steady};
+use crate::samples::TrialSamples;
+use crate::units::{Bytes, format_iops, format_latency};
+use crate::workload::{OpKind, Workload};
+
+/// What one job showed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Name of the step.
+    pub name: String,
+    /// Operations in flight.
+    pub iodepth: u32,
+    /// Bytes that it ranged over.
+    pub span: Option<Bytes>,
+    /// Operations per second.
+    pub iops: f64,
+    /// Median latency of its reads in nanoseconds, where it read.
+    pub read_p50: Option<u64>,
+}
+
+impl Point {
+    /// What `samples` of `workload` show.
+    pub fn new(name: &str, workload: &Workload, samples: &TrialSamples) -> Point {
+        let seconds = samples.elapsed.as_secs_f64();
+        let ops = samples.array.read.count.ops + samples.array.write.count.ops;
+        Point {
+            name: name.to_owned(),
+            iodepth: workload.iodepth,
+            span: workload.span,
+            iops: if seconds > 0.0 { ops as f64 / seconds } else { 0.0 },
+            read_p50: samples.array.get(OpKind::Read).latency.percentile(50.0),
+        }
+    }
+}
+
+/// What decides the next jobs.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    /// Groups of jobs, one after the other.
+    List(Vec<Vec<Step>>),
+    /// Doubles the iodepth.
+    Ladder { base: Workload },
+    /// Enlarges the working set up to `size`.
+    Seek { base: Workload, size: Bytes },
+    /// Rounds of mixes until they are steady.
+    Snia { precondition: Workload, mixes: [Workload; 3] },
+}
+
+/// Doubling the depth that brings less than this is no gain.
+const GAIN: f64 = 1.10;
+const DEPTH_MAX: u32 = 1024;
+/// First working set: smaller than any cache worth knowing.
+const FIRST_SET: u64 = Bytes::MIB;
+/// A working set is this many times the one before.
+const GROWTH: u64 = 4;
+/// A median this many times the one of the set before has left a cache. Smaller steps are within the noise of a
+/// shared host.
+const JUMP: f64 = 1.5;
+const SNIA_ROUNDS: usize = 25;
+
+/// A course of jobs under way.
+#[derive(Debug, Clone)]
+pub struct Course {
+    kind: Kind,
+    /// Groups handed out.
+    given: usize,
+}
+
+impl Course {
+    pub(super) fn new(kind: Kind) -> Course {
+        Course { kind, given: 0 }
+    }
+
+    /// The jobs to run next, at the same time, after those that showed `done`; `None` at the end.
+    pub fn next_group(&mut self, done: &[Point]) -> Option<Vec<Step>> {
+        let group = match &self.kind {
+            Kind::List(groups) => groups.get(self.given).cloned()?,
+            Kind::Ladder { base } => {
+                let depth = 1u32 << self.given.min(31);
+                if depth > DEPTH_MAX || flat(done) {
+                    return None;
+                }
+                vec![named(format!("iodepth-{depth}"), Workload { iodepth: depth, ..base.clone() })]
+            }
+            Kind::Seek { base, size } => {
+                let mut set = FIRST_SET.min(size.0);
+                for _ in 0..self.given {
+                    if set >= size.0 {
+                        return None;
+                    }
+                    set = set.saturating_mul(GROWTH).min(size.0);
+                }
+                let workload = Workload { span: Some(Bytes(set)), ..base.clone() };
+                vec![named(format!("set-{}", Bytes(set)), workload)]
+            }
+            Kind::Snia { precondition, mixes } => match self.given {
+                0 => vec![named(precondition.name.clone(), precondition.clone())],
+                given => {
+                    let (round, mix) = ((given - 1) / mixes.len(), (given - 1) % mixes.len());
+                    if mix == 0 && (round >= SNIA_ROUNDS || steady(done) == Some(true)) {
+                        return None;
+                    }
+                    vec![named(format!("round-{}-{}", round + 1, mixes[mix].name), mixes[mix].clone())]
+                }
+            },
+        };
+        self.given += 1;
+        Some(group)
+    }
+
+    /// What `done` shows, in sentences; empty where the figures speak for themselves.
+    pub fn conclusions(&self, done: &[Point]) -> Vec<String> {
+        match &self.kind {
+            Kind::List(_) => Vec::new(),
+            Kind::Ladder { .. } => knee(done).into_iter().collect(),
+            Kind::Seek { .. } => caches(done),
+            Kind::Snia { .. } => vec![match steady(done) {
+                Some(true) => format!("steady after {} rounds", rounds(done).len()),
+                _ => format!("steady state was not attained in {} rounds", rounds(done).len()),
+            }],
+        }
+    }
+}
+
+fn named(name: String, workload: Workload) -> Step {
+    Step { workload: Workload { name: name.clone(), ..workload }, name, files: 0 }
+}
+
+/// Whether the last two doublings brought nothing.
+fn flat(done: &[Point]) -> bool {
+    match done {
+        [.., before, one, two] => one.iops < before.iops * GAIN && two.iops < before.iops * GAIN,
+        _ => false,
+    }
+}
+
+/// The depth from which doubling brings less than 10%.
+fn knee(done: &[Point]) -> Option<String> {
+    let gains = |at: usize| done.get(at + 1).is_some_and(|next| next.iops >= done[at].iops * GAIN);
+    let most = done.iter().map(|point| point.iops).fold(0.0, f64::max);
+    let knee = (0..done.len()).find(|at| (*at..done.len()).all(|later| !gains(later)))?;
+    let point = &done[knee];
+    if knee + 1 == done.len() {
+        return Some(format!(
+            "no knee: throughput still rises at iodepth {} ({} IOPS)",
+            point.iodepth,
+            format_iops(point.iops)
+        ));
+    }
+    Some(format!(
+        "knee at iodepth {}: {} IOPS, {:.0}% of the most that was seen; beyond it doubling the depth brings less than \
+         10% and only latency",
+        point.iodepth,
+        format_iops(point.iops),
+        point.iops / most * 100.0
+    ))
+}
+
+/// Where the median jumps.
+fn caches(done: &[Point]) -> Vec<String> {
+    let mut found: Vec<String> = done
+        .windows(2)
+        .filter_map(|pair| {
+            let (small, large) = (pair[0].read_p50? as f64, pair[1].read_p50? as f64);
+            (large >= small * JUMP).then(|| {
+                format!(
+                    "a cache of between {} and {}: the median read takes {} within it and {} beyond",
+                    pair[0].span.unwrap_or_default(),
+                    pair[1].span.unwrap_or_default(),
+                    format_latency(small),
+                    format_latency(large)
+                )
+            })
+        })
+        .collect();
+    if found.is_empty() && done.len() > 1 {
+        let largest = done.last().and_then(|point| point.span).unwrap_or_default();
+        found.push(format!(
+            "no cache is seen up to {largest}: the median never rises by half from one set to the next"
+        ));
+    }
+    found
+}
+
+/// The writes of each round, in operations per second.
+fn rounds(done: &[Point]) -> Vec<f64> {
+    done.iter().filter(|point| point.name.ends_with("mix-0")).map(|point| point.iops).collect()
+}
+
+fn steady(done: &[Point]) -> Option<bool> {
+    let rounds = rounds(done);
+    let window: &[f64; ROUNDS] = rounds.last_chunk()?;
+    is_steady(window)
+}

@@ -82,7 +82,8 @@ mod tests {
 
     #[test]
     fn every_day_follows_the_one_before() {
-        let leap = |year: u32| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let leap =
+            |year: u32| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
         let (mut year, mut month, mut day) = (1970, 1, 1);
         for days in 0..200_000 {
             let civil = Civil::from_unix(Nanos::from_secs(days * 86_400));

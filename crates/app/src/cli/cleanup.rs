@@ -6,6 +6,7 @@ use crate::views;
 use clap::Args;
 use ebbtide_core::journal::Leftover;
 use serde_json::{Value, json};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 /// Remove what killed runs left behind: only what the journal says that ebb made
@@ -40,7 +41,12 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
             }));
         };
         if args.dry_run {
-            run.left.iter().for_each(|leftover| note(leftover, "would remove", None));
+            for leftover in &run.left {
+                let stays =
+                    journal::check(leftover).err().filter(|error| error.kind() != ErrorKind::NotFound);
+                let stays = stays.map(|error| error.to_string());
+                note(leftover, "would remove", stays.as_deref());
+            }
             continue;
         }
         for (leftover, result) in run.put_back() {

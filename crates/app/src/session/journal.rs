@@ -159,13 +159,23 @@ impl Abandoned {
     }
 }
 
-/// Removes what a journal says was made, and only that: already gone is success, something else under its name is
-/// left alone, and what was announced but never confirmed must be empty.
+/// Removes what a journal says was made, and only that: already gone is success.
 fn remove(leftover: &Leftover) -> io::Result<()> {
-    let found = match std::fs::symlink_metadata(&leftover.path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        other => other?,
-    };
+    match check(leftover) {
+        Ok(()) if leftover.directory => std::fs::remove_dir(&leftover.path),
+        Ok(()) => std::fs::remove_file(&leftover.path),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether what is there is what the journal says was made; touches nothing. Something else under its name is left alone,
+/// and what was announced but never confirmed must be empty.
+///
+/// # Errors
+/// Why it is left alone; `NotFound` when it is gone already.
+pub fn check(leftover: &Leftover) -> io::Result<()> {
+    let found = std::fs::symlink_metadata(&leftover.path)?;
     let id = FileId { dev: found.dev(), ino: found.ino() };
     let same_kind = if leftover.directory { found.is_dir() } else { found.is_file() };
     let ours = match leftover.id {
@@ -175,11 +185,7 @@ fn remove(leftover: &Leftover) -> io::Result<()> {
     if !same_kind || !ours {
         return Err(io::Error::other("something else has its name now; it is left alone"));
     }
-    if leftover.directory {
-        std::fs::remove_dir(&leftover.path)
-    } else {
-        std::fs::remove_file(&leftover.path)
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -219,7 +225,9 @@ mod tests {
         let mut dead = abandoned(&journals).expect("reads");
         assert_eq!(dead.len(), 1);
         assert!(abandoned(&journals).expect("reads").is_empty(), "another cleanup works on it");
+        let foreseen: Vec<bool> = dead[0].left.iter().map(|leftover| check(leftover).is_err()).collect();
         let results = dead.remove(0).put_back();
+        assert_eq!(foreseen, results.iter().map(|(_, result)| result.is_err()).collect::<Vec<_>>());
         let kept: Vec<&Path> =
             results.iter().filter(|(_, result)| result.is_err()).map(|(l, _)| l.path.as_path()).collect();
         assert_eq!(kept, [announced.as_path(), replaced.as_path()]);

@@ -94,6 +94,22 @@ fn a_size_ends_the_run_and_is_done_exactly() {
 }
 
 #[test]
+fn offset_and_size_bound_what_is_written() {
+    let home = directory();
+    let path = home.path().join("f");
+    file(&path, 1 << 20);
+    let before = fs::read(&path).expect("reads");
+    let arguments = ["--rw=write", "--destroy", "--offset=512k", "--size=64k", "--fsync=4", "--direct=0"];
+    let output = ebb(&home).arg(&path).args(arguments).output().expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("fsync after writes"), "{text}");
+    let after = fs::read(&path).expect("reads");
+    assert_eq!(before[..512 << 10], after[..512 << 10]);
+    assert_ne!(before[512 << 10..576 << 10], after[512 << 10..576 << 10]);
+    assert_eq!(before[576 << 10..], after[576 << 10..]);
+}
+
+#[test]
 fn an_open_loop_gives_service_time_beside_latency() {
     let home = directory();
     let path = home.path().join("f");
@@ -224,7 +240,8 @@ fn a_fio_job_file_runs_in_groups() {
     let text = "[global]\ninclude common.fio\ndirect=0\n\
         [fill]\nrw=write\nbs=64k\nfilename=shared\n\
         [readers]\nstonewall\nrw=randread\nnumjobs=2\nbs=4k\nfilename=shared\ntime_based\nruntime=1\n\
-        [own]\nrw=write\nbs=16k\nnumjobs=2\n";
+        [own]\nrw=write\nbs=16k\nnumjobs=2\n\
+        [slow]\nstonewall\nrw=read\nfilename=shared\nrate=100k\nruntime=1\n";
     fs::write(&jobs, text).expect("writes");
     let value = json(ebb(&home).arg(home.path()).arg("--fio").arg(&jobs));
     let list = value["jobs"].as_array().expect("jobs");
@@ -232,11 +249,14 @@ fn a_fio_job_file_runs_in_groups() {
         .iter()
         .map(|job| (job["jobname"].as_str().expect("name"), job["groupid"].as_u64().expect("group")))
         .collect();
-    assert_eq!(names, [("fill", 0), ("readers", 1), ("own", 1)]);
+    assert_eq!(names, [("fill", 0), ("readers", 1), ("own", 1), ("slow", 2)]);
     assert_eq!(list[0]["write"]["io_bytes"], 1 << 20);
     assert_eq!(list[2]["write"]["io_bytes"], 2 << 20, "size counts for every clone");
     assert!(list[1]["read"]["total_ios"].as_u64() > Some(0));
     assert_eq!(list[1]["job options"]["numjobs"], "2");
+    // Its size would take ten seconds at its rate: the runtime comes first.
+    let slow = list[3]["read"]["io_bytes"].as_u64().expect("bytes");
+    assert!(slow > 0 && slow < 500_000, "{slow}");
     for file in ["shared", "own.0.0", "own.1.0"] {
         assert_eq!(fs::metadata(home.path().join(file)).expect("is there").len(), 1 << 20, "{file}");
     }

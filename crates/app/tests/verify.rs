@@ -164,6 +164,8 @@ fn what_cannot_be_proved_is_refused() {
         assert!(text(&output).contains(words), "{}", text(&output));
         assert!(!path.exists(), "nothing is left");
     }
+    let output = ebb(&home, &["bench", "--verify", "--rw=write", "--size=1m"]).arg(home.path()).output();
+    assert_eq!(output.expect("runs").status.code(), Some(2), "a file that is removed cannot be proved later");
     fs::write(&path, "no ledger\n").expect("writes");
     let output = ebb(&home, &["verify"]).arg(&path).output().expect("runs");
     assert_eq!(output.status.code(), Some(2));

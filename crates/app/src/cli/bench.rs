@@ -12,6 +12,7 @@ use crate::session::{clock, signals};
 use crate::views;
 use clap::Args;
 use ebbtide_core::backend::Control;
+use ebbtide_core::experiment::{Volume, VolumeSource};
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::units::{Bytes, format_throughput};
 use ebbtide_core::workload::Workload;
@@ -110,7 +111,9 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 /// The target is a path.
 fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<(Spec, Vec<target::NewFile>), CliError> {
     let workload = args.workload.workload(&args.name)?;
-    let wanted = Wanted { size: args.workload.size, writes: workload.writes(), destroy: args.destroy };
+    // The file or part of the device reaches to the end of what is used.
+    let size = args.workload.size.map(|size| Bytes(size.0.saturating_add(workload.fine.offset.0)));
+    let wanted = Wanted { size, writes: workload.writes(), destroy: args.destroy };
     let resolved = target::resolve(path, wanted)?;
     let made = resolved.made.is_some();
     let experiment =
@@ -154,6 +157,12 @@ fn prove(
 ) -> Result<ExitCode, CliError> {
     for job in &spec.jobs {
         verify::fits(&job.workload)?;
+    }
+    let removed = |volume: &Volume| matches!(volume.source, VolumeSource::NewFile { .. });
+    if spec.experiment.volumes.iter().any(removed) {
+        let what = "--verify needs a target that stays: name a file or a device, not a directory or a design whose \
+                    files are removed afterwards";
+        return Err(CliError::Usage(what.to_owned()));
     }
     let path = match &args.ledger {
         Some(path) => path.clone(),

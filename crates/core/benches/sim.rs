@@ -11,9 +11,12 @@
 //! divides "Collected" by the I/Os that the case prints.
 
 use ebbtide_core::backend::Control;
-use ebbtide_core::experiment::Experiment;
+use ebbtide_core::experiment::{Design, Experiment};
+use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::plan::{Role, Trial};
 use ebbtide_core::sim::simulate;
+use ebbtide_core::units::{Bytes, Nanos};
+use ebbtide_core::workload::{Stop, Workload};
 use std::time::Instant;
 
 /// Eight shaped volumes with moods, striped; 4 KiB random reads at iodepth 32 on 8 jobs.
@@ -21,6 +24,60 @@ const STRIPE: &str = include_str!("sim.json");
 
 fn trial(seed: u64) -> Trial {
     Trial { index: 0, round: 0, design: 0, workload: 0, role: Role::Candidate, seed }
+}
+
+/// A month of hourly measurements on 100 volumes, each of 256 reads of 4 KiB one after the other.
+fn canaries(experiment: &Experiment) {
+    const VOLUMES: usize = 100;
+    const HOURS: u32 = 30 * 24;
+    let mut month = experiment.clone();
+    let volume = month.volumes[0].clone();
+    month.volumes = vec![volume; VOLUMES];
+    month.answer.rest = Nanos::from_secs(3600);
+    let canary = Workload {
+        iodepth: 1,
+        numjobs: 1,
+        warm_up: Nanos(0),
+        stop: Stop::Size(Bytes(256 * 4096)),
+        ..month.workloads[0].clone()
+    };
+    month.workloads = vec![canary.clone()];
+    let start = Instant::now();
+    let mut ops = 0;
+    for volume in 0..VOLUMES {
+        let design = Design { name: format!("volume {volume}"), layout: LayoutNode::Volume(volume) };
+        for hour in 0..HOURS {
+            let trial = Trial { index: hour, ..trial(u64::from(hour)) };
+            match simulate(&month, 1, &design, &canary, &trial, &Control::default()) {
+                Ok(samples) => ops += samples.array.read.count.ops,
+                Err(error) => eprintln!("{error}"),
+            }
+        }
+    }
+    println!(
+        "canaries: a month on {VOLUMES} volumes, {ops} I/Os, in {:.1} s on one core",
+        start.elapsed().as_secs_f64()
+    );
+}
+
+/// A day of one trial: the fast path.
+fn day(experiment: &Experiment) {
+    let mut long = experiment.clone();
+    for mood in
+        long.volumes.iter_mut().flat_map(|volume| &mut volume.shape).flat_map(|s| &mut s.character.moods)
+    {
+        mood.dwell = Nanos(mood.dwell.0 * 600);
+    }
+    let workload = Workload { stop: Stop::Runtime(Nanos::from_secs(86_400)), ..long.workloads[0].clone() };
+    let start = Instant::now();
+    match simulate(&long, 1, &long.designs[0], &workload, &trial(1), &Control::default()) {
+        Ok(samples) => println!(
+            "day: {:.1} thousand million I/Os in {:.1} s on one core",
+            samples.array.read.count.ops as f64 / 1e9,
+            start.elapsed().as_secs_f64()
+        ),
+        Err(error) => eprintln!("{error}"),
+    }
 }
 
 /// Simulated member I/Os of one trial of workload number `workload`.
@@ -70,5 +127,10 @@ fn main() {
             rates[0] / 1e6,
             rates[6] / 1e6
         );
+    }
+    for (name, case) in [("canaries", canaries as fn(&Experiment)), ("day", day)] {
+        if !once && filter.is_none_or(|filter| name.contains(filter.as_str())) {
+            case(&experiment);
+        }
     }
 }

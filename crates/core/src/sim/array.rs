@@ -9,7 +9,7 @@ use crate::volume::{FailureKind, Link, LinkShape, Model};
 use crate::workload::OpKind;
 
 /// One member of the array.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Member {
     name: String,
     model: Model,
@@ -21,7 +21,7 @@ struct Member {
 }
 
 /// The array with everything below it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Array {
     map: Map,
     members: Vec<Member>,
@@ -149,6 +149,35 @@ impl Array {
     /// Bytes of a member's data area.
     pub(super) fn member_size(&self, member: usize) -> u64 {
         self.members[member].size
+    }
+
+    /// Whether limits and moods are all that its members remember.
+    pub(super) fn is_memoryless(&self) -> bool {
+        self.members.iter().all(|member| member.model.is_memoryless())
+    }
+
+    /// First instant at which a member's mood may change.
+    pub(super) fn next_change(&mut self, now: u64) -> u64 {
+        self.members.iter_mut().map(|member| member.model.next_change(now)).min().unwrap_or(u64::MAX)
+    }
+
+    /// See [`Model::cells_left`].
+    pub(super) fn cells_left(&self, earlier: &Array, now: u64, cell: u64) -> u64 {
+        let members = self.members.iter().zip(&earlier.members);
+        let members = members.map(|(member, before)| member.model.cells_left(&before.model, now, cell));
+        let links = self.links.iter().zip(&earlier.links);
+        let links = links.map(|(link, before)| link.cells_left(before, now, cell));
+        members.chain(links).min().unwrap_or(u64::MAX)
+    }
+
+    /// See [`Model::leap`].
+    pub(super) fn leap(&mut self, earlier: &Array, now: u64, cells: u64, cell: u64) {
+        for (member, before) in self.members.iter_mut().zip(&earlier.members) {
+            member.model.leap(&before.model, now, cells, cell);
+        }
+        for (link, before) in self.links.iter_mut().zip(&earlier.links) {
+            link.leap(before, now, cells, cell);
+        }
     }
 
     pub(super) fn model(&self, member: usize) -> &Model {

@@ -59,6 +59,19 @@ impl Cpu {
         end as u64
     }
 
+    /// Time that each job's thread worked so far.
+    pub(super) fn used(&self) -> &[f64] {
+        &self.used
+    }
+
+    /// Moves `cells` cells of `cell` nanoseconds ahead, in each of which the threads work as long as in `used`.
+    pub(super) fn leap(&mut self, used: &[f64], cells: u64, cell: u64) {
+        for (free, (total, used)) in self.free.iter_mut().zip(self.used.iter_mut().zip(used)) {
+            *free += (cells * cell) as f64;
+            *total += used * cells as f64;
+        }
+    }
+
     /// What was used over `elapsed` nanoseconds.
     pub(super) fn finish(&self, elapsed: u64) -> CpuUse {
         let used: f64 = self.used.iter().sum();

@@ -2,6 +2,7 @@
 
 use super::array::{Array, Done, Pick, Request};
 use super::cpu::Cpu;
+use super::leap::Leap;
 use super::pages::{Cached, Pages};
 use super::queue::Queue;
 use super::record::{Recorded, Recorder, Window};
@@ -74,6 +75,7 @@ pub(super) struct Load<'a> {
     last: u64,
     /// An event from here on never comes.
     never: u64,
+    leap: Leap,
 }
 
 /// What comes of a trial.
@@ -144,6 +146,7 @@ impl<'a> Load<'a> {
             pages: pages.map(|pages| pages.with_writers(own as u32, writeback)),
             workload,
             control,
+            leap: Leap::new(workload, environment, &array, &window),
             array,
             slots,
             jobs,
@@ -180,6 +183,10 @@ impl<'a> Load<'a> {
             if now >= self.window.end {
                 break;
             }
+            if now >= self.leap.look {
+                self.leap(now);
+                continue;
+            }
             let next = if slot < own { self.event(slot, now)? } else { self.background(slot, now)? };
             match next {
                 Some(at) => self.queue.replace(at, slot),
@@ -194,6 +201,22 @@ impl<'a> Load<'a> {
         }
         self.report()?;
         self.finish()
+    }
+
+    /// Looks whether what happens now goes on for long, and if so, goes there.
+    #[cold]
+    fn leap(&mut self, now: u64) {
+        let jump =
+            self.leap.consider(now, &mut self.array, &mut self.recorder, self.cpu.used(), self.window.end);
+        let Some(jump) = jump else { return };
+        let by = jump.blocks * jump.block;
+        self.queue.shift(by);
+        for slot in &mut self.slots {
+            slot.intended = slot.intended.saturating_add(by);
+            slot.submitted = slot.submitted.saturating_add(by);
+        }
+        self.cpu.leap(&jump.cpu_used, jump.blocks, jump.block);
+        self.last = self.last.saturating_add(by);
     }
 
     /// Something happened to a slot of the workload; says when it happens to it next.

@@ -19,6 +19,7 @@
 
 mod array;
 mod cpu;
+mod leap;
 mod load;
 mod observe;
 mod pages;

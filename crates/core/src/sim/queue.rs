@@ -84,6 +84,18 @@ impl Queue {
     }
 }
 
+impl Queue {
+    /// Moves every event by `by` nanoseconds into the future. (The order stays, so the heap does.)
+    pub(super) fn shift(&mut self, by: u64) {
+        let slot_mask = (1 << self.slot_bits) - 1;
+        for index in 0..self.heap.len() {
+            let event = self.heap[index];
+            self.heap[index] =
+                self.pack((event >> self.slot_bits).saturating_add(by), (event & slot_mask) as u32);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +129,8 @@ mod tests {
                     _ => {}
                 }
             }
+            queue.shift(5);
+            prop_assert_eq!(queue.peek(), oracle.first().map(|(at, slot)| (at + 5, *slot)));
         }
     }
 }

@@ -43,7 +43,7 @@ impl Window {
 }
 
 /// Counts and latencies by operation kind, ready to record.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Tally {
     count: PerOp<Count>,
     latency: PerOp<Histogram>,
@@ -58,6 +58,27 @@ impl Tally {
         self.latency.get_mut(op).record(latency);
     }
 
+    /// What was counted since `earlier`.
+    fn since(&self, earlier: &Tally) -> Tally {
+        let mut since = Tally::default();
+        for op in [OpKind::Read, OpKind::Write] {
+            let (now, before) = (self.count.get(op), earlier.count.get(op));
+            *since.count.get_mut(op) = Count { ops: now.ops - before.ops, bytes: now.bytes - before.bytes };
+            *since.latency.get_mut(op) = self.latency.get(op).diff(earlier.latency.get(op));
+        }
+        since
+    }
+
+    /// Counts `other` `times` times.
+    fn add_times(&mut self, other: &Tally, times: u64) {
+        for op in [OpKind::Read, OpKind::Write] {
+            let (sum, more) = (self.count.get_mut(op), other.count.get(op));
+            sum.ops += more.ops * times;
+            sum.bytes += more.bytes * times;
+            merge_times(self.latency.get_mut(op), other.latency.get(op), times);
+        }
+    }
+
     fn finish(self) -> PerOp<OpSamples> {
         let side = |count, mut latency: Histogram| {
             latency.compact();
@@ -68,8 +89,16 @@ impl Tally {
     }
 }
 
-/// Records one trial.
+/// What happened in one cell of a typical block.
 #[derive(Debug)]
+pub(super) struct Cell {
+    array: PerOp<Count>,
+    latency: Histogram,
+    members: Vec<PerOp<Count>>,
+}
+
+/// Records one trial.
+#[derive(Debug, Clone)]
 pub(super) struct Recorder {
     window: Window,
     array: Tally,
@@ -163,6 +192,55 @@ impl Recorder {
     /// An operation submitted at `submitted` is still in flight when the window ends at `end`.
     pub(super) fn unfinished(&mut self, submitted: u64, end: u64) {
         self.in_flight += end.saturating_sub(submitted.max(self.window.begin)) as f64;
+    }
+
+    /// What happened since `earlier` and the `cells` after it.
+    pub(super) fn cell(&self, earlier: &Recorder, cells: &[Cell]) -> Cell {
+        let array = self.array.since(&earlier.array);
+        let mut cell = Cell { array: array.count, latency: array.latency.read, members: Vec::new() };
+        cell.latency.merge(&array.latency.write);
+        for (now, before) in self.members.iter().zip(&earlier.members) {
+            let mut count = now.count;
+            take_count(&mut count, &before.count);
+            cell.members.push(count);
+        }
+        // Since the last cell only.
+        let mut before = Histogram::default();
+        for cell_before in cells {
+            before.merge(&cell_before.latency);
+            take_count(&mut cell.array, &cell_before.array);
+            for (count, less) in cell.members.iter_mut().zip(&cell_before.members) {
+                take_count(count, less);
+            }
+        }
+        cell.latency = cell.latency.diff(&before);
+        cell
+    }
+
+    /// Counts what happened since `earlier`, in `cells` of `cell` nanoseconds each, `times` times more from `at` on.
+    pub(super) fn leap(&mut self, earlier: &Recorder, cells: &[Cell], at: u64, times: u64, cell: u64) {
+        // Completions that lie ahead move along.
+        let ahead = std::mem::take(&mut self.ahead);
+        let mut now = at;
+        for _ in 0..times {
+            for typical in cells {
+                while now >= self.current_end {
+                    self.roll();
+                }
+                add_count(&mut self.current.array, &typical.array);
+                add_counts(&mut self.current.members, &typical.members);
+                self.latency.merge(&typical.latency);
+                now = now.saturating_add(cell);
+            }
+        }
+        self.ahead = ahead;
+        self.in_flight += (self.in_flight - earlier.in_flight) * times as f64;
+        let array = self.array.since(&earlier.array);
+        self.array.add_times(&array, times);
+        for (total, before) in self.members.iter_mut().zip(&earlier.members) {
+            let more = total.since(before);
+            total.add_times(&more, times);
+        }
     }
 
     /// Closes the current interval and opens the next.
@@ -283,9 +361,29 @@ fn add_count(sum: &mut PerOp<Count>, more: &PerOp<Count>) {
     }
 }
 
+fn take_count(sum: &mut PerOp<Count>, less: &PerOp<Count>) {
+    for op in [OpKind::Read, OpKind::Write] {
+        sum.get_mut(op).ops -= less.get(op).ops;
+        sum.get_mut(op).bytes -= less.get(op).bytes;
+    }
+}
+
 fn add_counts(sum: &mut [PerOp<Count>], more: &[PerOp<Count>]) {
     for (sum, more) in sum.iter_mut().zip(more) {
         add_count(sum, more);
+    }
+}
+
+/// Merges `more` `times` times, by doubling.
+fn merge_times(sum: &mut Histogram, more: &Histogram, times: u64) {
+    let (mut power, mut rest) = (more.clone(), times);
+    while rest > 0 {
+        if rest & 1 == 1 {
+            sum.merge(&power);
+        }
+        let same = power.clone();
+        power.merge(&same);
+        rest >>= 1;
     }
 }
 

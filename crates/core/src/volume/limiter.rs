@@ -58,6 +58,22 @@ impl Axis {
     }
 }
 
+impl Axis {
+    /// How far the end moved since `earlier`, a state of the same axis one cell ago: as far as the clock where there
+    /// are no credits, or none left.
+    fn moved(&self, earlier: &Axis, now: u64, cell: u64) -> u64 {
+        match (self.end, earlier.end) {
+            (Some(end), Some(before)) if self.ahead > end.saturating_sub(now) => end.saturating_sub(before),
+            _ => cell,
+        }
+    }
+
+    fn leap(&mut self, earlier: &Axis, now: u64, cells: u64, cell: u64) {
+        let moved = self.moved(earlier, now, cell);
+        self.end = self.end.map(|end| end.saturating_add(moved.saturating_mul(cells)));
+    }
+}
+
 /// When an amount may begin and when it has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
@@ -113,6 +129,26 @@ impl Limiter {
                 let at_peak = peak.take(now, amount);
                 if at_peak.end > slot.end { at_peak } else { slot }
             }
+        }
+    }
+
+    /// How many more cells like the last one pass before credits run out; `earlier` is the state one cell ago.
+    pub(super) fn cells_left(&self, earlier: &Limiter, now: u64, cell: u64) -> u64 {
+        let axis = &self.sustained;
+        let spent = axis.end.map_or(0, |end| end.saturating_sub(now));
+        let per_cell = axis.moved(&earlier.sustained, now, cell).saturating_sub(cell);
+        // Nothing to run out, nothing spent, or run out already.
+        if axis.ahead == 0 || per_cell == 0 || spent >= axis.ahead {
+            return u64::MAX;
+        }
+        (axis.ahead - spent) / per_cell
+    }
+
+    /// Moves `cells` cells ahead in time from `now`, in each of which happens what happened since `earlier`.
+    pub(super) fn leap(&mut self, earlier: &Limiter, now: u64, cells: u64, cell: u64) {
+        self.sustained.leap(&earlier.sustained, now, cells, cell);
+        if let (Some(peak), Some(before)) = (&mut self.peak, &earlier.peak) {
+            peak.leap(before, now, cells, cell);
         }
     }
 

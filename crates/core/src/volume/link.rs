@@ -60,4 +60,35 @@ impl Link {
     pub fn throughput(&self) -> Option<&Limiter> {
         self.throughput.as_ref()
     }
+
+    /// See [`Model::leap`](super::Model::leap).
+    pub(crate) fn leap(&mut self, earlier: &Link, now: u64, cells: u64, cell: u64) {
+        leap(&mut self.iops, &earlier.iops, now, cells, cell);
+        leap(&mut self.throughput, &earlier.throughput, now, cells, cell);
+    }
+
+    /// See [`Model::cells_left`](super::Model::cells_left).
+    pub(crate) fn cells_left(&self, earlier: &Link, now: u64, cell: u64) -> u64 {
+        let iops = cells_left(&self.iops, &earlier.iops, now, cell);
+        iops.min(cells_left(&self.throughput, &earlier.throughput, now, cell))
+    }
+}
+
+pub(super) fn leap(
+    limiter: &mut Option<Limiter>,
+    earlier: &Option<Limiter>,
+    now: u64,
+    cells: u64,
+    cell: u64,
+) {
+    if let (Some(limiter), Some(earlier)) = (limiter, earlier) {
+        limiter.leap(earlier, now, cells, cell);
+    }
+}
+
+pub(super) fn cells_left(limiter: &Option<Limiter>, earlier: &Option<Limiter>, now: u64, cell: u64) -> u64 {
+    limiter
+        .as_ref()
+        .zip(earlier.as_ref())
+        .map_or(u64::MAX, |(limiter, earlier)| limiter.cells_left(earlier, now, cell))
 }

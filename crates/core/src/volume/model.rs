@@ -6,7 +6,7 @@ use super::latency::Sampler;
 use super::limiter::{Limiter, Slot};
 use super::link::OneWayLimiters;
 use super::weather::{Weather, derive};
-use super::{Link, Shape};
+use super::{Link, Shape, link};
 use crate::units::Nanos;
 use crate::workload::OpKind;
 use rand_core::SeedableRng;
@@ -310,6 +310,43 @@ impl Model {
             limiter.set_scale(factors.rate);
         }
         self.one_way.set_scale(factors.rate);
+    }
+
+    /// Whether limits and moods are all that it remembers of the past.
+    pub(crate) fn is_memoryless(&self) -> bool {
+        self.device.is_none() && self.failure.is_none()
+    }
+
+    /// First instant at which its mood may change.
+    pub(crate) fn next_change(&mut self, now: u64) -> u64 {
+        if now >= self.next_change {
+            self.change(now);
+        }
+        self.next_change
+    }
+
+    /// How many more stretches of `cell` nanoseconds like the last one pass before credits run out; `earlier` is the
+    /// state one such stretch ago.
+    pub(crate) fn cells_left(&self, earlier: &Model, now: u64, cell: u64) -> u64 {
+        let iops = link::cells_left(&self.iops, &earlier.iops, now, cell);
+        iops.min(link::cells_left(&self.throughput, &earlier.throughput, now, cell))
+    }
+
+    /// Moves `cells` such stretches ahead in time, in each of which happens what happened since `earlier`.
+    pub(crate) fn leap(&mut self, earlier: &Model, now: u64, cells: u64, cell: u64) {
+        link::leap(&mut self.iops, &earlier.iops, now, cells, cell);
+        link::leap(&mut self.throughput, &earlier.throughput, now, cells, cell);
+        let (counts, before) = (&mut self.limited, &earlier.limited);
+        for (count, before) in [
+            (&mut counts.latency, before.latency),
+            (&mut counts.volume_iops, before.volume_iops),
+            (&mut counts.volume_throughput, before.volume_throughput),
+            (&mut counts.link_iops, before.link_iops),
+            (&mut counts.link_throughput, before.link_throughput),
+            (&mut counts.device, before.device),
+        ] {
+            *count += (*count - before) * cells;
+        }
     }
 
     /// What the volume knows about the operations so far, with its credits at `now`.

@@ -45,7 +45,11 @@ fn canaries(experiment: &Experiment) {
     let start = Instant::now();
     let mut ops = 0;
     for volume in 0..VOLUMES {
-        let design = Design { name: format!("volume {volume}"), layout: LayoutNode::Volume(volume) };
+        let design = Design {
+            name: format!("volume {volume}"),
+            layout: LayoutNode::Volume(volume),
+            stack: Default::default(),
+        };
         for hour in 0..HOURS {
             let trial = Trial { index: hour, ..trial(u64::from(hour)) };
             match simulate(&month, 1, &design, &canary, &trial, &Control::default()) {

@@ -66,6 +66,7 @@ impl Backend for SimBackend {
 
     fn prepare(&mut self, experiment: &Experiment, _control: &Control) -> Result<Inventory, BackendError> {
         scope::check(experiment)?;
+        experiment.designs.iter().try_for_each(scope::check_design)?;
         self.experiment = Some(experiment.clone());
         let volumes = experiment.volumes.iter().map(|volume| PreparedVolume {
             name: volume.name.clone(),
@@ -121,7 +122,8 @@ pub fn simulate(
     control: &Control,
 ) -> Result<TrialSamples, BackendError> {
     scope::check(experiment)?;
-    let environment = &experiment.environment;
+    scope::check_design(design)?;
+    let environment = &scope::environment_of(&experiment.environment, design);
     let epoch = Nanos(scope::pitch(experiment).0.saturating_mul(u64::from(trial.index)));
     let model = |volume: usize| {
         let shape = experiment.volumes.get(volume)?.shape.as_ref()?;
@@ -131,7 +133,7 @@ pub fn simulate(
     let max_request = environment.host.max_request.map(|max| max.0);
     let array = Array::new(experiment, design, max_request, environment.clients as usize, model)?;
     let outcome = Load::new(workload, environment, array, trial.seed, control)?.run()?;
-    let observed = observe::observe(experiment, design, &outcome);
+    let observed = observe::observe(experiment, &environment.host, design, &outcome);
     let mut members = outcome.recorded.members;
     for (index, member) in members.iter_mut().enumerate() {
         member.model = Some(outcome.array.model(index).report(Nanos(outcome.end)));

@@ -1,15 +1,19 @@
 //! What an observer beside the trial would have seen: the devices' counters, the cores, the resync.
 
 use super::load::Outcome;
-use crate::experiment::{Design, Experiment};
+use crate::experiment::{Design, Experiment, Host};
 use crate::samples::{
     CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, OtherActivity, OtherKind, PerOp,
 };
 use crate::units::Nanos;
 
 /// The observation of a finished trial.
-pub(super) fn observe(experiment: &Experiment, design: &Design, outcome: &Outcome) -> Observation {
-    let host = &experiment.environment.host;
+pub(super) fn observe(
+    experiment: &Experiment,
+    host: &Host,
+    design: &Design,
+    outcome: &Outcome,
+) -> Observation {
     let elapsed = outcome.recorded.elapsed.0;
     let rotational = |name: &str| {
         let volume = experiment.volumes.iter().find(|volume| volume.name == name)?;

@@ -1,7 +1,7 @@
 //! What the simulator does not know: an experiment that depends on it is told so instead of getting a number.
 
 use crate::backend::BackendError;
-use crate::experiment::{Experiment, Volume};
+use crate::experiment::{Design, Environment, Experiment, Volume};
 use crate::units::Nanos;
 use crate::volume::{Latency, Limit, Shape};
 use crate::workload::Workload;
@@ -10,6 +10,33 @@ use crate::workload::Workload;
 /// Names the volume that the simulator cannot know the speed or the size of.
 pub(super) fn check(experiment: &Experiment) -> Result<(), BackendError> {
     experiment.volumes.iter().try_for_each(check_volume)
+}
+
+/// Keys of a design's stack that the simulator has a model for.
+const MODELLED: [&str; 2] = ["readahead", "max_sectors"];
+
+/// # Errors
+/// Names what the design varies that the simulator has no model of.
+pub(super) fn check_design(design: &Design) -> Result<(), BackendError> {
+    let unknown: Vec<&str> =
+        design.stack.kernel_only().into_iter().filter(|key| !MODELLED.contains(key)).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(BackendError::Other(format!(
+        "design {}: the simulator has no model of `{}`, so its figures would be the same without; \
+         run it on the kernel, or remove the key (docs/simulator.md lists what is modelled)",
+        design.name,
+        unknown.join("`, `")
+    )))
+}
+
+/// The environment as the design sets it up.
+pub(super) fn environment_of(environment: &Environment, design: &Design) -> Environment {
+    let mut environment = environment.clone();
+    environment.host.readahead = design.stack.readahead.or(environment.host.readahead);
+    environment.host.max_request = design.stack.max_sectors.or(environment.host.max_request);
+    environment
 }
 
 fn check_volume(volume: &Volume) -> Result<(), BackendError> {

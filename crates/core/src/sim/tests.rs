@@ -21,6 +21,10 @@ fn shape() -> Shape {
     }
 }
 
+fn link_of(name: &str) -> LinkShape {
+    LinkShape { name: name.into(), iops: None, throughput: None, one_way: Default::default() }
+}
+
 fn stripe() -> ArrayKind {
     ArrayKind::Stripe { chunk: CHUNK }
 }
@@ -469,6 +473,19 @@ fn what_cannot_be_known_is_refused() {
 }
 
 #[test]
+fn what_a_design_varies_is_modelled_or_refused() {
+    let mut experiment = experiment(1, stripe(), &shape());
+    experiment.designs[0].stack.max_sectors = Some(Bytes(128 << 10));
+    let count = run(&experiment, &seqread()).members[0].ops.read.count;
+    assert_eq!(count.bytes, count.ops << 17);
+    experiment.designs[0].stack.scheduler = Some("mq-deadline".into());
+    let refused = try_run(&experiment, &seqread()).expect_err("refused").to_string();
+    assert!(refused.contains("no model of `scheduler`"), "{refused}");
+    let prepared = SimBackend::new(1).prepare(&experiment, &Control::default());
+    assert_eq!(prepared.expect_err("refused").to_string(), refused);
+}
+
+#[test]
 fn the_series_adds_up_and_stays_bounded() {
     let experiment = experiment(3, stripe(), &shape());
     let samples = run(&experiment, &randread());
@@ -558,7 +575,7 @@ fn a_leap_changes_nothing_that_can_be_known() {
     // 20 s never leap, 20 min do; nothing changes in them.
     let experiment = experiment(4, stripe(), &shape());
     let mut link = experiment.clone();
-    link.links = vec![LinkShape { name: "link".into(), iops: None, throughput: Some(Limit::steady(30e6)) }];
+    link.links = vec![LinkShape { throughput: Some(Limit::steady(30e6)), ..link_of("link") }];
     for volume in &mut link.volumes {
         volume.shape.as_mut().expect("has one").link = Some(0);
     }

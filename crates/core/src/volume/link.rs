@@ -41,6 +41,28 @@ impl OneWayLimiters {
     }
 }
 
+impl OneWayLimiters {
+    /// Its limiters beside those of an earlier state of the same.
+    fn pairs<'a>(&'a mut self, earlier: &'a Self) -> impl Iterator<Item = (&'a mut Limiter, &'a Limiter)> {
+        let now = self.0.iter_mut().flat_map(|ways| [&mut ways.read, &mut ways.write]);
+        let before = earlier.0.iter().flat_map(|ways| [&ways.read, &ways.write]);
+        now.zip(before).flat_map(|(now, before)| now.iter_mut().flatten().zip(before.iter().flatten()))
+    }
+
+    pub(super) fn leap(&mut self, earlier: &Self, now: u64, cells: u64, cell: u64) {
+        self.pairs(earlier).for_each(|(limiter, before)| limiter.leap(before, now, cells, cell));
+    }
+
+    pub(super) fn cells_left(&self, earlier: &Self, now: u64, cell: u64) -> u64 {
+        let ours = self.0.iter().flat_map(|ways| [&ways.read, &ways.write]).flatten().flatten();
+        let before = earlier.0.iter().flat_map(|ways| [&ways.read, &ways.write]).flatten().flatten();
+        ours.zip(before)
+            .map(|(limiter, before)| limiter.cells_left(before, now, cell))
+            .min()
+            .unwrap_or(u64::MAX)
+    }
+}
+
 impl Link {
     /// A fresh link, credits full.
     pub fn new(shape: &LinkShape) -> Self {
@@ -65,12 +87,14 @@ impl Link {
     pub(crate) fn leap(&mut self, earlier: &Link, now: u64, cells: u64, cell: u64) {
         leap(&mut self.iops, &earlier.iops, now, cells, cell);
         leap(&mut self.throughput, &earlier.throughput, now, cells, cell);
+        self.one_way.leap(&earlier.one_way, now, cells, cell);
     }
 
     /// See [`Model::cells_left`](super::Model::cells_left).
     pub(crate) fn cells_left(&self, earlier: &Link, now: u64, cell: u64) -> u64 {
         let iops = cells_left(&self.iops, &earlier.iops, now, cell);
-        iops.min(cells_left(&self.throughput, &earlier.throughput, now, cell))
+        let both = iops.min(cells_left(&self.throughput, &earlier.throughput, now, cell));
+        both.min(self.one_way.cells_left(&earlier.one_way, now, cell))
     }
 }
 

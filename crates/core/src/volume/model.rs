@@ -329,13 +329,15 @@ impl Model {
     /// state one such stretch ago.
     pub(crate) fn cells_left(&self, earlier: &Model, now: u64, cell: u64) -> u64 {
         let iops = link::cells_left(&self.iops, &earlier.iops, now, cell);
-        iops.min(link::cells_left(&self.throughput, &earlier.throughput, now, cell))
+        let both = iops.min(link::cells_left(&self.throughput, &earlier.throughput, now, cell));
+        both.min(self.one_way.cells_left(&earlier.one_way, now, cell))
     }
 
     /// Moves `cells` such stretches ahead in time, in each of which happens what happened since `earlier`.
     pub(crate) fn leap(&mut self, earlier: &Model, now: u64, cells: u64, cell: u64) {
         link::leap(&mut self.iops, &earlier.iops, now, cells, cell);
         link::leap(&mut self.throughput, &earlier.throughput, now, cells, cell);
+        self.one_way.leap(&earlier.one_way, now, cells, cell);
         let (counts, before) = (&mut self.limited, &earlier.limited);
         for (count, before) in [
             (&mut counts.latency, before.latency),

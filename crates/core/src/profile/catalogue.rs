@@ -250,5 +250,5 @@ fn snia(wish: &Wish) -> (Vec<Files>, Kind) {
         let mix = Mix::Mixed { read_percent };
         many(workload(&format!("mix-{read_percent}"), Access::Random, mix, 4096, time(wish, 10)))
     });
-    (one(size, false), Kind::Snia { precondition, mixes })
+    (one(size, false), Kind::Snia { precondition: Box::new(precondition), mixes: Box::new(mixes) })
 }

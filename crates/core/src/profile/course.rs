@@ -46,7 +46,7 @@ pub(super) enum Kind {
     /// Enlarges the working set up to `size`.
     Seek { base: Workload, size: Bytes },
     /// Rounds of mixes until they are steady.
-    Snia { precondition: Workload, mixes: [Workload; 3] },
+    Snia { precondition: Box<Workload>, mixes: Box<[Workload; 3]> },
 }
 
 /// Doubling the depth that brings less than this is no gain.
@@ -97,7 +97,7 @@ impl Course {
                 vec![named(format!("set-{}", Bytes(set)), workload)]
             }
             Kind::Snia { precondition, mixes } => match self.given {
-                0 => vec![named(precondition.name.clone(), precondition.clone())],
+                0 => vec![named(precondition.name.clone(), Workload::clone(precondition))],
                 given => {
                     let (round, mix) = ((given - 1) / mixes.len(), (given - 1) % mixes.len());
                     if mix == 0 && (round >= SNIA_ROUNDS || steady(done) == Some(true)) {

@@ -1,6 +1,7 @@
 //! The record of changes to the system: each is written down before it is made, so that after a
 //! kill or a reboot `ebb cleanup` knows what to put back and touches nothing else.
 
+use crate::plan::build::BuildUndo;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -27,6 +28,15 @@ pub enum Entry {
     Gone(PathBuf),
     /// The user asked to keep it: no longer ours to remove.
     Kept(PathBuf),
+    /// A step of a build is about to be done; this puts it back, whether or not it came to be done.
+    Step {
+        /// Its number, unlike that of any other step in this journal.
+        number: u64,
+        /// What puts it back.
+        undo: BuildUndo,
+    },
+    /// The step with this number was put back.
+    Undone(u64),
 }
 
 /// Where entries are written down.
@@ -40,13 +50,29 @@ pub trait Journal: Send + Sync {
 
 /// What a journal leaves to put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leftover {
-    /// Its path.
-    pub path: PathBuf,
-    /// Whether it is a directory.
-    pub directory: bool,
-    /// Its identity; absent when the program ended between announcing and making it.
-    pub id: Option<FileId>,
+pub enum Leftover {
+    /// A file or directory.
+    Path {
+        /// Its path.
+        path: PathBuf,
+        /// Whether it is a directory.
+        directory: bool,
+        /// Its identity; absent when the program ended between announcing and making it.
+        id: Option<FileId>,
+    },
+    /// A step of a build.
+    Step {
+        /// Its number.
+        number: u64,
+        /// What puts it back.
+        undo: BuildUndo,
+    },
+}
+
+impl Leftover {
+    fn is_path(&self, wanted: &PathBuf) -> bool {
+        matches!(self, Leftover::Path { path, .. } if path == wanted)
+    }
 }
 
 /// What is left of the changes in `entries`, the last one first: the order in which to undo them.
@@ -55,16 +81,25 @@ pub fn leftovers(entries: &[Entry]) -> Vec<Leftover> {
     for entry in entries {
         match entry {
             Entry::MakingDirectory(path) | Entry::MakingFile(path) => {
-                left.retain(|leftover| leftover.path != *path);
+                left.retain(|leftover| !leftover.is_path(path));
                 let directory = matches!(entry, Entry::MakingDirectory(_));
-                left.push(Leftover { path: path.clone(), directory, id: None });
+                left.push(Leftover::Path { path: path.clone(), directory, id: None });
             }
-            Entry::Made(path, id) => {
-                if let Some(leftover) = left.iter_mut().find(|leftover| leftover.path == *path) {
-                    leftover.id = Some(*id);
+            Entry::Made(made, made_id) => {
+                for leftover in &mut left {
+                    match leftover {
+                        Leftover::Path { path, id, .. } if path == made => *id = Some(*made_id),
+                        _ => {}
+                    }
                 }
             }
-            Entry::Gone(path) | Entry::Kept(path) => left.retain(|leftover| leftover.path != *path),
+            Entry::Gone(path) | Entry::Kept(path) => left.retain(|leftover| !leftover.is_path(path)),
+            Entry::Step { number, undo } => {
+                left.push(Leftover::Step { number: *number, undo: undo.clone() });
+            }
+            Entry::Undone(done) => {
+                left.retain(|leftover| !matches!(leftover, Leftover::Step { number, .. } if number == done));
+            }
         }
     }
     left.reverse();
@@ -74,6 +109,14 @@ pub fn leftovers(entries: &[Entry]) -> Vec<Leftover> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn undo(number: u64) -> BuildUndo {
+        BuildUndo::RemoveVg { name: format!("vg{number}") }
+    }
+
+    fn step(number: u64) -> Entry {
+        Entry::Step { number, undo: undo(number) }
+    }
 
     #[test]
     fn what_is_left_is_undone_last_first() {
@@ -87,12 +130,16 @@ mod tests {
             Entry::MakingFile("/v/c".into()),
             Entry::Gone("/v/a".into()),
             Entry::Kept("/v/c".into()),
+            step(0),
+            step(1),
+            Entry::Undone(0),
         ];
         assert_eq!(
             leftovers(&entries),
             [
-                Leftover { path: "/v/b".into(), directory: false, id: None },
-                Leftover { path: "/v".into(), directory: true, id: Some(id) },
+                Leftover::Step { number: 1, undo: undo(1) },
+                Leftover::Path { path: "/v/b".into(), directory: false, id: None },
+                Leftover::Path { path: "/v".into(), directory: true, id: Some(id) },
             ]
         );
     }

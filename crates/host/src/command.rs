@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// What a program left behind.
@@ -59,7 +60,11 @@ impl Runner for Real {
             .env("LC_ALL", "C")
             // Administration tools are not on everybody's path.
             .env("PATH", format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin"))
+            // A journal's lock is inherited on purpose, and LVM would complain about it.
+            .env("LVM_SUPPRESS_FD_WARNINGS", "1")
             .stdin(Stdio::null())
+            // Ctrl-C ends this program in its own order; it must not end an mdadm in the middle of its work.
+            .process_group(0)
             .output();
         match output {
             Ok(done) => Ok(Output {
@@ -89,7 +94,7 @@ impl Runner for Never {
 }
 
 /// A program and its arguments as one line to read.
-struct Shown<'a>(&'a str, &'a [&'a str]);
+pub(crate) struct Shown<'a>(pub &'a str, pub &'a [&'a str]);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

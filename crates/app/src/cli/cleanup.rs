@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-/// Remove what killed runs left behind: only what the journal says that ebb made
+/// Put back what killed runs left behind: only what the journal says that ebb made
 #[derive(Debug, Args)]
 pub struct CleanupArgs {
     /// List it and touch nothing
@@ -28,16 +28,21 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     let mut failed = 0;
     for run in journal::abandoned(&directory).map_err(CliError::Failed)? {
         let name = run.run.clone();
-        let mut note = |leftover: &Leftover, what: &str, error: Option<&str>| {
-            let shown = leftover.path.display();
-            let kind = if leftover.directory { "directory" } else { "file" };
+        let mut note = |leftover: &Leftover, done: bool, error: Option<&str>| {
+            let (kind, shown) = match leftover {
+                Leftover::Path { path, directory: true, .. } => ("directory", path.display().to_string()),
+                Leftover::Path { path, .. } => ("file", path.display().to_string()),
+                Leftover::Step { undo, .. } => ("step", undo.to_string()),
+            };
+            let (now, wish) = if kind == "step" { ("put back", "put back") } else { ("removed", "remove") };
             text.push_str(&match error {
-                None => format!("{what} {kind} {shown} of session {name}\n"),
-                Some(error) => format!("cannot remove {kind} {shown} of session {name}: {error}\n"),
+                None if done => format!("{now} {kind} {shown} of session {name}\n"),
+                None => format!("would {wish} {kind} {shown} of session {name}\n"),
+                Some(error) => format!("cannot {wish} {kind} {shown} of session {name}: {error}\n"),
             });
             records.push(json!({
-                "session": name, "path": leftover.path.to_string_lossy(), "kind": kind,
-                "removed": what == "removed" && error.is_none(), "error": error,
+                "session": name, "path": shown, "kind": kind,
+                "removed": done && error.is_none(), "error": error,
             }));
         };
         if args.dry_run {
@@ -45,13 +50,13 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
                 let stays =
                     journal::check(leftover).err().filter(|error| error.kind() != ErrorKind::NotFound);
                 let stays = stays.map(|error| error.to_string());
-                note(leftover, "would remove", stays.as_deref());
+                note(leftover, false, stays.as_deref());
             }
             continue;
         }
         for (leftover, result) in run.put_back() {
             failed += usize::from(result.is_err());
-            note(&leftover, "removed", result.as_ref().err().map(String::as_str));
+            note(&leftover, true, result.as_ref().err().map(String::as_str));
         }
     }
     if globals.json {

@@ -3,6 +3,8 @@
 use super::experiment::read;
 use super::{CliError, Globals};
 use crate::progress::Progress;
+use crate::session::kernel::members::KernelWitness;
+use crate::session::kernel::{self, Kernel, KernelPlan};
 use crate::session::simulated::Simulated;
 use crate::session::witness::HostWitness;
 use crate::session::{self, Company, Nobody, Request, Witness, clock, journal, signals, surroundings};
@@ -57,8 +59,20 @@ pub struct RunArgs {
 enum On {
     /// Real I/O on files, or on devices opened directly
     Files,
+    /// md, LVM, encryption and file systems of this host's kernel, built for each trial; as root
+    Kernel,
     /// Nothing: virtual time, a month in seconds
     Sim,
+}
+
+impl On {
+    fn kind(self) -> BackendKind {
+        match self {
+            On::Files => BackendKind::Files,
+            On::Kernel => BackendKind::Kernel,
+            On::Sim => BackendKind::Sim,
+        }
+    }
 }
 
 /// Runs `ebb run`.
@@ -89,6 +103,12 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         places: surroundings::places_for_volumes(),
         fill: files::Fill::default(),
     };
+    session::fit::check(&experiment, args.on.kind())
+        .map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
+    if args.keep && args.on == On::Kernel {
+        let what = "--keep has no meaning with `--on kernel`: an array is taken apart after each trial";
+        return Err(CliError::Usage(what.to_owned()));
+    }
     if args.dry_run {
         return dry_run(&experiment, seed, args.on, &options, globals);
     }
@@ -96,10 +116,12 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let failed = |error: String| CliError::Failed(error);
     let mut backend: Box<dyn Backend> = match args.on {
         On::Files => Box::new(FilesBackend::new(options, surroundings::of_host(&id).map_err(failed)?)),
+        On::Kernel => Box::new(Kernel::new(options, surroundings::of_host(&id).map_err(failed)?)),
         On::Sim => Box::new(Simulated::new(seed)),
     };
     let mut witness: Box<dyn Witness> = match args.on {
         On::Files => Box::new(HostWitness::default()),
+        On::Kernel => Box::new(KernelWitness::default()),
         On::Sim => Box::new(Nobody),
     };
     let mut store = if args.no_save {
@@ -189,11 +211,17 @@ fn dry_run(
     options: &files::Options,
     globals: &Globals,
 ) -> Result<ExitCode, CliError> {
-    let (kind, survey) = match on {
-        On::Files => (BackendKind::Files, files::survey(experiment, options)),
-        On::Sim => (BackendKind::Sim, Ok(files::Survey::default())),
+    let survey = match on {
+        On::Files | On::Kernel => files::survey(experiment, options),
+        On::Sim => Ok(files::Survey::default()),
     };
-    let plan = Plan::new(experiment, kind, seed);
+    let builds = match on {
+        On::Kernel => Some(
+            kernel::plan(experiment, &options.name).map_err(|error| CliError::Failed(error.to_string()))?,
+        ),
+        On::Files | On::Sim => None,
+    };
+    let plan = Plan::new(experiment, on.kind(), seed);
     if globals.json {
         let places: Vec<_> = survey
             .iter()
@@ -207,10 +235,16 @@ fn dry_run(
                 })
             })
             .collect();
-        let value = serde_json::json!({ "schema": "ebbtide.plan/1", "plan": plan, "places": places });
+        let mut value = serde_json::json!({ "schema": "ebbtide.plan/1", "plan": plan, "places": places });
+        if let Some(KernelPlan { builds, .. }) = &builds {
+            value["builds"] = serde_json::json!(builds);
+        }
         views::print(&format!("{value:#}\n"))?;
     } else {
         views::print(&plan.to_string())?;
+        if let Some(builds) = &builds {
+            views::print(&kernel::show(experiment, builds))?;
+        }
         for place in survey.iter().flat_map(|survey| &survey.places) {
             views::print(&format!(
                 "space: {} MiB in {} ({}), {} MiB are free there\n",

@@ -5,7 +5,11 @@
 
 use crate::places::user_directory;
 use ebbtide_core::journal::{Entry, FileId, Journal, Leftover, leftovers};
+use ebbtide_host::build;
+use ebbtide_host::command::Real;
+use ebbtide_host::sys::Sys;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::{FdFlags, fcntl_setfd};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -40,6 +44,9 @@ impl JournalFile {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&self.path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        // Programs that build arrays inherit the file and with it the lock: after a kill of this program, cleanup
+        // waits for the one that is still at work.
+        fcntl_setfd(&file, FdFlags::empty())?;
         File::open(directory)?.sync_all()?;
         Ok(file)
     }
@@ -138,17 +145,17 @@ pub fn abandoned(directory: &Path) -> Result<Vec<Abandoned>, String> {
 }
 
 impl Abandoned {
-    /// Removes `left` one by one and says of each whether it went; the journal goes with the last.
+    /// Puts back `left` one by one and says of each whether it went; the journal goes with the last.
     pub fn put_back(mut self) -> Vec<(Leftover, Result<(), String>)> {
         let results: Vec<_> = std::mem::take(&mut self.left)
             .into_iter()
             .map(|leftover| {
-                let result = remove(&leftover).and_then(|()| {
-                    let mut line = serde_json::to_vec(&Entry::Gone(leftover.path.clone()))?;
+                let result = put_back(&leftover).and_then(|entry| {
+                    let mut line = serde_json::to_vec(&entry).map_err(|error| error.to_string())?;
                     line.push(b'\n');
-                    self.file.write_all(&line)
+                    self.file.write_all(&line).map_err(|error| error.to_string())
                 });
-                (leftover, result.map_err(|error| error.to_string()))
+                (leftover, result)
             })
             .collect();
         if results.iter().all(|(_, result)| result.is_ok()) {
@@ -159,28 +166,39 @@ impl Abandoned {
     }
 }
 
-/// Removes what a journal says was made, and only that: already gone is success.
-fn remove(leftover: &Leftover) -> io::Result<()> {
-    match check(leftover) {
-        Ok(()) if leftover.directory => std::fs::remove_dir(&leftover.path),
-        Ok(()) => std::fs::remove_file(&leftover.path),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
+/// Puts back one change; the entry says so in the journal.
+fn put_back(leftover: &Leftover) -> Result<Entry, String> {
+    match leftover {
+        Leftover::Path { path, directory, .. } => {
+            match check(leftover) {
+                Ok(()) if *directory => std::fs::remove_dir(path),
+                Ok(()) => std::fs::remove_file(path),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                Err(error) => Err(error),
+            }
+            .map_err(|error| error.to_string())?;
+            Ok(Entry::Gone(path.clone()))
+        }
+        Leftover::Step { number, undo } => {
+            build::undo(&Sys::host(), &Real, undo).map_err(|error| error.to_string())?;
+            Ok(Entry::Undone(*number))
+        }
     }
 }
 
 /// Whether what is there is what the journal says was made; touches nothing. Something else under its name is left alone,
-/// and what was announced but never confirmed must be empty.
+/// and what was announced but never confirmed must be empty. A step looks for itself when it is put back.
 ///
 /// # Errors
 /// Why it is left alone; `NotFound` when it is gone already.
 pub fn check(leftover: &Leftover) -> io::Result<()> {
-    let found = std::fs::symlink_metadata(&leftover.path)?;
+    let Leftover::Path { path, directory, id: known } = leftover else { return Ok(()) };
+    let found = std::fs::symlink_metadata(path)?;
     let id = FileId { dev: found.dev(), ino: found.ino() };
-    let same_kind = if leftover.directory { found.is_dir() } else { found.is_file() };
-    let ours = match leftover.id {
-        Some(known) => known == id,
-        None => leftover.directory || found.len() == 0,
+    let same_kind = if *directory { found.is_dir() } else { found.is_file() };
+    let ours = match known {
+        Some(known) => *known == id,
+        None => *directory || found.len() == 0,
     };
     if !same_kind || !ours {
         return Err(io::Error::other("something else has its name now; it is left alone"));
@@ -191,6 +209,13 @@ pub fn check(leftover: &Leftover) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn path_of(left: &Leftover) -> &Path {
+        match left {
+            Leftover::Path { path, .. } => path,
+            Leftover::Step { .. } => panic!("no step was made"),
+        }
+    }
 
     fn made(journal: &JournalFile, path: &Path) {
         journal.write(&Entry::MakingFile(path.to_owned())).expect("writes");
@@ -229,7 +254,7 @@ mod tests {
         let results = dead.remove(0).put_back();
         assert_eq!(foreseen, results.iter().map(|(_, result)| result.is_err()).collect::<Vec<_>>());
         let kept: Vec<&Path> =
-            results.iter().filter(|(_, result)| result.is_err()).map(|(l, _)| l.path.as_path()).collect();
+            results.iter().filter(|(_, result)| result.is_err()).map(|(left, _)| path_of(left)).collect();
         assert_eq!(kept, [announced.as_path(), replaced.as_path()]);
         assert!(!mine.exists() && replaced.exists() && announced.exists());
 

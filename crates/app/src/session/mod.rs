@@ -1,7 +1,9 @@
 //! Sessions: runs an experiment on a backend, round by round, and stores each trial when it ends.
 
 pub mod clock;
+pub mod fit;
 pub mod journal;
+pub mod kernel;
 pub mod signals;
 pub mod simulated;
 pub mod surroundings;

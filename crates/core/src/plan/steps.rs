@@ -107,7 +107,9 @@ impl Plan {
         let schedule = Schedule::new(experiment, seed);
         let answer = &experiment.answer;
         let mut steps = Vec::new();
-        let writes = experiment.workloads.iter().any(|w| w.mix != Mix::Read);
+        // An array overwrites its members, whatever the workloads do.
+        let writes =
+            backend == BackendKind::Kernel || experiment.workloads.iter().any(|w| w.mix != Mix::Read);
         for (index, volume) in experiment.volumes.iter().enumerate() {
             if !experiment.designs.iter().any(|d| uses(&d.layout, index)) {
                 continue;

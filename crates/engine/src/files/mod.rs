@@ -165,6 +165,12 @@ impl FilesBackend {
             .ok_or_else(|| BackendError::Other(format!("design {} is not open", design.name)))
     }
 
+    /// Closes the volumes, and leaves what was made until [`Backend::finish`]: for a backend that builds on them.
+    pub fn close(&mut self) {
+        self.targets.clear();
+        self.volumes.clear();
+    }
+
     /// Runs several trials at the same time and returns what came of each, in their order.
     pub fn run_together(&mut self, jobs: &[TogetherJob<'_>], control: &Control) -> Vec<Ran> {
         let opened: Vec<Result<(), BackendError>> = jobs
@@ -306,8 +312,7 @@ impl FilesBackend {
 
     /// Closes everything and removes what was made.
     fn put_back(&mut self) -> Result<(), BackendError> {
-        self.targets.clear();
-        self.volumes.clear();
+        self.close();
         self.made.remove().map_err(BackendError::Other)
     }
 }

@@ -98,7 +98,7 @@ impl Planner<'_> {
             device.clone(),
             "--run".into(),
             "--quiet".into(),
-            "--homehost=none".into(),
+            "--homehost=<none>".into(),
             format!("--uuid={uuid}"),
             format!("--metadata={metadata}"),
             format!("--level={level}"),

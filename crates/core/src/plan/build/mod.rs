@@ -14,6 +14,7 @@ mod show;
 #[cfg(test)]
 mod tests;
 
+pub use array::LVM_CONFIG;
 pub use error::BuildPlanError;
 pub use geometry::Geometry;
 pub use identity::Identity;

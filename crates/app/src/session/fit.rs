@@ -1,0 +1,35 @@
+//! Whether a backend can do what an experiment asks for; what it cannot is refused by name.
+
+use ebbtide_core::backend::BackendKind;
+use ebbtide_core::experiment::Experiment;
+
+/// Checks that `backend` can honour every key of `experiment`.
+///
+/// # Errors
+/// What it cannot, and what to write instead.
+pub fn check(experiment: &Experiment, backend: BackendKind) -> Result<(), String> {
+    match backend {
+        BackendKind::Kernel => match experiment.volumes.iter().find(|volume| volume.shape.is_some()) {
+            Some(volume) => Err(format!(
+                "volume {} has a `shape`, and the kernel runs devices as fast as they are; remove it, or say `--on files`",
+                volume.name
+            )),
+            None => Ok(()),
+        },
+        BackendKind::Files | BackendKind::Sim => {
+            let wanted = experiment
+                .designs
+                .iter()
+                .map(|design| (&design.name, design.stack.kernel_only()))
+                .find(|(_, keys)| !keys.is_empty());
+            match wanted {
+                Some((design, keys)) => Err(format!(
+                    "design {design} has {}, which only the kernel can build; say `--on kernel`",
+                    keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+                )),
+                None => Ok(()),
+            }
+        }
+        BackendKind::Lab => Ok(()),
+    }
+}

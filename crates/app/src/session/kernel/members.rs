@@ -1,0 +1,125 @@
+//! What the members of a kernel's array did, from the kernel's counters: the layout is its own, and it tells no
+//! latency of a member's share in an operation.
+
+use crate::session::Witness;
+use crate::session::witness::HostWitness;
+use ebbtide_core::backend::Inventory;
+use ebbtide_core::plan::Trial;
+use ebbtide_core::samples::{Count, DiskUse, MemberSamples, Observation, OpSamples, PerOp, TrialSamples};
+use ebbtide_core::session::{Outcome, Session};
+use ebbtide_core::units::Nanos;
+
+/// Gives `samples` the members `names`, of which nothing is known yet.
+pub(super) fn prepare(samples: &mut TrialSamples, names: impl Iterator<Item = String>) {
+    samples.members = names.map(|name| MemberSamples { name, ..MemberSamples::default() }).collect();
+    let nothing = vec![PerOp::<Count>::default(); samples.members.len()];
+    for interval in &mut samples.series {
+        interval.members.clone_from(&nothing);
+    }
+}
+
+/// Observes the host, and from what it saw tells what the members did.
+#[derive(Default)]
+pub struct KernelWitness(HostWitness);
+
+impl Witness for KernelWitness {
+    fn ready(&mut self, inventory: &Inventory) {
+        self.0.ready(inventory);
+    }
+
+    fn begin(&mut self, session: &Session, trial: &Trial) {
+        self.0.begin(session, trial);
+    }
+
+    fn end(&mut self, outcome: &mut Outcome) {
+        self.0.end(outcome);
+        if let Outcome::Samples(samples) = outcome
+            && let Some(observed) = samples.observed.take()
+        {
+            fill(samples, &observed);
+            samples.observed = Some(observed);
+        }
+    }
+}
+
+/// Takes the members' counts from `observed`.
+fn fill(samples: &mut TrialSamples, observed: &Observation) {
+    for (position, member) in samples.members.iter_mut().enumerate() {
+        let Some(device) = observed.members.get(position).and_then(|member| member.devices.first()) else {
+            continue;
+        };
+        let Some(total) = observed.devices.get(*device).map(|device| device.total) else { continue };
+        let op = |ops, bytes| OpSamples { count: Count { ops, bytes }, ..OpSamples::default() };
+        member.ops.read = op(total.ops.read, total.bytes.read);
+        member.ops.write = op(total.ops.write, total.bytes.write);
+        let seen: Vec<(Nanos, DiskUse)> = observed
+            .series
+            .iter()
+            .filter_map(|interval| Some((interval.end, *interval.devices.get(*device)?)))
+            .collect();
+        let sum = Cumulative::new(&seen);
+        let mut before = [0.0; 4];
+        for interval in &mut samples.series {
+            let now = sum.at(interval.end);
+            let count = |i: usize| (now[i] - before[i]).round().max(0.0) as u64;
+            if let Some(slot) = interval.members.get_mut(position) {
+                slot.read = Count { ops: count(0), bytes: count(1) };
+                slot.write = Count { ops: count(2), bytes: count(3) };
+            }
+            before = now;
+        }
+    }
+}
+
+/// Counters as running sums: reads, bytes read, writes, bytes written.
+struct Cumulative(Vec<(Nanos, [f64; 4])>);
+
+impl Cumulative {
+    fn new(series: &[(Nanos, DiskUse)]) -> Self {
+        let mut sum = [0.0; 4];
+        let mut points = vec![(Nanos(0), sum)];
+        for (end, disk) in series {
+            let more = [disk.ops.read, disk.bytes.read, disk.ops.write, disk.bytes.write];
+            sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more as f64);
+            points.push((*end, sum));
+        }
+        Cumulative(points)
+    }
+
+    /// The sums at `time`: the observer's intervals are not the engine's, so the line between two looks counts.
+    fn at(&self, time: Nanos) -> [f64; 4] {
+        let after = self.0.iter().position(|(end, _)| *end >= time);
+        let (Some(after), Some(last)) = (after.or(self.0.len().checked_sub(1)), self.0.last()) else {
+            return [0.0; 4];
+        };
+        let (Some((begin, low)), Some((end, high))) =
+            (after.checked_sub(1).and_then(|before| self.0.get(before)), self.0.get(after))
+        else {
+            return [0.0; 4];
+        };
+        if time >= last.0 || end <= begin {
+            return if time >= last.0 { last.1 } else { *high };
+        }
+        let share = time.0.saturating_sub(begin.0) as f64 / (end.0 - begin.0) as f64;
+        std::array::from_fn(|i| low[i] + (high[i] - low[i]) * share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_spread_over_other_intervals_and_their_sum_stays() {
+        let disk = |ops: u64| DiskUse {
+            ops: PerOp { read: ops, write: 0 },
+            bytes: PerOp { read: ops * 4096, write: 0 },
+            ..DiskUse::default()
+        };
+        let sum = Cumulative::new(&[(Nanos(250), disk(100)), (Nanos(500), disk(50)), (Nanos(1000), disk(0))]);
+        let at: Vec<f64> =
+            [0, 125, 250, 300, 500, 900, 1000, 2000].map(|time| sum.at(Nanos(time))[0]).to_vec();
+        assert_eq!(at, [0.0, 50.0, 100.0, 110.0, 150.0, 150.0, 150.0, 150.0]);
+        assert_eq!(Cumulative::new(&[]).at(Nanos(5)), [0.0; 4]);
+    }
+}

@@ -1,0 +1,108 @@
+//! One trial on a design that is built: on its device, or on a file in its file system.
+
+use super::{Result, other};
+use ebbtide_core::backend::{Backend, Control};
+use ebbtide_core::experiment::{Answer, Design, Experiment, Volume, VolumeSource};
+use ebbtide_core::guard::{DeviceGuard, Refusal, WriteRequest};
+use ebbtide_core::layout::LayoutNode;
+use ebbtide_core::plan::Trial;
+use ebbtide_core::plan::build::Build;
+use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::units::{Bytes, Nanos};
+use ebbtide_core::workload::Workload;
+use ebbtide_engine::files::{FilesBackend, Fill, Options, Surroundings};
+use ebbtide_host::hostinfo;
+use ebbtide_host::sys::Sys;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The largest part of a file system that a trial's file takes by itself.
+const SHARE: (u64, u64) = (3, 4);
+/// Least size of such a file where the file system has the room.
+const FILE_MIN: u64 = Bytes::GIB;
+/// Sizes of files and offsets are multiples of this.
+const BLOCK: u64 = 4096;
+
+/// The array was built by this very run: it may be written.
+struct Ours;
+
+impl DeviceGuard for Ours {
+    fn may_write(&self, _: &WriteRequest<'_>) -> std::result::Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+/// Runs `workload` on what `build` made.
+pub(super) fn run(
+    build: &Build,
+    workload: &Workload,
+    trial: &Trial,
+    options: &Options,
+    surroundings: &Surroundings,
+    control: &Control,
+) -> Result<TrialSamples> {
+    let (source, size, fill) = match &build.mountpoint {
+        Some(directory) => {
+            let source = VolumeSource::NewFile { directory: Some(directory.clone()) };
+            (source, Some(Bytes(file_size(directory, workload)?)), Fill::Destroyable)
+        }
+        // What it holds was written to the members before they became an array.
+        None => {
+            let source = VolumeSource::Device { path: build.device.clone().into(), id: None };
+            (source, None, Fill::Only(Vec::new()))
+        }
+    };
+    let options = Options { destroy: true, places: Vec::new(), fill, ..options.clone() };
+    let surroundings = Surroundings { guard: Arc::new(Ours), ..surroundings.clone() };
+    let mut files = FilesBackend::new(options, surroundings);
+    let experiment = alone(source, size, workload);
+    let trial = Trial { design: 0, workload: 0, ..*trial };
+    let ran = files
+        .prepare(&experiment, control)
+        .and_then(|_| files.run_trial(&experiment.designs[0], workload, &trial, control));
+    let finished = files.finish(false);
+    match (ran, finished) {
+        (Ok(samples), Ok(())) => Ok(samples),
+        (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
+        (Err(error), Err(left)) => Err(other(format!("{error}; and then: {left}"))),
+    }
+}
+
+/// An experiment of one volume and one workload.
+fn alone(source: VolumeSource, size: Option<Bytes>, workload: &Workload) -> Experiment {
+    Experiment {
+        name: "trial".to_owned(),
+        description: None,
+        volumes: vec![Volume { name: "array".to_owned(), source, size, shape: None }],
+        links: Vec::new(),
+        designs: vec![Design {
+            name: "array".to_owned(),
+            layout: LayoutNode::Volume(0),
+            stack: Default::default(),
+        }],
+        control: 0,
+        workloads: vec![workload.clone()],
+        answer: Answer {
+            level: 0.95,
+            precision: 0.05,
+            trials_min: 1,
+            trials_max: 1,
+            budget: Nanos(u64::MAX),
+            rest: Nanos(0),
+        },
+        environment: Default::default(),
+    }
+}
+
+/// The workload's span, or three quarters of what is free but at most twice the memory: more tells nothing new
+/// about an array whose file no cache can hold, and every trial lays it out anew.
+fn file_size(directory: &Path, workload: &Workload) -> Result<u64> {
+    let found = rustix::fs::statvfs(directory).map_err(other)?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    if let Some(span) = workload.span {
+        return Ok(span.0.div_ceil(BLOCK) * BLOCK);
+    }
+    let memory = hostinfo::host_info(&Sys::host()).memory_bytes;
+    let room = free / SHARE.1 * SHARE.0;
+    Ok(room.min(memory.saturating_mul(2).max(FILE_MIN)) / BLOCK * BLOCK)
+}

@@ -1,0 +1,96 @@
+//! What can go wrong while a design is built or put back.
+
+use crate::command::CommandError;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why a design was not built, or not put back.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// A program failed: what was run and what it said.
+    #[error("`{command}` {}{}", status_text(*status), said(stdout, stderr))]
+    Command {
+        /// Program and arguments.
+        command: String,
+        /// Exit status; nothing when a signal ended it.
+        status: Option<i32>,
+        /// What it wrote on standard output.
+        stdout: String,
+        /// What it wrote on standard error.
+        stderr: String,
+    },
+    /// A program could not be started.
+    #[error(transparent)]
+    Start(#[from] CommandError),
+    /// An answer that is not what the program's documentation says.
+    #[error("cannot read what `{program}` answered: {what}")]
+    Answer {
+        /// The program.
+        program: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A tunable that the kernel did not take.
+    #[error("{file} of {device} cannot be {value}: {what}")]
+    Queue {
+        /// The device.
+        device: String,
+        /// The attribute's file.
+        file: &'static str,
+        /// The value wanted.
+        value: String,
+        /// Why not.
+        what: String,
+    },
+    /// A directory that could not be made or removed.
+    #[error("{}: {what}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        what: String,
+    },
+    /// Something is still there after it was removed.
+    #[error("{what} is still there")]
+    StillThere {
+        /// What.
+        what: String,
+    },
+    /// The journal could not be written, without which nothing is done.
+    #[error("{0}")]
+    Journal(String),
+    /// Ended on request.
+    #[error("stopped")]
+    Stopped,
+    /// Steps that could not be undone, the first tried first.
+    #[error("not undone: {}", list(.0))]
+    Undo(Vec<BuildError>),
+    /// A step failed, and then what was done could not be undone.
+    #[error("{build}; and then: {undo}; `ebb cleanup` tries again")]
+    Both {
+        /// What failed first.
+        build: Box<BuildError>,
+        /// What could not be undone.
+        undo: Box<BuildError>,
+    },
+}
+
+impl BuildError {
+    /// Whether the same may work in a moment.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self, BuildError::Command { .. } | BuildError::StillThere { .. })
+    }
+}
+
+fn status_text(status: Option<i32>) -> String {
+    status.map_or_else(|| "was ended by a signal".to_owned(), |status| format!("ended with status {status}"))
+}
+
+fn said(stdout: &str, stderr: &str) -> String {
+    let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join(" / ");
+    [stderr, stdout].iter().filter(|text| !text.is_empty()).map(|text| format!(": {}", lines(text))).collect()
+}
+
+fn list(errors: &[BuildError]) -> impl fmt::Display {
+    errors.iter().map(BuildError::to_string).collect::<Vec<_>>().join("; ")
+}

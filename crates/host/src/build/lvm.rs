@@ -1,0 +1,103 @@
+//! LVM: found by uuid or by the run's own name, removed.
+
+use super::{BuildError, PATIENCE, insist, run};
+use crate::command::Runner;
+use ebbtide_core::plan::build::LVM_CONFIG;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What the reporting commands print with `--reportformat json`.
+#[derive(Debug, Deserialize)]
+struct Report {
+    report: Vec<BTreeMap<String, Vec<BTreeMap<String, String>>>>,
+}
+
+/// The rows of a report, whatever they are of.
+fn rows(program: &'static str, text: &str) -> Result<Vec<BTreeMap<String, String>>, BuildError> {
+    let report: Report = serde_json::from_str(text)
+        .map_err(|error| BuildError::Answer { program, what: error.to_string() })?;
+    Ok(report.report.into_iter().flat_map(BTreeMap::into_values).flatten().collect())
+}
+
+/// The rows of `program` for which `selection` holds.
+fn select(
+    runner: &dyn Runner,
+    program: &'static str,
+    fields: &str,
+    selection: &str,
+) -> Result<Vec<BTreeMap<String, String>>, BuildError> {
+    let arguments =
+        ["--config", LVM_CONFIG, "--reportformat", "json", "--options", fields, "--select", selection];
+    rows(program, &run(runner, program, &arguments)?)
+}
+
+/// Removes the physical volume with `uuid` from whatever device has it.
+pub(super) fn remove_pv(runner: &dyn Runner, uuid: &str) -> Result<(), BuildError> {
+    insist(runner, || {
+        for row in select(runner, "pvs", "pv_name,pv_uuid", &format!("pv_uuid={uuid}"))? {
+            if let Some(device) =
+                row.get("pv_name").filter(|_| row.get("pv_uuid").is_some_and(|is| is == uuid))
+            {
+                run(runner, "pvremove", &["--config", LVM_CONFIG, "--yes", device])?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Removes the volume group `name`.
+pub(super) fn remove_vg(runner: &dyn Runner, name: &str) -> Result<(), BuildError> {
+    insist(runner, || {
+        if select(runner, "vgs", "vg_name", &format!("vg_name={name}"))?.is_empty() {
+            return Ok(());
+        }
+        run(runner, "vgremove", &["--config", LVM_CONFIG, "--yes", "--force", name]).map(drop)
+    })
+}
+
+fn find_lv(runner: &dyn Runner, volume: &str) -> Result<Vec<BTreeMap<String, String>>, BuildError> {
+    let (group, name) = volume.split_once('/').unwrap_or((volume, ""));
+    select(runner, "lvs", "lv_name,vg_name,sync_percent", &format!("vg_name={group} && lv_name={name}"))
+}
+
+/// Removes the logical volume `volume`, `VG/LV`.
+pub(super) fn remove_lv(runner: &dyn Runner, volume: &str) -> Result<(), BuildError> {
+    insist(runner, || {
+        if find_lv(runner, volume)?.is_empty() {
+            return Ok(());
+        }
+        run(runner, "lvremove", &["--config", LVM_CONFIG, "--yes", "--force", volume]).map(drop)
+    })
+}
+
+/// Waits until `volume` is in sync.
+pub(super) fn wait(runner: &dyn Runner, volume: &str) -> Result<(), BuildError> {
+    loop {
+        let rows = find_lv(runner, volume)?;
+        let percent = rows.first().and_then(|row| row.get("sync_percent")).map_or("", String::as_str);
+        match percent.parse::<f64>() {
+            Ok(percent) if percent < 100.0 => std::thread::sleep(PATIENCE),
+            Ok(_) => return Ok(()),
+            Err(_) => {
+                let what = format!("sync_percent of {volume} is \"{percent}\"");
+                return Err(BuildError::Answer { program: "lvs", what });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_read() {
+        let pvs = rows("pvs", include_str!("../../tests/outputs/pvs.json")).expect("reads");
+        assert_eq!(pvs[0]["pv_name"], "/dev/vdc");
+        assert_eq!(pvs[0]["pv_uuid"], "EMl8Q9-3KgD-CpDu-XjXA-EjBx-314L-QKApPP");
+        let lvs = rows("lvs", include_str!("../../tests/outputs/lvs.json")).expect("reads");
+        assert_eq!((lvs[0]["lv_name"].as_str(), lvs[0]["sync_percent"].as_str()), ("data", "100.00"));
+        assert_eq!(rows("vgs", include_str!("../../tests/outputs/vgs-none.json")).expect("reads").len(), 0);
+        assert!(rows("vgs", "WARNING: no").is_err());
+    }
+}

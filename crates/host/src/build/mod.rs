@@ -1,0 +1,186 @@
+//! Builds designs in the kernel: carries out the steps of [`ebbtide_core::plan::build`] and puts them back.
+//!
+//! Each step is in the journal before it is done. After a failure what was done is undone in reverse, and both
+//! errors are kept; after a kill `ebb cleanup` does the same from the journal. An undo looks for what was made by
+//! its identity, so that it finds it under another name after a reboot, and never touches anything else.
+
+mod error;
+mod free;
+mod lvm;
+mod mdadm;
+mod queue;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod undo;
+
+pub use error::BuildError;
+pub use free::{free_loops, free_md_numbers};
+pub use tools::{Missing, PROGRAMS, missing};
+pub use undo::undo;
+
+use crate::command::{Runner, Shown};
+use crate::sys::Sys;
+use ebbtide_core::journal::{Entry, Journal};
+use ebbtide_core::plan::build::{BuildAction, BuildStep, BuildUndo};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long a device that udev or the kernel still holds is waited for, in steps.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How many such steps: 10 s in all.
+const TRIES: u32 = 100;
+
+/// Carries out steps on a host.
+pub struct Builder {
+    sys: Sys,
+    runner: Box<dyn Runner + Send>,
+    journal: Arc<dyn Journal>,
+    /// What is to be undone, by the number that it has in the journal.
+    done: Vec<(u64, BuildUndo)>,
+    next: u64,
+}
+
+impl Builder {
+    /// A builder that has done nothing yet.
+    pub fn new(sys: Sys, runner: Box<dyn Runner + Send>, journal: Arc<dyn Journal>) -> Builder {
+        Builder { sys, runner, journal, done: Vec::new(), next: 0 }
+    }
+
+    /// What is done and not undone: hand it to [`undo_to`](Self::undo_to) to go back to here.
+    pub fn mark(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Does `steps` in their order. When one fails, or `stop` is set, what this call did is undone.
+    ///
+    /// # Errors
+    /// Which step failed and how; with it what could not be undone.
+    pub fn build(&mut self, steps: &[BuildStep], stop: &AtomicBool) -> Result<(), BuildError> {
+        let mark = self.mark();
+        for step in steps {
+            let result =
+                if stop.load(Ordering::Relaxed) { Err(BuildError::Stopped) } else { self.step(step) };
+            if let Err(error) = result {
+                return Err(match self.undo_to(mark) {
+                    Ok(()) => error,
+                    Err(left) => BuildError::Both { build: Box::new(error), undo: Box::new(left) },
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes everything done since `mark`, the last first. What cannot be undone stays in the journal and on the
+    /// list, and keeps nothing else from being undone.
+    ///
+    /// # Errors
+    /// What could not be undone.
+    pub fn undo_to(&mut self, mark: usize) -> Result<(), BuildError> {
+        let mut errors = Vec::new();
+        let mut left = Vec::new();
+        for (number, step) in self.done.split_off(mark.min(self.done.len())).into_iter().rev() {
+            let undone = undo(&self.sys, self.runner.as_ref(), &step)
+                .and_then(|()| self.journal.write(&Entry::Undone(number)).map_err(BuildError::Journal));
+            if let Err(error) = undone {
+                errors.push(error);
+                left.push((number, step));
+            }
+        }
+        left.reverse();
+        self.done.append(&mut left);
+        if errors.is_empty() { Ok(()) } else { Err(BuildError::Undo(errors)) }
+    }
+
+    fn step(&mut self, step: &BuildStep) -> Result<(), BuildError> {
+        let undo = self.concrete(step)?;
+        if let Some(undo) = undo {
+            let number = self.next;
+            self.next += 1;
+            let entry = Entry::Step { number, undo: undo.clone() };
+            self.journal.write(&entry).map_err(BuildError::Journal)?;
+            self.done.push((number, undo));
+        }
+        match &step.action {
+            BuildAction::Run { program, arguments } => {
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                run(self.runner.as_ref(), program, &arguments).map(drop)
+            }
+            BuildAction::SetQueue(setting) => queue::set(&self.sys, setting),
+            BuildAction::MakeDirectory(path) => self.make_directory(path),
+            BuildAction::WaitMd { device } => mdadm::wait(&self.sys, device),
+            BuildAction::WaitLv { volume } => lvm::wait(self.runner.as_ref(), volume),
+        }
+    }
+
+    /// The undo of `step` with what only the system knows now; nothing where nothing will change.
+    fn concrete(&self, step: &BuildStep) -> Result<Option<BuildUndo>, BuildError> {
+        match (&step.undo, &step.action) {
+            (Some(BuildUndo::RestoreQueue { set, .. }), _) => {
+                let old = queue::get(&self.sys, set)?;
+                Ok((old != set.value).then(|| BuildUndo::RestoreQueue { set: set.clone(), old: Some(old) }))
+            }
+            // A directory that is there already is not ours to remove.
+            (Some(_), BuildAction::MakeDirectory(path)) if at(&self.sys, path).is_dir() => Ok(None),
+            (undo, _) => Ok(undo.clone()),
+        }
+    }
+
+    fn make_directory(&self, path: &Path) -> Result<(), BuildError> {
+        use std::os::unix::fs::DirBuilderExt;
+        let place = at(&self.sys, path);
+        if place.is_dir() {
+            return Ok(());
+        }
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&place)
+            .map_err(|error| BuildError::Path { path: path.to_owned(), what: error.to_string() })
+    }
+}
+
+/// An absolute path on the host of `sys`.
+fn at(sys: &Sys, path: &Path) -> PathBuf {
+    let root = sys.dev.parent().unwrap_or(Path::new("/"));
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Runs a program that must end with status 0, and returns its standard output.
+fn run(runner: &dyn Runner, program: &str, arguments: &[&str]) -> Result<String, BuildError> {
+    let output = runner.run(program, arguments)?;
+    if output.status == Some(0) {
+        return Ok(output.text().into_owned());
+    }
+    Err(BuildError::Command {
+        command: Shown(program, arguments).to_string(),
+        status: output.status,
+        stdout: output.text().trim().to_owned(),
+        stderr: output.stderr.trim().to_owned(),
+    })
+}
+
+/// Tries `attempt` again for a while: after a change udev looks at a device, and a device that is open cannot be
+/// stopped.
+fn insist(
+    runner: &dyn Runner,
+    mut attempt: impl FnMut() -> Result<(), BuildError>,
+) -> Result<(), BuildError> {
+    let mut tries = 0;
+    loop {
+        let error = match attempt() {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        tries += 1;
+        if tries >= TRIES || !error.may_pass() {
+            return Err(error);
+        }
+        // Where there is no udev there is nothing to wait for.
+        let _ = runner.run("udevadm", &["settle", "--timeout=5"]);
+        if !cfg!(test) {
+            std::thread::sleep(PATIENCE);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Tunables of queues, read and written below /sys.
+
+use super::{BuildError, at};
+use crate::sys::{self, Sys};
+use ebbtide_core::plan::build::{QueueAttribute, QueueSetting};
+use std::path::{Path, PathBuf};
+
+/// The attribute's file, for a partition that of its disk.
+fn file(sys: &Sys, setting: &QueueSetting) -> Result<PathBuf, BuildError> {
+    let device = at(sys, Path::new(&setting.device));
+    let node = std::fs::canonicalize(&device).map_err(|error| fail(setting, &error.to_string()))?;
+    let name = node.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let place = std::fs::canonicalize(sys.sys.join("class/block").join(name))
+        .map_err(|error| fail(setting, &format!("no {name} in /sys/class/block: {error}")))?;
+    [place.join("queue"), place.join("../queue")]
+        .into_iter()
+        .map(|queue| queue.join(setting.attribute.file()))
+        .find(|file| file.exists())
+        .ok_or_else(|| fail(setting, "the device has no such attribute"))
+}
+
+fn fail(setting: &QueueSetting, what: &str) -> BuildError {
+    BuildError::Queue {
+        device: setting.device.clone(),
+        file: setting.attribute.file(),
+        value: setting.value.clone(),
+        what: what.to_owned(),
+    }
+}
+
+/// The value in force: of a scheduler list that in brackets.
+fn value(text: &str) -> &str {
+    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    chosen.map_or(text, |(chosen, _)| chosen).trim()
+}
+
+/// The attribute's value now.
+pub(super) fn get(sys: &Sys, setting: &QueueSetting) -> Result<String, BuildError> {
+    let text = sys::text(&file(sys, setting)?).ok_or_else(|| fail(setting, "it cannot be read"))?;
+    Ok(value(&text).to_owned())
+}
+
+/// Writes the attribute and reads it back: the kernel rounds some values without a word.
+pub(super) fn set(sys: &Sys, setting: &QueueSetting) -> Result<(), BuildError> {
+    let file = file(sys, setting)?;
+    let before = sys::text(&file).unwrap_or_default();
+    std::fs::write(&file, &setting.value).map_err(|error| {
+        let choices = match setting.attribute {
+            QueueAttribute::Scheduler => format!("; there are {}", before.replace(['[', ']'], "")),
+            _ => format!("; it is {before}"),
+        };
+        fail(setting, &format!("{error}{choices}"))
+    })?;
+    match get(sys, setting)? {
+        now if now == setting.value => Ok(()),
+        now => Err(fail(setting, &format!("the kernel made it {now}"))),
+    }
+}
+
+/// Writes `old` where the value is still what was set; a device that is gone has nothing to restore.
+pub(super) fn restore(sys: &Sys, set: &QueueSetting, old: &str) -> Result<(), BuildError> {
+    let Ok(file) = file(sys, set) else { return Ok(()) };
+    if sys::text(&file).is_none_or(|now| value(&now) != set.value) {
+        return Ok(());
+    }
+    std::fs::write(&file, old).map_err(|error| {
+        let back = QueueSetting { value: old.to_owned(), ..set.clone() };
+        fail(&back, &error.to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_in_force_is_the_one_in_brackets() {
+        assert_eq!(value("none [mq-deadline] kyber"), "mq-deadline");
+        assert_eq!(value("[none] mq-deadline"), "none");
+        assert_eq!(value("none"), "none");
+        assert_eq!(value("128"), "128");
+    }
+}

@@ -1,0 +1,415 @@
+//! Builds on a made-up machine: every step fails in turn, and the program is killed at every boundary.
+
+use super::*;
+use crate::command::{CommandError, Output};
+use crate::sys;
+use ebbtide_core::experiment::Experiment;
+use ebbtide_core::journal::{Leftover, leftovers};
+use ebbtide_core::plan::build::{InitialSync, QueueAttribute, QueueSetting, Site, attach_loop, build};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// The state that programs change, as facts: `md:/dev/md200` is its uuid and so on.
+type Facts = BTreeMap<String, String>;
+
+/// A machine below a directory. It knows as much of each program as the builder uses, refuses what the real one
+/// refuses (stopping what is mounted, making what is there), and fails when it is told to.
+#[derive(Clone)]
+struct Machine {
+    root: PathBuf,
+    facts: Arc<Mutex<Facts>>,
+    /// The mutating command that fails, counted from 0, before or after it did its work.
+    fails: Arc<Mutex<Option<(usize, bool)>>>,
+    ran: Arc<Mutex<Vec<String>>>,
+}
+
+impl Machine {
+    fn new(root: &Path) -> Machine {
+        for name in ["vdb", "vdc", "vdd"] {
+            let queue = root.join("sys/class/block").join(name).join("queue");
+            std::fs::create_dir_all(&queue).expect("makes");
+            std::fs::write(queue.join("scheduler"), "[none]").expect("writes");
+            std::fs::write(queue.join("nr_requests"), "128\n").expect("writes");
+            std::fs::create_dir_all(root.join("dev")).expect("makes");
+            std::fs::write(root.join("dev").join(name), "").expect("writes");
+        }
+        for directory in ["run", "sys/block", "proc/self"] {
+            std::fs::create_dir_all(root.join(directory)).expect("makes");
+        }
+        let machine = Machine {
+            root: root.to_owned(),
+            facts: Arc::default(),
+            fails: Arc::default(),
+            ran: Arc::default(),
+        };
+        machine.publish();
+        machine
+    }
+
+    fn sys(&self) -> Sys {
+        Sys::below(&self.root)
+    }
+
+    /// All that a build may change: facts, directories, tunables.
+    fn state(&self) -> Vec<String> {
+        let mut state: Vec<String> =
+            self.facts.lock().expect("locks").iter().map(|(key, value)| format!("{key}={value}")).collect();
+        state.extend(sys::names(&self.root.join("run")));
+        for name in ["vdb", "vdc", "vdd"] {
+            for file in ["scheduler", "nr_requests"] {
+                let file = self.root.join("sys/class/block").join(name).join("queue").join(file);
+                let text = sys::text(&file).unwrap_or_default();
+                state.push(text.trim_matches(['[', ']']).to_owned());
+            }
+        }
+        state
+    }
+
+    /// What /proc, /sys and /dev show of the facts.
+    fn publish(&self) {
+        let facts = self.facts.lock().expect("locks");
+        let block = self.root.join("sys/block");
+        std::fs::remove_dir_all(&block).expect("removes");
+        let mut mounts = String::new();
+        std::fs::create_dir_all(&block).expect("makes");
+        for (key, value) in facts.iter() {
+            match key.split_once(':') {
+                Some(("md", device)) => {
+                    std::fs::create_dir_all(block.join(device.trim_start_matches("/dev/")).join("md"))
+                        .expect("makes");
+                }
+                Some(("loop", device)) => {
+                    let place = block.join(device.trim_start_matches("/dev/")).join("loop");
+                    std::fs::create_dir_all(&place).expect("makes");
+                    std::fs::write(place.join("backing_file"), value).expect("writes");
+                }
+                Some(("mount", place)) => {
+                    mounts.push_str(&format!("30 1 9:0 / {place} rw - xfs {value} rw\n"));
+                }
+                Some(("node", device)) => {
+                    let node = at(&self.sys(), Path::new(device));
+                    std::fs::create_dir_all(node.parent().expect("has a parent")).expect("makes");
+                    std::fs::write(node, "").expect("writes");
+                }
+                _ => {}
+            }
+        }
+        std::fs::write(self.root.join("proc/self/mountinfo"), mounts).expect("writes");
+    }
+
+    fn answer(&self, program: &str, words: &[&str]) -> (i32, String) {
+        let last = words.last().copied().unwrap_or_default().replace(&self.root.display().to_string(), "");
+        let option = |name: &str| {
+            words.iter().enumerate().find_map(|(i, word)| {
+                word.strip_prefix(&format!("{name}="))
+                    .or_else(|| words.get(i + 1).copied().filter(|_| *word == name))
+            })
+        };
+        let mut facts = self.facts.lock().expect("locks");
+        let get = |facts: &Facts, key: &str| facts.get(key).cloned();
+        let rows = |kind: &str, rows: Vec<String>| {
+            (0, format!("{{\"report\":[{{\"{kind}\":[{}]}}]}}", rows.join(",")))
+        };
+        let select = || option("--select").unwrap_or_default().to_owned();
+        match (program, words.first().copied().unwrap_or_default()) {
+            ("udevadm", _) => (0, String::new()),
+            ("mdadm", "--detail" | "--examine") => {
+                let key = if words[0] == "--detail" { "md" } else { "super" };
+                get(&facts, &format!("{key}:{last}"))
+                    .map_or((1, String::new()), |uuid| (0, format!("MD_UUID={uuid}\n")))
+            }
+            ("mdadm", "--create") => {
+                let device = words[1];
+                let uuid = option("--uuid").unwrap_or_default().to_owned();
+                for member in words.iter().filter(|word| word.starts_with("/dev/") && **word != device) {
+                    facts.insert(format!("super:{member}"), uuid.clone());
+                }
+                facts.insert(format!("node:{device}"), "x".into());
+                (facts.insert(format!("md:{device}"), uuid).map_or(0, |_| 1), String::new())
+            }
+            ("mdadm", "--stop") if facts.values().any(|user| *user == last) => {
+                (1, "Device or resource busy".into())
+            }
+            ("mdadm", "--stop") => {
+                facts.remove(&format!("node:{last}"));
+                // What is on the array is gone with it.
+                facts.remove(&format!("label:{last}"));
+                (facts.remove(&format!("md:{last}")).map_or(1, |_| 0), String::new())
+            }
+            ("mdadm", "--zero-superblock") => {
+                (facts.remove(&format!("super:{last}")).map_or(1, |_| 0), String::new())
+            }
+            ("pvcreate", _) => {
+                let uuid = option("--uuid").unwrap_or_default().to_owned();
+                (facts.insert(format!("pv:{last}"), uuid).map_or(0, |_| 5), String::new())
+            }
+            ("pvs", _) => {
+                let found = facts
+                    .iter()
+                    .filter(|(key, uuid)| key.starts_with("pv:") && select() == format!("pv_uuid={uuid}"));
+                let row = |(key, uuid): (&String, &String)| {
+                    format!("{{\"pv_name\":\"{}\",\"pv_uuid\":\"{uuid}\"}}", key.trim_start_matches("pv:"))
+                };
+                rows("pv", found.map(row).collect())
+            }
+            ("pvremove", _) if facts.keys().any(|key| key.starts_with("vg:")) => (5, "used by a VG".into()),
+            ("pvremove", _) => (facts.remove(&format!("pv:{last}")).map_or(5, |_| 0), String::new()),
+            ("vgcreate", _) => {
+                let name = words.iter().find(|word| word.starts_with("ebb_")).copied().unwrap_or_default();
+                (facts.insert(format!("vg:{name}"), "x".into()).map_or(0, |_| 5), String::new())
+            }
+            ("vgs", _) => {
+                let found = facts.keys().filter(|key| {
+                    key.strip_prefix("vg:").is_some_and(|name| select() == format!("vg_name={name}"))
+                });
+                rows("vg", found.map(|key| format!("{{\"vg_name\":\"{key}\"}}")).collect())
+            }
+            ("vgremove", _) if facts.keys().any(|key| key.starts_with("lv:")) => {
+                (5, "contains volumes".into())
+            }
+            ("vgremove", _) => (facts.remove(&format!("vg:{last}")).map_or(5, |_| 0), String::new()),
+            ("lvcreate", _) => {
+                let group = words.iter().find(|word| word.starts_with("ebb_")).copied().unwrap_or_default();
+                facts.insert(format!("node:/dev/{group}/data"), "x".into());
+                (facts.insert(format!("lv:{group}/data"), "x".into()).map_or(0, |_| 5), String::new())
+            }
+            ("lvs", _) => {
+                let found = facts.keys().filter(|key| {
+                    key.strip_prefix("lv:")
+                        .and_then(|name| name.split_once('/'))
+                        .is_some_and(|(group, name)| select() == format!("vg_name={group} && lv_name={name}"))
+                });
+                rows("lv", found.map(|_| "{}".to_owned()).collect())
+            }
+            ("lvremove", _) => {
+                facts.remove(&format!("node:/dev/{last}"));
+                facts.remove(&format!("label:/dev/{last}"));
+                (facts.remove(&format!("lv:{last}")).map_or(5, |_| 0), String::new())
+            }
+            ("cryptsetup", "luksFormat") => {
+                facts.insert(format!("label:{last}"), option("--label").unwrap_or_default().to_owned());
+                (0, String::new())
+            }
+            ("cryptsetup", "open") => {
+                facts.insert(format!("node:/dev/mapper/{last}"), "x".into());
+                let below = words[words.len() - 2].to_owned();
+                (facts.insert(format!("crypt:{last}"), below).map_or(0, |_| 5), String::new())
+            }
+            ("cryptsetup", "status") => {
+                (if facts.contains_key(&format!("crypt:{last}")) { 0 } else { 4 }, String::new())
+            }
+            ("cryptsetup", "close") => {
+                facts.remove(&format!("node:/dev/mapper/{last}"));
+                facts.remove(&format!("label:/dev/mapper/{last}"));
+                (facts.remove(&format!("crypt:{last}")).map_or(4, |_| 0), String::new())
+            }
+            ("mkfs.xfs", _) => {
+                facts.insert(format!("label:{last}"), option("-L").unwrap_or_default().to_owned());
+                (0, String::new())
+            }
+            ("blkid", _) => get(&facts, &format!("label:{last}"))
+                .map_or((2, String::new()), |label| (0, format!("TYPE=xfs\nLABEL={label}\n"))),
+            ("wipefs", _) => (facts.remove(&format!("label:{last}")).map_or(1, |_| 0), String::new()),
+            ("mount", _) => {
+                let device = words[words.len() - 2].to_owned();
+                (facts.insert(format!("mount:{last}"), device).map_or(0, |_| 32), String::new())
+            }
+            ("umount", _) => (facts.remove(&format!("mount:{last}")).map_or(32, |_| 0), String::new()),
+            ("losetup", "--detach") => {
+                (facts.remove(&format!("loop:{last}")).map_or(1, |_| 0), String::new())
+            }
+            ("losetup", _) => {
+                let device = words[words.len() - 2];
+                (facts.insert(format!("loop:{device}"), last).map_or(0, |_| 1), String::new())
+            }
+            (other, _) => panic!("the machine does not know {other}"),
+        }
+    }
+}
+
+impl Runner for Machine {
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, CommandError> {
+        let asks = matches!(program, "udevadm" | "pvs" | "vgs" | "lvs" | "blkid")
+            || matches!(arguments.first(), Some(&("--detail" | "--examine" | "status")));
+        let mut fail = None;
+        if !asks {
+            let mut fails = self.fails.lock().expect("locks");
+            fail = fails.filter(|(left, _)| *left == 0).map(|(_, after)| after);
+            *fails = fails.and_then(|(left, after)| left.checked_sub(1).map(|left| (left, after)));
+            self.ran.lock().expect("locks").push(format!("{program} {}", arguments.join(" ")));
+        }
+        let (status, text) =
+            if fail == Some(false) { (1, String::new()) } else { self.answer(program, arguments) };
+        if !asks {
+            self.publish();
+        }
+        let status = if fail.is_some() { 1 } else { status };
+        let stderr = if fail.is_some() { "made to fail".to_owned() } else { String::new() };
+        Ok(Output { status: Some(status), stdout: text.into_bytes(), stderr })
+    }
+}
+
+/// A journal in memory; as a real one it is what a kill leaves.
+#[derive(Default)]
+struct Memory(Mutex<Vec<Entry>>);
+
+impl Journal for Memory {
+    fn write(&self, entry: &Entry) -> Result<(), String> {
+        self.0.lock().expect("locks").push(entry.clone());
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn left(&self) -> Vec<BuildUndo> {
+        leftovers(&self.0.lock().expect("locks"))
+            .into_iter()
+            .map(|left| match left {
+                Leftover::Step { undo, .. } => undo,
+                Leftover::Path { path, .. } => panic!("{} is no step", path.display()),
+            })
+            .collect()
+    }
+}
+
+/// Loop device, tunables, LVM below md below LUKS below XFS: every kind of step there is.
+fn steps() -> Vec<BuildStep> {
+    let text = "name = \"n\"\n[volumes.v]\ncount = 3\nsize = \"1GiB\"\n[designs.d]\nlayout = \"stripe\"\n\
+        members = [{ layout = \"linear\", backing = \"lvm\", members = [\"v0\"] }, \"v1\", \"v2\"]\n\
+        encryption = { format = \"luks2\", key_file = \"/k\" }\nfilesystem = \"xfs\"\nqueue_depth = 64\n\
+        [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
+    let experiment = Experiment::parse(text, "test").unwrap_or_else(|errors| panic!("{errors}"));
+    let devices = ["/dev/vdb", "/dev/vdc", "/dev/vdd"].map(str::to_owned);
+    let initial_sync = InitialSync::Skip;
+    let site = Site { run: "r", build: 0, devices: &devices, md_numbers: &[200], initial_sync };
+    let built = build(&experiment.designs[0], &site).expect("has a plan");
+    let mut steps = vec![attach_loop("/dev/loop5", "/var/tmp/v")];
+    steps.extend(built.steps);
+    steps
+}
+
+fn builder(machine: &Machine, journal: &Arc<Memory>) -> Builder {
+    Builder::new(machine.sys(), Box::new(machine.clone()), journal.clone())
+}
+
+fn go() -> AtomicBool {
+    AtomicBool::new(false)
+}
+
+#[test]
+fn what_was_built_is_undone() {
+    let root = tempfile::tempdir().expect("a directory");
+    let machine = Machine::new(root.path());
+    let (before, journal) = (machine.state(), Arc::new(Memory::default()));
+    let mut builder = builder(&machine, &journal);
+    builder.build(&steps(), &go()).expect("builds");
+    let built = machine.state();
+    for part in ["mount:/run/ebbtide/r=/dev/mapper/ebb_r_crypt", "loop:/dev/loop5=/var/tmp/v", "64"] {
+        assert!(built.iter().any(|fact| fact == part), "{part}: {built:?}");
+    }
+    builder.undo_to(0).expect("undoes");
+    assert_eq!(machine.state(), before);
+    assert_eq!(journal.left(), []);
+}
+
+/// Commands that change something in a whole build.
+fn commands() -> usize {
+    let root = tempfile::tempdir().expect("a directory");
+    let machine = Machine::new(root.path());
+    builder(&machine, &Arc::default()).build(&steps(), &go()).expect("builds");
+    let ran = machine.ran.lock().expect("locks").len();
+    assert!(ran > 8, "{ran}");
+    ran
+}
+
+#[test]
+fn whatever_command_fails_everything_is_undone() {
+    for (failing, after) in (0..commands()).flat_map(|failing| [(failing, false), (failing, true)]) {
+        let root = tempfile::tempdir().expect("a directory");
+        let machine = Machine::new(root.path());
+        let (before, journal) = (machine.state(), Arc::new(Memory::default()));
+        *machine.fails.lock().expect("locks") = Some((failing, after));
+        let error = builder(&machine, &journal).build(&steps(), &go()).expect_err("fails").to_string();
+        let ran = machine.ran.lock().expect("locks")[failing].clone();
+        assert!(error.contains("made to fail") && error.contains(&ran), "{error}");
+        assert_eq!(machine.state(), before, "after {ran}");
+        assert_eq!(journal.left(), [], "after {ran}");
+    }
+}
+
+#[test]
+fn a_kill_at_every_boundary_is_cleaned_up_from_the_journal() {
+    let steps = steps();
+    for end in 0..=steps.len() {
+        let root = tempfile::tempdir().expect("a directory");
+        let machine = Machine::new(root.path());
+        let (before, journal) = (machine.state(), Arc::new(Memory::default()));
+        builder(&machine, &journal).build(&steps[..end], &go()).expect("builds");
+        // And once between the journal and the step.
+        if let Some(undo) = steps.get(end).and_then(|step| step.undo.clone()) {
+            journal.write(&Entry::Step { number: 99, undo }).expect("writes");
+        }
+        for _ in 0..2 {
+            for step in journal.left() {
+                undo(&machine.sys(), &machine, &step).unwrap_or_else(|error| panic!("{end}: {error}"));
+            }
+            assert_eq!(machine.state(), before, "killed before step {end}; a second cleanup changes nothing");
+        }
+    }
+}
+
+#[test]
+fn both_errors_are_kept_and_what_stays_is_in_the_journal() {
+    let root = tempfile::tempdir().expect("a directory");
+    let machine = Machine::new(root.path());
+    let journal = Arc::new(Memory::default());
+    let mut builder = builder(&machine, &journal);
+    let md = steps().into_iter().filter(|step| matches!(step.undo, Some(BuildUndo::StopMd { .. })));
+    builder.build(&md.collect::<Vec<_>>(), &go()).expect("builds");
+    // Somebody mounts the array behind our back.
+    machine.facts.lock().expect("locks").insert("mount:/mnt".into(), "/dev/md200".into());
+    machine.publish();
+    let stopped = AtomicBool::new(true);
+    let left = builder.undo_to(0).expect_err("is busy").to_string();
+    assert!(left.contains("mdadm --stop"), "{left}");
+    assert_eq!(journal.left().len(), 1);
+    assert_eq!(builder.build(&steps(), &stopped), Err(BuildError::Stopped));
+    machine.facts.lock().expect("locks").remove("mount:/mnt");
+    machine.publish();
+    builder.undo_to(0).expect("undoes what was left");
+    assert_eq!(journal.left(), []);
+}
+
+#[test]
+fn nothing_of_somebody_else_is_touched() {
+    let root = tempfile::tempdir().expect("a directory");
+    let machine = Machine::new(root.path());
+    for (key, value) in [
+        ("md:/dev/md200", "1:2:3:4"),
+        ("super:/dev/vdc", "1:2:3:4"),
+        ("label:/dev/vdb", "precious"),
+        ("loop:/dev/loop5", "/home/precious"),
+        ("pv:/dev/vdb", "precious"),
+    ] {
+        machine.facts.lock().expect("locks").insert(key.into(), value.into());
+    }
+    machine.publish();
+    let before = machine.state();
+    for step in steps().iter().rev().filter_map(|step| step.undo.as_ref()) {
+        undo(&machine.sys(), &machine, step).expect("is none of ours");
+    }
+    assert_eq!(machine.state(), before);
+}
+
+#[test]
+fn a_tunable_that_the_kernel_does_not_take_is_told() {
+    let root = tempfile::tempdir().expect("a directory");
+    let machine = Machine::new(root.path());
+    let set = QueueSetting {
+        device: "/dev/vdb".into(),
+        attribute: QueueAttribute::MaxSectorsKb,
+        value: "64".into(),
+    };
+    let error = queue::set(&machine.sys(), &set).expect_err("there is none").to_string();
+    assert_eq!(error, "max_sectors_kb of /dev/vdb cannot be 64: the device has no such attribute");
+}

@@ -136,7 +136,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let mut progress = Progress::new(globals.quiet);
     greet(&progress, &id, seed, &experiment);
     let (engine_ceiling_iops, warnings) = match args.on {
-        On::Files => match surroundings::engine_ceiling() {
+        On::Files | On::Kernel => match surroundings::engine_ceiling() {
             Ok(iops) => (Some(iops), Vec::new()),
             Err(unknown) => (None, vec![unknown]),
         },

@@ -238,10 +238,11 @@ mod tests {
         made(&journal, &mine);
         made(&journal, &replaced);
         std::fs::remove_file(&mine).expect("removes");
-        std::fs::remove_file(&replaced).expect("removes");
         made(&journal, &mine);
-        std::fs::write(directory.path().join("keeps the inode busy"), "x").expect("makes");
-        std::fs::write(&replaced, "a user's own").expect("makes");
+        // Renamed over it: while both are there they cannot have the same inode.
+        let other = directory.path().join("other");
+        std::fs::write(&other, "a user's own").expect("makes");
+        std::fs::rename(&other, &replaced).expect("replaces");
         journal.write(&Entry::MakingFile(announced.clone())).expect("writes");
         std::fs::write(&announced, "a user's own").expect("makes");
 

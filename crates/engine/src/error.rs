@@ -52,6 +52,19 @@ pub enum EngineError {
         /// Why not.
         source: io::Error,
     },
+    /// The device does not give back what it was given.
+    #[error(
+        "{member}: {operations} operations did not come back within {seconds} s of the trial's end and cannot be \
+         cancelled: the device hangs; the process may not go away before it answers"
+    )]
+    Hung {
+        /// The member that holds the oldest of them.
+        member: String,
+        /// How many.
+        operations: u32,
+        /// How long they were waited for.
+        seconds: u64,
+    },
     /// Ended by `Control::stop`; what was measured until then, if the measurement had begun.
     #[error("stopped")]
     Stopped {

@@ -31,6 +31,7 @@ mod source;
 mod target;
 mod usage;
 pub mod verify;
+mod way;
 
 pub use clock::Clock;
 pub use error::EngineError;

@@ -27,13 +27,19 @@ pub(crate) struct HandOver {
     pub(crate) pread: u64,
 }
 
+impl HandOver {
+    /// Whether a ring read took so much longer that another thread must have done it.
+    fn shows_a_worker(self) -> bool {
+        self.ring > self.pread.saturating_mul(FACTOR) && self.ring > self.pread.saturating_add(LEAST)
+    }
+}
+
 /// Whether io_uring hands the I/O of `target`'s first unshaped member to worker threads; found once per target.
 pub(crate) fn hand_over(target: &Target, clock: Clock) -> Option<HandOver> {
     *target.hand_over.get_or_init(|| {
         let member = target.members.iter().find(|member| member.shaper.is_none() && member.size > 0)?;
         let times = measure(member.file.as_raw_fd(), member, clock)?;
-        let handed_over = times.ring > times.pread * FACTOR && times.ring > times.pread + LEAST;
-        handed_over.then_some(times)
+        times.shows_a_worker().then_some(times)
     })
 }
 
@@ -76,4 +82,21 @@ fn measure(fd: i32, member: &crate::target::Member, clock: Clock) -> Option<Hand
     by_ring.sort_unstable();
     by_pread.sort_unstable();
     Some(HandOver { ring: by_ring[by_ring.len() / 2], pread: by_pread[by_pread.len() / 2] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_much_slower_ring_reads_show_a_worker() {
+        let of = |ring, pread| HandOver { ring, pread }.shows_a_worker();
+        assert!(of(2_700, 1_000), "a worker that still spins");
+        assert!(of(40_000, 1_000), "one that has to be woken");
+        assert!(!of(1_200, 1_000), "a cached file, read within the call");
+        assert!(!of(900, 300), "three times, but no thread is woken in 0.6 us");
+        assert!(!of(101_500, 100_000), "a device's own latency hides nothing");
+        assert!(!of(2_000, 1_000) && !of(0, 0), "on the bound");
+        assert!(!of(u64::MAX, u64::MAX));
+    }
 }

@@ -1,22 +1,25 @@
-//! One job on pread and pwrite: one operation at a time, its pieces one after the other.
+//! One thread of a job on pread and pwrite: one operation at a time, its pieces one after the other.
 
 use crate::buffers::Buffers;
 use crate::error::{EngineError, MemberFailure};
 use crate::job::{Job, TICK};
 use crate::record::Finished;
 use crate::shared::{Piece, Verdict, judge};
-use crate::source::Next;
+use crate::source::{Next, Source, lock};
 use ebbtide_core::workload::{Mix, Op, OpKind};
 use rustix::io::{Errno, ReadWriteFlags, pread, pwrite, pwritev2};
 use std::fs::File;
 use std::io::IoSlice;
 use std::num::NonZeroI32;
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// One job's loop.
 pub(crate) struct PsyncLoop<'a> {
     job: Job<'a>,
     buffers: Buffers,
+    /// The operations, where several threads do those of one job.
+    shared: Option<&'a Mutex<Source>>,
     /// Pieces of the operation under way.
     pieces: Vec<Piece>,
     /// Writes since the last fsync.
@@ -24,24 +27,33 @@ pub(crate) struct PsyncLoop<'a> {
 }
 
 impl<'a> PsyncLoop<'a> {
-    pub(crate) fn new(job: Job<'a>, buffers: Buffers) -> Self {
-        PsyncLoop { job, buffers, pieces: Vec::with_capacity(64), unsynced: 0 }
+    pub(crate) fn new(job: Job<'a>, buffers: Buffers, shared: Option<&'a Mutex<Source>>) -> Self {
+        PsyncLoop { job, buffers, shared, pieces: Vec::with_capacity(64), unsynced: 0 }
     }
 
     /// Runs the job to its end.
     pub(crate) fn run(mut self) -> Result<Finished, EngineError> {
         let clock = self.job.shared.clock;
         let think_time = self.job.shared.workload.think_time.0;
+        let shared = self.shared;
         let complete = loop {
+            // The clock is read under the lock: an operation drawn later never counts as begun before the measurement.
+            let mut source = shared.map(lock);
             let now = clock.now();
             self.job.check(now);
             if self.job.over {
                 break false;
             }
-            match self.job.next(now) {
+            let next = match &mut source {
+                Some(source) => source.next_of_several(now, self.job.origin(), self.job.recorder.measuring()),
+                None => self.job.next(now),
+            };
+            match next {
                 Next::Done => break true,
+                // Still under the lock: the others have nothing to do before it either, and one wakes, not all.
                 Next::Wait(start) => self.sleep(start),
                 Next::Op { op, intended } => {
+                    drop(source);
                     self.operation(op, intended, now)?;
                     if let Some(write) = op.follow_up() {
                         let now = clock.now();

@@ -85,6 +85,8 @@ pub(crate) struct Finished {
     pub(crate) errors: Errors,
     /// A trial that ends by size: whether it was done in full.
     pub(crate) complete: bool,
+    /// What the reader must know of the job's end.
+    pub(crate) note: Option<String>,
 }
 
 /// From a job to the collector.
@@ -199,6 +201,7 @@ impl Recorder {
             cpu: self.cpu_at_start.map(|start| CpuTime::of_thread().since(start)),
             errors: self.errors,
             complete,
+            note: None,
         }
     }
 }

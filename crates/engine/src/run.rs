@@ -6,17 +6,18 @@ use crate::collect::{Collected, cpu_use};
 use crate::cpu::{self, CpuTime};
 use crate::error::{EngineError, MemberFailure};
 use crate::job::Job;
-use crate::probe::hand_over;
 use crate::psync::PsyncLoop;
 use crate::record::{Finished, Message, Record, Recorder, Times};
 use crate::ring::{Ring, RingLoop, unavailable};
 use crate::shared::Shared;
-use crate::source::Source;
+use crate::source::{Source, lock};
 use crate::target::Target;
+use crate::way::{Way, choose, note_missing_direct};
 use ebbtide_core::backend::Control;
 use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::units::{Bytes, Nanos, format_latency};
 use ebbtide_core::workload::{Generator, IoEngine, Stop, Workload};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -32,29 +33,44 @@ const BS_MAX: Bytes = Bytes(1 << 30);
 ///
 /// # Errors
 /// See [`EngineError`]. `control.stop` ends the trial within about 100 ms (plus the time that the kernel takes for what it
-/// has already been given) with [`EngineError::Stopped`], which carries the samples up to then.
+/// has already been given, at most 20 s without any sign of it) with [`EngineError::Stopped`], which carries the samples up to then.
 pub fn run(
     target: &Target,
     workload: &Workload,
     seed: u64,
     control: &Control,
 ) -> Result<TrialSamples, EngineError> {
+    run_where(target, workload, seed, control, unavailable)
+}
+
+/// [`run`] on a host where `unavailable` says why there is no io_uring.
+fn run_where(
+    target: &Target,
+    workload: &Workload,
+    seed: u64,
+    control: &Control,
+    unavailable: impl Fn() -> Option<String>,
+) -> Result<TrialSamples, EngineError> {
     validate(target, workload)?;
     let clock = Clock::get();
     let mut collected = Collected::new();
-    let ioengine = choose(target, workload, clock, &mut collected);
-    let depth = if ioengine == IoEngine::Psync { 1 } else { workload.iodepth };
-    check_memory(workload.numjobs, depth, workload.bs.0)?;
-    let generators = (0..workload.numjobs)
-        .map(|job| Generator::new(workload, target.map.capacity(), seed, job))
-        .collect::<Result<Vec<_>, _>>()?;
+    note_missing_direct(target, workload, &mut collected);
+    let way = choose(target, workload, clock, unavailable, &mut collected);
+    check_memory(workload.numjobs.saturating_mul(way.threads), way.depth, workload.bs.0)?;
+    let jobs = (0..workload.numjobs)
+        .map(|job| {
+            let generator = Generator::new(workload, target.map.capacity(), seed, job)?;
+            Ok(Mutex::new(Source::new(workload, generator)))
+        })
+        .collect::<Result<Vec<_>, EngineError>>()?;
     let failed = AtomicBool::new(false);
     let plain = target.is_plain();
     let shared = Shared { target, workload, control, seed, clock, plain, failed };
     thread::scope(|scope| {
         let (to_collector, messages) = channel();
         let mut lines = Vec::new();
-        for (index, generator) in generators.into_iter().enumerate() {
+        for index in 0..jobs.len() * way.threads as usize {
+            let place = Place::new(&jobs, index, way);
             let (start, started) = channel();
             let (recycle, recycled) = channel();
             lines.push(Line { start, recycle });
@@ -63,7 +79,7 @@ pub fn run(
                 .name(format!("ebb-job-{index}"))
                 .spawn_scoped(scope, move || {
                     let ends = Ends { to_collector: to_collector.clone(), started, recycled };
-                    let result = job_thread(shared, index as u32, generator, ioengine, ends);
+                    let result = job_thread(shared, place, ends);
                     let _ = to_collector.send(Message::Finished { result });
                 })
                 .map_err(|source| {
@@ -94,44 +110,23 @@ fn validate(target: &Target, workload: &Workload) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// How to do the I/O on this host and target; notes what differs from what was asked for.
-fn choose(target: &Target, workload: &Workload, clock: Clock, collected: &mut Collected) -> IoEngine {
-    let one_at_a_time = |collected: &mut Collected| {
-        if workload.iodepth > 1 {
-            collected.note(format!(
-                "psync keeps one operation in flight per job: iodepth {} was not used",
-                workload.iodepth
-            ));
-        }
-        IoEngine::Psync
-    };
-    if workload.ioengine == IoEngine::Psync {
-        return one_at_a_time(collected);
+/// One thread's place among all.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// Its number among all threads.
+    index: u32,
+    /// Its job.
+    job: u32,
+    /// That job's operations, shared by its threads.
+    source: &'a Mutex<Source>,
+    way: Way,
+}
+
+impl<'a> Place<'a> {
+    fn new(jobs: &'a [Mutex<Source>], index: usize, way: Way) -> Self {
+        let job = index / way.threads.max(1) as usize;
+        Place { index: index as u32, job: job as u32, source: &jobs[job], way }
     }
-    if workload.fine.fsync_every.is_some() && workload.writes() {
-        collected.note("fsync after writes: pread and pwrite were used instead of io_uring".to_owned());
-        return one_at_a_time(collected);
-    }
-    if let Some(reason) = unavailable() {
-        collected.note(format!("{reason}: pread and pwrite were used instead of io_uring"));
-        return one_at_a_time(collected);
-    }
-    if workload.engine.hipri || workload.engine.sqthread_poll {
-        return IoEngine::IoUring;
-    }
-    if let Some(times) = hand_over(target, clock) {
-        let (ring, pread) = (format_latency(times.ring as f64), format_latency(times.pread as f64));
-        let seen = format!(
-            "io_uring hands this target's I/O to worker threads (a single read takes {ring} through a ring, {pread} \
-             with pread)"
-        );
-        if workload.iodepth == 1 {
-            collected.note(format!("{seen}: pread and pwrite were used instead"));
-            return IoEngine::Psync;
-        }
-        collected.note(format!("{seen}: the latencies contain that hand-over"));
-    }
-    IoEngine::IoUring
 }
 
 /// A job's ends of its channels.
@@ -148,27 +143,21 @@ struct Line {
 }
 
 /// One job from set-up to end.
-fn job_thread(
-    shared: &Shared<'_>,
-    index: u32,
-    generator: Generator,
-    ioengine: IoEngine,
-    ends: Ends,
-) -> Result<Finished, EngineError> {
+fn job_thread<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finished, EngineError> {
+    let Place { index, job, source: line, way } = place;
     let workload = shared.workload;
     let mut notes = Vec::new();
-    cpu::settle(index, &workload.engine.cpus_allowed, workload.engine.nice)?;
-    let depth = if ioengine == IoEngine::Psync { 1 } else { workload.iodepth };
-    let (mut buffers, note) = Buffers::new(depth, workload.bs.0, workload.engine.huge_pages)?;
+    cpu::settle(job, &workload.engine.cpus_allowed, workload.engine.nice)?;
+    let (mut buffers, note) = Buffers::new(way.depth, workload.bs.0, workload.engine.huge_pages)?;
     notes.extend(note.map(str::to_owned));
     if workload.writes() {
         buffers.fill(shared.seed ^ u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     }
-    let source = Source::new(workload, generator);
+    let source = lock(line).clone();
     if source.is_timed() || !shared.plain {
         cpu::precise_timers();
     }
-    let ring = match ioengine {
+    let ring = match way.ioengine {
         IoEngine::IoUring => Ok(Ring::new(shared, buffers, &mut notes)?),
         IoEngine::Psync => Err(buffers),
     };
@@ -181,7 +170,7 @@ fn job_thread(
     let job = Job::new(shared, index, source, recorder, times);
     match ring {
         Ok(ring) => RingLoop::new(ring, job).run(),
-        Err(buffers) => PsyncLoop::new(job, buffers).run(),
+        Err(buffers) => PsyncLoop::new(job, buffers, (way.threads > 1).then_some(line)).run(),
     }
 }
 
@@ -221,6 +210,7 @@ impl Collector<'_> {
             last = last.max(finished.last);
             complete &= finished.complete;
             self.collected.errors(finished.errors);
+            finished.note.into_iter().for_each(|note| self.collected.note(note));
         }
         let stopped = match workload.stop {
             Stop::Runtime(_) => ended < end,
@@ -340,3 +330,7 @@ fn fsync(shared: &Shared<'_>) -> Result<(), EngineError> {
         })
     })
 }
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

@@ -2,6 +2,7 @@
 
 use ebbtide_core::units::Nanos;
 use ebbtide_core::workload::{Generator, Op, Pace, Workload};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a job does next.
 #[derive(Debug)]
@@ -14,8 +15,13 @@ pub(crate) enum Next {
     Done,
 }
 
+/// The guard, also when a thread died while it held it: what is left are plain numbers.
+pub(crate) fn lock(source: &Mutex<Source>) -> MutexGuard<'_, Source> {
+    source.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The operations of one job, held back until they are due.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Source {
     generator: Generator,
     pace: Option<Pace>,
@@ -46,6 +52,15 @@ impl Source {
     /// Due times count from here.
     pub(crate) fn start(&mut self, origin: u64) {
         self.origin = origin;
+    }
+
+    /// As [`next`](Self::next), where the threads of a job share its operations: whoever comes first sets it going.
+    pub(crate) fn next_of_several(&mut self, now: u64, origin: u64, measuring: bool) -> Next {
+        self.origin = origin;
+        if measuring && self.left.is_none() {
+            self.count_bytes();
+        }
+        self.next(now)
     }
 
     /// From now on bytes count towards the size, where the trial ends by size.

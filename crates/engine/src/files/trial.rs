@@ -70,15 +70,10 @@ pub(super) fn run(
     if !workload.direct {
         forget_cached(target);
     }
-    let mut samples = crate::run(target, workload, trial.seed, control)?;
+    let samples = crate::run(target, workload, trial.seed, control)?;
     // A file that was removed meanwhile goes on answering through its open descriptor: such a trial is no result.
     for member in &members {
         member.check()?;
-    }
-    if workload.direct {
-        for member in members.iter().filter(|member| !member.direct) {
-            samples.notes.push(format!("O_DIRECT was refused for {}", member.name));
-        }
     }
     Ok(samples)
 }
@@ -161,7 +156,7 @@ impl From<EngineError> for Failure {
         let text = error.to_string();
         Failure::Backend(match error {
             EngineError::Stopped { seen } => return Failure::Stopped(seen),
-            EngineError::Member { member, .. } => {
+            EngineError::Member { member, .. } | EngineError::Hung { member, .. } => {
                 let what = text.strip_prefix(&format!("{member}: ")).unwrap_or(&text).to_owned();
                 BackendError::Volume { volume: member, what }
             }

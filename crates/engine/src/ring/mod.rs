@@ -4,9 +4,13 @@
 //! way. Otherwise it has pieces, one per extent of the layout.
 
 mod batch;
+mod drain;
 mod entry;
 mod setup;
+mod wait;
 
+#[cfg(test)]
+pub(crate) use setup::refusal;
 pub(crate) use setup::{Ring, unavailable};
 
 use crate::error::EngineError;
@@ -15,12 +19,14 @@ use crate::record::Finished;
 use crate::shared::{Piece, Verdict, judge};
 use crate::source::Next;
 use batch::Batch;
+use drain::Drain;
 use ebbtide_core::units::Nanos;
 use ebbtide_core::workload::{Mix, Op, OpKind};
 use entry::Transfer;
 use io_uring::{opcode, types};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use wait::{Sleep, Wait};
 
 /// `user_data` of the timeout that makes the job look up from the work when nothing completes.
 const TICK_ID: u64 = u64::MAX;
@@ -51,6 +57,9 @@ pub(crate) struct RingLoop<'a> {
     /// Pieces that the kernel has.
     in_kernel: u32,
     batch: Batch,
+    wait: Wait,
+    /// Whether an operation may wait for others to complete: not where instants are kept.
+    may_gather: bool,
     tick_armed: bool,
     think_time: u64,
     /// Whether written blocks are made unlike each other: a rewrite writes back what it read.
@@ -58,6 +67,8 @@ pub(crate) struct RingLoop<'a> {
     /// Whether the copy that a read comes from changes with every operation.
     turns: bool,
     failure: Option<EngineError>,
+    /// The end: waiting for what the kernel still has.
+    drain: Drain,
 }
 
 /// What became of filling the queue.
@@ -89,46 +100,60 @@ impl<'a> RingLoop<'a> {
             held: BinaryHeap::with_capacity(pieces as usize),
             in_kernel: 0,
             batch: Batch::new(depth),
+            wait: Wait::new(io.ring.params().is_feature_min_timeout() && !io.polled),
+            may_gather: !job.is_timed() && workload.think_time.0 == 0 && !job.shared.is_shaped(),
             // No timeouts on a ring that polls for completions.
             tick_armed: io.polled,
             think_time: workload.think_time.0,
             stamped: workload.mix != Mix::Rewrite,
             turns: job.shared.turns(),
             failure: None,
+            drain: Drain::default(),
             io,
             job,
         }
     }
 
-    /// Runs the job to its end. Returns only when the kernel has nothing of it any more.
+    /// Runs the job to its end.
     pub(crate) fn run(mut self) -> Result<Finished, EngineError> {
+        let result = self.work();
+        if self.in_kernel > 0 {
+            // The kernel may still write into the buffers: they stay, as does the ring, until the process ends.
+            std::mem::forget(self.io);
+        }
+        let complete = result?;
+        match self.failure {
+            Some(error) => Err(error),
+            None => Ok(Finished { note: self.drain.note(), ..self.job.finish(complete) }),
+        }
+    }
+
+    /// The loop. Returns whether nothing was left to do; the kernel has nothing any more, except after an error.
+    fn work(&mut self) -> Result<bool, EngineError> {
         let clock = self.job.shared.clock;
-        let complete = loop {
+        loop {
             let now = clock.now();
             self.job.check(now);
             if self.job.over || self.failure.is_some() {
                 if self.in_kernel == 0 {
-                    break false;
+                    return Ok(false);
                 }
-                self.enter(1, None, now)?;
-                self.reap(clock.now());
+                self.drain_some(now)?;
                 continue;
             }
             self.deliver_held(now);
             let (want, until) = match self.fill(now)? {
                 Filled::More => (0, None),
                 Filled::Until(until) => (1, until),
-                Filled::Done if self.is_idle() => break true,
+                Filled::Done if self.is_idle() => return Ok(true),
                 Filled::Done => (1, None),
             };
             let before = self.in_kernel;
             self.enter(want, until, now)?;
-            self.reap(clock.now());
+            let seen = clock.now();
+            self.reap(seen);
             self.batch.learn(self.in_kernel == 0 && before > 0);
-        };
-        match self.failure {
-            Some(error) => Err(error),
-            None => Ok(self.job.finish(complete)),
+            self.wait.learn(seen, before.saturating_sub(self.in_kernel), before);
         }
     }
 
@@ -266,7 +291,7 @@ impl<'a> RingLoop<'a> {
     /// held piece).
     #[inline]
     fn enter(&mut self, want: usize, until: Option<u64>, now: u64) -> Result<(), EngineError> {
-        let held = self.held.peek().map(|Reverse((due, _))| *due);
+        let held = self.held.peek().filter(|_| !self.drain.begun()).map(|Reverse((due, _))| *due);
         let until = match (until, held) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -280,6 +305,13 @@ impl<'a> RingLoop<'a> {
                 let arguments = types::SubmitArgs::new().timespec(&time);
                 self.io.ring.submitter().submit_with_args(want, &arguments)
             }
+            None if want > 0 && self.may_gather && !self.job.over => match self.wait.sleep(self.in_kernel) {
+                Sleep { want: 0 | 1, .. } => self.io.ring.submitter().submit_and_wait(want),
+                Sleep { want, bound_us } => {
+                    let arguments = types::SubmitArgs::new().min_wait_usec(bound_us);
+                    self.io.ring.submitter().submit_with_args(want as usize, &arguments)
+                }
+            },
             _ => self.io.ring.submitter().submit_and_wait(want),
         };
         match result {
@@ -311,6 +343,10 @@ impl<'a> RingLoop<'a> {
             for (id, result) in &seen[..count] {
                 if *id == TICK_ID {
                     self.tick_armed = self.io.polled;
+                    continue;
+                }
+                if self.drain.ignores(*id) {
+                    self.in_kernel -= u32::from(*id != drain::CANCEL_ID);
                     continue;
                 }
                 self.in_kernel -= 1;

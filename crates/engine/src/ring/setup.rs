@@ -30,13 +30,18 @@ pub(crate) fn unavailable() -> Option<String> {
     match IoUring::new(2) {
         Ok(ring) if ring.params().is_feature_ext_arg() => None,
         Ok(_) => Some("the kernel is older than 5.11".to_owned()),
-        Err(error) => Some(match error.raw_os_error() {
-            Some(libc::ENOSYS) => "the kernel has no io_uring".to_owned(),
-            Some(libc::EPERM) => {
-                "io_uring is forbidden here (sysctl kernel.io_uring_disabled or a sandbox)".to_owned()
-            }
-            _ => format!("io_uring_setup failed: {error}"),
-        }),
+        Err(error) => Some(refusal(&error)),
+    }
+}
+
+/// What it means that io_uring_setup(2) failed.
+pub(crate) fn refusal(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOSYS) => "the kernel has no io_uring".to_owned(),
+        Some(libc::EPERM) => {
+            "io_uring is forbidden here (sysctl kernel.io_uring_disabled or a sandbox)".to_owned()
+        }
+        _ => format!("io_uring_setup failed: {error}"),
     }
 }
 

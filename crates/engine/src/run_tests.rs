@@ -1,0 +1,251 @@
+use super::*;
+use crate::ring::refusal;
+use crate::target::Member;
+use ebbtide_core::workload::{Access, Arrival, EngineOptions, Mix};
+use std::collections::HashSet;
+use std::fs::File;
+use std::sync::Mutex as Lock;
+
+const BLOCKS: u64 = 256;
+
+fn target() -> Target {
+    let file = tempfile::tempfile().expect("a file");
+    file.set_len(BLOCKS * 4096).expect("sizes the file");
+    Target::single(Member { name: "vol0".into(), file, size: BLOCKS * 4096, shaper: None }).expect("a size")
+}
+
+fn writes(iodepth: u32, numjobs: u32) -> Workload {
+    Workload {
+        name: "test".into(),
+        access: Access::Sequential,
+        mix: Mix::Write,
+        bs: Bytes(4096),
+        iodepth,
+        numjobs,
+        stop: Stop::Size(Bytes(BLOCKS * 4096)),
+        warm_up: Nanos(0),
+        span: None,
+        arrival: Arrival::Closed,
+        rate: None,
+        think_time: Nanos(0),
+        direct: false,
+        sync: false,
+        end_fsync: false,
+        ioengine: IoEngine::IoUring,
+        engine: EngineOptions::default(),
+        fine: Default::default(),
+    }
+}
+
+/// io_uring_setup(2) as it fails where io_uring is forbidden.
+fn forbidden() -> Option<String> {
+    Some(refusal(&std::io::Error::from_raw_os_error(libc::EPERM)))
+}
+
+#[test]
+fn without_io_uring_threads_keep_the_depth_and_do_each_operation_once() {
+    let target = target();
+    let samples =
+        run_where(&target, &writes(8, 2), 1, &Control::default(), forbidden).expect("the trial runs");
+    assert_eq!(samples.array.write.count.ops, BLOCKS);
+    assert_eq!(samples.array.write.count.bytes, BLOCKS * 4096);
+    let note = &samples.notes[0];
+    assert!(note.contains("forbidden") && note.contains("pread and pwrite"), "{note}");
+    assert!(note.contains("8 threads per job"), "{note}");
+    // Every block was written, and each of them with a stamp of its own.
+    let mut stamps = HashSet::new();
+    for block in 0..BLOCKS {
+        let mut stamp = [0; 8];
+        std::os::unix::fs::FileExt::read_exact_at(&target.members[0].file, &mut stamp, block * 4096)
+            .expect("reads back");
+        assert!(u64::from_ne_bytes(stamp) != 0 && stamps.insert(stamp), "block {block}");
+    }
+}
+
+#[test]
+fn what_is_not_reached_without_io_uring_is_said() {
+    let run = |w: &Workload| run_where(&target(), w, 1, &Control::default(), forbidden).expect("it runs");
+    let notes = run(&writes(300, 1)).notes.join("; ");
+    assert!(notes.contains("256 threads per job (iodepth 300 was not reached"), "{notes}");
+    let notes = run(&writes(1, 1)).notes.join("; ");
+    assert!(notes.contains("forbidden") && !notes.contains("threads"), "{notes}");
+}
+
+#[test]
+fn threads_in_place_of_a_ring_keep_a_rate_and_a_warm_up() {
+    let w = Workload {
+        arrival: Arrival::Fixed { iops: 2000.0 },
+        stop: Stop::Size(Bytes(200 * 4096)),
+        warm_up: Nanos::from_millis(50),
+        ..writes(8, 1)
+    };
+    let samples = run_where(&target(), &w, 1, &Control::default(), forbidden).expect("the trial runs");
+    assert_eq!(samples.array.write.count.ops, 200, "what the warm-up does is not of the 200");
+    // 200 at 2000 per second are not done in less than 100 ms, whatever the machine does.
+    assert!(samples.elapsed >= Nanos::from_millis(95), "{:?}", samples.elapsed);
+}
+
+#[test]
+fn refusals_are_said_in_words() {
+    let of = |errno| refusal(&std::io::Error::from_raw_os_error(errno));
+    assert!(of(libc::EPERM).contains("kernel.io_uring_disabled"));
+    assert!(of(libc::ENOSYS).contains("no io_uring"));
+    assert!(of(libc::ENOMEM).contains("io_uring_setup failed"));
+}
+
+#[test]
+fn direct_asked_for_and_not_set_is_noted() {
+    let w = Workload { direct: true, ..writes(1, 1) };
+    let samples = run(&target(), &w, 1, &Control::default()).expect("the trial runs");
+    assert!(
+        samples.notes.iter().any(|n| n.contains("O_DIRECT") && n.contains("vol0")),
+        "{:?}",
+        samples.notes
+    );
+    let samples = run(&target(), &writes(1, 1), 1, &Control::default()).expect("the trial runs");
+    assert!(!samples.notes.iter().any(|n| n.contains("O_DIRECT")), "{:?}", samples.notes);
+}
+
+#[test]
+fn a_result_that_is_not_all_goes_again_from_where_it_stopped() {
+    use crate::shared::{Piece, Verdict, judge};
+    let (target, workload, control) = (target(), writes(1, 1), Control::default());
+    let shared = Shared {
+        target: &target,
+        workload: &workload,
+        control: &control,
+        seed: 0,
+        clock: Clock::get(),
+        plain: true,
+        failed: AtomicBool::new(false),
+    };
+    let (sender, _receiver) = channel();
+    let (_recycle, recycled) = channel();
+    let times = Times { origin: 0, measure: 0, end: u64::MAX, interval: 1 };
+    let mut recorder = Recorder::new(0, 1, false, times, sender, recycled);
+    let mut piece = Piece {
+        slot: 0,
+        member: 0,
+        kind: ebbtide_core::workload::OpKind::Write,
+        offset: 8192,
+        at: 0,
+        left: 4096,
+        length: 4096,
+        started: 0,
+        due: 0,
+        fault: None,
+    };
+    for result in [-libc::EINTR, 1000, -libc::EAGAIN, 96] {
+        assert!(matches!(judge(&shared, &mut recorder, &mut piece, result), Verdict::Again), "{result}");
+    }
+    assert_eq!((piece.offset, piece.at, piece.left, piece.length), (9288, 1096, 3000, 4096));
+    assert!(!shared.must_stop());
+    let count = |name: &str| recorder.errors.get(&(0, name.to_owned())).copied();
+    assert_eq!((count("EINTR"), count("EAGAIN"), count("short")), (Some(1), Some(1), Some(2)));
+    let verdict = judge(&shared, &mut recorder, &mut piece, -libc::EIO);
+    assert!(matches!(verdict, Verdict::Failed(EngineError::Member { offset: 9288, length: 3000, .. })));
+    assert!(shared.must_stop());
+}
+
+/// Threads of this process whose name is `name`, as /proc has them.
+fn status_of(name: &str) -> Option<(String, String)> {
+    for task in std::fs::read_dir("/proc/self/task").expect("/proc").flatten() {
+        let read = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        if read("comm").trim() == name {
+            return Some((read("status"), read("stat")));
+        }
+    }
+    None
+}
+
+#[test]
+fn affinity_niceness_and_huge_pages_are_really_set() {
+    // The last CPU that this process may use, and the jobs' numbers beyond those of the other tests here.
+    let mask = rustix::thread::sched_getaffinity(None).expect("affinity");
+    let cpu = (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| mask.is_set(*cpu)).expect("a CPU") as u32;
+    let engine =
+        EngineOptions { cpus_allowed: vec![cpu], nice: Some(7), huge_pages: true, ..Default::default() };
+    let w = Workload {
+        mix: Mix::Read,
+        stop: Stop::Runtime(Nanos::from_secs(60)),
+        numjobs: 21,
+        bs: Bytes(3 << 10),
+        engine,
+        ..writes(4, 1)
+    };
+    let (control, target) = (Control::default(), target());
+    let seen = Lock::new(None);
+    let result = thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..1000 {
+                thread::sleep(Duration::from_millis(5));
+                // Settled before the ring is made, and running once operations are counted.
+                if control.ops.load(Ordering::Relaxed) > 0 {
+                    let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+                    *seen.lock().expect("lock") = status_of("ebb-job-20").map(|(a, b)| (a, b, smaps));
+                    break;
+                }
+            }
+            control.stop.store(true, Ordering::Relaxed);
+        });
+        run(&target, &w, 1, &control)
+    });
+    let (status, stat, smaps) = seen.into_inner().expect("lock").expect("job 20 was seen");
+    let allowed = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).map(str::trim);
+    assert_eq!(allowed, Some(cpu.to_string().as_str()));
+    // proc(5): nice is field 19; after the name come fields 3 and on.
+    let nice = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(16));
+    assert_eq!(nice, Some("7"));
+    let Err(EngineError::Stopped { seen: Some(samples) }) = result else { panic!("{result:?}") };
+    let transparent = samples.notes.iter().any(|note| note.contains("transparent ones"));
+    let flag = if transparent { "hg" } else { "ht" };
+    let set =
+        smaps.lines().filter_map(|l| l.strip_prefix("VmFlags:")).any(|l| l.split(' ').any(|f| f == flag));
+    assert!(set, "no mapping with {flag} (proc(5), VmFlags)");
+}
+
+#[test]
+fn a_cpu_that_does_not_exist_is_refused() {
+    let engine = EngineOptions { cpus_allowed: vec![1023], ..Default::default() };
+    let error = run(&target(), &Workload { engine, ..writes(1, 1) }, 1, &Control::default());
+    assert!(error.expect_err("refused").to_string().contains("cpus_allowed"));
+}
+
+/// A pipe as a member: its reads are short, and never come back while nobody writes.
+fn pipe() -> (Target, std::io::PipeWriter) {
+    let (read, write) = std::io::pipe().expect("a pipe");
+    let file = File::from(std::os::fd::OwnedFd::from(read));
+    let member = Member { name: "pipe".into(), file, size: 1 << 20, shaper: None };
+    (Target::single(member).expect("a size"), write)
+}
+
+#[test]
+fn short_reads_are_counted_and_go_on() {
+    let (target, mut pipe) = pipe();
+    let w = Workload { mix: Mix::Read, stop: Stop::Size(Bytes(16 * 4096)), ..writes(4, 1) };
+    let samples = thread::scope(|scope| {
+        scope.spawn(|| {
+            for part in [[7_u8; 1024]; 64] {
+                thread::sleep(Duration::from_millis(1));
+                std::io::Write::write_all(&mut pipe, &part).expect("the pipe takes it");
+            }
+        });
+        run(&target, &w, 1, &Control::default()).expect("the trial runs")
+    });
+    assert_eq!(samples.array.read.count.bytes, 16 * 4096);
+    let errors = &samples.members[0].errors;
+    assert!(errors.iter().any(|e| e.name == "short" && e.count > 0), "{errors:?}");
+}
+
+#[test]
+fn operations_that_never_come_back_are_cancelled_and_that_is_said() {
+    let (target, _pipe) = pipe();
+    let w = Workload { mix: Mix::Read, stop: Stop::Runtime(Nanos::from_millis(30)), ..writes(4, 1) };
+    let samples = run(&target, &w, 1, &Control::default()).expect("the trial ends");
+    assert_eq!(samples.array.read.count.ops, 0);
+    assert!(
+        samples.notes.iter().any(|n| n.contains("4 operations") && n.contains("cancelled")),
+        "{:?}",
+        samples.notes
+    );
+}

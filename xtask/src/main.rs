@@ -20,6 +20,7 @@ const HELP: &str = "cargo xtask COMMAND
   slow      tests of a minute: statistics by simulation
   root      tests that need root and a loop device; says so where they cannot run
   browser   the HTML report in a real browser (Debian's chromium)
+  lab       real kernels in QEMU guests: layouts against md and LVM, `ebb lab`
   bench     the I/O engine beside fio; `cargo xtask bench --help`
   instructions   instructions per I/O of the engine's loop (valgrind)
   studies   the published studies beside the simulator: writes the tables of docs/studies
@@ -36,12 +37,14 @@ fn main() -> ExitCode {
         Some("slow") => run_all(&slow()),
         Some("root") => root(),
         Some("browser") => run_all(&browser()),
+        Some("lab") => run_all(&lab()),
         Some("test") => packages::install()
             .and_then(|()| check())
             .and_then(|()| run_all(&unit()))
             .and_then(|()| run_all(&slow()))
             .and_then(|()| root())
-            .and_then(|()| run_all(&browser())),
+            .and_then(|()| run_all(&browser()))
+            .and_then(|()| run_all(&lab())),
         Some("bench") => bench::run(&arguments[1..]),
         Some("instructions") => instructions::run(),
         Some("studies") => studies::run(&arguments[1..]),
@@ -104,5 +107,12 @@ fn browser() -> Vec<Step> {
     vec![Step::cargo(
         "report in a browser",
         &["test", "--package", "ebbtide", "--features", "browser-tests", "--test", "browser"],
+    )]
+}
+
+fn lab() -> Vec<Step> {
+    vec![Step::cargo(
+        "guests with real kernels",
+        &["test", "--package", "ebbtide", "--features", "lab-tests", "--test", "lab"],
     )]
 }

@@ -15,6 +15,8 @@ const NEEDED: &[Needed] = &[
     Needed { program: "fio", package: "fio" },
     Needed { program: "iostat", package: "sysstat" },
     Needed { program: "blkid", package: "util-linux" },
+    Needed { program: "mksquashfs", package: "squashfs-tools" },
+    Needed { program: "qemu-system-x86_64", package: "qemu-system-x86" },
 ];
 
 /// Whether `program` is in a directory of `PATH` (or in sbin, where Debian keeps root's tools).

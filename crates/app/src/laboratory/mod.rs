@@ -10,7 +10,7 @@ use ebbtide_host::lab::guest::Guest;
 use ebbtide_host::lab::image::{self, Image};
 use ebbtide_host::lab::machine::{Accelerator, Machine};
 use ebbtide_host::lab::places::{Places, directories};
-use ebbtide_host::lab::{LabError, accel};
+use ebbtide_host::lab::{LabError, accel, program};
 use serde_json::{Value, json};
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -42,6 +42,7 @@ pub fn failure(error: LabError) -> CliError {
 pub struct Laboratory {
     places: Places,
     image: Image,
+    program: PathBuf,
     accelerator: Accelerator,
     control: Arc<Control>,
     quiet: bool,
@@ -65,7 +66,8 @@ impl Laboratory {
         signals::stop_on_signals(control.clone(), true)
             .map_err(|error| CliError::Failed(format!("cannot set up signal handlers: {error}")))?;
         let accelerator = accel::choose(&places, &image).map_err(failure)?;
-        Ok(Laboratory { places, image, accelerator, control, quiet })
+        let program = program::pack(&places, Path::new(program::OWN)).map_err(failure)?;
+        Ok(Laboratory { places, image, program, accelerator, control, quiet })
     }
 
     /// Starts a guest.
@@ -73,8 +75,10 @@ impl Laboratory {
     /// # Errors
     /// When it does not come up.
     pub fn boot(&self, machine: &Machine) -> Result<Guest, CliError> {
-        let guest = Guest::boot(&self.places, &self.image, self.accelerator, machine, self.control.clone())
-            .map_err(failure)?;
+        let (image, program) = (&self.image, &self.program);
+        let guest =
+            Guest::boot(&self.places, image, program, self.accelerator, machine, self.control.clone())
+                .map_err(failure)?;
         if !self.quiet {
             crate::views::say(&format!(
                 "ebb: guest with kernel {} is up after {:.1} s ({})",

@@ -5,10 +5,16 @@
 //! member 0 |0 ........... same|  (rest unused)
 //! member 1 |0 ........... same|
 //! ```
+//!
+//! `mdadm --create` takes whole multiples of 64 KiB of the smallest member, so that the array could become a RAID5
+//! one day (mdadm `Create.c`; seen with mdadm 4.2 in the lab); LVM takes whole extents, which are such multiples.
 
-use super::level::{Piece, whole_sectors};
+use super::level::Piece;
 use super::{LayoutError, Role};
 use crate::units::Bytes;
+
+/// What mdadm rounds the size of a mirror to, in bytes.
+const ROUNDING: u64 = 64 << 10;
 
 #[derive(Debug, Clone)]
 pub(super) struct Mirror {
@@ -24,9 +30,9 @@ impl Mirror {
             return Err(LayoutError::TooFewMembers { layout: LAYOUT, least: 2, given: sizes.len() });
         }
         let (member, size) = super::level::smallest(sizes);
-        let whole = whole_sectors(size);
+        let whole = size - size % ROUNDING;
         if whole == 0 {
-            let (size, least) = (Bytes(size), Bytes(512));
+            let (size, least) = (Bytes(size), Bytes(ROUNDING));
             return Err(LayoutError::MemberTooSmall { layout: LAYOUT, member, size, least });
         }
         Ok(Mirror { size: whole, members })

@@ -11,6 +11,9 @@ use ebbtide_core::volume::{Limit, Shape};
 /// Most bytes of a disk's serial that the guest sees (virtio-blk).
 const SERIAL_BYTES_MAX: usize = 20;
 
+/// Sizes are multiples of it, as those of volumes in experiment files.
+const BLOCK: u64 = 4096;
+
 /// Most disks of one guest: QEMU's q35 board has 32 slots, some of them taken.
 pub const DISKS_MAX: usize = 24;
 
@@ -22,7 +25,7 @@ const RATE_MAX: f64 = 1e15;
 pub struct Disk {
     /// Its serial: in the guest it is /dev/disk/by-id/virtio-NAME.
     pub name: String,
-    /// Size in bytes, a multiple of 512.
+    /// Size in bytes, a multiple of 4096: what O_DIRECT takes on any disk of the host.
     pub size: u64,
     /// Limits; absent: as fast as emulation goes.
     pub throttle: Throttle,
@@ -110,8 +113,8 @@ impl Disk {
         if self.name.is_empty() || self.name.len() > SERIAL_BYTES_MAX || !self.name.chars().all(fine) {
             return fail(format!("write a name of 1 to {SERIAL_BYTES_MAX} letters, digits, - _ or ."));
         }
-        if self.size == 0 || !self.size.is_multiple_of(512) {
-            return fail(format!("{} bytes are not a multiple of 512 above 0", self.size));
+        if self.size == 0 || !self.size.is_multiple_of(BLOCK) {
+            return fail(format!("a size of {} bytes is not a multiple of 4KiB above 0", self.size));
         }
         Ok(())
     }
@@ -180,7 +183,7 @@ mod tests {
     #[test]
     fn names_that_are_options_to_qemu_are_refused() {
         for name in ["", "a,readonly=on", "a b", "twenty-one-characters"] {
-            let disk = Disk { name: name.to_owned(), size: 512, throttle: Throttle::default() };
+            let disk = Disk { name: name.to_owned(), size: 4096, throttle: Throttle::default() };
             assert!(disk.check().is_err(), "{name}");
         }
     }

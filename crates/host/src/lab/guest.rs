@@ -5,7 +5,7 @@ use super::frame::{self, Frame, PIECE};
 use super::image::Image;
 use super::machine::{self, Accelerator, Machine, Use};
 use super::places::{GuestDirectory, Places};
-use super::{LabError, program, tools};
+use super::{LabError, tools};
 use ebbtide_core::backend::Control;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
@@ -59,22 +59,23 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Starts a guest and waits until it can be used. `control` ends every wait when it says stop.
+    /// Starts a guest and waits until it can be used; `program` is [`packed`](super::program::pack). `control`
+    /// ends every wait when it says stop.
     ///
     /// # Errors
     /// When a disk cannot be had, QEMU fails, or the guest is not ready in time.
     pub fn boot(
         places: &Places,
         image: &Image,
+        program: &Path,
         accelerator: Accelerator,
         machine: &Machine,
         control: Arc<Control>,
     ) -> Result<Guest, LabError> {
         let directory = GuestDirectory::make(places, &machine.name)?;
         make_disks(machine, directory.path())?;
-        let program = program::pack(places)?;
         let access = access_to(directory.path());
-        let arguments = machine::arguments(machine, image, &program, accelerator, access);
+        let arguments = machine::arguments(machine, image, program, accelerator, access);
         tracing::debug!(?arguments, "starting QEMU");
 
         let listener = listen(directory.path())?;

@@ -12,20 +12,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// This process's own program, also when its file was replaced since.
-const OWN: &str = "/proc/self/exe";
+pub const OWN: &str = "/proc/self/exe";
 const MAPS: &str = "/proc/self/maps";
 
-/// The packed program; packs it where that was not done before.
+/// `program` packed, where that was not done before. One other than [`OWN`] must run on the libraries that this
+/// process runs on.
 ///
 /// # Errors
 /// When a file cannot be read or written, or mksquashfs fails.
-pub fn pack(places: &Places) -> Result<PathBuf, LabError> {
+pub fn pack(places: &Places, program: &Path) -> Result<PathBuf, LabError> {
     let maps = std::fs::read_to_string(MAPS).map_err(LabError::file("read", Path::new(MAPS)))?;
     let own = Path::new(OWN);
     let name = std::fs::read_link(own).map_err(LabError::file("read", own))?;
     let libraries = libraries(&maps, &name);
     let mut hash = Hash::default();
-    for file in libraries.iter().map(PathBuf::as_path).chain([own]) {
+    for file in libraries.iter().map(PathBuf::as_path).chain([program]) {
         let found = std::fs::metadata(file).map_err(LabError::file("look at", file))?;
         hash.add(file.as_os_str().as_encoded_bytes());
         for number in [found.ino(), found.size(), found.mtime() as u64, found.mtime_nsec() as u64] {
@@ -44,7 +45,7 @@ pub fn pack(places: &Places) -> Result<PathBuf, LabError> {
     let copy = |from: &Path, name: &str| {
         std::fs::copy(from, work.join(name)).map(|_| ()).map_err(LabError::file("copy", from))
     };
-    copy(own, "ebb")?;
+    copy(program, "ebb")?;
     for library in &libraries {
         let name = library.file_name().unwrap_or_default().to_string_lossy();
         copy(library, if name.starts_with("ld-") { "loader" } else { &name })?;

@@ -108,7 +108,8 @@ fn deal(kind: ArrayKind, sectors: &[u64]) -> Deal {
             }
         }
         ArrayKind::Mirror => {
-            for s in 0..smallest {
+            // mdadm: whole multiples of 64 KiB, 128 sectors.
+            for s in 0..smallest / 128 * 128 {
                 let everywhere: Vec<_> = (0..n).map(|m| (m, s)).collect();
                 deal.chunk(1, &everywhere, &[]);
             }

@@ -1,0 +1,57 @@
+//! `ebb lab` with guests.
+
+use super::guests::lab;
+use serde_json::Value;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn ebb(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ebb")).args(arguments).output().unwrap()
+}
+
+#[test]
+fn a_command_runs_with_its_status_and_its_two_streams() {
+    lab();
+    let script = "cat /sys/block/vda/size /sys/block/vdb/size; echo wrong >&2; ebb --version; exit 9";
+    let output = ebb(&["lab", "run", "--disks", "2", "--size", "8MiB", "--json", "--", "bash", "-c", script]);
+    assert_eq!(output.status.code(), Some(9), "{output:?}");
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let version = concat!("ebb ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(value["stdout"], format!("16384\n16384\n{version}"));
+    assert_eq!((&value["stderr"], &value["status"]), (&"wrong\n".into(), &9.into()));
+
+    let output = ebb(&["lab", "run", "-q", "--", "/no/such/program"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot start /no/such/program"), "{output:?}");
+}
+
+#[test]
+fn qemu_ends_with_a_killed_ebb_and_its_files_are_swept() {
+    let (places, _) = lab();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_ebb"))
+        .args(["lab", "run", "--", "sh", "-c", "echo up; sleep 600"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut up = [0; 3];
+    std::io::Read::read_exact(run.stdout.as_mut().unwrap(), &mut up).unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", run.id());
+    let children = std::fs::read_to_string(children).unwrap();
+    let qemu: u32 = children.split_whitespace().next().unwrap().parse().unwrap();
+    let command = std::fs::read_to_string(format!("/proc/{qemu}/comm")).unwrap();
+    assert!(command.starts_with("qemu"), "{command}");
+    let directory = std::fs::read_link(format!("/proc/{qemu}/cwd")).unwrap();
+    run.kill().unwrap();
+    assert_eq!(run.wait().unwrap().signal(), Some(9));
+
+    let begin = Instant::now();
+    while std::path::Path::new(&format!("/proc/{qemu}/cwd")).read_link().is_ok() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "QEMU outlives ebb");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(directory.starts_with(places.root()) && directory.exists());
+    assert_eq!(ebb(&["lab", "clean"]).status.code(), Some(0));
+    assert!(!directory.exists());
+}

@@ -101,11 +101,6 @@ impl<'a> Job<'a> {
         self.times.origin
     }
 
-    /// Whether operations have to start at certain instants.
-    pub(crate) fn is_timed(&self) -> bool {
-        self.source.is_timed()
-    }
-
     /// What to do next.
     #[inline(always)]
     pub(crate) fn next(&mut self, now: u64) -> Next {

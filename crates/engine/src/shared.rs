@@ -29,11 +29,6 @@ impl Shared<'_> {
         self.control.stop.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
     }
 
-    /// Whether any member is given a speed, so that its operations are delivered at certain instants.
-    pub(crate) fn is_shaped(&self) -> bool {
-        self.target.members.iter().any(|member| member.shaper.is_some())
-    }
-
     /// Calls `sink` with each piece of `op`. `turn` chooses the copy that a read comes from.
     #[inline]
     pub(crate) fn split(&self, op: Op, turn: u64, sink: &mut impl FnMut(Extent)) -> Result<(), EngineError> {

@@ -7,7 +7,6 @@ mod batch;
 mod drain;
 mod entry;
 mod setup;
-mod wait;
 
 #[cfg(test)]
 pub(crate) use setup::refusal;
@@ -26,7 +25,6 @@ use entry::Transfer;
 use io_uring::{opcode, types};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use wait::{Sleep, Wait};
 
 /// `user_data` of the timeout that makes the job look up from the work when nothing completes.
 const TICK_ID: u64 = u64::MAX;
@@ -57,9 +55,6 @@ pub(crate) struct RingLoop<'a> {
     /// Pieces that the kernel has.
     in_kernel: u32,
     batch: Batch,
-    wait: Wait,
-    /// Whether an operation may wait for others to complete: not where instants are kept.
-    may_gather: bool,
     tick_armed: bool,
     think_time: u64,
     /// Whether written blocks are made unlike each other: a rewrite writes back what it read.
@@ -100,8 +95,6 @@ impl<'a> RingLoop<'a> {
             held: BinaryHeap::with_capacity(pieces as usize),
             in_kernel: 0,
             batch: Batch::new(depth),
-            wait: Wait::new(io.ring.params().is_feature_min_timeout() && !io.polled),
-            may_gather: !job.is_timed() && workload.think_time.0 == 0 && !job.shared.is_shaped(),
             // No timeouts on a ring that polls for completions.
             tick_armed: io.polled,
             think_time: workload.think_time.0,
@@ -150,10 +143,8 @@ impl<'a> RingLoop<'a> {
             };
             let before = self.in_kernel;
             self.enter(want, until, now)?;
-            let seen = clock.now();
-            self.reap(seen);
+            self.reap(clock.now());
             self.batch.learn(self.in_kernel == 0 && before > 0);
-            self.wait.learn(seen, before.saturating_sub(self.in_kernel), before);
         }
     }
 
@@ -305,13 +296,6 @@ impl<'a> RingLoop<'a> {
                 let arguments = types::SubmitArgs::new().timespec(&time);
                 self.io.ring.submitter().submit_with_args(want, &arguments)
             }
-            None if want > 0 && self.may_gather && !self.job.over => match self.wait.sleep(self.in_kernel) {
-                Sleep { want: 0 | 1, .. } => self.io.ring.submitter().submit_and_wait(want),
-                Sleep { want, bound_us } => {
-                    let arguments = types::SubmitArgs::new().min_wait_usec(bound_us);
-                    self.io.ring.submitter().submit_with_args(want as usize, &arguments)
-                }
-            },
             _ => self.io.ring.submitter().submit_and_wait(want),
         };
         match result {

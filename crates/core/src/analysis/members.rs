@@ -17,6 +17,13 @@ pub(super) fn latency(member: &MemberSamples) -> Histogram {
     all
 }
 
+/// Operations in flight at a member whose latencies nobody saw, as the kernel counted them on its device (`aqu-sz`).
+fn observed_in_flight(trial: &TrialSamples, position: usize) -> Option<f64> {
+    let observed = trial.observed.as_ref()?;
+    let device = observed.devices.get(*observed.members.get(position)?.devices.first()?)?;
+    Some(device.total.weighted.as_secs_f64() / trial.elapsed.as_secs_f64())
+}
+
 /// The members of a design over its trials, in the order of the first trial.
 pub fn shares(trials: &[&TrialSamples]) -> Vec<MemberShare> {
     let Some(first) = trials.first() else { return Vec::new() };
@@ -29,7 +36,8 @@ pub fn shares(trials: &[&TrialSamples]) -> Vec<MemberShare> {
         let mut all_latency = Histogram::default();
         for trial in trials {
             let seconds = trial.elapsed.as_secs_f64();
-            let Some(member) = trial.members.iter().find(|m| m.name == named.name) else { continue };
+            let Some(position) = trial.members.iter().position(|m| m.name == named.name) else { continue };
+            let member = &trial.members[position];
             let (ops, bytes) = totals(member);
             moved = moved.saturating_add(bytes);
             errors = member.errors.iter().fold(errors, |sum, error| sum.saturating_add(error.count));
@@ -37,8 +45,12 @@ pub fn shares(trials: &[&TrialSamples]) -> Vec<MemberShare> {
             if seconds > 0.0 {
                 throughput.push(bytes as f64 / seconds);
                 iops.push(ops as f64 / seconds);
-                // Little's law: operations in flight are their rate times the time each stays.
-                in_flight.push(latency.sum() as f64 / 1e9 / seconds);
+                if latency.is_empty() && ops > 0 {
+                    in_flight.extend(observed_in_flight(trial, position));
+                } else {
+                    // Little's law: operations in flight are their rate times the time each stays.
+                    in_flight.push(latency.sum() as f64 / 1e9 / seconds);
+                }
             }
             all_latency.merge(&latency);
         }
@@ -59,4 +71,32 @@ pub fn shares(trials: &[&TrialSamples]) -> Vec<MemberShare> {
         share.share = (moved_by_all > 0).then(|| moved as f64 / moved_by_all as f64);
     }
     shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixtures::trial;
+    use crate::samples::{DeviceObservation, DiskUse, MemberObservation, Observation, OpSamples, PerOp};
+    use crate::units::Nanos;
+
+    #[test]
+    fn a_member_without_latencies_has_the_queue_that_the_kernel_saw() {
+        let mut trial = trial(&[("a", 500, 1_000_000)]);
+        let seconds = trial.elapsed.as_secs_f64();
+        let mut op = OpSamples::default();
+        op.count.ops = 500;
+        let ops = PerOp { read: op, write: OpSamples::default() };
+        trial.members = vec![MemberSamples { name: "a".into(), ops, ..MemberSamples::default() }];
+        assert_eq!(shares(&[&trial])[0].in_flight, None, "unknown is not 0");
+        let weighted = Nanos((seconds * 3e9) as u64);
+        let total = DiskUse { weighted, ..DiskUse::default() };
+        trial.observed = Some(Box::new(Observation {
+            devices: vec![DeviceObservation { total, ..DeviceObservation::default() }],
+            members: vec![MemberObservation { devices: vec![0], ..MemberObservation::default() }],
+            ..Observation::default()
+        }));
+        let seen = shares(&[&trial])[0].in_flight.unwrap_or_default();
+        assert!((seen - 3.0).abs() < 1e-6, "{seen}");
+    }
 }

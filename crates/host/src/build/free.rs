@@ -1,5 +1,7 @@
 //! Device numbers that nobody uses.
 
+use super::{BuildError, run};
+use crate::command::Runner;
 use crate::sys::{self, Sys};
 
 /// From here on, so that arrays are not in the way of those that people number from 0 and mdadm from 127 down.
@@ -28,4 +30,16 @@ pub fn free_loops(sys: &Sys, count: usize) -> Vec<String> {
         .take(count)
         .map(|number| format!("/dev/loop{number}"))
         .collect()
+}
+
+/// Loads the kernel's loop driver where it is a module that is not loaded: without it there is no /dev/loop-control.
+/// It stays loaded, as after `mount -o loop`.
+///
+/// # Errors
+/// When it cannot be loaded.
+pub fn load_loop_driver(sys: &Sys, runner: &dyn Runner) -> Result<(), BuildError> {
+    if sys.sys.join("module/loop").exists() || sys.dev.join("loop-control").exists() {
+        return Ok(());
+    }
+    run(runner, "modprobe", &["loop"]).map(drop)
 }

@@ -15,7 +15,7 @@ mod tools;
 mod undo;
 
 pub use error::BuildError;
-pub use free::{free_loops, free_md_numbers};
+pub use free::{free_loops, free_md_numbers, load_loop_driver};
 pub use tools::{Missing, PROGRAMS, missing};
 pub use undo::undo;
 

@@ -18,7 +18,7 @@ use ebbtide_core::plan::build;
 use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::workload::{Mix, Workload};
 use ebbtide_engine::files::{FilesBackend, Fill, Options, Surroundings};
-use ebbtide_host::build::{BuildError, Builder};
+use ebbtide_host::build::{BuildError, Builder, load_loop_driver};
 use ebbtide_host::command::Real;
 use ebbtide_host::sys::Sys;
 
@@ -64,6 +64,9 @@ impl Kernel {
         self.check_existing(experiment)?;
         let plan = plan(experiment, &self.options.name).map_err(other)?;
         ebbtide_host::build::missing(plan.programs.iter().map(String::as_str)).map_err(other)?;
+        if !plan.loops.is_empty() {
+            load_loop_driver(&Sys::host(), &Real).map_err(other)?;
+        }
         // Files are laid out anew on each file system; only what trials read without one must be there before.
         let reads = experiment.workloads.iter().any(|workload| workload.mix != Mix::Write);
         let bare = experiment.designs.iter().any(|design| design.stack.filesystem.is_none());
@@ -162,19 +165,10 @@ impl Backend for Kernel {
         self.builder.undo_to(self.base).map_err(build_error)?;
         let experiment = self.experiment.clone().ok_or_else(|| other("the volumes were not prepared"))?;
         self.may_build(&experiment, design)?;
-        let started = std::time::Instant::now();
         let build = site::build(design, &self.options.name, trial.index, &self.devices).map_err(other)?;
         self.builder.build(&build.steps, &control.stop).map_err(build_error)?;
-        let built = started.elapsed();
         let ran = trial::run(&build, workload, trial, &self.options, &self.surroundings, control);
-        let started = std::time::Instant::now();
         let undone = self.builder.undo_to(self.base).map_err(build_error);
-        tracing::info!(
-            design = design.name,
-            built_ms = built.as_millis() as u64,
-            undone_ms = started.elapsed().as_millis() as u64,
-            "built and undone"
-        );
         let mut samples = match (ran, undone) {
             (Ok(samples), Ok(())) => samples,
             (Err(error), Ok(())) => return Err(error),

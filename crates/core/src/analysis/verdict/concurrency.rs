@@ -150,7 +150,9 @@ impl Concurrency {
         let working = case.result.members.iter().filter(|m| m.iops > 0.0).count();
         let busy = case.result.members.iter().filter_map(|m| m.in_flight).sum::<f64>();
         let per_member = busy / working.max(1) as f64;
-        if working > 1
+        let known = case.result.members.iter().any(|m| m.in_flight.is_some());
+        if known
+            && working > 1
             && parallel(&case.design.layout)
             && per_member < IDLE_MEMBERS
             && shared_device::shared(case).is_none()

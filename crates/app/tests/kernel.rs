@@ -1,0 +1,79 @@
+//! `ebb run --on kernel` as far as it can be seen without touching a device.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::Home;
+
+const STACK: &str = "name = \"stack\"\n[volumes.v]\ncount = 2\nsize = \"64MiB\"\n[designs.d]\nlayout = \"stripe\"\n\
+    chunk = \"64KiB\"\nmembers = [\"v*\"]\nfilesystem = \"xfs\"\nreadahead = \"1MiB\"\n\
+    [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn what_only_the_kernel_can_is_refused_elsewhere_by_name() {
+    let home = Home::new();
+    home.write("e.toml", STACK);
+    for on in ["files", "sim"] {
+        let output = home.ebb(&format!("run e.toml --dry-run --on {on}")).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("design d has `filesystem`, `readahead`") && said.contains("--on kernel"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_shape_is_refused_by_the_kernel() {
+    let home = Home::new();
+    home.write("e.toml", &STACK.replace("size = \"64MiB\"", "size = \"64MiB\"\nshape = { iops = 100 }"));
+    let output = home.ebb("run e.toml --dry-run --on kernel").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("volume v0 has a `shape`"), "{output:?}");
+}
+
+#[test]
+fn a_dry_run_prints_the_exact_commands() {
+    let home = Home::new();
+    home.write("e.toml", STACK);
+    let output = home.ebb("run e.toml --dry-run --on kernel").output().unwrap();
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    for part in [
+        "losetup --direct-io=on /dev/loop",
+        "--level=0 --chunk=64K --raid-devices=2 /dev/loop",
+        "read_ahead_kb  # 2048 sectors of 512 bytes",
+        "mkfs.xfs -q -f -K -d su=65536,sw=2",
+        "[undo: umount /run/ebbtide/",
+    ] {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
+    let plan = home.json("run e.toml --dry-run --on kernel", &[0]);
+    assert_eq!(plan["builds"][0]["steps"][0]["do"]["run"]["program"], "mdadm");
+    assert!(!home.path("state").join("ebbtide").exists(), "a dry run leaves no journal");
+}
+
+#[test]
+fn an_existing_device_is_not_built_on_without_destroy() {
+    let home = Home::new();
+    home.write("image", "x");
+    home.write(
+        "e.toml",
+        &STACK
+            .replace(
+                "count = 2\nsize = \"64MiB\"",
+                "count = 1\nsize = \"64MiB\"\n[volumes.i]\nfile = \"image\"",
+            )
+            .replace("\"v*\"", "\"v0\", \"i\""),
+    );
+    let output = home.ebb("run e.toml --on kernel").output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("say --destroy") || said.contains("by root only"), "{said}");
+    assert_eq!(std::fs::read(home.path("image")).unwrap(), b"x");
+}

@@ -10,6 +10,8 @@
 //!
 //! divides "Collected" by the I/Os that the case prints.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros, clippy::print_stdout, clippy::print_stderr)] // a bench has a clock and prints
+
 use ebbtide_core::backend::Control;
 use ebbtide_core::experiment::{Design, Experiment};
 use ebbtide_core::layout::LayoutNode;

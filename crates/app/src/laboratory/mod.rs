@@ -8,7 +8,7 @@ use crate::session::signals;
 use ebbtide_core::backend::Control;
 use ebbtide_host::lab::guest::Guest;
 use ebbtide_host::lab::image::{self, Image};
-use ebbtide_host::lab::machine::{Accelerator, Machine};
+use ebbtide_host::lab::machine::{Accelerator, Machine, Use};
 use ebbtide_host::lab::places::{Places, directories};
 use ebbtide_host::lab::{LabError, accel, program};
 use serde_json::{Value, json};
@@ -79,13 +79,20 @@ impl Laboratory {
         let guest =
             Guest::boot(&self.places, image, program, self.accelerator, machine, self.control.clone())
                 .map_err(failure)?;
+        let (kernel, accelerator) = (self.image.kernel_release(), self.accelerator.name());
+        let text = match machine.usage {
+            Use::Commands => {
+                let seconds = guest.boot.as_secs_f64();
+                format!("ebb: guest with kernel {kernel} is up after {seconds:.1} s ({accelerator})")
+            }
+            Use::Shell { .. } => {
+                format!(
+                    "ebb: starting a guest with kernel {kernel} ({accelerator}); leaving its shell ends it"
+                )
+            }
+        };
         if !self.quiet {
-            crate::views::say(&format!(
-                "ebb: guest with kernel {} is up after {:.1} s ({})",
-                self.image.kernel_release(),
-                guest.boot.as_secs_f64(),
-                self.accelerator.name()
-            ));
+            crate::views::say(&text);
         }
         Ok(guest)
     }

@@ -54,7 +54,7 @@ pub struct Guest {
     channel: UnixStream,
     directory: GuestDirectory,
     control: Arc<Control>,
-    /// From QEMU's start to the agent's first word.
+    /// From QEMU's start to the agent's first word; of a guest with a shell, to QEMU's.
     pub boot: Duration,
 }
 

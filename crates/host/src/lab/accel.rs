@@ -1,8 +1,8 @@
 //! Whether KVM works here, found out by using it.
 //!
 //! That /dev/kvm opens proves nothing: inside a virtual machine it may be there and guests hang after their
-//! firmware. So the guest's own kernel is started without a root file system: it panics, which ends QEMU. That
-//! takes two seconds with KVM; what has not ended after [`PATIENCE`] hangs.
+//! firmware. So the guest's own kernel is started without a root file system: it panics, which ends QEMU.
+//! What has not ended after [`PATIENCE`] hangs, or is no faster than emulation.
 
 use super::LabError;
 use super::image::Image;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a guest may take to be ready: 3 to 6 s where nothing else runs.
+/// How long a guest may take to be ready; under software emulation on a busy host it took up to 12 s.
 const BOOT_PATIENCE: Duration = Duration::from_secs(180);
 /// How often a stop is listened for.
 const TICK: Duration = Duration::from_millis(100);

@@ -7,7 +7,9 @@ mod instructions;
 mod packages;
 mod purity;
 mod run;
+mod statistics;
 mod studies;
+mod verdicts;
 
 use run::{Step, run_all};
 use std::process::ExitCode;
@@ -25,6 +27,9 @@ const HELP: &str = "cargo xtask COMMAND
   instructions   instructions per I/O of the engine's loop (valgrind)
   studies   the published studies beside the simulator: writes the tables of docs/studies
             [--check] [NAME]...
+  statistics   coverage of intervals and false winners: writes the tables of docs/statistics.md
+  verdicts  how often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
+            [--tuning] [--each N] [CLASS]
   test      setup, check, unit, slow, root and browser
 ";
 
@@ -48,6 +53,8 @@ fn main() -> ExitCode {
         Some("bench") => bench::run(&arguments[1..]),
         Some("instructions") => instructions::run(),
         Some("studies") => studies::run(&arguments[1..]),
+        Some("statistics") => statistics::run(&arguments[1..]),
+        Some("verdicts") => verdicts::run(&arguments[1..]),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             Ok(())

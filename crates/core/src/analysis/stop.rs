@@ -59,6 +59,12 @@ pub struct Point {
 }
 
 impl Point {
+    /// A point of these values, one per trial, of an experiment with a single one.
+    pub fn of(values: Vec<f64>, level: f64) -> Self {
+        let estimate = estimate(&values, level);
+        Point { design: 0, workload: 0, metric: Metric::Throughput, estimate, failed: 0, values }
+    }
+
     /// Whether the interval at `level` is as narrow as `precision`. A point whose every trial failed asks for
     /// nothing more: further rounds would not help.
     fn narrow(&self, level: f64, precision: f64) -> bool {

@@ -116,24 +116,3 @@ fn early_looks_are_paid_for() {
         assert!(paid > naive, "CV {cv}: {paid} against {naive} without paying");
     }
 }
-
-#[test]
-#[ignore = "a minute in a debug build; run it after changing the rule, and copy the table that it measured"]
-fn the_table_in_the_documentation_is_what_the_rule_does() {
-    let documented = include_str!("../../../../docs/statistics.md");
-    let table: String = [(0.05, 0.05), (0.067, 0.05), (0.10, 0.05), (0.20, 0.10), (0.20, 0.05), (0.10, 0.02)]
-        .into_iter()
-        .map(|(cv, precision)| {
-            let (naive, naive_rounds) = coverage(5000, cv, precision, true);
-            let (paid, paid_rounds) = coverage(5000, cv, precision, false);
-            format!(
-                "| {:.1}% | {:.0}% | {:.1}% | {naive_rounds:.1} | {:.1}% | {paid_rounds:.1} |\n",
-                cv * 100.0,
-                precision * 100.0,
-                naive * 100.0,
-                paid * 100.0
-            )
-        })
-        .collect();
-    assert!(documented.contains(&table), "measured:\n{table}");
-}

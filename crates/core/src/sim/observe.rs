@@ -5,7 +5,7 @@ use crate::experiment::{Design, Experiment, Host};
 use crate::samples::{
     CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, OtherActivity, OtherKind, PerOp,
 };
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 
 /// The observation of a finished trial.
 pub(super) fn observe(
@@ -19,7 +19,9 @@ pub(super) fn observe(
         let volume = experiment.volumes.iter().find(|volume| volume.name == name)?;
         Some(volume.shape.as_ref()?.character.seek.is_some())
     };
-    let devices = outcome.recorded.members.iter().map(|member| {
+    let resync = Resynced::new(outcome);
+    let devices = outcome.recorded.members.iter().enumerate().map(|(index, member)| {
+        let others = resync.bytes(index);
         let (read, write) = (&member.ops.read, &member.ops.write);
         let time = PerOp { read: Nanos(read.latency.sum()), write: Nanos(write.latency.sum()) };
         let weighted = Nanos(time.read.0.saturating_add(time.write.0));
@@ -27,7 +29,10 @@ pub(super) fn observe(
             name: member.name.clone(),
             total: DiskUse {
                 ops: PerOp { read: read.count.ops, write: write.count.ops },
-                bytes: PerOp { read: read.count.bytes, write: write.count.bytes },
+                bytes: PerOp {
+                    read: read.count.bytes.saturating_add(others.read),
+                    write: write.count.bytes.saturating_add(others.write),
+                },
                 time,
                 weighted,
                 // Operations overlap as far as they can: exact for a device that is always or hardly ever busy.
@@ -43,6 +48,7 @@ pub(super) fn observe(
     let members = outcome.recorded.members.iter().enumerate().map(|(index, member)| MemberObservation {
         member: member.name.clone(),
         devices: vec![index],
+        untouched_before: untouched(experiment, design, outcome, &member.name),
         ..MemberObservation::default()
     });
     let cores = outcome.cpu.cores.max(1);
@@ -65,4 +71,39 @@ pub(super) fn observe(
         others: others.into_iter().collect(),
         ..Observation::default()
     }
+}
+
+/// What a resync moved on each member during the measurement.
+struct Resynced {
+    /// Bytes read on every member but the last, and written on the last.
+    each: PerOp<u64>,
+    last: usize,
+}
+
+impl Resynced {
+    fn new(outcome: &Outcome) -> Self {
+        let last = outcome.recorded.members.len().saturating_sub(1);
+        let (read, write) = outcome.resynced.unwrap_or((0, 0));
+        // It runs at one pace from the start of the warm-up on.
+        let measured = outcome.recorded.elapsed.0 as f64 / outcome.end.max(1) as f64;
+        let part = |bytes: u64| (bytes as f64 * measured) as u64;
+        Resynced { each: PerOp { read: part(read / last.max(1) as u64), write: part(write) }, last }
+    }
+
+    fn bytes(&self, member: usize) -> PerOp<u64> {
+        if member == self.last {
+            PerOp { read: 0, write: self.each.write }
+        } else {
+            PerOp { read: self.each.read, write: 0 }
+        }
+    }
+}
+
+/// Bytes of the member's part of the region that were never touched: all of them, because every trial starts untouched;
+/// absent where first touches cost nothing.
+fn untouched(experiment: &Experiment, design: &Design, outcome: &Outcome, member: &str) -> Option<Bytes> {
+    let volume = experiment.volumes.iter().find(|volume| volume.name == member)?;
+    volume.shape.as_ref()?.character.first_touch?;
+    let part = outcome.array.capacity() as f64 / design.layout.volumes().len().max(1) as f64;
+    Some(Bytes(volume.size?.0.min(part as u64)))
 }

@@ -54,7 +54,7 @@ fn mean(latency: &Latency) -> f64 {
 /// Mean latency of the members' operations and the floor of a typical member, in nanoseconds, for one trial; `None`
 /// when the floor of a working member is unknown. The floor is the median over the members: what a slow
 /// member needs beyond its siblings is its fault ([`member`](super::member)), not want of operations.
-fn latency_and_floor(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
+pub(super) fn latency_and_floor(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
     let (mut latency_sum, mut all_ops, mut floors) = (0.0, 0u64, Vec::new());
     for member in &trial.members {
         let (ops, _) = members::totals(member);

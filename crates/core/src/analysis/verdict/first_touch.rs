@@ -4,18 +4,27 @@
 //! turned into written ones when they are first written. Both cost more than the same access later. Asserted when
 //! trials into untouched regions are slower than trials of the same design and workload into touched ones, and at least
 //! half of the trials, and so the median, are of the first kind.
+//!
+//! Where all trials are of the first kind there is nothing to compare with. Then it is asserted when operations take
+//! longer than one alone takes on a touched block although they wait for nothing else that is known: no volume is at
+//! its limits, nor is the link, nor a thread.
 
-use super::{Case, Rule, evidence};
+use super::volume_limit::NEAR;
+use super::{Case, Rule, concurrency, cpu, evidence, instance_limit, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::members;
 use crate::analysis::metrics::metric;
 use crate::analysis::{Metric, Verdict, VerdictKind};
 use crate::samples::TrialSamples;
+use crate::units::format_latency;
 
 /// Bytes untouched before a trial relative to the bytes that it moved from which on it is a first touch.
 pub const UNTOUCHED: f64 = 0.10;
 /// Rate of first touches relative to later ones below which they are slower.
 pub const SLOWER: f64 = 0.80;
+
+/// Latency of one operation by itself, relative to the mean, below which first touches are what takes the rest.
+pub const FLOOR_SHARE: f64 = 0.60;
 
 /// The rule.
 #[derive(Debug)]
@@ -45,7 +54,10 @@ impl Rule for FirstTouch {
         if 2 * first.len() < case.trials.len() {
             return None;
         }
-        let (slow, fast) = (median(&first)?, median(&later).filter(|rate| *rate > 0.0)?);
+        let slow = median(&first)?;
+        let Some(fast) = median(&later).filter(|rate| *rate > 0.0) else {
+            return by_latency(case, first.len());
+        };
         (slow <= SLOWER * fast).then(|| Verdict {
             kind: VerdictKind::FirstTouch,
             confidence: if later.len() > 1 { 0.85 } else { 0.65 },
@@ -63,4 +75,37 @@ impl Rule for FirstTouch {
             ],
         })
     }
+}
+
+/// When all of the `first` trials are into untouched regions.
+fn by_latency(case: &Case<'_>, first: usize) -> Option<Verdict> {
+    // Without known limits the operations may just as well wait for each other.
+    let met = usage::met(case)?;
+    let thread_busy = cpu::busiest_thread(case).is_some_and(|busy| busy >= concurrency::THREAD_BUSY);
+    if met >= NEAR || thread_busy || instance_limit::InstanceLimit.judge(case).is_some() {
+        return None;
+    }
+    let latency = case.median(|t| concurrency::latency_and_floor(case, t).map(|(latency, _)| latency))?;
+    let floor = case.median(|t| concurrency::latency_and_floor(case, t).map(|(_, floor)| floor))?;
+    (floor <= FLOOR_SHARE * latency).then(|| Verdict {
+        kind: VerdictKind::FirstTouch,
+        confidence: 0.7,
+        explains: (1.0 - floor / latency).clamp(0.0, 1.0),
+        sentence: format!(
+            "all {first} trials touched blocks for the first time: operations take {} where {} are usual on touched \
+             blocks, and wait for no known limit; read (or write) the volumes through once before measuring",
+            format_latency(latency),
+            format_latency(floor)
+        ),
+        evidence: vec![
+            evidence(
+                "mean latency into untouched blocks, against what one operation alone takes",
+                latency,
+                "ns",
+                Some(floor),
+            ),
+            evidence("trials into untouched blocks", first as f64, "trials", Some(case.trials.len() as f64)),
+            evidence("use of the working members' limits", met, "share", Some(NEAR)),
+        ],
+    })
 }

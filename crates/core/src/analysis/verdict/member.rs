@@ -10,7 +10,7 @@
 //! `n^-(k-1)`.
 
 use super::volume_limit::NEAR;
-use super::{Case, Rule, evidence, usage};
+use super::{Case, Rule, background, evidence, shared_device, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::members;
 use crate::analysis::{Verdict, VerdictKind};
@@ -103,6 +103,12 @@ impl Rule for Member {
     fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
         // When every member is at its own limit, none waits for another.
         if usage::met(case).is_some_and(|met| met >= NEAR) {
+            return None;
+        }
+        // Others at work on its disk, or all members on the same one: then it is not the member that is slow.
+        let one_disk =
+            shared_device::shared(case).is_some_and(|(count, _)| count >= case.result.members.len());
+        if one_disk || background::share_and_rate(case).is_some() {
             return None;
         }
         let outliers: Vec<Outlier> =

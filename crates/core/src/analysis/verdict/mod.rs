@@ -60,9 +60,12 @@ pub fn rules() -> &'static [&'static dyn Rule] {
 pub fn judge(case: &Case<'_>) -> Vec<Verdict> {
     let mut verdicts: Vec<Verdict> = rules().iter().filter_map(|rule| rule.judge(case)).collect();
     // Credits that ran out are why the volume's limit is reached: the limit keeps what they leave to explain.
-    let burst = verdicts.iter().find(|v| v.kind == VerdictKind::Burst).map_or(0.0, |v| v.explains);
-    for verdict in verdicts.iter_mut().filter(|v| v.kind == VerdictKind::VolumeLimit) {
-        verdict.explains *= 1.0 - burst;
+    // Likewise requests too small for it, which use up the operations and leave the bytes.
+    for deeper in [VerdictKind::Burst, VerdictKind::RequestSize] {
+        let explained = verdicts.iter().find(|v| v.kind == deeper).map_or(0.0, |v| v.explains);
+        for verdict in verdicts.iter_mut().filter(|v| v.kind == VerdictKind::VolumeLimit) {
+            verdict.explains *= 1.0 - explained;
+        }
     }
     verdicts.sort_by(|a, b| (b.explains * b.confidence).total_cmp(&(a.explains * a.confidence)));
     if verdicts.is_empty() {

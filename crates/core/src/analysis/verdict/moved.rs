@@ -20,8 +20,10 @@ pub struct Moved {
 pub fn disks(trial: &TrialSamples) -> Option<Vec<&crate::samples::DeviceObservation>> {
     let observed = trial.observed.as_ref()?;
     let mut indices: Vec<usize> = Vec::new();
+    // A cache above the members may leave all of them idle.
+    let idle = trial.members.iter().all(|member| members::totals(member).0 == 0);
     for member in &trial.members {
-        if members::totals(member).0 == 0 {
+        if members::totals(member).0 == 0 && !idle {
             continue;
         }
         let chain = observed.members.iter().find(|m| m.member == member.name)?;
@@ -45,6 +47,11 @@ pub fn moved(trial: &TrialSamples) -> Option<Moved> {
         sum.asked.write = sum.asked.write.saturating_add(member.ops.write.count.bytes);
         sum.asked_ops = sum.asked_ops.saturating_add(members::totals(member).0);
     }
+    // Every byte that the application moves is asked of some member at least once, even where a cache above them
+    // answers before they are asked.
+    let array = PerOp { read: trial.array.read.count.bytes, write: trial.array.write.count.bytes };
+    sum.asked.read = sum.asked.read.max(array.read);
+    sum.asked.write = sum.asked.write.max(array.write);
     for disk in disks {
         let DiskUse { ops, bytes, .. } = disk.total;
         sum.moved.read = sum.moved.read.saturating_add(bytes.read);

@@ -1,0 +1,208 @@
+//! `cargo xtask statistics`: what the intervals cover, and how often equals get a winner.
+//!
+//! Writes both tables of docs/statistics.md. Everything is drawn from fixed seeds: the figures are the same everywhere.
+
+use ebbtide_core::analysis::estimate::{estimate, median};
+use ebbtide_core::analysis::stop::{Decision, Point, decide_points};
+use ebbtide_core::analysis::{Conclusion, Metric, analyse, metric};
+use ebbtide_core::backend::Control;
+use ebbtide_core::experiment::{Answer, Experiment};
+use ebbtide_core::plan::{Role, Trial};
+use ebbtide_core::sim::{session, simulate};
+use ebbtide_core::units::Nanos;
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Made-up sessions of a row of the first table.
+const SESSIONS: u32 = 5000;
+/// Simulated sessions of a row with moody volumes.
+const SIMULATED: u64 = 400;
+/// Difference that somebody without intervals takes for one.
+const DIFFERENT: f64 = 0.05;
+
+/// A volume of 2009 with moods and two designs that are equal: the same volume twice. Trials are far apart or not.
+fn moody(rest: &str) -> String {
+    format!(
+        "name = \"moody\"\n[volumes.vol]\nsize = \"1GiB\"\n[volumes.vol.shape]\niops = 60\nlatency = \"2ms\"\n\
+         drift = {{ sigma = 0.04, timescale = \"6h\" }}\n[volumes.vol.shape.moods]\ngood = {{ dwell = \"20m\" }}\n\
+         busy = {{ dwell = \"6m\", rate = 0.8 }}\nbad = {{ dwell = \"3m\", weight = 0.5, rate = 0.4 }}\n\
+         [designs.a]\nlayout = \"linear\"\nmembers = [\"vol\"]\n[designs.b]\nlayout = \"linear\"\nmembers = [\"vol\"]\n\
+         [workloads.load]\nrw = \"randread\"\nbs = \"4k\"\niodepth = 8\nruntime = \"20s\"\n\
+         [answer]\nprecision = \"10%\"\ntrials_max = 30\nbudget = \"365d\"\nrest = \"{rest}\"\n"
+    )
+}
+
+/// `cargo xtask statistics`
+///
+/// # Errors
+/// When the page lacks a marker or cannot be written.
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some(unknown) = arguments.first() {
+        return Err(format!("statistics takes no arguments, not {unknown:?}"));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/statistics.md");
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let mut page = std::fs::read_to_string(&path).map_err(failed)?;
+    for (name, table) in [("coverage", coverage_table()?), ("winners", winners_table()?)] {
+        println!("{table}");
+        page = replaced(&page, name, &table)?;
+    }
+    std::fs::write(&path, page).map_err(failed)
+}
+
+fn replaced(page: &str, name: &str, table: &str) -> Result<String, String> {
+    let begin = format!("<!-- written by `cargo xtask statistics`: begin {name} -->\n");
+    let end = format!("<!-- written by `cargo xtask statistics`: end {name} -->\n");
+    let parts = page.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
+    let (before, after) = parts.ok_or_else(|| format!("docs/statistics.md lacks the markers of {name}"))?;
+    Ok(format!("{before}{begin}\n{table}\n{end}{after}"))
+}
+
+/// A standard normal number (Box and Muller).
+fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    let mut unit = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+    let radius = (-2.0 * unit().ln()).sqrt();
+    radius * (2.0 * std::f64::consts::PI * unit()).cos()
+}
+
+/// Share of `sessions` whose final interval covers `truth`, and their mean number of rounds. `naive` stops at the first
+/// narrow interval.
+fn coverage(
+    sessions: u64,
+    answer: &Answer,
+    naive: bool,
+    truth: f64,
+    mut trial: impl FnMut(u64, u32) -> f64,
+) -> (f64, f64) {
+    let (mut covered, mut rounds) = (0u64, 0u64);
+    for session in 0..sessions {
+        let mut values = Vec::new();
+        loop {
+            let n = values.len() as u32;
+            values.push(trial(session, n));
+            let point = Point::of(values.clone(), answer.level);
+            let narrow = point.estimate.as_ref().and_then(|e| e.relative_half_width());
+            let stop = if naive {
+                n + 1 >= answer.trials_max
+                    || (n + 1 >= 6 && narrow.is_some_and(|half| half <= answer.precision))
+            } else {
+                decide_points(&[point], answer, n + 1, Nanos(0)) != Decision::Continue
+            };
+            if stop {
+                break;
+            }
+        }
+        rounds += values.len() as u64;
+        let interval = estimate(&values, answer.level).and_then(|e| e.interval);
+        covered += u64::from(interval.is_some_and(|(low, high)| low <= truth && truth <= high));
+    }
+    (covered as f64 / sessions as f64, rounds as f64 / sessions as f64)
+}
+
+fn coverage_table() -> Result<String, String> {
+    let mut out = format!(
+        "Simulated, {SESSIONS} sessions a row (standard error 0.3 points), lognormal trials, level 95%; last row: \
+         {SIMULATED} sessions on a simulated volume with moods and drift (standard error 1.1 points), trials an hour apart:\n\n\
+         | trials | precision | covered, stopping at the first narrow interval | mean rounds | covered, as built | mean rounds |\n\
+         | --- | --- | --- | --- | --- | --- |\n"
+    );
+    let experiment = parse("1h")?;
+    let answer =
+        |precision: f64, trials_max: u32| Answer { precision, trials_max, ..experiment.answer.clone() };
+    for (cv, precision) in
+        [(0.05, 0.05), (0.067, 0.05), (0.10, 0.05), (0.20, 0.10), (0.20, 0.05), (0.10, 0.02)]
+    {
+        let sigma = (1.0 + cv * cv as f64).ln().sqrt();
+        let row = |naive| {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(20_261_121);
+            coverage(u64::from(SESSIONS), &answer(precision, 400), naive, 1.0, |_, _| {
+                (sigma * normal(&mut rng)).exp()
+            })
+        };
+        push(&mut out, &format!("CV {:.1}%", cv * 100.0), precision, row(true), row(false));
+    }
+    // The median over a long life is the truth.
+    let long: Vec<f64> = (0..4000).map(|n| one(&experiment, n / 400, (n % 400) as u32, 0)).collect();
+    let truth = median(&long).unwrap_or(f64::NAN);
+    let row = |naive| {
+        coverage(SIMULATED, &answer(0.10, 30), naive, truth, |session, n| {
+            one(&experiment, 1000 + session, n, 0)
+        })
+    };
+    push(&mut out, "moods and drift", 0.10, row(true), row(false));
+    Ok(out)
+}
+
+fn push(out: &mut String, trials: &str, precision: f64, naive: (f64, f64), built: (f64, f64)) {
+    let _ = writeln!(
+        out,
+        "| {trials} | {:.0}% | {:.1}% | {:.1} | {:.1}% | {:.1} |",
+        precision * 100.0,
+        naive.0 * 100.0,
+        naive.1,
+        built.0 * 100.0,
+        built.1
+    );
+}
+
+fn parse(rest: &str) -> Result<Experiment, String> {
+    Experiment::parse(&moody(rest), "moody").map_err(|errors| errors.to_string())
+}
+
+/// Trial number `index` in the life `seed` of the volumes, in operations per second.
+fn one(experiment: &Experiment, seed: u64, index: u32, design: usize) -> f64 {
+    let role = Role::Candidate;
+    let trial =
+        Trial { index, round: index, design, workload: 0, role, seed: seed * 1000 + u64::from(index) };
+    let (design, workload) = (&experiment.designs[design], &experiment.workloads[0]);
+    let samples = simulate(experiment, seed, design, workload, &trial, &Control::default());
+    samples.ok().and_then(|samples| metric(&samples, Metric::Iops)).unwrap_or(f64::NAN)
+}
+
+/// Whether the largest is ahead of the median of the others by what counts as different.
+fn has_winner(values: &[f64]) -> bool {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let best = sorted.pop().unwrap_or(f64::NAN);
+    median(&sorted).is_some_and(|others| best > others * (1.0 + DIFFERENT))
+}
+
+fn winners_table() -> Result<String, String> {
+    let experiment = parse("1m")?;
+    let (mut pair, mut night, mut row) = (0, 0, 0);
+    for seed in 0..SIMULATED {
+        let runs: Vec<f64> = (0..24).map(|index| one(&experiment, seed, index, 0)).collect();
+        pair += u32::from(has_winner(&runs[..2]));
+        night += u32::from(has_winner(&runs));
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        row += u32::from(has_winner(&[mean(&runs[..3]), mean(&runs[3..6])]));
+    }
+    let sessions = SIMULATED / 2;
+    let (mut decided, mut conclusive) = (0, 0);
+    for seed in 0..sessions {
+        let session = session(&experiment, seed).map_err(|error| error.to_string())?;
+        let analysis = analyse(&session);
+        let asked = analysis.comparisons.iter().find(|c| c.metric == Metric::Iops).map(|c| c.conclusion);
+        decided += u32::from(matches!(asked, Some(Conclusion::Faster | Conclusion::Slower)));
+        conclusive += u32::from(asked == Some(Conclusion::NoDifference));
+    }
+    let share = |count: u32, of: u64| f64::from(count) / of as f64 * 100.0;
+    Ok(format!(
+        "All settings are the same simulated volume, with moods and drift, measured for 20 s at a time, a minute apart. Whoever \
+         is more than {:.0}% ahead is taken for the winner. {SIMULATED} volumes a row; {sessions} sessions for the last.\n\n\
+         | method | a winner is named |\n| --- | ---: |\n\
+         | two settings, one run each | {:.1}% |\n\
+         | 24 settings, one run each (a night like the [Heroku one](studies/heroku-night.md)) | {:.1}% |\n\
+         | two settings, three runs in a row each, averaged (the tutorial) | {:.1}% |\n\
+         | `ebb run`: interleaved rounds, paired, 95% interval | {:.1}% |\n\n\
+         In {:.1}% of its sessions `ebb run` says that there is no difference, and otherwise that it cannot tell yet.\n",
+        DIFFERENT * 100.0,
+        share(pair, SIMULATED),
+        share(night, SIMULATED),
+        share(row, SIMULATED),
+        share(decided, sessions),
+        share(conclusive, sessions),
+    ))
+}

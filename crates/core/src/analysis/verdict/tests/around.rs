@@ -150,7 +150,7 @@ fn requests_that_are_too_small_or_split() {
     small.workloads[0].access = Access::Sequential;
     small.volumes[0].shape.as_mut().expect("is shaped").throughput = Some(Limit::steady(2e9));
     let run = |_: &Trial| one_member();
-    assert_eq!(kinds(&six_rounds(&small, run)), [VerdictKind::VolumeLimit, RequestSize]);
+    assert_eq!(kinds(&six_rounds(&small, run)), [RequestSize, VerdictKind::VolumeLimit]);
     small.workloads[0].access = Access::Random;
     assert_eq!(kinds(&six_rounds(&small, run)), [VerdictKind::VolumeLimit]);
     small.workloads[0].access = Access::Sequential;

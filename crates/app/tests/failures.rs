@@ -153,15 +153,6 @@ fn a_member_that_shrinks_fails_its_trials_only() {
     assert!(!words.contains("left under seqread) failed"), "{words}");
 }
 
-/// Whether this is root; says so when it is not.
-fn root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: needs root for a loop device or a mount");
-    }
-    root
-}
-
 /// Runs a program that the test needs.
 fn tool(name: &str, arguments: &[&str]) -> String {
     let output = Command::new(name).args(arguments).output().unwrap();
@@ -170,10 +161,8 @@ fn tool(name: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
+#[ignore = "needs root for a loop device or a mount: cargo xtask root"]
 fn a_device_that_returns_eio_fails_the_trial() {
-    if !root() {
-        return;
-    }
     let home = Home::new();
     let backing = home.path("backing");
     std::fs::write(&backing, vec![7; 8 << 20]).unwrap();
@@ -198,10 +187,8 @@ fn a_device_that_returns_eio_fails_the_trial() {
 }
 
 #[test]
+#[ignore = "needs root for a loop device or a mount: cargo xtask root"]
 fn a_disk_that_fills_up_fails_the_trial() {
-    if !root() {
-        return;
-    }
     let home = Home::new();
     let mount = home.path("volumes");
     let mount = mount.to_str().unwrap();

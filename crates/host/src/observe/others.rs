@@ -17,6 +17,8 @@ const MOST_FILES: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reading {
     at: Duration,
+    /// When it still read as the reading before: the look before this one.
+    since: Duration,
     read: u64,
     write: u64,
 }
@@ -110,7 +112,8 @@ impl Others {
             let born = if first {
                 Vec::new()
             } else {
-                vec![Reading { at: self.last_look.unwrap_or(at), read: 0, write: 0 }]
+                let last = self.last_look.unwrap_or(at);
+                vec![Reading { at: last, since: last, read: 0, write: 0 }]
             };
             self.processes.insert(pid, Process { name, readings: born, device: None });
         }
@@ -127,7 +130,7 @@ impl Others {
             process.readings.clear();
         }
         if process.readings.last().is_none_or(|r| (r.read, r.write) != (read, write)) {
-            process.readings.push(Reading { at, read, write });
+            process.readings.push(Reading { at, since: self.last_look.unwrap_or(at), read, write });
         }
         let moved = process.readings.first().map_or(0, |r| (read - r.read).saturating_add(write - r.write));
         if moved >= LEAST_BYTES && process.device.is_none() {
@@ -189,11 +192,27 @@ impl Others {
 }
 
 impl Process {
+    /// What it had moved by `at`. Readings are only kept when they change, so the last one holds until the look
+    /// before the next; from there to the next one the bytes are taken to move evenly. A trial shorter than the
+    /// distance of two looks lies between them as a whole.
+    fn read_at(&self, at: Duration) -> Option<PerOp<u64>> {
+        let next = self.readings.iter().position(|r| r.at > at);
+        let held = match next {
+            Some(0) => self.readings.first()?,
+            Some(next) => self.readings.get(next - 1)?,
+            None => self.readings.last()?,
+        };
+        let mut moved = PerOp { read: held.read, write: held.write };
+        if let Some(next) = next.and_then(|n| self.readings.get(n)).filter(|next| next.since < at) {
+            let part = (at - next.since).as_secs_f64() / (next.at - next.since).as_secs_f64();
+            let share = |from: u64, to: u64| from + (to.saturating_sub(from) as f64 * part) as u64;
+            moved = PerOp { read: share(held.read, next.read), write: share(held.write, next.write) };
+        }
+        Some(moved)
+    }
+
     fn within(&self, pid: u32, from: Duration, to: Duration) -> Option<OtherActivity> {
-        // Readings are only kept when they change, so the last one at or before an instant holds at it.
-        let upto = |at: Duration| self.readings.iter().rev().find(|r| r.at <= at);
-        let before = upto(from).or(self.readings.first())?;
-        let after = upto(to)?;
+        let (before, after) = (self.read_at(from)?, self.read_at(to)?);
         let bytes = PerOp {
             read: after.read.saturating_sub(before.read),
             write: after.write.saturating_sub(before.write),
@@ -261,7 +280,7 @@ mod tests {
     }
 
     fn reading(at: u64, write_mib: u64) -> Reading {
-        Reading { at: seconds(at), read: 0, write: write_mib << 20 }
+        Reading { at: seconds(at), since: seconds(at.saturating_sub(1)), read: 0, write: write_mib << 20 }
     }
 
     #[test]
@@ -273,6 +292,17 @@ mod tests {
         assert_eq!((activity.who.as_str(), activity.device.as_deref()), ("dd (pid 17)", Some("vda")));
         assert_eq!(activity.bytes.map(|b| b.write >> 20), Some(150));
         assert_eq!(process.within(17, seconds(6), seconds(9)), None);
+    }
+
+    /// A trial of half a second between two looks a second apart.
+    #[test]
+    fn a_short_window_gets_its_part_of_what_moved_between_two_looks() {
+        let readings = vec![reading(1, 0), reading(2, 100)];
+        let process = Process { name: "dd".to_owned(), readings, device: None };
+        let (from, to) = (Duration::from_millis(1250), Duration::from_millis(1750));
+        let activity = process.within(17, from, to).expect("activity");
+        assert_eq!(activity.bytes.map(|b| b.write), Some(50 << 20));
+        assert_eq!(process.within(17, seconds(0), seconds(1)), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! plateaus with one step down at `t = credits / (B - S)`. So from a step at `t` the credits spent since the load
 //! began are `(B - S) * t`. A step down is not enough to say so: a volume may have fallen into a bad hour. It is
 //! asserted when the same happens trial after trial, or when the volumes are known to have credits; and not when
-//! they are known to have none, nor when others were at work on the disks.
+//! they are known to have none. When others were at work on the disks, it takes both.
 
 use super::{Case, Rule, background, evidence};
 use crate::analysis::change::{self, Step};
@@ -86,7 +86,10 @@ impl Rule for Burst {
 
     fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
         let known = have_credits(case);
-        if known == Some(false) || background::share_and_rate(case).is_some() {
+        // Others' work comes and goes in steps too, but not at the same place of trial after trial of volumes
+        // that have credits.
+        let disturbed = background::share_and_rate(case).is_some();
+        if known == Some(false) || (disturbed && known.is_none()) {
             return None;
         }
         let metric =
@@ -100,7 +103,7 @@ impl Rule for Burst {
         let confidence = match (repeated, known) {
             (true, Some(true)) => 0.95,
             (true, _) => 0.75,
-            (false, Some(true)) if once_and_for_all(case, &downs, metric) => 0.85,
+            (false, Some(true)) if !disturbed && once_and_for_all(case, &downs, metric) => 0.85,
             (false, _) => return None,
         };
         let of = |value: fn(&Down) -> f64| {

@@ -19,6 +19,8 @@ pub enum BackendKind {
     Lab,
     /// Virtual time.
     Sim,
+    /// Another program; its results were imported.
+    Import,
 }
 
 /// What a volume turned out to be once prepared.

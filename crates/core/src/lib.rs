@@ -11,6 +11,7 @@ pub mod civil;
 pub mod experiment;
 pub mod fio;
 pub mod guard;
+pub mod import;
 pub mod journal;
 pub mod layout;
 pub mod observe;

@@ -7,6 +7,7 @@ mod error;
 mod experiment;
 mod explain;
 mod geometry;
+mod import;
 mod lab;
 mod layouts;
 mod list;
@@ -70,6 +71,7 @@ enum Command {
     /// Check experiment files, print their schema
     Experiment(experiment::ExperimentArgs),
     Explain(explain::ExplainArgs),
+    Import(import::ImportArgs),
     Lab(lab::LabArgs),
     Layouts(layouts::LayoutsArgs),
     Report(report::ReportArgs),
@@ -93,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Cleanup(args) => cleanup::run(args, &globals),
         Command::Experiment(args) => experiment::run(args, &globals),
         Command::Explain(args) => explain::run(args, &globals),
+        Command::Import(args) => import::run(args, &globals),
         Command::Lab(args) => lab::run(args, &globals),
         Command::Layouts(args) => layouts::run(args, &globals),
         Command::Report(args) => report::run(args, &globals),

@@ -3,6 +3,7 @@
 //! Each command is a list of programs that are run one after the other; the first that fails ends it.
 
 mod bench;
+mod fuzz;
 mod instructions;
 mod packages;
 mod purity;
@@ -25,6 +26,8 @@ const HELP: &str = "cargo xtask COMMAND
   lab       real kernels in QEMU guests: layouts against md and LVM, `ebb lab`
   bench     the I/O engine beside fio; `cargo xtask bench --help`
   instructions   instructions per I/O of the engine's loop (valgrind)
+  fuzz      the parsers of outside text with random input (nightly, cargo-fuzz)
+            [--seconds 60] [TARGET]...
   studies   the published studies beside the simulator: writes the tables of docs/studies
             [--check] [NAME]...
   statistics   coverage of intervals and false winners: writes the tables of docs/statistics.md
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
             .and_then(|()| run_all(&lab())),
         Some("bench") => bench::run(&arguments[1..]),
         Some("instructions") => instructions::run(),
+        Some("fuzz") => fuzz::run(&arguments[1..]),
         Some("studies") => studies::run(&arguments[1..]),
         Some("statistics") => statistics::run(&arguments[1..]),
         Some("verdicts") => verdicts::run(&arguments[1..]),
@@ -104,10 +108,16 @@ fn root() -> Result<(), String> {
         println!("== root tests: SKIPPED, they need root and loop devices");
         return Ok(());
     }
-    run_all(&[Step::cargo(
-        "root tests",
-        &["test", "--package", "ebbtide-host", "--test", "root", "--", "--ignored"],
-    )])
+    run_all(&[
+        Step::cargo(
+            "root tests",
+            &["test", "--package", "ebbtide-host", "--test", "root", "--", "--ignored"],
+        ),
+        Step::cargo(
+            "root tests of the program",
+            &["test", "--package", "ebbtide", "--test", "failures", "--", "--ignored"],
+        ),
+    ])
 }
 
 fn browser() -> Vec<Step> {

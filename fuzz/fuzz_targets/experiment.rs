@@ -1,0 +1,11 @@
+//! Experiment files; what is understood is also summed up.
+#![no_main]
+
+use ebbtide_core::experiment::Experiment;
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    match Experiment::parse(text, "fuzz.toml") {
+        Ok(experiment) => drop(experiment.summary()),
+        Err(errors) => drop((errors.to_string(), errors.records())),
+    }
+});

@@ -1,0 +1,6 @@
+//! Logs of iostat, as text and as JSON.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    let _ = ebbtide_core::observe::iostat::parse(text);
+});

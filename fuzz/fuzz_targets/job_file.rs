@@ -1,0 +1,20 @@
+//! fio's job files; nothing can be included.
+#![no_main]
+
+use ebbtide_core::fio::jobfile::{self, Surroundings};
+
+struct Nothing;
+
+impl Surroundings for Nothing {
+    fn include(&self, name: &str, _from: &str) -> Result<String, String> {
+        Err(format!("no {name}"))
+    }
+
+    fn variable(&self, _name: &str) -> String {
+        String::new()
+    }
+}
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    let _ = jobfile::parse(text, "fuzz.fio", &Nothing);
+});

@@ -4,6 +4,7 @@
 use crate::plan::build::BuildUndo;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// A file or directory as the kernel tells it apart from another of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -12,6 +13,20 @@ pub struct FileId {
     pub dev: u64,
     /// Inode number.
     pub ino: u64,
+    /// Birth, nanoseconds since the epoch, where the file system records it: an inode number is used again soon
+    /// after its file is removed, a birth is not.
+    #[serde(default)]
+    pub born_unix_ns: Option<u64>,
+}
+
+impl FileId {
+    /// From what `stat` and `statx` say.
+    pub fn new(dev: u64, ino: u64, born: Option<SystemTime>) -> Self {
+        let born_unix_ns = born
+            .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok())
+            .and_then(|since| u64::try_from(since.as_nanos()).ok());
+        FileId { dev, ino, born_unix_ns }
+    }
 }
 
 /// One line of a journal.
@@ -120,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_undone_last_first() {
-        let id = FileId { dev: 1, ino: 2 };
+        let id = FileId { dev: 1, ino: 2, born_unix_ns: None };
         let entries = [
             Entry::MakingDirectory("/v".into()),
             Entry::Made("/v".into(), id),

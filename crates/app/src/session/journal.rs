@@ -194,7 +194,7 @@ fn put_back(leftover: &Leftover) -> Result<Entry, String> {
 pub fn check(leftover: &Leftover) -> io::Result<()> {
     let Leftover::Path { path, directory, id: known } = leftover else { return Ok(()) };
     let found = std::fs::symlink_metadata(path)?;
-    let id = FileId { dev: found.dev(), ino: found.ino() };
+    let id = FileId::new(found.dev(), found.ino(), found.created().ok());
     let same_kind = if *directory { found.is_dir() } else { found.is_file() };
     let ours = match known {
         Some(known) => *known == id,
@@ -221,7 +221,7 @@ mod tests {
         journal.write(&Entry::MakingFile(path.to_owned())).expect("writes");
         std::fs::write(path, "content").expect("makes");
         let found = std::fs::metadata(path).expect("is there");
-        let id = FileId { dev: found.dev(), ino: found.ino() };
+        let id = FileId::new(found.dev(), found.ino(), found.created().ok());
         journal.write(&Entry::Made(path.to_owned(), id)).expect("writes");
     }
 

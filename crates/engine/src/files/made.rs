@@ -25,7 +25,7 @@ struct Item {
 
 /// Identity of an open file.
 pub(super) fn id_of(file: &File) -> io::Result<FileId> {
-    file.metadata().map(|found| FileId { dev: found.dev(), ino: found.ino() })
+    file.metadata().map(|found| FileId::new(found.dev(), found.ino(), found.created().ok()))
 }
 
 impl Made {
@@ -122,7 +122,7 @@ impl Item {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,
         };
-        if (FileId { dev: found.dev(), ino: found.ino() }) != self.id {
+        if FileId::new(found.dev(), found.ino(), found.created().ok()) != self.id {
             return Err(io::Error::other("something else has its name now; it is left alone"));
         }
         if self.directory { std::fs::remove_dir(&self.path) } else { std::fs::remove_file(&self.path) }

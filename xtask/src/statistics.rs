@@ -114,7 +114,7 @@ fn coverage_table() -> Result<String, String> {
     for (cv, precision) in
         [(0.05, 0.05), (0.067, 0.05), (0.10, 0.05), (0.20, 0.10), (0.20, 0.05), (0.10, 0.02)]
     {
-        let sigma = (1.0 + cv * cv as f64).ln().sqrt();
+        let sigma = (1.0_f64 + cv * cv).ln().sqrt();
         let row = |naive| {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(20_261_121);
             coverage(u64::from(SESSIONS), &answer(precision, 400), naive, 1.0, |_, _| {

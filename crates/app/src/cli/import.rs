@@ -113,7 +113,7 @@ fn tell(taken: &[Taken], globals: &Globals) -> Result<(), CliError> {
             })
             .collect();
         let value = serde_json::json!({ "schema": "ebbtide.import/1", "sessions": sessions });
-        return Ok(views::print(&format!("{value:#}\n"))?);
+        return views::print(&format!("{value:#}\n"));
     }
     let mut text = String::new();
     for Taken { file, session, new } in taken {
@@ -128,5 +128,5 @@ fn tell(taken: &[Taken], globals: &Globals) -> Result<(), CliError> {
             }
         }
     }
-    Ok(views::print(&text)?)
+    views::print(&text)
 }

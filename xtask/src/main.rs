@@ -20,7 +20,6 @@ const HELP: &str = "cargo xtask COMMAND
   setup     install the packages that the tests need (Debian, as root; otherwise say which are missing)
   check     formatting, clippy, purity of the core, licences and sources of dependencies
   unit      tests without root, network or other programs
-  slow      tests of a minute: statistics by simulation
   root      tests that need root and a loop device; says so where they cannot run
   browser   the HTML report in a real browser (Debian's chromium)
   lab       real kernels in QEMU guests: layouts against md and LVM, `ebb lab`
@@ -33,7 +32,7 @@ const HELP: &str = "cargo xtask COMMAND
   statistics   coverage of intervals and false winners: writes the tables of docs/statistics.md
   verdicts  how often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
             [--tuning] [--each N] [CLASS]
-  test      setup, check, unit, slow, root and browser
+  test      setup, check, unit, root, browser and lab
 ";
 
 fn main() -> ExitCode {
@@ -42,14 +41,12 @@ fn main() -> ExitCode {
         Some("setup") => packages::install(),
         Some("check") => check(),
         Some("unit") => run_all(&unit()),
-        Some("slow") => run_all(&slow()),
         Some("root") => root(),
         Some("browser") => run_all(&browser()),
         Some("lab") => run_all(&lab()),
         Some("test") => packages::install()
             .and_then(|()| check())
             .and_then(|()| run_all(&unit()))
-            .and_then(|()| run_all(&slow()))
             .and_then(|()| root())
             .and_then(|()| run_all(&browser()))
             .and_then(|()| run_all(&lab())),
@@ -81,10 +78,7 @@ fn check() -> Result<(), String> {
     ])?;
     purity::check()?;
     if packages::on_path("cargo-deny") {
-        run_all(&[Step::cargo(
-            "licences and sources",
-            &["deny", "--offline", "check", "bans", "licenses", "sources"],
-        )])
+        run_all(&[Step::cargo("licences and sources", &["deny", "check", "bans", "licenses", "sources"])])
     } else {
         // cargo-deny takes minutes to build, so that it is a tool of the developer's machine;
         // the same questions about licences and sources are asked of `cargo metadata` here.
@@ -98,10 +92,6 @@ fn unit() -> Vec<Step> {
 }
 
 /// Tests that `unit` leaves out because of their length.
-fn slow() -> Vec<Step> {
-    vec![Step::cargo("slow tests", &["test", "--package", "ebbtide-core", "--lib", "--", "--ignored"])]
-}
-
 /// Tests that `unit` leaves out because they need root and a free loop device.
 fn root() -> Result<(), String> {
     if !packages::is_root() || !std::path::Path::new("/dev/loop-control").exists() {

@@ -4,6 +4,7 @@ use std::process::Command;
 
 /// Everything that core may depend on; none of it touches the world.
 const CORE_MAY_USE: &[&str] = &[
+    "crc32c",
     "libm",
     "maud",
     "rand_core",
@@ -11,6 +12,7 @@ const CORE_MAY_USE: &[&str] = &[
     "schemars",
     "serde",
     "serde_json",
+    "strsim",
     "thiserror",
     "toml",
     "unicode-width",

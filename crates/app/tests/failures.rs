@@ -197,10 +197,12 @@ fn a_disk_that_fills_up_fails_the_trial() {
     home.write("x.toml", &single(&directory, "randwrite", LONG));
     let running = home.start_until("run x.toml", 2);
     let victim = home.files_in("volumes").into_iter().find(|path| path.is_file()).unwrap();
-    // Its blocks are taken away and used by somebody else.
+    // Its blocks are taken away and used by somebody else, while the run is held: it would take them back at once.
+    running.signal("STOP");
     tool("fallocate", &["--punch-hole", "--offset", "0", "--length", "8388608", victim.to_str().unwrap()]);
     let hog =
         Command::new("dd").args(["if=/dev/zero", &format!("of={mount}/hog"), "bs=64k"]).output().unwrap();
+    running.signal("CONT");
     assert!(!hog.status.success(), "the disk is full now");
     let begin = std::time::Instant::now();
     let failed = loop {

@@ -212,16 +212,12 @@ fn describe_shape(shape: &Shape, experiment: &Experiment) -> String {
     if let Some(limit) = &shape.throughput {
         parts.push(describe_limit(limit, format_throughput));
     }
-    let latency = |latency: &Latency| match latency {
-        Latency::Constant(latency) => latency.to_string(),
-        Latency::Lognormal { median, p99 } => format!("{median} (p99 {p99})"),
-    };
     if shape.read_latency == shape.write_latency {
         if shape.read_latency != Latency::Constant(Nanos(0)) {
-            parts.push(format!("latency {}", latency(&shape.read_latency)));
+            parts.push(format!("latency {}", shape.read_latency));
         }
     } else {
-        parts.push(format!("latency {} / {}", latency(&shape.read_latency), latency(&shape.write_latency)));
+        parts.push(format!("latency {} / {}", shape.read_latency, shape.write_latency));
     }
     if let Some(link) = shape.link.and_then(|link| experiment.links.get(link)) {
         parts.push(format!("on link {}", link.name));

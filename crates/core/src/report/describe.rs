@@ -3,7 +3,7 @@
 use crate::experiment::{Experiment, Volume};
 use crate::layout::{Arrangement, ArrayKind, LayoutNode};
 use crate::units::{format_iops, format_throughput};
-use crate::volume::{Latency, Limit, Shape};
+use crate::volume::{Limit, Shape};
 use crate::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
 
 /// A layout in words: `stripe of 8, chunk 256KiB`, `stripe of 4 (each a mirror of 2), chunk 64KiB`.
@@ -123,13 +123,6 @@ fn limit(limit: &Limit, format: impl Fn(f64) -> String) -> String {
     }
 }
 
-fn latency(latency: &Latency) -> String {
-    match latency {
-        Latency::Constant(time) => time.to_string(),
-        Latency::Lognormal { median, p99 } => format!("{median} (p99 {p99})"),
-    }
-}
-
 /// A shape in words.
 pub(crate) fn shape(shape: &Shape) -> String {
     let mut parts = Vec::new();
@@ -139,8 +132,8 @@ pub(crate) fn shape(shape: &Shape) -> String {
     if let Some(throughput) = &shape.throughput {
         parts.push(limit(throughput, format_throughput));
     }
-    parts.push(format!("reads in {}", latency(&shape.read_latency)));
-    parts.push(format!("writes in {}", latency(&shape.write_latency)));
+    parts.push(format!("reads in {}", shape.read_latency));
+    parts.push(format!("writes in {}", shape.write_latency));
     parts.join(", ")
 }
 

@@ -35,6 +35,7 @@ use crate::samples::PerOp;
 use crate::units::{Bytes, Nanos};
 use crate::workload::OpKind;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A rate limit with burst credits: a token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -67,6 +68,15 @@ pub enum Latency {
         /// 99th percentile, at least the median.
         p99: Nanos,
     },
+}
+
+impl fmt::Display for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Latency::Constant(time) => write!(f, "{time}"),
+            Latency::Lognormal { median, p99 } => write!(f, "{median} (p99 {p99})"),
+        }
+    }
 }
 
 /// The speed that a volume is given.

@@ -207,3 +207,17 @@ impl Workload {
         !matches!(self.mix, Mix::Read | Mix::Mixed { read_percent: 100.. })
     }
 }
+
+/// `0-3,6` as numbers, in the order given; nothing when it is not such a list or a range is longer than 4096.
+pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        if first > last || last - first > 4096 {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}

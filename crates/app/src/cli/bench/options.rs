@@ -3,7 +3,7 @@
 use crate::cli::CliError;
 use clap::{Args, ValueEnum, builder::BoolishValueParser};
 use ebbtide_core::units::{Bytes, Nanos};
-use ebbtide_core::workload::{Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Stop, Workload};
+use ebbtide_core::workload::{Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Stop, Workload, cpu_list};
 
 /// Measured time when neither --runtime nor --size says when to end.
 const RUNTIME_DEFAULT: Nanos = Nanos::from_secs(10);
@@ -208,7 +208,11 @@ impl WorkloadArgs {
         };
         let cpus_allowed = match &self.cpus_allowed {
             None => Vec::new(),
-            Some(text) => cpus(text).map_err(CliError::Usage)?,
+            Some(text) => cpu_list(text).ok_or_else(|| {
+                CliError::Usage(format!(
+                    "--cpus_allowed {text}: write CPU numbers and ranges, for example 0-3,6"
+                ))
+            })?,
         };
         Ok(Workload {
             name: name.to_owned(),
@@ -266,20 +270,4 @@ impl WorkloadArgs {
         }
         options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
-}
-
-/// `0-3,6` as numbers.
-fn cpus(text: &str) -> Result<Vec<u32>, String> {
-    let wrong = || format!("--cpus_allowed {text}: write CPU numbers and ranges, for example 0-3,6");
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let first: u32 = first.trim().parse().map_err(|_| wrong())?;
-        let last: u32 = last.trim().parse().map_err(|_| wrong())?;
-        if first > last || last - first > 4096 {
-            return Err(wrong());
-        }
-        cpus.extend(first..=last);
-    }
-    Ok(cpus)
 }

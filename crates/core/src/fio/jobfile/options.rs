@@ -3,7 +3,9 @@
 use super::lines::{Given, Section};
 use super::{JobFileError, values};
 use crate::units::{Bytes, Nanos};
-use crate::workload::{Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Regions, Stop, Workload};
+use crate::workload::{
+    Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Regions, Stop, Workload, cpu_list,
+};
 
 /// What a job runs on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -265,7 +267,11 @@ impl Draft {
             }
             "hipri" => self.engine.hipri = switch()?,
             "sqthread_poll" => self.engine.sqthread_poll = switch()?,
-            "cpus_allowed" => self.engine.cpus_allowed = cpus(text()?)?,
+            "cpus_allowed" => {
+                let text = text()?;
+                self.engine.cpus_allowed = cpu_list(text)
+                    .ok_or_else(|| format!("`{text}`: write CPU numbers and ranges, for example 0-3,6"))?;
+            }
             "nice" => {
                 let nice: i32 = text()?.trim().parse().map_err(|_| "write a number from -20 to 19")?;
                 if !(-20..=19).contains(&nice) {
@@ -511,22 +517,6 @@ fn sync(value: Option<&str>) -> Result<bool, String> {
         Some("dsync") => Err("`dsync` is not done; write sync".to_owned()),
         other => values::switch(other),
     }
-}
-
-/// `0-3,6` as numbers.
-fn cpus(text: &str) -> Result<Vec<u32>, String> {
-    let wrong = || format!("`{text}`: write CPU numbers and ranges, for example 0-3,6");
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let first: u32 = first.trim().parse().map_err(|_| wrong())?;
-        let last: u32 = last.trim().parse().map_err(|_| wrong())?;
-        if first > last || last - first > 4096 {
-            return Err(wrong());
-        }
-        cpus.extend(first..=last);
-    }
-    Ok(cpus)
 }
 
 fn unknown(name: &str) -> String {

@@ -9,6 +9,8 @@ use ebbtide_core::plan::build::{InitialSync, QueueAttribute, QueueSetting, Site,
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+const DISKS: [&str; 4] = ["vdb", "vdc", "vdd", "vde"];
+
 /// The state that programs change, as facts: `md:/dev/md200` is its uuid and so on.
 type Facts = BTreeMap<String, String>;
 
@@ -25,7 +27,7 @@ struct Machine {
 
 impl Machine {
     fn new(root: &Path) -> Machine {
-        for name in ["vdb", "vdc", "vdd"] {
+        for name in DISKS {
             let queue = root.join("sys/class/block").join(name).join("queue");
             std::fs::create_dir_all(&queue).expect("makes");
             std::fs::write(queue.join("scheduler"), "[none]").expect("writes");
@@ -55,7 +57,7 @@ impl Machine {
         let mut state: Vec<String> =
             self.facts.lock().expect("locks").iter().map(|(key, value)| format!("{key}={value}")).collect();
         state.extend(sys::names(&self.root.join("run")));
-        for name in ["vdb", "vdc", "vdd"] {
+        for name in DISKS {
             for file in ["scheduler", "nr_requests"] {
                 let file = self.root.join("sys/class/block").join(name).join("queue").join(file);
                 let text = sys::text(&file).unwrap_or_default();
@@ -173,6 +175,10 @@ impl Machine {
                 facts.insert(format!("node:/dev/{group}/data"), "x".into());
                 (facts.insert(format!("lv:{group}/data"), "x".into()).map_or(0, |_| 5), String::new())
             }
+            ("lvextend", _) => {
+                let volume = words.iter().find(|word| word.starts_with("ebb_")).copied().unwrap_or_default();
+                (if facts.contains_key(&format!("lv:{volume}")) { 0 } else { 5 }, String::new())
+            }
             ("lvs", _) => {
                 let found = facts.keys().filter(|key| {
                     key.strip_prefix("lv:")
@@ -274,12 +280,12 @@ impl Memory {
 
 /// Loop device, tunables, LVM below md below LUKS below XFS: every kind of step there is.
 fn steps() -> Vec<BuildStep> {
-    let text = "name = \"n\"\n[volumes.v]\ncount = 3\nsize = \"1GiB\"\n[designs.d]\nlayout = \"stripe\"\n\
-        members = [{ layout = \"linear\", backing = \"lvm\", members = [\"v0\"] }, \"v1\", \"v2\"]\n\
+    let text = "name = \"n\"\n[volumes.v]\ncount = 4\nsize = \"1GiB\"\n[designs.d]\nlayout = \"stripe\"\n\
+        members = [{ layout = \"linear\", backing = \"lvm\", members = [\"v[0..1]\"] }, \"v2\", \"v3\"]\n\
         encryption = { format = \"luks2\", key_file = \"/k\" }\nfilesystem = \"xfs\"\nqueue_depth = 64\n\
         [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
     let experiment = Experiment::parse(text, "test").unwrap_or_else(|errors| panic!("{errors}"));
-    let devices = ["/dev/vdb", "/dev/vdc", "/dev/vdd"].map(str::to_owned);
+    let devices = DISKS.map(|name| format!("/dev/{name}"));
     let initial_sync = InitialSync::Skip;
     let site = Site { run: "r", build: 0, devices: &devices, md_numbers: &[200], initial_sync };
     let built = build(&experiment.designs[0], &site).expect("has a plan");

@@ -9,6 +9,7 @@ pub const PROGRAMS: &[(&str, &str)] = &[
     ("cryptsetup", "cryptsetup-bin"),
     ("losetup", "mount"),
     ("lvcreate", "lvm2"),
+    ("lvextend", "lvm2"),
     ("lvremove", "lvm2"),
     ("lvs", "lvm2"),
     ("mdadm", "mdadm"),

@@ -213,11 +213,20 @@ impl Planner<'_> {
             arguments.push("--nosync".into());
             self.sync_note(true, "--nosync");
         }
-        arguments.extend(["--extents", "100%FREE", "--name", "data", &group].map(str::to_owned));
-        // The order of the members is that of the layout.
-        arguments.extend(devices.iter().cloned());
+        // The order of the members is that of the layout. One command for a linear volume over several would take the
+        // largest first.
+        let at_once = if kind == ArrayKind::Linear { count.min(1) } else { count };
+        let (first, rest) = devices.split_at(at_once);
+        let extents = if rest.is_empty() { "100%FREE" } else { "100%PVS" };
+        arguments.extend(["--extents", extents, "--name", "data", &group].map(str::to_owned));
+        arguments.extend(first.iter().cloned());
         let volume = format!("{group}/data");
         self.run("lvcreate", &arguments, Some(BuildUndo::RemoveLv { volume: volume.clone() }));
+        for device in rest {
+            let options = ["--config", LVM_CONFIG, "--yes", "--type", segment, "--extents", "+100%PVS"];
+            let arguments = [&options[..], &[volume.as_str(), device.as_str()]].concat();
+            self.run("lvextend", &arguments, None);
+        }
         if wait {
             self.steps.push(BuildStep { action: BuildAction::WaitLv { volume: volume.clone() }, undo: None });
         }

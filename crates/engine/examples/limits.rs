@@ -4,7 +4,7 @@
 use ebbtide_core::backend::Control;
 use ebbtide_core::units::{Bytes, Nanos};
 use ebbtide_core::volume::{Latency, Limit, Shape};
-use ebbtide_core::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop, Workload};
+use ebbtide_core::workload::{Access, Mix, Stop, Workload};
 use ebbtide_engine::{Member, Shaper, Target, run};
 use std::error::Error;
 use std::fs::File;
@@ -63,24 +63,17 @@ fn case(dir: &std::path::Path, index: usize) -> Result<String, Box<dyn Error>> {
     let shaper = Some(Arc::new(Shaper::new(&shape, index as u64, None)));
     let target = Target::single(Member { name: format!("vol{index}"), file, size: SIZE, shaper })?;
     let workload = Workload {
-        name: "limits".into(),
-        access: Access::Random,
-        mix: Mix::Mixed { read_percent: 50 },
         bs: Bytes(bs),
         iodepth,
         numjobs,
-        stop: Stop::Runtime(Nanos::from_secs(10)),
         warm_up: Nanos::from_secs(1),
-        span: None,
-        arrival: Arrival::Closed,
-        rate: None,
-        think_time: Nanos(0),
         direct: false,
-        sync: false,
-        end_fsync: false,
-        ioengine: IoEngine::IoUring,
-        engine: EngineOptions::default(),
-        fine: Default::default(),
+        ..Workload::new(
+            "limits",
+            Access::Random,
+            Mix::Mixed { read_percent: 50 },
+            Stop::Runtime(Nanos::from_secs(10)),
+        )
     };
     let samples = run(&target, &workload, 1, &Control::default())?;
     let ops = (samples.array.read.count.ops + samples.array.write.count.ops) as f64;

@@ -5,8 +5,8 @@
 //! `direct` (0 or 1), `ioengine` (io_uring or psync), `hipri`, `sqpoll` (0 or 1); prints `key=value` lines.
 
 use ebbtide_core::backend::Control;
-use ebbtide_core::units::{Bytes, Nanos};
-use ebbtide_core::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop, Workload};
+use ebbtide_core::units::Nanos;
+use ebbtide_core::workload::{Access, IoEngine, Mix, Stop, Workload};
 use ebbtide_engine::{Member, Target, run};
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -17,24 +17,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("usage: load FILE [key=value...]")?;
     let mut w = Workload {
-        name: "load".into(),
-        access: Access::Random,
-        mix: Mix::Read,
-        bs: Bytes(4096),
         iodepth: 32,
-        numjobs: 1,
-        stop: Stop::Runtime(Nanos::from_secs(2)),
-        warm_up: Nanos(0),
-        span: None,
-        arrival: Arrival::Closed,
-        rate: None,
-        think_time: Nanos(0),
         direct: false,
-        sync: false,
-        end_fsync: false,
-        ioengine: IoEngine::IoUring,
-        engine: EngineOptions::default(),
-        fine: Default::default(),
+        ..Workload::new("load", Access::Random, Mix::Read, Stop::Runtime(Nanos::from_secs(2)))
     };
     for argument in arguments {
         let (key, value) = argument.split_once('=').ok_or_else(|| format!("{argument} is not key=value"))?;

@@ -16,24 +16,10 @@ fn target() -> Target {
 
 fn writes(iodepth: u32, numjobs: u32) -> Workload {
     Workload {
-        name: "test".into(),
-        access: Access::Sequential,
-        mix: Mix::Write,
-        bs: Bytes(4096),
         iodepth,
         numjobs,
-        stop: Stop::Size(Bytes(BLOCKS * 4096)),
-        warm_up: Nanos(0),
-        span: None,
-        arrival: Arrival::Closed,
-        rate: None,
-        think_time: Nanos(0),
         direct: false,
-        sync: false,
-        end_fsync: false,
-        ioengine: IoEngine::IoUring,
-        engine: EngineOptions::default(),
-        fine: Default::default(),
+        ..Workload::new("test", Access::Sequential, Mix::Write, Stop::Size(Bytes(BLOCKS * 4096)))
     }
 }
 

@@ -7,8 +7,8 @@ use crate::ring::{Ring, unavailable};
 use crate::run::run;
 use crate::target::{Member, Target};
 use ebbtide_core::backend::Control;
-use ebbtide_core::units::{Bytes, Nanos};
-use ebbtide_core::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop, Workload};
+use ebbtide_core::units::Nanos;
+use ebbtide_core::workload::{Access, Mix, Stop, Workload};
 use io_uring::opcode;
 use std::fs::File;
 
@@ -132,24 +132,10 @@ fn null_write(length: u64) -> Result<Ceiling, EngineError> {
     let member = Member { name: "/dev/null".into(), file, size: 1 << 30, shaper: None };
     let target = Target::single(member).map_err(|error| EngineError::Target(error.to_string()))?;
     let workload = Workload {
-        name: "self-test".into(),
-        access: Access::Random,
-        mix: Mix::Write,
-        bs: Bytes(4096),
         iodepth: 128,
-        numjobs: 1,
-        stop: Stop::Runtime(Nanos(length)),
         warm_up: Nanos(length / 10),
-        span: None,
-        arrival: Arrival::Closed,
-        rate: None,
-        think_time: Nanos(0),
         direct: false,
-        sync: false,
-        end_fsync: false,
-        ioengine: IoEngine::IoUring,
-        engine: EngineOptions::default(),
-        fine: Default::default(),
+        ..Workload::new("self-test", Access::Random, Mix::Write, Stop::Runtime(Nanos(length)))
     };
     let samples = run(&target, &workload, 1, &Control::default())?;
     let ops = samples.array.write.count.ops as f64;

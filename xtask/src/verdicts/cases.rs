@@ -10,7 +10,7 @@ use ebbtide_core::samples::PerOp;
 use ebbtide_core::stack::Stack;
 use ebbtide_core::units::{Bytes, Nanos};
 use ebbtide_core::volume::{Birth, FirstTouch, Latency, Limit, LinkShape, Mood, Shape};
-use ebbtide_core::workload::{Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Stop, Workload};
+use ebbtide_core::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -110,24 +110,14 @@ impl Setup {
             shape.character.birth = Some(Birth { rate_sigma, latency_sigma });
         }
         let workload = Workload {
-            name: "load".into(),
-            access: if sequential { Access::Sequential } else { Access::Random },
-            mix: if reads { Mix::Read } else { Mix::Write },
             bs: Bytes(bs << 10),
-            iodepth: 1,
-            numjobs: 1,
-            stop: Stop::Runtime(Nanos::from_millis(1500)),
             warm_up: Nanos::from_millis(300),
-            span: None,
-            arrival: Arrival::Closed,
-            rate: None,
-            think_time: Nanos(0),
-            direct: true,
-            sync: false,
-            end_fsync: false,
-            ioengine: IoEngine::IoUring,
-            engine: EngineOptions::default(),
-            fine: Fine::default(),
+            ..Workload::new(
+                "load",
+                if sequential { Access::Sequential } else { Access::Random },
+                if reads { Mix::Read } else { Mix::Write },
+                Stop::Runtime(Nanos::from_millis(1500)),
+            )
         };
         Setup { random, members, kind, shape, workload, latency }
     }

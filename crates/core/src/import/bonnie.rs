@@ -7,7 +7,7 @@
 use super::{ImportError, Imported, Measured, VOLUME, samples, tell_apart};
 use crate::samples::{Count, OpSamples, PerOp};
 use crate::units::{Bytes, Nanos};
-use crate::workload::{Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Stop, Workload};
+use crate::workload::{Access, IoEngine, Mix, Stop, Workload};
 
 /// Seeks and seekers where the line does not say (bonnie++.h: `Seeks`, `SeekProcCount`).
 const SEEKS: u64 = 8192;
@@ -136,24 +136,13 @@ fn one(text: &str, line: usize) -> Result<Imported, ImportError> {
         }
         measured.push(Measured {
             workload: Workload {
-                name: test.name.to_owned(),
-                access: test.access,
-                mix: test.mix,
                 bs: Bytes(bs),
-                iodepth: 1,
                 numjobs: if seek { seekers.saturating_mul(concurrency) } else { concurrency },
-                stop: Stop::Size(Bytes(bytes)),
-                warm_up: Nanos(0),
                 span: size,
-                arrival: Arrival::Closed,
-                rate: None,
-                think_time: Nanos(0),
                 direct: false,
-                sync: false,
                 end_fsync: matches!(test.mix, Mix::Write | Mix::Rewrite),
                 ioengine: IoEngine::Psync,
-                engine: EngineOptions::default(),
-                fine: Fine::default(),
+                ..Workload::new(test.name, test.access, test.mix, Stop::Size(Bytes(bytes)))
             },
             samples,
         });

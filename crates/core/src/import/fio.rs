@@ -7,7 +7,7 @@
 use super::{ImportError, Imported, Measured, VOLUME, add, name, samples, tell_apart};
 use crate::samples::{Count, Histogram, OpSamples, PerOp};
 use crate::units::{Bytes, Nanos};
-use crate::workload::{Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Stop, Workload};
+use crate::workload::{Access, IoEngine, Mix, Stop, Workload};
 use serde_json::{Map, Value};
 
 /// More operations than any run completes, so that sums of hostile files stay below 2^64.
@@ -136,21 +136,13 @@ fn one<'a>(
     let per_op = bytes.checked_div(ops).unwrap_or(0);
     Some(Measured {
         workload: Workload {
-            name: job_name.to_owned(),
-            access: if random { Access::Random } else { Access::Sequential },
-            mix,
             bs: option("bs")
                 .or_else(|| option("blocksize"))
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(Bytes(per_op)),
             iodepth: depth("iodepth").unwrap_or(1),
             numjobs: depth("numjobs").unwrap_or(1),
-            stop: Stop::Runtime(elapsed),
             warm_up: option("ramp_time").and_then(seconds).unwrap_or(Nanos(0)),
-            span: None,
-            arrival: Arrival::Closed,
-            rate: None,
-            think_time: Nanos(0),
             direct: flag("direct"),
             sync: flag("sync"),
             end_fsync: flag("end_fsync"),
@@ -158,8 +150,12 @@ fn one<'a>(
                 Some("psync" | "sync" | "pvsync" | "pvsync2" | "vsync" | "mmap") | None => IoEngine::Psync,
                 Some(_) => IoEngine::IoUring,
             },
-            engine: EngineOptions::default(),
-            fine: Fine::default(),
+            ..Workload::new(
+                job_name,
+                if random { Access::Random } else { Access::Sequential },
+                mix,
+                Stop::Runtime(elapsed),
+            )
         },
         samples,
     })

@@ -5,7 +5,7 @@ use crate::backend::BackendKind;
 use crate::experiment::{Answer, Design, Experiment, Volume, VolumeSource};
 use crate::layout::{ArrayKind, LayoutNode};
 use crate::units::{Bytes, Nanos};
-use crate::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
+use crate::workload::{Access, Mix, Stop, Workload};
 
 /// `designs` stripes over two volumes under `workloads` random reads; the first design is the control.
 pub(crate) fn experiment(designs: usize, workloads: usize) -> Experiment {
@@ -33,24 +33,14 @@ pub(crate) fn experiment(designs: usize, workloads: usize) -> Experiment {
         control: 0,
         workloads: (0..workloads)
             .map(|i| Workload {
-                name: format!("randread-{i}"),
-                access: Access::Random,
-                mix: Mix::Read,
-                bs: Bytes(4096),
                 iodepth: 4,
-                numjobs: 1,
-                stop: Stop::Runtime(Nanos::from_secs(2)),
                 warm_up: Nanos::from_millis(500),
-                span: None,
-                arrival: Arrival::Closed,
-                rate: None,
-                think_time: Nanos(0),
-                direct: true,
-                sync: false,
-                end_fsync: false,
-                ioengine: IoEngine::IoUring,
-                engine: Default::default(),
-                fine: Default::default(),
+                ..Workload::new(
+                    format!("randread-{i}"),
+                    Access::Random,
+                    Mix::Read,
+                    Stop::Runtime(Nanos::from_secs(2)),
+                )
             })
             .collect(),
         answer: Answer {

@@ -3,7 +3,7 @@
 use super::course::{Course, Kind};
 use super::{Files, Step, Wish};
 use crate::units::{Bytes, Nanos};
-use crate::workload::{Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Regions, Stop, Workload};
+use crate::workload::{Access, Fine, IoEngine, Mix, Regions, Stop, Workload};
 
 /// A profile.
 #[derive(Debug)]
@@ -103,26 +103,7 @@ pub static PROFILES: &[Profile] = &[
 
 /// A workload of this profile at its defaults: O_DIRECT, one job, one operation in flight.
 fn workload(name: &str, access: Access, mix: Mix, bs: u64, stop: Stop) -> Workload {
-    Workload {
-        name: name.to_owned(),
-        access,
-        mix,
-        bs: Bytes(bs),
-        iodepth: 1,
-        numjobs: 1,
-        stop,
-        warm_up: Nanos(0),
-        span: None,
-        arrival: Arrival::Closed,
-        rate: None,
-        think_time: Nanos(0),
-        direct: true,
-        sync: false,
-        end_fsync: false,
-        ioengine: IoEngine::Psync,
-        engine: EngineOptions::default(),
-        fine: Fine::default(),
-    }
+    Workload { bs: Bytes(bs), ioengine: IoEngine::Psync, ..Workload::new(name, access, mix, stop) }
 }
 
 fn step(workload: Workload) -> Step {

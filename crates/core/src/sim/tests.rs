@@ -63,24 +63,9 @@ fn experiment(n: usize, kind: ArrayKind, shape: &Shape) -> Experiment {
 
 fn randread() -> Workload {
     Workload {
-        name: "randread".into(),
-        access: Access::Random,
-        mix: Mix::Read,
-        bs: Bytes(4096),
         iodepth: 64,
-        numjobs: 1,
-        stop: Stop::Runtime(Nanos::from_secs(5)),
         warm_up: Nanos::from_secs(1),
-        span: None,
-        arrival: Arrival::Closed,
-        rate: None,
-        think_time: Nanos(0),
-        direct: true,
-        sync: false,
-        end_fsync: false,
-        ioengine: Default::default(),
-        engine: Default::default(),
-        fine: Default::default(),
+        ..Workload::new("randread", Access::Random, Mix::Read, Stop::Runtime(Nanos::from_secs(5)))
     }
 }
 

@@ -184,6 +184,31 @@ const FEWEST_INTERVALS: u64 = 20;
 const INTERVALS_MS: [u64; 7] = [1000, 500, 200, 100, 50, 20, 10];
 
 impl Workload {
+    /// A workload of `access` and `mix` that ends at `stop`, everything else as most have it: 4 KiB blocks, one job with
+    /// one operation in flight, a closed loop over all of the target, O_DIRECT, io_uring.
+    pub fn new(name: impl Into<String>, access: Access, mix: Mix, stop: Stop) -> Workload {
+        Workload {
+            name: name.into(),
+            access,
+            mix,
+            bs: Bytes(4096),
+            iodepth: 1,
+            numjobs: 1,
+            stop,
+            warm_up: Nanos(0),
+            span: None,
+            arrival: Arrival::Closed,
+            rate: None,
+            think_time: Nanos(0),
+            direct: true,
+            sync: false,
+            end_fsync: false,
+            ioengine: IoEngine::IoUring,
+            engine: EngineOptions::default(),
+            fine: Fine::default(),
+        }
+    }
+
     /// Nominal length of one interval of the series: the longest round length that gives at least 20 of them, 10 ms
     /// to 1 s; 100 ms when the trial ends by size.
     pub fn series_interval(&self) -> Nanos {

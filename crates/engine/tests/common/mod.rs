@@ -6,7 +6,7 @@ use ebbtide_core::layout::{ArrayKind, LayoutNode, Map};
 use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::units::{Bytes, Nanos};
 use ebbtide_core::volume::{Latency, Limit, Shape};
-use ebbtide_core::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop, Workload};
+use ebbtide_core::workload::{Access, Mix, Stop, Workload};
 use ebbtide_engine::{EngineError, Member, Shaper, Target, run};
 use std::fs::File;
 use std::path::Path;
@@ -17,26 +17,7 @@ pub const MIB: u64 = 1024 * KIB;
 
 /// Buffered, iodepth 4, one job, 4 KiB.
 pub fn workload(access: Access, mix: Mix, stop: Stop) -> Workload {
-    Workload {
-        name: "test".into(),
-        access,
-        mix,
-        bs: Bytes(4096),
-        iodepth: 4,
-        numjobs: 1,
-        stop,
-        warm_up: Nanos(0),
-        span: None,
-        arrival: Arrival::Closed,
-        rate: None,
-        think_time: Nanos(0),
-        direct: false,
-        sync: false,
-        end_fsync: false,
-        ioengine: IoEngine::IoUring,
-        engine: EngineOptions::default(),
-        fine: Default::default(),
-    }
+    Workload { iodepth: 4, direct: false, ..Workload::new("test", access, mix, stop) }
 }
 
 pub fn size(bytes: u64) -> Stop {

@@ -1,29 +1,9 @@
 use super::*;
-use crate::workload::{EngineOptions, IoEngine};
 use proptest::prelude::*;
 use std::collections::HashSet;
 
 fn workload(access: Access, mix: Mix) -> Workload {
-    Workload {
-        name: "w".into(),
-        access,
-        mix,
-        bs: Bytes(4096),
-        iodepth: 1,
-        numjobs: 1,
-        stop: Stop::Runtime(Nanos::from_secs(1)),
-        warm_up: Nanos(0),
-        span: None,
-        arrival: Arrival::Closed,
-        rate: None,
-        think_time: Nanos(0),
-        direct: true,
-        sync: false,
-        end_fsync: false,
-        ioengine: IoEngine::IoUring,
-        engine: EngineOptions::default(),
-        fine: Default::default(),
-    }
+    Workload::new("w", access, mix, Stop::Runtime(Nanos::from_secs(1)))
 }
 
 fn take(workload: &Workload, capacity: u64, seed: u64, job: u32, n: usize) -> Vec<Op> {

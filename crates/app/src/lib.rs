@@ -9,6 +9,7 @@ pub mod bench;
 pub mod catalog;
 pub mod cli;
 pub mod laboratory;
+pub mod limits;
 pub mod places;
 pub mod progress;
 pub mod session;

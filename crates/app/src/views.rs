@@ -1,6 +1,7 @@
 //! Where reports go: to the terminal as it is, to standard output, or to a file that is never half written.
 
 pub mod explain;
+pub mod limits;
 pub mod volumes;
 
 use crate::cli::CliError;

@@ -37,6 +37,52 @@ fn json_has_every_device_with_numbers_in_bytes() {
     assert!(value["findings"].as_array().is_some_and(|f| f.iter().any(|f| f["rule"] == "degraded-array")));
 }
 
+/// The recorded guest as an EC2 instance: two models that EC2 reports, and the DMI fields of a Nitro instance.
+fn on_ec2(instance: &str) -> tempfile::TempDir {
+    let tree = include_str!("../../host/tests/trees/arrays.tree");
+    let (before, after) = tree.split_once("/nvme/nvme2/model").expect("a model");
+    let store = after.replacen("|QEMU NVMe Ctrl", "|Amazon EC2 NVMe Instance Storage", 1);
+    let tree =
+        format!("{before}/nvme/nvme2/model{store}").replace("|QEMU NVMe Ctrl", "|Amazon Elastic Block Store");
+    tree::unpack(&format!(
+        "{tree}\nf /sys/class/dmi/id/sys_vendor\n|Amazon EC2\nf /sys/class/dmi/id/product_name\n|{instance}\n"
+    ))
+}
+
+fn limits_section(root: &tempfile::TempDir) -> String {
+    let output = ebb().args(["volumes", "--root"]).arg(root.path()).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let from = text.find("Known limits").expect("a section");
+    text[from..text.find("Findings").expect("findings")].to_owned()
+}
+
+#[test]
+fn limits_of_the_catalogue_are_told_without_guessing_a_type() {
+    insta::assert_snapshot!(limits_section(&on_ec2("m5d.large")));
+}
+
+#[test]
+fn limits_that_are_not_known_say_why() {
+    let unknown = limits_section(&on_ec2("HVM domU"));
+    assert!(unknown.contains("nvme2n1  instance store of 1GiB: limits not known, the firmware"), "{unknown}");
+    assert!(unknown.contains("aws:gp3") && !unknown.contains("together"), "{unknown}");
+    // A host outside the clouds has no such section: the first test holds that.
+}
+
+#[test]
+fn limits_are_in_the_json() {
+    let root = on_ec2("m5d.large");
+    let output = ebb().args(["volumes", "--json", "--root"]).arg(root.path()).output().expect("it runs");
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    let volumes = &value["limits"]["volumes"];
+    assert_eq!(volumes[0]["devices"], serde_json::json!(["nvme0n1", "nvme1n1", "nvme3n1"]));
+    assert_eq!(volumes[0]["known"]["one_of"][2]["volume_type"], "aws:gp3");
+    assert_eq!(volumes[0]["known"]["one_of"][2]["iops"]["least"]["rate"], 3000.0);
+    assert_eq!(volumes[1]["known"]["disk"]["instance"], "m5d.large");
+    assert_eq!(value["limits"]["instance"]["instance"], "m5d.large");
+    assert!(value["limits"]["instance"]["link"]["iops"]["burst_rate"].is_number());
+}
+
 #[test]
 fn one_array_is_shown_with_its_members_only() {
     let root = recorded();

@@ -2,11 +2,12 @@
 
 use super::locate::table;
 use super::{CliError, Globals};
+use crate::views::limits::{limit_words, link_words};
 use crate::{catalog, views};
 use clap::{Args, Subcommand};
 use ebbtide_core::catalog::{Catalog, Date, Instance, Order, VolumeType};
 use ebbtide_core::units::{Bytes, format_iops, format_latency, format_throughput};
-use ebbtide_core::volume::{Latency, Limit, LinkShape, Shape};
+use ebbtide_core::volume::{Latency, Limit, Shape};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -129,36 +130,11 @@ fn instance_row(instance: &Instance) -> [String; 5] {
     [instance.id.clone(), number(instance.vcpus.map(u64::from)), memory, link, disks]
 }
 
-/// How a limit is put into words, given how its rates are.
-type Words = fn(&Limit, &dyn Fn(f64) -> String) -> String;
-
-fn link_words(link: &LinkShape, words: Words) -> String {
-    let throughput = link.throughput.as_ref().map(|limit| words(limit, &format_throughput));
-    let iops = link.iops.as_ref().map(|limit| words(limit, &|rate| format!("{} IOPS", format_iops(rate))));
-    [throughput, iops].into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
 /// A limit in a table: `312 MB/s (1.25 GB/s)`, the burst in parentheses.
 fn short(limit: &Limit, rate: &dyn Fn(f64) -> String) -> String {
     match limit.burst_rate {
         None => rate(limit.rate),
         Some(burst) => format!("{} ({})", rate(limit.rate), rate(burst)),
-    }
-}
-
-/// A limit as people read it.
-fn limit_words(limit: &Limit, rate: &dyn Fn(f64) -> String) -> String {
-    match limit.burst_rate {
-        None => rate(limit.rate),
-        Some(burst) => {
-            let seconds = limit.burst_credits / (burst - limit.rate);
-            let time = if seconds >= 120.0 {
-                format!("{:.0} min", seconds / 60.0)
-            } else {
-                format!("{seconds:.0} s")
-            };
-            format!("{}, {} for {time} from full credits", rate(limit.rate), rate(burst))
-        }
     }
 }
 

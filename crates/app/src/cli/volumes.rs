@@ -1,6 +1,7 @@
 //! `ebb volumes`: every block device, what it is, what is on it, and what could be better.
 
 use super::{CliError, Globals};
+use crate::limits;
 use crate::views::{self, volumes};
 use clap::Args;
 use ebbtide_host::findings::{self, Facts};
@@ -9,7 +10,7 @@ use ebbtide_host::sys::Sys;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Show block devices: what they are, what is on them, which are free, and what could be better
+/// Show block devices: what they are, what is on them, which are free, their known limits, and what could be better
 ///
 /// Changes nothing and needs no privilege; as root it also reads what is on devices that udev does not know.
 #[derive(Debug, Args)]
@@ -41,17 +42,21 @@ pub fn run(args: &VolumesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     })?;
     let mut found = findings::find(&facts);
     found.retain(|f| wanted.contains(&f.device));
+    let catalog = super::catalog::load(globals)?;
+    let shown = facts.devices.devices.iter().filter(|d| wanted.contains(&d.name));
+    let known = limits::known(&catalog, probe::cloud(&sys).as_ref(), shown);
     if globals.json {
         let devices: Vec<_> = facts.devices.devices.iter().filter(|d| wanted.contains(&d.name)).collect();
         let value = serde_json::json!({
             "schema": "ebbtide.volumes/1",
             "devices": devices,
+            "limits": known,
             "findings": found,
             "unread": facts.devices.unread,
         });
         views::print(&format!("{value:#}\n"))?;
     } else {
-        views::print(&volumes::text(&facts.devices, &wanted, &found))?;
+        views::print(&volumes::text(&facts.devices, &wanted, &known, &found))?;
         if !globals.quiet {
             facts.devices.unread.iter().for_each(|line| crate::views::say(&format!("ebb: {line}")));
         }

@@ -1,5 +1,6 @@
 //! The tree of block devices as text: free volumes first, then each disk with what is on it.
 
+use crate::limits::KnownLimits;
 use ebbtide_core::units::Bytes;
 use ebbtide_host::findings::{Finding, Severity};
 use ebbtide_host::probe::{BlockDevice, Content, Devices};
@@ -55,7 +56,12 @@ fn spread(
 }
 
 /// The whole answer as text.
-pub fn text(devices: &Devices, wanted: &BTreeSet<String>, findings: &[Finding]) -> String {
+pub fn text(
+    devices: &Devices,
+    wanted: &BTreeSet<String>,
+    limits: &KnownLimits,
+    findings: &[Finding],
+) -> String {
     let view = View { devices, wanted };
     let shown = |d: &&BlockDevice| wanted.contains(&d.name);
     // Free devices stand alone: an array or partition that is free is listed with its disks below as well.
@@ -78,7 +84,7 @@ pub fn text(devices: &Devices, wanted: &BTreeSet<String>, findings: &[Finding]) 
     if text.is_empty() {
         text.push_str("No block devices.\n");
     }
-    text + &found(findings)
+    text + &super::limits::section(limits) + &found(findings)
 }
 
 fn found(findings: &[Finding]) -> String {

@@ -6,12 +6,14 @@
 
 mod date;
 mod instances;
+mod known;
 mod resolve;
 #[cfg(test)]
 mod tests;
 mod types;
 
 pub use date::Date;
+pub use known::{Candidate, Granted};
 pub use resolve::{Order, OrderError};
 pub use types::{
     CatalogFile, DiskSpeed, Instance, InstanceLimits, IopsRule, LatencyFigures, LocalDisks, Range, Source,

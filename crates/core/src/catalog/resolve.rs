@@ -125,6 +125,25 @@ impl VolumeType {
         })
     }
 
+    /// Least and most operations per second that can be ordered with a volume of `size`; `None` where none are.
+    pub fn iops_range(&self, size: Bytes) -> Option<(f64, f64)> {
+        let IopsRule::Provisioned { included, min, max, max_per_gib } = self.iops else { return None };
+        let gib = size.0 as f64 / GIB;
+        let least = included.or(min).unwrap_or(1.0);
+        let most = max_per_gib.map_or(max, |per_gib| (per_gib * gib).floor().min(max)).max(least);
+        Some((least, most))
+    }
+
+    /// Least and most bytes per second that can be ordered with a volume of `iops` operations per second; `None`
+    /// where none are.
+    pub fn throughput_range(&self, iops: f64) -> Option<(f64, f64)> {
+        let ThroughputRule::Provisioned { included, max, max_per_iops } = self.throughput.rule else {
+            return None;
+        };
+        let most = (max_per_iops * iops).min(max).max(included);
+        Some((included * self.throughput_unit(), most * self.throughput_unit()))
+    }
+
     fn not_provisioned(&self, what: &'static str, why: &'static str) -> OrderError {
         OrderError::NotProvisioned { id: self.id.clone(), what, why }
     }
@@ -144,9 +163,8 @@ impl VolumeType {
                 let burst = tier.burst_iops.unwrap_or(tier.iops);
                 bursting(tier.iops, burst, (burst - tier.iops) * TIER_BURST_SECONDS)
             }),
-            IopsRule::Provisioned { included, min, max, max_per_gib } => {
-                let least = included.or(min).unwrap_or(1.0);
-                let most = max_per_gib.map_or(max, |per_gib| (per_gib * gib).floor().min(max)).max(least);
+            IopsRule::Provisioned { included, .. } => {
+                let (least, most) = self.iops_range(order.size).unwrap_or((0.0, 0.0));
                 let asked = match (order.iops, included) {
                     (Some(asked), _) => asked,
                     (None, Some(included)) => included,
@@ -192,8 +210,8 @@ impl VolumeType {
                     Limit::steady(large * unit)
                 }
             }
-            ThroughputRule::Provisioned { included, max, max_per_iops } => {
-                let most = (max_per_iops * iops.rate).min(max).max(included);
+            ThroughputRule::Provisioned { included, .. } => {
+                let most = self.throughput_range(iops.rate).map_or(included, |(_, most)| most / unit);
                 let asked = order.throughput.map_or(included, |bytes| bytes / unit);
                 // A rate given in the other unit (MB for MiB) may lie a hair outside.
                 if asked < included - 1e-9 || asked > most + 1e-9 {

@@ -106,14 +106,14 @@ struct Odd {
 /// Linux Documentation/block: `none` for fast devices with deep queues of their own, a scheduler for spindles.
 const ODD: &[Odd] = &[
     Odd {
-        kinds: &[Kind::Ebs, Kind::InstanceStore, Kind::Nvme, Kind::NvmeFabric],
+        kinds: &[Kind::Ebs, Kind::AzureDisk, Kind::InstanceStore, Kind::Nvme, Kind::NvmeFabric],
         rotational: Some(false),
         scheduler: "bfq",
         why: "costs CPU and throughput on NVMe, which orders its own queues",
         better: "none",
     },
     Odd {
-        kinds: &[Kind::Ebs, Kind::InstanceStore, Kind::Nvme, Kind::NvmeFabric],
+        kinds: &[Kind::Ebs, Kind::AzureDisk, Kind::InstanceStore, Kind::Nvme, Kind::NvmeFabric],
         rotational: Some(false),
         scheduler: "mq-deadline",
         why: "takes a lock that NVMe's many queues avoid",

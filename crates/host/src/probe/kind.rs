@@ -8,7 +8,12 @@ use serde::Serialize;
 pub enum Kind {
     /// Amazon EBS volume.
     Ebs,
-    /// Amazon EC2 instance store: lost when the instance stops.
+    /// Google Persistent Disk or Hyperdisk.
+    GoogleDisk,
+    /// Azure managed disk behind NVMe.
+    AzureDisk,
+    /// A cloud instance's own NVMe disk (EC2 instance store, Google local SSD, Azure local NVMe): lost when the
+    /// instance stops.
     InstanceStore,
     /// NVMe over a fabric (TCP, RDMA, Fibre Channel).
     NvmeFabric,
@@ -63,6 +68,8 @@ impl Kind {
     pub fn label(self) -> &'static str {
         match self {
             Kind::Ebs => "EBS",
+            Kind::GoogleDisk => "Google disk",
+            Kind::AzureDisk => "Azure disk",
             Kind::InstanceStore => "instance store",
             Kind::NvmeFabric => "NVMe-oF",
             Kind::Nvme => "NVMe",
@@ -93,7 +100,14 @@ impl Kind {
     /// Whether its bytes travel over a network; `None` when the kind does not tell (a virtual disk can be either).
     pub fn is_network(self) -> Option<bool> {
         match self {
-            Kind::Ebs | Kind::NvmeFabric | Kind::Iscsi | Kind::Nbd | Kind::Rbd | Kind::Drbd => Some(true),
+            Kind::Ebs
+            | Kind::GoogleDisk
+            | Kind::AzureDisk
+            | Kind::NvmeFabric
+            | Kind::Iscsi
+            | Kind::Nbd
+            | Kind::Rbd
+            | Kind::Drbd => Some(true),
             Kind::InstanceStore
             | Kind::Nvme
             | Kind::Sata
@@ -101,6 +115,16 @@ impl Kind {
             | Kind::Zram
             | Kind::Ram
             | Kind::Mmc => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Provider of the network volumes of this kind, as the catalogue names it.
+    pub fn provider(self) -> Option<&'static str> {
+        match self {
+            Kind::Ebs => Some("aws"),
+            Kind::GoogleDisk => Some("gcp"),
+            Kind::AzureDisk => Some("azure"),
             _ => None,
         }
     }
@@ -142,7 +166,7 @@ pub struct Facts<'a> {
 struct Rule {
     /// How the kernel name begins.
     name: &'static str,
-    /// The whole model.
+    /// The whole model, or its beginning where it ends with `*`.
     model: &'static str,
     /// A part of the place in sysfs.
     place: &'static str,
@@ -157,10 +181,16 @@ const fn named(name: &'static str, kind: Kind) -> Rule {
     Rule { name, model: "", place: "", dm_uuid: "", transport: "", kind }
 }
 
-/// First that fits. Models of EC2: amazon-ec2-utils' udev rules and the EC2 user guide (catalog, device_identity.json).
+/// First that fits. Models of EC2: amazon-ec2-utils' udev rules and the EC2 user guide (catalog, device_identity.json);
+/// of Google: the guest environment's udev rules (65-gce-disk-naming.rules); of Azure: azure-vm-utils' udev rules
+/// (80-azure-disk.rules). A SCSI disk of Azure looks like any disk of Hyper-V and stays a SCSI disk here.
 const RULES: &[Rule] = &[
     Rule { model: "Amazon Elastic Block Store", ..named("nvme", Kind::Ebs) },
     Rule { model: "Amazon EC2 NVMe Instance Storage", ..named("nvme", Kind::InstanceStore) },
+    Rule { model: "nvme_card-pd", ..named("nvme", Kind::GoogleDisk) },
+    Rule { model: "nvme_card*", ..named("nvme", Kind::InstanceStore) },
+    Rule { model: "MSFT NVMe Accelerator*", ..named("nvme", Kind::AzureDisk) },
+    Rule { model: "Microsoft NVMe Direct Disk*", ..named("nvme", Kind::InstanceStore) },
     Rule { transport: "tcp", ..named("nvme", Kind::NvmeFabric) },
     Rule { transport: "rdma", ..named("nvme", Kind::NvmeFabric) },
     Rule { transport: "fc", ..named("nvme", Kind::NvmeFabric) },
@@ -175,6 +205,7 @@ const RULES: &[Rule] = &[
     named("ram", Kind::Ram),
     named("xvd", Kind::Xen),
     named("vd", Kind::Virtio),
+    Rule { model: "PersistentDisk", ..named("sd", Kind::GoogleDisk) },
     // The open-iscsi initiator's disks hang below .../hostN/sessionM/.
     Rule { place: "/session", ..named("sd", Kind::Iscsi) },
     Rule { place: "/usb", ..named("sd", Kind::Usb) },
@@ -195,12 +226,19 @@ pub fn classify(facts: &Facts<'_>) -> Kind {
         .iter()
         .find(|r| {
             facts.name.starts_with(r.name)
-                && (r.model.is_empty() || facts.model == r.model)
+                && model_fits(r.model, facts.model)
                 && facts.place.contains(r.place)
                 && facts.dm_uuid.starts_with(r.dm_uuid)
                 && (r.transport.is_empty() || facts.transport == r.transport)
         })
         .map_or(Kind::Other, |r| r.kind)
+}
+
+fn model_fits(rule: &str, model: &str) -> bool {
+    match rule.strip_suffix('*') {
+        Some(beginning) => model.starts_with(beginning),
+        None => rule.is_empty() || model == rule,
+    }
 }
 
 /// The EBS volume id in an NVMe serial: EBS reports `volNNNN` without the dash that its id has.
@@ -220,6 +258,12 @@ mod tests {
         for (name, model, place, dm_uuid, transport, kind) in [
             ("nvme1n1", "Amazon Elastic Block Store", pci, "", "pcie", Kind::Ebs),
             ("nvme2n1", "Amazon EC2 NVMe Instance Storage", pci, "", "pcie", Kind::InstanceStore),
+            ("nvme0n1", "nvme_card-pd", pci, "", "pcie", Kind::GoogleDisk),
+            ("nvme0n2", "nvme_card3", pci, "", "pcie", Kind::InstanceStore),
+            ("nvme0n1", "MSFT NVMe Accelerator v1.0", pci, "", "pcie", Kind::AzureDisk),
+            ("nvme1n1", "Microsoft NVMe Direct Disk v2", pci, "", "pcie", Kind::InstanceStore),
+            ("sda", "PersistentDisk", "/sys/devices/pci0000:00/virtio0/host0", "", "", Kind::GoogleDisk),
+            ("sda", "Virtual Disk", "/sys/devices/LNXSYSTM:00/vmbus/host0", "", "", Kind::Scsi),
             ("nvme0n1", "Samsung SSD 980 PRO 1TB", pci, "", "pcie", Kind::Nvme),
             ("nvme3n1", "Linux", "/sys/devices/virtual/nvme-fabrics/ctl/nvme3", "", "tcp", Kind::NvmeFabric),
             (

@@ -1,5 +1,6 @@
 //! Every block device of a host, with what it is, what it is part of and what is on it.
 
+mod cloud;
 mod device;
 mod kind;
 pub mod signature;
@@ -7,6 +8,7 @@ pub mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use cloud::{Cloud, cloud};
 pub use device::{BlockDevice, Ids, MdArray, Queue};
 pub use kind::{Kind, classify};
 pub use signature::{Content, Signature};

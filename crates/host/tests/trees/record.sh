@@ -20,6 +20,7 @@ device() {
   for a in model serial vendor wwid transport address queue_depth subsysnqn vpd_pg80; do file "$(readlink -f "$1/device")/$a"; done
   for h in "$1"/holders/* "$1"/slaves/*; do link "$h"; done
 }
+for f in sys_vendor product_name; do file /sys/class/dmi/id/$f; done
 for b in /sys/block/*; do
   case $b in */loop*) [ -e "$b/loop/backing_file" ] || continue;; esac
   link "$b"; r=$(readlink -f "$b"); device "$r"

@@ -59,6 +59,26 @@ fn a_dry_run_prints_the_exact_commands() {
 }
 
 #[test]
+fn a_key_is_asked_for_at_a_terminal_or_not_at_all() {
+    let home = Home::new();
+    let prompt =
+        STACK.replace("filesystem", "encryption = { format = \"luks2\", key = \"prompt\" }\nfilesystem");
+    home.write("e.toml", &prompt);
+    let run = home.ebb("run e.toml --on kernel");
+    // In a session of its own a program has no terminal.
+    let words = std::iter::once(run.get_program()).chain(run.get_args());
+    let mut alone = std::process::Command::new("setsid");
+    alone.arg("--wait").args(words).envs(run.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    let output = alone.current_dir(home.path(".")).output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("no terminal to ask at") && said.contains("key_file"), "{said}");
+    let plan = home.json("run e.toml --dry-run --on kernel", &[0]);
+    let step = &plan["builds"][0]["steps"][1]["do"]["run_with_key"];
+    assert_eq!(step["program"], "cryptsetup", "{plan:#}");
+}
+
+#[test]
 fn an_existing_device_is_not_built_on_without_destroy() {
     let home = Home::new();
     home.write("image", "x");

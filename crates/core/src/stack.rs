@@ -3,6 +3,7 @@
 //! The layout says where bytes go and is the same on every backend. What stands here only the kernel has; the
 //! other backends refuse it ([`Stack::kernel_only`]).
 
+use crate::layout::LayoutNode;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -34,6 +35,9 @@ pub struct Stack {
     /// Largest request to each member's disk (`max_sectors_kb`); a whole number of KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_sectors: Option<Bytes>,
+    /// Swap spaces that are on while trials run; their arrays follow those of the layout in `arrays`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub swap: Vec<Swap>,
 }
 
 impl Stack {
@@ -53,6 +57,7 @@ impl Stack {
             ("scheduler", self.scheduler.is_some()),
             ("queue_depth", self.queue_depth.is_some()),
             ("max_sectors", self.max_sectors.is_some()),
+            ("swap", !self.swap.is_empty()),
         ];
         keys.into_iter().filter_map(|(key, given)| given.then_some(key)).collect()
     }
@@ -164,8 +169,26 @@ words! {
 pub struct Encryption {
     /// How it is encrypted.
     pub format: EncryptionFormat,
-    /// File whose bytes are the key. Only its path is ever on a command line.
-    pub key_file: PathBuf,
+    /// File whose bytes are the key, of which only the path is ever on a command line; without one the key is asked
+    /// for at the terminal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+}
+
+/// Swap spaces of one priority: the kernel fills them in turn, page cluster by page cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Swap {
+    /// Each becomes a swap space: volumes, or arrays of volumes.
+    pub members: Vec<LayoutNode>,
+    /// From 0 to [`Swap::PRIORITY_MAX`], the highest is used first; without one the kernel gives each a lower one than
+    /// the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
+}
+
+impl Swap {
+    /// The kernel's highest priority (`SWAP_FLAG_PRIO_MASK`).
+    pub const PRIORITY_MAX: u32 = 0x7fff;
 }
 
 words! {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -41,11 +42,19 @@ pub enum CommandError {
 
 /// Runs programs. Tests answer with recorded outputs.
 pub trait Runner {
-    /// Runs `program` with `arguments`, standard input closed, and waits for it.
+    /// Runs `program` with `arguments` and `input`, at most some KiB, on its standard input, and waits for it.
     ///
     /// # Errors
     /// When it cannot be started; a non-zero exit status is not an error here.
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, CommandError>;
+    fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError>;
+
+    /// [`run_with`](Self::run_with) an empty standard input.
+    ///
+    /// # Errors
+    /// As there.
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, CommandError> {
+        self.run_with(program, arguments, b"")
+    }
 }
 
 /// Runs programs for real, in the C locale.
@@ -53,19 +62,28 @@ pub trait Runner {
 pub struct Real;
 
 impl Runner for Real {
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, CommandError> {
+    fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError> {
         let path = std::env::var("PATH").unwrap_or_default();
-        let output = Command::new(program)
+        let child = Command::new(program)
             .args(arguments)
             .env("LC_ALL", "C")
             // Administration tools are not on everybody's path.
             .env("PATH", format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin"))
             // A journal's lock is inherited on purpose, and LVM would complain about it.
             .env("LVM_SUPPRESS_FD_WARNINGS", "1")
-            .stdin(Stdio::null())
+            .stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             // Ctrl-C ends this program in its own order; it must not end an mdadm in the middle of its work.
             .process_group(0)
-            .output();
+            .spawn();
+        let output = child.and_then(|mut child| {
+            if let Some(mut stdin) = child.stdin.take() {
+                // A program that ends without reading it says why itself.
+                let _ = stdin.write_all(input);
+            }
+            child.wait_with_output()
+        });
         match output {
             Ok(done) => Ok(Output {
                 status: done.status.code(),
@@ -88,7 +106,7 @@ impl Runner for Real {
 pub struct Never;
 
 impl Runner for Never {
-    fn run(&self, program: &str, _: &[&str]) -> Result<Output, CommandError> {
+    fn run_with(&self, program: &str, _: &[&str], _: &[u8]) -> Result<Output, CommandError> {
         Err(CommandError::Missing(program.to_owned()))
     }
 }
@@ -111,6 +129,14 @@ mod tests {
     fn arguments_reach_the_program_unparsed() {
         let said = Real.run("printf", &["%s|", "a b", "$HOME", "*"]).expect("printf runs");
         assert_eq!((said.status, said.text().as_ref()), (Some(0), "a b|$HOME|*|"));
+    }
+
+    #[test]
+    fn input_reaches_the_program_to_its_end() {
+        let said = Real.run_with("cat", &[], b"a key\n\0").expect("cat runs");
+        assert_eq!(said.stdout, b"a key\n\0");
+        assert_eq!(Real.run("cat", &[]).expect("cat runs").stdout, b"");
+        assert_eq!(Real.run_with("true", &[], b"not read").expect("true runs").status, Some(0));
     }
 
     #[test]

@@ -114,9 +114,16 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
 
     let failed = |error: String| CliError::Failed(error);
+    let control = Arc::new(Control::default());
+    signals::stop_on_signals(control.clone(), globals.quiet)
+        .and_then(|()| signals::file_size_limit_is_an_error())
+        .map_err(|error| failed(format!("cannot set up signal handlers: {error}")))?;
     let mut backend: Box<dyn Backend> = match args.on {
         On::Files => Box::new(FilesBackend::new(options, surroundings::of_host(&id).map_err(failed)?)),
-        On::Kernel => Box::new(Kernel::new(options, surroundings::of_host(&id).map_err(failed)?)),
+        On::Kernel => {
+            let key = kernel::key::ask(&experiment, &control)?;
+            Box::new(Kernel::new(options, surroundings::of_host(&id).map_err(failed)?, key))
+        }
         On::Sim => Box::new(Simulated::new(seed)),
     };
     let mut witness: Box<dyn Witness> = match args.on {
@@ -129,10 +136,6 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     } else {
         Some(Store::open(globals.store.as_deref()).map_err(|error| failed(error.to_string()))?)
     };
-    let control = Arc::new(Control::default());
-    signals::stop_on_signals(control.clone(), globals.quiet)
-        .and_then(|()| signals::file_size_limit_is_an_error())
-        .map_err(|error| failed(format!("cannot set up signal handlers: {error}")))?;
     let mut progress = Progress::new(globals.quiet);
     greet(&progress, &id, seed, &experiment);
     let (engine_ceiling_iops, warnings) = match args.on {

@@ -4,11 +4,13 @@ use super::Design;
 use super::error::Problem;
 use super::members::resolve_names;
 use super::names;
-use super::read::{At, FromToml, Given, Headed, Named, Problems, Size, Span, describe, required, section};
-use super::stack::{self, RawEncryption};
+use super::read::{
+    At, FromToml, Given, Headed, Named, Problems, Size, Span, describe, good, required, section,
+};
+use super::stack::{self, RawEncryption, RawSwap};
 use super::volumes::{Volumes, multiple_of_block};
 use crate::layout::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map};
-use crate::stack::ArrayBacking;
+use crate::stack::{ArrayBacking, Swap};
 use crate::units::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -67,6 +69,8 @@ section! {
         queue_depth: u32,
         /// Largest request to each member's disk (max_sectors_kb) [default: as it is]. Kernel only.
         max_sectors: Size,
+        /// Swap spaces that are on while trials run, each on volumes of its own. Kernel only.
+        swap: Vec<At<RawSwap>>,
     }
 }
 
@@ -154,7 +158,8 @@ pub(super) fn resolve(
         let used = vec![None; volumes.list.len()];
         let mut walk = Walk { design: &entry.name, volumes, used, arrays: Vec::new(), problems };
         let layout = walk.array(array, &format!("design `{}`", entry.name), &entry.span);
-        let stack = stack::stack(array, std::mem::take(&mut walk.arrays), problems);
+        let swap = walk.swap(&array.swap);
+        let stack = stack::stack(array, std::mem::take(&mut walk.arrays), swap, problems);
         if let Some(layout) = layout {
             let capacity = capacity(&layout, volumes);
             designs.push((Design { name: entry.name.clone(), layout, stack }, capacity));
@@ -240,6 +245,27 @@ impl Walk<'_> {
             self.arrays[number] = stack::backing(raw, kind, members, self.volumes, self.problems);
         }
         Some(node)
+    }
+
+    /// The swap spaces; a group in which something is wrong is left out.
+    fn swap(&mut self, raw: &Given<Vec<At<RawSwap>>>) -> Vec<Swap> {
+        let mut groups = Vec::new();
+        for at in good(raw).map_or(&[][..], |(groups, _)| groups) {
+            let Some(raw) = &at.value else { continue };
+            let (section, example) = (("a swap space", &at.span), "members = [\"vol0\"]");
+            let members = required(&raw.members, "members", example, section, self.problems);
+            let Some((members, span)) = members.map(|(members, span)| (self.members(members), span)) else {
+                continue;
+            };
+            if members.as_ref().is_some_and(Vec::is_empty) {
+                let what = "a swap space has no members".to_owned();
+                let remedy = format!("write for example `{example}`, or remove it");
+                self.problems.report(span, Problem::Nothing { what, remedy });
+            }
+            let priority = stack::priority(&raw.priority, self.problems);
+            groups.extend(members.map(|members| Swap { members, priority }));
+        }
+        groups
     }
 
     fn known_layout(&mut self, layout: &str, span: &Span) -> Option<&'static str> {

@@ -32,6 +32,7 @@ use crate::units::{Bytes, Nanos};
 use crate::volume::{LinkShape, Shape};
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// A validated experiment: every name is resolved, every geometry possible.
@@ -104,6 +105,21 @@ pub struct Design {
     /// What the kernel builds beside the layout.
     #[serde(default)]
     pub stack: Stack,
+}
+
+impl Design {
+    /// Indices of the volumes that it takes: the members of its layout, then its swap spaces.
+    pub fn volumes(&self) -> Vec<usize> {
+        let swap = self.stack.swap.iter().flat_map(|swap| &swap.members);
+        std::iter::once(&self.layout).chain(swap).flat_map(LayoutNode::volumes).collect()
+    }
+}
+
+impl Experiment {
+    /// Indices of the volumes that any design takes.
+    pub fn used_volumes(&self) -> BTreeSet<usize> {
+        self.designs.iter().flat_map(Design::volumes).collect()
+    }
 }
 
 /// How sure the answer must be, and what it may cost.

@@ -1,16 +1,17 @@
 //! The keys of a design that say what the kernel builds beside the layout.
 
-use super::designs::RawArray;
+use super::designs::{RawArray, RawMember};
 use super::error::Problem;
 use super::members::resolve_names;
 use super::names;
-use super::read::{Given, Problems, Span, good, required, section};
+use super::read::{At, FromToml, Given, Problems, Span, describe, good, required, section};
 use super::volumes::{Volumes, multiple_of_block};
 use crate::layout::{Arrangement, ArrayKind, LayoutNode};
 use crate::stack::{
-    ArrayBacking, Backing, Bitmap, Encryption, EncryptionFormat, Filesystem, Metadata, Stack,
+    ArrayBacking, Backing, Bitmap, Encryption, EncryptionFormat, Filesystem, Metadata, Stack, Swap,
 };
 use crate::units::Bytes;
+use toml::de::DeValue;
 
 /// Largest readahead and request: far above what any kernel takes.
 const TUNABLE_MAX: Bytes = Bytes(Bytes::GIB);
@@ -26,8 +27,36 @@ section! {
         #[schemars(required, extend("enum" = ["luks2"]))]
         format: String,
         /// File whose bytes are the key; the key itself is never on a command line.
-        #[schemars(required)]
         key_file: String,
+        /// prompt: the key is asked for at the terminal, instead of `key_file`.
+        #[schemars(extend("enum" = ["prompt"]))]
+        key: String,
+    }
+}
+
+section! {
+    /// Swap spaces of one priority, on while trials run.
+    #[schemars(rename = "Swap")]
+    "`swap`"
+    struct RawSwap {
+        /// What becomes a swap space each, as the members of an array: names, ranges, globs, nested arrays.
+        #[schemars(required)]
+        members: Vec<At<RawMember>>,
+        /// From 0 to 32767, the highest is used first; equal ones take turns [default: each lower than the last].
+        #[schemars(range(max = 32767))]
+        priority: u32,
+    }
+}
+
+impl FromToml for Vec<At<RawSwap>> {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        if let DeValue::Array(values) = value {
+            return Some(values.iter().map(|value| At::read(value, problems)).collect());
+        }
+        let remedy = "write for example `[{ members = [\"vol0\", \"vol1\"], priority = 10 }]`".to_owned();
+        let (expected, found) = ("a list of swap spaces", describe(value));
+        problems.report(span, Problem::WrongType { expected, found, remedy });
+        None
     }
 }
 
@@ -155,10 +184,16 @@ pub(super) fn refuse_nested(raw: &RawArray, problems: &mut Problems) {
     pointless(&raw.scheduler, "scheduler", true, why, remedy, problems);
     pointless(&raw.queue_depth, "queue_depth", true, why, remedy, problems);
     pointless(&raw.max_sectors, "max_sectors", true, why, remedy, problems);
+    pointless(&raw.swap, "swap", true, why, remedy, problems);
 }
 
-/// What a design has on top of and around its arrays, which are `arrays`.
-pub(super) fn stack(raw: &RawArray, arrays: Vec<ArrayBacking>, problems: &mut Problems) -> Stack {
+/// What a design has on top of and around its arrays, which are `arrays`, those of `swap` last.
+pub(super) fn stack(
+    raw: &RawArray,
+    arrays: Vec<ArrayBacking>,
+    swap: Vec<Swap>,
+    problems: &mut Problems,
+) -> Stack {
     let filesystem = word(&raw.filesystem, "file system", Filesystem::WORDS, Filesystem::from_word, problems);
     let why = "there is no file system to mount";
     let remedy = "write also for example `filesystem = \"xfs\"`";
@@ -172,7 +207,20 @@ pub(super) fn stack(raw: &RawArray, arrays: Vec<ArrayBacking>, problems: &mut Pr
         scheduler: plain_word(&raw.scheduler, "scheduler", "\"mq-deadline\"", problems),
         queue_depth: queue_depth(&raw.queue_depth, problems),
         max_sectors: tunable(&raw.max_sectors, "max_sectors", problems),
+        swap,
     }
+}
+
+/// The priority of swap spaces.
+pub(super) fn priority(given: &Given<u32>, problems: &mut Problems) -> Option<u32> {
+    let (priority, span) = good(given).map(|(priority, span)| (*priority, span))?;
+    if priority > Swap::PRIORITY_MAX {
+        let (found, range) = (priority.to_string(), format!("at most {}", Swap::PRIORITY_MAX));
+        let remedy = "write for example `priority = 10`".to_owned();
+        problems.report(span, Problem::OutOfRange { key: "priority", found, range, remedy });
+        return None;
+    }
+    Some(priority)
 }
 
 fn encryption(raw: &RawArray, problems: &mut Problems) -> Option<Encryption> {
@@ -181,6 +229,13 @@ fn encryption(raw: &RawArray, problems: &mut Problems) -> Option<Encryption> {
     required(&raw.format, "format", "format = \"luks2\"", section, problems);
     let format = word(&raw.format, "format", EncryptionFormat::WORDS, EncryptionFormat::from_word, problems);
     let example = "key_file = \"/root/ebb.key\"";
+    if raw.key.is_some() {
+        let prompt = |word: &str| (word == "prompt").then_some(());
+        let asked = word(&raw.key, "key", &["prompt"], prompt, problems);
+        let (why, remedy) = ("the key is asked for", "remove it, or remove `key`");
+        pointless(&raw.key_file, "key_file", true, why, remedy, problems);
+        return asked.and(format).map(|format| Encryption { format, key_file: None });
+    }
     let (key_file, at) = required(&raw.key_file, "key_file", example, section, problems)?;
     if key_file.is_empty() || key_file.starts_with('-') || key_file.contains(char::is_control) {
         let remedy = format!("write for example `{example}`");
@@ -188,7 +243,7 @@ fn encryption(raw: &RawArray, problems: &mut Problems) -> Option<Encryption> {
         problems.report(at, Problem::BadName { what, name, remedy });
         return None;
     }
-    Some(Encryption { format: format?, key_file: key_file.into() })
+    Some(Encryption { format: format?, key_file: Some(key_file.into()) })
 }
 
 /// A text without blanks that no program takes for an option.
@@ -250,11 +305,14 @@ mod tests {
             bitmap: Some(Bitmap::Internal),
             write_mostly: vec![1],
         };
+        let members = [5, 6].map(LayoutNode::Volume).to_vec();
+        let mirror = LayoutNode::Array { kind: ArrayKind::Mirror, members };
         let expected = Stack {
-            arrays: vec![array],
+            // The second is that of the swap space.
+            arrays: vec![array, ArrayBacking::default()],
             encryption: Some(Encryption {
                 format: EncryptionFormat::Luks2,
-                key_file: "/root/ebb.key".into(),
+                key_file: Some("/root/ebb.key".into()),
             }),
             filesystem: Some(Filesystem::Xfs),
             mount_options: Some("noatime,logbsize=256k".into()),
@@ -262,9 +320,13 @@ mod tests {
             scheduler: Some("mq-deadline".into()),
             queue_depth: Some(512),
             max_sectors: Some(Bytes(Bytes::MIB)),
+            swap: vec![
+                Swap { members: vec![LayoutNode::Volume(2), LayoutNode::Volume(3)], priority: Some(10) },
+                Swap { members: vec![mirror], priority: None },
+            ],
         };
         assert_eq!(stack("kernel"), Some(expected.clone()));
-        assert_eq!(expected.kernel_only().len(), 10);
+        assert_eq!(expected.kernel_only().len(), 11);
         let lvm = stack("lvm").unwrap_or_default();
         assert_eq!(lvm.arrays[0].backing, Some(Backing::Lvm));
         assert!(lvm.kernel_only().is_empty());
@@ -285,6 +347,7 @@ mod tests {
     fn a_mistake_is_told_with_its_remedy() {
         let stripe = "layout = \"stripe\"\nmembers = [\"v*\"]\n";
         let mirror = "layout = \"mirror\"\nmembers = [\"v*\"]\n";
+        let three = "layout = \"stripe\"\nmembers = [\"v[0..2]\"]\n";
         for (lines, told) in [
             (format!("{stripe}backing = \"lvm2\""), "write `lvm`"),
             (format!("{stripe}filesystem = \"ntfs\""), "write one of ext4, xfs"),
@@ -300,6 +363,20 @@ mod tests {
             (format!("{stripe}chunk = \"96k\"\nbacking = \"lvm\""), "power of two"),
             (format!("{stripe}encryption = {{ format = \"luks2\" }}"), "has no `key_file`"),
             (format!("{stripe}encryption = {{ format = \"luks2\", key_file = \"-\" }}"), "key_file = "),
+            (format!("{stripe}encryption = {{ format = \"luks2\", key = \"secret\" }}"), "write one of prompt"),
+            (
+                format!("{stripe}encryption = {{ format = \"luks2\", key = \"prompt\", key_file = \"/k\" }}"),
+                "the key is asked for",
+            ),
+            (format!("{three}swap = {{ members = [\"v3\"] }}"), "a list of swap spaces"),
+            (format!("{three}swap = [{{ members = [\"v2\"] }}]"), "used twice"),
+            (format!("{three}swap = [{{ members = [\"v3\"], priority = 32768 }}]"), "at most 32767"),
+            (format!("{three}swap = [{{ priority = 1 }}]"), "has no `members`"),
+            (format!("{three}swap = [{{ members = [] }}]"), "no members"),
+            (
+                "layout = \"linear\"\nmembers = [{ layout = \"linear\", members = [\"v0\"], swap = [] }]".to_owned(),
+                "directly below `[designs.NAME]`",
+            ),
             (
                 "layout = \"raid10\"\nbacking = \"lvm\"\narrangement = \"far\"\nmembers = [\"v*\"]".to_owned(),
                 "2 near copies",

@@ -141,7 +141,7 @@ impl Experiment {
         let sizes: Vec<u64> =
             self.volumes.iter().map(|volume| volume.size.map_or(0, |size| size.0)).collect();
         let summary = |(index, design): (usize, &super::Design)| {
-            let leaves = leaves(&design.layout);
+            let leaves = design.layout.volumes();
             let known =
                 leaves.iter().all(|leaf| self.volumes.get(*leaf).is_some_and(|volume| volume.size.is_some()));
             let map = if known { Map::new(&design.layout, &sizes).ok() } else { None };
@@ -158,7 +158,7 @@ impl Experiment {
 
     fn notes(&self, least_time: Option<u64>) -> Vec<String> {
         let mut notes = Vec::new();
-        let used: Vec<usize> = self.designs.iter().flat_map(|design| leaves(&design.layout)).collect();
+        let used = self.used_volumes();
         for (index, volume) in self.volumes.iter().enumerate() {
             if !used.contains(&index) {
                 notes.push(format!("volume {} is in no design", volume.name));
@@ -177,14 +177,6 @@ impl Experiment {
             notes.push("a single design is measured, and compared with nothing but itself".to_owned());
         }
         notes
-    }
-}
-
-/// Indices of the volumes below `node`.
-fn leaves(node: &LayoutNode) -> Vec<usize> {
-    match node {
-        LayoutNode::Volume(index) => vec![*index],
-        LayoutNode::Array { members, .. } => members.iter().flat_map(leaves).collect(),
     }
 }
 

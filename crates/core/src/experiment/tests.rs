@@ -143,6 +143,7 @@ fn every_key_reaches_the_model() {
         ("raid6", array(ArrayKind::Raid6 { chunk }, volumes(&[0, 1, 2, 3]))),
         ("found", array(ArrayKind::Linear, volumes(&[5, 6]))),
         ("kernel", mirror(&[0, 1])),
+        ("prompted", array(ArrayKind::Linear, volumes(&[4]))),
         ("lvm", array(ArrayKind::Stripe { chunk: Bytes(256 * Bytes::KIB) }, volumes(&[0, 1, 2, 3]))),
     ];
     for (design, (name, layout)) in experiment.designs.iter().zip(&expected) {

@@ -3,7 +3,6 @@
 use super::{Role, Schedule, Trial};
 use crate::backend::BackendKind;
 use crate::experiment::{Experiment, VolumeSource};
-use crate::layout::LayoutNode;
 use crate::units::{Bytes, Nanos};
 use crate::workload::{Mix, Stop, Workload};
 use serde::{Deserialize, Serialize};
@@ -110,10 +109,7 @@ impl Plan {
         // An array overwrites its members, whatever the workloads do.
         let writes =
             backend == BackendKind::Kernel || experiment.workloads.iter().any(|w| w.mix != Mix::Read);
-        for (index, volume) in experiment.volumes.iter().enumerate() {
-            if !experiment.designs.iter().any(|d| uses(&d.layout, index)) {
-                continue;
-            }
+        for volume in experiment.used_volumes().iter().filter_map(|index| experiment.volumes.get(*index)) {
             let name = volume.name.clone();
             match &volume.source {
                 VolumeSource::NewFile { directory } => {
@@ -157,14 +153,6 @@ impl Plan {
 
     fn name_of(names: &[String], index: usize) -> &str {
         names.get(index).map_or("?", String::as_str)
-    }
-}
-
-/// Whether `layout` puts bytes on volume `index`.
-fn uses(layout: &LayoutNode, index: usize) -> bool {
-    match layout {
-        LayoutNode::Volume(volume) => *volume == index,
-        LayoutNode::Array { members, .. } => members.iter().any(|member| uses(member, index)),
     }
 }
 

@@ -18,7 +18,6 @@ use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Invento
 use ebbtide_core::experiment::{Design, Experiment, Volume, VolumeSource};
 use ebbtide_core::guard::DeviceGuard;
 use ebbtide_core::journal::Journal;
-use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::workload::{Mix, Workload};
@@ -123,17 +122,8 @@ pub struct FilesBackend {
 
 /// The volumes that designs use, with their index.
 fn used(experiment: &Experiment) -> impl Iterator<Item = (usize, &Volume)> {
-    fn uses(node: &LayoutNode, index: usize) -> bool {
-        match node {
-            LayoutNode::Volume(volume) => *volume == index,
-            LayoutNode::Array { members, .. } => members.iter().any(|member| uses(member, index)),
-        }
-    }
-    experiment
-        .volumes
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| experiment.designs.iter().any(|design| uses(&design.layout, *index)))
+    let used = experiment.used_volumes();
+    experiment.volumes.iter().enumerate().filter(move |(index, _)| used.contains(index))
 }
 
 /// Whether any workload of `experiment` writes.

@@ -19,6 +19,12 @@ pub enum BuildError {
         /// What it wrote on standard error.
         stderr: String,
     },
+    /// A step that needs the key which was never asked for.
+    #[error("`{command}` needs a key, and none was given")]
+    NoKey {
+        /// Program and arguments.
+        command: String,
+    },
     /// A program could not be started.
     #[error(transparent)]
     Start(#[from] CommandError),

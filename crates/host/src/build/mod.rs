@@ -23,6 +23,7 @@ use crate::command::{Runner, Shown};
 use crate::sys::Sys;
 use ebbtide_core::journal::{Entry, Journal};
 use ebbtide_core::plan::build::{BuildAction, BuildStep, BuildUndo};
+use rustix::process::{Signal, getpid, kill_process};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,12 +42,37 @@ pub struct Builder {
     /// What is to be undone, by the number that it has in the journal.
     done: Vec<(u64, BuildUndo)>,
     next: u64,
+    key: Option<Vec<u8>>,
+    /// Boundaries between steps that are still to pass before this process kills itself.
+    kill_in: Option<u64>,
 }
 
 impl Builder {
     /// A builder that has done nothing yet.
     pub fn new(sys: Sys, runner: Box<dyn Runner + Send>, journal: Arc<dyn Journal>) -> Builder {
-        Builder { sys, runner, journal, done: Vec::new(), next: 0 }
+        Builder { sys, runner, journal, done: Vec::new(), next: 0, key: None, kill_in: None }
+    }
+
+    /// The key for steps that need one on a program's standard input.
+    pub fn set_key(&mut self, key: Vec<u8>) {
+        self.key = Some(key);
+    }
+
+    /// For tests: this process kills itself (SIGKILL) after passing `boundaries` of them. A boundary is before each
+    /// step, between its entry in the journal and what it does, after the last step, and between what an undo did
+    /// and its entry.
+    pub fn kill_at(&mut self, boundaries: u64) {
+        self.kill_in = Some(boundaries);
+    }
+
+    fn boundary(&mut self) {
+        match &mut self.kill_in {
+            Some(0) => {
+                let _ = kill_process(getpid(), Signal::KILL);
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
     }
 
     /// What is done and not undone: hand it to [`undo_to`](Self::undo_to) to go back to here.
@@ -61,6 +87,7 @@ impl Builder {
     pub fn build(&mut self, steps: &[BuildStep], stop: &AtomicBool) -> Result<(), BuildError> {
         let mark = self.mark();
         for step in steps {
+            self.boundary();
             let result =
                 if stop.load(Ordering::Relaxed) { Err(BuildError::Stopped) } else { self.step(step) };
             if let Err(error) = result {
@@ -70,6 +97,7 @@ impl Builder {
                 });
             }
         }
+        self.boundary();
         Ok(())
     }
 
@@ -82,8 +110,10 @@ impl Builder {
         let mut errors = Vec::new();
         let mut left = Vec::new();
         for (number, step) in self.done.split_off(mark.min(self.done.len())).into_iter().rev() {
-            let undone = undo(&self.sys, self.runner.as_ref(), &step)
-                .and_then(|()| self.journal.write(&Entry::Undone(number)).map_err(BuildError::Journal));
+            let undone = undo(&self.sys, self.runner.as_ref(), &step);
+            self.boundary();
+            let undone =
+                undone.and_then(|()| self.journal.write(&Entry::Undone(number)).map_err(BuildError::Journal));
             if let Err(error) = undone {
                 errors.push(error);
                 left.push((number, step));
@@ -102,11 +132,20 @@ impl Builder {
             let entry = Entry::Step { number, undo: undo.clone() };
             self.journal.write(&entry).map_err(BuildError::Journal)?;
             self.done.push((number, undo));
+            self.boundary();
         }
         match &step.action {
             BuildAction::Run { program, arguments } => {
                 let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
                 run(self.runner.as_ref(), program, &arguments).map(drop)
+            }
+            BuildAction::RunWithKey { program, arguments } => {
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                let key = self
+                    .key
+                    .as_deref()
+                    .ok_or_else(|| BuildError::NoKey { command: Shown(program, &arguments).to_string() })?;
+                run_with(self.runner.as_ref(), program, &arguments, key).map(drop)
             }
             BuildAction::SetQueue(setting) => queue::set(&self.sys, setting),
             BuildAction::MakeDirectory(path) => self.make_directory(path),
@@ -149,7 +188,17 @@ fn at(sys: &Sys, path: &Path) -> PathBuf {
 
 /// Runs a program that must end with status 0, and returns its standard output.
 fn run(runner: &dyn Runner, program: &str, arguments: &[&str]) -> Result<String, BuildError> {
-    let output = runner.run(program, arguments)?;
+    run_with(runner, program, arguments, b"")
+}
+
+/// [`run`] with `input` on its standard input.
+fn run_with(
+    runner: &dyn Runner,
+    program: &str,
+    arguments: &[&str],
+    input: &[u8],
+) -> Result<String, BuildError> {
+    let output = runner.run_with(program, arguments, input)?;
     if output.status == Some(0) {
         return Ok(output.text().into_owned());
     }

@@ -9,7 +9,8 @@ use ebbtide_core::plan::build::{InitialSync, QueueAttribute, QueueSetting, Site,
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-const DISKS: [&str; 4] = ["vdb", "vdc", "vdd", "vde"];
+const DISKS: [&str; 5] = ["vdb", "vdc", "vdd", "vde", "vdf"];
+const KEY: &[u8] = b"the key";
 
 /// The state that programs change, as facts: `md:/dev/md200` is its uuid and so on.
 type Facts = BTreeMap<String, String>;
@@ -72,7 +73,7 @@ impl Machine {
         let facts = self.facts.lock().expect("locks");
         let block = self.root.join("sys/block");
         std::fs::remove_dir_all(&block).expect("removes");
-        let mut mounts = String::new();
+        let (mut mounts, mut swaps) = (String::new(), "Filename Type Size Used Priority\n".to_owned());
         std::fs::create_dir_all(&block).expect("makes");
         for (key, value) in facts.iter() {
             match key.split_once(':') {
@@ -88,6 +89,7 @@ impl Machine {
                 Some(("mount", place)) => {
                     mounts.push_str(&format!("30 1 9:0 / {place} rw - xfs {value} rw\n"));
                 }
+                Some(("swap", device)) => swaps.push_str(&format!("{device} partition 1000 0 3\n")),
                 Some(("node", device)) => {
                     let node = at(&self.sys(), Path::new(device));
                     std::fs::create_dir_all(node.parent().expect("has a parent")).expect("makes");
@@ -97,6 +99,7 @@ impl Machine {
             }
         }
         std::fs::write(self.root.join("proc/self/mountinfo"), mounts).expect("writes");
+        std::fs::write(self.root.join("proc/swaps"), swaps).expect("writes");
     }
 
     fn answer(&self, program: &str, words: &[&str]) -> (i32, String) {
@@ -215,7 +218,18 @@ impl Machine {
             }
             ("blkid", _) => get(&facts, &format!("label:{last}"))
                 .map_or((2, String::new()), |label| (0, format!("TYPE=xfs\nLABEL={label}\n"))),
+            ("wipefs", _) if facts.contains_key(&format!("swap:{last}")) => {
+                (1, "Device or resource busy".into())
+            }
             ("wipefs", _) => (facts.remove(&format!("label:{last}")).map_or(1, |_| 0), String::new()),
+            ("mkswap", _) => {
+                facts.insert(format!("label:{last}"), option("--label").unwrap_or_default().to_owned());
+                (0, String::new())
+            }
+            ("swapon", _) => {
+                (facts.insert(format!("swap:{last}"), "x".into()).map_or(0, |_| 255), String::new())
+            }
+            ("swapoff", _) => (facts.remove(&format!("swap:{last}")).map_or(255, |_| 0), String::new()),
             ("mount", _) => {
                 let device = words[words.len() - 2].to_owned();
                 (facts.insert(format!("mount:{last}"), device).map_or(0, |_| 32), String::new())
@@ -234,7 +248,12 @@ impl Machine {
 }
 
 impl Runner for Machine {
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, CommandError> {
+    fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError> {
+        assert_eq!(
+            !input.is_empty(),
+            arguments.contains(&"-"),
+            "the key is on standard input where one is read"
+        );
         let asks = matches!(program, "udevadm" | "pvs" | "vgs" | "lvs" | "blkid")
             || matches!(arguments.first(), Some(&("--detail" | "--examine" | "status")));
         let mut fail = None;
@@ -280,9 +299,10 @@ impl Memory {
 
 /// Loop device, tunables, LVM below md below LUKS below XFS: every kind of step there is.
 fn steps() -> Vec<BuildStep> {
-    let text = "name = \"n\"\n[volumes.v]\ncount = 4\nsize = \"1GiB\"\n[designs.d]\nlayout = \"stripe\"\n\
+    let text = "name = \"n\"\n[volumes.v]\ncount = 5\nsize = \"1GiB\"\n[designs.d]\nlayout = \"stripe\"\n\
         members = [{ layout = \"linear\", backing = \"lvm\", members = [\"v[0..1]\"] }, \"v2\", \"v3\"]\n\
-        encryption = { format = \"luks2\", key_file = \"/k\" }\nfilesystem = \"xfs\"\nqueue_depth = 64\n\
+        encryption = { format = \"luks2\", key = \"prompt\" }\nfilesystem = \"xfs\"\nqueue_depth = 64\n\
+        swap = [{ members = [\"v4\"], priority = 3 }]\n\
         [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
     let experiment = Experiment::parse(text, "test").unwrap_or_else(|errors| panic!("{errors}"));
     let devices = DISKS.map(|name| format!("/dev/{name}"));
@@ -298,6 +318,13 @@ fn builder(machine: &Machine, journal: &Arc<Memory>) -> Builder {
     Builder::new(machine.sys(), Box::new(machine.clone()), journal.clone())
 }
 
+/// One that knows the key.
+fn key_builder(machine: &Machine, journal: &Arc<Memory>) -> Builder {
+    let mut builder = builder(machine, journal);
+    builder.set_key(KEY.to_vec());
+    builder
+}
+
 fn go() -> AtomicBool {
     AtomicBool::new(false)
 }
@@ -308,9 +335,18 @@ fn what_was_built_is_undone() {
     let machine = Machine::new(root.path());
     let (before, journal) = (machine.state(), Arc::new(Memory::default()));
     let mut builder = builder(&machine, &journal);
+    let plain = builder.build(&steps(), &go()).expect_err("has no key").to_string();
+    assert!(plain.contains("needs a key"), "{plain}");
+    assert_eq!(machine.state(), before);
+    builder.set_key(KEY.to_vec());
     builder.build(&steps(), &go()).expect("builds");
     let built = machine.state();
-    for part in ["mount:/run/ebbtide/r=/dev/mapper/ebb_r_crypt", "loop:/dev/loop5=/var/tmp/v", "64"] {
+    for part in [
+        "swap:/dev/vdf=x",
+        "mount:/run/ebbtide/r=/dev/mapper/ebb_r_crypt",
+        "loop:/dev/loop5=/var/tmp/v",
+        "64",
+    ] {
         assert!(built.iter().any(|fact| fact == part), "{part}: {built:?}");
     }
     builder.undo_to(0).expect("undoes");
@@ -322,7 +358,7 @@ fn what_was_built_is_undone() {
 fn commands() -> usize {
     let root = tempfile::tempdir().expect("a directory");
     let machine = Machine::new(root.path());
-    builder(&machine, &Arc::default()).build(&steps(), &go()).expect("builds");
+    key_builder(&machine, &Arc::default()).build(&steps(), &go()).expect("builds");
     let ran = machine.ran.lock().expect("locks").len();
     assert!(ran > 8, "{ran}");
     ran
@@ -335,7 +371,7 @@ fn whatever_command_fails_everything_is_undone() {
         let machine = Machine::new(root.path());
         let (before, journal) = (machine.state(), Arc::new(Memory::default()));
         *machine.fails.lock().expect("locks") = Some((failing, after));
-        let error = builder(&machine, &journal).build(&steps(), &go()).expect_err("fails").to_string();
+        let error = key_builder(&machine, &journal).build(&steps(), &go()).expect_err("fails").to_string();
         let ran = machine.ran.lock().expect("locks")[failing].clone();
         assert!(error.contains("made to fail") && error.contains(&ran), "{error}");
         assert_eq!(machine.state(), before, "after {ran}");
@@ -350,7 +386,7 @@ fn a_kill_at_every_boundary_is_cleaned_up_from_the_journal() {
         let root = tempfile::tempdir().expect("a directory");
         let machine = Machine::new(root.path());
         let (before, journal) = (machine.state(), Arc::new(Memory::default()));
-        builder(&machine, &journal).build(&steps[..end], &go()).expect("builds");
+        key_builder(&machine, &journal).build(&steps[..end], &go()).expect("builds");
         // And once between the journal and the step.
         if let Some(undo) = steps.get(end).and_then(|step| step.undo.clone()) {
             journal.write(&Entry::Step { number: 99, undo }).expect("writes");
@@ -396,6 +432,8 @@ fn nothing_of_somebody_else_is_touched() {
         ("label:/dev/vdb", "precious"),
         ("loop:/dev/loop5", "/home/precious"),
         ("pv:/dev/vdb", "precious"),
+        ("label:/dev/vdf", "precious"),
+        ("swap:/dev/vdf", "x"),
     ] {
         machine.facts.lock().expect("locks").insert(key.into(), value.into());
     }

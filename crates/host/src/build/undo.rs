@@ -25,6 +25,7 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<(), Buil
         BuildUndo::RemoveVg { name } => lvm::remove_vg(runner, name),
         BuildUndo::RemoveLv { volume } => lvm::remove_lv(runner, volume),
         BuildUndo::WipeContent { device, label } => wipe(sys, runner, device, label),
+        BuildUndo::SwapOff { label, .. } => swap_off(sys, runner, label),
         BuildUndo::CloseCrypt { name } => close(runner, name),
         BuildUndo::Unmount { mountpoint } => unmount(sys, runner, mountpoint),
     }
@@ -64,6 +65,21 @@ fn wipe(sys: &Sys, runner: &dyn Runner, device: &str, label: &str) -> Result<(),
             run(runner, "wipefs", &["--all", "--quiet", device]).map(drop)
         }
         _ => Ok(()),
+    })
+}
+
+/// Switches off the swap space with `label`: after a reboot another one may be on the device's old name.
+fn swap_off(sys: &Sys, runner: &dyn Runner, label: &str) -> Result<(), BuildError> {
+    insist(runner, || {
+        for swap in tables::swaps(&sys::text(&sys.proc.join("swaps")).unwrap_or_default()) {
+            match signature::read(runner, &at(sys, Path::new(&swap.path))) {
+                Content::Signature(found) if found.label.as_deref() == Some(label) => {
+                    run(runner, "swapoff", &[&swap.path])?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     })
 }
 

@@ -51,7 +51,7 @@ mod tests {
     struct Nvme;
 
     impl Runner for Nvme {
-        fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, CommandError> {
+        fn run_with(&self, program: &str, arguments: &[&str], _: &[u8]) -> Result<Output, CommandError> {
             assert_eq!((program, arguments[1]), ("nvme", "/dev/nvme3n1"));
             assert!(
                 arguments.contains(&"--log-id=0xd0") && arguments.contains(&"--log-len=4096"),

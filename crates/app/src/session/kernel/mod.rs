@@ -4,6 +4,8 @@
 //! its design (docs/decisions/build-per-trial.md). The host crate builds, the engine measures, and what the members
 //! did comes from the kernel's own counters ([`members`]).
 
+pub mod halt;
+pub mod key;
 pub mod members;
 mod site;
 mod trial;
@@ -50,9 +52,11 @@ fn build_error(error: BuildError) -> BackendError {
 }
 
 impl Kernel {
-    /// A backend that has touched nothing yet.
-    pub fn new(options: Options, surroundings: Surroundings) -> Self {
-        let builder = Builder::new(Sys::host(), Box::new(Real), surroundings.journal.clone());
+    /// A backend that has touched nothing yet; `key` is what [`key::ask`] says.
+    pub fn new(options: Options, surroundings: Surroundings, key: Option<Vec<u8>>) -> Self {
+        let mut builder = Builder::new(Sys::host(), Box::new(Real), surroundings.journal.clone());
+        key.into_iter().for_each(|key| builder.set_key(key));
+        halt::boundary().into_iter().for_each(|boundary| builder.kill_at(boundary));
         let volumes = FilesBackend::new(options.clone(), surroundings.clone());
         Kernel { surroundings, options, volumes, builder, experiment: None, devices: Vec::new(), base: 0 }
     }
@@ -120,7 +124,7 @@ impl Kernel {
 
     /// Asks once more before each build whether the members may be written: a session lasts, and things change.
     fn may_build(&self, experiment: &Experiment, design: &Design) -> Result<()> {
-        for volume in design.layout.volumes().iter().filter_map(|index| experiment.volumes.get(*index)) {
+        for volume in design.volumes().iter().filter_map(|index| experiment.volumes.get(*index)) {
             let VolumeSource::Device { path, id } = &volume.source else { continue };
             let request = WriteRequest { path, id: id.as_deref(), destroy: self.options.destroy };
             self.surroundings.guard.may_write(&request).map_err(|refusal| BackendError::Volume {
@@ -167,6 +171,7 @@ impl Backend for Kernel {
         self.may_build(&experiment, design)?;
         let build = site::build(design, &self.options.name, trial.index, &self.devices).map_err(other)?;
         self.builder.build(&build.steps, &control.stop).map_err(build_error)?;
+        halt::built();
         let ran = trial::run(&build, workload, trial, &self.options, &self.surroundings, control);
         let undone = self.builder.undo_to(self.base).map_err(build_error);
         let mut samples = match (ran, undone) {

@@ -26,8 +26,7 @@ pub struct KernelPlan {
 /// # Errors
 /// When a design cannot be built.
 pub fn plan(experiment: &Experiment, name: &str) -> Result<KernelPlan, BuildPlanError> {
-    let used: BTreeSet<usize> =
-        experiment.designs.iter().flat_map(|design| design.layout.volumes()).collect();
+    let used = experiment.used_volumes();
     let is_device = |index: &usize| {
         matches!(experiment.volumes.get(*index).map(|v| &v.source), Some(VolumeSource::Device { .. }))
     };

@@ -23,8 +23,8 @@ fn is_bare(kind: ArrayKind, members: &[LayoutNode], backing: &ArrayBacking) -> b
     kind == ArrayKind::Linear && members.len() == 1 && backing.backing.is_none()
 }
 
-/// How many md devices `layout` takes.
-pub(super) fn md_devices(layout: &LayoutNode, stack: &Stack) -> usize {
+/// How many md devices `layouts` take, whose arrays are those of `stack` in this order.
+pub(super) fn md_devices<'a>(layouts: impl Iterator<Item = &'a LayoutNode>, stack: &Stack) -> usize {
     fn count(node: &LayoutNode, stack: &Stack, next: &mut usize) -> usize {
         let LayoutNode::Array { kind, members } = node else { return 0 };
         let backing = backing_of(stack, *next);
@@ -32,7 +32,8 @@ pub(super) fn md_devices(layout: &LayoutNode, stack: &Stack) -> usize {
         let md = backing.backing != Some(Backing::Lvm) && !is_bare(*kind, members, &backing);
         usize::from(md) + members.iter().map(|member| count(member, stack, next)).sum::<usize>()
     }
-    count(layout, stack, &mut 0)
+    let mut next = 0;
+    layouts.map(|layout| count(layout, stack, &mut next)).sum()
 }
 
 impl Planner<'_> {

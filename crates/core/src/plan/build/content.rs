@@ -19,15 +19,18 @@ impl Planner<'_> {
         device: &str,
         encryption: &Encryption,
     ) -> Result<String, BuildPlanError> {
-        let key_file = encryption
-            .key_file
-            .to_str()
-            .ok_or_else(|| BuildPlanError::Path { path: encryption.key_file.display().to_string() })?;
+        let key_file = match &encryption.key_file {
+            Some(path) => {
+                path.to_str().ok_or_else(|| BuildPlanError::Path { path: path.display().to_string() })?
+            }
+            // Standard input.
+            None => "-",
+        };
         let label = self.identity("crypt").label();
         let EncryptionFormat::Luks2 = encryption.format;
         let undo = BuildUndo::WipeContent { device: device.to_owned(), label: label.clone() };
-        self.run(
-            "cryptsetup",
+        self.run_with_key(
+            encryption,
             &[
                 "luksFormat",
                 "--batch-mode",
@@ -43,18 +46,29 @@ impl Planner<'_> {
                 key_file,
                 device,
             ],
-            Some(undo),
+            undo,
         );
         let name = format!("ebb_{}_crypt", tag(self.site.run));
         let undo = BuildUndo::CloseCrypt { name: name.clone() };
         let arguments = ["open", "--batch-mode", "--type", "luks2", "--key-file", key_file, device, &name];
-        self.run("cryptsetup", &arguments, Some(undo));
+        self.run_with_key(encryption, &arguments, undo);
         self.notes.push(
             "the key derivation is the quickest that cryptsetup takes: it guards nothing beyond the trial, and I/O is \
              as fast as with any other"
                 .to_owned(),
         );
         Ok(format!("/dev/mapper/{name}"))
+    }
+
+    /// Runs cryptsetup, with the key on its standard input unless it is in a file.
+    fn run_with_key(&mut self, encryption: &Encryption, arguments: &[&str], undo: BuildUndo) {
+        let (program, arguments) =
+            ("cryptsetup".to_owned(), arguments.iter().map(|&a| a.to_owned()).collect());
+        let action = match encryption.key_file {
+            Some(_) => BuildAction::Run { program, arguments },
+            None => BuildAction::RunWithKey { program, arguments },
+        };
+        self.steps.push(BuildStep { action, undo: Some(undo) });
     }
 
     /// Makes a file system on `device` and mounts it.

@@ -11,6 +11,7 @@ mod geometry;
 mod identity;
 mod queue;
 mod show;
+mod swap;
 #[cfg(test)]
 mod tests;
 
@@ -85,6 +86,13 @@ pub enum BuildAction {
         /// The program.
         program: String,
         /// Its arguments.
+        arguments: Vec<String>,
+    },
+    /// Runs a program with the key that was asked for on its standard input; it must end with status 0.
+    RunWithKey {
+        /// The program.
+        program: String,
+        /// Its arguments, the key not among them.
         arguments: Vec<String>,
     },
     /// Writes an attribute of a device's queue.
@@ -198,6 +206,13 @@ pub enum BuildUndo {
         /// Its name below /dev/mapper, which holds the run's id.
         name: String,
     },
+    /// Switches off the swap space with this label, whatever its device is called now.
+    SwapOff {
+        /// The device as which it was switched on.
+        device: String,
+        /// The label.
+        label: String,
+    },
     /// Unmounts, if something is mounted there.
     Unmount {
         /// The mount point, a directory of the run's own.
@@ -221,6 +236,7 @@ pub fn build(design: &Design, site: &Site<'_>) -> Result<Build, BuildPlanError> 
     }
     plan.tune_array(&device);
     let mountpoint = design.stack.filesystem.map(|filesystem| plan.file_system(filesystem, &device));
+    plan.swap()?;
     let Planner { steps, notes, .. } = plan;
     let programs = show::programs(&steps);
     Ok(Build { steps, device, mountpoint, programs, notes })
@@ -240,7 +256,8 @@ pub fn attach_loop(device: &str, file: &str) -> BuildStep {
 
 /// How many md devices `design` takes.
 pub fn md_devices(design: &Design) -> usize {
-    array::md_devices(&design.layout, &design.stack)
+    let swap = design.stack.swap.iter().flat_map(|swap| &swap.members);
+    array::md_devices(std::iter::once(&design.layout).chain(swap), &design.stack)
 }
 
 /// The steps in the making.

@@ -14,6 +14,10 @@ fn quoted(word: &str) -> String {
     }
 }
 
+fn command(program: &str, arguments: &[String]) -> String {
+    line(&std::iter::once(program).chain(arguments.iter().map(String::as_str)).collect::<Vec<_>>())
+}
+
 fn line(words: &[&str]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
@@ -21,9 +25,13 @@ fn line(words: &[&str]) -> String {
 impl fmt::Display for BuildAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BuildAction::Run { program, arguments } => {
-                write!(f, "{}", quoted(program))?;
-                arguments.iter().try_for_each(|argument| write!(f, " {}", quoted(argument)))
+            BuildAction::Run { program, arguments } => write!(f, "{}", command(program, arguments)),
+            BuildAction::RunWithKey { program, arguments } => {
+                write!(
+                    f,
+                    "{}  # on its standard input: the key that is asked for",
+                    command(program, arguments)
+                )
             }
             BuildAction::SetQueue(setting) => write!(f, "{setting}"),
             BuildAction::MakeDirectory(path) => {
@@ -76,6 +84,7 @@ impl fmt::Display for BuildUndo {
             BuildUndo::WipeContent { device, label } => {
                 write!(f, "wipefs --all {}  # if its label is {label}", quoted(device))
             }
+            BuildUndo::SwapOff { device, .. } => write!(f, "swapoff {}", quoted(device)),
             BuildUndo::CloseCrypt { name } => write!(f, "cryptsetup close {name}"),
             BuildUndo::Unmount { mountpoint } => {
                 write!(f, "umount {}", quoted(&mountpoint.to_string_lossy()))
@@ -112,6 +121,7 @@ impl BuildUndo {
             BuildUndo::RemoveVg { .. } => &["vgs", "vgremove"],
             BuildUndo::RemoveLv { .. } => &["lvs", "lvremove"],
             BuildUndo::WipeContent { .. } => &["blkid", "wipefs"],
+            BuildUndo::SwapOff { .. } => &["blkid", "swapoff"],
             BuildUndo::CloseCrypt { .. } => &["cryptsetup"],
             BuildUndo::Unmount { .. } => &["umount"],
         }
@@ -123,7 +133,7 @@ pub(super) fn programs(steps: &[BuildStep]) -> Vec<String> {
     let mut programs = BTreeSet::new();
     for step in steps {
         match &step.action {
-            BuildAction::Run { program, .. } => {
+            BuildAction::Run { program, .. } | BuildAction::RunWithKey { program, .. } => {
                 programs.insert(program.as_str());
             }
             BuildAction::WaitLv { .. } => {

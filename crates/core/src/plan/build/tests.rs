@@ -77,12 +77,23 @@ fn arrays_of_arrays() {
 }
 
 #[test]
+fn swap_and_a_key_that_is_asked_for() {
+    insta::assert_snapshot!(shown(&format!(
+        "{STRIPE}\nencryption = {{ format = \"luks2\", key = \"prompt\" }}\nswap = [\n\
+         {{ members = [\"v4\", {{ layout = \"mirror\", members = [\"v5\", \"v6\"] }}], priority = 10 }},\n\
+         {{ members = [\"v7\"] }}]"
+    )));
+}
+
+#[test]
 fn as_many_md_numbers_are_taken_as_are_said() {
     for lines in [
         STRIPE,
         "layout = \"linear\"\nmembers = [\"v0\"]",
         "layout = \"stripe\"\nmembers = [\n{ layout = \"mirror\", members = [\"v[0..1]\"] },\n\
          { layout = \"linear\", backing = \"lvm\", members = [\"v2\"] }, { layout = \"linear\", members = [\"v3\"] }]",
+        "layout = \"mirror\"\nmembers = [\"v[0..1]\"]\nswap = [{ members = [\"v2\",\n\
+         { layout = \"linear\", backing = \"lvm\", members = [\"v3\"] }, { layout = \"mirror\", members = [\"v[4..5]\"] }] }]",
     ] {
         let text = format!(
             "name = \"n\"\n[volumes.v]\ncount = 8\nsize = \"1GiB\"\n[designs.d]\n{lines}\n[workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n"

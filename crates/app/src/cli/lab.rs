@@ -3,6 +3,7 @@
 use super::{CliError, Globals};
 use crate::laboratory::{self, Laboratory};
 use crate::session::clock;
+use crate::session::lab::worker;
 use crate::views;
 use clap::{Args, Subcommand};
 use ebbtide_core::units::Bytes;
@@ -42,6 +43,9 @@ enum LabCommand {
         /// Its end of the channel
         port: PathBuf,
     },
+    /// Carries out an experiment in the guest
+    #[command(hide = true)]
+    Worker,
 }
 
 #[derive(Debug, Args)]
@@ -106,14 +110,15 @@ impl GuestArgs {
         }
         let steady = |rate: Option<u64>| rate.map(|rate| Limit::steady(rate as f64));
         let throttle =
-            Throttle { iops: steady(self.iops), throughput: steady(self.throughput), io_unit: None };
-        let disk = |index| Disk { name: format!("disk{index}"), size: self.size.0, throttle };
+            Throttle { iops: steady(self.iops), throughput: steady(self.throughput), ..Throttle::default() };
+        let disk = |index| Disk { name: format!("disk{index}"), size: self.size.0, throttle, link: None };
         Ok(Machine {
             name: format!("guest-{}", clock::session_id()),
             memory_mib: u32::try_from(memory_mib)
                 .map_err(|_| CliError::Usage(format!("--memory {} is too much", self.memory)))?,
             cpus: self.cpus,
             disks: (0..self.disks).map(disk).collect(),
+            links: Vec::new(),
             usage,
         })
     }
@@ -131,6 +136,7 @@ pub fn run(args: &LabArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         LabCommand::List => list(globals),
         LabCommand::Clean(args) => clean(args, globals),
         LabCommand::Agent { port } => serve(port),
+        LabCommand::Worker => work(),
     }
 }
 
@@ -242,5 +248,11 @@ fn serve(port: &std::path::Path) -> Result<ExitCode, CliError> {
     let from = open().map_err(failed)?;
     let to = from.try_clone().map_err(failed)?;
     agent::serve(from, to).map_err(failed)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn work() -> Result<ExitCode, CliError> {
+    worker::serve(std::io::stdin().lock(), std::io::stdout())
+        .map_err(|error| CliError::Failed(format!("the conversation with the host failed: {error}")))?;
     Ok(ExitCode::SUCCESS)
 }

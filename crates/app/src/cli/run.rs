@@ -2,23 +2,24 @@
 
 use super::experiment::read;
 use super::{CliError, Globals};
+use crate::laboratory;
 use crate::progress::Progress;
-use crate::session::kernel::members::KernelWitness;
-use crate::session::kernel::{self, Kernel, KernelPlan};
-use crate::session::simulated::Simulated;
-use crate::session::witness::HostWitness;
-use crate::session::{self, Company, Nobody, Request, Witness, clock, journal, signals, surroundings};
+use crate::session::carrier::Carrier;
+use crate::session::kernel::{self, KernelPlan};
+use crate::session::lab;
+use crate::session::lab::adapt::adapt;
+use crate::session::lab::scale::Scale;
+use crate::session::{self, Company, Request, clock, journal, signals, surroundings};
 use crate::store::Store;
 use crate::views::{self, Format};
 use clap::{Args, ValueEnum};
 use ebbtide_core::analysis::{Analysis, WarningKind, analyse, decided, primary};
-use ebbtide_core::backend::{Backend, BackendKind, Control};
+use ebbtide_core::backend::{BackendKind, Control};
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::Plan;
 use ebbtide_core::report::{JsonOptions, Report};
 use ebbtide_core::session::{Ending, Session};
-use ebbtide_engine::files::{self, FilesBackend};
-use ebbtide_host::{hostinfo, sys::Sys};
+use ebbtide_engine::files;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -49,6 +50,9 @@ pub struct RunArgs {
     /// Existing files and devices that the experiment names may be overwritten: their content is lost
     #[arg(long)]
     destroy: bool,
+    /// Factor on all limits and offered rates of `--on lab`, for example 1/20 [default: what the guest carries]
+    #[arg(long, value_name = "FRACTION")]
+    scale: Option<Scale>,
     /// Do not store the session
     #[arg(long)]
     no_save: bool,
@@ -61,6 +65,8 @@ enum On {
     Files,
     /// md, LVM, encryption and file systems of this host's kernel, built for each trial; as root
     Kernel,
+    /// The same in a QEMU guest with a disk for each volume, as fast as its limits say; needs no root
+    Lab,
     /// Nothing: virtual time, a month in seconds
     Sim,
 }
@@ -70,6 +76,7 @@ impl On {
         match self {
             On::Files => BackendKind::Files,
             On::Kernel => BackendKind::Kernel,
+            On::Lab => BackendKind::Lab,
             On::Sim => BackendKind::Sim,
         }
     }
@@ -105,12 +112,9 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     };
     session::fit::check(&experiment, args.on.kind())
         .map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
-    if args.keep && args.on == On::Kernel {
-        let what = "--keep has no meaning with `--on kernel`: an array is taken apart after each trial";
-        return Err(CliError::Usage(what.to_owned()));
-    }
+    refuse_options(args)?;
     if args.dry_run {
-        return dry_run(&experiment, seed, args.on, &options, globals);
+        return dry_run(&experiment, seed, args, &options, globals);
     }
 
     let failed = |error: String| CliError::Failed(error);
@@ -118,19 +122,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     signals::stop_on_signals(control.clone(), globals.quiet)
         .and_then(|()| signals::file_size_limit_is_an_error())
         .map_err(|error| failed(format!("cannot set up signal handlers: {error}")))?;
-    let mut backend: Box<dyn Backend> = match args.on {
-        On::Files => Box::new(FilesBackend::new(options, surroundings::of_host(&id).map_err(failed)?)),
-        On::Kernel => {
-            let key = kernel::key::ask(&experiment, &control)?;
-            Box::new(Kernel::new(options, surroundings::of_host(&id).map_err(failed)?, key))
-        }
-        On::Sim => Box::new(Simulated::new(seed)),
-    };
-    let mut witness: Box<dyn Witness> = match args.on {
-        On::Files => Box::new(HostWitness::default()),
-        On::Kernel => Box::new(KernelWitness::default()),
-        On::Sim => Box::new(Nobody),
-    };
+    let key = if args.on == On::Kernel { kernel::key::ask(&experiment, &control)? } else { None };
     let mut store = if args.no_save {
         None
     } else {
@@ -138,14 +130,14 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     };
     let mut progress = Progress::new(globals.quiet);
     greet(&progress, &id, seed, &experiment);
-    let (engine_ceiling_iops, warnings) = match args.on {
-        On::Files | On::Kernel => match surroundings::engine_ceiling() {
-            Ok(iops) => (Some(iops), Vec::new()),
-            Err(unknown) => (None, vec![unknown]),
-        },
-        On::Sim => (None, Vec::new()),
+    let Carrier { mut backend, mut witness, experiment, host, engine_ceiling_iops, warnings } = match args.on
+    {
+        On::Lab => {
+            let say = |text: &str| progress.say(text);
+            Carrier::of_guest(&experiment, &options, args.scale, &control, globals.quiet, &say)?
+        }
+        On::Files | On::Kernel | On::Sim => Carrier::of_host(args.on.kind(), experiment, options, key)?,
     };
-    let host = hostinfo::host_info(&Sys::host());
     let request =
         Request { id, experiment, text, seed, host, engine_ceiling_iops, warnings, keep: args.keep };
     let mut company =
@@ -174,6 +166,24 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         }
     }
     ending(&session, &analysis, report.stored)
+}
+
+/// Options that the backend has no use for.
+fn refuse_options(args: &RunArgs) -> Result<(), CliError> {
+    let what = match args.on {
+        On::Kernel if args.keep => {
+            "--keep has no meaning with `--on kernel`: an array is taken apart after each trial"
+        }
+        On::Lab if args.keep => "--keep has no meaning with `--on lab`: the disks go with the guest",
+        On::Lab if args.destroy => {
+            "--destroy has no meaning with `--on lab`: the guest's disks are its own, and nothing of this host is written"
+        }
+        On::Files | On::Kernel | On::Sim if args.scale.is_some() => {
+            "--scale is for `--on lab`; elsewhere volumes are as fast as the experiment says"
+        }
+        _ => return Ok(()),
+    };
+    Err(CliError::Usage(what.to_owned()))
 }
 
 /// Seed and id, and what earlier runs left behind.
@@ -210,20 +220,30 @@ fn show(session: &Session, report: &Report, globals: &Globals) -> Result<(), Cli
 fn dry_run(
     experiment: &Experiment,
     seed: u64,
-    on: On,
+    args: &RunArgs,
     options: &files::Options,
     globals: &Globals,
 ) -> Result<ExitCode, CliError> {
+    let (on, failed) = (args.on, |error: String| CliError::Failed(error));
     let survey = match on {
         On::Files | On::Kernel => files::survey(experiment, options),
-        On::Sim => Ok(files::Survey::default()),
+        On::Lab | On::Sim => Ok(files::Survey::default()),
     };
-    let builds = match on {
-        On::Kernel => Some(
-            kernel::plan(experiment, &options.name).map_err(|error| CliError::Failed(error.to_string()))?,
-        ),
-        On::Files | On::Sim => None,
+    let guest = match on {
+        On::Lab => {
+            let accelerator = laboratory::accelerator()?;
+            let adapted = adapt(experiment, accelerator, args.scale).map_err(CliError::Usage)?;
+            Some((adapted, accelerator))
+        }
+        On::Files | On::Kernel | On::Sim => None,
     };
+    let builds = match (&guest, on) {
+        (Some((adapted, _)), _) => Some(kernel::plan(&adapted.inside, &options.name)),
+        (None, On::Kernel) => Some(kernel::plan(experiment, &options.name)),
+        (None, _) => None,
+    };
+    let builds = builds.transpose().map_err(|error| failed(error.to_string()))?;
+    let experiment = guest.as_ref().map_or(experiment, |(adapted, _)| &adapted.experiment);
     let plan = Plan::new(experiment, on.kind(), seed);
     if globals.json {
         let places: Vec<_> = survey
@@ -242,11 +262,18 @@ fn dry_run(
         if let Some(KernelPlan { builds, .. }) = &builds {
             value["builds"] = serde_json::json!(builds);
         }
+        if let Some((adapted, _)) = &guest {
+            value["guest"] = adapted.json();
+        }
         views::print(&format!("{value:#}\n"))?;
     } else {
         views::print(&plan.to_string())?;
         if let Some(builds) = &builds {
             views::print(&kernel::show(experiment, builds))?;
+        }
+        if let Some((adapted, accelerator)) = &guest {
+            views::print(&adapted.to_string())?;
+            views::print(&format!("{}\n", lab::how_long(&plan, experiment, *accelerator)))?;
         }
         for place in survey.iter().flat_map(|survey| &survey.places) {
             views::print(&format!(

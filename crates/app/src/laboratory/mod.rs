@@ -37,6 +37,25 @@ pub fn failure(error: LabError) -> CliError {
     }
 }
 
+/// The image of this version.
+fn image_in(places: &Places) -> Result<Image, CliError> {
+    image::find(places).ok_or_else(|| {
+        CliError::Failed(
+            "there is no guest image of this version yet: `ebb lab build` makes it, once (downloads about 100 MB)"
+                .to_owned(),
+        )
+    })
+}
+
+/// What guests run on here.
+///
+/// # Errors
+/// When there is no image to find out with.
+pub fn accelerator() -> Result<Accelerator, CliError> {
+    let places = places()?;
+    accel::choose(&places, &image_in(&places)?).map_err(failure)
+}
+
 /// A lab that can start guests.
 #[derive(Debug)]
 pub struct Laboratory {
@@ -54,17 +73,20 @@ impl Laboratory {
     /// # Errors
     /// When there is no image.
     pub fn open(quiet: bool) -> Result<Laboratory, CliError> {
-        let places = places()?;
-        let image = image::find(&places).ok_or_else(|| {
-            CliError::Failed(
-                "there is no guest image of this version yet: `ebb lab build` makes it, once (downloads about 100 MB)"
-                    .to_owned(),
-            )
-        })?;
-        places.sweep().map_err(failure)?;
         let control = Arc::new(Control::default());
         signals::stop_on_signals(control.clone(), true)
             .map_err(|error| CliError::Failed(format!("cannot set up signal handlers: {error}")))?;
+        Self::stopped_by(control, quiet)
+    }
+
+    /// The user's lab, whose guests end when `control` says stop.
+    ///
+    /// # Errors
+    /// When there is no image.
+    pub fn stopped_by(control: Arc<Control>, quiet: bool) -> Result<Laboratory, CliError> {
+        let places = places()?;
+        let image = image_in(&places)?;
+        places.sweep().map_err(failure)?;
         let accelerator = accel::choose(&places, &image).map_err(failure)?;
         let program = program::pack(&places, Path::new(program::OWN)).map_err(failure)?;
         Ok(Laboratory { places, image, program, accelerator, control, quiet })
@@ -95,6 +117,11 @@ impl Laboratory {
             crate::views::say(&text);
         }
         Ok(guest)
+    }
+
+    /// What its guests run on.
+    pub fn accelerator(&self) -> Accelerator {
+        self.accelerator
     }
 
     /// Says stop after Ctrl-C.

@@ -1,9 +1,11 @@
 //! Sessions: runs an experiment on a backend, round by round, and stores each trial when it ends.
 
+pub mod carrier;
 pub mod clock;
 pub mod fit;
 pub mod journal;
 pub mod kernel;
+pub mod lab;
 pub mod signals;
 pub mod simulated;
 pub mod surroundings;

@@ -25,10 +25,15 @@ pub fn guest(name: &str, disks: &[(String, u64)]) -> Guest {
     let program = program::pack(&places, Path::new(env!("CARGO_BIN_EXE_ebb"))).unwrap();
     let disks = disks
         .iter()
-        .map(|(name, size)| Disk { name: name.clone(), size: *size, throttle: Throttle::default() })
+        .map(|(name, size)| Disk {
+            name: name.clone(),
+            size: *size,
+            throttle: Throttle::default(),
+            link: None,
+        })
         .collect();
     let name = format!("test-{name}-{}", std::process::id());
-    let machine = Machine { name, memory_mib: 512, cpus: 2, disks, usage: Use::Commands };
+    let machine = Machine { name, memory_mib: 512, cpus: 2, disks, links: Vec::new(), usage: Use::Commands };
     Guest::boot(&places, &image, &program, accelerator, &machine, Arc::new(Control::default())).unwrap()
 }
 

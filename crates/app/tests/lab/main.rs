@@ -2,7 +2,10 @@
 //! software emulation.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod guests;
 mod layouts;
 mod pattern;
+mod sessions;
 mod usage;

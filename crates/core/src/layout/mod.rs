@@ -118,6 +118,17 @@ impl LayoutNode {
         }
     }
 
+    /// The same layout over other volumes: `of` says which takes the place of each.
+    pub fn with_volumes(&self, of: &impl Fn(usize) -> usize) -> LayoutNode {
+        match self {
+            LayoutNode::Volume(volume) => LayoutNode::Volume(of(*volume)),
+            LayoutNode::Array { kind, members } => LayoutNode::Array {
+                kind: *kind,
+                members: members.iter().map(|member| member.with_volumes(of)).collect(),
+            },
+        }
+    }
+
     /// Bytes of a whole stripe of the outermost array, chunk times members with data; `None` where there is no chunk.
     pub fn stripe_width(&self) -> Option<Bytes> {
         let LayoutNode::Array { kind, members } = self else { return None };

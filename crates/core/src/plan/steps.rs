@@ -58,6 +58,13 @@ pub enum Action {
         /// Size.
         size: Option<Bytes>,
     },
+    /// Gives the guest a disk for a volume, held to the volume's limits.
+    GuestDisk {
+        /// The volume's name.
+        volume: String,
+        /// Size.
+        size: Option<Bytes>,
+    },
     /// Opens an existing file or device, exclusively where it is a device.
     Open {
         /// The volume's name.
@@ -111,6 +118,11 @@ impl Plan {
             backend == BackendKind::Kernel || experiment.workloads.iter().any(|w| w.mix != Mix::Read);
         for volume in experiment.used_volumes().iter().filter_map(|index| experiment.volumes.get(*index)) {
             let name = volume.name.clone();
+            if backend == BackendKind::Lab {
+                let action = Action::GuestDisk { volume: name, size: volume.size };
+                steps.push(Step { action, undo: Undo::RemoveFile });
+                continue;
+            }
             match &volume.source {
                 VolumeSource::NewFile { directory } => {
                     steps.push(Step {
@@ -195,6 +207,12 @@ impl fmt::Display for Plan {
                     match directory {
                         Some(directory) => write!(f, ", in {}", directory.display())?,
                         None => write!(f, ", in the run's own directory")?,
+                    }
+                }
+                Action::GuestDisk { volume, size } => {
+                    write!(f, "give the guest a disk for volume {volume}")?;
+                    if let Some(size) = size {
+                        write!(f, ", {size}")?;
                     }
                 }
                 Action::Open { volume, path, overwrites } => {

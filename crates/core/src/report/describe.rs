@@ -2,8 +2,8 @@
 
 use crate::experiment::{Experiment, Volume};
 use crate::layout::{Arrangement, ArrayKind, LayoutNode};
-use crate::units::{format_iops, format_throughput};
-use crate::volume::{Limit, Shape};
+use crate::units::{Nanos, format_iops, format_throughput};
+use crate::volume::{Latency, Limit, Shape};
 use crate::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
 
 /// A layout in words: `stripe of 8, chunk 256KiB`, `stripe of 4 (each a mirror of 2), chunk 64KiB`.
@@ -123,21 +123,26 @@ fn limit(limit: &Limit, format: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// A shape in words.
-pub(crate) fn shape(shape: &Shape) -> String {
-    let mut parts = Vec::new();
-    if let Some(iops) = &shape.iops {
-        parts.push(limit(iops, |v| format!("{} IOPS", format_iops(v))));
+/// A shape in words: limits and latencies.
+pub fn shape_text(shape: &Shape) -> String {
+    let of = |iops: &Option<Limit>, throughput: &Option<Limit>| {
+        let iops = iops.as_ref().map(|iops| limit(iops, |v| format!("{} IOPS", format_iops(v))));
+        iops.into_iter().chain(throughput.as_ref().map(|throughput| limit(throughput, format_throughput)))
+    };
+    let mut parts: Vec<String> = of(&shape.iops, &shape.throughput).collect();
+    let ways = &shape.character.one_way;
+    for (way, latency, what) in
+        [(&ways.read, shape.read_latency, "reads"), (&ways.write, shape.write_latency, "writes")]
+    {
+        parts.extend(of(&way.iops, &way.throughput).map(|limit| format!("{what} {limit}")));
+        if latency != Latency::Constant(Nanos(0)) {
+            parts.push(format!("{what} in {latency}"));
+        }
     }
-    if let Some(throughput) = &shape.throughput {
-        parts.push(limit(throughput, format_throughput));
-    }
-    parts.push(format!("reads in {}", shape.read_latency));
-    parts.push(format!("writes in {}", shape.write_latency));
-    parts.join(", ")
+    if parts.is_empty() { "no limits".to_owned() } else { parts.join(", ") }
 }
 
 /// The shape of a volume in words, where it has one.
 pub(crate) fn volume_shape(volume: &Volume) -> Option<String> {
-    volume.shape.as_ref().map(shape)
+    volume.shape.as_ref().map(shape_text)
 }

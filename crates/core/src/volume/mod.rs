@@ -53,6 +53,15 @@ impl Limit {
     pub const fn steady(rate: f64) -> Self {
         Limit { rate, burst_rate: None, burst_credits: 0.0 }
     }
+
+    /// `factor` times as much of everything: a burst lasts as long as before.
+    pub fn scaled(self, factor: f64) -> Self {
+        Limit {
+            rate: self.rate * factor,
+            burst_rate: self.burst_rate.map(|rate| rate * factor),
+            burst_credits: self.burst_credits * factor,
+        }
+    }
 }
 
 /// Distribution of the service latency of one operation, without queueing for a limit.
@@ -128,7 +137,39 @@ pub struct LinkShape {
     pub one_way: PerOp<OneWay>,
 }
 
+/// `factor` times the limits of each direction.
+fn scaled_ways(ways: &PerOp<OneWay>, factor: f64) -> PerOp<OneWay> {
+    let scaled = |way: &OneWay| OneWay {
+        iops: way.iops.map(|limit| limit.scaled(factor)),
+        throughput: way.throughput.map(|limit| limit.scaled(factor)),
+    };
+    PerOp { read: scaled(&ways.read), write: scaled(&ways.write) }
+}
+
+impl LinkShape {
+    /// The same link with `factor` times its limits.
+    pub fn scaled(&self, factor: f64) -> Self {
+        LinkShape {
+            name: self.name.clone(),
+            iops: self.iops.map(|limit| limit.scaled(factor)),
+            throughput: self.throughput.map(|limit| limit.scaled(factor)),
+            one_way: scaled_ways(&self.one_way, factor),
+        }
+    }
+}
+
 impl Shape {
+    /// The same shape with `factor` times its limits; latencies and everything else stay.
+    pub fn scaled(&self, factor: f64) -> Self {
+        let one_way = scaled_ways(&self.character.one_way, factor);
+        Shape {
+            iops: self.iops.map(|limit| limit.scaled(factor)),
+            throughput: self.throughput.map(|limit| limit.scaled(factor)),
+            character: Character { one_way, ..self.character.clone() },
+            ..self.clone()
+        }
+    }
+
     /// The limit of operations that `op` meets first.
     pub fn iops_for(&self, op: OpKind) -> Option<Limit> {
         tighter(self.iops, self.character.one_way.get(op).iops)

@@ -35,6 +35,15 @@ pub enum Stream {
     Errors,
 }
 
+/// What is heard from a program in the guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// It said something.
+    Said(Stream, Vec<u8>),
+    /// It ended with this status; 128 and the signal's number when a signal ended it.
+    Ended(i32),
+}
+
 /// What a program in the guest left behind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Finished {
@@ -158,13 +167,45 @@ impl Guest {
 
     fn listen(&mut self, sink: &mut dyn FnMut(Stream, &[u8])) -> Result<i32, LabError> {
         loop {
-            match self.next(None)? {
-                Some(Frame::Output(bytes)) => sink(Stream::Output, &bytes),
-                Some(Frame::Errors(bytes)) => sink(Stream::Errors, &bytes),
-                Some(Frame::Ended(status)) => return Ok(status),
-                Some(Frame::NotStarted(why)) => return Err(LabError::Start(why)),
-                Some(_) | None => return Err(self.ended("ended")),
+            match self.heard(None)? {
+                Heard::Said(stream, bytes) => sink(stream, &bytes),
+                Heard::Ended(status) => return Ok(status),
             }
+        }
+    }
+
+    /// Starts a program for a conversation: [`Guest::tell`] writes to its standard input, [`Guest::hear`] hears it.
+    ///
+    /// # Errors
+    /// When the guest cannot be reached.
+    pub fn converse<A: AsRef<OsStr>>(&mut self, command: &[A]) -> Result<(), LabError> {
+        let arguments = command.iter().map(|argument| argument.as_ref().as_bytes().to_vec()).collect();
+        self.send(&Frame::Run(arguments))
+    }
+
+    /// Writes to the standard input of the program in conversation, which must be about to read it.
+    ///
+    /// # Errors
+    /// When the guest cannot be reached.
+    pub fn tell(&mut self, bytes: &[u8]) -> Result<(), LabError> {
+        bytes.chunks(PIECE).try_for_each(|piece| self.send(&Frame::Input(piece.to_vec())))
+    }
+
+    /// The next thing from the program in conversation.
+    ///
+    /// # Errors
+    /// When it could not be started, nothing is heard for as long as `patience`, or the guest ends.
+    pub fn hear(&mut self, patience: Duration) -> Result<Heard, LabError> {
+        self.heard(Some(Instant::now() + patience))
+    }
+
+    fn heard(&mut self, until: Option<Instant>) -> Result<Heard, LabError> {
+        match self.next(until)? {
+            Some(Frame::Output(bytes)) => Ok(Heard::Said(Stream::Output, bytes)),
+            Some(Frame::Errors(bytes)) => Ok(Heard::Said(Stream::Errors, bytes)),
+            Some(Frame::Ended(status)) => Ok(Heard::Ended(status)),
+            Some(Frame::NotStarted(why)) => Err(LabError::Start(why)),
+            Some(_) | None => Err(self.ended("ended")),
         }
     }
 
@@ -208,7 +249,7 @@ impl Guest {
         match frame {
             Ok(frame) => Ok(frame),
             Err(_) if stopped(&self.control) => Err(LabError::Stopped),
-            Err(error) if error.kind() == ErrorKind::TimedOut => Err(self.ended("was not ready in time")),
+            Err(error) if error.kind() == ErrorKind::TimedOut => Err(self.ended("did not answer in time")),
             Err(error) => Err(self.broken(&error)),
         }
     }

@@ -1,6 +1,6 @@
 //! The command line of QEMU.
 
-use super::disks::{Access, Disk};
+use super::disks::{self, Access, Disk, Throttle};
 use super::image::Image;
 use std::path::Path;
 
@@ -58,6 +58,8 @@ pub struct Machine {
     pub cpus: u32,
     /// Disks, in the order of /dev/vda, /dev/vdb...
     pub disks: Vec<Disk>,
+    /// Links that disks share.
+    pub links: Vec<Throttle>,
     /// How it is driven.
     pub usage: Use,
 }
@@ -94,8 +96,9 @@ pub fn arguments(
         }
     }
     add(&["-append", &words]);
+    all.extend(disks::link_arguments(&machine.links));
     for (index, disk) in machine.disks.iter().enumerate() {
-        all.extend(disk.arguments(index, access));
+        all.extend(disk.arguments(index, access, &machine.links));
     }
     // Last, so that the experiment's disks are vda, vdb...
     for (id, file) in [("ebb-root", image.root().as_path()), ("ebb-program", program)] {

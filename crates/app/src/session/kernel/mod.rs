@@ -2,7 +2,8 @@
 //!
 //! Designs share volumes, so only one can exist at a time, and the order of trials is random: every trial builds
 //! its design (docs/decisions/build-per-trial.md). The host crate builds, the engine measures, and what the members
-//! did comes from the kernel's own counters ([`members`]).
+//! did comes from the kernel's own counters ([`members`]). In a guest each design has disks of its own, and stays
+//! ([`Kernel::keeping_designs`]).
 
 pub mod halt;
 pub mod key;
@@ -16,7 +17,7 @@ use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Invento
 use ebbtide_core::experiment::{Design, Experiment, VolumeSource};
 use ebbtide_core::guard::WriteRequest;
 use ebbtide_core::plan::Trial;
-use ebbtide_core::plan::build;
+use ebbtide_core::plan::build::{self, Build};
 use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::workload::{Mix, Workload};
 use ebbtide_engine::files::{FilesBackend, Fill, Options, Surroundings};
@@ -38,6 +39,18 @@ pub struct Kernel {
     devices: Vec<String>,
     /// What stays built for the whole session: loop devices.
     base: usize,
+    /// Designs stay after their trial, until another one needs their volumes.
+    keep: bool,
+    /// Designs that stand.
+    standing: Vec<Standing>,
+}
+
+/// A design that was built and not taken apart.
+struct Standing {
+    design: String,
+    volumes: Vec<usize>,
+    swaps: bool,
+    build: Build,
 }
 
 fn other(error: impl std::fmt::Display) -> BackendError {
@@ -58,7 +71,61 @@ impl Kernel {
         key.into_iter().for_each(|key| builder.set_key(key));
         halt::boundary().into_iter().for_each(|boundary| builder.kill_at(boundary));
         let volumes = FilesBackend::new(options.clone(), surroundings.clone());
-        Kernel { surroundings, options, volumes, builder, experiment: None, devices: Vec::new(), base: 0 }
+        Kernel {
+            surroundings,
+            options,
+            volumes,
+            builder,
+            experiment: None,
+            devices: Vec::new(),
+            base: 0,
+            keep: false,
+            standing: Vec::new(),
+        }
+    }
+
+    /// The same, but a design is built for its first trial and stays until another one needs its volumes.
+    pub fn keeping_designs(mut self) -> Self {
+        self.keep = true;
+        self
+    }
+
+    /// The build of `design`: the one that stands, or a new one.
+    fn stand(
+        &mut self,
+        experiment: &Experiment,
+        design: &Design,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<Build> {
+        if let Some(standing) = self.standing.iter().find(|standing| standing.design == design.name) {
+            return Ok(standing.build.clone());
+        }
+        let volumes = design.volumes();
+        // Swap is the host's, whatever design brought it.
+        let swaps = !design.stack.swap.is_empty();
+        let in_the_way = self
+            .standing
+            .iter()
+            .any(|other| swaps || other.swaps || other.volumes.iter().any(|volume| volumes.contains(volume)));
+        // Without designs that stand there may be what an earlier trial could not take apart: it may go now.
+        if in_the_way || self.standing.is_empty() {
+            self.take_apart()?;
+        }
+        self.may_build(experiment, design)?;
+        // Volume groups, mappings and mounts are named after the run: designs that stand side by side need each their own.
+        let own_name = format!("{}-{}", self.options.name, trial.design);
+        let run = if self.keep { &own_name } else { &self.options.name };
+        let build = site::build(design, run, trial.index, &self.devices).map_err(other)?;
+        self.builder.build(&build.steps, &control.stop).map_err(build_error)?;
+        self.standing.push(Standing { design: design.name.clone(), volumes, swaps, build: build.clone() });
+        Ok(build)
+    }
+
+    /// Takes all designs apart.
+    fn take_apart(&mut self) -> Result<()> {
+        self.standing.clear();
+        self.builder.undo_to(self.base).map_err(build_error)
     }
 
     fn make_ready(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory> {
@@ -136,6 +203,7 @@ impl Kernel {
     }
 
     fn put_back(&mut self, keep: bool) -> Result<()> {
+        self.standing.clear();
         let built = self.builder.undo_to(0).map_err(build_error);
         self.base = 0;
         let files = self.volumes.finish(keep);
@@ -165,15 +233,12 @@ impl Backend for Kernel {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples> {
-        // What an earlier trial could not take apart may go now.
-        self.builder.undo_to(self.base).map_err(build_error)?;
         let experiment = self.experiment.clone().ok_or_else(|| other("the volumes were not prepared"))?;
-        self.may_build(&experiment, design)?;
-        let build = site::build(design, &self.options.name, trial.index, &self.devices).map_err(other)?;
-        self.builder.build(&build.steps, &control.stop).map_err(build_error)?;
+        let build = self.stand(&experiment, design, trial, control)?;
         halt::built();
         let ran = trial::run(&build, workload, trial, &self.options, &self.surroundings, control);
-        let undone = self.builder.undo_to(self.base).map_err(build_error);
+        // What failed is built anew for the next trial.
+        let undone = if self.keep && ran.is_ok() { Ok(()) } else { self.take_apart() };
         let mut samples = match (ran, undone) {
             (Ok(samples), Ok(())) => samples,
             (Err(error), Ok(())) => return Err(error),

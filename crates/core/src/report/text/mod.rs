@@ -33,6 +33,7 @@ pub fn text(report: &Report, width: usize, color: bool) -> String {
     page.limits(report);
     page.aa(report);
     page.warnings(report);
+    page.notes(report);
     page.foot(report);
     let mut text = page.lines.join("\n");
     text.push('\n');
@@ -157,6 +158,16 @@ impl Page {
                 self.prose(&format!("    {advice}"), 4, Paint::Plain);
             }
         }
+    }
+
+    /// What the backend wants to be known.
+    fn notes(&mut self, report: &Report) {
+        let notes = &report.session.inventory.notes;
+        if notes.is_empty() {
+            return;
+        }
+        self.heading("Notes", "");
+        notes.iter().for_each(|note| self.prose(&format!("  {note}"), 4, Paint::Plain));
     }
 
     fn foot(&mut self, report: &Report) {

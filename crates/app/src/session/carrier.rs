@@ -1,0 +1,101 @@
+//! What carries a session out: the backend that the user names, with all that belongs to it.
+
+use super::kernel::Kernel;
+use super::kernel::members::KernelWitness;
+use super::lab::adapt::adapt;
+use super::lab::scale::Scale;
+use super::lab::{self, Lab};
+use super::simulated::Simulated;
+use super::witness::HostWitness;
+use super::{Nobody, Witness, surroundings};
+use crate::cli::CliError;
+use crate::laboratory::Laboratory;
+use ebbtide_core::backend::{Backend, BackendKind, Control};
+use ebbtide_core::experiment::Experiment;
+use ebbtide_core::plan::Plan;
+use ebbtide_core::session::HostInfo;
+use ebbtide_engine::files::{FilesBackend, Options};
+use ebbtide_host::{hostinfo, sys::Sys};
+use std::sync::Arc;
+
+/// See the module.
+pub struct Carrier {
+    /// The backend.
+    pub backend: Box<dyn Backend>,
+    /// Who looks around each trial.
+    pub witness: Box<dyn Witness>,
+    /// The experiment as it will be measured.
+    pub experiment: Experiment,
+    /// Where it is measured.
+    pub host: HostInfo,
+    /// What the engine reaches there with nothing behind it, operations per second, where that was measured.
+    pub engine_ceiling_iops: Option<f64>,
+    /// What the reader must know from the start.
+    pub warnings: Vec<String>,
+}
+
+impl Carrier {
+    /// On this host; `key` is what [`key::ask`](super::kernel::key::ask) says.
+    ///
+    /// # Errors
+    /// When there is no place for the journal.
+    pub fn of_host(
+        kind: BackendKind,
+        experiment: Experiment,
+        options: Options,
+        key: Option<Vec<u8>>,
+    ) -> Result<Self, CliError> {
+        let around = || surroundings::of_host(&options.name).map_err(CliError::Failed);
+        let (backend, witness): (Box<dyn Backend>, Box<dyn Witness>) = match kind {
+            BackendKind::Kernel => {
+                let around = around()?;
+                (Box::new(Kernel::new(options, around, key)), Box::new(KernelWitness::default()))
+            }
+            BackendKind::Sim => (Box::new(Simulated::new(options.seed)), Box::new(Nobody)),
+            _ => {
+                let around = around()?;
+                (Box::new(FilesBackend::new(options, around)), Box::new(HostWitness::default()))
+            }
+        };
+        let ceiling = (kind != BackendKind::Sim).then(surroundings::engine_ceiling);
+        let host = hostinfo::host_info(&Sys::host());
+        Ok(Self::new(backend, witness, experiment, host, ceiling))
+    }
+
+    /// In a guest, which is started; `say` is told what the user must know before it goes on.
+    ///
+    /// # Errors
+    /// What a guest cannot have; when it does not come up.
+    pub fn of_guest(
+        experiment: &Experiment,
+        options: &Options,
+        scale: Option<Scale>,
+        control: &Arc<Control>,
+        quiet: bool,
+        say: &dyn Fn(&str),
+    ) -> Result<Self, CliError> {
+        let laboratory = Laboratory::stopped_by(control.clone(), quiet)?;
+        let adapted = adapt(experiment, laboratory.accelerator(), scale).map_err(CliError::Usage)?;
+        let lab = Lab::start(&laboratory, &adapted, &options.name, options.seed)?;
+        adapted.scaling().into_iter().for_each(say);
+        let plan = Plan::new(&adapted.experiment, BackendKind::Lab, options.seed);
+        say(&lab::how_long(&plan, &adapted.experiment, laboratory.accelerator()));
+        let (host, ceiling) = (lab.host().clone(), lab.ceiling());
+        Ok(Self::new(Box::new(lab), Box::new(Nobody), adapted.experiment, host, Some(ceiling)))
+    }
+
+    fn new(
+        backend: Box<dyn Backend>,
+        witness: Box<dyn Witness>,
+        experiment: Experiment,
+        host: HostInfo,
+        ceiling: Option<Result<f64, String>>,
+    ) -> Self {
+        let (engine_ceiling_iops, warnings) = match ceiling {
+            Some(Ok(iops)) => (Some(iops), Vec::new()),
+            Some(Err(unknown)) => (None, vec![unknown]),
+            None => (None, Vec::new()),
+        };
+        Carrier { backend, witness, experiment, host, engine_ceiling_iops, warnings }
+    }
+}

@@ -1,0 +1,287 @@
+//! An experiment as a guest can have it: disks for the volumes, limits as large as emulation carries, nothing that
+//! QEMU does not do.
+//!
+//! Disks cost nothing, so each design gets its own for its volumes as long as they are few enough: then it is built
+//! once. Otherwise designs share them and are built again and again.
+
+use super::scale::{RUNTIME_ENOUGH, Scale, scaled};
+use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
+use ebbtide_core::report::shape_text;
+use ebbtide_core::units::Bytes;
+use ebbtide_core::volume::Shape;
+use ebbtide_host::lab::disks::{DISKS_MAX, Disk, Throttle, beyond_qemu, within_qemu};
+use ebbtide_host::lab::machine::Accelerator;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Adapted {
+    /// The experiment as it is measured: limits scaled, and no other traits.
+    pub experiment: Experiment,
+    /// The same as the guest gets it: volumes are its disks, and have no shapes.
+    pub inside: Experiment,
+    /// The guest's disks, in the order of the volumes inside.
+    pub disks: Vec<Disk>,
+    /// For each disk the index of the volume that it stands for; of several, any is as good.
+    pub stands_for: Vec<usize>,
+    /// The links that they share.
+    pub links: Vec<Throttle>,
+    /// The factor on all limits.
+    pub scale: Scale,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+}
+
+impl Adapted {
+    /// What the reader must know of the factor on all limits, where there is one.
+    pub fn scaling(&self) -> Option<&str> {
+        self.notes.first().map(String::as_str).filter(|_| self.scale != Scale::ONE)
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> serde_json::Value {
+        let disks: Vec<_> = self
+            .shapes()
+            .map(|(disk, volume, shape)| {
+                serde_json::json!({ "volume": volume, "device": disk.device(), "bytes": disk.size, "shape": shape })
+            })
+            .collect();
+        serde_json::json!({ "scale": self.scale.factor(), "disks": disks, "notes": self.notes })
+    }
+
+    /// The disks with their volumes' names and shapes.
+    fn shapes(&self) -> impl Iterator<Item = (&Disk, &str, Option<&Shape>)> {
+        self.disks.iter().zip(&self.stands_for).filter_map(|(disk, volume)| {
+            let volume = self.experiment.volumes.get(*volume)?;
+            Some((disk, volume.name.as_str(), volume.shape.as_ref()))
+        })
+    }
+}
+
+impl fmt::Display for Adapted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (disk, volume, shape) in self.shapes() {
+            let limits = shape.map_or_else(|| "no limits".to_owned(), shape_text);
+            writeln!(f, "disk {} is volume {volume}: {}, {limits}", disk.device(), Bytes(disk.size))?;
+        }
+        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
+    }
+}
+
+/// Adapts `experiment` to a guest on `accelerator`; `scale` where the user says it.
+///
+/// # Errors
+/// What a guest cannot have, and what to write instead.
+pub fn adapt(
+    experiment: &Experiment,
+    accelerator: Accelerator,
+    scale: Option<Scale>,
+) -> Result<Adapted, String> {
+    let sets: Vec<BTreeSet<usize>> =
+        experiment.designs.iter().map(|design| design.volumes().into_iter().collect()).collect();
+    let used = experiment.used_volumes();
+    if used.len() > DISKS_MAX {
+        return Err(format!(
+            "the designs use {} volumes, and a guest has at most {DISKS_MAX} disks; use fewer",
+            used.len()
+        ));
+    }
+    let own_disks = sets.iter().map(BTreeSet::len).sum::<usize>() <= DISKS_MAX;
+    let mut notes = Vec::new();
+    let (chosen, why) = match scale {
+        Some(scale) => (scale, format!("limits and offered rates are scaled by {scale}, as asked for")),
+        None => Scale::carried(experiment, accelerator),
+    };
+    if chosen != Scale::ONE {
+        notes.push(why);
+    }
+    let mut measured = scaled(experiment, chosen);
+    if measured.workloads.iter().zip(&experiment.workloads).any(|(now, was)| now.stop != was.stop) {
+        notes.push(format!(
+            "trials last longer than the experiment says, up to {RUNTIME_ENOUGH}: slower disks need the time for as many \
+             operations"
+        ));
+    }
+    let mut beyond: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for index in &used {
+        let name = &experiment.volumes[*index].name;
+        if !matches!(experiment.volumes[*index].source, VolumeSource::NewFile { .. }) {
+            return Err(format!(
+                "volume {name} exists on this host, and a guest has only disks of its own: remove `file` or `device` \
+                 and write a `size`, or say `--on files`"
+            ));
+        }
+        let shape = &mut measured.volumes[*index].shape;
+        for what in shape.iter().flat_map(beyond_qemu) {
+            beyond.entry(what).or_default().push(name);
+        }
+        *shape = shape.as_ref().map(within_qemu);
+    }
+    let mut inside = Experiment { volumes: Vec::new(), links: Vec::new(), ..measured.clone() };
+    let (mut disks, mut stands_for) = (Vec::new(), Vec::new());
+    let mut disks_of = |set: &BTreeSet<usize>, prefix: &str| -> Result<BTreeMap<usize, usize>, String> {
+        let mut found = BTreeMap::new();
+        for index in set {
+            let volume = &measured.volumes[*index];
+            let disk = Disk {
+                // A serial has 20 bytes, and not every name of a volume can be one.
+                name: format!("{prefix}volume{index}"),
+                size: volume.size.map_or(0, |size| size.0),
+                throttle: volume.shape.as_ref().map(Throttle::of).unwrap_or_default(),
+                link: volume.shape.as_ref().and_then(|shape| shape.link),
+            };
+            disk.check().map_err(|error| error.to_string())?;
+            found.insert(*index, inside.volumes.len());
+            inside.volumes.push(Volume {
+                name: volume.name.clone(),
+                source: VolumeSource::Device {
+                    path: PathBuf::from(disk.device()),
+                    id: Some(format!("virtio-{}", disk.name)),
+                },
+                size: None,
+                shape: None,
+            });
+            disks.push(disk);
+            stands_for.push(*index);
+        }
+        Ok(found)
+    };
+    let shared = if own_disks { None } else { Some(disks_of(&used, "")?) };
+    for (number, (design, set)) in inside.designs.iter_mut().zip(&sets).enumerate() {
+        let disks = match &shared {
+            Some(shared) => shared.clone(),
+            None => disks_of(set, &format!("design{number}-"))?,
+        };
+        let place = |volume: usize| disks.get(&volume).copied().unwrap_or(volume);
+        design.layout = design.layout.with_volumes(&place);
+        for member in design.stack.swap.iter_mut().flat_map(|swap| &mut swap.members) {
+            *member = member.with_volumes(&place);
+        }
+        for array in &mut design.stack.arrays {
+            array.write_mostly.iter_mut().for_each(|volume| *volume = place(*volume));
+        }
+    }
+    for (what, volumes) in beyond {
+        let whose = match volumes.as_slice() {
+            [first, _, .., last] => format!("{} volumes, {first} to {last}", volumes.len()),
+            few => few.join(" and "),
+        };
+        notes.push(format!("a guest's disks have no {what}: left out of {whose}"));
+    }
+    notes.push(
+        "disks are files of this host behind QEMU's throttle, and begin empty: a read of a block that was never written is as \
+         slow as any other"
+            .to_owned(),
+    );
+    notes.push(if own_disks {
+        "each design has disks of its own for its volumes, and is built once".to_owned()
+    } else {
+        format!(
+            "the designs share their disks, because each its own would be more than {DISKS_MAX}: one is built again \
+             when another was there in between"
+        )
+    });
+    let links = measured.links.iter().map(Throttle::of_link).collect();
+    Ok(Adapted { experiment: measured, inside, disks, stands_for, links, scale: chosen, notes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_core::units::Nanos;
+    use ebbtide_core::workload::Stop;
+
+    const TEXT: &str = r#"
+name = "eight"
+[links.wire]
+throughput = "1GB/s"
+[volumes.ssd]
+count = 8
+size = "4GiB"
+[volumes.ssd.shape]
+throughput = "500MB/s"
+latency = "0.1ms"
+link = "wire"
+[volumes.unused]
+size = "1GiB"
+[designs.linear]
+layout = "linear"
+members = ["ssd*"]
+[designs.striped]
+layout = "stripe"
+chunk = "256KiB"
+members = ["ssd*"]
+[workloads.read]
+rw = "read"
+bs = "128KiB"
+runtime = "1s"
+"#;
+
+    fn parsed(text: &str) -> Experiment {
+        Experiment::parse(text, "e.toml").expect("parses")
+    }
+
+    #[test]
+    fn limits_become_as_small_as_the_guest_needs_them_and_stay_in_proportion() {
+        let adapted = adapt(&parsed(TEXT), Accelerator::Tcg, None).expect("fits");
+        // 8 x 500 MB/s are 40 times 100 MB/s; 50 is the next step.
+        assert_eq!(adapted.scale.to_string(), "1/50");
+        assert_eq!(
+            (adapted.disks.len(), &adapted.stands_for[..10]),
+            (16, &[0, 1, 2, 3, 4, 5, 6, 7, 0, 1][..])
+        );
+        assert_eq!(adapted.inside.designs[1].layout.volumes(), [8, 9, 10, 11, 12, 13, 14, 15]);
+        for disk in &adapted.disks {
+            assert_eq!(disk.throttle.throughput.map(|limit| limit.rate), Some(10e6));
+            assert_eq!((disk.size, disk.link), (4 << 30, Some(0)));
+        }
+        assert_eq!(adapted.links[0].throughput.map(|limit| limit.rate), Some(20e6));
+        let shape = adapted.experiment.volumes[3].shape.as_ref().expect("a shape");
+        assert_eq!(shape.throughput.map(|limit| limit.rate), Some(10e6));
+        assert_eq!(shape.read_latency, Shape::default().read_latency);
+        assert!(
+            adapted.notes.iter().any(|note| note.contains("no latency: left out of 8 volumes, ssd0 to ssd7"))
+        );
+        let workload = &adapted.inside.workloads[0];
+        assert_eq!((workload.stop, workload.warm_up), (Stop::Runtime(Nanos::from_secs(5)), Nanos(0)));
+        let inner = &adapted.inside.volumes[11];
+        assert!(inner.shape.is_none() && inner.size.is_none() && inner.name == "ssd3");
+        assert!(
+            matches!(&inner.source, VolumeSource::Device { path, id: Some(id) }
+                if path.ends_with("virtio-design1-volume3") && id == "virtio-design1-volume3"),
+            "{inner:?}"
+        );
+    }
+
+    #[test]
+    fn designs_share_disks_when_there_are_too_many() {
+        let text = TEXT.replace("count = 8", "count = 13");
+        let adapted = adapt(&parsed(&text), Accelerator::Tcg, None).expect("fits");
+        assert_eq!(adapted.disks.len(), 13);
+        assert_eq!(adapted.inside.designs[0].layout.volumes(), adapted.inside.designs[1].layout.volumes());
+        assert!(adapted.notes.iter().any(|note| note.contains("share their disks")));
+        let text = TEXT.replace("count = 8", "count = 25");
+        let refused = adapt(&parsed(&text), Accelerator::Tcg, None).expect_err("too many");
+        assert!(refused.contains("use 25 volumes"), "{refused}");
+    }
+
+    #[test]
+    fn small_operations_are_scaled_by_their_number() {
+        let text = TEXT.replace("throughput = \"500MB/s\"", "iops = 3000").replace("128KiB", "4KiB");
+        assert_eq!(adapt(&parsed(&text), Accelerator::Tcg, None).expect("fits").scale.to_string(), "1/20");
+        let asked = adapt(&parsed(&text), Accelerator::Tcg, Some(Scale::ONE)).expect("fits");
+        assert_eq!(asked.disks[0].throttle.iops.map(|limit| limit.rate), Some(3000.0));
+    }
+
+    #[test]
+    fn what_is_of_this_host_is_refused() {
+        let text = TEXT.replace("[volumes.unused]", "[volumes.mine]\nfile = \"/var/tmp/x\"").replace(
+            "members = [\"ssd*\"]\n[designs.striped]",
+            "members = [\"ssd*\", \"mine\"]\n[designs.striped]",
+        );
+        let refused = adapt(&parsed(&text), Accelerator::Tcg, None).expect_err("has a file");
+        assert!(refused.contains("volume mine exists on this host"), "{refused}");
+    }
+}

@@ -1,0 +1,97 @@
+//! What the host and the worker in its guest say to each other: one JSON value a line.
+
+use ebbtide_core::backend::{BackendError, Inventory};
+use ebbtide_core::experiment::Experiment;
+use ebbtide_core::plan::Trial;
+use ebbtide_core::session::{HostInfo, Outcome};
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// What the host wants.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Make the volumes ready. Comes once, first.
+    Prepare {
+        /// The session's id.
+        id: String,
+        /// The session's seed.
+        seed: u64,
+        /// The experiment, its volumes being disks of the guest.
+        experiment: Box<Experiment>,
+    },
+    /// Run this trial.
+    Trial(Trial),
+}
+
+/// What the worker answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Word {
+    /// It is there.
+    Here {
+        /// The guest as a host.
+        host: HostInfo,
+        /// What the engine reaches in it with nothing behind it, operations per second, or why that is not known.
+        ceiling: Result<f64, String>,
+    },
+    /// How it is going; also a sign of life.
+    Progress {
+        /// Operations of the running trial.
+        ops: u64,
+        /// Bytes of the running trial.
+        bytes: u64,
+    },
+    /// What came of [`Order::Prepare`].
+    Prepared(Result<Inventory, BackendError>),
+    /// What came of [`Order::Trial`]; nothing when it was stopped.
+    Ran(Option<Outcome>),
+}
+
+/// A value as a line.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(value)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Lines out of pieces.
+#[derive(Debug, Default)]
+pub struct Lines {
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// Adds what came.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+    }
+
+    /// The next whole line, without its end.
+    pub fn next(&mut self) -> Option<Vec<u8>> {
+        let end = self.rest.iter().position(|byte| *byte == b'\n')?;
+        let mut line: Vec<u8> = self.rest.drain(..=end).collect();
+        line.pop();
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_whole_out_of_any_pieces() {
+        let text = b"one\n\ntwo\nthr";
+        for size in 1..=text.len() {
+            let mut lines = Lines::default();
+            let mut got = Vec::new();
+            for piece in text.chunks(size) {
+                lines.add(piece);
+                got.extend(std::iter::from_fn(|| lines.next()));
+            }
+            assert_eq!(got, [b"one".to_vec(), Vec::new(), b"two".to_vec()], "pieces of {size}");
+        }
+    }
+}

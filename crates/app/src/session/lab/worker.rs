@@ -1,0 +1,170 @@
+//! The other half, in the guest: the `kernel` backend, told trial by trial what to do.
+
+use super::talk::{Order, Word, line};
+use crate::session::kernel::Kernel;
+use crate::session::kernel::members::KernelWitness;
+use crate::session::{Witness, clock, surroundings};
+use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Inventory};
+use ebbtide_core::experiment::Experiment;
+use ebbtide_core::plan::Trial;
+use ebbtide_core::session::{Ending, Outcome, Session, SessionMeta};
+use ebbtide_engine::files::{Fill, Options};
+use ebbtide_host::{hostinfo, sys::Sys};
+use std::fs::{File, Permissions};
+use std::io::{self, BufRead, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often the host hears how it is going.
+const TICK: Duration = Duration::from_millis(250);
+/// Random bytes of a key that an experiment names.
+const KEY_BYTES: u64 = 64;
+
+/// Answers orders until there are no more.
+///
+/// # Errors
+/// When the host cannot be understood or reached.
+pub fn serve(orders: impl BufRead, to: impl Write + Send) -> io::Result<()> {
+    let to = Mutex::new(to);
+    let host = hostinfo::host_info(&Sys::host());
+    say(&to, &Word::Here { host, ceiling: surroundings::engine_ceiling() })?;
+    let control = Arc::new(Control::default());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| tell_progress(&to, &control, &done));
+        let result = obey(orders, &to, &control);
+        done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+fn say(to: &Mutex<impl Write>, word: &Word) -> io::Result<()> {
+    let bytes = line(word)?;
+    let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
+    to.write_all(&bytes).and_then(|()| to.flush())
+}
+
+fn tell_progress(to: &Mutex<impl Write>, control: &Control, done: &AtomicBool) {
+    while !done.load(Ordering::Relaxed) {
+        std::thread::sleep(TICK);
+        let (ops, bytes) = (control.ops.load(Ordering::Relaxed), control.bytes.load(Ordering::Relaxed));
+        if say(to, &Word::Progress { ops, bytes }).is_err() {
+            // The host is gone, and the guest goes with it.
+            return;
+        }
+    }
+}
+
+fn obey(orders: impl BufRead, to: &Mutex<impl Write>, control: &Arc<Control>) -> io::Result<()> {
+    let mut work: Option<Work> = None;
+    for order in orders.lines() {
+        let word = match serde_json::from_str(&order?)? {
+            Order::Prepare { id, seed, experiment } => Word::Prepared(
+                Work::begin(id, seed, *experiment, control)
+                    .map(|begun| work.insert(begun).session.meta.inventory.clone()),
+            ),
+            Order::Trial(trial) => Word::Ran(match &mut work {
+                Some(work) => work.run(&trial, control),
+                None => Some(Outcome::Failed("the volumes were not prepared".to_owned())),
+            }),
+        };
+        say(to, &word)?;
+    }
+    match work {
+        Some(mut work) => work.backend.finish(false).map_err(io::Error::other),
+        None => Ok(()),
+    }
+}
+
+/// An experiment that is being carried out.
+struct Work {
+    backend: Kernel,
+    witness: KernelWitness,
+    /// For the witness.
+    session: Session,
+}
+
+impl Work {
+    fn begin(
+        id: String,
+        seed: u64,
+        experiment: Experiment,
+        control: &Arc<Control>,
+    ) -> Result<Work, BackendError> {
+        let key = make_keys(&experiment)
+            .map_err(|error| BackendError::Other(format!("cannot make a key: {error}")))?;
+        // The disks are not filled: their speed is the throttle's, whatever they hold.
+        let options = Options {
+            name: id.clone(),
+            seed,
+            destroy: true,
+            places: Vec::new(),
+            fill: Fill::Only(Vec::new()),
+        };
+        let around = surroundings::of_host(&id).map_err(BackendError::Other)?;
+        let mut backend = Kernel::new(options, around, Some(key)).keeping_designs();
+        let inventory = backend.prepare(&experiment, control)?;
+        let mut witness = KernelWitness::default();
+        witness.ready(&inventory);
+        Ok(Work { backend, witness, session: session(id, seed, experiment, inventory) })
+    }
+
+    /// What came of `trial`; nothing when it was stopped.
+    fn run(&mut self, trial: &Trial, control: &Arc<Control>) -> Option<Outcome> {
+        let experiment = &self.session.experiment;
+        let (Some(design), Some(workload)) =
+            (experiment.designs.get(trial.design), experiment.workloads.get(trial.workload))
+        else {
+            return Some(Outcome::Failed("the experiment has no such design or workload".to_owned()));
+        };
+        control.ops.store(0, Ordering::Relaxed);
+        control.bytes.store(0, Ordering::Relaxed);
+        self.witness.begin(&self.session, trial);
+        let mut outcome = match self.backend.run_trial(design, workload, trial, control) {
+            Ok(samples) => Outcome::Samples(Box::new(samples)),
+            Err(BackendError::Stopped) => return None,
+            Err(error) => Outcome::Failed(error.to_string()),
+        };
+        self.witness.end(&mut outcome);
+        Some(outcome)
+    }
+}
+
+/// The session as far as the guest knows it; the host's is the one that is stored.
+fn session(id: String, seed: u64, experiment: Experiment, inventory: Inventory) -> Session {
+    Session {
+        meta: SessionMeta {
+            id,
+            backend: BackendKind::Kernel,
+            seed,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix: clock::now(),
+            ended_unix: None,
+            ending: Ending::Unfinished,
+            host: Default::default(),
+            engine_ceiling_iops: None,
+            inventory,
+            warnings: Vec::new(),
+        },
+        experiment,
+        experiment_text: String::new(),
+        trials: Vec::new(),
+    }
+}
+
+/// A key for whatever the designs encrypt, also in each key file that they name: the host's keys do not leave the host,
+/// and the guest's protects nothing that outlives it.
+fn make_keys(experiment: &Experiment) -> io::Result<Vec<u8>> {
+    let mut key = Vec::new();
+    File::open("/dev/urandom")?.take(KEY_BYTES).read_to_end(&mut key)?;
+    let encryptions = experiment.designs.iter().filter_map(|design| design.stack.encryption.as_ref());
+    for path in encryptions.filter_map(|encryption| encryption.key_file.as_ref()) {
+        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+        std::fs::write(path, &key)?;
+        std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    }
+    Ok(key)
+}

@@ -8,6 +8,7 @@ use ebbtide_core::civil::Civil;
 use ebbtide_core::units::Nanos;
 use ebbtide_host::sys::Sys;
 use rustix::termios::isatty;
+use rustix::thread::{Timespec, nanosleep};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -113,8 +114,10 @@ fn wait_until(due: Instant, stop: &AtomicBool) -> bool {
         if left.is_zero() {
             return true;
         }
-        // A signal does not end a sleep of the standard library.
-        std::thread::sleep(left.min(Duration::from_millis(250)));
+        // A signal ends this sleep, unlike the standard library's; one that came just before it is seen after a second.
+        let nap = left.min(Duration::from_secs(1));
+        let nap = Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: i64::from(nap.subsec_nanos()) };
+        let _until_then = nanosleep(&nap);
     }
 }
 

@@ -1,19 +1,28 @@
 //! A reading as lines: a table for people, JSON or CSV for programs.
 
-use super::{Row, Watch};
+use super::Watch;
 use ebbtide_core::observe::rates::{DiskRates, OpRates};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Number with about four significant digits in at most seven characters.
 pub fn number(value: f64) -> String {
-    match value.abs() {
-        v if v < 9.995 => format!("{value:.2}"),
-        v if v < 99.95 => format!("{value:.1}"),
-        v if v < 99_999.5 => format!("{value:.0}"),
-        v if v < 9_999_500.0 => format!("{:.0}k", value / 1e3),
-        _ => format!("{:.0}M", value / 1e6),
-    }
+    let mut text = String::new();
+    push_number(&mut text, value);
+    text
+}
+
+fn push_number(text: &mut String, value: f64) {
+    // Writing to a string cannot fail.
+    let _infallible = match value.abs() {
+        // Most figures of most devices, and the longest way through the formatter.
+        0.0 => text.write_str("0.00"),
+        v if v < 9.995 => write!(text, "{value:.2}"),
+        v if v < 99.95 => write!(text, "{value:.1}"),
+        v if v < 99_999.5 => write!(text, "{value:.0}"),
+        v if v < 9_999_500.0 => write!(text, "{:.0}k", value / 1e3),
+        _ => write!(text, "{:.0}M", value / 1e6),
+    };
 }
 
 /// The same, or a dash for no data.
@@ -29,35 +38,48 @@ pub fn columns(watch: &Watch) -> Vec<String> {
         .to_vec()
 }
 
-fn cells(rates: &DiskRates, bytes: f64) -> Vec<String> {
+/// The figures of a device in the order of [`columns`].
+fn figures(rates: &DiskRates, bytes: f64) -> [Option<f64>; 12] {
     let op = |o: &OpRates| {
         let size = o.request_bytes.map(|b| b / 1024.0);
-        [number(o.per_second), number(o.bytes_per_second / bytes), maybe(o.await_ms), maybe(size)]
+        [Some(o.per_second), Some(o.bytes_per_second / bytes), o.await_ms, size]
     };
-    let mut cells = op(&rates.read).to_vec();
-    cells.extend(op(&rates.write));
-    cells.push(maybe(rates.discard.map(|d| d.per_second)));
-    cells.push(maybe(rates.flush_per_second));
-    cells.push(number(rates.queue));
-    cells.push(number(rates.util * 100.0));
-    cells
+    let ([a, b, c, d], [e, f, g, h]) = (op(&rates.read), op(&rates.write));
+    let discards = rates.discard.map(|d| d.per_second);
+    let (queue, util) = (Some(rates.queue), Some(rates.util * 100.0));
+    [a, b, c, d, e, f, g, h, discards, rates.flush_per_second, queue, util]
+}
+
+/// A space and a figure at the right of seven characters: in place, since there are a thousand of them per reading.
+fn push_cell(text: &mut String, value: Option<f64>) {
+    const BLANKS: &str = "        ";
+    let start = text.len();
+    match value {
+        Some(value) => push_number(text, value),
+        None => text.push('-'),
+    }
+    let blanks = BLANKS.len().saturating_sub(text.len() - start).max(1);
+    text.insert_str(start, &BLANKS[..blanks]);
 }
 
 /// The reading as a table. Awaits are in ms, request sizes in KiB.
 pub fn table(watch: &Watch) -> String {
     let rows = watch.rows();
     let outliers = watch.outliers();
-    let name = |r: &Row<'_>| format!("{}{}", "  ".repeat(r.depth), r.label);
-    let width = rows.iter().map(|r| name(r).chars().count()).max().unwrap_or(0).max("Device".len()) + 1;
+    let width =
+        rows.iter().map(|r| 2 * r.depth + r.label.chars().count()).max().unwrap_or(0).max("Device".len()) + 1;
     let mut text = format!("{:width$}", "Device");
     columns(watch).iter().for_each(|c| text.push_str(&format!(" {c:>7}")));
     text.push('\n');
     for row in &rows {
         let mark = if outliers.iter().any(|(_, o)| o.name == row.entry.name) { "!" } else { "" };
-        let _ = write!(text, "{:width$}", format!("{}{mark}", name(row)));
+        let start = text.len();
+        let _ = write!(text, "{:indent$}{}{mark}", "", row.label, indent = 2 * row.depth);
+        let blanks = width.saturating_sub(text[start..].chars().count());
+        let _ = write!(text, "{:blanks$}", "");
         match &row.entry.rates {
             Some(rates) => {
-                cells(rates, watch.unit.of().1).iter().for_each(|c| text.push_str(&format!(" {c:>7}")))
+                figures(rates, watch.unit.of().1).into_iter().for_each(|f| push_cell(&mut text, f))
             }
             None => text.push_str(" (new)"),
         }

@@ -3,7 +3,7 @@
 use super::{Shown, Topology, Watch};
 use ebbtide_core::units::Nanos;
 use ebbtide_host::chain;
-use ebbtide_host::probe::{self, BlockDevice, Devices};
+use ebbtide_host::probe::{self, Relation};
 use ebbtide_host::sys::Sys;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -82,10 +82,8 @@ impl Source {
 
 /// What to show and who are siblings.
 fn topology(sys: &Sys, wanted: &Wanted) -> Result<Topology, String> {
-    // Signatures are not needed here, and asking for them would run a program per device.
-    let devices = probe::devices_with(sys, &ebbtide_host::command::Never);
-    let tops =
-        if wanted.targets.is_empty() { top_devices(&devices) } else { targets(sys, &devices, wanted)? };
+    let devices = Devices(probe::relations(sys));
+    let tops = if wanted.targets.is_empty() { devices.tops() } else { targets(sys, &devices, wanted)? };
     let mut topology = Topology::default();
     let mut seen = BTreeSet::new();
     for top in &tops {
@@ -97,13 +95,25 @@ fn topology(sys: &Sys, wanted: &Wanted) -> Result<Topology, String> {
     Ok(topology)
 }
 
-/// Whole devices that nothing is made of, and arrays: members appear below their array.
-fn top_devices(devices: &Devices) -> Vec<String> {
-    let used = |d: &BlockDevice| {
-        !d.holders.is_empty()
-            || d.partitions.iter().filter_map(|p| devices.get(p)).any(|p| !p.holders.is_empty())
-    };
-    devices.devices.iter().filter(|d| d.partition_of.is_none() && !used(d)).map(|d| d.name.clone()).collect()
+/// Block devices by name.
+struct Devices(Vec<Relation>);
+
+impl Devices {
+    fn get(&self, name: &str) -> Option<&Relation> {
+        self.0
+            .iter()
+            .find(|d| d.name == name)
+            .or_else(|| self.0.iter().find(|d| d.alias.as_deref() == Some(name)))
+    }
+
+    /// Whole devices that nothing is made of, and arrays: members appear below their array.
+    fn tops(&self) -> Vec<String> {
+        let parted = |disk: &Relation| {
+            self.0.iter().any(|d| d.held && d.partition_of.as_deref() == Some(disk.name.as_str()))
+        };
+        let tops = self.0.iter().filter(|d| d.partition_of.is_none() && !d.held && !parted(d));
+        tops.map(|d| d.name.clone()).collect()
+    }
 }
 
 fn targets(sys: &Sys, devices: &Devices, wanted: &Wanted) -> Result<Vec<String>, String> {

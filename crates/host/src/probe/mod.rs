@@ -3,6 +3,7 @@
 mod cloud;
 mod device;
 mod kind;
+mod relations;
 pub mod signature;
 pub mod tables;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod tests;
 pub use cloud::{Cloud, cloud};
 pub use device::{BlockDevice, Ids, MdArray, Queue};
 pub use kind::{Kind, classify};
+pub use relations::{Relation, relations};
 pub use signature::{Content, Signature};
 
 use crate::command::{Never, Real, Runner};

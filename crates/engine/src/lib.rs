@@ -19,6 +19,7 @@ mod cpu;
 mod error;
 pub mod files;
 mod job;
+pub mod nvme;
 mod probe;
 mod psync;
 mod record;

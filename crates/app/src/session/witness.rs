@@ -5,8 +5,9 @@ use ebbtide_core::backend::Inventory;
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::session::{Outcome, Session};
-use ebbtide_host::observe::{Member, Observer, Running, Window};
+use ebbtide_host::observe::{EbsLimits, Member, Observer, Running, Window};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Observes this host.
 #[derive(Default)]
@@ -29,7 +30,10 @@ impl Witness for HostWitness {
         let mut members = Vec::new();
         self.collect(&design.layout, &mut members);
         let buffered = experiment.workloads.get(trial.workload).is_some_and(|workload| !workload.direct);
-        let observer = Observer::host().buffered(buffered).residency(ebbtide_engine::residency::resident);
+        let observer = Observer::host()
+            .buffered(buffered)
+            .residency(ebbtide_engine::residency::resident)
+            .limits(Arc::new(EbsLimits::host(ebbtide_engine::nvme::log_page)));
         self.running = Some(observer.start(&members));
     }
 

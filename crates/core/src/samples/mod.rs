@@ -4,8 +4,8 @@ mod histogram;
 mod observation;
 pub use histogram::{Bucket, Histogram};
 pub use observation::{
-    CoreUse, DeviceObservation, DiskUse, LimitsExceeded, MemberObservation, MemoryUse, NetworkUse,
-    Observation, ObservedInterval, OtherActivity, OtherKind,
+    CoreUse, DeviceObservation, DiskUse, ExceededInterval, LimitsExceeded, MemberObservation, MemoryUse,
+    NetworkUse, Observation, ObservedInterval, OtherActivity, OtherKind,
 };
 
 use crate::units::Nanos;

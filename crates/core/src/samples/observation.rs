@@ -49,6 +49,9 @@ pub struct DeviceObservation {
     pub rotational: Option<bool>,
     /// EBS: time above limits during the measurement, from NVMe log page 0xD0.
     pub exceeded: Option<LimitsExceeded>,
+    /// The same from reading to reading, in the order of time; empty where no page could be read twice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exceeded_series: Vec<ExceededInterval>,
 }
 
 /// `/proc/diskstats` as differences over a time span.
@@ -189,6 +192,18 @@ pub struct NetworkUse {
     pub speed_bits: Option<u64>,
 }
 
+/// Time above limits between two readings of an EBS volume's log page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExceededInterval {
+    /// The first reading, from the start of the measurement.
+    pub start: Nanos,
+    /// The second reading.
+    pub end: Nanos,
+    /// Time above limits between them.
+    pub exceeded: LimitsExceeded,
+}
+
 /// Time above limits, as an EBS volume reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -201,4 +216,17 @@ pub struct LimitsExceeded {
     pub instance_iops: Nanos,
     /// Above the instance's throughput.
     pub instance_throughput: Nanos,
+}
+
+impl LimitsExceeded {
+    /// The sum of two spans.
+    pub fn plus(&self, more: &LimitsExceeded) -> LimitsExceeded {
+        let sum = |a: Nanos, b: Nanos| Nanos(a.0.saturating_add(b.0));
+        LimitsExceeded {
+            volume_iops: sum(self.volume_iops, more.volume_iops),
+            volume_throughput: sum(self.volume_throughput, more.volume_throughput),
+            instance_iops: sum(self.instance_iops, more.instance_iops),
+            instance_throughput: sum(self.instance_throughput, more.instance_throughput),
+        }
+    }
 }

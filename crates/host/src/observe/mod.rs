@@ -9,14 +9,14 @@ mod memory;
 mod others;
 mod timeline;
 
-pub use limits::{LimitsReader, NvmeCli};
+pub use limits::{EbsLimits, Fetch, LimitsPage, LimitsReader, NoLimits};
 
 use crate::chain::{self, Chain};
 use crate::probe::{Kind, classify_disk};
 use crate::sys::{self, Sys};
-use ebbtide_core::observe::nvme_log::LogPage;
 use ebbtide_core::samples::{DeviceObservation, MemberObservation, NetworkUse, Observation};
 use ebbtide_core::units::{Bytes, Nanos};
+use limits::LimitsLog;
 use memory::MemoryBefore;
 use others::Others;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl Observer {
             interval: INTERVAL,
             buffered: false,
             network: false,
-            limits: Arc::new(NvmeCli::host()),
+            limits: Arc::new(NoLimits),
             residency: |_| None,
         }
     }
@@ -113,8 +113,8 @@ impl Observer {
         let shared = Arc::new(Mutex::new(Watched {
             timeline: Timeline::new(&self.sys, devices.iter().map(|d| d.name.clone()).collect()),
             others: Others::new(&self.sys, devices.iter().map(|d| d.name.clone()).collect()),
+            limits: LimitsLog::new(self.limits.as_ref(), devices.iter().map(|d| d.name.as_str())),
         }));
-        let limits = self.read_limits(&devices);
         let memory = MemoryBefore::read(&self.sys);
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started = Instant::now();
@@ -134,7 +134,6 @@ impl Observer {
             below,
             paths: members.iter().map(|m| m.path.clone()).collect(),
             network,
-            limits,
             memory,
             shared,
             started,
@@ -173,10 +172,6 @@ impl Observer {
             .collect();
         (devices, below, remote)
     }
-
-    fn read_limits(&self, devices: &[DeviceObservation]) -> Vec<Option<LogPage>> {
-        devices.iter().map(|d| self.limits.read(&d.name)).collect()
-    }
 }
 
 /// Remote: a network file system, or a disk that is reached over a network.
@@ -214,6 +209,7 @@ fn describe(sys: &Sys, name: &str, number: &str) -> DeviceObservation {
 struct Watched {
     timeline: Timeline,
     others: Others,
+    limits: LimitsLog,
 }
 
 impl Watched {
@@ -222,6 +218,10 @@ impl Watched {
         self.timeline.look(at);
         if self.others.last_look().is_none_or(|last| at.saturating_sub(last) >= OTHERS_INTERVAL) {
             self.others.look(at);
+        }
+        if self.limits.is_due(at) {
+            // A command to the device takes its time: the reading's own instant counts.
+            self.limits.look(started.elapsed());
         }
     }
 }
@@ -252,7 +252,6 @@ pub struct Running {
     below: Vec<MemberObservation>,
     paths: Vec<PathBuf>,
     network: Vec<NetworkUse>,
-    limits: Vec<Option<LogPage>>,
     memory: MemoryBefore,
     shared: Arc<Mutex<Watched>>,
     started: Instant,
@@ -276,6 +275,7 @@ impl Running {
         let end = self.started.elapsed();
         watched.timeline.look(end);
         watched.others.look(end);
+        watched.limits.look(end);
         let (from, to) = self.span(window, end);
         let seen = watched.timeline.cut(from, to);
         let mut others = watched.others.within(from, to);
@@ -286,12 +286,11 @@ impl Running {
         for (member, path) in self.below.iter_mut().zip(&self.paths) {
             member.resident_after = (self.observer.residency)(path).map(Bytes);
         }
-        let after = self.observer.read_limits(&self.devices);
-        let devices = self.devices.iter().zip(seen.totals).zip(self.limits.iter().zip(after));
-        let devices = devices.map(|((device, total), (before, after))| DeviceObservation {
-            total,
-            exceeded: before.zip(after).and_then(|(before, after)| after.exceeded_since(&before)),
-            ..device.clone()
+        let devices = self.devices.iter().zip(seen.totals).enumerate();
+        let devices = devices.map(|(index, (device, total))| {
+            let exceeded_series = watched.limits.within(index, from, to);
+            let exceeded = exceeded_series.iter().map(|i| i.exceeded).reduce(|a, b| a.plus(&b));
+            DeviceObservation { total, exceeded, exceeded_series, ..device.clone() }
         });
         Observation {
             devices: devices.collect(),

@@ -4,8 +4,9 @@
 //! however many they are. When the sum is nearly `L` while the volumes' own limits are not reached, more
 //! volumes change nothing. An EBS volume also reports the time above the instance's limits (NVMe log page 0xD0).
 
-use super::volume_limit::{EXCEEDED, NEAR, REACHED};
-use super::{Case, Rule, evidence, exceeded_share, usage};
+use super::exceeded::{EXCEEDED, exceeded};
+use super::volume_limit::{NEAR, REACHED};
+use super::{Case, Rule, usage};
 use crate::analysis::{Evidence, Verdict, VerdictKind};
 use crate::samples::{Count, PerOp};
 use crate::units::{format_iops, format_throughput};
@@ -113,19 +114,18 @@ fn full(
 }
 
 fn by_report(case: &Case<'_>) -> Option<Verdict> {
-    let share = [exceeded_share(case, |e| e.instance_iops), exceeded_share(case, |e| e.instance_throughput)]
-        .into_iter()
-        .flatten()
-        .fold(None, |most: Option<f64>, share| Some(most.map_or(share, |most| most.max(share))))?;
-    (share >= EXCEEDED).then(|| Verdict {
+    let both = [exceeded(case, |e| e.instance_iops), exceeded(case, |e| e.instance_throughput)];
+    let longest = both.into_iter().flatten().reduce(|a, b| if b.share > a.share { b } else { a })?;
+    (longest.share >= EXCEEDED).then(|| Verdict {
         kind: VerdictKind::InstanceLimit,
         confidence: 0.9,
-        explains: share.min(1.0),
+        explains: longest.share.min(1.0),
         sentence: format!(
-            "the volumes report that demand was above the instance's limit for {:.0}% of the time: more volumes add \
-             nothing, a larger instance would",
-            share * 100.0
+            "the volumes report that demand was above the instance's limit for {:.0}% of the time{}: more volumes \
+             add nothing, a larger instance would",
+            longest.share * 100.0,
+            longest.stretch()
         ),
-        evidence: vec![evidence("time above the instance's limit, as the volumes report", share, "share", Some(EXCEEDED))],
+        evidence: longest.evidence("instance's"),
     })
 }

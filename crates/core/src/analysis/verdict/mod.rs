@@ -10,6 +10,7 @@ mod cache;
 mod case;
 mod concurrency;
 mod cpu;
+mod exceeded;
 mod first_touch;
 mod instance_limit;
 mod member;
@@ -27,8 +28,6 @@ mod tests;
 pub use case::Case;
 
 use super::{Evidence, Verdict, VerdictKind};
-use crate::samples::LimitsExceeded;
-use crate::units::Nanos;
 
 /// One cause that may limit a design.
 pub trait Rule: Sync {
@@ -77,15 +76,4 @@ pub fn judge(case: &Case<'_>) -> Vec<Verdict> {
 /// A figure with its unit, and what it is compared with.
 fn evidence(what: &str, value: f64, unit: &str, reference: Option<f64>) -> Evidence {
     Evidence { what: what.to_owned(), value, unit: unit.to_owned(), reference }
-}
-
-/// Largest share of the measurement that a device reported to be above a limit, median over trials; `None`
-/// where no device reports it.
-fn exceeded_share(case: &Case<'_>, which: impl Fn(&LimitsExceeded) -> Nanos) -> Option<f64> {
-    case.median(|trial| {
-        let observed = trial.observed.as_ref()?;
-        let longest =
-            observed.devices.iter().filter_map(|d| d.exceeded.as_ref()).map(|e| which(e).0).max()?;
-        (trial.elapsed.0 > 0).then(|| longest as f64 / trial.elapsed.0 as f64)
-    })
 }

@@ -6,8 +6,9 @@
 //! linear array, a layout that works all of them) raises it. Known limits are those of the volume's shape or
 //! type; an EBS volume also reports the time it spent above its limits (NVMe log page 0xD0).
 
+use super::exceeded::{EXCEEDED, exceeded};
 use super::usage::{self, Resource};
-use super::{Case, Rule, evidence, exceeded_share};
+use super::{Case, Rule, evidence};
 use crate::analysis::{Evidence, Verdict, VerdictKind};
 use crate::units::{format_iops, format_throughput};
 use crate::workload::{Mix, OpKind};
@@ -17,8 +18,6 @@ use crate::workload::{Mix, OpKind};
 pub const REACHED: f64 = 0.95;
 /// Between this and [`REACHED`] the limit is near: asserted with less confidence.
 pub const NEAR: f64 = 0.90;
-/// Share of the time above its limit that makes an EBS volume's own report a cause.
-pub const EXCEEDED: f64 = 0.10;
 
 /// The rule.
 #[derive(Debug)]
@@ -169,26 +168,19 @@ fn summarised(members: Vec<AtLimit<'_>>) -> Vec<Evidence> {
 }
 
 fn by_report(case: &Case<'_>) -> Option<Verdict> {
-    let iops = exceeded_share(case, |e| e.volume_iops);
-    let bytes = exceeded_share(case, |e| e.volume_throughput);
-    let (share, what) = match (iops, bytes) {
-        (Some(iops), Some(bytes)) if bytes > iops => (bytes, "throughput"),
-        (Some(iops), _) => (iops, "IOPS"),
-        (None, bytes) => (bytes?, "throughput"),
-    };
-    (share >= EXCEEDED).then(|| Verdict {
+    let iops = exceeded(case, |e| e.volume_iops).map(|e| (e, "IOPS"));
+    let bytes = exceeded(case, |e| e.volume_throughput).map(|e| (e, "throughput"));
+    let both = [iops, bytes].into_iter().flatten();
+    let (longest, what) = both.reduce(|a, b| if b.0.share > a.0.share { b } else { a })?;
+    (longest.share >= EXCEEDED).then(|| Verdict {
         kind: VerdictKind::VolumeLimit,
         confidence: 0.9,
-        explains: share.min(1.0),
+        explains: longest.share.min(1.0),
         sentence: format!(
-            "a volume reports that demand was above its {what} limit for {:.0}% of the time",
-            share * 100.0
+            "a volume reports that demand was above its {what} limit for {:.0}% of the time{}",
+            longest.share * 100.0,
+            longest.stretch()
         ),
-        evidence: vec![evidence(
-            "time above the volume's limit, as it reports",
-            share,
-            "share",
-            Some(EXCEEDED),
-        )],
+        evidence: longest.evidence("volume's"),
     })
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analysis::fixtures::{BS, reads, trial};
-use crate::samples::{DeviceObservation, LimitsExceeded, Observation, PerOp};
+use crate::samples::{DeviceObservation, ExceededInterval, LimitsExceeded, Observation, PerOp, TrialSamples};
 use crate::volume::LinkShape;
 use VerdictKind::{Cpu, InstanceLimit, SharedDevice, Unknown, VolumeLimit};
 
@@ -95,6 +95,45 @@ fn a_volume_that_reports_its_limit() {
     };
     assert_eq!(kinds(&six_rounds(&stripe(1), reported(1000))), [VolumeLimit]);
     assert_eq!(kinds(&six_rounds(&stripe(1), reported(20))), [Unknown]);
+}
+
+/// A trial in which the volume was above a limit of the instance in the seconds `above`, of ten.
+fn above_in(above: std::ops::Range<u64>) -> impl Fn(&Trial) -> TrialSamples {
+    move |_: &Trial| {
+        let mut samples = trial(&[("v0", 500, 4_000_000)]);
+        samples.elapsed = Nanos::from_secs(10);
+        let second = |n: u64| {
+            let time = Nanos::from_millis(if above.contains(&n) { 900 } else { 0 });
+            ExceededInterval {
+                start: Nanos::from_secs(n),
+                end: Nanos::from_secs(n + 1),
+                exceeded: LimitsExceeded { instance_throughput: time, ..LimitsExceeded::default() },
+            }
+        };
+        let exceeded_series: Vec<ExceededInterval> = (0..10).map(second).collect();
+        let exceeded = exceeded_series.iter().map(|i| i.exceeded).reduce(|a, b| a.plus(&b));
+        let device = DeviceObservation {
+            name: "nvme1n1".into(),
+            exceeded,
+            exceeded_series,
+            ..DeviceObservation::default()
+        };
+        samples.observed = Some(Box::new(Observation { devices: vec![device], ..Observation::default() }));
+        samples
+    }
+}
+
+#[test]
+fn a_report_says_when_in_the_trial_it_was() {
+    let verdict = &verdicts(&six_rounds(&stripe(1), above_in(3..7)))[0];
+    assert_eq!(verdict.kind, InstanceLimit);
+    assert!(verdict.sentence.contains("36% of the time, between 3 s and 7 s of"), "{}", verdict.sentence);
+    let times: Vec<f64> = verdict.evidence.iter().filter(|e| e.unit == "s").map(|e| e.value).collect();
+    assert_eq!(times, [3.0, 7.0]);
+    assert!(verdict.evidence[1].what.starts_with("nvme1n1 was first"), "{:?}", verdict.evidence);
+    let verdict = &verdicts(&six_rounds(&stripe(1), above_in(0..10)))[0];
+    assert!(verdict.sentence.contains("90% of the time, throughout"), "{}", verdict.sentence);
+    assert_eq!(kinds(&six_rounds(&stripe(1), above_in(3..4))), [Unknown]);
 }
 
 #[test]

@@ -19,6 +19,9 @@ use std::path::Path;
 const SESSIONS: u32 = 5000;
 /// Simulated sessions of a row with moody volumes.
 const SIMULATED: u64 = 400;
+/// Rest between trials of 20 s that makes [`OFTEN_TIMES`] of them as long as one with an hour's rest.
+const OFTEN: &str = "342s";
+const OFTEN_TIMES: u32 = 10;
 /// Difference that somebody without intervals takes for one.
 const DIFFERENT: f64 = 0.05;
 
@@ -67,13 +70,13 @@ fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
     radius * (2.0 * std::f64::consts::PI * unit()).cos()
 }
 
-/// Share of `sessions` whose final interval covers `truth`, and their mean number of rounds. `naive` stops at the first
-/// narrow interval.
+/// Share of `sessions` whose final interval covers the truth, and their mean number of rounds. `truth` is asked with the
+/// session and its rounds. `naive` stops at the first narrow interval.
 fn coverage(
     sessions: u64,
     answer: &Answer,
     naive: bool,
-    truth: f64,
+    truth: impl Fn(u64, u32) -> f64,
     mut trial: impl FnMut(u64, u32) -> f64,
 ) -> (f64, f64) {
     let (mut covered, mut rounds) = (0u64, 0u64);
@@ -96,6 +99,7 @@ fn coverage(
         }
         rounds += values.len() as u64;
         let interval = estimate(&values, answer.level).and_then(|e| e.interval);
+        let truth = truth(session, values.len() as u32);
         covered += u64::from(interval.is_some_and(|(low, high)| low <= truth && truth <= high));
     }
     (covered as f64 / sessions as f64, rounds as f64 / sessions as f64)
@@ -103,8 +107,9 @@ fn coverage(
 
 fn coverage_table() -> Result<String, String> {
     let mut out = format!(
-        "Simulated, {SESSIONS} sessions a row (standard error 0.3 points), lognormal trials, level 95%; last row: \
-         {SIMULATED} sessions on a simulated volume with moods and drift (standard error 1.1 points), trials an hour apart:\n\n\
+        "Simulated, {SESSIONS} sessions a row (standard error 0.3 points), lognormal trials, level 95%; last two rows: \
+         {SIMULATED} sessions on a simulated volume with moods and drift (standard error 1.1 points), trials an hour apart, \
+         against the median of the hours in which the session ran and against that of the volume's whole life:\n\n\
          | trials | precision | covered, stopping at the first narrow interval | mean rounds | covered, as built | mean rounds |\n\
          | --- | --- | --- | --- | --- | --- |\n"
     );
@@ -117,21 +122,30 @@ fn coverage_table() -> Result<String, String> {
         let sigma = (1.0_f64 + cv * cv).ln().sqrt();
         let row = |naive| {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(20_261_121);
-            coverage(u64::from(SESSIONS), &answer(precision, 400), naive, 1.0, |_, _| {
-                (sigma * normal(&mut rng)).exp()
-            })
+            coverage(
+                u64::from(SESSIONS),
+                &answer(precision, 400),
+                naive,
+                |_, _| 1.0,
+                |_, _| (sigma * normal(&mut rng)).exp(),
+            )
         };
         push(&mut out, &format!("CV {:.1}%", cv * 100.0), precision, row(true), row(false));
     }
-    // The median over a long life is the truth.
-    let long: Vec<f64> = (0..4000).map(|n| one(&experiment, n / 400, (n % 400) as u32, 0)).collect();
-    let truth = median(&long).unwrap_or(f64::NAN);
-    let row = |naive| {
-        coverage(SIMULATED, &answer(0.10, 30), naive, truth, |session, n| {
-            one(&experiment, 1000 + session, n, 0)
-        })
+    // The same lives, looked at ten times as often: what the volume gave in the hours of the session.
+    let often = parse(OFTEN)?;
+    let hours = |session: u64, rounds: u32| {
+        let last = (rounds - 1) * OFTEN_TIMES;
+        let all: Vec<f64> = (0..=last).map(|n| one(&often, 1000 + session, n, 0)).collect();
+        median(&all).unwrap_or(f64::NAN)
     };
-    push(&mut out, "moods and drift", 0.10, row(true), row(false));
+    let long: Vec<f64> = (0..4000).map(|n| one(&experiment, n / 400, (n % 400) as u32, 0)).collect();
+    let life = median(&long).unwrap_or(f64::NAN);
+    let trial = |session, n| one(&experiment, 1000 + session, n, 0);
+    let row = |naive| coverage(SIMULATED, &answer(0.10, 30), naive, hours, trial);
+    push(&mut out, "moods and drift, of its hours", 0.10, row(true), row(false));
+    let row = |naive| coverage(SIMULATED, &answer(0.10, 30), naive, |_, _| life, trial);
+    push(&mut out, "moods and drift, of its life", 0.10, row(true), row(false));
     Ok(out)
 }
 

@@ -31,9 +31,15 @@ fn bounds_of(index: usize) -> (u64, u64) {
     (low, low + (1 << shift) - 1)
 }
 
-/// Counts by bucket. Recording needs the dense form (254 KiB); results are kept in the sparse one.
+/// Values that are kept one by one before the dense form is made: a short simulated trial then touches 2 KiB where it
+/// would clear and search 254 KiB.
+const FEW: usize = 512;
+
+/// Counts by bucket. Recording many values needs the dense form (254 KiB); results are kept in the sparse one.
 #[derive(Clone)]
 enum Buckets {
+    /// The bucket of each value, in the order in which they came; at most [`FEW`].
+    Few(Vec<u32>),
     /// Non-empty buckets in ascending order.
     Sparse(Vec<(u32, u64)>),
     /// Every bucket.
@@ -53,7 +59,7 @@ pub struct Bucket {
 
 /// Histogram of nanosecond values: three significant digits, exact count, minimum, maximum and sum.
 ///
-/// `Histogram::default()` is empty and owns no memory; the first [`record`](Self::record) allocates. A loop that must
+/// `Histogram::default()` is empty and owns no memory; [`record`](Self::record) allocates as it grows. A loop that must
 /// not allocate starts from [`with_buckets`](Self::with_buckets). [`compact`](Self::compact) gives the memory back.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
@@ -85,12 +91,22 @@ impl Histogram {
     pub fn record(&mut self, value: u64) {
         match &mut self.buckets {
             Buckets::Dense(counts) => counts[index_of(value)] += 1,
-            Buckets::Sparse(_) => self.dense()[index_of(value)] += 1,
+            _ => self.record_one_of_few(index_of(value)),
         }
         self.count += 1;
         self.sum = self.sum.saturating_add(value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
+    }
+
+    /// Keeps a value by its bucket until there are too many. Out of line, so that it costs loops with many values nothing.
+    #[inline(never)]
+    fn record_one_of_few(&mut self, index: usize) {
+        match &mut self.buckets {
+            Buckets::Few(values) if values.len() < FEW => values.push(index as u32),
+            Buckets::Sparse(pairs) if pairs.is_empty() => self.buckets = Buckets::Few(vec![index as u32]),
+            _ => self.dense()[index] += 1,
+        }
     }
 
     /// Number of values.
@@ -189,9 +205,10 @@ impl Histogram {
                     counts[index] += count;
                 }
             }
-            Buckets::Sparse(mine) => {
-                let theirs = other.indexed().map(|(i, count)| (i as u32, count));
-                *mine = join(mine.iter().copied(), theirs);
+            Buckets::Few(_) | Buckets::Sparse(_) => {
+                let pairs =
+                    |of: &Histogram| of.indexed().map(|(i, count)| (i as u32, count)).collect::<Vec<_>>();
+                self.buckets = Buckets::Sparse(join(pairs(self).into_iter(), pairs(other).into_iter()));
             }
         }
         self.count += other.count;
@@ -231,6 +248,7 @@ impl Histogram {
     /// Empties it and keeps its memory.
     pub fn clear(&mut self) {
         match &mut self.buckets {
+            Buckets::Few(values) => values.clear(),
             Buckets::Sparse(pairs) => pairs.clear(),
             // Only what was touched: a histogram of one interval spans a few octaves.
             Buckets::Dense(counts) if self.count > 0 => {
@@ -243,7 +261,7 @@ impl Histogram {
 
     /// Gives back the memory that only recording needs.
     pub fn compact(&mut self) {
-        if let Buckets::Dense(_) = self.buckets {
+        if !matches!(self.buckets, Buckets::Sparse(_)) {
             self.buckets = Buckets::Sparse(self.indexed().map(|(i, count)| (i as u32, count)).collect());
         }
     }
@@ -258,37 +276,46 @@ impl Histogram {
         taken
     }
 
-    /// Non-empty buckets as (index, count).
+    /// Non-empty buckets as (index, count), in ascending order.
     fn indexed(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let (sparse, dense) = match &self.buckets {
-            Buckets::Sparse(pairs) => (pairs.as_slice(), None),
+        let (few, sparse, dense) = match &self.buckets {
+            Buckets::Few(values) => (counted(values), &[][..], None),
+            Buckets::Sparse(pairs) => (Vec::new(), pairs.as_slice(), None),
             Buckets::Dense(counts) if self.count > 0 => {
                 let first = index_of(self.min);
-                (&[][..], Some((first, &counts[first..=index_of(self.max)])))
+                (Vec::new(), &[][..], Some((first, &counts[first..=index_of(self.max)])))
             }
-            Buckets::Dense(_) => (&[][..], None),
+            Buckets::Dense(_) => (Vec::new(), &[][..], None),
         };
         let dense = dense
             .into_iter()
             .flat_map(|(first, counts)| counts.iter().enumerate().map(move |(i, count)| (first + i, *count)));
-        sparse.iter().map(|(i, count)| (*i as usize, *count)).chain(dense).filter(|(_, count)| *count > 0)
+        let pairs = few.into_iter().chain(sparse.iter().copied()).map(|(i, count)| (i as usize, count));
+        pairs.chain(dense).filter(|(_, count)| *count > 0)
     }
 
     /// Its counts in dense form, converted where they are not.
     #[cold]
     fn dense(&mut self) -> &mut [u64; BUCKETS] {
-        if let Buckets::Sparse(pairs) = &self.buckets {
+        if !matches!(self.buckets, Buckets::Dense(_)) {
             let mut counts = empty_dense();
-            for (index, count) in pairs {
-                counts[*index as usize] += count;
+            for (index, count) in self.indexed() {
+                counts[index] += count;
             }
             self.buckets = Buckets::Dense(counts);
         }
         match &mut self.buckets {
             Buckets::Dense(counts) => counts,
-            Buckets::Sparse(_) => unreachable!("just made dense"),
+            Buckets::Few(_) | Buckets::Sparse(_) => unreachable!("just made dense"),
         }
     }
+}
+
+/// The buckets of single values, sorted and counted.
+fn counted(values: &[u32]) -> Vec<(u32, u64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u64)).collect()
 }
 
 /// All buckets, empty, without a copy on the stack.

@@ -107,7 +107,7 @@ pub(super) struct Recorder {
     /// Per interval from `first`: each member's counts. Completions lie ahead of the clock, hence several.
     ahead: Vec<Vec<PerOp<Count>>>,
     series: Vec<Interval>,
-    /// The interval being filled; its latencies gather in `latency`, which keeps its buckets.
+    /// The interval being filled; its latencies gather in `latency`, which keeps its memory.
     current: Interval,
     latency: Histogram,
     current_end: u64,
@@ -135,7 +135,7 @@ impl Recorder {
             ahead: Vec::new(),
             series: Vec::new(),
             current: empty(members, window.interval),
-            latency: Histogram::with_buckets(),
+            latency: Histogram::default(),
             current_end: window.begin.saturating_add(window.interval),
             in_flight: 0.0,
         }

@@ -95,6 +95,23 @@ proptest! {
     }
 
     #[test]
+    fn values_kept_one_by_one_are_the_same_histogram(values in values(), copies in 1..4usize) {
+        // Up to three times 300 values: on both sides of FEW.
+        let values = values.repeat(copies);
+        let mut few = Histogram::default();
+        values.iter().for_each(|value| few.record(*value));
+        prop_assert_eq!(&few, &dense(&values));
+        let mut both = few.clone();
+        both.merge(&few);
+        prop_assert_eq!(&both, &dense(&values.repeat(2)));
+        let taken = few.take();
+        prop_assert_eq!(&taken, &dense(&values));
+        prop_assert!(few.is_empty() && few.buckets().next().is_none());
+        few.record(7);
+        prop_assert_eq!(&few, &dense(&[7]));
+    }
+
+    #[test]
     fn merge_is_recording_both_in_any_form(a in values(), b in values(), forms in 0..4u8) {
         let (mut x, mut y) = (dense(&a), dense(&b));
         if forms & 1 != 0 { x.compact(); }

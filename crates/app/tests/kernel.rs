@@ -59,6 +59,17 @@ fn a_dry_run_prints_the_exact_commands() {
 }
 
 #[test]
+fn parity_is_written_by_the_kernel_if_not_in_user_space() {
+    let home = Home::new();
+    let parity =
+        STACK.replace("count = 2", "count = 3").replace("stripe", "raid5").replace("\"read\"", "\"write\"");
+    home.write("e.toml", &parity);
+    let output = home.ebb("run e.toml --dry-run --on kernel").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stdout).contains("--level=5"), "{output:?}");
+}
+
+#[test]
 fn a_key_is_asked_for_at_a_terminal_or_not_at_all() {
     let home = Home::new();
     let prompt =

@@ -198,6 +198,21 @@ impl FilesBackend {
         })
     }
 
+    /// Makes and opens the volumes, whoever is to compute the layouts on them; puts back what it made when it fails.
+    ///
+    /// # Errors
+    /// When a volume may not be written, has no room, or cannot be opened.
+    pub fn make_volumes(
+        &mut self,
+        experiment: &Experiment,
+        control: &Control,
+    ) -> Result<Inventory, BackendError> {
+        self.make_and_open(experiment, control).map_err(|error| match self.put_back() {
+            Ok(()) => error,
+            Err(left) => BackendError::Other(format!("{error}; and then: {left}; `ebb cleanup` tries again")),
+        })
+    }
+
     fn make_and_open(
         &mut self,
         experiment: &Experiment,
@@ -313,10 +328,10 @@ impl Backend for FilesBackend {
     }
 
     fn prepare(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory, BackendError> {
-        self.make_and_open(experiment, control).map_err(|error| match self.put_back() {
-            Ok(()) => error,
-            Err(left) => BackendError::Other(format!("{error}; and then: {left}; `ebb cleanup` tries again")),
-        })
+        match experiment.refused_in_user_space() {
+            Some(refusal) => Err(BackendError::Other(refusal)),
+            None => self.make_volumes(experiment, control),
+        }
     }
 
     fn run_trial(

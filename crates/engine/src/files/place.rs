@@ -75,11 +75,8 @@ pub struct Survey {
 /// Finds places for the new volumes of `experiment` and checks that they fit.
 ///
 /// # Errors
-/// When a directory is missing or too full, or a design cannot be written in user space; the text says what to do.
+/// When a directory is missing or too full; the text says what to do.
 pub fn survey(experiment: &Experiment, options: &Options) -> Result<Survey, BackendError> {
-    if let Some(refusal) = experiment.refused_in_user_space() {
-        return Err(BackendError::Other(refusal));
-    }
     let mut survey = Survey { place_of: vec![None; experiment.volumes.len()], ..Survey::default() };
     let mut sizes: BTreeMap<Option<&Path>, (u64, Vec<usize>)> = BTreeMap::new();
     for (index, volume) in super::used(experiment) {

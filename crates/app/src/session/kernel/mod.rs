@@ -145,7 +145,7 @@ impl Kernel {
             self.options.fill = Fill::Only(Vec::new());
         }
         self.volumes = FilesBackend::new(self.options.clone(), self.surroundings.clone());
-        let mut inventory = self.volumes.prepare(experiment, control)?;
+        let mut inventory = self.volumes.make_volumes(experiment, control)?;
         // From here on the kernel needs the devices for itself.
         self.volumes.close();
 

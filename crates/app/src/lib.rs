@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod catalog;
 pub mod cli;
+pub mod experiment_file;
 pub mod laboratory;
 pub mod limits;
 pub mod places;

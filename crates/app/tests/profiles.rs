@@ -26,7 +26,13 @@ fn text(output: &Output) -> String {
 }
 
 fn steps(home: &TempDir, profile: &str, size: &str) -> (Vec<String>, Value) {
-    let arguments = ["--profile", profile, ".", "--size", size, "--runtime=50ms", "--json"];
+    let mut arguments = vec!["--profile", profile, ".", "--json"];
+    if profile != "efs" {
+        arguments.extend(["--size", size]);
+    }
+    if profile != "dd" {
+        arguments.push("--runtime=50ms");
+    }
     let output = ebb(home, &arguments);
     assert!(output.status.success(), "{}", text(&output));
     let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -108,6 +114,11 @@ fn profiles_are_listed_explained_and_made() {
     assert!(text(&output).contains("ladder"), "{}", text(&output));
     assert_eq!(ebb(&home, &["--profile", "dd", ".", "--bs=4k"]).status.code(), Some(2), "not passed over");
 
+    for arguments in [["dd", "--runtime=1s"], ["bonnie", "--runtime=1s"], ["efs", "--size=4m"]] {
+        let output = ebb(&home, &["--profile", arguments[0], ".", arguments[1]]);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?} is not passed over: {}", text(&output));
+    }
+
     let own = home.path().join("own.toml");
     let workloads = "name = \"mine\"\n[workloads.scan]\nrw = \"read\"\nbs = \"64k\"\nruntime = \"10s\"\n\
                      [workloads.point]\nrw = \"randread\"\nruntime = \"10s\"\n";
@@ -118,4 +129,57 @@ fn profiles_are_listed_explained_and_made() {
     let output = ebb(&home, &["--profile", own.to_str().expect("text"), ".", "--size=4m"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("own.toml:3"), "{}", text(&output));
+}
+
+/// An experiment with profiles, run on `on`: exit status, workloads of the report, everything that was printed.
+fn experiment(home: &TempDir, workloads: &str, on: &str) -> (Option<i32>, Vec<String>, String) {
+    let place = home.path().join("place");
+    fs::create_dir_all(&place).expect("makes it");
+    let shape = "shape = { iops = 20000, latency = \"100us\" }";
+    let file = home.path().join("profiles.toml");
+    let toml = format!(
+        "name = \"profiles\"\n[volumes.v]\ncount = 2\nsize = \"4MiB\"\n{shape}\n\
+         [designs.one]\nlayout = \"linear\"\nmembers = [\"v0\"]\n\
+         [designs.two]\nlayout = \"stripe\"\nmembers = [\"v[0..1]\"]\n{workloads}\n[answer]\ntrials_max = 6\n"
+    );
+    fs::write(&file, toml).expect("writes");
+    let output = Command::new(env!("CARGO_BIN_EXE_ebb"))
+        .env("XDG_STATE_HOME", home.path().join("state"))
+        .env("XDG_DATA_HOME", home.path().join("data"))
+        .env("XDG_CACHE_HOME", home.path().join("cache"))
+        .current_dir(&place)
+        .args(["--quiet", "run", "--json", "--on", on, "--seed=7"])
+        .arg(&file)
+        .output()
+        .expect("runs");
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let named =
+        value["results"].as_array().into_iter().flatten().filter_map(|result| result["workload"].as_str());
+    let mut names: Vec<String> = named.map(str::to_owned).collect();
+    names.dedup();
+    (output.status.code(), names, text(&output))
+}
+
+#[test]
+fn experiments_run_profiles_by_name_on_files_and_in_the_simulator() {
+    let home = directory();
+    let own = "name = \"mine\"\n[workloads.point]\nrw = \"randread\"\nruntime = \"10s\"\n";
+    fs::write(home.path().join("own.toml"), own).expect("writes");
+    let workloads = "[workloads.near]\nprofile = \"seek\"\nspan = \"4MiB\"\nruntime = \"30ms\"\n\
+                     [workloads.mine]\nprofile = \"own.toml\"\nruntime = \"30ms\"\n";
+    for on in ["files", "sim"] {
+        let (status, names, said) = experiment(&home, workloads, on);
+        assert!(matches!(status, Some(0 | 3)), "{on}: {said}");
+        for name in ["near-set-1MiB", "near-set-4MiB", "mine-point"] {
+            assert!(names.iter().any(|found| found == name), "{on}: {names:?}");
+        }
+    }
+    // Half of dd goes through a page cache: the simulated host has to have memory for one.
+    let (status, _, said) = experiment(&home, "[workloads.dd]\nprofile = \"dd\"\n", "sim");
+    assert_ne!(status, Some(0));
+    assert!(said.contains("goes through the page cache, but the simulated host has no memory"), "{said}");
+    let (status, names, said) =
+        experiment(&home, "[workloads.dd]\nprofile = \"dd\"\n[host]\nmemory = \"1GiB\"\n", "sim");
+    assert!(matches!(status, Some(0 | 3)), "{said}");
+    assert!(names.iter().any(|name| name == "dd-read-cold"), "{names:?}");
 }

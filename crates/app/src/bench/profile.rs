@@ -3,7 +3,7 @@
 use super::target::{self, NewFile, Wanted};
 use super::{Done, Job, Spec, experiment};
 use crate::cli::CliError;
-use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
+use ebbtide_core::experiment::{Volume, VolumeSource, own_profile};
 use ebbtide_core::layout::{ArrayKind, LayoutNode};
 use ebbtide_core::profile::{Course, Files, Point, Profile, Step, Wish};
 use ebbtide_core::workload::Workload;
@@ -138,9 +138,5 @@ fn in_directory(path: &Path, files: &[Files]) -> Placed {
 pub fn own(file: &Path) -> Result<Vec<Workload>, CliError> {
     let shown = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
-    // Behind the user's text, so that lines keep their numbers: something for the workloads to run on.
-    let room = "\n[volumes.target]\nsize = \"1PiB\"\n[designs.target]\nlayout = \"linear\"\nmembers = [\"target\"]\n";
-    let experiment =
-        Experiment::parse(&(text + room), &shown).map_err(|errors| CliError::Usage(errors.to_string()))?;
-    Ok(experiment.workloads)
+    own_profile(&text, &shown).map_err(|errors| CliError::Usage(errors.to_string()))
 }

@@ -1,6 +1,8 @@
 //! What `ebb bench` is pointed at: a file, a device, a directory, or a design of an experiment.
 
 use crate::cli::CliError;
+use crate::experiment_file::ProfilesBeside;
+use ebbtide_core::catalog::Catalog;
 use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
 use ebbtide_core::units::Bytes;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -170,8 +172,8 @@ fn stable_id(path: &Path) -> Option<String> {
 pub fn design(file: &Path, name: &str) -> Result<Experiment, CliError> {
     let shown = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
-    let mut experiment =
-        Experiment::parse(&text, &shown).map_err(|errors| CliError::Usage(errors.to_string()))?;
+    let mut experiment = Experiment::parse_with(&text, &shown, Catalog::builtin(), &ProfilesBeside(file))
+        .map_err(|errors| CliError::Usage(errors.to_string()))?;
     let names: Vec<&str> = experiment.designs.iter().map(|design| design.name.as_str()).collect();
     if !names.contains(&name) {
         let names = names.join(", ");

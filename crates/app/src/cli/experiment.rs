@@ -1,6 +1,7 @@
 //! `ebb experiment`: checks experiment files and prints their schema; touches nothing.
 
 use super::{CliError, Globals};
+use crate::experiment_file::{ProfilesBeside, read};
 use crate::views;
 use clap::{Args, Subcommand};
 use ebbtide_core::catalog::Catalog;
@@ -78,36 +79,14 @@ struct Wrong {
     records: Value,
 }
 
-/// Longest file that is read: an experiment is a few kilobytes.
-const LONGEST: u64 = 256 << 10;
-
 fn load(file: &Path, catalog: &Catalog) -> Result<Experiment, Wrong> {
     let name = file.to_string_lossy();
     let text = read(file).map_err(|what| Wrong {
         text: format!("ebb: {name}: {what}"),
         records: json!([{ "file": name, "message": what }]),
     })?;
-    Experiment::parse_with(&text, &name, catalog)
+    Experiment::parse_with(&text, &name, catalog, &ProfilesBeside(file))
         .map_err(|errors| Wrong { text: errors.to_string(), records: json!(errors.records()) })
-}
-
-/// The text of an experiment file, or why it cannot be read and what to do.
-pub(super) fn read(file: &Path) -> Result<String, String> {
-    let metadata = std::fs::metadata(file).map_err(|error| format!("cannot be read: {error}"))?;
-    if !metadata.is_file() {
-        return Err("is not a file; give the path of an experiment file (TOML)".to_owned());
-    }
-    if metadata.len() > LONGEST {
-        return Err(format!("has {} bytes; an experiment file has at most {LONGEST}", metadata.len()));
-    }
-    let bytes = std::fs::read(file).map_err(|error| format!("cannot be read: {error}"))?;
-    String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
-        format!("line {} is not UTF-8 text; save the file as UTF-8", line + 1)
-    })
 }
 
 fn pretty(value: &Value) -> String {

@@ -2,6 +2,7 @@
 
 use super::geometry::{ArrayArgs, MemberArgs};
 use super::{CliError, Globals};
+use crate::experiment_file::ProfilesBeside;
 use crate::views;
 use clap::Args;
 use ebbtide_core::experiment::Experiment;
@@ -84,7 +85,8 @@ fn subject(args: &WhereArgs, globals: &Globals) -> Result<Subject, CliError> {
     };
     let shown = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
-    let experiment = Experiment::parse_with(&text, &shown, &super::catalog::load(globals)?).map_err(usage)?;
+    let catalog = super::catalog::load(globals)?;
+    let experiment = Experiment::parse_with(&text, &shown, &catalog, &ProfilesBeside(file)).map_err(usage)?;
     let names: Vec<&str> = experiment.designs.iter().map(|d| d.name.as_str()).collect();
     let design = experiment.designs.iter().find(|d| d.name == *design).ok_or_else(|| {
         CliError::Usage(format!("{shown} has no design `{design}`; it has {}", names.join(", ")))

@@ -1,7 +1,7 @@
 //! `ebb run`: an experiment from file to answer.
 
-use super::experiment::read;
 use super::{CliError, Globals};
+use crate::experiment_file::{ProfilesBeside, read};
 use crate::laboratory;
 use crate::progress::Progress;
 use crate::session::carrier::Carrier;
@@ -89,7 +89,8 @@ impl On {
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let name = args.file.to_string_lossy();
     let text = read(&args.file).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
-    let experiment = Experiment::parse_with(&text, &name, &super::catalog::load(globals)?)
+    let catalog = super::catalog::load(globals)?;
+    let experiment = Experiment::parse_with(&text, &name, &catalog, &ProfilesBeside(&args.file))
         .map_err(|errors| CliError::Usage(errors.to_string()))?;
     let output =
         args.output.as_deref().map(|path| super::report::format_of(path, true).map(|format| (path, format)));

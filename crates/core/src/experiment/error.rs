@@ -152,6 +152,14 @@ pub enum Problem {
         /// What to write.
         remedy: String,
     },
+    /// A profile that cannot be used.
+    #[error("{what}")]
+    Profile {
+        /// Why not.
+        what: String,
+        /// What to write.
+        remedy: String,
+    },
 }
 
 impl Problem {
@@ -172,7 +180,8 @@ impl Problem {
             | Problem::UnknownName { remedy, .. }
             | Problem::Conflict { remedy, .. }
             | Problem::Pointless { remedy, .. }
-            | Problem::Geometry { remedy, .. } => remedy.clone(),
+            | Problem::Geometry { remedy, .. }
+            | Problem::Profile { remedy, .. } => remedy.clone(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod feasible;
 mod members;
 mod names;
 mod parse;
+mod profiles;
 mod read;
 mod schema;
 mod shapes;
@@ -23,6 +24,7 @@ mod workloads;
 
 pub use environment::{Environment, Host, Resync};
 pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Problem};
+pub use profiles::{NoFiles, ProfileFiles, is_file as is_profile_file, own as own_profile};
 pub use schema::json_schema;
 pub use summary::{DesignSummary, Summary, VolumeSummary, WorkloadSummary};
 
@@ -139,5 +141,7 @@ pub struct Answer {
     pub rest: Nanos,
 }
 
+#[cfg(test)]
+mod profile_tests;
 #[cfg(test)]
 mod tests;

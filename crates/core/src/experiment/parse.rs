@@ -3,6 +3,7 @@
 use super::answer::{self, RawAnswer};
 use super::designs::{self, RawArray};
 use super::error::{ExperimentErrors, Problem};
+use super::profiles::{NoFiles, ProfileFiles};
 use super::read::{FromToml, Named, Problems, good, required, section};
 use super::shapes::{RawLink, resolve_links};
 use super::surroundings::{self, RawHost, RawResync};
@@ -59,10 +60,10 @@ impl Experiment {
     /// Everything that is wrong with the text, each mistake with its place and what to write instead; mistakes
     /// that only follow from another one are left out.
     pub fn parse(text: &str, file_name: &str) -> Result<Experiment, ExperimentErrors> {
-        Self::parse_with(text, file_name, Catalog::builtin())
+        Self::parse_with(text, file_name, Catalog::builtin(), &NoFiles)
     }
 
-    /// The same with a catalogue of the user's own.
+    /// The same with a catalogue and profile files of the user's own.
     ///
     /// # Errors
     /// As [`Experiment::parse`].
@@ -70,9 +71,10 @@ impl Experiment {
         text: &str,
         file_name: &str,
         catalog: &Catalog,
+        profiles: &dyn ProfileFiles,
     ) -> Result<Experiment, ExperimentErrors> {
         let mut problems = Problems::default();
-        let experiment = read(text, catalog, &mut problems);
+        let experiment = read(text, catalog, profiles, &mut problems);
         match experiment {
             Some(experiment) if problems.is_empty() => Ok(experiment),
             _ => Err(problems.into_errors(text, file_name)),
@@ -80,7 +82,12 @@ impl Experiment {
     }
 }
 
-fn read(text: &str, catalog: &Catalog, problems: &mut Problems) -> Option<Experiment> {
+fn read(
+    text: &str,
+    catalog: &Catalog,
+    profiles: &dyn ProfileFiles,
+    problems: &mut Problems,
+) -> Option<Experiment> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         let errors = errors.iter().map(|error| (error.message().to_owned(), error.span().unwrap_or(0..0)));
@@ -106,13 +113,14 @@ fn read(text: &str, catalog: &Catalog, problems: &mut Problems) -> Option<Experi
         .zip(&capacities)
         .filter_map(|(design, capacity)| capacity.map(|capacity| (design.name.as_str(), capacity)))
         .min_by_key(|(_, capacity)| *capacity);
-    let workloads = workloads::resolve(&raw.workloads, smallest, &start, problems);
     let answer = answer::resolve(&raw.answer, problems);
     let all: Vec<&str> = good(&raw.designs)
         .map_or(Vec::new(), |(Named(entries), _)| entries.iter().map(|entry| entry.name.as_str()).collect());
     let control = answer::control(&raw.answer, &designs, &all, problems);
     let mut environment = surroundings::resolve(&raw.host, &raw.resync, problems);
     environment.host = figures.host(environment.host, &raw.host);
+    let around = workloads::Around { smallest, memory: environment.host.memory, profiles: Some(profiles) };
+    let workloads = workloads::resolve(&raw.workloads, "the experiment", &around, &start, problems);
     Some(Experiment {
         name: name?.0.clone(),
         description: good(&raw.description).map(|(description, _)| description.clone()),

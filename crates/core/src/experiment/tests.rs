@@ -151,7 +151,8 @@ fn every_key_reaches_the_model() {
     }
     assert_eq!((experiment.designs.len(), experiment.control), (expected.len(), 2));
 
-    let [mixed, log, arrivals] = experiment.workloads.as_slice() else { panic!("three workloads") };
+    let [mixed, log, arrivals, near, far] = experiment.workloads.as_slice() else { panic!("five workloads") };
+    assert_eq!((near.name.as_str(), far.name.as_str()), ("caches-set-1MiB", "caches-set-4MiB"));
     assert_eq!((mixed.access, mixed.mix), (Access::Random, Mix::Mixed { read_percent: 70 }));
     assert_eq!((mixed.bs, mixed.iodepth, mixed.numjobs), (Bytes(8192), 16, 2));
     assert_eq!((mixed.stop, mixed.warm_up), (Stop::Runtime(Nanos::from_secs(30)), Nanos::from_secs(2)));

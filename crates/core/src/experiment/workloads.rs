@@ -4,9 +4,10 @@ use super::error::Problem;
 use super::read::{
     Duration, Entry, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
 };
-use super::{engine, names};
+use super::{engine, names, profiles};
 use crate::units::{Bytes, Nanos};
 use crate::workload::{Access, Arrival, Fine, IoEngine, Mix, Stop, Workload};
+use profiles::ProfileFiles;
 
 /// fio's default block size.
 const BS_DEFAULT: Bytes = Bytes(4096);
@@ -20,12 +21,15 @@ const RW: &[&str] = &["read", "write", "randread", "randwrite", "rw", "randrw", 
 
 section! {
     /// One workload. The keys that fio has are called as in fio.
-    #[schemars(rename = "Workload")]
+    #[schemars(rename = "Workload", extend("anyOf" = [{ "required": ["rw"] }, { "required": ["profile"] }]))]
     "a workload"
     struct RawWorkload {
+        /// Workloads by name instead of one that is written out: dd, bonnie, efs, seek or ladder, or a profile file of
+        /// your own, its path relative to this file. Beside it only runtime, size, span and ramp_time may stand.
+        profile: String,
         /// What is done in which order: fio's read, write, randread, randwrite, rw (alias readwrite), randrw, and
         /// rewrite (reads each block and writes it back in place).
-        #[schemars(required, extend("enum" =
+        #[schemars(extend("enum" =
             ["read", "write", "randread", "randwrite", "rw", "readwrite", "randrw", "rewrite"]))]
         rw: String,
         /// rw and randrw: share of reads in percent [default: 50].
@@ -85,15 +89,56 @@ impl Headed for RawWorkload {
     const HEADING: &'static str = "workloads";
 }
 
-/// Checks the workloads; `smallest` is the design of least capacity, where that is known.
+impl RawWorkload {
+    /// The keys that are given and that a profile decides.
+    pub(super) fn decided_by_a_profile(&self) -> Vec<(&'static str, &Span)> {
+        macro_rules! given {
+            ($($key:ident),*) => { [$((stringify!($key), self.$key.as_ref().map(|at| &at.span))),*] };
+        }
+        let keys = given!(
+            rw,
+            rwmixread,
+            bs,
+            iodepth,
+            numjobs,
+            direct,
+            sync,
+            rate,
+            rate_iops,
+            rate_process,
+            thinktime,
+            end_fsync,
+            ioengine,
+            cpus_allowed,
+            nice,
+            iomem,
+            hipri,
+            sqthread_poll
+        );
+        keys.into_iter().filter_map(|(key, span)| span.map(|span| (key, span))).collect()
+    }
+}
+
+/// What workloads stand among.
+pub(super) struct Around<'a> {
+    /// The design of least capacity, where that is known.
+    pub(super) smallest: Option<(&'a str, Bytes)>,
+    /// Memory of the host that a simulation has.
+    pub(super) memory: Option<Bytes>,
+    /// Profile files; none within one.
+    pub(super) profiles: Option<&'a dyn ProfileFiles>,
+}
+
+/// Checks the workloads of `section`.
 pub(super) fn resolve(
     raw: &Given<Named<RawWorkload>>,
-    smallest: Option<(&str, Bytes)>,
+    section: &str,
+    around: &Around<'_>,
     file_start: &Span,
     problems: &mut Problems,
 ) -> Vec<Workload> {
-    let section = ("the experiment", file_start);
-    let Some((Named(entries), span)) = required(raw, "workloads", "[workloads.randread]", section, problems)
+    let place = (section, file_start);
+    let Some((Named(entries), span)) = required(raw, "workloads", "[workloads.randread]", place, problems)
     else {
         return Vec::new();
     };
@@ -101,7 +146,27 @@ pub(super) fn resolve(
         let remedy = "write a table `[workloads.NAME]` with `rw` and `runtime`".to_owned();
         problems.report(span, Problem::Nothing { what: "there are no workloads".to_owned(), remedy });
     }
-    entries.iter().filter_map(|entry| workload(entry, smallest, problems)).collect()
+    let mut workloads: Vec<Workload> = Vec::new();
+    for entry in entries {
+        let profile = entry.value.as_ref().and_then(|raw| raw.profile.as_ref());
+        let more = match profile {
+            None => workload(entry, around.smallest, problems).into_iter().collect(),
+            Some(at) => {
+                names::check(&entry.name, "a workload", &entry.span, problems);
+                let named = at.value.as_deref().map(|name| (name, &at.span));
+                named.map_or_else(Vec::new, |named| profiles::expand(entry, named, around, problems))
+            }
+        };
+        for workload in more {
+            if workloads.iter().any(|other| other.name == workload.name) {
+                let (what, name) = ("the workload", workload.name.clone());
+                let remedy = "the steps of a profile are called NAME-STEP: choose another name".to_owned();
+                problems.report(&entry.span, Problem::Duplicate { what, name, remedy });
+            }
+            workloads.push(workload);
+        }
+    }
+    workloads
 }
 
 fn workload(
@@ -286,7 +351,8 @@ fn check_room(
     }
 }
 
-fn stop(raw: &RawWorkload, what: &str, place: &Span, problems: &mut Problems) -> Option<Stop> {
+/// When a trial of `what` ends.
+pub(super) fn stop(raw: &RawWorkload, what: &str, place: &Span, problems: &mut Problems) -> Option<Stop> {
     if let (Some(_), Some(size)) = (&raw.runtime, &raw.size) {
         let remedy = "keep `runtime` to end after a time or `size` to end after so many bytes; \
                       `span` is the part of the array that is used"

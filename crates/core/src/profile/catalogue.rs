@@ -16,6 +16,12 @@ pub struct Profile {
     pub differs: &'static str,
     /// Whether it writes.
     pub writes: bool,
+    /// Whether [`Wish::size`] means something to it.
+    pub takes_size: bool,
+    /// Whether [`Wish::runtime`] does.
+    pub takes_runtime: bool,
+    /// Whether its size comes from the host's memory when nobody says it.
+    pub sized_by_memory: bool,
     /// Files and course.
     make: fn(&Wish) -> (Vec<Files>, Kind),
 }
@@ -42,6 +48,9 @@ pub static PROFILES: &[Profile] = &[
         differs: "the file is allocated before it is written; written data is random, as from no dd if=/dev/zero, so that \
                   nothing below can compress it; the page cache is dropped before each read",
         writes: true,
+        takes_size: true,
+        takes_runtime: false,
+        sized_by_memory: false,
         make: dd,
     },
     Profile {
@@ -53,6 +62,9 @@ pub static PROFILES: &[Profile] = &[
                   between the tests; the 10% of seeks that write do so at a random place of their own instead of where \
                   they have just read; seekers are threads",
         writes: true,
+        takes_size: true,
+        takes_runtime: false,
+        sized_by_memory: true,
         make: bonnie,
     },
     Profile {
@@ -62,6 +74,9 @@ pub static PROFILES: &[Profile] = &[
         differs: "threads instead of processes; O_DIRECT needs whole blocks on most file systems, so 1 byte is done as 4096 \
                   bytes and 10 kB as 12288 (NFS itself would take 1 byte)",
         writes: true,
+        takes_size: false,
+        takes_runtime: true,
+        sized_by_memory: false,
         make: efs,
     },
     Profile {
@@ -71,6 +86,9 @@ pub static PROFILES: &[Profile] = &[
         differs: "it ends at the size of the target; a cache larger than that, or one that needs longer to warm up than a \
                   step runs, is not seen",
         writes: false,
+        takes_size: true,
+        takes_runtime: true,
+        sized_by_memory: false,
         make: seek,
     },
     Profile {
@@ -80,6 +98,9 @@ pub static PROFILES: &[Profile] = &[
         differs: "the log goes round in a preallocated file, as PostgreSQL's and InnoDB's do; no checkpoints, no double write; \
                   pages are uniform, a real database has hot ones",
         writes: true,
+        takes_size: true,
+        takes_runtime: true,
+        sized_by_memory: false,
         make: database,
     },
     Profile {
@@ -88,6 +109,9 @@ pub static PROFILES: &[Profile] = &[
                    the depth from which doubling brings less than 10%",
         differs: "one job: a host whose one core is the limit shows its own knee (the verdict says cpu then)",
         writes: false,
+        takes_size: true,
+        takes_runtime: true,
+        sized_by_memory: false,
         make: ladder,
     },
     Profile {
@@ -97,6 +121,9 @@ pub static PROFILES: &[Profile] = &[
         differs: "4 KiB and three mixes only; a step is 10 s instead of a minute (--runtime 1m for the specification's); no \
                   purge before it",
         writes: true,
+        takes_size: true,
+        takes_runtime: true,
+        sized_by_memory: false,
         make: snia,
     },
 ];

@@ -52,6 +52,9 @@ pub(super) enum Kind {
 /// Doubling the depth that brings less than this is no gain.
 const GAIN: f64 = 1.10;
 const DEPTH_MAX: u32 = 1024;
+/// Where a ladder ends that does not look for its knee: as many requests as a queue of the kernel takes by default
+/// (`nr_requests` with an I/O scheduler).
+const FIXED_DEPTH_MAX: u32 = 256;
 /// First working set: smaller than any cache worth knowing.
 const FIRST_SET: u64 = Bytes::MIB;
 /// A working set is this many times the one before.
@@ -72,6 +75,27 @@ pub struct Course {
 impl Course {
     pub(super) fn new(kind: Kind) -> Course {
         Course { kind, given: 0 }
+    }
+
+    /// All jobs in their order, as steps of which none depends on what another showed: a ladder goes up to an iodepth of
+    /// 256, working sets up to the whole.
+    ///
+    /// # Errors
+    /// Why the jobs of this course cannot stand each for itself.
+    pub fn fixed(mut self) -> Result<Vec<Step>, &'static str> {
+        let mut steps = Vec::new();
+        loop {
+            match &self.kind {
+                Kind::Ladder { .. } if 1u32 << self.given.min(31) > FIXED_DEPTH_MAX => return Ok(steps),
+                Kind::Snia { .. } => return Err("its rounds go on until they are steady, in a fixed order"),
+                _ => {}
+            }
+            match self.next_group(&[]).as_deref() {
+                None => return Ok(steps),
+                Some([step]) => steps.push(step.clone()),
+                Some(_) => return Err("two of its jobs run at the same time, and a trial is one workload"),
+            }
+        }
     }
 
     /// The jobs to run next, at the same time, after those that showed `done`; `None` at the end.

@@ -46,3 +46,10 @@ pub struct Files {
     /// Whether they have to be filled before, because they are read before they are written.
     pub fill: bool,
 }
+
+impl Files {
+    /// Bytes of all of them.
+    pub fn all(&self) -> Bytes {
+        Bytes(self.size.0.saturating_mul(self.count.into()))
+    }
+}

@@ -68,6 +68,15 @@ pub(super) struct Pages {
     draining: bool,
 }
 
+/// Why `workload` cannot be simulated on a host without memory.
+pub(super) fn no_memory(workload: &Workload) -> BackendError {
+    BackendError::Other(format!(
+        "workload {} goes through the page cache, but the simulated host has no memory; \
+         add `[host]` with for example `memory = \"8GiB\"`, or `direct = true`",
+        workload.name
+    ))
+}
+
 impl Pages {
     /// Absent for workloads that bypass the cache.
     ///
@@ -82,13 +91,7 @@ impl Pages {
         if workload.direct {
             return Ok(None);
         }
-        let Some(memory) = environment.host.memory else {
-            return Err(BackendError::Other(format!(
-                "workload {} goes through the page cache, but the simulated host has no memory; \
-                 add `[host]` with for example `memory = \"8GiB\"`, or `direct = true`",
-                workload.name
-            )));
-        };
+        let memory = environment.host.memory.ok_or_else(|| no_memory(workload))?;
         let piece = environment.host.max_request.map_or(REQUEST_MAX, |max| max.0.clamp(4096, REQUEST_MAX));
         Ok(Some(Pages {
             memory: memory.0,

@@ -1,5 +1,6 @@
 //! What the simulator does not know: an experiment that depends on it is told so instead of getting a number.
 
+use super::pages::no_memory;
 use crate::backend::BackendError;
 use crate::experiment::{Design, Environment, Experiment, Volume};
 use crate::units::Nanos;
@@ -7,9 +8,15 @@ use crate::volume::{Latency, Limit, Shape};
 use crate::workload::Workload;
 
 /// # Errors
-/// Names the volume that the simulator cannot know the speed or the size of.
+/// Names the volume that the simulator cannot know the speed or the size of, or the workload that the host is too little
+/// known for.
 pub(super) fn check(experiment: &Experiment) -> Result<(), BackendError> {
-    experiment.volumes.iter().try_for_each(check_volume)
+    experiment.volumes.iter().try_for_each(check_volume)?;
+    let cached = experiment.workloads.iter().find(|workload| !workload.direct);
+    match (cached, experiment.environment.host.memory) {
+        (Some(workload), None) => Err(no_memory(workload)),
+        _ => Ok(()),
+    }
 }
 
 /// Keys of a design's stack that the simulator has a model for.

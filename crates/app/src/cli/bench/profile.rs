@@ -6,6 +6,7 @@ use crate::cli::{CliError, Globals};
 use crate::progress::Progress;
 use crate::views;
 use clap::ValueEnum;
+use ebbtide_core::experiment::is_profile_file;
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::profile::{BonnieHost, PROFILES, Profile, Wish, csv};
 use ebbtide_core::report::steps;
@@ -48,11 +49,13 @@ pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) ->
     let host = host_info(&Sys::host());
     let wish =
         Wish { size: args.workload.size, runtime: args.workload.runtime, memory: Bytes(host.memory_bytes) };
-    let (spec, made, mut running) = if name.ends_with(".toml") || name.contains('/') {
+    let (spec, made, mut running) = if is_profile_file(name) {
         let (spec, made) = own(args, Path::new(name), path, seed)?;
         (spec, made, None)
     } else {
-        let (spec, made, running) = profile::spec(built_in(name)?, path, wish, args.destroy, seed)?;
+        let profile = built_in(name)?;
+        takes(profile, &wish)?;
+        let (spec, made, running) = profile::spec(profile, path, wish, args.destroy, seed)?;
         (spec, made, Some(running))
     };
     let control = stoppable(globals)?;
@@ -168,6 +171,20 @@ fn built_in(name: &str) -> Result<&'static Profile, CliError> {
             names.join(", ")
         ))
     })
+}
+
+/// Refuses an option that would change nothing.
+fn takes(profile: &Profile, wish: &Wish) -> Result<(), CliError> {
+    let (what, why) = match (wish, profile) {
+        (Wish { size: Some(_), .. }, Profile { takes_size: false, .. }) => {
+            ("--size", "its files have a size of their own")
+        }
+        (Wish { runtime: Some(_), .. }, Profile { takes_runtime: false, .. }) => {
+            ("--runtime", "its steps end when they have read or written the whole; say --size")
+        }
+        _ => return Ok(()),
+    };
+    Err(CliError::Usage(format!("{what} means nothing to profile {}: {why}", profile.name)))
 }
 
 fn list_text() -> String {

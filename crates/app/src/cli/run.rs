@@ -8,7 +8,7 @@ use crate::session::carrier::Carrier;
 use crate::session::kernel::{self, KernelPlan};
 use crate::session::lab;
 use crate::session::lab::adapt::adapt;
-use crate::session::lab::scale::Scale;
+use crate::session::lab::scale::{Scale, scaled};
 use crate::session::{self, Company, Request, clock, journal, signals, surroundings};
 use crate::store::Store;
 use crate::views::{self, Format};
@@ -50,7 +50,8 @@ pub struct RunArgs {
     /// Existing files and devices that the experiment names may be overwritten: their content is lost
     #[arg(long)]
     destroy: bool,
-    /// Factor on all limits and offered rates of `--on lab`, for example 1/20 [default: what the guest carries]
+    /// Factor on all limits of volumes and links and on offered rates, for example 1/20; trials last longer for it
+    /// [default: 1; with `--on lab` what the guest carries]
     #[arg(long, value_name = "FRACTION")]
     scale: Option<Scale>,
     /// Do not store the session
@@ -114,6 +115,10 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     session::fit::check(&experiment, args.on.kind())
         .map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
     refuse_options(args)?;
+    let (experiment, warning) = match args.scale.filter(|_| args.on != On::Lab) {
+        Some(scale) => (scaled(&experiment, scale), (scale != Scale::ONE).then(|| scale.as_asked_for())),
+        None => (experiment, None),
+    };
     if args.dry_run {
         return dry_run(&experiment, seed, args, &options, globals);
     }
@@ -139,6 +144,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         }
         On::Files | On::Kernel | On::Sim => Carrier::of_host(args.on.kind(), experiment, options, key)?,
     };
+    let warnings = warning.into_iter().chain(warnings).collect();
     let request =
         Request { id, experiment, text, seed, host, engine_ceiling_iops, warnings, keep: args.keep };
     let mut company =
@@ -179,8 +185,8 @@ fn refuse_options(args: &RunArgs) -> Result<(), CliError> {
         On::Lab if args.destroy => {
             "--destroy has no meaning with `--on lab`: the guest's disks are its own, and nothing of this host is written"
         }
-        On::Files | On::Kernel | On::Sim if args.scale.is_some() => {
-            "--scale is for `--on lab`; elsewhere volumes are as fast as the experiment says"
+        On::Kernel if args.scale.is_some() => {
+            "--scale has no meaning with `--on kernel`, which runs devices as fast as they are"
         }
         _ => return Ok(()),
     };

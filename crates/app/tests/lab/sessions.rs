@@ -134,7 +134,7 @@ fn what_a_guest_cannot_have_is_refused_before_it_starts() {
         ("--on lab", "volume mine exists on this host"),
         ("--on lab --keep", "--keep has no meaning"),
         ("--on lab --destroy", "--destroy has no meaning"),
-        ("--on sim --scale 1/2", "--scale is for `--on lab`"),
+        ("--on kernel --scale 1/2", "--scale has no meaning"),
         ("--on lab --scale 2", "a fraction above 0 and at most 1"),
     ];
     for (options, reason) in cases {

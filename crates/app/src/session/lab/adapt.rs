@@ -64,7 +64,9 @@ impl fmt::Display for Adapted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (disk, volume, shape) in self.shapes() {
             let limits = shape.map_or_else(|| "no limits".to_owned(), shape_text);
-            writeln!(f, "disk {} is volume {volume}: {}, {limits}", disk.device(), Bytes(disk.size))?;
+            let link = disk.link.and_then(|link| self.experiment.links.get(link));
+            let link = link.map_or_else(String::new, |link| format!(", on link {}", link.name));
+            writeln!(f, "disk {} is volume {volume}: {}, {limits}{link}", disk.device(), Bytes(disk.size))?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
     }
@@ -91,7 +93,7 @@ pub fn adapt(
     let own_disks = sets.iter().map(BTreeSet::len).sum::<usize>() <= DISKS_MAX;
     let mut notes = Vec::new();
     let (chosen, why) = match scale {
-        Some(scale) => (scale, format!("limits and offered rates are scaled by {scale}, as asked for")),
+        Some(scale) => (scale, scale.as_asked_for()),
         None => Scale::carried(experiment, accelerator),
     };
     if chosen != Scale::ONE {

@@ -55,6 +55,11 @@ impl Scale {
         (scale, why)
     }
 
+    /// That the user asked for it, in words.
+    pub fn as_asked_for(self) -> String {
+        format!("limits and offered rates are scaled by {self}, as asked for")
+    }
+
     /// As a number.
     pub fn factor(self) -> f64 {
         self.0

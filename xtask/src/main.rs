@@ -105,7 +105,7 @@ fn root() -> Result<(), String> {
         ),
         Step::cargo(
             "root tests of the program",
-            &["test", "--package", "ebbtide", "--test", "failures", "--", "--ignored"],
+            &["test", "--package", "ebbtide", "--test", "failures", "--test", "watch", "--", "--ignored"],
         ),
     ])
 }

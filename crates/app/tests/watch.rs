@@ -100,3 +100,106 @@ const FIGURES: &[Figure] = &[
     ("aqu-sz", |r| r.queue),
     ("util", |r| r.util * 100.0),
 ];
+
+/// A loop device over a new file, detached at the end whatever happens.
+struct Loop {
+    device: String,
+    _file: tempfile::NamedTempFile,
+}
+
+impl Loop {
+    fn new(bytes: u64) -> Loop {
+        // Not in /tmp, which may be memory.
+        let file = tempfile::NamedTempFile::new_in("/var/tmp").expect("a file");
+        file.as_file().set_len(bytes).expect("its length");
+        let path = run("losetup", &["--find", "--show", file.path().to_str().expect("UTF-8")]);
+        Loop { device: path.trim().to_owned(), _file: file }
+    }
+
+    fn name(&self) -> &str {
+        self.device.trim_start_matches("/dev/")
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("losetup").args(["--detach", &self.device]).status();
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let done = std::process::Command::new(program).args(arguments).output().expect("the program runs");
+    assert!(done.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+/// Seconds of the interval that both programs watch.
+const WINDOW: u64 = 8;
+
+/// Both programs' figures for `device` over one interval, ours with its length, and what the device did meanwhile. The
+/// load begins after both have begun and ends before either ends: what they count is the same to the last request,
+/// although they look at different instants. `None` when this machine was too slow for that.
+fn watched_together(device: &Loop) -> Option<(Value, DiskRates, f64, DiskCounters)> {
+    let counters =
+        || now().0.into_iter().find(|(n, _)| n == device.name()).map(|(_, c)| c).expect("the device");
+    let seconds = WINDOW.to_string();
+    let started = std::time::Instant::now();
+    let mut iostat = std::process::Command::new("iostat");
+    iostat.args(["-x", "-o", "JSON", device.name(), &seconds, "2"]).env("S_TIME_FORMAT", "ISO");
+    let mut watch = std::process::Command::new(env!("CARGO_BIN_EXE_ebb"));
+    watch.args(["watch", "--json", "--interval", &format!("{seconds}s"), "-n", "1", &device.device]);
+    let pipe = std::process::Stdio::piped;
+    let iostat = iostat.stdout(pipe()).spawn().expect("iostat, of the package sysstat");
+    let watch = watch.stdout(pipe()).spawn().expect("ebb");
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let before = counters();
+    let file = format!("--filename={}", device.device);
+    let size = ["--size=32m", "--bs=16k", "--direct=1", "--fsync=64", "--ioengine=libaio", "--iodepth=8"];
+    let mut load = vec!["--name=load", "--rw=randrw", "--rwmixread=60", "--runtime=2", "--time_based", &file];
+    load.extend(size);
+    run("fio", &load);
+    run("blkdiscard", &["--offset", "33554432", "--length", "1048576", &device.device]);
+    let grown = counters().since(&before).expect("the same device");
+    let quiet = started.elapsed().as_secs_f64() < WINDOW as f64 - 1.0;
+    let (theirs, ours) = (iostat.wait_with_output().expect("iostat"), watch.wait_with_output().expect("ebb"));
+    let theirs: Value = serde_json::from_slice(&theirs.stdout).expect("iostat's JSON");
+    let ours: Value = serde_json::from_slice(&ours.stdout).expect("JSON");
+    let disk = theirs["sysstat"]["hosts"][0]["statistics"][1]["disk"][0].clone();
+    assert_eq!(disk["disk_device"], device.name());
+    let rates = ours["devices"][0]["rates"].clone();
+    let span = ours["interval_seconds"].as_f64().expect("a span");
+    let rates: DiskRates = serde_json::from_value(rates).expect("rates");
+    quiet.then_some((disk, rates, span, grown))
+}
+
+/// Under load, each of our columns is iostat's but for iostat's two decimals and the length of the two intervals, which
+/// is known: ours says it, and iostat's follows from its requests per second and the requests that there were.
+#[test]
+#[ignore = "requires root, a free loop device, fio and sysstat"]
+fn columns_agree_with_iostat_under_load() {
+    let device = Loop::new(64 << 20);
+    let together = (0..3).find_map(|_| watched_together(&device));
+    let (theirs, ours, our_span, grown) =
+        together.expect("a machine on which 2 s of load take less than 5 s");
+    assert!(grown.read.ops > 100 && grown.write.ops > 100, "{grown:?}");
+    assert!(grown.flush.is_some_and(|f| f.0 > 0) && grown.discard.is_some_and(|d| d.ops > 0), "{grown:?}");
+    let figure = |key: &str| theirs[key].as_f64().expect("a figure of iostat");
+    // Ours: the counts over the span that it says, exactly.
+    for (rate, count) in [(ours.read, grown.read), (ours.write, grown.write)] {
+        assert!((rate.per_second * our_span - count.ops as f64).abs() < 1e-6 * count.ops as f64, "{rate:?}");
+        assert!(
+            (rate.bytes_per_second * our_span - count.bytes() as f64).abs() < 1e-6 * count.bytes() as f64
+        );
+    }
+    // Theirs: an interval of the length asked for, a little more when it was woken late.
+    let their_span = grown.read.ops as f64 / figure("r/s");
+    assert!((WINDOW as f64 - 0.05..WINDOW as f64 + 2.0).contains(&their_span), "{their_span} s");
+    for (key, column) in FIGURES {
+        let per_second = key.ends_with("/s") || matches!(*key, "aqu-sz" | "util");
+        let ours = column(&ours) * if per_second { our_span / their_span } else { 1.0 };
+        // iostat's two decimals, and as many of r/s, from which the length of its interval is worked out.
+        let slack = 0.0051 + ours.abs() * (0.0051 / figure("r/s") + 1e-6);
+        let theirs = figure(key);
+        assert!((theirs - ours).abs() <= slack, "{key}: iostat {theirs}, ebb {ours}");
+    }
+}

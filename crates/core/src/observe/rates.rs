@@ -12,10 +12,10 @@
 
 use super::diskstats::{DiskCounters, OpCounters};
 use crate::units::Nanos;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Rates of one operation kind.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct OpRates {
     /// Requests completed per second.
     pub per_second: f64,
@@ -32,7 +32,7 @@ pub struct OpRates {
 }
 
 /// Rates of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct DiskRates {
     /// Reads.
     pub read: OpRates,

@@ -24,27 +24,37 @@ fn text(output: &Output) -> String {
 
 /// A stripe of four files of 1 MiB, written in full with a ledger.
 fn written_stripe(home: &TempDir) -> (PathBuf, Vec<PathBuf>) {
-    let files: Vec<PathBuf> = (0..4).map(|n| home.path().join(format!("v{n}"))).collect();
+    let layout = "layout = \"stripe\"\nchunk = \"64KiB\"";
+    let (output, ledger, files) = write(home, layout, 4, "4m");
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("every acknowledged write is there"), "{}", text(&output));
+    (ledger, files)
+}
+
+/// Writes `size` with a ledger to an array of `layout` over `count` files of 1 MiB.
+fn write(home: &TempDir, layout: &str, count: usize, size: &str) -> (Output, PathBuf, Vec<PathBuf>) {
+    let files: Vec<PathBuf> = (0..count).map(|n| home.path().join(format!("v{n}"))).collect();
     let mut volumes = String::new();
     for (n, file) in files.iter().enumerate() {
         fs::write(file, vec![0; 1 << 20]).expect("writes");
         volumes += &format!("[volumes.v{n}]\nfile = {file:?}\n");
     }
     let experiment = home.path().join("e.toml");
-    let rest = "[designs.stripe]\nlayout = \"stripe\"\nmembers = [\"v0\", \"v1\", \"v2\", \"v3\"]\nchunk = \"64KiB\"\n\
-                [workloads.w]\nrw = \"write\"\nruntime = \"1s\"\n";
+    let rest = format!(
+        "[designs.array]\n{layout}\nmembers = [\"v[0..{}]\"]\n[workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n",
+        count - 1
+    );
     fs::write(&experiment, format!("name = \"e\"\n{volumes}{rest}")).expect("writes");
     let ledger = home.path().join("ledger");
-    let output = ebb(home, &["bench", "--design=stripe", "--rw=write", "--bs=16k", "--size=4m", "--destroy"])
-        .args(["--verify", "--iodepth=4", "--file"])
-        .arg(&experiment)
-        .arg("--ledger")
-        .arg(&ledger)
-        .output()
-        .expect("runs");
-    assert!(output.status.success(), "{}", text(&output));
-    assert!(text(&output).contains("every acknowledged write is there"), "{}", text(&output));
-    (ledger, files)
+    let output =
+        ebb(home, &["bench", "--design=array", "--rw=write", "--bs=16k", "--size", size, "--destroy"])
+            .args(["--verify", "--iodepth=4", "--file"])
+            .arg(&experiment)
+            .arg("--ledger")
+            .arg(&ledger)
+            .output()
+            .expect("runs");
+    (output, ledger, files)
 }
 
 fn verify(home: &TempDir, ledger: &Path, more: &[&str]) -> (Option<i32>, Value, String) {
@@ -117,6 +127,68 @@ fn an_older_write_and_another_place_are_told_apart() {
     let argument = format!("--member=v3={}", moved.display());
     assert_eq!(verify(&home, &ledger, &[&argument]).1["blocks"], 1024);
     assert_eq!(verify(&home, &ledger, &["--member=v9=/x"]).0, Some(2));
+}
+
+/// Every copy is read: a byte that flips in one of them is found on its member, whichever it is, and the other copies
+/// count as good.
+#[test]
+fn a_flipped_byte_in_one_copy_is_found_on_its_member() {
+    let raid10 = "layout = \"raid10\"\nchunk = \"64KiB\"\ncopies = 2\narrangement = ";
+    // Array offset 0x23000 (143360) is in chunk 2 of 64 KiB, 12288 bytes into it.
+    let cases: [(&str, usize, &str, u64, [(usize, u64); 2]); 4] = [
+        // Both members hold the same bytes at the same place.
+        ("layout = \"mirror\"", 2, "1m", 512, [(0, 0x23000), (1, 0x23000)]),
+        // near: chunk 2 begins the second row, on v0 and v1 again.
+        (&format!("{raid10}\"near\""), 4, "2m", 1024, [(0, 0x13000), (1, 0x13000)]),
+        // far: a stripe over the first half; its copy one member further in the second half.
+        (&format!("{raid10}\"far\""), 4, "2m", 1024, [(2, 0x3000), (3, 0x83000)]),
+        // offset: the copy is in the next row, one member further.
+        (&format!("{raid10}\"offset\""), 4, "2m", 1024, [(2, 0x3000), (3, 0x13000)]),
+    ];
+    for (layout, count, size, blocks, places) in cases {
+        for (copy, (member, offset)) in places.into_iter().enumerate() {
+            let home = directory();
+            let (output, ledger, files) = write(&home, layout, count, size);
+            assert!(output.status.success(), "{layout}: {}", text(&output));
+            let (code, value, _) = verify(&home, &ledger, &[]);
+            assert_eq!(
+                (code, value["blocks"].as_u64()),
+                (Some(0), Some(blocks)),
+                "{layout}: both copies are read"
+            );
+            let file = File::options().read(true).write(true).open(&files[member]).expect("opens");
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, offset + 1000).expect("reads");
+            file.write_all_at(&[byte[0] ^ 0x10], offset + 1000).expect("writes");
+            let (code, value, human) = verify(&home, &ledger, &[]);
+            assert_eq!(code, Some(1), "{layout}: {human}");
+            let bad = &value["bad"];
+            assert_eq!(bad.as_array().map(Vec::len), Some(1), "{layout}: {value}");
+            assert_eq!(
+                (&bad[0]["array_offset"], &bad[0]["length"]),
+                (&0x23000.into(), &4096.into()),
+                "{layout}: {value}"
+            );
+            assert_eq!(bad[0]["copy"], copy, "{layout}: {value}");
+            assert_eq!(bad[0]["places"][0]["member"], format!("v{member}"), "{layout}: {value}");
+            assert_eq!(bad[0]["places"][0]["offset"], offset, "{layout}: {value}");
+            assert!(
+                human.contains(&format!("on v{member}")) && human.contains("array offset 143360"),
+                "{human}"
+            );
+        }
+    }
+}
+
+#[test]
+fn parity_is_not_written_and_says_so() {
+    let home = directory();
+    let (output, _, files) = write(&home, "layout = \"raid5\"\nchunk = \"64KiB\"", 3, "1m");
+    assert!(matches!(output.status.code(), Some(1 | 2)), "{}", text(&output));
+    assert!(text(&output).contains("raid5 is not written in user space"), "{}", text(&output));
+    for file in files {
+        assert!(fs::read(file).expect("reads").iter().all(|byte| *byte == 0), "nothing is written");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `ebb lab`: guests with throttled disks and real kernels.
 
+mod several;
+
 use super::{CliError, Globals};
 use crate::laboratory::{self, Laboratory};
 use crate::session::clock;
@@ -89,6 +91,9 @@ struct GuestArgs {
 struct RunArgs {
     #[command(flatten)]
     guest: GuestArgs,
+    /// Guests, guest1 to guestN, on a network of their own; the command runs in all of them at once
+    #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    guests: u8,
     /// Program and arguments, run as root in the guest with empty standard input; no shell in between
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -119,6 +124,7 @@ impl GuestArgs {
             cpus: self.cpus,
             disks: (0..self.disks).map(disk).collect(),
             links: Vec::new(),
+            place: None,
             usage,
         })
     }
@@ -170,6 +176,9 @@ fn build(args: &BuildArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 
 fn command(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let machine = args.guest.machine(Use::Commands)?;
+    if args.guests > 1 {
+        return several::run(&machine, args.guests, &args.command, globals);
+    }
     let mut guest = Laboratory::open(globals.quiet)?.boot(&machine)?;
     let (mut output, mut errors) = (Vec::new(), Vec::new());
     let json = globals.json;

@@ -77,11 +77,13 @@ impl Carrier {
         let laboratory = Laboratory::stopped_by(control.clone(), quiet)?;
         let adapted = adapt(experiment, laboratory.accelerator(), scale).map_err(CliError::Usage)?;
         let lab = Lab::start(&laboratory, &adapted, &options.name, options.seed)?;
-        adapted.scaling().into_iter().for_each(say);
+        adapted.scaling.iter().for_each(|scaling| say(scaling));
         let plan = Plan::new(&adapted.experiment, BackendKind::Lab, options.seed);
         say(&lab::how_long(&plan, &adapted.experiment, laboratory.accelerator()));
         let (host, ceiling) = (lab.host().clone(), lab.ceiling());
-        Ok(Self::new(Box::new(lab), Box::new(Nobody), adapted.experiment, host, Some(ceiling)))
+        let mut carrier = Self::new(Box::new(lab), Box::new(Nobody), adapted.experiment, host, Some(ceiling));
+        carrier.warnings.extend(adapted.scaling);
+        Ok(carrier)
     }
 
     fn new(

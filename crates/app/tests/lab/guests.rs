@@ -33,7 +33,15 @@ pub fn guest(name: &str, disks: &[(String, u64)]) -> Guest {
         })
         .collect();
     let name = format!("test-{name}-{}", std::process::id());
-    let machine = Machine { name, memory_mib: 512, cpus: 2, disks, links: Vec::new(), usage: Use::Commands };
+    let machine = Machine {
+        name,
+        memory_mib: 512,
+        cpus: 2,
+        disks,
+        links: Vec::new(),
+        place: None,
+        usage: Use::Commands,
+    };
     Guest::boot(&places, &image, &program, accelerator, &machine, Arc::new(Control::default())).unwrap()
 }
 

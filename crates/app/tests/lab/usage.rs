@@ -27,6 +27,19 @@ fn a_command_runs_with_its_status_and_its_two_streams() {
 }
 
 #[test]
+fn guests_reach_each_other_and_nobody_else() {
+    lab();
+    // One asks the other by name; neither knows a way out.
+    let script = "case $(hostname) in guest1) ping -c 2 -W 20 guest2;; *) ip route;; esac";
+    let output = ebb(&["lab", "run", "--guests", "2", "--json", "--", "bash", "-c", script]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let said = |guest: usize| value["guests"][guest]["stdout"].as_str().unwrap().to_owned();
+    assert!(said(0).contains("2 received"), "{value}");
+    assert_eq!(said(1).trim(), "10.77.0.0/24 dev eth0 proto kernel scope link src 10.77.0.2");
+}
+
+#[test]
 fn qemu_ends_with_a_killed_ebb_and_its_files_are_swept() {
     let (places, _) = lab();
     let mut run = Command::new(env!("CARGO_BIN_EXE_ebb"))

@@ -87,7 +87,10 @@ impl Guest {
         let arguments = machine::arguments(machine, image, program, accelerator, access);
         tracing::debug!(?arguments, "starting QEMU");
 
-        let listener = listen(directory.path())?;
+        let listener = listen(directory.path(), machine::SOCKET)?;
+        if let Some(place) = &machine.place {
+            place.attach(listen(directory.path(), machine::NETWORK)?);
+        }
         let start = Instant::now();
         let log = directory.path().join("qemu.log");
         let log = File::create(&log).map_err(LabError::file("make", &log))?;
@@ -332,11 +335,11 @@ fn access_to(directory: &Path) -> Access {
     }
 }
 
-/// Listens on a socket in `directory`. Its own path may be longer than the 108 bytes that a socket's can be, so
+/// Listens on the socket `name` in `directory`. Its own path may be longer than the 108 bytes that a socket's can be, so
 /// that it is reached through an open directory.
-fn listen(directory: &Path) -> Result<UnixListener, LabError> {
+fn listen(directory: &Path, name: &str) -> Result<UnixListener, LabError> {
     let open = File::open(directory).map_err(LabError::file("open", directory))?;
-    let short = format!("/proc/self/fd/{}/{}", open.as_raw_fd(), machine::SOCKET);
+    let short = format!("/proc/self/fd/{}/{}", open.as_raw_fd(), name);
     let listener = UnixListener::bind(short).map_err(LabError::file("listen in", directory))?;
     listener.set_nonblocking(true).map_err(LabError::file("listen in", directory))?;
     Ok(listener)

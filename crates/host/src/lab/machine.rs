@@ -2,6 +2,7 @@
 
 use super::disks::{self, Access, Disk, Throttle};
 use super::image::Image;
+use super::network::Place;
 use std::path::Path;
 
 /// How the guest's instructions are carried out.
@@ -60,12 +61,16 @@ pub struct Machine {
     pub disks: Vec<Disk>,
     /// Links that disks share.
     pub links: Vec<Throttle>,
+    /// Its place on a private network; without one it has no network at all.
+    pub place: Option<Place>,
     /// How it is driven.
     pub usage: Use,
 }
 
 /// Name of the socket in the guest's directory that QEMU connects to.
 pub(super) const SOCKET: &str = "channel";
+/// Name of the socket that its network card connects to.
+pub(super) const NETWORK: &str = "network";
 /// Name of the guest console's file.
 pub(super) const CONSOLE: &str = "console.log";
 
@@ -96,6 +101,7 @@ pub fn arguments(
         }
     }
     add(&["-append", &words]);
+    all.extend(machine.place.iter().flat_map(|place| place.arguments(NETWORK)));
     all.extend(disks::link_arguments(&machine.links));
     for (index, disk) in machine.disks.iter().enumerate() {
         all.extend(disk.arguments(index, access, &machine.links));

@@ -15,6 +15,7 @@ pub mod guest;
 pub mod image;
 pub mod machine;
 mod modules;
+pub mod network;
 pub mod places;
 pub mod program;
 pub mod recipe;

@@ -30,16 +30,13 @@ pub struct Adapted {
     pub links: Vec<Throttle>,
     /// The factor on all limits.
     pub scale: Scale,
+    /// Why there is one, in words; absent where there is none.
+    pub scaling: Option<String>,
     /// What the reader must know.
     pub notes: Vec<String>,
 }
 
 impl Adapted {
-    /// What the reader must know of the factor on all limits, where there is one.
-    pub fn scaling(&self) -> Option<&str> {
-        self.notes.first().map(String::as_str).filter(|_| self.scale != Scale::ONE)
-    }
-
     /// As JSON.
     pub fn json(&self) -> serde_json::Value {
         let disks: Vec<_> = self
@@ -48,7 +45,7 @@ impl Adapted {
                 serde_json::json!({ "volume": volume, "device": disk.device(), "bytes": disk.size, "shape": shape })
             })
             .collect();
-        serde_json::json!({ "scale": self.scale.factor(), "disks": disks, "notes": self.notes })
+        serde_json::json!({ "scale": self.scale.factor(), "disks": disks, "scaling": self.scaling, "notes": self.notes })
     }
 
     /// The disks with their volumes' names and shapes.
@@ -68,7 +65,7 @@ impl fmt::Display for Adapted {
             let link = link.map_or_else(String::new, |link| format!(", on link {}", link.name));
             writeln!(f, "disk {} is volume {volume}: {}, {limits}{link}", disk.device(), Bytes(disk.size))?;
         }
-        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
+        self.scaling.iter().chain(&self.notes).try_for_each(|note| writeln!(f, "note: {note}"))
     }
 }
 
@@ -96,9 +93,7 @@ pub fn adapt(
         Some(scale) => (scale, scale.as_asked_for()),
         None => Scale::carried(experiment, accelerator),
     };
-    if chosen != Scale::ONE {
-        notes.push(why);
-    }
+    let scaling = (chosen != Scale::ONE).then_some(why);
     let mut measured = scaled(experiment, chosen);
     if measured.workloads.iter().zip(&experiment.workloads).any(|(now, was)| now.stop != was.stop) {
         notes.push(format!(
@@ -186,7 +181,7 @@ pub fn adapt(
         )
     });
     let links = measured.links.iter().map(Throttle::of_link).collect();
-    Ok(Adapted { experiment: measured, inside, disks, stands_for, links, scale: chosen, notes })
+    Ok(Adapted { experiment: measured, inside, disks, stands_for, links, scale: chosen, scaling, notes })
 }
 
 #[cfg(test)]

@@ -105,6 +105,7 @@ impl Lab {
             cpus: CPUS,
             disks: adapted.disks.clone(),
             links: adapted.links.clone(),
+            place: None,
             usage: Use::Commands,
         };
         let mut guest = laboratory.boot(&machine)?;

@@ -1,0 +1,127 @@
+//! One command in several guests on a private network.
+
+use super::{CliError, Globals};
+use crate::laboratory::{self, Laboratory};
+use crate::views;
+use ebbtide_host::lab::LabError;
+use ebbtide_host::lab::guest::{Finished, Guest, Stream};
+use ebbtide_host::lab::machine::Machine;
+use ebbtide_host::lab::network::{self, Network, Place};
+use serde_json::json;
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Name of guest `number`, from 1.
+fn name(number: u8) -> String {
+    format!("guest{number}")
+}
+
+/// Starts `count` guests like `machine`, runs `command` in all of them at once, ends them when all are done. The exit
+/// status is the first that is not 0.
+pub(super) fn run(
+    machine: &Machine,
+    count: u8,
+    command: &[OsString],
+    globals: &Globals,
+) -> Result<ExitCode, CliError> {
+    let laboratory = Laboratory::open(globals.quiet)?;
+    let network = Network::default();
+    let mut guests = Vec::new();
+    for number in 1..=count {
+        let place = Place { network: network.clone(), number };
+        let machine =
+            Machine { name: format!("{}-{number}", machine.name), place: Some(place), ..machine.clone() };
+        let mut guest = laboratory.boot(&machine)?;
+        set_up(&mut guest, number, count)?;
+        guests.push(guest);
+    }
+    let results: Vec<Result<Finished, LabError>> = std::thread::scope(|scope| {
+        let running: Vec<_> = (1..=count)
+            .zip(&mut guests)
+            .map(|(number, guest)| scope.spawn(move || run_in(guest, number, command, globals.json)))
+            .collect();
+        running
+            .into_iter()
+            .map(|thread| {
+                let broken = |_| Err(LabError::Unexpected("a guest's thread broke".to_owned()));
+                thread.join().unwrap_or_else(broken)
+            })
+            .collect()
+    });
+    let results: Vec<Finished> =
+        results.into_iter().collect::<Result<_, _>>().map_err(laboratory::failure)?;
+    if globals.json {
+        let each: Vec<_> = (1..=count)
+            .zip(results.iter().zip(&guests))
+            .map(|(number, (finished, guest))| {
+                json!({
+                    "guest": name(number),
+                    "address": network::address(number),
+                    "status": finished.status,
+                    "stdout": String::from_utf8_lossy(&finished.output),
+                    "stderr": String::from_utf8_lossy(&finished.errors),
+                    "boot_seconds": guest.boot.as_secs_f64(),
+                })
+            })
+            .collect();
+        views::print(&format!("{:#}\n", json!({ "schema": "ebbtide.lab-runs/1", "guests": each })))?;
+    }
+    let status = results.iter().map(|finished| finished.status).find(|status| *status != 0).unwrap_or(0);
+    Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
+}
+
+/// Gives guest `number` its name and its address, and tells it the others'.
+fn set_up(guest: &mut Guest, number: u8, count: u8) -> Result<(), CliError> {
+    let hosts: String =
+        (1..=count).map(|other| format!("{} {}\n", network::address(other), name(other))).collect();
+    let script = format!(
+        "hostname {}; cat >>/etc/hosts; ip address add {}/24 dev eth0; ip link set eth0 up",
+        name(number),
+        network::address(number)
+    );
+    let done = guest.capture(&["bash", "-ec", &script], hosts.as_bytes()).map_err(laboratory::failure)?;
+    if done.status == 0 {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.errors);
+    Err(CliError::Failed(format!("the network of {} cannot be set up: {}", name(number), said.trim())))
+}
+
+/// Runs `command` in a guest: keeps what it says, or prints each line after the guest's name.
+fn run_in(guest: &mut Guest, number: u8, command: &[OsString], keep: bool) -> Result<Finished, LabError> {
+    let mut finished = Finished::default();
+    let mut lines = [Vec::new(), Vec::new()];
+    finished.status = guest.run(command, &[], &mut |stream, bytes| {
+        let (kept, line) = match stream {
+            Stream::Output => (&mut finished.output, &mut lines[0]),
+            Stream::Errors => (&mut finished.errors, &mut lines[1]),
+        };
+        if keep {
+            kept.extend(bytes);
+            return;
+        }
+        line.extend(bytes);
+        while let Some(end) = line.iter().position(|byte| *byte == b'\n') {
+            let whole: Vec<u8> = line.drain(..=end).collect();
+            print_line(number, stream, &whole);
+        }
+    })?;
+    for (stream, mut rest) in [Stream::Output, Stream::Errors].into_iter().zip(lines) {
+        if !rest.is_empty() {
+            rest.push(b'\n');
+            print_line(number, stream, &rest);
+        }
+    }
+    Ok(finished)
+}
+
+/// Prints a line in one piece. Who closes the pipe does not want to know.
+fn print_line(number: u8, stream: Stream, line: &[u8]) {
+    let mut text = format!("{}: ", name(number)).into_bytes();
+    text.extend(line);
+    let _ = match stream {
+        Stream::Output => std::io::stdout().write_all(&text),
+        Stream::Errors => std::io::stderr().write_all(&text),
+    };
+}

@@ -2,6 +2,7 @@
 #![no_main]
 
 use ebbtide_core::fio::jobfile::{self, Surroundings};
+use ebbtide_core::units::Bytes;
 
 struct Nothing;
 
@@ -12,6 +13,10 @@ impl Surroundings for Nothing {
 
     fn variable(&self, _name: &str) -> String {
         String::new()
+    }
+
+    fn length(&self, _name: &str) -> Option<Bytes> {
+        Some(Bytes(1 << 30))
     }
 }
 

@@ -135,20 +135,20 @@ fn an_older_write_and_another_place_are_told_apart() {
 fn a_flipped_byte_in_one_copy_is_found_on_its_member() {
     let raid10 = "layout = \"raid10\"\nchunk = \"64KiB\"\ncopies = 2\narrangement = ";
     // Array offset 0x23000 (143360) is in chunk 2 of 64 KiB, 12288 bytes into it.
-    let cases: [(&str, usize, &str, u64, [(usize, u64); 2]); 4] = [
+    let cases = [
         // Both members hold the same bytes at the same place.
-        ("layout = \"mirror\"", 2, "1m", 512, [(0, 0x23000), (1, 0x23000)]),
+        ("layout = \"mirror\"".to_owned(), 2, "1m", 512, [(0, 0x23000), (1, 0x23000)]),
         // near: chunk 2 begins the second row, on v0 and v1 again.
-        (&format!("{raid10}\"near\""), 4, "2m", 1024, [(0, 0x13000), (1, 0x13000)]),
+        (format!("{raid10}\"near\""), 4, "2m", 1024, [(0, 0x13000), (1, 0x13000)]),
         // far: a stripe over the first half; its copy one member further in the second half.
-        (&format!("{raid10}\"far\""), 4, "2m", 1024, [(2, 0x3000), (3, 0x83000)]),
+        (format!("{raid10}\"far\""), 4, "2m", 1024, [(2, 0x3000), (3, 0x83000)]),
         // offset: the copy is in the next row, one member further.
-        (&format!("{raid10}\"offset\""), 4, "2m", 1024, [(2, 0x3000), (3, 0x13000)]),
+        (format!("{raid10}\"offset\""), 4, "2m", 1024, [(2, 0x3000), (3, 0x13000)]),
     ];
     for (layout, count, size, blocks, places) in cases {
         for (copy, (member, offset)) in places.into_iter().enumerate() {
             let home = directory();
-            let (output, ledger, files) = write(&home, layout, count, size);
+            let (output, ledger, files) = write(&home, &layout, count, size);
             assert!(output.status.success(), "{layout}: {}", text(&output));
             let (code, value, _) = verify(&home, &ledger, &[]);
             assert_eq!(

@@ -9,9 +9,10 @@ use ebbtide_core::units::Bytes;
 use ebbtide_engine::files::Fill;
 use std::path::{Path, PathBuf};
 
-/// Files beside the job file, and this process's environment.
+/// Files beside the job file and below the directory for its targets, and this process's environment.
 struct Around {
     directory: PathBuf,
+    base: Option<PathBuf>,
 }
 
 impl Surroundings for Around {
@@ -24,6 +25,10 @@ impl Surroundings for Around {
 
     fn variable(&self, name: &str) -> String {
         std::env::var(name).unwrap_or_default()
+    }
+
+    fn length(&self, name: &str) -> Option<Bytes> {
+        target::length(&below(self.base.as_deref(), name))
     }
 }
 
@@ -41,7 +46,10 @@ pub fn spec(
 ) -> Result<(Spec, Vec<NewFile>), CliError> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
-    let around = Around { directory: path.parent().unwrap_or(Path::new("")).to_owned() };
+    let around = Around {
+        directory: path.parent().unwrap_or(Path::new("")).to_owned(),
+        base: base.map(Path::to_owned),
+    };
     let jobs = jobfile::parse(&text, &shown, &around).map_err(|error| CliError::Usage(error.to_string()))?;
     let files = Files::of(&jobs, base);
     let mut volumes = Vec::new();
@@ -131,9 +139,12 @@ impl Files {
 }
 
 fn paths(target: &Target, base: Option<&Path>) -> Vec<PathBuf> {
-    let below = |file: &String| base.map_or_else(|| PathBuf::from(file), |base| base.join(file));
     match target {
-        Target::Shared(file) => vec![below(file)],
-        Target::Each(files) => files.iter().map(below).collect(),
+        Target::Shared(file) => vec![below(base, file)],
+        Target::Each(files) => files.iter().map(|file| below(base, file)).collect(),
     }
+}
+
+fn below(base: Option<&Path>, file: &str) -> PathBuf {
+    base.map_or_else(|| PathBuf::from(file), |base| base.join(file))
 }

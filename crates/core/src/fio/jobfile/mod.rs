@@ -4,6 +4,8 @@
 //! (HOWTO, "Parameter types"); `kb_base=1000` turns them around. Times without a unit are seconds, `thinktime` and
 //! `startdelay` have their own.
 
+mod finish;
+mod known;
 mod lines;
 mod options;
 #[cfg(test)]
@@ -12,6 +14,7 @@ mod values;
 
 pub use options::{FileJob, Target};
 
+use crate::units::Bytes;
 use std::fmt;
 
 /// Where something stands in a job file.
@@ -48,6 +51,8 @@ pub trait Surroundings {
     fn include(&self, name: &str, from: &str) -> Result<String, String>;
     /// The value of an environment variable, empty where there is none (as in fio).
     fn variable(&self, name: &str) -> String;
+    /// Bytes of the file or device `name`, where it is there: what `size=50%` is a share of.
+    fn length(&self, name: &str) -> Option<Bytes>;
 }
 
 /// Reads the jobs of `text`, which is the content of `file`.
@@ -56,5 +61,5 @@ pub trait Surroundings {
 /// The first thing that is wrong or that this program does not do.
 pub fn parse(text: &str, file: &str, surroundings: &dyn Surroundings) -> Result<Vec<FileJob>, JobFileError> {
     let sections = lines::sections(text, file, surroundings)?;
-    options::jobs(&sections)
+    options::jobs(&sections, surroundings)
 }

@@ -16,6 +16,11 @@ impl Surroundings for Fake {
     fn variable(&self, name: &str) -> String {
         self.0.get(name).map(|text| (*text).to_owned()).unwrap_or_default()
     }
+
+    /// `disk` is there, of 1 GiB and a bit.
+    fn length(&self, name: &str) -> Option<Bytes> {
+        (name == "/dev/disk").then_some(Bytes((1 << 30) + 5000))
+    }
 }
 
 fn read(text: &str) -> Result<Vec<FileJob>, JobFileError> {
@@ -98,6 +103,23 @@ fn sizes_have_fios_meaning() {
 }
 
 #[test]
+fn shares_are_of_the_file_that_is_there() {
+    let one =
+        |text: &str| read(&format!("[a]\nfilename=/dev/disk\nbs=4k\n{text}")).expect(text).remove(0).workload;
+    let half = one("size=50%\n");
+    assert_eq!((half.span, half.stop), (Some(Bytes(1 << 29)), Stop::Size(Bytes(1 << 29))), "whole blocks");
+    let rear = one("offset=75%\nsize=100%\nio_size=50%\nruntime=9\n");
+    let begin = ((1u64 << 30) + 5000) * 75 / 100 / 4096 * 4096;
+    let rest = ((1u64 << 30) + 5000 - begin) / 4096 * 4096;
+    assert_eq!((rear.fine.offset, rear.span), (Bytes(begin), Some(Bytes(rest))));
+    assert_eq!(rear.stop, Stop::Size(Bytes(rest / 2 / 4096 * 4096)));
+    let again = one("size=1m\nloops=3\nnumjobs=2\n");
+    assert_eq!(again.stop, Stop::Size(Bytes(6 << 20)), "every clone, every loop");
+    let whole = read("[a]\nfilename=new\nsize=100%\nruntime=5\n").expect("is right").remove(0);
+    assert_eq!((whole.file_size, whole.workload.stop), (None, Stop::Runtime(Nanos::from_secs(5))));
+}
+
+#[test]
 fn includes_and_variables() {
     let fake = Fake(HashMap::from([
         ("common.fio", "size=1m\ninclude deep.fio\n"),
@@ -121,11 +143,22 @@ fn includes_and_variables() {
 #[test]
 fn what_is_not_done_is_refused_with_its_place() {
     for (text, place, words) in [
-        ("[a]\nsize=1m\nbssplit=4k/50:8k/50", 3, "bssplit: this option of fio is not done"),
+        (
+            "[a]\nsize=1m\nbssplit=4k/50:8k/50",
+            3,
+            "bssplit: this option of fio is not done by ebb: a mix of block sizes",
+        ),
         ("[a]\nsize=1m\niodpeth=4", 3, "is it `iodepth`?"),
         ("[a]\nrw=trim", 2, "`trim` is not one of read"),
         ("[a]\nioengine=rbd", 2, "`rbd` is not one of io_uring"),
-        ("[a]\nsize=10%", 2, "write bytes"),
+        ("[a]\nsize=10%", 1, "size=10%: that is a share of a file or device that is there; write bytes"),
+        ("[a]\nfilename=/dev/none\nsize=1m\noffset=10%", 1, "offset=10%"),
+        ("[a]\nfilename=/dev/disk\nsize=101%", 3, "more than 100 percent"),
+        ("[a]\nfilename=/dev/disk\nsize=0%", 1, "ends before it begins"),
+        ("[a]\nsize=1m\nnrfiles=4", 3, "a job for each file"),
+        ("[a]\nsize=1m\nverify=crc32c", 3, "ebb bench --verify"),
+        ("[a]\nsize=1m\nrwmixread=101", 3, "more than 100 percent"),
+        ("[a]\nsize=1m\nrandom_distribution=zipf:1.1", 3, "always uniform"),
         ("[a]\nbs=4k,8k", 2, "one value for reads"),
         ("[a]\nbsrange=4k-64k", 2, "a range of block sizes"),
         ("[a]\nsize=1m\nnumjobs=0", 3, "at least 1"),
@@ -133,7 +166,7 @@ fn what_is_not_done_is_refused_with_its_place() {
         ("[a]\nrw=read\n", 1, "neither size nor runtime"),
         ("[a]\nsize=1m\nrw=randrw\nrate=1m", 1, "reads and writes apart"),
         ("[a]\nsize=1m\ndirect=1\nbs=1000", 1, "multiples of 512"),
-        ("[a]\nsize=1m\nloops=3", 3, "only 1"),
+        ("[a]\nsize=1m\nloops=0", 3, "at least 1"),
         ("[a]\nsize=1m\ndirect=maybe", 3, "neither 0 nor 1"),
         ("size=1m\n[a]", 1, "before the first section"),
         ("[a\nsize=1m", 1, "closing bracket"),

@@ -1,0 +1,167 @@
+//! From the options of one job to what it does.
+
+use super::options::{Draft, FileJob, Target};
+use crate::units::{Bytes, Nanos};
+use crate::workload::{Access, Arrival, Fine, Mix, Regions, Stop, Workload};
+
+impl Draft {
+    /// The job; `section` is its name unless it gives itself another, `length` the bytes of a file or device that is
+    /// there.
+    pub(super) fn finish(
+        mut self,
+        section: &str,
+        group: u32,
+        length: &dyn Fn(&str) -> Option<Bytes>,
+    ) -> Result<FileJob, String> {
+        let name = self.name.take().unwrap_or_else(|| section.to_owned());
+        if self.bs.0 == 0 {
+            return Err("bs is 0".to_owned());
+        }
+        let (target, regions) = self.target(&name)?;
+        self.shares(&target, length)?;
+        if self.direct && (!self.bs.0.is_multiple_of(512) || !self.offset.0.is_multiple_of(512)) {
+            return Err("direct=1 needs bs and offset to be multiples of 512".to_owned());
+        }
+        let mix = match self.mix {
+            Mix::Mixed { .. } => Mix::Mixed { read_percent: self.read_percent },
+            mix => mix,
+        };
+        let jobs = u64::from(self.numjobs);
+        let rate_of_all = |rate: u64, what: &str| {
+            if matches!(mix, Mix::Mixed { .. }) {
+                return Err(format!(
+                    "{what} limits reads and writes apart in fio and together here: give a mixed job none, or two jobs"
+                ));
+            }
+            if rate == 0 {
+                return Err(format!("{what} is 0"));
+            }
+            rate.checked_mul(jobs).ok_or_else(|| format!("{what} is too large"))
+        };
+        let rate = self.rate.map(|rate| rate_of_all(rate.0, "rate")).transpose()?.map(Bytes);
+        let arrival = match self.rate_iops.map(|rate| rate_of_all(rate, "rate_iops")).transpose()? {
+            None => Arrival::Closed,
+            Some(iops) => {
+                self.notes.push(
+                    "rate_iops: operations arrive whether or not earlier ones have completed, and latency counts from \
+                     their arrival (fio: from the submission)"
+                        .to_owned(),
+                );
+                let iops = iops as f64;
+                if self.poisson { Arrival::Poisson { iops } } else { Arrival::Fixed { iops } }
+            }
+        };
+        let separate = matches!(target, Target::Each(_));
+        if separate && self.offset.0 > 0 && self.numjobs > 1 {
+            return Err("offset with a file for each clone is not done; give a filename".to_owned());
+        }
+        let each = self.io_size.or(self.size);
+        let stop = match (self.runtime, each) {
+            (Some(runtime), _) if self.time_based => Stop::Runtime(runtime),
+            (_, Some(each)) => {
+                let total = each.0.checked_mul(jobs).and_then(|all| all.checked_mul(self.loops.into()));
+                let total = total.ok_or("size times numjobs times loops is too large")?;
+                Stop::Size(Bytes(total))
+            }
+            (Some(runtime), None) => {
+                self.notes.push(
+                    "without a size the job runs for its runtime (fio: or once over the file)".to_owned(),
+                );
+                Stop::Runtime(runtime)
+            }
+            (None, None) => {
+                return Err(
+                    "neither size nor runtime says when it ends; write for example runtime=60".to_owned()
+                );
+            }
+        };
+        if stop == Stop::Runtime(Nanos(0)) || stop == Stop::Size(Bytes(0)) {
+            return Err("it ends before it begins: size and runtime have to be more than 0".to_owned());
+        }
+        let time_limit = match stop {
+            Stop::Size(_) => self.runtime.filter(|runtime| runtime.0 > 0),
+            Stop::Runtime(_) => None,
+        };
+        if self.access == Access::Random && !self.notes.iter().any(|note| note.starts_with("random")) {
+            self.notes.push("random offsets may repeat (fio's norandommap)".to_owned());
+        }
+        let span = self.size.map(|size| if separate { Bytes(size.0.saturating_mul(jobs)) } else { size });
+        let workload = Workload {
+            name: name.clone(),
+            access: self.access,
+            mix,
+            bs: self.bs,
+            iodepth: self.iodepth,
+            numjobs: self.numjobs,
+            stop,
+            warm_up: self.ramp_time,
+            span,
+            arrival,
+            rate,
+            think_time: self.thinktime,
+            direct: self.direct,
+            sync: self.sync,
+            end_fsync: self.end_fsync,
+            ioengine: self.ioengine,
+            engine: self.engine,
+            fine: Fine {
+                offset: self.offset,
+                regions,
+                time_limit,
+                fsync_every: (self.fsync > 0).then_some(self.fsync),
+            },
+        };
+        let file_size = self.size.map(|size| Bytes(size.0.saturating_add(self.offset.0)));
+        Ok(FileJob { name, group, target, file_size, workload, options: Vec::new(), notes: self.notes })
+    }
+
+    /// Turns shares of the file into bytes, as far as there is something to take a share of.
+    fn shares(&mut self, target: &Target, length: &dyn Fn(&str) -> Option<Bytes>) -> Result<(), String> {
+        let whole = match target {
+            Target::Shared(file) => length(file),
+            Target::Each(_) => None,
+        };
+        let share = |what: &str, of: Option<Bytes>, percent: u8| {
+            let of = of.ok_or_else(|| {
+                format!("{what}={percent}%: that is a share of a file or device that is there; write bytes")
+            })?;
+            // In whole blocks, as fio has it.
+            let bytes = (u128::from(of.0) * u128::from(percent) / 100) as u64;
+            Ok::<Bytes, String>(Bytes(bytes / self.bs.0 * self.bs.0))
+        };
+        if let Some(percent) = self.offset_share {
+            self.offset = share("offset", whole, percent)?;
+        }
+        let rest = whole.map(|whole| Bytes(whole.0.saturating_sub(self.offset.0)));
+        // All of what is there is what a job without a size uses.
+        let all = self.size_share == Some(100) && rest.is_none();
+        if let Some(percent) = self.size_share.filter(|_| !all) {
+            self.size = Some(share("size", rest, percent)?);
+        }
+        if let Some(percent) = self.io_share {
+            self.io_size = Some(share("io_size", self.size.or(rest), percent)?);
+        }
+        Ok(())
+    }
+
+    /// `filename` below `directory`; without one, fio's `name.clone.0` for every clone.
+    fn target(&self, name: &str) -> Result<(Target, Regions), String> {
+        let below = |file: &str| match &self.directory {
+            Some(directory) if !file.starts_with('/') => {
+                format!("{}/{file}", directory.trim_end_matches('/'))
+            }
+            _ => file.to_owned(),
+        };
+        match &self.filename {
+            Some(file) if file.contains(':') => Err(format!(
+                "filename={file}: several files of one job are not done; write a job for each, or a design of an \
+                 experiment"
+            )),
+            Some(file) => Ok((Target::Shared(below(file)), Regions::Shared)),
+            None => {
+                let files = (0..self.numjobs).map(|clone| below(&format!("{name}.{clone}.0"))).collect();
+                Ok((Target::Each(files), Regions::Own))
+            }
+        }
+    }
+}

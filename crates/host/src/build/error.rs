@@ -36,6 +36,15 @@ pub enum BuildError {
         /// What is wrong with it.
         what: String,
     },
+    /// Members that LVM would put in another order.
+    #[error(
+        "LVM orders unequal members by size and uses as much of each as of the smallest, so that the layout would not \
+         be the design's: {members}; give it members of one size, or write `backing = \"md\"`"
+    )]
+    Unequal {
+        /// Each with its size.
+        members: String,
+    },
     /// A tunable that the kernel did not take.
     #[error("{file} of {device} cannot be {value}: {what}")]
     Queue {

@@ -70,6 +70,22 @@ pub(super) fn remove_lv(runner: &dyn Runner, volume: &str) -> Result<(), BuildEr
     })
 }
 
+/// Fails unless all physical volumes of `group` have the same number of extents.
+pub(super) fn equal(runner: &dyn Runner, group: &str) -> Result<(), BuildError> {
+    same_extents(&select(runner, "pvs", "pv_name,pv_pe_count", &format!("vg_name={group}"))?)
+}
+
+fn same_extents(rows: &[BTreeMap<String, String>]) -> Result<(), BuildError> {
+    let field = |row: &BTreeMap<String, String>, name: &str| row.get(name).cloned().unwrap_or_default();
+    let counts: Vec<String> = rows.iter().map(|row| field(row, "pv_pe_count")).collect();
+    if counts.windows(2).all(|pair| matches!(pair, [one, next] if one == next)) {
+        return Ok(());
+    }
+    let members = rows.iter().zip(&counts);
+    let members = members.map(|(row, count)| format!("{} has {count} extents", field(row, "pv_name")));
+    Err(BuildError::Unequal { members: members.collect::<Vec<_>>().join(", ") })
+}
+
 /// Waits until `volume` is in sync.
 pub(super) fn wait(runner: &dyn Runner, volume: &str) -> Result<(), BuildError> {
     loop {
@@ -99,5 +115,16 @@ mod tests {
         assert_eq!((lvs[0]["lv_name"].as_str(), lvs[0]["sync_percent"].as_str()), ("data", "100.00"));
         assert_eq!(rows("vgs", include_str!("../../tests/outputs/vgs-none.json")).expect("reads").len(), 0);
         assert!(rows("vgs", "WARNING: no").is_err());
+    }
+
+    #[test]
+    fn unequal_members_are_told_with_their_sizes() {
+        let row = |name: &str, count: &str| {
+            [("pv_name", name), ("pv_pe_count", count)].map(|(k, v)| (k.to_owned(), v.to_owned())).into()
+        };
+        assert_eq!(same_extents(&[row("/dev/vda", "31"), row("/dev/vdb", "31")]), Ok(()));
+        let error =
+            same_extents(&[row("/dev/vda", "31"), row("/dev/vdb", "4")]).expect_err("differ").to_string();
+        assert!(error.contains("/dev/vda has 31 extents, /dev/vdb has 4 extents; give it"), "{error}");
     }
 }

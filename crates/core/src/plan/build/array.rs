@@ -182,6 +182,10 @@ impl Planner<'_> {
         ];
         arguments.extend(devices.iter().map(String::as_str));
         self.run("vgcreate", &arguments, Some(BuildUndo::RemoveVg { name: group.clone() }));
+        if kind.chunk().is_some() {
+            let action = BuildAction::EqualPvs { group: group.clone() };
+            self.steps.push(BuildStep { action, undo: None });
+        }
 
         let count = devices.len();
         // Stripes are the members that hold data.

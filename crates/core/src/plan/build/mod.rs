@@ -104,6 +104,12 @@ pub enum BuildAction {
         /// The array's device.
         device: String,
     },
+    /// Fails unless the physical volumes of a volume group have the same number of extents: LVM puts unequal ones in
+    /// the order of their sizes, and uses as much of each as of the smallest.
+    EqualPvs {
+        /// The volume group.
+        group: String,
+    },
     /// Waits until a logical volume is in sync.
     WaitLv {
         /// `VG/LV`.

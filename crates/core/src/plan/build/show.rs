@@ -38,6 +38,12 @@ impl fmt::Display for BuildAction {
                 write!(f, "mkdir --mode=700 {}", quoted(&path.to_string_lossy()))
             }
             BuildAction::WaitMd { device } => write!(f, "mdadm --wait {device}"),
+            BuildAction::EqualPvs { group } => {
+                write!(
+                    f,
+                    "check that pv_pe_count is the same for all of {group}: LVM would order unequal ones by size"
+                )
+            }
             BuildAction::WaitLv { volume } => write!(f, "wait until sync_percent of {volume} is 100"),
         }
     }
@@ -135,6 +141,9 @@ pub(super) fn programs(steps: &[BuildStep]) -> Vec<String> {
         match &step.action {
             BuildAction::Run { program, .. } | BuildAction::RunWithKey { program, .. } => {
                 programs.insert(program.as_str());
+            }
+            BuildAction::EqualPvs { .. } => {
+                programs.insert("pvs");
             }
             BuildAction::WaitLv { .. } => {
                 programs.insert("lvs");

@@ -22,7 +22,7 @@ const HELP: &str = "cargo xtask COMMAND
   unit      tests without root, network or other programs
   root      tests that need root and a loop device; says so where they cannot run
   browser   the HTML report in a real browser (Debian's chromium)
-  lab       real kernels in QEMU guests: layouts against md and LVM, `ebb lab`
+  lab       real kernels in QEMU guests: layouts against md and LVM, `--on kernel`, `ebb lab`
   bench     the I/O engine beside fio; `cargo xtask bench --help`
   instructions   instructions per I/O of the engine's loop (valgrind)
   fuzz      the parsers of outside text with random input (nightly, cargo-fuzz)

@@ -55,3 +55,34 @@ pub fn script(guest: &mut Guest, text: &str) -> Result<String, String> {
         Err(format!("status {status}: {output}{errors}\n{text}"))
     }
 }
+
+/// All that a run may change, as a function of bash: devices and what is on them, mounts, swap, arrays, mappings,
+/// tunables, configuration.
+const STATE: &str = r#"
+state() {
+    udevadm settle
+    lsblk -rno KNAME,TYPE,SIZE,FSTYPE,LABEL,MOUNTPOINTS
+    cat /proc/mounts /proc/swaps
+    grep md /proc/mdstat || true
+    dmsetup ls; losetup --list --noheadings; wipefs /dev/vd[a-k]
+    grep . /sys/block/vd?/queue/{scheduler,nr_requests,max_sectors_kb,read_ahead_kb}
+    find /etc/mdadm /etc/lvm /run/ebbtide /dev/mapper /dev/disk/by-{id,path,label,uuid} /dev/md* /root/.local/state /mnt 2>/dev/null | sort || true
+    find /etc/mdadm /etc/lvm -type f -exec md5sum {} + | sort
+    pvs --noheadings; vgs --noheadings
+}
+"#;
+
+/// [`script`] that knows `state`, and must succeed.
+pub fn tell(guest: &mut Guest, text: &str) -> String {
+    script(guest, &format!("{STATE}{text}")).unwrap()
+}
+
+/// What `state` said before and after must be the same.
+pub fn unchanged(before: &str, after: &str, when: &str) {
+    let gone: Vec<&str> = before.lines().filter(|line| !after.lines().any(|other| other == *line)).collect();
+    let new: Vec<&str> = after.lines().filter(|line| !before.lines().any(|other| other == *line)).collect();
+    assert!(
+        gone.is_empty() && new.is_empty() && before == after,
+        "{when}: gone: {gone:#?}, new: {new:#?}\n{after}"
+    );
+}

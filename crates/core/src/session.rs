@@ -67,6 +67,31 @@ pub struct SessionMeta {
     pub inventory: Inventory,
     /// Warnings raised while running.
     pub warnings: Vec<String>,
+    /// Short looks, after the last trial, at what more operations in flight would do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depth_probes: Vec<DepthProbe>,
+}
+
+/// A design under a workload with twice its operations in flight, for a short time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DepthProbe {
+    /// The design's name.
+    pub design: String,
+    /// The workload's name.
+    pub workload: String,
+    /// Operations in flight.
+    pub in_flight: u32,
+    /// Operations completed.
+    pub ops: u64,
+    /// In this time.
+    pub elapsed: Nanos,
+}
+
+impl DepthProbe {
+    /// Operations per second; nothing when no time passed.
+    pub fn iops(&self) -> Option<f64> {
+        (self.elapsed.0 > 0).then(|| self.ops as f64 / self.elapsed.as_secs_f64())
+    }
 }
 
 /// What came of a trial.

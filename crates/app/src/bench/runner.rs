@@ -80,6 +80,7 @@ fn session(spec: &Spec, id: String) -> Session {
             engine_ceiling_iops: None,
             inventory: Inventory::default(),
             warnings: Vec::new(),
+            depth_probes: Vec::new(),
         },
         experiment,
         experiment_text: String::new(),

@@ -6,6 +6,7 @@ pub mod fit;
 pub mod journal;
 pub mod kernel;
 pub mod lab;
+mod probe;
 pub mod signals;
 pub mod simulated;
 pub mod surroundings;
@@ -113,6 +114,9 @@ pub fn run(
     company.store(|store| store.begin(&session, &plan))?;
 
     let measured = measure(&mut session, backend, company);
+    if matches!(measured, Ok(Ending::Reached | Ending::NotReached)) {
+        session.meta.depth_probes = probe::depth(&session, backend, company);
+    }
     company.watch.done();
     let put_back = backend.finish(keep);
     session.meta.ending = match &measured {
@@ -145,6 +149,7 @@ fn begin(request: Request, backend: &dyn Backend) -> Session {
             engine_ceiling_iops: request.engine_ceiling_iops,
             inventory: Inventory::default(),
             warnings: request.warnings,
+            depth_probes: Vec::new(),
         },
         experiment: request.experiment,
         experiment_text: request.text,

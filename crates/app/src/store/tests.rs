@@ -19,6 +19,7 @@ fn session(id: &str) -> Session {
             engine_ceiling_iops: Some(123_456.5),
             inventory: Inventory::default(),
             warnings: Vec::new(),
+            depth_probes: Vec::new(),
         },
         experiment: Experiment {
             name: "tiny".to_owned(),

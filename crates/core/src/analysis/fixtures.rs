@@ -114,6 +114,7 @@ pub fn session(
             engine_ceiling_iops: None,
             inventory: Inventory::default(),
             warnings: Vec::new(),
+            depth_probes: Vec::new(),
         },
         experiment: experiment.clone(),
         experiment_text: String::new(),

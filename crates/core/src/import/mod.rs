@@ -219,6 +219,7 @@ pub fn session(imported: Imported, id: String, version: &str, text: &str, modifi
                 notes: Vec::new(),
             },
             warnings,
+            depth_probes: Vec::new(),
         },
         experiment: Experiment {
             name: name(&imported.program, "import"),

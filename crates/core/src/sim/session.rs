@@ -29,6 +29,7 @@ pub fn session(experiment: &Experiment, seed: u64) -> Result<Session, BackendErr
             engine_ceiling_iops: None,
             inventory,
             warnings: Vec::new(),
+            depth_probes: Vec::new(),
         },
         experiment: experiment.clone(),
         experiment_text: String::new(),

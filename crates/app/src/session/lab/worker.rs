@@ -148,6 +148,7 @@ fn session(id: String, seed: u64, experiment: Experiment, inventory: Inventory) 
             engine_ceiling_iops: None,
             inventory,
             warnings: Vec::new(),
+            depth_probes: Vec::new(),
         },
         experiment,
         experiment_text: String::new(),

@@ -6,6 +6,9 @@
 //! wait, and more of them would wait longer. Where the floor is unknown there are two weaker grounds: members
 //! of a parallel layout that are idle because there are fewer operations than members, and `N = 1`, at which
 //! nothing can wait for anything.
+//!
+//! Where it is cheap, a session ends with a short probe of the same with twice the operations in flight: it settles
+//! whether more of them help.
 
 use super::volume_limit::NEAR;
 use super::{Case, Rule, cpu, evidence, shared_device, usage};
@@ -24,6 +27,12 @@ pub const FLOOR_SHARE: f64 = 0.70;
 pub const IDLE_MEMBERS: f64 = 0.75;
 /// A load thread busier than this share may itself be what latency consists of.
 pub const THREAD_BUSY: f64 = 0.80;
+
+/// Rate of the probe over that of the trials below which twice the operations in flight did not help. Double the rate
+/// is what Little's law promises; a probe of half a second varies by some percent.
+pub const NO_GAIN: f64 = 1.10;
+/// From this on it did, beyond doubt: half of what is promised.
+pub const GAIN: f64 = 1.50;
 
 /// The rule.
 #[derive(Debug)]
@@ -90,6 +99,14 @@ fn parallel(node: &LayoutNode) -> bool {
     }
 }
 
+/// What the session's probe of this case saw: operations in flight, and per second.
+fn probed(case: &Case<'_>) -> Option<(u32, f64)> {
+    let probe = case.session.meta.depth_probes.iter();
+    let mut probe = probe.filter(|p| p.design == case.design.name && p.workload == case.workload.name);
+    let probe = probe.next()?;
+    Some((probe.in_flight, probe.iops()?))
+}
+
 impl Rule for Concurrency {
     fn kind(&self) -> VerdictKind {
         VerdictKind::Concurrency
@@ -110,7 +127,7 @@ impl Rule for Concurrency {
             evidence("operations in flight", kept, "operations", None),
             evidence("operations per second", iops, "ops/s", None),
         ];
-        let (explains, confidence, sentence) = if let Some((latency, floor)) = latency.zip(floor) {
+        let (explains, mut confidence, mut sentence) = if let Some((latency, floor)) = latency.zip(floor) {
             if floor < FLOOR_SHARE * latency {
                 return None;
             }
@@ -130,6 +147,20 @@ impl Rule for Concurrency {
         } else {
             self.without_floor(case, kept, &mut evidence_list)?
         };
+        if let Some((in_flight, probed)) = probed(case) {
+            let gain = if iops > 0.0 { probed / iops } else { 0.0 };
+            if gain < NO_GAIN {
+                return None;
+            }
+            let what = format!("operations per second with {in_flight} in flight, in a short probe");
+            evidence_list.push(evidence(&what, probed, "ops/s", Some(iops)));
+            if gain >= GAIN {
+                confidence = f64::max(confidence, 0.95);
+                sentence.push_str(&format!(
+                    "; a short probe with {in_flight} in flight had {gain:.1} times the rate"
+                ));
+            }
+        }
         Some(Verdict {
             kind: VerdictKind::Concurrency,
             confidence,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::analysis::fixtures::trial;
 use crate::samples::{MemberObservation, Observation};
+use crate::session::DepthProbe;
 use crate::workload::Arrival;
 use VerdictKind::{Concurrency, Unknown};
 
@@ -19,6 +20,35 @@ fn latency_at_the_floor_means_that_nothing_waits() {
     experiment.workloads[0].iodepth = 32;
     let deep = six_rounds(&experiment, |_| trial(&[("v0", 4000, 8_000_000)]));
     assert_eq!(kinds(&deep), [Unknown]);
+}
+
+#[test]
+fn a_probe_at_double_depth_settles_it() {
+    let mut experiment = shaped(stripe(1), 5000.0, Nanos::from_millis(1));
+    experiment.workloads[0].iodepth = 1;
+    let probed = |ops: u64| {
+        let mut session = six_rounds(&experiment, |_| trial(&[("v0", 930, 1_070_000)]));
+        session.meta.depth_probes = vec![DepthProbe {
+            design: experiment.designs[0].name.clone(),
+            workload: experiment.workloads[0].name.clone(),
+            in_flight: 2,
+            ops,
+            elapsed: Nanos::from_millis(500),
+        }];
+        session
+    };
+    let verdict = &verdicts(&probed(900))[0];
+    assert_eq!((verdict.kind, verdict.confidence), (Concurrency, 0.95));
+    assert!(verdict.sentence.ends_with("with 2 in flight had 1.9 times the rate"), "{}", verdict.sentence);
+    let figure = verdict.evidence.last().expect("evidence");
+    assert_eq!((figure.value, figure.reference), (1800.0, Some(930.0)));
+    // A little more is told and settles nothing; no more withdraws the verdict.
+    assert_eq!(verdicts(&probed(560))[0].confidence, 0.9);
+    assert_eq!(kinds(&probed(480)), [Unknown]);
+    // What was probed of another workload says nothing.
+    let mut other = probed(480);
+    other.meta.depth_probes[0].workload = "another".into();
+    assert_eq!(kinds(&other), [Concurrency]);
 }
 
 #[test]

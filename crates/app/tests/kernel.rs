@@ -4,6 +4,8 @@
 mod common;
 
 use common::Home;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 const STACK: &str = "name = \"stack\"\n[volumes.v]\ncount = 2\nsize = \"64MiB\"\n[designs.d]\nlayout = \"stripe\"\n\
     chunk = \"64KiB\"\nmembers = [\"v*\"]\nfilesystem = \"xfs\"\nreadahead = \"1MiB\"\n\
@@ -78,7 +80,7 @@ fn a_key_is_asked_for_at_a_terminal_or_not_at_all() {
     let run = home.ebb("run e.toml --on kernel");
     // In a session of its own a program has no terminal.
     let words = std::iter::once(run.get_program()).chain(run.get_args());
-    let mut alone = std::process::Command::new("setsid");
+    let mut alone = Command::new("setsid");
     alone.arg("--wait").args(words).envs(run.get_envs().filter_map(|(key, value)| Some((key, value?))));
     let output = alone.current_dir(home.path(".")).output().unwrap();
     let said = text(&output.stderr);
@@ -87,6 +89,39 @@ fn a_key_is_asked_for_at_a_terminal_or_not_at_all() {
     let plan = home.json("run e.toml --dry-run --on kernel", &[0]);
     let step = &plan["builds"][0]["steps"][1]["do"]["run_with_key"];
     assert_eq!(step["program"], "cryptsetup", "{plan:#}");
+}
+
+#[test]
+fn a_key_that_is_typed_is_not_shown_and_ctrl_c_ends_it() {
+    let home = Home::new();
+    let prompt =
+        STACK.replace("filesystem", "encryption = { format = \"luks2\", key = \"prompt\" }\nfilesystem");
+    home.write("e.toml", &prompt);
+    let run = format!("{} run e.toml --on kernel --no-save", env!("CARGO_BIN_EXE_ebb"));
+    // util-linux's `script` gives it a terminal.
+    let mut child = Command::new("script")
+        .args(["-qec", &run, "/dev/null"])
+        .current_dir(home.path("."))
+        .env("XDG_STATE_HOME", home.path("state"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = Vec::new();
+    let mut output = child.stdout.take().unwrap();
+    // Earlier than the question nothing is listened to.
+    while !text(&said).contains("(not shown): ") {
+        let mut byte = [0];
+        assert_eq!(output.read(&mut byte).unwrap(), 1, "{}", text(&said));
+        said.push(byte[0]);
+    }
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"s3cret\x03").unwrap();
+    output.read_to_end(&mut said).unwrap();
+    let said = text(&said);
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
+    assert!(said.contains("nothing was done") && !said.contains("s3cret"), "{said}");
+    assert!(!home.path("state").join("ebbtide").exists(), "nothing was made, so there is no journal");
 }
 
 #[test]

@@ -32,7 +32,7 @@ const HELP: &str = "cargo xtask COMMAND
   statistics   coverage of intervals and false winners: writes the tables of docs/statistics.md
   verdicts  how often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
             [--tuning] [--each N] [CLASS]
-  test      setup, check, unit, root, browser and lab
+  test      setup, check, unit, root, browser and lab; each fuzz target for 10 s where cargo-fuzz is installed
 ";
 
 fn main() -> ExitCode {
@@ -49,7 +49,8 @@ fn main() -> ExitCode {
             .and_then(|()| run_all(&unit()))
             .and_then(|()| root())
             .and_then(|()| run_all(&browser()))
-            .and_then(|()| run_all(&lab())),
+            .and_then(|()| run_all(&lab()))
+            .and_then(|()| fuzz::briefly()),
         Some("bench") => bench::run(&arguments[1..]),
         Some("instructions") => instructions::run(),
         Some("fuzz") => fuzz::run(&arguments[1..]),
@@ -91,7 +92,6 @@ fn unit() -> Vec<Step> {
     vec![Step::cargo("tests", &["test", "--workspace"])]
 }
 
-/// Tests that `unit` leaves out because of their length.
 /// Tests that `unit` leaves out because they need root and a free loop device.
 fn root() -> Result<(), String> {
     if !packages::is_root() || !std::path::Path::new("/dev/loop-control").exists() {

@@ -91,6 +91,10 @@ fn compare(target: &Target, options: &Options, load: &str) -> Result<(), String>
     let mut tools = vec![Tool::Ebbtide(load.to_owned()), Tool::Fio(options.fio.clone())];
     if let Some(path) = options.t_io_uring.as_ref().filter(|_| !target.write) {
         tools.push(Tool::TIoUring(path.clone()));
+        // Where operations stay with a device, waiting for a batch of them is a choice of its own.
+        if target.direct() && target.iodepth > 1 {
+            tools.push(Tool::PromptTIoUring(path.clone()));
+        }
     }
     println!("\n{}: {}", target.name, target.title);
     for tool in &tools {
@@ -106,7 +110,7 @@ fn compare(target: &Target, options: &Options, load: &str) -> Result<(), String>
         }
     }
     println!(
-        "  {:<11} {:>28} {:>28} {:>22}",
+        "  {:<14} {:>28} {:>28} {:>22}",
         "", "kIOPS median (range)", "CPU ns/IO median (range)", "p50 us median"
     );
     for (tool, of) in tools.iter().zip(&figures) {
@@ -119,7 +123,7 @@ fn compare(target: &Target, options: &Options, load: &str) -> Result<(), String>
             }
         };
         println!(
-            "  {:<11} {:>28} {:>28} {:>22}",
+            "  {:<14} {:>28} {:>28} {:>22}",
             tool.name(),
             column(|f| Some(f.iops), 1e3),
             column(|f| Some(f.cpu_ns), 1.0),

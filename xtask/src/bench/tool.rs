@@ -19,6 +19,8 @@ pub enum Tool {
     Ebbtide(String),
     Fio(String),
     TIoUring(String),
+    /// As the engine and fio do: it looks at the first completion instead of waiting for a batch of them.
+    PromptTIoUring(String),
 }
 
 /// Builds the engine's own load generator and returns its path.
@@ -39,6 +41,7 @@ impl Tool {
             Tool::Ebbtide(_) => "ebbtide",
             Tool::Fio(_) => "fio",
             Tool::TIoUring(_) => "t/io_uring",
+            Tool::PromptTIoUring(_) => "t/io_uring -c1",
         }
     }
 
@@ -66,12 +69,13 @@ impl Tool {
                      --runtime={runtime} --output-format=json"
                 ),
             ),
-            Tool::TIoUring(program) => (
-                program,
-                format!(
-                    "-d{depth} -s{submit} -c{submit} -p0 -B1 -F1 -X1 -b4096 -n1 -O{direct} -r{runtime} {path}"
-                ),
-            ),
+            Tool::TIoUring(program) | Tool::PromptTIoUring(program) => {
+                let wait = if matches!(self, Tool::TIoUring(_)) { submit } else { 1 };
+                let text = format!(
+                    "-d{depth} -s{submit} -c{wait} -p0 -B1 -F1 -X1 -b4096 -n1 -O{direct} -r{runtime} {path}"
+                );
+                (program, text)
+            }
         };
         debug_assert!(target.kind != Kind::Null || target.write);
         Ok((program.clone(), text.split_whitespace().map(str::to_owned).collect()))
@@ -91,7 +95,7 @@ impl Tool {
         let figures = match self {
             Tool::Ebbtide(_) => of_ebbtide(&output),
             Tool::Fio(_) => of_fio(&output, target.write),
-            Tool::TIoUring(_) => of_t_io_uring(&output, cpu, runtime),
+            Tool::TIoUring(_) | Tool::PromptTIoUring(_) => of_t_io_uring(&output, cpu, runtime),
         };
         let text = String::from_utf8_lossy(&output.stdout);
         figures.ok_or_else(|| format!("{program}: no figures in its output: {text}"))

@@ -59,11 +59,7 @@ fn best<'a>(comparisons: &[&'a Comparison]) -> Option<&'a Comparison> {
 }
 
 fn compared(report: &Report, all: &[&Comparison], first: &Comparison) -> Vec<String> {
-    let verb = report
-        .workloads
-        .iter()
-        .find(|w| w.name == first.workload)
-        .map_or_else(|| format!("runs {}", first.workload), |w| w.verb.clone());
+    let verb = verb(report, &first.workload);
     let sure = sureness(first);
     let mut sentences = vec![match first.conclusion {
         Conclusion::Faster | Conclusion::Slower => format!(
@@ -92,18 +88,29 @@ fn compared(report: &Report, all: &[&Comparison], first: &Comparison) -> Vec<Str
     sentences
 }
 
+/// What a design does under the workload; with the workload's name where others do the same.
+fn verb(report: &Report, workload: &str) -> String {
+    let Some(this) = report.workloads.iter().find(|w| w.name == workload) else {
+        return format!("runs {workload}");
+    };
+    let alike = report.workloads.iter().filter(|w| w.verb == this.verb).count();
+    if alike > 1 { format!("{} ({workload})", this.verb) } else { this.verb.clone() }
+}
+
 /// The other workloads of the same design: what was decided, where there is no difference, what stays open.
 fn others_sentences(report: &Report, first: &Comparison, others: &[&Comparison]) -> Vec<String> {
-    let verb = |c: &Comparison| {
-        let workload = report.workloads.iter().find(|w| w.name == c.workload);
-        workload.map_or_else(|| format!("runs {}", c.workload), |w| w.verb.clone())
-    };
+    let verb = |c: &Comparison| verb(report, &c.workload);
     let with = |wanted: &[Conclusion]| -> Vec<&Comparison> {
         others.iter().copied().filter(|c| wanted.contains(&c.conclusion)).collect()
     };
     let ranges = |comparisons: &[&Comparison]| {
         let told: Vec<String> = comparisons.iter().map(|c| range(c)).collect();
-        told.join(" and ")
+        match told.as_slice() {
+            [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|range| range == first) => {
+                format!("{first} each")
+            }
+            _ => told.join(" and "),
+        }
     };
     let decided = with(&[Conclusion::Faster, Conclusion::Slower]);
     let same = with(&[Conclusion::NoDifference]);

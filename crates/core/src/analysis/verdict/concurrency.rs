@@ -3,9 +3,10 @@
 //! Derivation (Little's law): in a closed loop of `N` operations in flight, the rate is `N / latency`. While
 //! latency is no more than the members need for one operation alone (their floor), no operation waits for
 //! another, and twice the `N` gives twice the rate. When latency is well above the floor, operations already
-//! wait, and more of them would wait longer. Where the floor is unknown there are two weaker grounds: members
-//! of a parallel layout that are idle because there are fewer operations than members, and `N = 1`, at which
-//! nothing can wait for anything.
+//! wait, and more of them would wait longer. Behind a far-end cache the floor depends on what it holds; but when the
+//! slowest operations take what one that misses it takes alone, none of them waited. Where nothing is known of the
+//! floor there are two weaker grounds: members of a parallel layout that are idle because there are fewer operations
+//! than members, and `N = 1`, at which nothing can wait for anything.
 //!
 //! Where it is cheap, a session ends with a short probe of the same with twice the operations in flight: it settles
 //! whether more of them help.
@@ -88,6 +89,25 @@ pub(super) fn latency_and_floor(case: &Case<'_>, trial: &TrialSamples) -> Option
     }
     let floor = crate::analysis::estimate::median(&floors).filter(|floor| *floor > 0.0)?;
     Some((latency_sum / all_ops as f64, floor))
+}
+
+/// What an operation takes that misses the far-end cache, in nanoseconds, of the slowest working member; `None` where one of
+/// them has no such cache, or an arm.
+fn miss(case: &Case<'_>) -> Option<f64> {
+    let mut slowest = 0.0_f64;
+    for member in case.result.members.iter().filter(|m| m.iops > 0.0) {
+        let shape = case.volume(&member.name)?.shape.as_ref()?;
+        if shape.character.cache.is_none() || shape.character.seek.is_some() {
+            return None;
+        }
+        if case.workload.reads() {
+            slowest = slowest.max(mean(&shape.read_latency));
+        }
+        if case.workload.writes() {
+            slowest = slowest.max(mean(&shape.write_latency));
+        }
+    }
+    (slowest > 0.0).then_some(slowest)
 }
 
 /// Whether the layout works its members at once.
@@ -178,6 +198,25 @@ impl Concurrency {
         kept: f64,
         evidence_list: &mut Vec<crate::analysis::Evidence>,
     ) -> Option<(f64, f64, String)> {
+        let longest = case.result.metric(Metric::LatP99).map(|p99| p99.median);
+        if let Some((longest, miss)) = longest
+            .zip(miss(case))
+            .filter(|(longest, miss)| longest.min(*miss) >= FLOOR_SHARE * longest.max(*miss))
+        {
+            evidence_list.push(evidence(
+                "99th percentile of latency, against a miss",
+                longest,
+                "ns",
+                Some(miss),
+            ));
+            let sentence = format!(
+                "{kept:.0} operations in flight do not fill the array: 99% take at most {} and one alone that misses the \
+                 volume's cache {}, so none waits; a larger iodepth or more jobs raise the rate",
+                format_latency(longest),
+                format_latency(miss)
+            );
+            return Some(((miss / longest).min(1.0), 0.8, sentence));
+        }
         let working = case.result.members.iter().filter(|m| m.iops > 0.0).count();
         let busy = case.result.members.iter().filter_map(|m| m.in_flight).sum::<f64>();
         let per_member = busy / working.max(1) as f64;

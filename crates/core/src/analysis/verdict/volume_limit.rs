@@ -5,19 +5,25 @@
 //! sum of the limits of the members that worked, and nothing but more or faster volumes (or, for a
 //! linear array, a layout that works all of them) raises it. Known limits are those of the volume's shape or
 //! type; an EBS volume also reports the time it spent above its limits (NVMe log page 0xD0).
+//!
+//! A spindle has no such number, but one arm: random operations that wait in line for it keep it busy all the time, and
+//! then its rate is one over the time that it takes for one of them, however many wait.
 
 use super::exceeded::{EXCEEDED, exceeded};
 use super::usage::{self, Resource};
-use super::{Case, Rule, evidence};
+use super::{Case, Rule, cpu, evidence, instance_limit};
 use crate::analysis::{Evidence, Verdict, VerdictKind};
-use crate::units::{format_iops, format_throughput};
-use crate::workload::{Mix, OpKind};
+use crate::units::{format_iops, format_latency, format_throughput};
+use crate::workload::{Access, Mix, OpKind};
 
 /// Use of the limits that counts as reached. A shaped volume holds its limit within 3% over 10 s, and up to two
 /// more points go to the edges of a measurement of a second.
 pub const REACHED: f64 = 0.95;
 /// Between this and [`REACHED`] the limit is near: asserted with less confidence.
 pub const NEAR: f64 = 0.90;
+/// Random operations in flight at a spindle from which on its arm is taken to work all the time: one is served, and another
+/// waits. Hits of a cache in front of the arm take part of them, so it is more than the 1 of a queue that never empties.
+pub const IN_LINE: f64 = 2.0;
 
 /// The rule.
 #[derive(Debug)]
@@ -29,7 +35,7 @@ impl Rule for VolumeLimit {
     }
 
     fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
-        by_limits(case).or_else(|| by_report(case))
+        by_limits(case).or_else(|| by_report(case)).or_else(|| by_arm(case))
     }
 }
 
@@ -182,5 +188,49 @@ fn by_report(case: &Case<'_>) -> Option<Verdict> {
             longest.stretch()
         ),
         evidence: longest.evidence("volume's"),
+    })
+}
+
+/// Spindles with operations waiting in line. Whether a volume is one is known from its shape or type only: what virtual
+/// disks say of their rotation is no evidence.
+fn by_arm(case: &Case<'_>) -> Option<Verdict> {
+    let spindle = |name: &str| {
+        case.volume(name).and_then(|v| v.shape.as_ref()).is_some_and(|shape| shape.character.seek.is_some())
+    };
+    let working: Vec<_> = case.result.members.iter().filter(|m| m.iops > 0.0).collect();
+    let in_line = working
+        .iter()
+        .map(|m| m.in_flight.filter(|_| spindle(&m.name)).unwrap_or(0.0))
+        .min_by(f64::total_cmp)
+        .filter(|least| *least >= IN_LINE)?;
+    let elsewhere = instance_limit::InstanceLimit.judge(case).is_some()
+        || cpu::busiest_thread(case).is_some_and(|busy| busy >= super::concurrency::THREAD_BUSY);
+    if case.workload.access != Access::Random || !case.workload.direct || elsewhere {
+        return None;
+    }
+    let slowest = working.iter().min_by(|a, b| a.iops.total_cmp(&b.iops))?;
+    let each = 1e9 / slowest.iops;
+    let who = match working.len() {
+        1 => format!("{} is a spindle: its arm works", slowest.name),
+        n => format!("all {n} members are spindles: their arms work"),
+    };
+    Some(Verdict {
+        kind: VerdictKind::VolumeLimit,
+        confidence: 0.8,
+        explains: 0.9,
+        sentence: format!(
+            "{who} all the time, {} for each operation, while others wait in line: more in flight would only wait longer, more \
+             volumes raise this",
+            format_latency(each)
+        ),
+        evidence: vec![
+            evidence(
+                "operations in flight at a member, the least of them",
+                in_line,
+                "operations",
+                Some(IN_LINE),
+            ),
+            evidence("time per operation of the slowest member", each, "ns", None),
+        ],
     })
 }

@@ -3,8 +3,9 @@
 use super::*;
 use crate::analysis::fixtures::{BS, reads, trial};
 use crate::samples::{DeviceObservation, ExceededInterval, LimitsExceeded, Observation, PerOp, TrialSamples};
-use crate::volume::LinkShape;
-use VerdictKind::{Cpu, InstanceLimit, SharedDevice, Unknown, VolumeLimit};
+use crate::volume::{FarCache, Latency, LinkShape, Seek};
+use crate::workload::Access;
+use VerdictKind::{Concurrency, Cpu, InstanceLimit, SharedDevice, Unknown, VolumeLimit};
 
 const FOUR: [&str; 4] = ["v0", "v1", "v2", "v3"];
 
@@ -67,6 +68,61 @@ fn a_linear_array_that_works_one_member_after_the_other() {
     assert_eq!(verdict.kind, VolumeLimit);
     assert!(verdict.sentence.starts_with("one member works at a time (2 of 4"), "{}", verdict.sentence);
     assert_eq!(kinds(&six_rounds(&experiment, in_turn(0.6))), [Unknown]);
+}
+
+#[test]
+fn a_far_cache_whose_misses_do_not_wait() {
+    let mut experiment = shaped(stripe(1), 10_000.0, Nanos::from_millis(20));
+    experiment.workloads[0].direct = true;
+    for volume in &mut experiment.volumes {
+        if let Some(shape) = &mut volume.shape {
+            shape.character.cache =
+                Some(FarCache { size: Bytes(1 << 30), latency: Latency::Constant(Nanos(300_000)) });
+        }
+    }
+    // The made-up latencies spread by 10%: their 99th percentile is 22 ms.
+    let at = |latency: u64| move |_: &Trial| trial(&[("v0", 200, latency)]);
+    let verdict = &verdicts(&six_rounds(&experiment, at(20_000_000)))[0];
+    assert_eq!(verdict.kind, Concurrency);
+    assert!(verdict.sentence.contains("misses the volume's cache 20.0 ms"), "{}", verdict.sentence);
+    // Opposites: misses that wait, and hits only, of which nothing is known.
+    for latency in [40_000_000, 2_000_000] {
+        assert_eq!(kinds(&six_rounds(&experiment, at(latency))), [Unknown], "{latency}");
+    }
+}
+
+#[test]
+fn a_spindle_with_a_line_in_front_of_its_arm() {
+    let mut experiment = stripe(2);
+    experiment.workloads[0].direct = true;
+    experiment.workloads[0].access = Access::Random;
+    for volume in &mut experiment.volumes {
+        let mut shape = Shape::default();
+        shape.character.seek = Some(Seek {
+            track_to_track: Nanos::from_millis(1),
+            full_stroke: Nanos::from_millis(16),
+            rotation: Nanos::from_millis(8),
+            transfer: 1e8,
+            capacity: Bytes(1 << 40),
+        });
+        volume.shape = Some(shape);
+    }
+    // 100 operations/s of 30 ms each: three are in flight at each.
+    let line = |_: &Trial| trial(&[("v0", 100, 30_000_000), ("v1", 110, 27_000_000)]);
+    let in_line = six_rounds(&experiment, line);
+    let verdict = &verdicts(&in_line)[0];
+    assert_eq!(verdict.kind, VolumeLimit);
+    assert!(verdict.sentence.contains("all 2 members are spindles"), "{}", verdict.sentence);
+    assert!(verdict.sentence.contains("10.0 ms for each operation"), "{}", verdict.sentence);
+    // Opposites: one operation at a time at one of them; an access pattern that needs no arm; no spindle.
+    let alone = six_rounds(&experiment, |_| trial(&[("v0", 100, 30_000_000), ("v1", 100, 10_000_000)]));
+    assert!(!kinds(&alone).contains(&VolumeLimit));
+    let mut sequential = experiment.clone();
+    sequential.workloads[0].access = Access::Sequential;
+    assert!(!kinds(&six_rounds(&sequential, line)).contains(&VolumeLimit));
+    let mut flash = experiment;
+    flash.volumes[0].shape = Some(Shape::default());
+    assert!(!kinds(&six_rounds(&flash, line)).contains(&VolumeLimit));
 }
 
 #[test]

@@ -44,7 +44,7 @@ struct Beside {
 }
 
 impl Beside {
-    /// Measured under emulation on two cores (docs/lab.md): LVM of eight disks, and trials with their queue of up
+    /// Measured under emulation on two cores (docs/decisions/build-per-trial.md): LVM of eight disks, and trials with their queue of up
     /// to a second to be emptied. With KVM nothing was measured, and a tenth is assumed.
     const fn of(accelerator: Accelerator) -> Self {
         match accelerator {
@@ -64,12 +64,14 @@ pub fn how_long(plan: &Plan, experiment: &Experiment, accelerator: Accelerator) 
     let round = load.as_secs_f64() + beside.trial.as_secs_f64() * trials as f64;
     let building = beside.build.as_secs_f64() * experiment.designs.len() as f64;
     let minutes = |rounds: u32| ((building + round * f64::from(rounds)) / 60.0).ceil();
+    let range = |least: f64, most: f64| {
+        if least == most { format!("{least:.0}") } else { format!("{least:.0} to {most:.0}") }
+    };
     let (least, most) = (plan.rounds_min, plan.rounds_max);
     format!(
-        "{least} to {most} rounds of {trials} trials: about {:.0} to {:.0} min, more on a busy host; no new round after \
-         {:.0} min of trials",
-        minutes(least),
-        minutes(most),
+        "{} rounds of {trials} trials: about {} min, more on a busy host; no new round after {:.0} min of trials",
+        range(least.into(), most.into()),
+        range(minutes(least), minutes(most)),
         (plan.budget.as_secs_f64() / 60.0).ceil()
     )
 }

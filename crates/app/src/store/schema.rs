@@ -43,7 +43,12 @@ pub(super) const MIGRATIONS: &[&str] = &["
 pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let fail = |error| StoreError::sqlite(path, error);
     // The first read tells a database from any other file, before anything is changed.
-    let version = check(connection, path)?;
+    // In one transaction: another process may create the same store between two reads, and half of it would be neither
+    // empty nor ours.
+    let version = {
+        let snapshot = connection.transaction().map_err(fail)?;
+        check(&snapshot, path)?
+    };
     set_wal(connection).map_err(fail)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(fail)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(fail)?;

@@ -88,6 +88,7 @@ impl On {
 /// # Errors
 /// See the exit statuses in the help.
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    refuse_options(args)?;
     let name = args.file.to_string_lossy();
     let text = read(&args.file).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
     let catalog = super::catalog::load(globals)?;
@@ -114,7 +115,6 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     };
     session::fit::check(&experiment, args.on.kind())
         .map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
-    refuse_options(args)?;
     let (experiment, warning) = match args.scale.filter(|_| args.on != On::Lab) {
         Some(scale) => (scaled(&experiment, scale), (scale != Scale::ONE).then(|| scale.as_asked_for())),
         None => (experiment, None),

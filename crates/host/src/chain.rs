@@ -58,7 +58,7 @@ pub fn of_path(sys: &Sys, path: &Path) -> io::Result<Chain> {
         walk(sys, DevNum::from_raw(meta.rdev()), 0, &mut links);
         return Ok(Chain { fstype: None, source: None, links });
     }
-    let mounts = read_mounts(sys);
+    let mounts = tables::mounts_of(sys);
     let dev = DevNum::from_raw(meta.dev());
     let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mount =
@@ -72,10 +72,6 @@ pub fn of_device(sys: &Sys, dev: DevNum) -> Chain {
     let mut links = Vec::new();
     walk(sys, dev, 0, &mut links);
     Chain { fstype: None, source: None, links }
-}
-
-fn read_mounts(sys: &Sys) -> Vec<Mount> {
-    tables::mountinfo(&sys::text(&sys.proc.join("self/mountinfo")).unwrap_or_default())
 }
 
 /// The mount with the longest mount point that `path` is below; of equal ones the last, which covers the others.
@@ -139,18 +135,16 @@ fn below(sys: &Sys, place: &Path) -> Vec<Layer> {
         return place.parent().and_then(number).into_iter().collect();
     }
     if let Some(file) = sys::word(&place.join("loop/backing_file")) {
-        let root = sys.dev.parent().unwrap_or(Path::new("/"));
-        return vec![Layer::File(root.join(file.trim_start_matches('/')))];
+        return vec![Layer::File(sys.root().join(file.trim_start_matches('/')))];
     }
     let slaves = place.join("slaves");
     sys::names(&slaves).iter().filter_map(|slave| number(&slaves.join(slave))).collect()
 }
 
 fn walk_backing_file(sys: &Sys, path: &Path, depth: usize, links: &mut Vec<Link>) {
-    let mounts = read_mounts(sys);
-    let root = sys.dev.parent().unwrap_or(Path::new("/"));
+    let mounts = tables::mounts_of(sys);
     // Mount points are given as the host sees them, whether or not its root is elsewhere here.
-    let seen = path.strip_prefix(root).map_or_else(|_| path.to_owned(), |p| Path::new("/").join(p));
+    let seen = path.strip_prefix(sys.root()).map_or_else(|_| path.to_owned(), |p| Path::new("/").join(p));
     let mount = closest(mounts.iter(), &seen);
     let dev = match std::fs::metadata(path) {
         Ok(meta) if sys.is_host() => Some(DevNum::from_raw(meta.dev())),

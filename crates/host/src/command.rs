@@ -57,6 +57,17 @@ pub trait Runner {
     }
 }
 
+/// Where administration tools are, which is not on everybody's path.
+const ADMIN_PLACES: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
+
+/// Whether `program` is where [`Real`] finds it: in a directory of `PATH`, or in one of root's.
+pub fn installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(std::env::split_paths(ADMIN_PLACES))
+        .any(|directory| directory.join(program).is_file())
+}
+
 /// Runs programs for real, in the C locale.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Real;
@@ -67,8 +78,7 @@ impl Runner for Real {
         let child = Command::new(program)
             .args(arguments)
             .env("LC_ALL", "C")
-            // Administration tools are not on everybody's path.
-            .env("PATH", format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin"))
+            .env("PATH", format!("{path}:{ADMIN_PLACES}"))
             // A journal's lock is inherited on purpose, and LVM would complain about it.
             .env("LVM_SUPPRESS_FD_WARNINGS", "1")
             .stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })

@@ -4,7 +4,7 @@
 //! written only when the experiment names that very device by a stable id and the command says `--destroy`. A device
 //! whose content cannot be read counts as having something on it.
 
-use crate::command::{Real, Runner};
+use crate::command::{Never, Real, Runner};
 use crate::probe::{self, BlockDevice, Content, Devices};
 use crate::sys::{DevNum, Sys};
 use ebbtide_core::guard::{DeviceGuard, Reason, Refusal, RefusalKind, WriteRequest};
@@ -45,8 +45,9 @@ impl DeviceGuard for Guard {
         if !meta.file_type().is_block_device() {
             return Err(not_there("it is neither a file nor a block device".to_owned()));
         }
-        let devices = probe::devices_with(&self.sys, &Real);
         let dev = DevNum::from_raw(meta.rdev());
+        // No program is asked what else is on the disk: what decides is read afresh below.
+        let devices = probe::disk_with(&self.sys, dev, &Never);
         let device = devices
             .by_dev(dev)
             .ok_or_else(|| not_there(format!("no block device {dev} of non-zero size is in /sys/block")))?;
@@ -200,6 +201,24 @@ mod tests {
         let device = devices.get(name).expect("recorded");
         let request = WriteRequest { path: Path::new("/dev/x"), id, destroy };
         reasons(&devices, device, &device.content, &request).iter().map(|r| r.kind).collect()
+    }
+
+    /// The guard reads one disk only: what it sees there is what a look at the whole host sees.
+    #[test]
+    fn one_disk_is_seen_as_among_all() {
+        let root = unpack(ARRAYS);
+        let sys = Sys::below(root.path());
+        let all = probe::devices(&sys);
+        assert!(all.devices.iter().any(|device| !device.partitions.is_empty()));
+        for device in &all.devices {
+            let disk = device.partition_of.as_ref().map_or(device, |name| all.get(name).expect("its disk"));
+            let parts = disk.partitions.iter().map(|name| all.get(name).expect("its partition"));
+            let expected: Vec<&BlockDevice> = std::iter::once(disk).chain(parts).collect();
+            let seen = probe::disk_with(&sys, device.dev, &Never);
+            assert_eq!(seen.devices.iter().collect::<Vec<_>>(), expected, "{}", device.name);
+        }
+        let none = DevNum { major: 259, minor: 999 };
+        assert_eq!(probe::disk_with(&sys, none, &Never), Devices::default());
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! nobody, and what it leaves may be put back. A run that put everything back removes its journal.
 
 use crate::places::user_directory;
-use ebbtide_core::journal::{Entry, FileId, Journal, Leftover, leftovers};
+use ebbtide_core::journal::{Entry, Journal, Leftover, leftovers};
+use ebbtide_engine::files::id_of;
 use ebbtide_host::build;
 use ebbtide_host::command::Real;
 use ebbtide_host::sys::Sys;
@@ -12,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -194,7 +195,7 @@ fn put_back(leftover: &Leftover) -> Result<Entry, String> {
 pub fn check(leftover: &Leftover) -> io::Result<()> {
     let Leftover::Path { path, directory, id: known } = leftover else { return Ok(()) };
     let found = std::fs::symlink_metadata(path)?;
-    let id = FileId::new(found.dev(), found.ino(), found.created().ok());
+    let id = id_of(&found);
     let same_kind = if *directory { found.is_dir() } else { found.is_file() };
     let ours = match known {
         Some(known) => *known == id,
@@ -221,7 +222,7 @@ mod tests {
         journal.write(&Entry::MakingFile(path.to_owned())).expect("writes");
         std::fs::write(path, "content").expect("makes");
         let found = std::fs::metadata(path).expect("is there");
-        let id = FileId::new(found.dev(), found.ino(), found.created().ok());
+        let id = id_of(&found);
         journal.write(&Entry::Made(path.to_owned(), id)).expect("writes");
     }
 

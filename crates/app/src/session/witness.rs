@@ -2,7 +2,6 @@
 
 use super::Witness;
 use ebbtide_core::backend::Inventory;
-use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::session::{Outcome, Session};
 use ebbtide_host::observe::{EbsLimits, Member, Observer, Running, Window};
@@ -27,8 +26,10 @@ impl Witness for HostWitness {
     fn begin(&mut self, session: &Session, trial: &Trial) {
         let experiment = &session.experiment;
         let Some(design) = experiment.designs.get(trial.design) else { return };
-        let mut members = Vec::new();
-        self.collect(&design.layout, &mut members);
+        // In the order of the layout's leaves, which is that of `TrialSamples::members`.
+        let volumes = design.layout.volumes().into_iter();
+        let members: Vec<Member> =
+            volumes.filter_map(|index| self.members.get(index).cloned().flatten()).collect();
         let buffered = experiment.workloads.get(trial.workload).is_some_and(|workload| !workload.direct);
         let observer = Observer::host()
             .buffered(buffered)
@@ -46,18 +47,6 @@ impl Witness for HostWitness {
             }
             Outcome::Failed(_) => {
                 running.stop(None);
-            }
-        }
-    }
-}
-
-impl HostWitness {
-    /// The members of a layout in the order of its leaves, which is that of `TrialSamples::members`.
-    fn collect(&self, node: &LayoutNode, members: &mut Vec<Member>) {
-        match node {
-            LayoutNode::Volume(index) => members.extend(self.members.get(*index).cloned().flatten()),
-            LayoutNode::Array { members: nodes, .. } => {
-                nodes.iter().for_each(|node| self.collect(node, members));
             }
         }
     }

@@ -4,7 +4,7 @@ use super::place::mib;
 use ebbtide_core::journal::{Entry, FileId, Journal};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ struct Item {
     id: FileId,
 }
 
-/// Identity of an open file.
-pub(super) fn id_of(file: &File) -> io::Result<FileId> {
-    file.metadata().map(|found| FileId::new(found.dev(), found.ino(), found.created().ok()))
+/// Identity of the file or directory that `found` is of.
+pub fn id_of(found: &Metadata) -> FileId {
+    FileId::new(found.dev(), found.ino(), found.created().ok())
 }
 
 impl Made {
@@ -39,7 +39,8 @@ impl Made {
         let made = rustix::fs::mkdir(path, Mode::RWXU)
             .map_err(io::Error::from)
             .and_then(|()| File::open(path))
-            .and_then(|directory| id_of(&directory));
+            .and_then(|directory| directory.metadata())
+            .map(|found| id_of(&found));
         self.note(path, true, made).map_err(|error| format!("cannot make {}: {error}", path.display()))
     }
 
@@ -55,7 +56,7 @@ impl Made {
             let _ = self.journal.write(&Entry::Gone(path.to_owned()));
             fail(errno.into())
         })?;
-        self.note(path, false, id_of(&file)).map_err(fail)?;
+        self.note(path, false, file.metadata().map(|found| id_of(&found))).map_err(fail)?;
         allocate(&file, size).map_err(|errno| match errno {
             Errno::FBIG => format!(
                 "cannot make {} of {}: larger than the file system or `ulimit -f` allows",
@@ -104,14 +105,9 @@ impl Made {
         if errors.is_empty() { Ok(()) } else { Err(format!("cannot remove {}", errors.join(", "))) }
     }
 
-    /// Leaves everything to the user and returns its paths.
-    pub(super) fn keep(&mut self) -> Result<Vec<PathBuf>, String> {
-        let mut kept = Vec::new();
-        for item in self.items.drain(..) {
-            self.journal.write(&Entry::Kept(item.path.clone()))?;
-            kept.push(item.path);
-        }
-        Ok(kept)
+    /// Leaves everything to the user.
+    pub(super) fn keep(&mut self) -> Result<(), String> {
+        self.items.drain(..).try_for_each(|item| self.journal.write(&Entry::Kept(item.path)))
     }
 }
 
@@ -122,7 +118,7 @@ impl Item {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,
         };
-        if FileId::new(found.dev(), found.ino(), found.created().ok()) != self.id {
+        if id_of(&found) != self.id {
             return Err(io::Error::other("something else has its name now; it is left alone"));
         }
         if self.directory { std::fs::remove_dir(&self.path) } else { std::fs::remove_file(&self.path) }

@@ -11,6 +11,7 @@ mod place;
 mod trial;
 mod volume;
 
+pub use made::id_of;
 pub use place::{Place, Survey, survey};
 
 use crate::target::{Shaper, Target};

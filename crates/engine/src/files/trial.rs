@@ -41,14 +41,13 @@ pub(super) fn open_target(
     workload: &Workload,
     trial: &Trial,
 ) -> Result<(), BackendError> {
-    let mut members = Vec::new();
-    let layout = localise(&design.layout, volumes, &mut members)?;
+    let members = members(design, volumes)?;
     for member in &members {
         member.check()?;
     }
     let key = Key::new(workload, trial);
     if let std::collections::hash_map::Entry::Vacant(unknown) = targets.entry(key) {
-        unknown.insert(open(&members, &layout, key)?);
+        unknown.insert(open(&members, &over_members(&design.layout), key)?);
     }
     Ok(())
 }
@@ -62,8 +61,7 @@ pub(super) fn run(
     trial: &Trial,
     control: &Control,
 ) -> Result<TrialSamples, Failure> {
-    let mut members = Vec::new();
-    localise(&design.layout, volumes, &mut members)?;
+    let members = members(design, volumes)?;
     let target = targets
         .get(&Key::new(workload, trial))
         .ok_or_else(|| BackendError::Other(format!("design {} is not open", design.name)))?;
@@ -78,29 +76,22 @@ pub(super) fn run(
     Ok(samples)
 }
 
-/// The layout with its volumes numbered from 0 in order of appearance; `members` receives them.
-fn localise<'a>(
-    node: &LayoutNode,
+/// The volumes of the design's layout, in the order of its leaves.
+fn members<'a>(
+    design: &Design,
     volumes: &'a [Option<OpenVolume>],
-    members: &mut Vec<&'a OpenVolume>,
-) -> Result<LayoutNode, BackendError> {
-    match node {
-        LayoutNode::Volume(index) => {
-            let volume = volumes
-                .get(*index)
-                .and_then(Option::as_ref)
-                .ok_or_else(|| BackendError::Other(format!("volume number {index} is not prepared")))?;
-            members.push(volume);
-            Ok(LayoutNode::Volume(members.len() - 1))
-        }
-        LayoutNode::Array { kind, members: nodes } => Ok(LayoutNode::Array {
-            kind: *kind,
-            members: nodes
-                .iter()
-                .map(|node| localise(node, volumes, members))
-                .collect::<Result<_, BackendError>>()?,
-        }),
-    }
+) -> Result<Vec<&'a OpenVolume>, BackendError> {
+    let open = |index: usize| {
+        let volume = volumes.get(index).and_then(Option::as_ref);
+        volume.ok_or_else(|| BackendError::Other(format!("volume number {index} is not prepared")))
+    };
+    design.layout.volumes().into_iter().map(open).collect()
+}
+
+/// The layout over its own members: each leaf has its number among them. No volume is in a design twice.
+fn over_members(layout: &LayoutNode) -> LayoutNode {
+    let leaves = layout.volumes();
+    layout.with_volumes(&|volume| leaves.iter().position(|leaf| *leaf == volume).unwrap_or_default())
 }
 
 fn open(members: &[&OpenVolume], layout: &LayoutNode, key: Key) -> Result<Target, BackendError> {

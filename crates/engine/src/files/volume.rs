@@ -63,8 +63,9 @@ impl OpenVolume {
         if size == 0 {
             return Err(fail(format!("{shown} is smaller than one block of 4096 bytes")));
         }
-        let id = id_of(&claim).map_err(|error| fail(format!("cannot look at {shown}: {error}")))?;
+        let found = claim.metadata().map_err(|error| fail(format!("cannot look at {shown}: {error}")))?;
         let mut volume = OpenVolume {
+            id: id_of(&found),
             index,
             name: name.to_owned(),
             path: path.to_owned(),
@@ -72,7 +73,6 @@ impl OpenVolume {
             direct: true,
             shaper: None,
             claim,
-            id,
             device,
         };
         volume.direct = volume.takes_direct()?;
@@ -109,8 +109,8 @@ impl OpenVolume {
                 Errno::NOENT => self.error(format!("{} is gone: it was removed", self.path.display())),
                 errno => self.error(format!("cannot open {}: {errno}", self.path.display())),
             })?;
-        match id_of(&file) {
-            Ok(id) if id == self.id => Ok(file),
+        match file.metadata() {
+            Ok(found) if id_of(&found) == self.id => Ok(file),
             Ok(_) => Err(self.error(format!("{} is another file now: it was replaced", self.path.display()))),
             Err(error) => Err(self.error(format!("cannot look at {}: {error}", self.path.display()))),
         }

@@ -16,7 +16,7 @@ mod undo;
 
 pub use error::BuildError;
 pub use free::{free_loops, free_md_numbers, load_loop_driver};
-pub use tools::{Missing, PROGRAMS, missing};
+pub use tools::{Missing, missing};
 pub use undo::undo;
 
 use crate::command::{Runner, Shown};
@@ -183,8 +183,7 @@ impl Builder {
 
 /// An absolute path on the host of `sys`.
 fn at(sys: &Sys, path: &Path) -> PathBuf {
-    let root = sys.dev.parent().unwrap_or(Path::new("/"));
-    root.join(path.strip_prefix("/").unwrap_or(path))
+    sys.root().join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Runs a program that must end with status 0, and returns its standard output.

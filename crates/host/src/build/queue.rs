@@ -12,10 +12,9 @@ fn file(sys: &Sys, setting: &QueueSetting) -> Result<PathBuf, BuildError> {
     let name = node.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let place = std::fs::canonicalize(sys.sys.join("class/block").join(name))
         .map_err(|error| fail(setting, &format!("no {name} in /sys/class/block: {error}")))?;
-    [place.join("queue"), place.join("../queue")]
-        .into_iter()
+    sys::queue(&place)
         .map(|queue| queue.join(setting.attribute.file()))
-        .find(|file| file.exists())
+        .filter(|file| file.exists())
         .ok_or_else(|| fail(setting, "the device has no such attribute"))
 }
 
@@ -30,8 +29,7 @@ fn fail(setting: &QueueSetting, what: &str) -> BuildError {
 
 /// The value in force: of a scheduler list that in brackets.
 fn value(text: &str) -> &str {
-    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    chosen.map_or(text, |(chosen, _)| chosen).trim()
+    sys::chosen(text).unwrap_or(text.trim())
 }
 
 /// The attribute's value now.

@@ -1,10 +1,10 @@
 //! Outside programs: one list, with the Debian package that brings each.
 
+use crate::command::installed;
 use std::fmt;
-use std::path::Path;
 
 /// Every program that builds, with its Debian package.
-pub const PROGRAMS: &[(&str, &str)] = &[
+const PROGRAMS: &[(&str, &str)] = &[
     ("blkid", "util-linux"),
     ("cryptsetup", "cryptsetup-bin"),
     ("losetup", "mount"),
@@ -56,11 +56,8 @@ impl fmt::Display for Missing {
 /// # Errors
 /// Those that are not.
 pub fn missing<'a>(programs: impl IntoIterator<Item = &'a str>) -> Result<(), Missing> {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let places: Vec<&str> = path.split(':').chain(["/usr/sbin", "/sbin", "/usr/bin", "/bin"]).collect();
-    let there = |program: &str| places.iter().any(|place| Path::new(place).join(program).is_file());
     let mut absent: Vec<String> =
-        programs.into_iter().filter(|program| !there(program)).map(str::to_owned).collect();
+        programs.into_iter().filter(|program| !installed(program)).map(str::to_owned).collect();
     absent.sort();
     absent.dedup();
     if absent.is_empty() { Ok(()) } else { Err(Missing(absent)) }

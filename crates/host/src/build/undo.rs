@@ -71,7 +71,7 @@ fn wipe(sys: &Sys, runner: &dyn Runner, device: &str, label: &str) -> Result<(),
 /// Switches off the swap space with `label`: after a reboot another one may be on the device's old name.
 fn swap_off(sys: &Sys, runner: &dyn Runner, label: &str) -> Result<(), BuildError> {
     insist(runner, || {
-        for swap in tables::swaps(&sys::text(&sys.proc.join("swaps")).unwrap_or_default()) {
+        for swap in tables::swaps_of(sys) {
             match signature::read(runner, &at(sys, Path::new(&swap.path))) {
                 Content::Signature(found) if found.label.as_deref() == Some(label) => {
                     run(runner, "swapoff", &[&swap.path])?;
@@ -96,8 +96,7 @@ fn close(runner: &dyn Runner, name: &str) -> Result<(), BuildError> {
 fn unmount(sys: &Sys, runner: &dyn Runner, mountpoint: &Path) -> Result<(), BuildError> {
     let shown = mountpoint.display().to_string();
     insist(runner, || {
-        let mounts = tables::mountinfo(&sys::text(&sys.proc.join("self/mountinfo")).unwrap_or_default());
-        if !mounts.iter().any(|mount| mount.mountpoint == shown) {
+        if !tables::mounts_of(sys).iter().any(|mount| mount.mountpoint == shown) {
             return Ok(());
         }
         run(runner, "umount", &[&shown]).map(drop)

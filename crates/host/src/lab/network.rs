@@ -35,11 +35,6 @@ pub struct Place {
 }
 
 impl Place {
-    /// The address, in a private range (RFC 1918).
-    pub fn address(&self) -> String {
-        address(self.number)
-    }
-
     /// QEMU's arguments for a network card whose other end is `socket`.
     pub(super) fn arguments(&self, socket: &str) -> [String; 4] {
         [
@@ -65,7 +60,7 @@ impl Place {
     }
 }
 
-/// The address of guest `number`.
+/// The address of guest `number`, in a private range (RFC 1918).
 pub fn address(number: u8) -> String {
     format!("10.77.0.{number}")
 }

@@ -46,7 +46,6 @@ pub struct Observer {
     sys: Sys,
     interval: Duration,
     buffered: bool,
-    network: bool,
     limits: Arc<dyn LimitsReader + Send + Sync>,
     residency: Residency,
 }
@@ -70,14 +69,14 @@ impl Observer {
             sys: Sys::host(),
             interval: INTERVAL,
             buffered: false,
-            network: false,
             limits: Arc::new(NoLimits),
             residency: |_| None,
         }
     }
 
     /// Time between snapshots.
-    pub fn interval(mut self, interval: Duration) -> Observer {
+    #[cfg(test)]
+    fn interval(mut self, interval: Duration) -> Observer {
         self.interval = interval.max(Duration::from_millis(10));
         self
     }
@@ -85,12 +84,6 @@ impl Observer {
     /// The trial writes through the page cache, so that writeback is its own work and not somebody else's.
     pub fn buffered(mut self, buffered: bool) -> Observer {
         self.buffered = buffered;
-        self
-    }
-
-    /// Network interfaces are recorded even when no member is seen to be remote.
-    pub fn network(mut self, network: bool) -> Observer {
-        self.network = network;
         self
     }
 
@@ -109,7 +102,7 @@ impl Observer {
     /// Looks at `members` and begins.
     pub fn start(&self, members: &[Member]) -> Running {
         let (devices, below, remote) = self.resolve(members);
-        let network = if self.network || remote { interfaces(&self.sys) } else { Vec::new() };
+        let network = if remote { interfaces(&self.sys) } else { Vec::new() };
         let shared = Arc::new(Mutex::new(Watched {
             timeline: Timeline::new(&self.sys, devices.iter().map(|d| d.name.clone()).collect()),
             others: Others::new(&self.sys, devices.iter().map(|d| d.name.clone()).collect()),
@@ -190,8 +183,7 @@ fn is_remote(sys: &Sys, chain: &Chain) -> bool {
 
 fn describe(sys: &Sys, name: &str, number: &str) -> DeviceObservation {
     let place = sys.sys.join("dev/block").join(number);
-    // A partition has no queue of its own.
-    let queue = [place.join("queue"), place.join("../queue")].into_iter().find(|q| q.is_dir());
+    let queue = sys::queue(&place);
     let value = |attribute: &str| queue.as_ref().and_then(|q| sys::number::<u64>(&q.join(attribute)));
     let kib = |attribute: &str| value(attribute).and_then(|v| v.checked_mul(1024)).map(Bytes);
     DeviceObservation {

@@ -128,23 +128,6 @@ impl Kind {
             _ => None,
         }
     }
-
-    /// Whether it is made of other devices or of memory rather than being a disk.
-    pub fn is_virtual(self) -> bool {
-        matches!(
-            self,
-            Kind::Md
-                | Kind::Lvm
-                | Kind::Crypt
-                | Kind::Multipath
-                | Kind::Dm
-                | Kind::Loop
-                | Kind::Zram
-                | Kind::Ram
-                | Kind::Drbd
-                | Kind::Null
-        )
-    }
 }
 
 /// What a rule looks at.

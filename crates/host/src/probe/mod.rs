@@ -33,6 +33,10 @@ pub struct Devices {
 }
 
 impl Devices {
+    fn new(devices: Vec<BlockDevice>) -> Devices {
+        Devices { unread: unread(&devices), devices }
+    }
+
     /// The device with this kernel name or alias.
     pub fn get(&self, name: &str) -> Option<&BlockDevice> {
         self.devices
@@ -74,37 +78,42 @@ pub fn devices(sys: &Sys) -> Devices {
 
 /// The same, with signatures that udev does not know asked from `runner`.
 pub fn devices_with(sys: &Sys, runner: &dyn Runner) -> Devices {
-    let reader = Reader {
-        sys,
-        runner,
-        mounts: tables::mountinfo(&sys::text(&sys.proc.join("self/mountinfo")).unwrap_or_default()),
-        swaps: tables::swaps(&sys::text(&sys.proc.join("swaps")).unwrap_or_default()),
-    };
-    let mut found = Devices::default();
-    for name in sys::names(&sys.sys.join("block")) {
-        let disk = sys.sys.join("block").join(&name);
-        let Some(mut device) = reader.device(&disk, &name, None) else { continue };
-        let mut partitions = Vec::new();
-        for part in sys::names(&disk).into_iter().filter(|n| n.starts_with(&name)) {
-            let place = disk.join(&part);
-            if place.join("partition").exists()
-                && let Some(partition) = reader.device(&place, &part, Some(&device))
-            {
-                device.partitions.push(part);
-                partitions.push(partition);
-            }
-        }
-        found.devices.push(device);
-        found.devices.append(&mut partitions);
-    }
-    found.unread = unread(&found.devices);
-    found
+    let reader = Reader::new(sys, runner);
+    let disks = sys::names(&sys.sys.join("block"));
+    Devices::new(disks.iter().flat_map(|name| reader.disk(name)).collect())
 }
 
-/// The kind of the whole disk with this kernel name, or of the disk that this partition is on.
+/// Of the same, only the disk that the device `dev` is, or is a partition of, with all its partitions; nothing where
+/// there is no such device.
+pub fn disk_with(sys: &Sys, dev: DevNum, runner: &dyn Runner) -> Devices {
+    let Ok(place) = std::fs::canonicalize(sys.sys.join("dev/block").join(dev.to_string())) else {
+        return Devices::default();
+    };
+    let disk = if place.join("partition").exists() { place.parent() } else { Some(place.as_path()) };
+    let name = disk.and_then(Path::file_name).and_then(|name| name.to_str());
+    Devices::new(name.map_or_else(Vec::new, |name| Reader::new(sys, runner).disk(name)))
+}
+
+/// The kind of the whole disk with this kernel name. Partitions have their disk's and are not known here.
 pub fn classify_disk(sys: &Sys, name: &str) -> Kind {
-    let reader = Reader { sys, runner: &Never, mounts: Vec::new(), swaps: Vec::new() };
-    reader.identity(&sys.sys.join("block").join(name), name, &Udev::default()).0
+    let place = sys.sys.join("block").join(name);
+    kind_at(&place, name, model(&place, &Udev::default()).as_deref())
+}
+
+/// The kind of the disk at `place` in sysfs.
+fn kind_at(place: &Path, name: &str, model: Option<&str>) -> Kind {
+    let here = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
+    classify(&Facts {
+        name,
+        model: model.unwrap_or_default(),
+        place: &here.to_string_lossy(),
+        dm_uuid: sys::word(&place.join("dm/uuid")).unwrap_or_default().as_str(),
+        transport: sys::word(&place.join("device/transport")).unwrap_or_default().as_str(),
+    })
+}
+
+fn model(place: &Path, udev: &Udev) -> Option<String> {
+    sys::word(&place.join("device/model")).or_else(|| udev.get("ID_MODEL").map(str::to_owned))
 }
 
 /// One line per reason why contents could not be read.
@@ -130,9 +139,45 @@ struct Reader<'a> {
     runner: &'a dyn Runner,
     mounts: Vec<Mount>,
     swaps: Vec<Swap>,
+    /// Names below /dev/disk/by-id, each with the kernel name of the device that it leads to.
+    by_id: Vec<(String, String)>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(sys: &'a Sys, runner: &'a dyn Runner) -> Reader<'a> {
+        let directory = sys.dev.join("disk/by-id");
+        let leads_to = |link: &str| {
+            let to = std::fs::read_link(directory.join(link)).ok()?;
+            to.file_name()?.to_str().map(str::to_owned)
+        };
+        let links = sys::names(&directory).into_iter();
+        Reader {
+            sys,
+            runner,
+            mounts: tables::mounts_of(sys),
+            swaps: tables::swaps_of(sys),
+            by_id: links.filter_map(|link| leads_to(&link).map(|name| (link, name))).collect(),
+        }
+    }
+
+    /// Reads the disk with this kernel name, then its partitions.
+    fn disk(&self, name: &str) -> Vec<BlockDevice> {
+        let place = self.sys.sys.join("block").join(name);
+        let Some(mut disk) = self.device(&place, name, None) else { return Vec::new() };
+        let mut partitions = Vec::new();
+        for part in sys::names(&place).into_iter().filter(|n| n.starts_with(name)) {
+            let place = place.join(&part);
+            if place.join("partition").exists()
+                && let Some(partition) = self.device(&place, &part, Some(&disk))
+            {
+                disk.partitions.push(part);
+                partitions.push(partition);
+            }
+        }
+        partitions.insert(0, disk);
+        partitions
+    }
+
     /// Reads the device at `place`; nothing when it vanishes meanwhile or has no medium or backing.
     fn device(&self, place: &Path, name: &str, disk: Option<&BlockDevice>) -> Option<BlockDevice> {
         let dev: DevNum = sys::text(&place.join("dev"))?.parse().ok()?;
@@ -145,7 +190,7 @@ impl Reader<'_> {
             tables::udev(&sys::text(&self.sys.run.join(format!("udev/data/b{dev}"))).unwrap_or_default());
         let dm_name = sys::word(&place.join("dm/name"));
         let (kind, ids) = match disk {
-            Some(disk) => (disk.kind, self.partition_ids(name, &udev)),
+            Some(disk) => (disk.kind, Ids { by_id: self.by_id(name, &udev), ..Ids::default() }),
             None => self.identity(place, name, &udev),
         };
         let (mounts, swap_used) = self.uses(dev, name, dm_name.as_deref());
@@ -182,39 +227,23 @@ impl Reader<'_> {
     }
 
     fn identity(&self, place: &Path, name: &str, udev: &Udev) -> (Kind, Ids) {
-        let here = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
-        let model =
-            sys::word(&place.join("device/model")).or_else(|| udev.get("ID_MODEL").map(str::to_owned));
+        let model = model(place, udev);
         let serial = sys::word(&place.join("device/serial"))
             .or_else(|| sys::word(&place.join("serial")))
             .or_else(|| udev.get("ID_SERIAL_SHORT").or(udev.get("ID_SERIAL")).map(str::to_owned));
         let wwid = sys::word(&place.join("wwid"))
             .or_else(|| sys::word(&place.join("device/wwid")))
             .or_else(|| udev.get("ID_WWN").map(str::to_owned));
-        let kind = classify(&Facts {
-            name,
-            model: model.as_deref().unwrap_or_default(),
-            place: &here.to_string_lossy(),
-            dm_uuid: sys::word(&place.join("dm/uuid")).unwrap_or_default().as_str(),
-            transport: sys::word(&place.join("device/transport")).unwrap_or_default().as_str(),
-        });
+        let kind = kind_at(place, name, model.as_deref());
         let volume_id = serial.as_deref().and_then(|s| kind::ebs_volume_id(kind, s));
         (kind, Ids { model, serial, wwid, volume_id, by_id: self.by_id(name, udev) })
     }
 
-    fn partition_ids(&self, name: &str, udev: &Udev) -> Ids {
-        Ids { by_id: self.by_id(name, udev), ..Ids::default() }
-    }
-
     /// Names below /dev/disk/by-id that lead to `name`: as links, and as udev recorded them.
     fn by_id(&self, name: &str, udev: &Udev) -> Vec<String> {
-        let directory = self.sys.dev.join("disk/by-id");
-        let mut found: Vec<String> = sys::names(&directory)
-            .into_iter()
-            .filter(|link| {
-                std::fs::read_link(directory.join(link))
-                    .is_ok_and(|to| to.file_name().is_some_and(|f| f == name))
-            })
+        let links = self.by_id.iter().filter(|(_, device)| device == name);
+        let mut found: Vec<String> = links
+            .map(|(link, _)| link.clone())
             .chain(udev.links.iter().filter_map(|l| l.strip_prefix("disk/by-id/").map(str::to_owned)))
             .collect();
         found.sort();
@@ -243,17 +272,10 @@ fn queue(place: &Path) -> Queue {
     let bytes = |name: &str| sys::number(&place_of(name)).filter(|b| *b != 0).map(Bytes);
     let kib = |name: &str| sys::number::<u64>(&place_of(name)).and_then(|k| k.checked_mul(1024)).map(Bytes);
     let schedulers = sys::text(&place_of("scheduler")).unwrap_or_default();
-    let (mut chosen, mut all) = (None, Vec::new());
-    for word in schedulers.split_ascii_whitespace() {
-        let name = word.trim_matches(['[', ']']);
-        if name.len() != word.len() {
-            chosen = Some(name.to_owned());
-        }
-        all.push(name.to_owned());
-    }
+    let all = schedulers.split_ascii_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned());
     Queue {
-        scheduler: chosen,
-        schedulers: all,
+        scheduler: sys::chosen(&schedulers).map(str::to_owned),
+        schedulers: all.collect(),
         readahead: kib("read_ahead_kb"),
         requests: sys::number(&place_of("nr_requests")),
         device_depth: sys::number(&place.join("device/queue_depth")),

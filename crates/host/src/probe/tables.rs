@@ -1,6 +1,6 @@
-//! Parsers of the kernel's tables: mountinfo, swaps, and udev's database. Pure; lines they do not know are left out.
+//! The kernel's tables: mountinfo, swaps, and udev's database. Their parsers are pure; lines they do not know are left out.
 
-use crate::sys::DevNum;
+use crate::sys::{self, DevNum, Sys};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -26,6 +26,11 @@ impl Mount {
     pub fn has_option(&self, option: &str) -> bool {
         self.options.split(',').any(|o| o == option)
     }
+}
+
+/// What is mounted on the host of `sys`; nothing where that cannot be read.
+pub fn mounts_of(sys: &Sys) -> Vec<Mount> {
+    mountinfo(&sys::text(&sys.proc.join("self/mountinfo")).unwrap_or_default())
 }
 
 /// Parses `/proc/self/mountinfo`.
@@ -61,6 +66,11 @@ pub struct Swap {
     pub path: String,
     /// Bytes of swap in use.
     pub used_bytes: u64,
+}
+
+/// The swap areas in use on the host of `sys`; nothing where that cannot be read.
+pub fn swaps_of(sys: &Sys) -> Vec<Swap> {
+    swaps(&sys::text(&sys.proc.join("swaps")).unwrap_or_default())
 }
 
 /// Parses `/proc/swaps`.

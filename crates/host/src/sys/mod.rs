@@ -31,6 +31,11 @@ impl Sys {
         Sys { proc: root.join("proc"), sys: root.join("sys"), dev: root.join("dev"), run: root.join("run") }
     }
 
+    /// The host's root directory.
+    pub fn root(&self) -> &Path {
+        self.dev.parent().unwrap_or(Path::new("/"))
+    }
+
     /// Whether this is the running host itself and not a copy.
     pub fn is_host(&self) -> bool {
         *self == Sys::host()
@@ -60,6 +65,17 @@ pub fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
     names.sort_by(|a, b| natural_order(a, b));
     names
+}
+
+/// The queue directory of the device at `place` in sysfs: a partition has none of its own but its disk's.
+pub fn queue(place: &Path) -> Option<PathBuf> {
+    [place.join("queue"), place.join("../queue")].into_iter().find(|queue| queue.is_dir())
+}
+
+/// The word in brackets of a list like `none [mq-deadline] kyber`.
+pub fn chosen(list: &str) -> Option<&str> {
+    let (_, rest) = list.split_once('[')?;
+    rest.split_once(']').map(|(chosen, _)| chosen.trim())
 }
 
 /// Order in which people count: runs of digits compare as numbers.

@@ -1,6 +1,8 @@
 //! Experiment files and the profile files that they name, as text.
 
-use ebbtide_core::experiment::ProfileFiles;
+use crate::cli::CliError;
+use ebbtide_core::catalog::Catalog;
+use ebbtide_core::experiment::{Experiment, ProfileFiles};
 use std::path::Path;
 
 /// Longest file that is read: an experiment is a few kilobytes.
@@ -36,4 +38,16 @@ pub fn read(file: &Path) -> Result<String, String> {
             .count();
         format!("line {} is not UTF-8 text; save the file as UTF-8", line + 1)
     })
+}
+
+/// The experiment in `file`, and its text.
+///
+/// # Errors
+/// Wrong usage: why it cannot be read, or all that is wrong with it, with lines.
+pub fn load(file: &Path, catalog: &Catalog) -> Result<(String, Experiment), CliError> {
+    let name = file.to_string_lossy();
+    let text = read(file).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
+    let experiment = Experiment::parse_with(&text, &name, catalog, &ProfilesBeside(file))
+        .map_err(|errors| CliError::Usage(errors.to_string()))?;
+    Ok((text, experiment))
 }

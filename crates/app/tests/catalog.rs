@@ -75,6 +75,20 @@ fn an_import_becomes_the_users_catalogue() {
     stdout(&mut import);
     let shown = stdout(ebb(home.path()).args(["catalog", "show", "m9z.large"]));
     assert!(shown.contains("81.2 MB/s"), "{shown}");
+    // Every command that reads an experiment knows it.
+    let file = home.path().join("e.toml");
+    let text = "name = \"e\"\ninstance = \"m9z.large\"\n[volumes.v]\ncount = 2\nsize = \"1MiB\"\n\
+        [designs.d]\nlayout = \"stripe\"\nchunk = \"64KiB\"\nmembers = [\"v*\"]\n\
+        [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
+    fs::write(&file, text).expect("writes");
+    for command in [
+        &["experiment", "check"][..],
+        &["where", "--offset=0", "--design=d", "--file"],
+        &["bench", "--design=d", "--rw=read", "--runtime=100ms", "--file"],
+        &["run", "--dry-run"],
+    ] {
+        stdout(ebb(home.path()).args(command).arg(&file));
+    }
     // An existing file is kept; a file that is no catalogue is named.
     assert_eq!(import.output().expect("runs").status.code(), Some(1));
     fs::write(&catalog, "nonsense = 1\n").expect("writes");

@@ -19,8 +19,8 @@ fn text(bytes: &[u8]) -> String {
 fn what_only_the_kernel_can_is_refused_elsewhere_by_name() {
     let home = Home::new();
     home.write("e.toml", STACK);
-    for on in ["files", "sim"] {
-        let output = home.ebb(&format!("run e.toml --dry-run --on {on}")).output().unwrap();
+    for command in ["run e.toml --dry-run --on files", "bench --file e.toml --design d --rw read --size 1m"] {
+        let output = home.ebb(command).output().unwrap();
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(
@@ -28,6 +28,21 @@ fn what_only_the_kernel_can_is_refused_elsewhere_by_name() {
             "{said}"
         );
     }
+}
+
+/// The simulator has a model of readahead, and none of a file system.
+#[test]
+fn the_simulator_refuses_what_it_has_no_model_of() {
+    let home = Home::new();
+    let shaped = STACK.replace("size = \"64MiB\"", "size = \"64MiB\"\nshape = { iops = 100 }");
+    home.write("e.toml", &shaped);
+    let output = home.ebb("run e.toml --dry-run --on sim").output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.contains("design d") && said.contains("no model of `filesystem`"), "{said}");
+    home.write("r.toml", &shaped.replace("filesystem = \"xfs\"\n", ""));
+    let output = home.ebb("run r.toml --dry-run --on sim").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
 #[test]

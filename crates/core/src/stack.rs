@@ -1,7 +1,7 @@
 //! What a design is built of in the kernel beside its layout: md or LVM, encryption, a file system, tunables.
 //!
 //! The layout says where bytes go and is the same on every backend. What stands here only the kernel has; the
-//! other backends refuse it ([`Stack::kernel_only`]).
+//! other backends refuse what they can neither do nor model ([`Stack::kernel_only`]).
 
 use crate::layout::LayoutNode;
 use crate::units::Bytes;

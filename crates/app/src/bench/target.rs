@@ -1,10 +1,13 @@
 //! What `ebb bench` is pointed at: a file, a device, a directory, or a design of an experiment.
 
 use crate::cli::CliError;
-use crate::experiment_file::ProfilesBeside;
+use crate::experiment_file;
+use crate::session::fit;
+use ebbtide_core::backend::BackendKind;
 use ebbtide_core::catalog::Catalog;
 use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
 use ebbtide_core::units::Bytes;
+use ebbtide_core::workload::Workload;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -165,15 +168,18 @@ fn stable_id(path: &Path) -> Option<String> {
     path.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
-/// The volumes and the one design `name` of the experiment in `file`.
+/// The volumes and the one design `name` of the experiment in `file`, for `workload`.
 ///
 /// # Errors
-/// Wrong usage when the file is wrong or has no such design.
-pub fn design(file: &Path, name: &str) -> Result<Experiment, CliError> {
+/// Wrong usage when the file is wrong, has no such design, or one that takes the kernel.
+pub fn design(
+    file: &Path,
+    name: &str,
+    workload: &Workload,
+    catalog: &Catalog,
+) -> Result<Experiment, CliError> {
     let shown = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
-    let mut experiment = Experiment::parse_with(&text, &shown, Catalog::builtin(), &ProfilesBeside(file))
-        .map_err(|errors| CliError::Usage(errors.to_string()))?;
+    let (_, mut experiment) = experiment_file::load(file, catalog)?;
     let names: Vec<&str> = experiment.designs.iter().map(|design| design.name.as_str()).collect();
     if !names.contains(&name) {
         let names = names.join(", ");
@@ -181,7 +187,10 @@ pub fn design(file: &Path, name: &str) -> Result<Experiment, CliError> {
     }
     experiment.designs.retain(|design| design.name == name);
     experiment.control = 0;
-    experiment.workloads.clear();
+    experiment.workloads = vec![workload.clone()];
     experiment.answer = super::once();
+    fit::check(&experiment, BackendKind::Files).map_err(|what| {
+        CliError::Usage(format!("{shown}: {what} (`ebb bench` computes layouts in user space)"))
+    })?;
     Ok(experiment)
 }

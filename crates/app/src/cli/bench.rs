@@ -90,7 +90,7 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let (spec, made) = if let Some(jobs) = &args.fio {
         fio::spec(jobs, path, args.destroy, seed)?
     } else if let (Some(file), Some(design)) = (&args.file, &args.design) {
-        (on_design(args, file, design, seed)?, Vec::new())
+        (on_design(args, file, design, seed, globals)?, Vec::new())
     } else if let Some(path) = path {
         on_path(args, path, seed)?
     } else {
@@ -132,10 +132,16 @@ fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<(Spec, Vec<target
 }
 
 /// The target is a design of an experiment.
-fn on_design(args: &BenchArgs, file: &Path, design: &str, seed: u64) -> Result<Spec, CliError> {
+fn on_design(
+    args: &BenchArgs,
+    file: &Path,
+    design: &str,
+    seed: u64,
+    globals: &Globals,
+) -> Result<Spec, CliError> {
     let workload = args.workload.workload(&args.name)?;
     Ok(Spec {
-        experiment: target::design(file, design)?,
+        experiment: target::design(file, design, &workload, &super::catalog::load(globals)?)?,
         destroy: args.destroy && workload.writes(),
         jobs: vec![job(args, workload)],
         fill: Fill::Destroyable,

@@ -62,12 +62,8 @@ pub fn run(args: &ImportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             continue;
         }
         let session = &taken[index].session;
-        store.begin(session, &serde_json::Value::Null).map_err(failed)?;
-        for record in &session.trials {
-            store.add_trial(id, record).map_err(failed)?;
-        }
         let headline = format!("{} measurements, imported", session.trials.len());
-        store.update(&session.meta, Some(&headline)).map_err(failed)?;
+        store.add(session, &serde_json::Value::Null, &headline).map_err(failed)?;
     }
     tell(&taken, globals)?;
     Ok(ExitCode::SUCCESS)

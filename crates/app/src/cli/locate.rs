@@ -2,10 +2,9 @@
 
 use super::geometry::{ArrayArgs, MemberArgs};
 use super::{CliError, Globals};
-use crate::experiment_file::ProfilesBeside;
+use crate::experiment_file;
 use crate::views;
 use clap::Args;
-use ebbtide_core::experiment::Experiment;
 use ebbtide_core::layout::{ArrayKind, Extent, LayoutNode, Map, Role};
 use ebbtide_core::units::Bytes;
 use serde_json::{Value, json};
@@ -84,9 +83,7 @@ fn subject(args: &WhereArgs, globals: &Globals) -> Result<Subject, CliError> {
         return Ok(Subject { layout, map, names: None });
     };
     let shown = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
-    let catalog = super::catalog::load(globals)?;
-    let experiment = Experiment::parse_with(&text, &shown, &catalog, &ProfilesBeside(file)).map_err(usage)?;
+    let (_, experiment) = experiment_file::load(file, &super::catalog::load(globals)?)?;
     let names: Vec<&str> = experiment.designs.iter().map(|d| d.name.as_str()).collect();
     let design = experiment.designs.iter().find(|d| d.name == *design).ok_or_else(|| {
         CliError::Usage(format!("{shown} has no design `{design}`; it has {}", names.join(", ")))

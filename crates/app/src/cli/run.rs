@@ -1,7 +1,7 @@
 //! `ebb run`: an experiment from file to answer.
 
 use super::{CliError, Globals};
-use crate::experiment_file::{ProfilesBeside, read};
+use crate::experiment_file;
 use crate::laboratory;
 use crate::progress::Progress;
 use crate::session::carrier::Carrier;
@@ -90,20 +90,15 @@ impl On {
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     refuse_options(args)?;
     let name = args.file.to_string_lossy();
-    let text = read(&args.file).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
-    let catalog = super::catalog::load(globals)?;
-    let experiment = Experiment::parse_with(&text, &name, &catalog, &ProfilesBeside(&args.file))
-        .map_err(|errors| CliError::Usage(errors.to_string()))?;
+    let (text, experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
     let output =
         args.output.as_deref().map(|path| super::report::format_of(path, true).map(|format| (path, format)));
     let output = output.transpose()?;
     if let Some((path, _)) = output {
         views::can_save(path)?;
     }
-    let refused = experiment.refused_in_user_space().filter(|_| args.on == On::Files);
-    if let Some(refused) = refused {
-        return Err(CliError::Usage(format!("{name}: {refused}")));
-    }
+    session::fit::check(&experiment, args.on.kind())
+        .map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
     let seed = args.seed.unwrap_or_else(|| u64::from(clock::random()));
     let id = clock::session_id();
     let options = files::Options {
@@ -113,8 +108,6 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         places: surroundings::places_for_volumes(),
         fill: files::Fill::default(),
     };
-    session::fit::check(&experiment, args.on.kind())
-        .map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
     let (experiment, warning) = match args.scale.filter(|_| args.on != On::Lab) {
         Some(scale) => (scaled(&experiment, scale), (scale != Scale::ONE).then(|| scale.as_asked_for())),
         None => (experiment, None),

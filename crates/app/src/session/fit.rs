@@ -2,6 +2,7 @@
 
 use ebbtide_core::backend::BackendKind;
 use ebbtide_core::experiment::Experiment;
+use ebbtide_core::sim;
 
 /// Checks that `backend` can honour every key of `experiment`.
 ///
@@ -16,20 +17,18 @@ pub fn check(experiment: &Experiment, backend: BackendKind) -> Result<(), String
             )),
             None => Ok(()),
         },
-        BackendKind::Files | BackendKind::Sim => {
-            let wanted = experiment
-                .designs
-                .iter()
-                .map(|design| (&design.name, design.stack.kernel_only()))
-                .find(|(_, keys)| !keys.is_empty());
-            match wanted {
+        BackendKind::Files => {
+            let mut designs =
+                experiment.designs.iter().map(|design| (&design.name, design.stack.kernel_only()));
+            match designs.find(|(_, keys)| !keys.is_empty()) {
                 Some((design, keys)) => Err(format!(
                     "design {design} has {}, which only the kernel can build; say `--on kernel`",
                     keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
                 )),
-                None => Ok(()),
+                None => experiment.refused_in_user_space().map_or(Ok(()), Err),
             }
         }
+        BackendKind::Sim => sim::check(experiment).map_err(|error| error.to_string()),
         // Imported results are never run: nothing can stand in their way.
         BackendKind::Lab | BackendKind::Import => Ok(()),
     }

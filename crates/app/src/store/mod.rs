@@ -100,26 +100,7 @@ impl Store {
     /// # Errors
     /// When it cannot be written.
     pub fn begin(&mut self, session: &Session, plan: &serde_json::Value) -> Result<(), StoreError> {
-        let meta = &session.meta;
-        self.run(|connection| {
-            connection.execute(
-                "INSERT INTO sessions (id, experiment_name, backend, started_unix, ending, meta,
-                     experiment, experiment_text, plan)
-                 VALUES (:id, :name, :backend, :started, :ending, :meta, :experiment, :text, :plan)",
-                named_params! {
-                    ":id": meta.id,
-                    ":name": session.experiment.name,
-                    ":backend": encoding::name(&meta.backend)?,
-                    ":started": meta.started_unix.0.cast_signed(),
-                    ":ending": encoding::json(&meta.ending)?,
-                    ":meta": encoding::json(meta)?,
-                    ":experiment": encoding::json(&session.experiment)?,
-                    ":text": session.experiment_text,
-                    ":plan": encoding::json(plan)?,
-                },
-            )
-        })
-        .map(|_| ())
+        self.run(|connection| insert_session(connection, session, plan))
     }
 
     /// Writes down what became known of a session since [`Store::begin`]: inventory, warnings, its ending,
@@ -128,13 +109,7 @@ impl Store {
     /// # Errors
     /// When it cannot be written.
     pub fn update(&mut self, meta: &SessionMeta, headline: Option<&str>) -> Result<(), StoreError> {
-        self.run(|connection| {
-            connection.execute(
-                "UPDATE sessions SET ending = ?2, meta = ?3, headline = ?4 WHERE id = ?1",
-                params![meta.id, encoding::json(&meta.ending)?, encoding::json(meta)?, headline],
-            )
-        })
-        .map(|_| ())
+        self.run(|connection| update_session(connection, meta, headline))
     }
 
     /// Writes down a trial that ended; it is on disk when this returns.
@@ -142,29 +117,28 @@ impl Store {
     /// # Errors
     /// When it cannot be written.
     pub fn add_trial(&mut self, id: &str, record: &TrialRecord) -> Result<(), StoreError> {
-        let Trial { index, round, design, workload, role, seed } = record.trial;
+        self.run(|connection| insert_trial(connection, id, record))
+    }
+
+    /// Writes down a session that has ended with all its trials, in one transaction: all of it or nothing.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add(
+        &mut self,
+        session: &Session,
+        plan: &serde_json::Value,
+        headline: &str,
+    ) -> Result<(), StoreError> {
         self.run(|connection| {
-            let (samples, failure) = match &record.outcome {
-                Outcome::Samples(samples) => (Some(encoding::pack(samples)?), None),
-                Outcome::Failed(why) => (None, Some(why)),
-            };
-            connection.execute(
-                "INSERT INTO trials (session, idx, round, design, workload, role, seed, samples, failure)
-                 VALUES (:session, :index, :round, :design, :workload, :role, :seed, :samples, :failure)",
-                named_params! {
-                    ":session": id,
-                    ":index": index,
-                    ":round": round,
-                    ":design": design,
-                    ":workload": workload,
-                    ":role": encoding::name(&role)?,
-                    ":seed": seed.cast_signed(),
-                    ":samples": samples,
-                    ":failure": failure,
-                },
-            )
+            let all = connection.unchecked_transaction()?;
+            insert_session(&all, session, plan)?;
+            for record in &session.trials {
+                insert_trial(&all, &session.meta.id, record)?;
+            }
+            update_session(&all, &session.meta, Some(headline))?;
+            all.commit()
         })
-        .map(|_| ())
     }
 
     /// All sessions, the newest first.
@@ -240,6 +214,67 @@ impl Store {
     fn run<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         work(&self.connection).map_err(|error| StoreError::sqlite(&self.path, error))
     }
+}
+
+fn insert_session(
+    connection: &Connection,
+    session: &Session,
+    plan: &serde_json::Value,
+) -> rusqlite::Result<()> {
+    let meta = &session.meta;
+    let inserted = connection.execute(
+        "INSERT INTO sessions (id, experiment_name, backend, started_unix, ending, meta,
+             experiment, experiment_text, plan)
+         VALUES (:id, :name, :backend, :started, :ending, :meta, :experiment, :text, :plan)",
+        named_params! {
+            ":id": meta.id,
+            ":name": session.experiment.name,
+            ":backend": encoding::name(&meta.backend)?,
+            ":started": meta.started_unix.0.cast_signed(),
+            ":ending": encoding::json(&meta.ending)?,
+            ":meta": encoding::json(meta)?,
+            ":experiment": encoding::json(&session.experiment)?,
+            ":text": session.experiment_text,
+            ":plan": encoding::json(plan)?,
+        },
+    );
+    inserted.map(|_| ())
+}
+
+fn update_session(
+    connection: &Connection,
+    meta: &SessionMeta,
+    headline: Option<&str>,
+) -> rusqlite::Result<()> {
+    let updated = connection.execute(
+        "UPDATE sessions SET ending = ?2, meta = ?3, headline = ?4 WHERE id = ?1",
+        params![meta.id, encoding::json(&meta.ending)?, encoding::json(meta)?, headline],
+    );
+    updated.map(|_| ())
+}
+
+fn insert_trial(connection: &Connection, id: &str, record: &TrialRecord) -> rusqlite::Result<()> {
+    let Trial { index, round, design, workload, role, seed } = record.trial;
+    let (samples, failure) = match &record.outcome {
+        Outcome::Samples(samples) => (Some(encoding::pack(samples)?), None),
+        Outcome::Failed(why) => (None, Some(why)),
+    };
+    let inserted = connection.execute(
+        "INSERT INTO trials (session, idx, round, design, workload, role, seed, samples, failure)
+         VALUES (:session, :index, :round, :design, :workload, :role, :seed, :samples, :failure)",
+        named_params! {
+            ":session": id,
+            ":index": index,
+            ":round": round,
+            ":design": design,
+            ":workload": workload,
+            ":role": encoding::name(&role)?,
+            ":seed": seed.cast_signed(),
+            ":samples": samples,
+            ":failure": failure,
+        },
+    );
+    inserted.map(|_| ())
 }
 
 fn nanos(row: &Row<'_>, column: &str) -> rusqlite::Result<Nanos> {

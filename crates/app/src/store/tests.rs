@@ -113,6 +113,22 @@ fn what_is_stored_is_loaded() {
 }
 
 #[test]
+fn a_session_is_added_as_a_whole_or_not_at_all() {
+    let (_directory, path) = temporary();
+    let mut store = Store::open(Some(&path)).expect("opens");
+    let mut whole = session("20261121-143005-7f3a");
+    whole.trials.push(record(0, Outcome::Samples(Box::new(samples(1)))));
+    // The same number twice: the last insert fails.
+    let mut broken = whole.clone();
+    broken.trials.push(whole.trials[0].clone());
+    store.add(&broken, &serde_json::Value::Null, "two").expect_err("is refused");
+    assert_eq!(store.list().expect("lists"), []);
+    store.add(&whole, &serde_json::Value::Null, "one").expect("stores");
+    assert_eq!(store.load("last").expect("loads"), whole);
+    assert_eq!(store.list().expect("lists")[0].headline.as_deref(), Some("one"));
+}
+
+#[test]
 fn a_trial_of_eight_members_stays_small() {
     let packed = encoding::pack(&samples(8)).expect("packs");
     assert!(packed.len() < 64 * 1024, "{} bytes", packed.len());

@@ -5,6 +5,7 @@
 //! `runtime` milliseconds. `job options` exists since 2.10, and what all jobs share is in `global options`.
 
 use super::{ImportError, Imported, Measured, VOLUME, add, name, samples, tell_apart};
+use crate::fio::jobfile::values;
 use crate::samples::{Count, Histogram, OpSamples, PerOp};
 use crate::units::{Bytes, Nanos};
 use crate::workload::{Access, IoEngine, Mix, Stop, Workload};
@@ -70,7 +71,7 @@ pub(super) fn parse(text: &str, start: usize) -> Result<Imported, ImportError> {
             None => notes.push(format!("job {job_name} completed no reads and no writes: left out")),
         }
         target = target.or_else(|| option("filename").or_else(|| option("directory")).map(str::to_owned));
-        size = size.or_else(|| option("size").and_then(|text| text.parse::<Bytes>().ok()));
+        size = size.or_else(|| values::bytes(option("size")?, binary(&option)).ok());
     }
     if measured.is_empty() {
         return Err(ImportError::Nothing(
@@ -123,7 +124,12 @@ fn one<'a>(
         (true, true) => Mix::Mixed { read_percent: (reads.ops as f64 / ops as f64 * 100.0).round() as u8 },
     };
     let depth = |key: &str| option(key).and_then(|text| text.parse::<u32>().ok()).filter(|n| *n > 0);
-    let flag = |key: &str| option(key).is_some_and(|text| text != "0");
+    // An option without a value is on.
+    let text = |key: &str| option(key).map(|text| Some(text).filter(|text| !text.is_empty()));
+    let flag = |key: &str| text(key).is_some_and(|text| values::switch(text).unwrap_or(false));
+    let block = option("bs")
+        .or_else(|| option("blocksize"))
+        .and_then(|text| values::one_value(text, |part| values::bytes(part, binary(option))).ok());
     if !(array.read.latency.is_empty() && array.write.latency.is_empty()) {
         notes.push(
             "latencies are completion latencies, restored from the percentiles that fio gave: between two of them they \
@@ -136,15 +142,14 @@ fn one<'a>(
     let per_op = bytes.checked_div(ops).unwrap_or(0);
     Some(Measured {
         workload: Workload {
-            bs: option("bs")
-                .or_else(|| option("blocksize"))
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(Bytes(per_op)),
+            bs: block.unwrap_or(Bytes(per_op)),
             iodepth: depth("iodepth").unwrap_or(1),
             numjobs: depth("numjobs").unwrap_or(1),
-            warm_up: option("ramp_time").and_then(seconds).unwrap_or(Nanos(0)),
+            warm_up: option("ramp_time")
+                .and_then(|text| values::time(text, Nanos::PER_SECOND).ok())
+                .unwrap_or(Nanos(0)),
             direct: flag("direct"),
-            sync: flag("sync"),
+            sync: text("sync").is_some_and(|text| values::sync(text).unwrap_or(true)),
             end_fsync: flag("end_fsync"),
             ioengine: match option("ioengine") {
                 Some("psync" | "sync" | "pvsync" | "pvsync2" | "vsync" | "mmap") | None => IoEngine::Psync,
@@ -161,12 +166,9 @@ fn one<'a>(
     })
 }
 
-/// fio's durations are seconds unless they have a unit.
-fn seconds(text: &str) -> Option<Nanos> {
-    match text.parse::<u64>() {
-        Ok(seconds) => Some(Nanos(seconds.saturating_mul(Nanos::PER_SECOND))),
-        Err(_) => text.parse().ok(),
-    }
+/// Whether `k` is 1024.
+fn binary<'a>(option: &dyn Fn(&str) -> Option<&'a str>) -> bool {
+    option("kb_base") != Some("1000")
 }
 
 /// Reads or writes, and how long they went on.

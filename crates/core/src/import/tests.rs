@@ -72,6 +72,28 @@ fn fio_2_counts_kib_and_microseconds() {
     assert!(job.samples.notes[0].contains("name"), "{:?}", job.samples.notes);
 }
 
+/// Values are fio's, not this project's: `4kb` is 4096, and `sync` has words.
+#[test]
+fn options_of_fio_are_read_as_fio_reads_them() {
+    let with = |options: &str| {
+        let text =
+            FIO_2.replace("\"error\" : 0,", &format!("\"error\" : 0, \"job options\" : {{ {options} }},"));
+        let mut found = only(&text);
+        (found.measured.remove(0).workload, found.size)
+    };
+    let (workload, size) =
+        with(r#""bs": "4kb", "size": "1gb", "sync": "none", "direct": "", "ramp_time": "1500ms""#);
+    assert_eq!((workload.bs, size), (Bytes(4096), Some(Bytes(1 << 30))));
+    assert_eq!((workload.sync, workload.direct), (false, true));
+    assert_eq!(workload.warm_up, Nanos::from_millis(1500));
+    let (workload, size) =
+        with(r#""bs": "4ki,4ki", "size": "50%", "sync": "dsync", "direct": "0", "ramp_time": "2""#);
+    assert_eq!((workload.bs, size), (Bytes(4000), None));
+    assert_eq!((workload.sync, workload.direct), (true, false));
+    assert_eq!(workload.warm_up, Nanos::from_secs(2));
+    assert_eq!(with(r#""bs": "4k", "kb_base": "1000""#).0.bs, Bytes(4000));
+}
+
 #[test]
 fn bonnie_2_as_recorded() {
     let found = only(BONNIE_2);

@@ -31,6 +31,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+pub use scope::check;
 pub use session::session;
 
 use crate::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
@@ -65,8 +66,7 @@ impl Backend for SimBackend {
     }
 
     fn prepare(&mut self, experiment: &Experiment, _control: &Control) -> Result<Inventory, BackendError> {
-        scope::check(experiment)?;
-        experiment.designs.iter().try_for_each(scope::check_design)?;
+        check(experiment)?;
         self.experiment = Some(experiment.clone());
         let volumes = experiment.volumes.iter().map(|volume| PreparedVolume {
             name: volume.name.clone(),
@@ -121,8 +121,7 @@ pub fn simulate(
     trial: &Trial,
     control: &Control,
 ) -> Result<TrialSamples, BackendError> {
-    scope::check(experiment)?;
-    scope::check_design(design)?;
+    check(experiment)?;
     let environment = &scope::environment_of(&experiment.environment, design);
     let epoch = Nanos(scope::pitch(experiment).0.saturating_mul(u64::from(trial.index)));
     let model = |volume: usize| {

@@ -7,11 +7,14 @@ use crate::units::Nanos;
 use crate::volume::{Latency, Limit, Shape};
 use crate::workload::Workload;
 
+/// Whether the simulator knows all that `experiment` depends on.
+///
 /// # Errors
-/// Names the volume that the simulator cannot know the speed or the size of, or the workload that the host is too little
-/// known for.
-pub(super) fn check(experiment: &Experiment) -> Result<(), BackendError> {
+/// Names the volume that it cannot know the speed or the size of, the design that varies what it has no model of, or the
+/// workload that the host is too little known for.
+pub fn check(experiment: &Experiment) -> Result<(), BackendError> {
     experiment.volumes.iter().try_for_each(check_volume)?;
+    experiment.designs.iter().try_for_each(check_design)?;
     let cached = experiment.workloads.iter().find(|workload| !workload.direct);
     match (cached, experiment.environment.host.memory) {
         (Some(workload), None) => Err(no_memory(workload)),

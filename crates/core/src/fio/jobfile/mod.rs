@@ -10,7 +10,7 @@ mod lines;
 mod options;
 #[cfg(test)]
 mod tests;
-mod values;
+pub(crate) mod values;
 
 pub use options::{FileJob, Target};
 

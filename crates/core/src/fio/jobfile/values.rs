@@ -35,12 +35,12 @@ pub(super) fn integer(text: &str, binary: bool) -> Result<u64, String> {
 }
 
 /// A number of bytes.
-pub(super) fn bytes(text: &str, binary: bool) -> Result<Bytes, String> {
+pub(crate) fn bytes(text: &str, binary: bool) -> Result<Bytes, String> {
     integer(text, binary).map(Bytes)
 }
 
 /// A time; a bare number is in `unit` nanoseconds.
-pub(super) fn time(text: &str, unit: u64) -> Result<Nanos, String> {
+pub(crate) fn time(text: &str, unit: u64) -> Result<Nanos, String> {
     let text = text.trim();
     let wrong = || format!("`{text}` is not a time; write for example 30s or 500ms");
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -63,7 +63,7 @@ pub(super) fn time(text: &str, unit: u64) -> Result<Nanos, String> {
 }
 
 /// 0 or 1; an option without a value is on.
-pub(super) fn switch(value: Option<&str>) -> Result<bool, String> {
+pub(crate) fn switch(value: Option<&str>) -> Result<bool, String> {
     match value.map(str::trim) {
         None | Some("1" | "true") => Ok(true),
         Some("0" | "false") => Ok(false),
@@ -95,7 +95,7 @@ pub(super) fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, Stri
 }
 
 /// fio takes a value each for reads, writes and trims; here they have to be the same.
-pub(super) fn one_value<T: PartialEq + Copy>(
+pub(crate) fn one_value<T: PartialEq + Copy>(
     text: &str,
     read: impl Fn(&str) -> Result<T, String>,
 ) -> Result<T, String> {
@@ -147,7 +147,7 @@ pub(super) fn percent(number: u64) -> Result<u8, String> {
         .ok_or_else(|| format!("{number} is more than 100 percent"))
 }
 
-pub(super) fn sync(value: Option<&str>) -> Result<bool, String> {
+pub(crate) fn sync(value: Option<&str>) -> Result<bool, String> {
     match value.map(str::trim) {
         Some("none") => Ok(false),
         Some("sync") => Ok(true),

@@ -144,19 +144,9 @@ fn samples(ended: Nanos, elapsed: Nanos, array: PerOp<OpSamples>, volume: &str) 
 
 /// Adds `count` times `value` nanoseconds.
 fn add(histogram: &mut Histogram, value: u64, count: u64) {
-    let mut power = Histogram::default();
-    power.record(value);
-    power.compact();
-    let mut left = count;
-    while left > 0 {
-        if left & 1 == 1 {
-            histogram.merge(&power);
-        }
-        left >>= 1;
-        if left > 0 {
-            power.merge(&power.clone());
-        }
-    }
+    let mut one = Histogram::default();
+    one.record(value);
+    histogram.merge(&one.times(count));
 }
 
 /// A name that experiments may have, from whatever `text` is.

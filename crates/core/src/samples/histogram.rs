@@ -180,16 +180,16 @@ impl Histogram {
     /// Share of values that are at most `value` (0 to 1), counting the whole bucket that holds it.
     pub fn share_at_most(&self, value: u64) -> Option<f64> {
         let end = index_of(value);
-        let below: u64 = self.indexed().take_while(|(i, _)| *i <= end).map(|(_, count)| count).sum();
+        let below: u64 = self.indexed().take_while(|(i, _)| *i as usize <= end).map(|(_, count)| count).sum();
         (self.count > 0).then(|| below as f64 / self.count as f64)
     }
 
     /// Non-empty buckets in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         self.indexed().map(|(index, count)| {
-            let (low, high) = bounds_of(index);
+            let (low, high) = bounds_of(index as usize);
             // The last bucket also counts everything above the range.
-            let high = if index + 1 == BUCKETS { high.max(self.max) } else { high };
+            let high = if index as usize + 1 == BUCKETS { high.max(self.max) } else { high };
             Bucket { low, high, count }
         })
     }
@@ -202,19 +202,31 @@ impl Histogram {
         match &mut self.buckets {
             Buckets::Dense(counts) => {
                 for (index, count) in other.indexed() {
-                    counts[index] += count;
+                    counts[index as usize] += count;
                 }
             }
             Buckets::Few(_) | Buckets::Sparse(_) => {
-                let pairs =
-                    |of: &Histogram| of.indexed().map(|(i, count)| (i as u32, count)).collect::<Vec<_>>();
-                self.buckets = Buckets::Sparse(join(pairs(self).into_iter(), pairs(other).into_iter()));
+                self.buckets = Buckets::Sparse(join(self.indexed(), other.indexed()));
             }
         }
         self.count += other.count;
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+    }
+
+    /// Everything `n` times over: what `n` calls of [`merge`](Self::merge) add to an empty histogram.
+    pub fn times(&self, n: u64) -> Histogram {
+        if self.count == 0 || n == 0 {
+            return Histogram::default();
+        }
+        Histogram {
+            buckets: Buckets::Sparse(self.indexed().map(|(index, count)| (index, count * n)).collect()),
+            count: self.count * n,
+            sum: self.sum.saturating_mul(n),
+            min: self.min,
+            max: self.max,
+        }
     }
 
     /// What was recorded between `earlier` (a former state of this histogram) and now. Count and sum are exact,
@@ -228,7 +240,7 @@ impl Histogram {
             }
             let old = before.next_if(|(i, _)| *i == index).map_or(0, |(_, count)| count);
             if count > old {
-                kept.push((index as u32, count - old));
+                kept.push((index, count - old));
             }
         }
         let count = kept.iter().map(|(_, count)| count).sum();
@@ -262,22 +274,30 @@ impl Histogram {
     /// Gives back the memory that only recording needs.
     pub fn compact(&mut self) {
         if !matches!(self.buckets, Buckets::Sparse(_)) {
-            self.buckets = Buckets::Sparse(self.indexed().map(|(i, count)| (i as u32, count)).collect());
+            self.buckets = self.pairs();
         }
     }
 
     /// A compact copy of what was recorded; empties `self` and keeps its memory.
     pub fn take(&mut self) -> Histogram {
         let taken = Histogram {
-            buckets: Buckets::Sparse(self.indexed().map(|(i, count)| (i as u32, count)).collect()),
-            ..Histogram { buckets: Buckets::Sparse(Vec::new()), ..*self }
+            buckets: self.pairs(),
+            count: self.count,
+            sum: self.sum,
+            min: self.min,
+            max: self.max,
         };
         self.clear();
         taken
     }
 
+    /// Its buckets in sparse form.
+    fn pairs(&self) -> Buckets {
+        Buckets::Sparse(self.indexed().collect())
+    }
+
     /// Non-empty buckets as (index, count), in ascending order.
-    fn indexed(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+    fn indexed(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let (few, sparse, dense) = match &self.buckets {
             Buckets::Few(values) => (counted(values), &[][..], None),
             Buckets::Sparse(pairs) => (Vec::new(), pairs.as_slice(), None),
@@ -289,9 +309,8 @@ impl Histogram {
         };
         let dense = dense
             .into_iter()
-            .flat_map(|(first, counts)| counts.iter().enumerate().map(move |(i, count)| (first + i, *count)));
-        let pairs = few.into_iter().chain(sparse.iter().copied()).map(|(i, count)| (i as usize, count));
-        pairs.chain(dense).filter(|(_, count)| *count > 0)
+            .flat_map(|(first, counts)| (first..).zip(counts).map(|(index, count)| (index as u32, *count)));
+        few.into_iter().chain(sparse.iter().copied()).chain(dense).filter(|(_, count)| *count > 0)
     }
 
     /// Its counts in dense form, converted where they are not.
@@ -300,7 +319,7 @@ impl Histogram {
         if !matches!(self.buckets, Buckets::Dense(_)) {
             let mut counts = empty_dense();
             for (index, count) in self.indexed() {
-                counts[index] += count;
+                counts[index as usize] += count;
             }
             self.buckets = Buckets::Dense(counts);
         }
@@ -396,7 +415,7 @@ impl From<Histogram> for Stored {
         let mut former = 0;
         let mut buckets = Vec::new();
         for (index, count) in histogram.indexed() {
-            buckets.extend([(index - former) as u64, count]);
+            buckets.extend([u64::from(index - former), count]);
             former = index;
         }
         let range = (histogram.count > 0).then_some((histogram.min, histogram.max, histogram.sum));

@@ -75,7 +75,7 @@ impl Tally {
             let (sum, more) = (self.count.get_mut(op), other.count.get(op));
             sum.ops += more.ops * times;
             sum.bytes += more.bytes * times;
-            merge_times(self.latency.get_mut(op), other.latency.get(op), times);
+            self.latency.get_mut(op).merge(&other.latency.get(op).times(times));
         }
     }
 
@@ -371,19 +371,6 @@ fn take_count(sum: &mut PerOp<Count>, less: &PerOp<Count>) {
 fn add_counts(sum: &mut [PerOp<Count>], more: &[PerOp<Count>]) {
     for (sum, more) in sum.iter_mut().zip(more) {
         add_count(sum, more);
-    }
-}
-
-/// Merges `more` `times` times, by doubling.
-fn merge_times(sum: &mut Histogram, more: &Histogram, times: u64) {
-    let (mut power, mut rest) = (more.clone(), times);
-    while rest > 0 {
-        if rest & 1 == 1 {
-            sum.merge(&power);
-        }
-        let same = power.clone();
-        power.merge(&same);
-        rest >>= 1;
     }
 }
 

@@ -68,6 +68,14 @@ fn stored_form_is_short_and_refuses_nonsense() {
     }
 }
 
+#[test]
+fn times_saturates_the_sum_as_merging_does() {
+    let one = dense(&[u64::MAX / 4, 9]);
+    let mut merged = Histogram::default();
+    (0..5).for_each(|_| merged.merge(&one));
+    assert_eq!((one.times(5), merged.sum()), (merged, u64::MAX));
+}
+
 proptest! {
     // Each case zeroes several dense histograms of 254 KiB, which is slow without optimisation.
     #![proptest_config(ProptestConfig::with_cases(64))]
@@ -119,6 +127,22 @@ proptest! {
         x.merge(&y);
         let both: Vec<u64> = a.iter().chain(&b).copied().collect();
         prop_assert_eq!(x, dense(&both));
+    }
+
+    #[test]
+    fn times_is_repeated_merging_in_any_form(values in values(), n in 0u64..9, form in 0..3u8) {
+        let mut one = Histogram::default();
+        values.iter().for_each(|value| one.record(*value));
+        if form == 1 { one = dense(&values); }
+        if form == 2 { one.compact(); }
+        let mut merged = Histogram::default();
+        (0..n).for_each(|_| merged.merge(&one));
+        prop_assert_eq!(&one.times(n), &merged);
+        prop_assert_eq!(Histogram::default().times(n), Histogram::default());
+        let mut after = one.times(n);
+        after.record(7);
+        merged.record(7);
+        prop_assert_eq!(after, merged, "it goes on recording");
     }
 
     #[test]

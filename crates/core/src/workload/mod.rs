@@ -233,16 +233,19 @@ impl Workload {
     }
 }
 
-/// `0-3,6` as numbers, in the order given; nothing when it is not such a list or a range is longer than 4096.
-pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
+/// `0-3,6` as numbers, in the order given.
+///
+/// # Errors
+/// What to write instead, when it is not such a list or a range is longer than 4096. The option's name is for the
+/// caller to put before it.
+pub fn cpu_list(text: &str) -> Result<Vec<u32>, String> {
+    let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if first > last || last - first > 4096 {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
+        (first <= last && last - first <= 4096).then_some(first..=last)
+    };
+    let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
+    let ranges =
+        ranges.ok_or_else(|| format!("`{text}`: write CPU numbers and ranges, for example 0-3,6"))?;
+    Ok(ranges.into_iter().flatten().collect())
 }

@@ -208,11 +208,7 @@ impl WorkloadArgs {
         };
         let cpus_allowed = match &self.cpus_allowed {
             None => Vec::new(),
-            Some(text) => cpu_list(text).ok_or_else(|| {
-                CliError::Usage(format!(
-                    "--cpus_allowed {text}: write CPU numbers and ranges, for example 0-3,6"
-                ))
-            })?,
+            Some(text) => cpu_list(text).map_err(|what| CliError::Usage(format!("--cpus_allowed {what}")))?,
         };
         Ok(Workload {
             name: name.to_owned(),

@@ -1,8 +1,16 @@
 //! From the options of one job to what it does.
 
 use super::options::{Draft, FileJob, Target};
+use super::values::Amount;
 use crate::units::{Bytes, Nanos};
 use crate::workload::{Access, Arrival, Fine, Mix, Regions, Stop, Workload};
+
+/// What a job says of its file in bytes, shares of it included.
+struct Sizes {
+    offset: Bytes,
+    size: Option<Bytes>,
+    io_size: Option<Bytes>,
+}
 
 impl Draft {
     /// The job; `section` is its name unless it gives itself another, `length` the bytes of a file or device that is
@@ -14,19 +22,20 @@ impl Draft {
         length: &dyn Fn(&str) -> Option<Bytes>,
     ) -> Result<FileJob, String> {
         let name = self.name.take().unwrap_or_else(|| section.to_owned());
-        if self.bs.0 == 0 {
+        if self.workload.bs.0 == 0 {
             return Err("bs is 0".to_owned());
         }
         let (target, regions) = self.target(&name)?;
-        self.shares(&target, length)?;
-        if self.direct && (!self.bs.0.is_multiple_of(512) || !self.offset.0.is_multiple_of(512)) {
+        let Sizes { offset, size, io_size } = self.sizes(&target, length)?;
+        let Workload { bs, numjobs, direct, .. } = self.workload;
+        if direct && (!bs.0.is_multiple_of(512) || !offset.0.is_multiple_of(512)) {
             return Err("direct=1 needs bs and offset to be multiples of 512".to_owned());
         }
-        let mix = match self.mix {
+        let mix = match self.workload.mix {
             Mix::Mixed { .. } => Mix::Mixed { read_percent: self.read_percent },
             mix => mix,
         };
-        let jobs = u64::from(self.numjobs);
+        let jobs = u64::from(numjobs);
         let rate_of_all = |rate: u64, what: &str| {
             if matches!(mix, Mix::Mixed { .. }) {
                 return Err(format!(
@@ -52,10 +61,10 @@ impl Draft {
             }
         };
         let separate = matches!(target, Target::Each(_));
-        if separate && self.offset.0 > 0 && self.numjobs > 1 {
+        if separate && offset.0 > 0 && numjobs > 1 {
             return Err("offset with a file for each clone is not done; give a filename".to_owned());
         }
-        let each = self.io_size.or(self.size);
+        let each = io_size.or(size);
         let stop = match (self.runtime, each) {
             (Some(runtime), _) if self.time_based => Stop::Runtime(runtime),
             (_, Some(each)) => {
@@ -82,66 +91,52 @@ impl Draft {
             Stop::Size(_) => self.runtime.filter(|runtime| runtime.0 > 0),
             Stop::Runtime(_) => None,
         };
-        if self.access == Access::Random && !self.notes.iter().any(|note| note.starts_with("random")) {
+        if self.workload.access == Access::Random && !self.notes.iter().any(|note| note.starts_with("random"))
+        {
             self.notes.push("random offsets may repeat (fio's norandommap)".to_owned());
         }
-        let span = self.size.map(|size| if separate { Bytes(size.0.saturating_mul(jobs)) } else { size });
+        let span = size.map(|size| if separate { Bytes(size.0.saturating_mul(jobs)) } else { size });
         let workload = Workload {
             name: name.clone(),
-            access: self.access,
             mix,
-            bs: self.bs,
-            iodepth: self.iodepth,
-            numjobs: self.numjobs,
             stop,
-            warm_up: self.ramp_time,
             span,
             arrival,
             rate,
-            think_time: self.thinktime,
-            direct: self.direct,
-            sync: self.sync,
-            end_fsync: self.end_fsync,
-            ioengine: self.ioengine,
-            engine: self.engine,
-            fine: Fine {
-                offset: self.offset,
-                regions,
-                time_limit,
-                fsync_every: (self.fsync > 0).then_some(self.fsync),
-            },
+            fine: Fine { offset, regions, time_limit, fsync_every: (self.fsync > 0).then_some(self.fsync) },
+            ..self.workload
         };
-        let file_size = self.size.map(|size| Bytes(size.0.saturating_add(self.offset.0)));
+        let file_size = size.map(|size| Bytes(size.0.saturating_add(offset.0)));
         Ok(FileJob { name, group, target, file_size, workload, options: Vec::new(), notes: self.notes })
     }
 
-    /// Turns shares of the file into bytes, as far as there is something to take a share of.
-    fn shares(&mut self, target: &Target, length: &dyn Fn(&str) -> Option<Bytes>) -> Result<(), String> {
+    /// Amounts in bytes; shares are taken of the file or device that is there.
+    fn sizes(&self, target: &Target, length: &dyn Fn(&str) -> Option<Bytes>) -> Result<Sizes, String> {
         let whole = match target {
             Target::Shared(file) => length(file),
             Target::Each(_) => None,
         };
-        let share = |what: &str, of: Option<Bytes>, percent: u8| {
-            let of = of.ok_or_else(|| {
-                format!("{what}={percent}%: that is a share of a file or device that is there; write bytes")
-            })?;
-            // In whole blocks, as fio has it.
-            let bytes = (u128::from(of.0) * u128::from(percent) / 100) as u64;
-            Ok::<Bytes, String>(Bytes(bytes / self.bs.0 * self.bs.0))
+        let bytes = |what: &str, amount: Amount, of: Option<Bytes>| match amount {
+            Amount::Bytes(bytes) => Ok(bytes),
+            Amount::Percent(percent) => {
+                let of = of.ok_or_else(|| {
+                    format!(
+                        "{what}={percent}%: that is a share of a file or device that is there; write bytes"
+                    )
+                })?;
+                // In whole blocks, as fio has it.
+                let share = (u128::from(of.0) * u128::from(percent) / 100) as u64;
+                Ok::<Bytes, String>(Bytes(share / self.workload.bs.0 * self.workload.bs.0))
+            }
         };
-        if let Some(percent) = self.offset_share {
-            self.offset = share("offset", whole, percent)?;
-        }
-        let rest = whole.map(|whole| Bytes(whole.0.saturating_sub(self.offset.0)));
+        let offset =
+            self.offset.map(|offset| bytes("offset", offset, whole)).transpose()?.unwrap_or_default();
+        let rest = whole.map(|whole| Bytes(whole.0.saturating_sub(offset.0)));
         // All of what is there is what a job without a size uses.
-        let all = self.size_share == Some(100) && rest.is_none();
-        if let Some(percent) = self.size_share.filter(|_| !all) {
-            self.size = Some(share("size", rest, percent)?);
-        }
-        if let Some(percent) = self.io_share {
-            self.io_size = Some(share("io_size", self.size.or(rest), percent)?);
-        }
-        Ok(())
+        let all = self.size == Some(Amount::Percent(100)) && rest.is_none();
+        let size = self.size.filter(|_| !all).map(|size| bytes("size", size, rest)).transpose()?;
+        let io_size = self.io_size.map(|io| bytes("io_size", io, size.or(rest))).transpose()?;
+        Ok(Sizes { offset, size, io_size })
     }
 
     /// `filename` below `directory`; without one, fio's `name.clone.0` for every clone.
@@ -159,7 +154,8 @@ impl Draft {
             )),
             Some(file) => Ok((Target::Shared(below(file)), Regions::Shared)),
             None => {
-                let files = (0..self.numjobs).map(|clone| below(&format!("{name}.{clone}.0"))).collect();
+                let files =
+                    (0..self.workload.numjobs).map(|clone| below(&format!("{name}.{clone}.0"))).collect();
                 Ok((Target::Each(files), Regions::Own))
             }
         }

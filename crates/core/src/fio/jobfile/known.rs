@@ -1,32 +1,41 @@
 //! Which options of fio there are here.
 
-/// Options that change nothing here, with the reason.
-const WITHOUT_EFFECT: &[(&str, &str)] = &[
-    ("group_reporting", "the clones of a job are always reported together"),
-    ("new_group", "every job is reported on its own"),
-    ("thread", "jobs are always threads"),
-    ("description", "for people"),
-    ("randrepeat", "the seed decides"),
-    ("random_generator", "there is one"),
-    ("norandommap", "random offsets may always repeat"),
-    ("refill_buffers", "written data never repeats and never compresses"),
-    ("scramble_buffers", "written data never repeats and never compresses"),
-    ("registerfiles", "files are registered with the ring where the kernel can"),
-    ("fixedbufs", "buffers are registered with the ring where the kernel can"),
-    ("iodepth_batch", "batches adapt to the load"),
-    ("iodepth_batch_submit", "batches adapt to the load"),
-    ("iodepth_batch_complete", "batches adapt to the load"),
-    ("iodepth_batch_complete_min", "batches adapt to the load"),
-    ("iodepth_batch_complete_max", "batches adapt to the load"),
-    ("clat_percentiles", "percentiles are always there"),
-    ("lat_percentiles", "percentiles are always there"),
-    ("gtod_reduce", "every operation is timed all the same"),
-    ("unit_base", "every figure has its unit"),
-    ("fallocate", "files are allocated in full where the file system can"),
-    ("create_on_open", "files are made before the first job"),
-    ("overwrite", "files are made in full before the first job"),
-    ("eta", "for the terminal"),
-    ("unified_rw_reporting", "reads and writes are reported apart"),
+/// Options that change nothing here.
+const WITHOUT_EFFECT: &[&str] = &[
+    // For people and the terminal.
+    "description",
+    "eta",
+    // The clones of a job are always reported together, every job on its own, reads and writes apart.
+    "group_reporting",
+    "new_group",
+    "unified_rw_reporting",
+    // Every operation is timed, percentiles are always there, and every figure has its unit.
+    "gtod_reduce",
+    "clat_percentiles",
+    "lat_percentiles",
+    "unit_base",
+    // Jobs are always threads.
+    "thread",
+    // One generator, whose seed is that of the run; random offsets may always repeat.
+    "randrepeat",
+    "random_generator",
+    "norandommap",
+    // Written data never repeats and never compresses.
+    "refill_buffers",
+    "scramble_buffers",
+    // Files and buffers are registered with the ring where the kernel can.
+    "registerfiles",
+    "fixedbufs",
+    // Batches adapt to the load.
+    "iodepth_batch",
+    "iodepth_batch_submit",
+    "iodepth_batch_complete",
+    "iodepth_batch_complete_min",
+    "iodepth_batch_complete_max",
+    // Files are made in full before the first job, allocated where the file system can.
+    "fallocate",
+    "create_on_open",
+    "overwrite",
 ];
 
 /// Options that people use and that are refused, with what to do instead.
@@ -53,7 +62,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// Every option that is honoured, for suggestions.
-const HONOURED: &[&str] = &[
+pub(super) const HONOURED: &[&str] = &[
     "name",
     "rw",
     "readwrite",
@@ -104,7 +113,7 @@ const HONOURED: &[&str] = &[
 
 /// Whether `name` is accepted because it changes nothing here.
 pub(super) fn without_effect(name: &str) -> bool {
-    WITHOUT_EFFECT.iter().any(|(known, _)| *known == name)
+    WITHOUT_EFFECT.contains(&name)
 }
 
 /// What to say of the option `name`, which is not done.
@@ -112,7 +121,7 @@ pub(super) fn unknown(name: &str) -> String {
     if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
         return format!("this option of fio is not done by ebb: {instead}");
     }
-    let known = HONOURED.iter().copied().chain(WITHOUT_EFFECT.iter().map(|(name, _)| *name));
+    let known = HONOURED.iter().chain(WITHOUT_EFFECT).copied();
     let close = known
         .map(|known| (strsim::damerau_levenshtein(name, known), known))
         .min()

@@ -5,7 +5,7 @@ use super::lines::{Given, Section};
 use super::values::{Amount, at_least_one, choice, one_block_size, one_value, operation, percent, sync};
 use super::{JobFileError, Surroundings, values};
 use crate::units::{Bytes, Nanos};
-use crate::workload::{Access, EngineOptions, IoEngine, Mix, Workload, cpu_list};
+use crate::workload::{Access, IoEngine, Mix, Stop, Workload, cpu_list};
 
 /// What a job runs on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,73 +76,48 @@ pub(super) fn jobs(
 pub(super) struct Draft {
     pub(super) binary: bool,
     pub(super) name: Option<String>,
-    pub(super) access: Access,
-    pub(super) mix: Mix,
+    /// What options say outright; what takes several of them together is filled in by [`finish`](Draft::finish).
+    pub(super) workload: Workload,
     pub(super) read_percent: u8,
-    pub(super) bs: Bytes,
-    pub(super) size: Option<Bytes>,
-    pub(super) io_size: Option<Bytes>,
-    /// Shares in percent of the file that is there, instead of bytes.
-    pub(super) size_share: Option<u8>,
-    pub(super) io_share: Option<u8>,
-    pub(super) offset_share: Option<u8>,
+    pub(super) size: Option<Amount>,
+    pub(super) io_size: Option<Amount>,
+    pub(super) offset: Option<Amount>,
     pub(super) loops: u32,
     pub(super) filename: Option<String>,
     pub(super) directory: Option<String>,
-    pub(super) iodepth: u32,
-    pub(super) numjobs: u32,
-    pub(super) direct: bool,
     pub(super) runtime: Option<Nanos>,
     pub(super) time_based: bool,
-    pub(super) ramp_time: Nanos,
-    pub(super) ioengine: IoEngine,
-    pub(super) sync: bool,
     pub(super) fsync: u32,
-    pub(super) end_fsync: bool,
+    /// Limits of each clone.
     pub(super) rate: Option<Bytes>,
     pub(super) rate_iops: Option<u64>,
     pub(super) poisson: bool,
-    pub(super) thinktime: Nanos,
     pub(super) stonewall: bool,
-    pub(super) offset: Bytes,
-    pub(super) engine: EngineOptions,
     pub(super) notes: Vec<String>,
 }
 
 impl Draft {
     fn read(given: &[&Given]) -> Result<Draft, JobFileError> {
+        // The stop is a placeholder: `finish` refuses a job that has none.
+        let workload = Workload::new("", Access::Sequential, Mix::Read, Stop::Size(Bytes(0)));
         let mut draft = Draft {
             binary: true,
             name: None,
-            access: Access::Sequential,
-            mix: Mix::Read,
+            workload: Workload { direct: false, ioengine: IoEngine::Psync, ..workload },
             read_percent: 50,
-            bs: Bytes(4096),
             size: None,
             io_size: None,
-            size_share: None,
-            io_share: None,
-            offset_share: None,
+            offset: None,
             loops: 1,
             filename: None,
             directory: None,
-            iodepth: 1,
-            numjobs: 1,
-            direct: false,
             runtime: None,
             time_based: false,
-            ramp_time: Nanos(0),
-            ioengine: IoEngine::Psync,
-            sync: false,
             fsync: 0,
-            end_fsync: false,
             rate: None,
             rate_iops: None,
             poisson: false,
-            thinktime: Nanos(0),
             stonewall: false,
-            offset: Bytes(0),
-            engine: EngineOptions::default(),
             notes: Vec::new(),
         };
         // The base of the units counts for the whole section, wherever it stands.
@@ -158,6 +133,7 @@ impl Draft {
 
     fn option(&mut self, given: &Given) -> Result<(), String> {
         let name = given.name.as_str();
+        let workload = &mut self.workload;
         let switch = || values::switch(given.value.as_deref());
         let text = || given.value.as_deref().filter(|value| !value.is_empty()).ok_or("it has no value");
         let binary = self.binary;
@@ -166,58 +142,51 @@ impl Draft {
         let count = || number().and_then(|n| u32::try_from(n).map_err(|_| format!("{n} is too many")));
         match name {
             "name" => self.name = Some(text()?.to_owned()),
-            "rw" | "readwrite" => (self.access, self.mix) = operation(text()?)?,
-            "bs" | "blocksize" => self.bs = one_value(text()?, |part| values::bytes(part, binary))?,
-            "bsrange" => self.bs = one_value(text()?, |part| one_block_size(part, binary))?,
-            "size" => (self.size, self.size_share) = apart(amount()?),
-            "filesize" => self.size = Some(values::bytes(text()?, binary)?),
-            "io_size" | "io_limit" => (self.io_size, self.io_share) = apart(amount()?),
+            "rw" | "readwrite" => (workload.access, workload.mix) = operation(text()?)?,
+            "bs" | "blocksize" => workload.bs = one_value(text()?, |part| values::bytes(part, binary))?,
+            "bsrange" => workload.bs = one_value(text()?, |part| one_block_size(part, binary))?,
+            "size" => self.size = Some(amount()?),
+            "filesize" => self.size = Some(Amount::Bytes(values::bytes(text()?, binary)?)),
+            "io_size" | "io_limit" => self.io_size = Some(amount()?),
             "filename" => self.filename = Some(text()?.to_owned()),
             "directory" => self.directory = Some(text()?.to_owned()),
-            "iodepth" => self.iodepth = at_least_one(count()?)?,
-            "numjobs" => self.numjobs = at_least_one(count()?)?,
-            "direct" => self.direct = switch()?,
-            "buffered" => self.direct = !switch()?,
+            "iodepth" => workload.iodepth = at_least_one(count()?)?,
+            "numjobs" => workload.numjobs = at_least_one(count()?)?,
+            "direct" => workload.direct = switch()?,
+            "buffered" => workload.direct = !switch()?,
             "runtime" | "timeout" => self.runtime = Some(values::time(text()?, Nanos::PER_SECOND)?),
             "time_based" => self.time_based = switch()?,
-            "ramp_time" => self.ramp_time = values::time(text()?, Nanos::PER_SECOND)?,
+            "ramp_time" => workload.warm_up = values::time(text()?, Nanos::PER_SECOND)?,
             "ioengine" => self.ioengine(text()?)?,
-            "sync" => self.sync = sync(given.value.as_deref())?,
+            "sync" => workload.sync = sync(given.value.as_deref())?,
             "fsync" | "fdatasync" => self.fsync = count()?,
-            "end_fsync" => self.end_fsync = switch()?,
+            "end_fsync" => workload.end_fsync = switch()?,
             "rate" => self.rate = Some(one_value(text()?, |part| values::bytes(part, binary))?),
             "rate_iops" => self.rate_iops = Some(one_value(text()?, |part| values::integer(part, true))?),
             "rate_process" => self.poisson = choice(text()?, &[("linear", false), ("poisson", true)])?,
             "rwmixread" => self.read_percent = percent(number()?)?,
             "rwmixwrite" => self.read_percent = 100 - percent(number()?)?,
-            "thinktime" => self.thinktime = values::time(text()?, 1_000)?,
+            "thinktime" => workload.think_time = values::time(text()?, 1_000)?,
             "stonewall" | "wait_for_previous" => self.stonewall = switch()?,
             "randseed" => {
                 number()?;
                 self.notes.push("randseed: --randseed of ebb bench decides the seed of all jobs".to_owned());
             }
-            "hipri" => self.engine.hipri = switch()?,
-            "sqthread_poll" => self.engine.sqthread_poll = switch()?,
-            "cpus_allowed" => {
-                let text = text()?;
-                self.engine.cpus_allowed = cpu_list(text)
-                    .ok_or_else(|| format!("`{text}`: write CPU numbers and ranges, for example 0-3,6"))?;
-            }
+            "hipri" => workload.engine.hipri = switch()?,
+            "sqthread_poll" => workload.engine.sqthread_poll = switch()?,
+            "cpus_allowed" => workload.engine.cpus_allowed = cpu_list(text()?)?,
             "nice" => {
                 let nice: i32 = text()?.trim().parse().map_err(|_| "write a number from -20 to 19")?;
                 if !(-20..=19).contains(&nice) {
                     return Err(format!("{nice} is not from -20 to 19"));
                 }
-                self.engine.nice = Some(nice);
+                workload.engine.nice = Some(nice);
             }
-            "offset" => {
-                let (bytes, share) = apart(amount()?);
-                (self.offset, self.offset_share) = (bytes.unwrap_or_default(), share);
-            }
+            "offset" => self.offset = Some(amount()?),
             "loops" => self.loops = at_least_one(count()?)?,
             "kb_base" => self.binary = choice(text()?, &[("1024", true), ("1000", false)])?,
             "iomem" | "mem" => {
-                self.engine.huge_pages =
+                workload.engine.huge_pages =
                     choice(text()?, &[("malloc", false), ("mmap", false), ("mmaphuge", true)])?;
             }
             // What fio does without them is what happens here.
@@ -238,7 +207,7 @@ impl Draft {
     }
 
     fn ioengine(&mut self, name: &str) -> Result<(), String> {
-        self.ioengine = match name {
+        self.workload.ioengine = match name {
             "io_uring" => IoEngine::IoUring,
             "libaio" | "posixaio" => {
                 self.notes.push(format!("ioengine={name} runs on io_uring"));
@@ -256,13 +225,5 @@ impl Draft {
             }
         };
         Ok(())
-    }
-}
-
-/// Bytes or a share, as two fields.
-fn apart(amount: Amount) -> (Option<Bytes>, Option<u8>) {
-    match amount {
-        Amount::Bytes(bytes) => (Some(bytes), None),
-        Amount::Percent(percent) => (None, Some(percent)),
     }
 }

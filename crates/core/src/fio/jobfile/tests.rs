@@ -180,6 +180,18 @@ fn what_is_not_done_is_refused_with_its_place() {
     }
 }
 
+#[test]
+fn every_option_that_is_suggested_is_read() {
+    let is_unknown = |name: &str| {
+        let unknown = format!("{name}: {}", known::unknown(name));
+        read(&format!("[a]\n{name}=1\n")).is_err_and(|error| error.what == unknown)
+    };
+    for name in known::HONOURED {
+        assert!(!is_unknown(name), "{name}");
+    }
+    assert!(is_unknown("not_an_option"));
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in "([\\[a-z_]{1,9}[\\]=]?[0-9a-z%:,$-]{0,6}[\n #;]?){0,20}") {

@@ -120,7 +120,7 @@ pub(super) fn one_block_size(text: &str, binary: bool) -> Result<Bytes, String> 
 pub(super) enum Amount {
     /// Bytes.
     Bytes(Bytes),
-    /// Percent, 1 to 100; of an offset from 0.
+    /// Percent, 0 to 100.
     Percent(u8),
 }
 

@@ -33,21 +33,10 @@ pub(crate) fn layout(node: &LayoutNode) -> String {
     }
 }
 
-/// Names of the volumes of a layout, each once, in layout order.
+/// Names of the volumes of a layout, in layout order.
 pub(crate) fn leaves(node: &LayoutNode, experiment: &Experiment) -> Vec<String> {
-    fn collect(node: &LayoutNode, seen: &mut Vec<usize>) {
-        match node {
-            LayoutNode::Volume(index) => {
-                if !seen.contains(index) {
-                    seen.push(*index);
-                }
-            }
-            LayoutNode::Array { members, .. } => members.iter().for_each(|m| collect(m, seen)),
-        }
-    }
-    let mut indices = Vec::new();
-    collect(node, &mut indices);
-    indices.iter().filter_map(|&index| experiment.volumes.get(index)).map(|v| v.name.clone()).collect()
+    let volumes = node.volumes().into_iter().filter_map(|index| experiment.volumes.get(index));
+    volumes.map(|volume| volume.name.clone()).collect()
 }
 
 /// What a workload does, as a verb that follows the name of a design.

@@ -86,7 +86,9 @@ fn by_bytes(case: &Case<'_>) -> Observed {
 /// Bytes of the region that the trials used, at most: what the volumes have, or the workload's span.
 fn region(case: &Case<'_>) -> Option<u64> {
     let sizes: Option<Vec<u64>> = case
-        .leaves()
+        .design
+        .layout
+        .volumes()
         .into_iter()
         .map(|leaf| {
             let volume = case.experiment.volumes.get(leaf)?;

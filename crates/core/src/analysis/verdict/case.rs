@@ -2,7 +2,6 @@
 
 use crate::analysis::DesignResult;
 use crate::experiment::{Design, Experiment, Volume};
-use crate::layout::LayoutNode;
 use crate::samples::TrialSamples;
 use crate::session::Session;
 use crate::workload::Workload;
@@ -50,20 +49,6 @@ impl<'a> Case<'a> {
     /// The volume of that name.
     pub fn volume(&self, name: &str) -> Option<&'a Volume> {
         self.experiment.volumes.iter().find(|volume| volume.name == name)
-    }
-
-    /// Indices of the volumes that the design uses, in the layout's order, each once.
-    pub fn leaves(&self) -> Vec<usize> {
-        fn collect(node: &LayoutNode, into: &mut Vec<usize>) {
-            match node {
-                LayoutNode::Volume(index) if !into.contains(index) => into.push(*index),
-                LayoutNode::Volume(_) => {}
-                LayoutNode::Array { members, .. } => members.iter().for_each(|member| collect(member, into)),
-            }
-        }
-        let mut leaves = Vec::new();
-        collect(&self.design.layout, &mut leaves);
-        leaves
     }
 
     /// Median over the trials of what `value` makes of each; `None` when it makes nothing of any.

@@ -26,8 +26,6 @@ use crate::workload::{Arrival, IoEngine};
 pub const FLOOR_SHARE: f64 = 0.70;
 /// Operations in flight per member below which members are idle for want of work.
 pub const IDLE_MEMBERS: f64 = 0.75;
-/// A load thread busier than this share may itself be what latency consists of.
-pub const THREAD_BUSY: f64 = 0.80;
 
 /// Rate of the probe over that of the trials below which twice the operations in flight did not help. Double the rate
 /// is what Little's law promises; a probe of half a second varies by some percent.
@@ -135,9 +133,8 @@ impl Rule for Concurrency {
     fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
         let kept = kept_in_flight(case)?;
         let at_limit = usage::met(case).is_some_and(|met| met >= NEAR);
-        let thread_busy = cpu::busiest_thread(case).is_some_and(|busy| busy >= THREAD_BUSY);
         // Through the page cache the kernel decides what is in flight at the volumes.
-        if at_limit || thread_busy || !case.workload.direct {
+        if at_limit || cpu::thread_is_busy(case) || !case.workload.direct {
             return None;
         }
         let latency = case.median(|t| latency_and_floor(case, t).map(|(latency, _)| latency));

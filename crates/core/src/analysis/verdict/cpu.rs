@@ -11,7 +11,9 @@ use crate::analysis::{Metric, Verdict, VerdictKind};
 
 /// Busy share of the busiest load thread above which it has no time left (the rest is the sampling error of
 /// thread times over seconds).
-pub const THREAD_BUSY: f64 = 0.95;
+pub const THREAD_FULL: f64 = 0.95;
+/// A load thread busier than this share may itself be what latency consists of.
+pub const THREAD_BUSY: f64 = 0.80;
 /// Busy share of all cores together above which the host has no time left.
 pub const HOST_BUSY: f64 = 0.95;
 /// Share of time taken by the hypervisor that shows in latencies.
@@ -47,12 +49,12 @@ impl Rule for Cpu {
         let of_ceiling = ceiling.zip(iops).map(|(ceiling, iops)| iops / ceiling);
 
         let mut findings = Vec::new();
-        if let Some(busy) = thread.filter(|busy| *busy >= THREAD_BUSY) {
+        if let Some(busy) = thread.filter(|busy| *busy >= THREAD_FULL) {
             findings.push((
                 busy,
                 0.85,
                 "a load thread is busy all the time: more jobs (numjobs), larger requests or a faster core would help",
-                evidence("busy share of the busiest load thread", busy, "share", Some(THREAD_BUSY)),
+                evidence("busy share of the busiest load thread", busy, "share", Some(THREAD_FULL)),
             ));
         }
         if let Some(busy) = host.filter(|busy| *busy >= HOST_BUSY) {
@@ -99,4 +101,9 @@ fn threads(case: &Case<'_>) -> Option<f64> {
 /// Busy share of the busiest load thread, median over trials.
 pub(super) fn busiest_thread(case: &Case<'_>) -> Option<f64> {
     case.median(|t| Some(f64::from(t.cpu.busiest_thread_permille?) / 1000.0))
+}
+
+/// Whether a load thread is so busy that latency may be its own.
+pub(super) fn thread_is_busy(case: &Case<'_>) -> bool {
+    busiest_thread(case).is_some_and(|busy| busy >= THREAD_BUSY)
 }

@@ -65,8 +65,22 @@ impl Exceeded {
     }
 }
 
+/// Takes one of the limits.
+type Which = fn(&LimitsExceeded) -> Nanos;
+
+/// Which of two limits, given with their names, devices were above for longer; nothing where that was for less than
+/// [`EXCEEDED`] of the time, or no device reports them.
+pub fn longest_exceeded(
+    case: &Case<'_>,
+    limits: [(&'static str, Which); 2],
+) -> Option<(&'static str, Exceeded)> {
+    let known = limits.into_iter().filter_map(|(name, which)| Some((name, exceeded(case, which)?)));
+    let longest = known.reduce(|a, b| if b.1.share > a.1.share { b } else { a });
+    longest.filter(|(_, exceeded)| exceeded.share >= EXCEEDED)
+}
+
 /// How long and when devices were above the limit that `which` takes; nothing where no device reports it.
-pub fn exceeded(case: &Case<'_>, which: fn(&LimitsExceeded) -> Nanos) -> Option<Exceeded> {
+fn exceeded(case: &Case<'_>, which: Which) -> Option<Exceeded> {
     let share = case.median(|trial| longest(trial, which).map(|(share, _)| share))?;
     let trials = case.trials.iter().filter_map(|trial| {
         let (share, device) = longest(trial, which)?;
@@ -77,7 +91,7 @@ pub fn exceeded(case: &Case<'_>, which: fn(&LimitsExceeded) -> Nanos) -> Option<
 }
 
 /// The device that was longest above the limit, and its share of the measurement.
-fn longest(trial: &TrialSamples, which: fn(&LimitsExceeded) -> Nanos) -> Option<(f64, &DeviceObservation)> {
+fn longest(trial: &TrialSamples, which: Which) -> Option<(f64, &DeviceObservation)> {
     let devices = trial.observed.as_ref()?.devices.iter();
     let times = devices.filter_map(|d| Some((which(d.exceeded.as_ref()?).0, d)));
     let (time, device) = times.max_by_key(|(time, _)| *time)?;
@@ -85,11 +99,7 @@ fn longest(trial: &TrialSamples, which: fn(&LimitsExceeded) -> Nanos) -> Option<
 }
 
 /// From the first to the last interval that was above the limit for a share that counts.
-fn when(
-    trial: &TrialSamples,
-    device: &DeviceObservation,
-    which: fn(&LimitsExceeded) -> Nanos,
-) -> Option<When> {
+fn when(trial: &TrialSamples, device: &DeviceObservation, which: Which) -> Option<When> {
     let above: Vec<_> = device
         .exceeded_series
         .iter()

@@ -10,7 +10,7 @@
 //! its limits, nor is the link, nor a thread.
 
 use super::volume_limit::NEAR;
-use super::{Case, Rule, concurrency, cpu, evidence, instance_limit, usage};
+use super::{Case, Rule, concurrency, evidence, limited_above, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::members;
 use crate::analysis::metrics::metric;
@@ -81,8 +81,7 @@ impl Rule for FirstTouch {
 fn by_latency(case: &Case<'_>, first: usize) -> Option<Verdict> {
     // Without known limits the operations may just as well wait for each other.
     let met = usage::met(case)?;
-    let thread_busy = cpu::busiest_thread(case).is_some_and(|busy| busy >= concurrency::THREAD_BUSY);
-    if met >= NEAR || thread_busy || instance_limit::InstanceLimit.judge(case).is_some() {
+    if met >= NEAR || limited_above(case) {
         return None;
     }
     let latency = case.median(|t| concurrency::latency_and_floor(case, t).map(|(latency, _)| latency))?;

@@ -4,7 +4,7 @@
 //! however many they are. When the sum is nearly `L` while the volumes' own limits are not reached, more
 //! volumes change nothing. An EBS volume also reports the time above the instance's limits (NVMe log page 0xD0).
 
-use super::exceeded::{EXCEEDED, exceeded};
+use super::exceeded::longest_exceeded;
 use super::volume_limit::{NEAR, REACHED};
 use super::{Case, Rule, usage};
 use crate::analysis::{Evidence, Verdict, VerdictKind};
@@ -114,9 +114,10 @@ fn full(
 }
 
 fn by_report(case: &Case<'_>) -> Option<Verdict> {
-    let both = [exceeded(case, |e| e.instance_iops), exceeded(case, |e| e.instance_throughput)];
-    let longest = both.into_iter().flatten().reduce(|a, b| if b.share > a.share { b } else { a })?;
-    (longest.share >= EXCEEDED).then(|| Verdict {
+    let limits =
+        longest_exceeded(case, [("IOPS", |e| e.instance_iops), ("throughput", |e| e.instance_throughput)]);
+    let (_, longest) = limits?;
+    Some(Verdict {
         kind: VerdictKind::InstanceLimit,
         confidence: 0.9,
         explains: longest.share.min(1.0),

@@ -73,6 +73,11 @@ pub fn judge(case: &Case<'_>) -> Vec<Verdict> {
     verdicts
 }
 
+/// Whether something between the volumes and the load is known to limit: the link that they share, or a load thread.
+fn limited_above(case: &Case<'_>) -> bool {
+    cpu::thread_is_busy(case) || instance_limit::InstanceLimit.judge(case).is_some()
+}
+
 /// A figure with its unit, and what it is compared with.
 fn evidence(what: &str, value: f64, unit: &str, reference: Option<f64>) -> Evidence {
     Evidence { what: what.to_owned(), value, unit: unit.to_owned(), reference }

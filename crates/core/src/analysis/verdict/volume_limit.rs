@@ -9,9 +9,9 @@
 //! A spindle has no such number, but one arm: random operations that wait in line for it keep it busy all the time, and
 //! then its rate is one over the time that it takes for one of them, however many wait.
 
-use super::exceeded::{EXCEEDED, exceeded};
+use super::exceeded::longest_exceeded;
 use super::usage::{self, Resource};
-use super::{Case, Rule, cpu, evidence, instance_limit};
+use super::{Case, Rule, evidence, limited_above};
 use crate::analysis::{Evidence, Verdict, VerdictKind};
 use crate::units::{format_iops, format_latency, format_throughput};
 use crate::workload::{Access, Mix, OpKind};
@@ -174,11 +174,10 @@ fn summarised(members: Vec<AtLimit<'_>>) -> Vec<Evidence> {
 }
 
 fn by_report(case: &Case<'_>) -> Option<Verdict> {
-    let iops = exceeded(case, |e| e.volume_iops).map(|e| (e, "IOPS"));
-    let bytes = exceeded(case, |e| e.volume_throughput).map(|e| (e, "throughput"));
-    let both = [iops, bytes].into_iter().flatten();
-    let (longest, what) = both.reduce(|a, b| if b.0.share > a.0.share { b } else { a })?;
-    (longest.share >= EXCEEDED).then(|| Verdict {
+    let limits =
+        longest_exceeded(case, [("IOPS", |e| e.volume_iops), ("throughput", |e| e.volume_throughput)]);
+    let (what, longest) = limits?;
+    Some(Verdict {
         kind: VerdictKind::VolumeLimit,
         confidence: 0.9,
         explains: longest.share.min(1.0),
@@ -203,9 +202,7 @@ fn by_arm(case: &Case<'_>) -> Option<Verdict> {
         .map(|m| m.in_flight.filter(|_| spindle(&m.name)).unwrap_or(0.0))
         .min_by(f64::total_cmp)
         .filter(|least| *least >= IN_LINE)?;
-    let elsewhere = instance_limit::InstanceLimit.judge(case).is_some()
-        || cpu::busiest_thread(case).is_some_and(|busy| busy >= super::concurrency::THREAD_BUSY);
-    if case.workload.access != Access::Random || !case.workload.direct || elsewhere {
+    if case.workload.access != Access::Random || !case.workload.direct || limited_above(case) {
         return None;
     }
     let slowest = working.iter().min_by(|a, b| a.iops.total_cmp(&b.iops))?;

@@ -13,7 +13,6 @@ use super::workloads::{self, RawWorkload};
 use super::{Design, Experiment, syntax};
 use crate::catalog::Catalog;
 use crate::units::Bytes;
-use toml::de::{DeTable, DeValue};
 
 section! {
     /// An experiment of Ebbtide: which arrays of which volumes are measured, how, and how sure the answer must be.
@@ -88,14 +87,9 @@ fn read(
     profiles: &dyn ProfileFiles,
     problems: &mut Problems,
 ) -> Option<Experiment> {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    if !errors.is_empty() {
-        let errors = errors.iter().map(|error| (error.message().to_owned(), error.span().unwrap_or(0..0)));
-        syntax::report(text, errors.collect(), problems);
-        return None;
-    }
+    let table = syntax::table(text, problems)?;
     let start = 0..0;
-    let raw = RawExperiment::from_toml(&DeValue::Table(table.into_inner()), &start, problems)?;
+    let raw = RawExperiment::from_toml(&table, &start, problems)?;
     let name = required(&raw.name, "name", "name = \"first-run\"", ("the experiment", &start), problems);
     if let Some((name, span)) = name
         && (name.trim().is_empty() || name.chars().count() > NAME_MAX || name.contains(char::is_control))

@@ -7,7 +7,6 @@ use super::{names, syntax};
 use crate::profile::{PROFILES, Profile, Step, Wish};
 use crate::units::Bytes;
 use crate::workload::{Generator, Stop, Workload};
-use toml::de::{DeTable, DeValue};
 
 /// What reads the files that an experiment names.
 pub trait ProfileFiles {
@@ -52,18 +51,13 @@ pub fn is_file(name: &str) -> bool {
 /// Everything that is wrong with the text, as [`super::Experiment::parse`] has it.
 pub fn own(text: &str, file_name: &str) -> Result<Vec<Workload>, ExperimentErrors> {
     let mut problems = Problems::default();
-    let (table, errors) = DeTable::parse_recoverable(text);
-    let mut workloads = Vec::new();
-    if errors.is_empty() {
-        let start = 0..0;
-        if let Some(raw) = RawProfile::from_toml(&DeValue::Table(table.into_inner()), &start, &mut problems) {
-            let around = workloads::Around { smallest: None, memory: None, profiles: None };
-            workloads = workloads::resolve(&raw.workloads, "the profile", &around, &start, &mut problems);
-        }
-    } else {
-        let errors = errors.iter().map(|error| (error.message().to_owned(), error.span().unwrap_or(0..0)));
-        syntax::report(text, errors.collect(), &mut problems);
-    }
+    let start = 0..0;
+    let table = syntax::table(text, &mut problems);
+    let raw = table.and_then(|table| RawProfile::from_toml(&table, &start, &mut problems));
+    let workloads = raw.map_or_else(Vec::new, |raw| {
+        let around = workloads::Around { smallest: None, memory: None, profiles: None };
+        workloads::resolve(&raw.workloads, "the profile", &around, &start, &mut problems)
+    });
     if problems.is_empty() { Ok(workloads) } else { Err(problems.into_errors(text, file_name)) }
 }
 

@@ -2,13 +2,25 @@
 
 use super::error::Problem;
 use super::read::{Problems, Span};
+use toml::de::{DeTable, DeValue};
 
 /// Errors of the TOML parser that are looked at.
 const ERRORS_MAX: usize = 200;
 
+/// The whole of `text` as one table; nothing, and a report of what is wrong, when it is not TOML.
+pub(super) fn table<'a>(text: &'a str, problems: &mut Problems) -> Option<DeValue<'a>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() {
+        return Some(DeValue::Table(table.into_inner()));
+    }
+    let errors = errors.iter().map(|error| (error.message().to_owned(), error.span().unwrap_or(0..0)));
+    report(text, errors.collect(), problems);
+    None
+}
+
 /// Reports the TOML parser's `errors` as (message, place): the first of each line, without those that only follow
 /// from an earlier one.
-pub(super) fn report(text: &str, mut errors: Vec<(String, Span)>, problems: &mut Problems) {
+fn report(text: &str, mut errors: Vec<(String, Span)>, problems: &mut Problems) {
     errors.sort_by_key(|(_, span)| span.start);
     errors.truncate(ERRORS_MAX);
     let mut last_line = None;

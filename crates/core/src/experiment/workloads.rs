@@ -93,7 +93,11 @@ impl RawWorkload {
     /// The keys that are given and that a profile decides.
     pub(super) fn decided_by_a_profile(&self) -> Vec<(&'static str, &Span)> {
         macro_rules! given {
-            ($($key:ident),*) => { [$((stringify!($key), self.$key.as_ref().map(|at| &at.span))),*] };
+            ($($key:ident),* beside $($allowed:ident),*) => {{
+                // Every key is in one of the two lists, or this does not compile.
+                let RawWorkload { $($key,)* $($allowed: _,)* } = self;
+                [$((stringify!($key), $key.as_ref().map(|at| &at.span))),*]
+            }};
         }
         let keys = given!(
             rw,
@@ -114,6 +118,7 @@ impl RawWorkload {
             iomem,
             hipri,
             sqthread_poll
+            beside profile, runtime, size, span, ramp_time
         );
         keys.into_iter().filter_map(|(key, span)| span.map(|span| (key, span))).collect()
     }

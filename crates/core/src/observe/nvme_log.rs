@@ -74,13 +74,9 @@ impl LogPage {
     /// Time above limits since `before`; nothing when either page has none, or the counters fell (another volume).
     pub fn exceeded_since(&self, before: &LogPage) -> Option<LimitsExceeded> {
         let (now, before) = (self.exceeded?, before.exceeded?);
-        let grown = |now: Nanos, before: Nanos| now.0.checked_sub(before.0).map(Nanos);
-        Some(LimitsExceeded {
-            volume_iops: grown(now.volume_iops, before.volume_iops)?,
-            volume_throughput: grown(now.volume_throughput, before.volume_throughput)?,
-            instance_iops: grown(now.instance_iops, before.instance_iops)?,
-            instance_throughput: grown(now.instance_throughput, before.instance_throughput)?,
-        })
+        let grown = now.zip_with(&before, Nanos::since);
+        // `since` is nothing where a counter fell.
+        (before.plus(&grown) == now).then_some(grown)
     }
 }
 

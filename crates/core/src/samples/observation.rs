@@ -219,14 +219,23 @@ pub struct LimitsExceeded {
 }
 
 impl LimitsExceeded {
-    /// The sum of two spans.
-    pub fn plus(&self, more: &LimitsExceeded) -> LimitsExceeded {
-        let sum = |a: Nanos, b: Nanos| Nanos(a.0.saturating_add(b.0));
+    /// What `of` makes of each span.
+    pub fn map(&self, of: impl Fn(Nanos) -> Nanos) -> LimitsExceeded {
+        self.zip_with(self, |span, _| of(span))
+    }
+
+    /// What `of` makes of each span and its counterpart.
+    pub fn zip_with(&self, other: &LimitsExceeded, of: impl Fn(Nanos, Nanos) -> Nanos) -> LimitsExceeded {
         LimitsExceeded {
-            volume_iops: sum(self.volume_iops, more.volume_iops),
-            volume_throughput: sum(self.volume_throughput, more.volume_throughput),
-            instance_iops: sum(self.instance_iops, more.instance_iops),
-            instance_throughput: sum(self.instance_throughput, more.instance_throughput),
+            volume_iops: of(self.volume_iops, other.volume_iops),
+            volume_throughput: of(self.volume_throughput, other.volume_throughput),
+            instance_iops: of(self.instance_iops, other.instance_iops),
+            instance_throughput: of(self.instance_throughput, other.instance_throughput),
         }
+    }
+
+    /// The sum of two.
+    pub fn plus(&self, more: &LimitsExceeded) -> LimitsExceeded {
+        self.zip_with(more, Nanos::plus)
     }
 }

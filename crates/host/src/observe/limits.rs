@@ -3,7 +3,7 @@
 use crate::probe::{Kind, classify_disk};
 use crate::sys::Sys;
 use ebbtide_core::observe::nvme_log::{EBS_LENGTH, LOG_ID, LogPage};
-use ebbtide_core::samples::{ExceededInterval, LimitsExceeded};
+use ebbtide_core::samples::ExceededInterval;
 use ebbtide_core::units::Nanos;
 use std::fs::File;
 use std::io;
@@ -114,16 +114,7 @@ impl LimitsLog {
             let share = (end - start).as_secs_f64() / ended.saturating_sub(*begun).as_secs_f64();
             let part = |time: Nanos| Nanos((time.0 as f64 * share).round() as u64);
             let nanos = |at: Duration| Nanos(u64::try_from((at - from).as_nanos()).unwrap_or(u64::MAX));
-            Some(ExceededInterval {
-                start: nanos(start),
-                end: nanos(end),
-                exceeded: LimitsExceeded {
-                    volume_iops: part(grown.volume_iops),
-                    volume_throughput: part(grown.volume_throughput),
-                    instance_iops: part(grown.instance_iops),
-                    instance_throughput: part(grown.instance_throughput),
-                },
-            })
+            Some(ExceededInterval { start: nanos(start), end: nanos(end), exceeded: grown.map(part) })
         });
         spans.collect()
     }
@@ -133,6 +124,7 @@ impl LimitsLog {
 mod tests {
     use super::*;
     use crate::sys::tree::unpack;
+    use ebbtide_core::samples::LimitsExceeded;
 
     /// Answers like an EBS volume with a made-up page, and checks what it is asked.
     fn fetch(_device: &File, namespace: u32, id: u8, page: &mut [u8]) -> io::Result<()> {

@@ -84,6 +84,27 @@ fn bursting(rate: f64, burst: f64, credits: f64) -> Limit {
     }
 }
 
+/// Least and most operations per second that are sold with a volume of `size`, from the fields of
+/// [`IopsRule::Provisioned`].
+fn iops_for_sale(
+    size: Bytes,
+    included: Option<f64>,
+    min: Option<f64>,
+    max: f64,
+    max_per_gib: Option<f64>,
+) -> (f64, f64) {
+    let gib = size.0 as f64 / GIB;
+    let least = included.or(min).unwrap_or(1.0);
+    let most = max_per_gib.map_or(max, |per_gib| (per_gib * gib).floor().min(max)).max(least);
+    (least, most)
+}
+
+/// Most that is sold with `iops` operations per second, in the rule's unit, from the fields of
+/// [`ThroughputRule::Provisioned`].
+fn most_throughput(iops: f64, included: f64, max: f64, max_per_iops: f64) -> f64 {
+    (max_per_iops * iops).min(max).max(included)
+}
+
 impl VolumeType {
     /// Bytes per second of one unit of the throughput's figures.
     pub fn throughput_unit(&self) -> f64 {
@@ -128,10 +149,7 @@ impl VolumeType {
     /// Least and most operations per second that can be ordered with a volume of `size`; `None` where none are.
     pub fn iops_range(&self, size: Bytes) -> Option<(f64, f64)> {
         let IopsRule::Provisioned { included, min, max, max_per_gib } = self.iops else { return None };
-        let gib = size.0 as f64 / GIB;
-        let least = included.or(min).unwrap_or(1.0);
-        let most = max_per_gib.map_or(max, |per_gib| (per_gib * gib).floor().min(max)).max(least);
-        Some((least, most))
+        Some(iops_for_sale(size, included, min, max, max_per_gib))
     }
 
     /// Least and most bytes per second that can be ordered with a volume of `iops` operations per second; `None`
@@ -140,7 +158,7 @@ impl VolumeType {
         let ThroughputRule::Provisioned { included, max, max_per_iops } = self.throughput.rule else {
             return None;
         };
-        let most = (max_per_iops * iops).min(max).max(included);
+        let most = most_throughput(iops, included, max, max_per_iops);
         Some((included * self.throughput_unit(), most * self.throughput_unit()))
     }
 
@@ -163,8 +181,8 @@ impl VolumeType {
                 let burst = tier.burst_iops.unwrap_or(tier.iops);
                 bursting(tier.iops, burst, (burst - tier.iops) * TIER_BURST_SECONDS)
             }),
-            IopsRule::Provisioned { included, .. } => {
-                let (least, most) = self.iops_range(order.size).unwrap_or((0.0, 0.0));
+            IopsRule::Provisioned { included, min, max, max_per_gib } => {
+                let (least, most) = iops_for_sale(order.size, included, min, max, max_per_gib);
                 let asked = match (order.iops, included) {
                     (Some(asked), _) => asked,
                     (None, Some(included)) => included,
@@ -210,8 +228,8 @@ impl VolumeType {
                     Limit::steady(large * unit)
                 }
             }
-            ThroughputRule::Provisioned { included, .. } => {
-                let most = self.throughput_range(iops.rate).map_or(included, |(_, most)| most / unit);
+            ThroughputRule::Provisioned { included, max, max_per_iops } => {
+                let most = most_throughput(iops.rate, included, max, max_per_iops);
                 let asked = order.throughput.map_or(included, |bytes| bytes / unit);
                 // A rate given in the other unit (MB for MiB) may lie a hair outside.
                 if asked < included - 1e-9 || asked > most + 1e-9 {

@@ -147,7 +147,7 @@ impl Bench<'_> {
             .map(|trial| {
                 let mut witness = HostWitness::default();
                 witness.ready(&self.session.meta.inventory);
-                witness.begin(&self.session, trial);
+                witness.begin(&self.session.experiment, trial);
                 witness
             })
             .collect();

@@ -68,7 +68,7 @@ pub trait Witness {
     /// The volumes are ready.
     fn ready(&mut self, _inventory: &Inventory) {}
     /// A trial is about to begin.
-    fn begin(&mut self, _session: &Session, _trial: &Trial) {}
+    fn begin(&mut self, _experiment: &Experiment, _trial: &Trial) {}
     /// It ended; what was seen may be put into its samples.
     fn end(&mut self, _outcome: &mut Outcome) {}
 }
@@ -226,20 +226,37 @@ fn run_trial(
     company: &mut Company<'_>,
     trial: &Trial,
 ) -> Option<TrialRecord> {
-    let experiment = &session.experiment;
-    let (design, workload) =
-        (experiment.designs.get(trial.design)?, experiment.workloads.get(trial.workload)?);
-    company.control.ops.store(0, Ordering::Relaxed);
-    company.control.bytes.store(0, Ordering::Relaxed);
-    company.watch.trial_begins(session, trial, &company.control);
-    company.witness.begin(session, trial);
-    let mut outcome = match backend.run_trial(design, workload, trial, &company.control) {
+    let Company { control, watch, witness, .. } = company;
+    let begins = || watch.trial_begins(session, trial, control);
+    let outcome = measured(&session.experiment, trial, backend, *witness, control, begins)?;
+    Some(TrialRecord { trial: *trial, outcome })
+}
+
+/// What came of `trial`, `witness` looking on; `None` when it was stopped. `begins` is called once `control` counts
+/// from 0.
+fn measured(
+    experiment: &Experiment,
+    trial: &Trial,
+    backend: &mut dyn Backend,
+    witness: &mut dyn Witness,
+    control: &Control,
+    begins: impl FnOnce(),
+) -> Option<Outcome> {
+    let design = experiment.designs.get(trial.design);
+    let Some((design, workload)) = design.zip(experiment.workloads.get(trial.workload)) else {
+        return Some(Outcome::Failed("the experiment has no such design or workload".to_owned()));
+    };
+    control.ops.store(0, Ordering::Relaxed);
+    control.bytes.store(0, Ordering::Relaxed);
+    begins();
+    witness.begin(experiment, trial);
+    let mut outcome = match backend.run_trial(design, workload, trial, control) {
         Ok(samples) => Outcome::Samples(Box::new(samples)),
         Err(BackendError::Stopped) => return None,
         Err(error) => Outcome::Failed(error.to_string()),
     };
-    company.witness.end(&mut outcome);
-    Some(TrialRecord { trial: *trial, outcome })
+    witness.end(&mut outcome);
+    Some(outcome)
 }
 
 fn ending_of(decision: Decision) -> Ending {

@@ -2,8 +2,9 @@
 
 use super::Witness;
 use ebbtide_core::backend::Inventory;
+use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::Trial;
-use ebbtide_core::session::{Outcome, Session};
+use ebbtide_core::session::Outcome;
 use ebbtide_host::observe::{EbsLimits, Member, Observer, Running, Window};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,8 +24,7 @@ impl Witness for HostWitness {
         self.members = inventory.volumes.iter().map(|volume| member(&volume.name, &volume.path)).collect();
     }
 
-    fn begin(&mut self, session: &Session, trial: &Trial) {
-        let experiment = &session.experiment;
+    fn begin(&mut self, experiment: &Experiment, trial: &Trial) {
         let Some(design) = experiment.designs.get(trial.design) else { return };
         // In the order of the layout's leaves, which is that of `TrialSamples::members`.
         let volumes = design.layout.volumes().into_iter();

@@ -4,9 +4,10 @@
 use crate::session::Witness;
 use crate::session::witness::HostWitness;
 use ebbtide_core::backend::Inventory;
+use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::samples::{Count, DiskUse, MemberSamples, Observation, OpSamples, PerOp, TrialSamples};
-use ebbtide_core::session::{Outcome, Session};
+use ebbtide_core::session::Outcome;
 use ebbtide_core::units::Nanos;
 
 /// Gives `samples` the members `names`, of which nothing is known yet.
@@ -27,8 +28,8 @@ impl Witness for KernelWitness {
         self.0.ready(inventory);
     }
 
-    fn begin(&mut self, session: &Session, trial: &Trial) {
-        self.0.begin(session, trial);
+    fn begin(&mut self, experiment: &Experiment, trial: &Trial) {
+        self.0.begin(experiment, trial);
     }
 
     fn end(&mut self, outcome: &mut Outcome) {
@@ -88,19 +89,10 @@ impl Cumulative {
 
     /// The sums at `time`: the observer's intervals are not the engine's, so the line between two looks counts.
     fn at(&self, time: Nanos) -> [f64; 4] {
-        let after = self.0.iter().position(|(end, _)| *end >= time);
-        let (Some(after), Some(last)) = (after.or(self.0.len().checked_sub(1)), self.0.last()) else {
-            return [0.0; 4];
-        };
-        let (Some((begin, low)), Some((end, high))) =
-            (after.checked_sub(1).and_then(|before| self.0.get(before)), self.0.get(after))
-        else {
-            return [0.0; 4];
-        };
-        if time >= last.0 || end <= begin {
-            return if time >= last.0 { last.1 } else { *high };
-        }
-        let share = time.0.saturating_sub(begin.0) as f64 / (end.0 - begin.0) as f64;
+        let (before, after) = self.0.split_at(self.0.partition_point(|(end, _)| *end <= time));
+        let (begin, low) = before.last().copied().unwrap_or_default();
+        let Some((end, high)) = after.first() else { return low };
+        let share = (time.0 - begin.0) as f64 / (end.0 - begin.0) as f64;
         std::array::from_fn(|i| low[i] + (high[i] - low[i]) * share)
     }
 }

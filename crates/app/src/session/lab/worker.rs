@@ -3,11 +3,10 @@
 use super::talk::{Order, Word, line};
 use crate::session::kernel::Kernel;
 use crate::session::kernel::members::KernelWitness;
-use crate::session::{Witness, clock, surroundings};
-use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Inventory};
+use crate::session::{Witness, measured, surroundings};
+use ebbtide_core::backend::{Backend, BackendError, Control, Inventory};
 use ebbtide_core::experiment::Experiment;
-use ebbtide_core::plan::Trial;
-use ebbtide_core::session::{Ending, Outcome, Session, SessionMeta};
+use ebbtide_core::session::Outcome;
 use ebbtide_engine::files::{Fill, Options};
 use ebbtide_host::{hostinfo, sys::Sys};
 use std::fs::{File, Permissions};
@@ -62,12 +61,16 @@ fn obey(orders: impl BufRead, to: &Mutex<impl Write>, control: &Arc<Control>) ->
     let mut work: Option<Work> = None;
     for order in orders.lines() {
         let word = match serde_json::from_str(&order?)? {
-            Order::Prepare { id, seed, experiment } => Word::Prepared(
-                Work::begin(id, seed, *experiment, control)
-                    .map(|begun| work.insert(begun).session.meta.inventory.clone()),
-            ),
+            Order::Prepare { id, seed, experiment } => {
+                Word::Prepared(Work::begin(id, seed, *experiment, control).map(|(begun, inventory)| {
+                    work = Some(begun);
+                    inventory
+                }))
+            }
             Order::Trial(trial) => Word::Ran(match &mut work {
-                Some(work) => work.run(&trial, control),
+                Some(Work { backend, witness, experiment }) => {
+                    measured(experiment, &trial, backend, witness, control, || {})
+                }
                 None => Some(Outcome::Failed("the volumes were not prepared".to_owned())),
             }),
         };
@@ -83,8 +86,7 @@ fn obey(orders: impl BufRead, to: &Mutex<impl Write>, control: &Arc<Control>) ->
 struct Work {
     backend: Kernel,
     witness: KernelWitness,
-    /// For the witness.
-    session: Session,
+    experiment: Experiment,
 }
 
 impl Work {
@@ -93,66 +95,18 @@ impl Work {
         seed: u64,
         experiment: Experiment,
         control: &Arc<Control>,
-    ) -> Result<Work, BackendError> {
+    ) -> Result<(Work, Inventory), BackendError> {
         let key = make_keys(&experiment)
             .map_err(|error| BackendError::Other(format!("cannot make a key: {error}")))?;
         // The disks are not filled: their speed is the throttle's, whatever they hold.
-        let options = Options {
-            name: id.clone(),
-            seed,
-            destroy: true,
-            places: Vec::new(),
-            fill: Fill::Only(Vec::new()),
-        };
-        let around = surroundings::of_host(&id).map_err(BackendError::Other)?;
+        let options =
+            Options { name: id, seed, destroy: true, places: Vec::new(), fill: Fill::Only(Vec::new()) };
+        let around = surroundings::of_host(&options.name).map_err(BackendError::Other)?;
         let mut backend = Kernel::new(options, around, Some(key)).keeping_designs();
         let inventory = backend.prepare(&experiment, control)?;
         let mut witness = KernelWitness::default();
         witness.ready(&inventory);
-        Ok(Work { backend, witness, session: session(id, seed, experiment, inventory) })
-    }
-
-    /// What came of `trial`; nothing when it was stopped.
-    fn run(&mut self, trial: &Trial, control: &Arc<Control>) -> Option<Outcome> {
-        let experiment = &self.session.experiment;
-        let (Some(design), Some(workload)) =
-            (experiment.designs.get(trial.design), experiment.workloads.get(trial.workload))
-        else {
-            return Some(Outcome::Failed("the experiment has no such design or workload".to_owned()));
-        };
-        control.ops.store(0, Ordering::Relaxed);
-        control.bytes.store(0, Ordering::Relaxed);
-        self.witness.begin(&self.session, trial);
-        let mut outcome = match self.backend.run_trial(design, workload, trial, control) {
-            Ok(samples) => Outcome::Samples(Box::new(samples)),
-            Err(BackendError::Stopped) => return None,
-            Err(error) => Outcome::Failed(error.to_string()),
-        };
-        self.witness.end(&mut outcome);
-        Some(outcome)
-    }
-}
-
-/// The session as far as the guest knows it; the host's is the one that is stored.
-fn session(id: String, seed: u64, experiment: Experiment, inventory: Inventory) -> Session {
-    Session {
-        meta: SessionMeta {
-            id,
-            backend: BackendKind::Kernel,
-            seed,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_unix: clock::now(),
-            ended_unix: None,
-            ending: Ending::Unfinished,
-            host: Default::default(),
-            engine_ceiling_iops: None,
-            inventory,
-            warnings: Vec::new(),
-            depth_probes: Vec::new(),
-        },
-        experiment,
-        experiment_text: String::new(),
-        trials: Vec::new(),
+        Ok((Work { backend, witness, experiment }, inventory))
     }
 }
 

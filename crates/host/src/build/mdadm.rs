@@ -1,6 +1,6 @@
 //! md arrays: found by uuid, stopped, their metadata erased.
 
-use super::{BuildError, PATIENCE, at, insist, run};
+use super::{BuildError, at, insist, run};
 use crate::command::Runner;
 use crate::sys::{self, Sys};
 use std::path::Path;
@@ -55,16 +55,6 @@ pub(super) fn stop(sys: &Sys, runner: &dyn Runner, uuid: &str, listed: &[String]
             None => Ok(()),
         }
     })
-}
-
-/// Waits until the array is in sync.
-pub(super) fn wait(sys: &Sys, device: &str) -> Result<(), BuildError> {
-    let name = device.trim_start_matches("/dev/");
-    let action = sys.sys.join("block").join(name).join("md/sync_action");
-    while sys::text(&action).is_some_and(|action| action != "idle") {
-        std::thread::sleep(PATIENCE);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

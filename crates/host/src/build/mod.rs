@@ -149,7 +149,6 @@ impl Builder {
             }
             BuildAction::SetQueue(setting) => queue::set(&self.sys, setting),
             BuildAction::MakeDirectory(path) => self.make_directory(path),
-            BuildAction::WaitMd { device } => mdadm::wait(&self.sys, device),
             BuildAction::EqualPvs { group } => lvm::equal(self.runner.as_ref(), group),
             BuildAction::WaitLv { volume } => lvm::wait(self.runner.as_ref(), volume),
         }

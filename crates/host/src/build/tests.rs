@@ -5,7 +5,7 @@ use crate::command::{CommandError, Output};
 use crate::sys;
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::journal::{Leftover, leftovers};
-use ebbtide_core::plan::build::{InitialSync, QueueAttribute, QueueSetting, Site, attach_loop, build};
+use ebbtide_core::plan::build::{QueueAttribute, QueueSetting, Site, attach_loop, build};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -306,8 +306,7 @@ fn steps() -> Vec<BuildStep> {
         [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
     let experiment = Experiment::parse(text, "test").unwrap_or_else(|errors| panic!("{errors}"));
     let devices = DISKS.map(|name| format!("/dev/{name}"));
-    let initial_sync = InitialSync::Skip;
-    let site = Site { run: "r", build: 0, devices: &devices, md_numbers: &[200], initial_sync };
+    let site = Site { run: "r", build: 0, devices: &devices, md_numbers: &[200] };
     let built = build(&experiment.designs[0], &site).expect("has a plan");
     let mut steps = vec![attach_loop("/dev/loop5", "/var/tmp/v")];
     steps.extend(built.steps);

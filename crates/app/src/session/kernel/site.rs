@@ -1,7 +1,7 @@
 //! Where designs are built: the volumes' block devices and free device numbers.
 
 use ebbtide_core::experiment::{Design, Experiment, VolumeSource};
-use ebbtide_core::plan::build::{self, Build, BuildPlanError, InitialSync, Site};
+use ebbtide_core::plan::build::{self, Build, BuildPlanError, Site};
 use ebbtide_host::build::{free_loops, free_md_numbers};
 use ebbtide_host::sys::Sys;
 use std::collections::BTreeSet;
@@ -79,9 +79,7 @@ pub(super) fn build(
     devices: &[String],
 ) -> Result<Build, BuildPlanError> {
     let md_numbers = free_md_numbers(&Sys::host(), build::md_devices(design));
-    let site =
-        Site { run: name, build: number, devices, md_numbers: &md_numbers, initial_sync: InitialSync::Skip };
-    build::build(design, &site)
+    build::build(design, &Site { run: name, build: number, devices, md_numbers: &md_numbers })
 }
 
 /// The builds as text: the exact commands of each design.

@@ -1,7 +1,7 @@
 //! Arrays: mdadm and LVM.
 
 use super::identity::tag;
-use super::{BuildAction, BuildPlanError, BuildStep, BuildUndo, InitialSync, Planner};
+use super::{BuildAction, BuildPlanError, BuildStep, BuildUndo, Planner};
 use crate::layout::{Arrangement, ArrayKind, LayoutNode};
 use crate::stack::{ArrayBacking, Backing, Bitmap, Metadata, Stack};
 use crate::units::Bytes;
@@ -122,9 +122,8 @@ impl Planner<'_> {
         if redundant {
             let bitmap = backing.bitmap.unwrap_or(Bitmap::None);
             arguments.push(format!("--bitmap={}", bitmap.word()));
-            if self.site.initial_sync == InitialSync::Skip {
-                arguments.push("--assume-clean".into());
-            }
+            arguments.push("--assume-clean".into());
+            self.sync_note("--assume-clean");
         }
         arguments.push(format!("--raid-devices={}", devices.len()));
         if devices.len() == 1 {
@@ -143,19 +142,17 @@ impl Planner<'_> {
         devices.sort();
         let undo = BuildUndo::StopMd { device: device.clone(), uuid, members: devices };
         self.run("mdadm", &arguments, Some(undo));
-        self.sync_note(redundant, "--assume-clean");
-        if redundant && self.site.initial_sync == InitialSync::Wait {
-            self.steps.push(BuildStep { action: BuildAction::WaitMd { device: device.clone() }, undo: None });
-        }
         Ok(device)
     }
 
-    fn sync_note(&mut self, redundant: bool, how: &str) {
+    /// The first synchronisation of mirrors and parity is left out: right for an array that is thrown away after a trial.
+    /// What is written is redundant all the same; blocks never written may differ between copies.
+    fn sync_note(&mut self, how: &str) {
         let note = format!(
             "redundant arrays are made with {how}, without a first synchronisation: they live for one trial, and what \
              is written to them is redundant"
         );
-        if redundant && self.site.initial_sync == InitialSync::Skip && !self.notes.contains(&note) {
+        if !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }
@@ -213,10 +210,9 @@ impl Planner<'_> {
         let redundant = !matches!(kind, ArrayKind::Linear | ArrayKind::Stripe { .. });
         // LVM refuses --nosync for raid6: its Reed-Solomon parity has to be right before it is updated.
         let must_sync = matches!(kind, ArrayKind::Raid6 { .. });
-        let wait = redundant && (must_sync || self.site.initial_sync == InitialSync::Wait);
-        if redundant && !wait {
+        if redundant && !must_sync {
             arguments.push("--nosync".into());
-            self.sync_note(true, "--nosync");
+            self.sync_note("--nosync");
         }
         // The order of the members is that of the layout. One command for a linear volume over several would take the
         // largest first.
@@ -232,7 +228,7 @@ impl Planner<'_> {
             let arguments = [&options[..], &[volume.as_str(), device.as_str()]].concat();
             self.run("lvextend", &arguments, None);
         }
-        if wait {
+        if must_sync {
             self.steps.push(BuildStep { action: BuildAction::WaitLv { volume: volume.clone() }, undo: None });
         }
         format!("/dev/{volume}")

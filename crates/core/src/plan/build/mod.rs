@@ -35,20 +35,6 @@ pub struct Site<'a> {
     pub devices: &'a [String],
     /// Numbers of md devices that are free, as many as the design has arrays.
     pub md_numbers: &'a [u32],
-    /// What is done about the first synchronisation of redundant arrays.
-    pub initial_sync: InitialSync,
-}
-
-/// What is done about the first synchronisation of mirrors and parity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InitialSync {
-    /// Left out (`--assume-clean`, `--nosync`): right for an array that is thrown away after a trial. What is
-    /// written is redundant all the same; blocks never written may differ between copies.
-    #[default]
-    Skip,
-    /// Waited for.
-    Wait,
 }
 
 /// The build of one design.
@@ -99,11 +85,6 @@ pub enum BuildAction {
     SetQueue(QueueSetting),
     /// Makes a directory that only root may enter; one that is there already is success.
     MakeDirectory(PathBuf),
-    /// Waits until an md array is in sync.
-    WaitMd {
-        /// The array's device.
-        device: String,
-    },
     /// Fails unless the physical volumes of a volume group have the same number of extents: LVM puts unequal ones in
     /// the order of their sizes, and uses as much of each as of the smallest.
     EqualPvs {

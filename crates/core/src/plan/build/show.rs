@@ -37,7 +37,6 @@ impl fmt::Display for BuildAction {
             BuildAction::MakeDirectory(path) => {
                 write!(f, "mkdir --mode=700 {}", quoted(&path.to_string_lossy()))
             }
-            BuildAction::WaitMd { device } => write!(f, "mdadm --wait {device}"),
             BuildAction::EqualPvs { group } => {
                 write!(
                     f,
@@ -148,7 +147,7 @@ pub(super) fn programs(steps: &[BuildStep]) -> Vec<String> {
             BuildAction::WaitLv { .. } => {
                 programs.insert("lvs");
             }
-            BuildAction::SetQueue(_) | BuildAction::MakeDirectory(_) | BuildAction::WaitMd { .. } => {}
+            BuildAction::SetQueue(_) | BuildAction::MakeDirectory(_) => {}
         }
         programs.extend(step.undo.iter().flat_map(|undo| undo.programs()));
     }

@@ -3,25 +3,20 @@ use crate::experiment::Experiment;
 use crate::units::Bytes;
 
 /// The build of the design `[designs.d]` with these lines, on /dev/vdb, /dev/vdc, ...
-fn planned(lines: &str, sync: InitialSync) -> Result<Build, BuildPlanError> {
+fn planned(lines: &str) -> Result<Build, BuildPlanError> {
     let text = format!(
         "name = \"n\"\n[volumes.v]\ncount = 8\nsize = \"1GiB\"\n[designs.d]\n{lines}\n\
          [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n"
     );
     let experiment = Experiment::parse(&text, "test").unwrap_or_else(|errors| panic!("{errors}"));
     let devices: Vec<String> = ('b'..='i').map(|letter| format!("/dev/vd{letter}")).collect();
-    let site = Site {
-        run: "20261121-143005-7f3a",
-        build: 3,
-        devices: &devices,
-        md_numbers: &[100, 101, 102, 103],
-        initial_sync: sync,
-    };
+    let site =
+        Site { run: "20261121-143005-7f3a", build: 3, devices: &devices, md_numbers: &[100, 101, 102, 103] };
     build(&experiment.designs[0], &site)
 }
 
 fn shown(lines: &str) -> String {
-    planned(lines, InitialSync::Skip).map_or_else(|error| error.to_string(), |build| build.to_string())
+    planned(lines).map_or_else(|error| error.to_string(), |build| build.to_string())
 }
 
 const STRIPE: &str = "layout = \"stripe\"\nchunk = \"64KiB\"\nmembers = [\"v[0..3]\"]";
@@ -73,7 +68,7 @@ fn arrays_of_arrays() {
     insta::assert_snapshot!(shown(lines));
     let nested = "layout = \"linear\"\nbacking = \"lvm\"\nmembers = [\n\
         { layout = \"linear\", backing = \"lvm\", members = [\"v0\"] }, \"v1\"]";
-    assert_eq!(planned(nested, InitialSync::Skip), Err(BuildPlanError::LvmOnLvm));
+    assert_eq!(planned(nested), Err(BuildPlanError::LvmOnLvm));
 }
 
 #[test]
@@ -105,16 +100,9 @@ fn as_many_md_numbers_are_taken_as_are_said() {
 }
 
 #[test]
-fn a_first_synchronisation_can_be_waited_for() {
-    let text = planned("layout = \"raid5\"\nmembers = [\"v[0..2]\"]", InitialSync::Wait)
-        .map_or_else(|error| error.to_string(), |build| build.to_string());
-    assert!(text.contains("mdadm --wait /dev/md100") && !text.contains("assume-clean"), "{text}");
-}
-
-#[test]
 fn everything_that_is_made_has_an_undo() {
     let lines = format!("{STRIPE}\nfilesystem = \"ext4\"");
-    let build = planned(&lines, InitialSync::Skip).unwrap_or_else(|error| panic!("{error}"));
+    let build = planned(&lines).unwrap_or_else(|error| panic!("{error}"));
     assert!(build.steps.iter().all(|step| step.undo.is_some()));
     assert_eq!(build.programs, ["blkid", "mdadm", "mkfs.ext4", "mount", "umount", "wipefs"]);
 }

@@ -8,7 +8,7 @@ pub mod target;
 pub mod verify;
 
 use ebbtide_core::analysis::Verdict;
-use ebbtide_core::experiment::{Answer, Design, Environment, Experiment, Volume};
+use ebbtide_core::experiment::{Answer, Experiment, Volume};
 use ebbtide_core::fio as core_fio;
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::samples::TrialSamples;
@@ -87,23 +87,9 @@ pub enum Early {
 
 /// An experiment that only says on what to run: a design for each layout.
 pub fn experiment(volumes: Vec<Volume>, designs: Vec<(String, LayoutNode)>) -> Experiment {
-    Experiment {
-        name: "bench".to_owned(),
-        description: None,
-        volumes,
-        links: Vec::new(),
-        designs: designs
-            .into_iter()
-            .map(|(name, layout)| Design { name, layout, stack: Default::default() })
-            .collect(),
-        control: 0,
-        workloads: Vec::new(),
-        answer: once(),
-        environment: Environment::default(),
-    }
+    Experiment::once("bench", volumes, designs)
 }
 
-/// One round; nobody compares.
 fn once() -> Answer {
-    Answer { level: 0.95, precision: 0.05, trials_min: 1, trials_max: 1, budget: Nanos(0), rest: Nanos(0) }
+    Answer::once()
 }

@@ -9,7 +9,7 @@ use super::simulated::Simulated;
 use super::witness::HostWitness;
 use super::{Nobody, Witness, surroundings};
 use crate::cli::CliError;
-use crate::laboratory::Laboratory;
+use crate::laboratory::{self, Laboratory};
 use ebbtide_core::backend::{Backend, BackendKind, Control};
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::Plan;
@@ -74,12 +74,14 @@ impl Carrier {
         quiet: bool,
         say: &dyn Fn(&str),
     ) -> Result<Self, CliError> {
+        // What cannot be had is refused before the program is packed for the guest.
+        let accelerator = laboratory::accelerator()?;
+        let adapted = adapt(experiment, accelerator, scale).map_err(CliError::Usage)?;
         let laboratory = Laboratory::stopped_by(control.clone(), quiet)?;
-        let adapted = adapt(experiment, laboratory.accelerator(), scale).map_err(CliError::Usage)?;
         let lab = Lab::start(&laboratory, &adapted, &options.name, options.seed)?;
         adapted.scaling.iter().for_each(|scaling| say(scaling));
         let plan = Plan::new(&adapted.experiment, BackendKind::Lab, options.seed);
-        say(&lab::how_long(&plan, &adapted.experiment, laboratory.accelerator()));
+        say(&lab::how_long(&plan, &adapted.experiment, accelerator));
         let (host, ceiling) = (lab.host().clone(), lab.ceiling());
         let mut carrier = Self::new(Box::new(lab), Box::new(Nobody), adapted.experiment, host, Some(ceiling));
         carrier.warnings.extend(adapted.scaling);

@@ -115,9 +115,39 @@ impl Design {
         let swap = self.stack.swap.iter().flat_map(|swap| &swap.members);
         std::iter::once(&self.layout).chain(swap).flat_map(LayoutNode::volumes).collect()
     }
+
+    /// The same design over other volumes: `of` says which takes the place of each.
+    pub fn with_volumes(&self, of: &impl Fn(usize) -> usize) -> Design {
+        let mut design = self.clone();
+        design.layout = design.layout.with_volumes(of);
+        for member in design.stack.swap.iter_mut().flat_map(|swap| &mut swap.members) {
+            *member = member.with_volumes(of);
+        }
+        for volume in design.stack.arrays.iter_mut().flat_map(|array| &mut array.write_mostly) {
+            *volume = of(*volume);
+        }
+        design
+    }
 }
 
 impl Experiment {
+    /// Runs that nobody compares: a design without a stack for each of `designs`, names and layouts, over `volumes`;
+    /// the workloads come later.
+    pub fn once(name: &str, volumes: Vec<Volume>, designs: Vec<(String, LayoutNode)>) -> Experiment {
+        let design = |(name, layout)| Design { name, layout, stack: Stack::default() };
+        Experiment {
+            name: name.to_owned(),
+            description: None,
+            volumes,
+            links: Vec::new(),
+            designs: designs.into_iter().map(design).collect(),
+            control: 0,
+            workloads: Vec::new(),
+            answer: Answer::once(),
+            environment: Environment::default(),
+        }
+    }
+
     /// Indices of the volumes that any design takes.
     pub fn used_volumes(&self) -> BTreeSet<usize> {
         self.designs.iter().flat_map(Design::volumes).collect()
@@ -139,6 +169,20 @@ pub struct Answer {
     pub budget: Nanos,
     /// Pause between trials, so that credits and caches of one do not colour the next.
     pub rest: Nanos,
+}
+
+impl Answer {
+    /// One round, for what runs once and is not compared.
+    pub fn once() -> Answer {
+        Answer {
+            level: 0.95,
+            precision: 0.05,
+            trials_min: 1,
+            trials_max: 1,
+            budget: Nanos(0),
+            rest: Nanos(0),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,12 +9,11 @@ mod fio;
 mod tests;
 
 use crate::backend::{BackendKind, Inventory, PreparedVolume};
-use crate::experiment::{Answer, Design, Environment, Experiment, Volume, VolumeSource};
+use crate::experiment::{Experiment, Volume, VolumeSource};
 use crate::layout::LayoutNode;
 use crate::plan::{Role, Trial};
 use crate::samples::{CpuUse, Histogram, MemberSamples, OpSamples, PerOp, TrialSamples};
 use crate::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
-use crate::stack::Stack;
 use crate::units::{Bytes, Nanos};
 use crate::workload::Workload;
 
@@ -185,6 +184,13 @@ pub fn session(imported: Imported, id: String, version: &str, text: &str, modifi
             outcome: Outcome::Samples(Box::new(measured.samples)),
         });
     }
+    let volume = Volume {
+        name: VOLUME.to_owned(),
+        source: VolumeSource::ExistingFile { path: target.clone().into() },
+        size: imported.size,
+        shape: None,
+    };
+    let designs = vec![(DESIGN.to_owned(), LayoutNode::Volume(0))];
     Session {
         meta: SessionMeta {
             id,
@@ -199,7 +205,7 @@ pub fn session(imported: Imported, id: String, version: &str, text: &str, modifi
             inventory: Inventory {
                 volumes: vec![PreparedVolume {
                     name: VOLUME.to_owned(),
-                    path: target.clone(),
+                    path: target,
                     size: imported.size.unwrap_or_default().0,
                     direct: workloads.iter().all(|w| w.direct),
                     disk: None,
@@ -212,31 +218,9 @@ pub fn session(imported: Imported, id: String, version: &str, text: &str, modifi
             depth_probes: Vec::new(),
         },
         experiment: Experiment {
-            name: name(&imported.program, "import"),
             description: Some(format!("Results of {}", imported.program)),
-            volumes: vec![Volume {
-                name: VOLUME.to_owned(),
-                source: VolumeSource::ExistingFile { path: target.into() },
-                size: imported.size,
-                shape: None,
-            }],
-            links: Vec::new(),
-            designs: vec![Design {
-                name: DESIGN.to_owned(),
-                layout: LayoutNode::Volume(0),
-                stack: Stack::default(),
-            }],
-            control: 0,
             workloads,
-            answer: Answer {
-                level: 0.95,
-                precision: 0.05,
-                trials_min: 1,
-                trials_max: 1,
-                budget: Nanos(0),
-                rest: Nanos(0),
-            },
-            environment: Environment::default(),
+            ..Experiment::once(&name(&imported.program, "import"), vec![volume], designs)
         },
         experiment_text: text.to_owned(),
         trials,

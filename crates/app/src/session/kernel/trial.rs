@@ -2,13 +2,13 @@
 
 use super::{Result, other};
 use ebbtide_core::backend::{Backend, Control};
-use ebbtide_core::experiment::{Answer, Design, Experiment, Volume, VolumeSource};
+use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
 use ebbtide_core::guard::{DeviceGuard, Refusal, WriteRequest};
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::plan::build::Build;
 use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::units::{Bytes, Nanos};
+use ebbtide_core::units::Bytes;
 use ebbtide_core::workload::Workload;
 use ebbtide_engine::files::{FilesBackend, Fill, Options, Surroundings};
 use ebbtide_host::hostinfo;
@@ -70,28 +70,9 @@ pub(super) fn run(
 
 /// An experiment of one volume and one workload.
 fn alone(source: VolumeSource, size: Option<Bytes>, workload: &Workload) -> Experiment {
-    Experiment {
-        name: "trial".to_owned(),
-        description: None,
-        volumes: vec![Volume { name: "array".to_owned(), source, size, shape: None }],
-        links: Vec::new(),
-        designs: vec![Design {
-            name: "array".to_owned(),
-            layout: LayoutNode::Volume(0),
-            stack: Default::default(),
-        }],
-        control: 0,
-        workloads: vec![workload.clone()],
-        answer: Answer {
-            level: 0.95,
-            precision: 0.05,
-            trials_min: 1,
-            trials_max: 1,
-            budget: Nanos(u64::MAX),
-            rest: Nanos(0),
-        },
-        environment: Default::default(),
-    }
+    let volume = Volume { name: "array".to_owned(), source, size, shape: None };
+    let designs = vec![("array".to_owned(), LayoutNode::Volume(0))];
+    Experiment { workloads: vec![workload.clone()], ..Experiment::once("trial", vec![volume], designs) }
 }
 
 /// The workload's span, or three quarters of what is free but at most twice the memory: more tells nothing new

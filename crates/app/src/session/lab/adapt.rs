@@ -78,47 +78,114 @@ pub fn adapt(
     accelerator: Accelerator,
     scale: Option<Scale>,
 ) -> Result<Adapted, String> {
-    let sets: Vec<BTreeSet<usize>> =
-        experiment.designs.iter().map(|design| design.volumes().into_iter().collect()).collect();
     let used = experiment.used_volumes();
-    if used.len() > DISKS_MAX {
-        return Err(format!(
-            "the designs use {} volumes, and a guest has at most {DISKS_MAX} disks; use fewer",
-            used.len()
-        ));
-    }
-    let own_disks = sets.iter().map(BTreeSet::len).sum::<usize>() <= DISKS_MAX;
-    let mut notes = Vec::new();
-    let (chosen, why) = match scale {
+    refuse(experiment, &used)?;
+    let (scale, why) = match scale {
         Some(scale) => (scale, scale.as_asked_for()),
         None => Scale::carried(experiment, accelerator),
     };
-    let scaling = (chosen != Scale::ONE).then_some(why);
-    let mut measured = scaled(experiment, chosen);
+    let scaling = (scale != Scale::ONE).then_some(why);
+    let mut measured = scaled(experiment, scale);
+    let mut notes = Vec::new();
     if measured.workloads.iter().zip(&experiment.workloads).any(|(now, was)| now.stop != was.stop) {
         notes.push(format!(
             "trials last longer than the experiment says, up to {RUNTIME_ENOUGH}: slower disks need the time for as many \
              operations"
         ));
     }
+    notes.extend(leave_out(&mut measured, &used));
+    notes.push(
+        "disks are files of this host behind QEMU's throttle, and begin empty: a read of a block that was never written is as \
+         slow as any other"
+            .to_owned(),
+    );
+    let sets: Vec<BTreeSet<usize>> =
+        measured.designs.iter().map(|design| design.volumes().into_iter().collect()).collect();
+    let own_disks = sets.iter().map(BTreeSet::len).sum::<usize>() <= DISKS_MAX;
+    notes.push(if own_disks {
+        "each design has disks of its own for its volumes, and is built once".to_owned()
+    } else {
+        format!(
+            "the designs share their disks, because each its own would be more than {DISKS_MAX}: one is built again \
+             when another was there in between"
+        )
+    });
+    let mut disks = Disks::default();
+    let shared = if own_disks { None } else { Some(disks.of(&measured, &used, "")?) };
+    let mut designs = Vec::new();
+    for (number, (design, set)) in measured.designs.iter().zip(&sets).enumerate() {
+        let place = match &shared {
+            Some(shared) => shared.clone(),
+            None => disks.of(&measured, set, &format!("design{number}-"))?,
+        };
+        designs.push(design.with_volumes(&|volume| place.get(&volume).copied().unwrap_or(volume)));
+    }
+    let Disks { disks, volumes, stands_for } = disks;
+    let inside = Experiment { volumes, links: Vec::new(), designs, ..measured.clone() };
+    let links = measured.links.iter().map(Throttle::of_link).collect();
+    Ok(Adapted { experiment: measured, inside, disks, stands_for, links, scale, scaling, notes })
+}
+
+/// Refuses volumes that no guest can have: too many, or what is there already.
+fn refuse(experiment: &Experiment, used: &BTreeSet<usize>) -> Result<(), String> {
+    if used.len() > DISKS_MAX {
+        return Err(format!(
+            "the designs use {} volumes, and a guest has at most {DISKS_MAX} disks; use fewer",
+            used.len()
+        ));
+    }
+    let mut volumes = used.iter().map(|index| &experiment.volumes[*index]);
+    match volumes.find(|volume| !matches!(volume.source, VolumeSource::NewFile { .. })) {
+        None => Ok(()),
+        Some(Volume { name, .. }) => Err(format!(
+            "volume {name} exists on this host, and a guest has only disks of its own: remove `file` or `device` \
+             and write a `size`, or say `--on files`"
+        )),
+    }
+}
+
+/// Takes from the shapes of the `used` volumes what QEMU does not do; says what, and from whose.
+fn leave_out(experiment: &mut Experiment, used: &BTreeSet<usize>) -> Vec<String> {
     let mut beyond: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for index in &used {
-        let name = &experiment.volumes[*index].name;
-        if !matches!(experiment.volumes[*index].source, VolumeSource::NewFile { .. }) {
-            return Err(format!(
-                "volume {name} exists on this host, and a guest has only disks of its own: remove `file` or `device` \
-                 and write a `size`, or say `--on files`"
-            ));
-        }
-        let shape = &mut measured.volumes[*index].shape;
+    for index in used {
+        let Volume { name, shape, .. } = &experiment.volumes[*index];
         for what in shape.iter().flat_map(beyond_qemu) {
             beyond.entry(what).or_default().push(name);
         }
+    }
+    let left_out = |(what, volumes): (&str, Vec<&str>)| {
+        let whose = match volumes.as_slice() {
+            [first, _, .., last] => format!("{} volumes, {first} to {last}", volumes.len()),
+            few => few.join(" and "),
+        };
+        format!("a guest's disks have no {what}: left out of {whose}")
+    };
+    let notes = beyond.into_iter().map(left_out).collect();
+    for index in used {
+        let shape = &mut experiment.volumes[*index].shape;
         *shape = shape.as_ref().map(within_qemu);
     }
-    let mut inside = Experiment { volumes: Vec::new(), links: Vec::new(), ..measured.clone() };
-    let (mut disks, mut stands_for) = (Vec::new(), Vec::new());
-    let mut disks_of = |set: &BTreeSet<usize>, prefix: &str| -> Result<BTreeMap<usize, usize>, String> {
+    notes
+}
+
+/// The guest's disks in the making.
+#[derive(Default)]
+struct Disks {
+    disks: Vec<Disk>,
+    /// Each as a volume of the experiment inside.
+    volumes: Vec<Volume>,
+    /// Each disk's volume of the experiment as it is measured.
+    stands_for: Vec<usize>,
+}
+
+impl Disks {
+    /// Adds a disk for each volume of `set`, its name beginning with `prefix`; the volume inside by the one it stands for.
+    fn of(
+        &mut self,
+        measured: &Experiment,
+        set: &BTreeSet<usize>,
+        prefix: &str,
+    ) -> Result<BTreeMap<usize, usize>, String> {
         let mut found = BTreeMap::new();
         for index in set {
             let volume = &measured.volumes[*index];
@@ -130,8 +197,8 @@ pub fn adapt(
                 link: volume.shape.as_ref().and_then(|shape| shape.link),
             };
             disk.check().map_err(|error| error.to_string())?;
-            found.insert(*index, inside.volumes.len());
-            inside.volumes.push(Volume {
+            found.insert(*index, self.volumes.len());
+            self.volumes.push(Volume {
                 name: volume.name.clone(),
                 source: VolumeSource::Device {
                     path: PathBuf::from(disk.device()),
@@ -140,48 +207,11 @@ pub fn adapt(
                 size: None,
                 shape: None,
             });
-            disks.push(disk);
-            stands_for.push(*index);
+            self.disks.push(disk);
+            self.stands_for.push(*index);
         }
         Ok(found)
-    };
-    let shared = if own_disks { None } else { Some(disks_of(&used, "")?) };
-    for (number, (design, set)) in inside.designs.iter_mut().zip(&sets).enumerate() {
-        let disks = match &shared {
-            Some(shared) => shared.clone(),
-            None => disks_of(set, &format!("design{number}-"))?,
-        };
-        let place = |volume: usize| disks.get(&volume).copied().unwrap_or(volume);
-        design.layout = design.layout.with_volumes(&place);
-        for member in design.stack.swap.iter_mut().flat_map(|swap| &mut swap.members) {
-            *member = member.with_volumes(&place);
-        }
-        for array in &mut design.stack.arrays {
-            array.write_mostly.iter_mut().for_each(|volume| *volume = place(*volume));
-        }
     }
-    for (what, volumes) in beyond {
-        let whose = match volumes.as_slice() {
-            [first, _, .., last] => format!("{} volumes, {first} to {last}", volumes.len()),
-            few => few.join(" and "),
-        };
-        notes.push(format!("a guest's disks have no {what}: left out of {whose}"));
-    }
-    notes.push(
-        "disks are files of this host behind QEMU's throttle, and begin empty: a read of a block that was never written is as \
-         slow as any other"
-            .to_owned(),
-    );
-    notes.push(if own_disks {
-        "each design has disks of its own for its volumes, and is built once".to_owned()
-    } else {
-        format!(
-            "the designs share their disks, because each its own would be more than {DISKS_MAX}: one is built again \
-             when another was there in between"
-        )
-    });
-    let links = measured.links.iter().map(Throttle::of_link).collect();
-    Ok(Adapted { experiment: measured, inside, disks, stands_for, links, scale: chosen, scaling, notes })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod bench;
 mod fuzz;
 mod instructions;
 mod packages;
+mod pages;
 mod purity;
 mod run;
 mod statistics;

@@ -2,6 +2,7 @@
 //!
 //! Writes both tables of docs/statistics.md. Everything is drawn from fixed seeds: the figures are the same everywhere.
 
+use crate::pages::{between, read, root, write};
 use ebbtide_core::analysis::estimate::{estimate, median};
 use ebbtide_core::analysis::stop::{Decision, Point, decide_points};
 use ebbtide_core::analysis::{Conclusion, Metric, analyse, metric};
@@ -12,8 +13,8 @@ use ebbtide_core::sim::{session, simulate};
 use ebbtide_core::units::Nanos;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
 
 /// Made-up sessions of a row of the first table.
 const SESSIONS: u32 = 5000;
@@ -45,22 +46,14 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(unknown) = arguments.first() {
         return Err(format!("statistics takes no arguments, not {unknown:?}"));
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/statistics.md");
-    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-    let mut page = std::fs::read_to_string(&path).map_err(failed)?;
+    let path = root().join("docs/statistics.md");
+    let mut page = read(&path)?;
     for (name, table) in [("coverage", coverage_table()?), ("winners", winners_table()?)] {
         println!("{table}");
-        page = replaced(&page, name, &table)?;
+        page = between(&page, "statistics", Some(name), &table)
+            .map_err(|what| format!("{}: {what}", path.display()))?;
     }
-    std::fs::write(&path, page).map_err(failed)
-}
-
-fn replaced(page: &str, name: &str, table: &str) -> Result<String, String> {
-    let begin = format!("<!-- written by `cargo xtask statistics`: begin {name} -->\n");
-    let end = format!("<!-- written by `cargo xtask statistics`: end {name} -->\n");
-    let parts = page.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
-    let (before, after) = parts.ok_or_else(|| format!("docs/statistics.md lacks the markers of {name}"))?;
-    Ok(format!("{before}{begin}\n{table}\n{end}{after}"))
+    write(&path, &page)
 }
 
 /// A standard normal number (Box and Muller).
@@ -76,7 +69,7 @@ fn coverage(
     sessions: u64,
     answer: &Answer,
     naive: bool,
-    truth: impl Fn(u64, u32) -> f64,
+    mut truth: impl FnMut(u64, u32) -> f64,
     mut trial: impl FnMut(u64, u32) -> f64,
 ) -> (f64, f64) {
     let (mut covered, mut rounds) = (0u64, 0u64);
@@ -134,17 +127,18 @@ fn coverage_table() -> Result<String, String> {
     }
     // The same lives, looked at ten times as often: what the volume gave in the hours of the session.
     let often = parse(OFTEN)?;
-    let hours = |session: u64, rounds: u32| {
-        let last = (rounds - 1) * OFTEN_TIMES;
-        let all: Vec<f64> = (0..=last).map(|n| one(&often, 1000 + session, n, 0)).collect();
-        median(&all).unwrap_or(f64::NAN)
+    let mut often = Lives::of(&often);
+    let mut hours = |session: u64, rounds: u32| {
+        let count = (rounds - 1) * OFTEN_TIMES + 1;
+        median(often.trials(1000 + session, count)).unwrap_or(f64::NAN)
     };
-    let long: Vec<f64> = (0..4000).map(|n| one(&experiment, n / 400, (n % 400) as u32, 0)).collect();
+    let long: Vec<f64> = (0..4000).map(|n| one(&experiment, n / 400, (n % 400) as u32)).collect();
     let life = median(&long).unwrap_or(f64::NAN);
-    let trial = |session, n| one(&experiment, 1000 + session, n, 0);
-    let row = |naive| coverage(SIMULATED, &answer(0.10, 30), naive, hours, trial);
+    let mut lives = Lives::of(&experiment);
+    let mut trial = |session: u64, n: u32| lives.trials(1000 + session, n + 1)[n as usize];
+    let mut row = |naive| coverage(SIMULATED, &answer(0.10, 30), naive, &mut hours, &mut trial);
     push(&mut out, "moods and drift, of its hours", 0.10, row(true), row(false));
-    let row = |naive| coverage(SIMULATED, &answer(0.10, 30), naive, |_, _| life, trial);
+    let mut row = |naive| coverage(SIMULATED, &answer(0.10, 30), naive, |_, _| life, &mut trial);
     push(&mut out, "moods and drift, of its life", 0.10, row(true), row(false));
     Ok(out)
 }
@@ -166,13 +160,34 @@ fn parse(rest: &str) -> Result<Experiment, String> {
 }
 
 /// Trial number `index` in the life `seed` of the volumes, in operations per second.
-fn one(experiment: &Experiment, seed: u64, index: u32, design: usize) -> f64 {
+fn one(experiment: &Experiment, seed: u64, index: u32) -> f64 {
     let role = Role::Candidate;
     let trial =
-        Trial { index, round: index, design, workload: 0, role, seed: seed * 1000 + u64::from(index) };
-    let (design, workload) = (&experiment.designs[design], &experiment.workloads[0]);
+        Trial { index, round: index, design: 0, workload: 0, role, seed: seed * 1000 + u64::from(index) };
+    let (design, workload) = (&experiment.designs[0], &experiment.workloads[0]);
     let samples = simulate(experiment, seed, design, workload, &trial, &Control::default());
     samples.ok().and_then(|samples| metric(&samples, Metric::Iops)).unwrap_or(f64::NAN)
+}
+
+/// Trials in the lives of volumes, each simulated once however often it is looked at.
+struct Lives<'a> {
+    experiment: &'a Experiment,
+    /// The first trials of each life, by its seed.
+    known: BTreeMap<u64, Vec<f64>>,
+}
+
+impl<'a> Lives<'a> {
+    fn of(experiment: &'a Experiment) -> Self {
+        Lives { experiment, known: BTreeMap::new() }
+    }
+
+    /// The first `count` trials in the life `seed`, in operations per second.
+    fn trials(&mut self, seed: u64, count: u32) -> &[f64] {
+        let known = self.known.entry(seed).or_default();
+        let missing = known.len() as u32..count;
+        known.extend(missing.map(|index| one(self.experiment, seed, index)));
+        &known[..count as usize]
+    }
 }
 
 /// Whether the largest is ahead of the median of the others by what counts as different.
@@ -187,7 +202,7 @@ fn winners_table() -> Result<String, String> {
     let experiment = parse("1m")?;
     let (mut pair, mut night, mut row) = (0, 0, 0);
     for seed in 0..SIMULATED {
-        let runs: Vec<f64> = (0..24).map(|index| one(&experiment, seed, index, 0)).collect();
+        let runs: Vec<f64> = (0..24).map(|index| one(&experiment, seed, index)).collect();
         pair += u32::from(has_winner(&runs[..2]));
         night += u32::from(has_winner(&runs));
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;

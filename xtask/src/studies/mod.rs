@@ -8,12 +8,12 @@ mod published;
 #[cfg(test)]
 mod tests;
 
+use crate::pages::{between, read, root, write};
 use ebbtide_core::analysis::{Metric, metric};
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::session::{Outcome, Session};
 use published::{Figure, Role};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 /// The studies, by the names of their files.
 pub const NAMES: [&str; 5] =
@@ -24,9 +24,6 @@ const SEED: u64 = 1;
 
 /// Largest deviation of a figure that counts as predicted.
 pub const WITHIN: f64 = 0.15;
-
-const BEGIN: &str = "<!-- written by `cargo xtask studies`: begin -->\n";
-const END: &str = "<!-- written by `cargo xtask studies`: end -->\n";
 
 /// A published figure with what the simulator gives.
 #[derive(Debug, Clone)]
@@ -46,15 +43,6 @@ impl Compared {
     }
 }
 
-/// The repository's root.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
 /// `cargo xtask studies [--check] [NAME]...`
 ///
 /// # Errors
@@ -70,12 +58,13 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         println!("{name}\n\n{table}");
         let path = root().join(format!("docs/studies/{name}.md"));
         let page = read(&path)?;
-        let written = with_table(&page, &table).map_err(|what| format!("{}: {what}", path.display()))?;
+        let written =
+            between(&page, "studies", None, &table).map_err(|what| format!("{}: {what}", path.display()))?;
         if check && written != page {
             return Err(format!("{} is out of date: run cargo xtask studies", path.display()));
         }
         if written != page {
-            std::fs::write(&path, written).map_err(|error| format!("{}: {error}", path.display()))?;
+            write(&path, &written)?;
         }
     }
     Ok(())
@@ -181,11 +170,4 @@ pub fn table(rows: &[Compared]) -> String {
         let _ = writeln!(out, "\n[{}] {note}", number + 1);
     }
     out
-}
-
-/// The page with its table replaced.
-fn with_table(page: &str, table: &str) -> Result<String, String> {
-    let parts = page.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let (before, after) = parts.ok_or("the page lacks the two markers between which the table goes")?;
-    Ok(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
 }

@@ -11,7 +11,7 @@ fn the_pages_are_what_the_command_writes_and_every_prediction_is_within_15_perce
     for (name, rows) in rows {
         let path = root().join(format!("docs/studies/{name}.md"));
         let page = read(&path).expect("has a page");
-        let written = with_table(&page, &table(&rows)).expect("has markers");
+        let written = between(&page, "studies", None, &table(&rows)).expect("has markers");
         assert!(written == page, "docs/studies/{name}.md is out of date: run cargo xtask studies");
         assert!(rows.iter().any(|row| row.figure.role == Role::Predicted), "{name} predicts nothing");
         for row in rows.iter().filter(|row| row.figure.role == Role::Predicted) {

@@ -4,11 +4,11 @@
 
 mod cases;
 
+use crate::pages;
 use cases::{CLASSES, Case, case};
 use ebbtide_core::analysis::{VerdictKind, analyse};
 use ebbtide_core::session::{Outcome, Session};
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -68,8 +68,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
             println!("{} {}: {} ({})", name(case.truth), case.seed, named.join(" "), case.sentence);
         }
     } else if only.is_none() && each == EACH {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/verdict-accuracy.md");
-        std::fs::write(&path, page(&table)).map_err(|error| format!("{}: {error}", path.display()))?;
+        pages::write(&pages::root().join("docs/verdict-accuracy.md"), &page(&table))?;
     }
     Ok(())
 }

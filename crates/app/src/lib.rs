@@ -11,6 +11,7 @@ pub mod cli;
 pub mod experiment_file;
 pub mod laboratory;
 pub mod limits;
+mod lines;
 pub mod places;
 pub mod progress;
 pub mod session;

@@ -2,6 +2,7 @@
 
 use super::{CliError, Globals};
 use crate::laboratory::{self, Laboratory};
+use crate::lines::Lines;
 use crate::views;
 use ebbtide_host::lab::LabError;
 use ebbtide_host::lab::guest::{Finished, Guest, Stream};
@@ -91,9 +92,9 @@ fn set_up(guest: &mut Guest, number: u8, count: u8) -> Result<(), CliError> {
 /// Runs `command` in a guest: keeps what it says, or prints each line after the guest's name.
 fn run_in(guest: &mut Guest, number: u8, command: &[OsString], keep: bool) -> Result<Finished, LabError> {
     let mut finished = Finished::default();
-    let mut lines = [Vec::new(), Vec::new()];
+    let mut lines = [Lines::default(), Lines::default()];
     finished.status = guest.run(command, &[], &mut |stream, bytes| {
-        let (kept, line) = match stream {
+        let (kept, lines) = match stream {
             Stream::Output => (&mut finished.output, &mut lines[0]),
             Stream::Errors => (&mut finished.errors, &mut lines[1]),
         };
@@ -101,15 +102,14 @@ fn run_in(guest: &mut Guest, number: u8, command: &[OsString], keep: bool) -> Re
             kept.extend(bytes);
             return;
         }
-        line.extend(bytes);
-        while let Some(end) = line.iter().position(|byte| *byte == b'\n') {
-            let whole: Vec<u8> = line.drain(..=end).collect();
-            print_line(number, stream, &whole);
+        lines.add(bytes);
+        while let Some(line) = lines.next() {
+            print_line(number, stream, &line);
         }
     })?;
-    for (stream, mut rest) in [Stream::Output, Stream::Errors].into_iter().zip(lines) {
+    for (stream, lines) in [Stream::Output, Stream::Errors].into_iter().zip(lines) {
+        let rest = lines.rest();
         if !rest.is_empty() {
-            rest.push(b'\n');
             print_line(number, stream, &rest);
         }
     }
@@ -120,6 +120,7 @@ fn run_in(guest: &mut Guest, number: u8, command: &[OsString], keep: bool) -> Re
 fn print_line(number: u8, stream: Stream, line: &[u8]) {
     let mut text = format!("{}: ", name(number)).into_bytes();
     text.extend(line);
+    text.push(b'\n');
     let _ = match stream {
         Stream::Output => std::io::stdout().write_all(&text),
         Stream::Errors => std::io::stderr().write_all(&text),

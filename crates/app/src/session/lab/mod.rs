@@ -11,6 +11,7 @@ pub mod worker;
 
 use crate::cli::CliError;
 use crate::laboratory::{self, Laboratory};
+use crate::lines::Lines;
 use adapt::Adapted;
 use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
 use ebbtide_core::experiment::{Design, Experiment, Volume};
@@ -24,7 +25,7 @@ use ebbtide_host::lab::guest::{Guest, Heard, Stream};
 use ebbtide_host::lab::machine::{Accelerator, Machine, Use};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use talk::{Lines, Order, Word};
+use talk::{Order, Word};
 
 type Result<T> = std::result::Result<T, BackendError>;
 

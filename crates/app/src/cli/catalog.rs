@@ -2,11 +2,11 @@
 
 use super::locate::table;
 use super::{CliError, Globals};
-use crate::views::limits::{limit_words, link_words};
+use crate::views::limits::{iops_words, limit_words, link_words};
 use crate::{catalog, views};
 use clap::{Args, Subcommand};
 use ebbtide_core::catalog::{Catalog, Date, Instance, Order, VolumeType};
-use ebbtide_core::units::{Bytes, format_iops, format_latency, format_throughput};
+use ebbtide_core::units::{Bytes, format_latency, format_throughput};
 use ebbtide_core::volume::{Latency, Limit, Shape};
 use serde_json::json;
 use std::fmt::Write;
@@ -195,8 +195,7 @@ fn show_type(catalog: &Catalog, record: &VolumeType, size: Option<Bytes>, shape:
 }
 
 fn shape_words(shape: &Shape) -> Vec<(&'static str, String)> {
-    let iops =
-        shape.iops.as_ref().map(|limit| limit_words(limit, &|rate| format!("{} IOPS", format_iops(rate))));
+    let iops = shape.iops.as_ref().map(|limit| limit_words(limit, &iops_words));
     let throughput = shape.throughput.as_ref().map(|limit| limit_words(limit, &format_throughput));
     let median = |latency: &Latency| match latency {
         Latency::Constant(value) => format_latency(value.0 as f64),

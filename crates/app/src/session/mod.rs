@@ -20,6 +20,7 @@ use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Invento
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::{Plan, Schedule, Trial};
 use ebbtide_core::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
+use ebbtide_core::sim::virtual_time;
 use ebbtide_core::units::Nanos;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -195,7 +196,7 @@ fn measure(
                 None => return Ok(Ending::Interrupted),
             }
         }
-        let elapsed = if simulated { virtual_time(session) } else { nanos(start.elapsed()) };
+        let elapsed = if simulated { virtual_time(&session.trials) } else { nanos(start.elapsed()) };
         let nothing_ran =
             session.trials[before..].iter().all(|record| matches!(record.outcome, Outcome::Failed(_)));
         let decision = decide(&session.experiment, &session.trials, round + 1, elapsed);
@@ -208,15 +209,6 @@ fn measure(
 
 fn nanos(duration: Duration) -> Nanos {
     Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// The virtual instant at which the last simulated trial ended; the first one began at 0.
-fn virtual_time(session: &Session) -> Nanos {
-    let ends = session.trials.iter().filter_map(|record| match &record.outcome {
-        Outcome::Samples(samples) => Some(samples.started_unix.plus(samples.elapsed)),
-        Outcome::Failed(_) => None,
-    });
-    ends.max().unwrap_or_default()
 }
 
 /// The trial with what came of it; `None` when it was stopped.

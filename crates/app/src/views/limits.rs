@@ -82,7 +82,8 @@ fn disk(speed: &DiskSpeed) -> String {
     )
 }
 
-fn iops_words(rate: f64) -> String {
+/// A rate of operations as people read it.
+pub fn iops_words(rate: f64) -> String {
     format!("{} IOPS", format_iops(rate))
 }
 

@@ -39,7 +39,6 @@ impl Source {
     pub fn open(sys: Sys, wanted: Wanted, watch: &mut Watch) -> Result<Source, String> {
         let path = sys.proc.join("diskstats");
         let diskstats = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        watch.topology = topology(&sys, &wanted)?;
         let text = String::with_capacity(64 << 10);
         let mut source = Source {
             sys,
@@ -50,7 +49,8 @@ impl Source {
             last: Duration::ZERO,
             known: Vec::new(),
         };
-        source.read(watch).map_err(|e| format!("{}: {e}", path.display()))?;
+        source.count(watch).map_err(|e| format!("{}: {e}", path.display()))?;
+        watch.topology = topology(&source.sys, &source.wanted)?;
         watch.readings = 0;
         Ok(source)
     }
@@ -60,6 +60,17 @@ impl Source {
     /// # Errors
     /// When the file cannot be read.
     pub fn read(&mut self, watch: &mut Watch) -> io::Result<()> {
+        // A target that is gone for now keeps its place; it may come back.
+        if self.count(watch)?
+            && let Ok(topology) = topology(&self.sys, &self.wanted)
+        {
+            watch.topology = topology;
+        }
+        Ok(())
+    }
+
+    /// Reads the counters; whether devices came or went since the last time.
+    fn count(&mut self, watch: &mut Watch) -> io::Result<bool> {
         self.text.clear();
         self.diskstats.rewind()?;
         self.diskstats.read_to_string(&mut self.text)?;
@@ -69,14 +80,11 @@ impl Source {
         self.last = now;
         watch.readings += 1;
         let entries = watch.table.entries();
-        if entries.len() != self.known.len() || entries.iter().zip(&self.known).any(|(e, k)| e.number != *k) {
+        let changed = !entries.iter().map(|e| e.number).eq(self.known.iter().copied());
+        if changed {
             self.known = entries.iter().map(|e| e.number).collect();
-            // A target that is gone for now keeps its place; it may come back.
-            if let Ok(topology) = topology(&self.sys, &self.wanted) {
-                watch.topology = topology;
-            }
         }
-        Ok(())
+        Ok(changed)
     }
 }
 

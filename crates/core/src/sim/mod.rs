@@ -32,7 +32,7 @@ mod session;
 mod tests;
 
 pub use scope::check;
-pub use session::session;
+pub use session::{session, virtual_time};
 
 use crate::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
 use crate::experiment::{Design, Experiment};

@@ -8,6 +8,15 @@ use crate::plan::Schedule;
 use crate::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
 use crate::units::Nanos;
 
+/// The virtual instant at which the last of simulated `trials` ended; the first one began at 0.
+pub fn virtual_time(trials: &[TrialRecord]) -> Nanos {
+    let ends = trials.iter().filter_map(|record| match &record.outcome {
+        Outcome::Samples(samples) => Some(samples.started_unix.plus(samples.elapsed)),
+        Outcome::Failed(_) => None,
+    });
+    ends.max().unwrap_or_default()
+}
+
 /// Runs `experiment` in virtual time until its answer is there or its rounds or budget are used up. A pure
 /// function: the same experiment and seed give the same session.
 ///
@@ -46,12 +55,7 @@ pub fn session(experiment: &Experiment, seed: u64) -> Result<Session, BackendErr
             };
             session.trials.push(TrialRecord { trial, outcome });
         }
-        let ends = session.trials.iter().filter_map(|record| match &record.outcome {
-            Outcome::Samples(samples) => Some(samples.started_unix.plus(samples.elapsed)),
-            Outcome::Failed(_) => None,
-        });
-        let elapsed = ends.max().unwrap_or_default();
-        match decide(experiment, &session.trials, round + 1, elapsed) {
+        match decide(experiment, &session.trials, round + 1, virtual_time(&session.trials)) {
             Decision::Continue => {}
             Decision::Reached => {
                 session.meta.ending = Ending::Reached;

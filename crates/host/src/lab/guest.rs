@@ -124,11 +124,6 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Process id of QEMU.
-    pub fn pid(&self) -> u32 {
-        self.qemu.id()
-    }
-
     /// The guest's files, its disks among them (`NAME.disk`).
     pub fn directory(&self) -> &Path {
         self.directory.path()
@@ -232,11 +227,6 @@ impl Guest {
     /// When it cannot be had.
     pub fn terminal(&self) -> Result<UnixStream, LabError> {
         self.channel.try_clone().map_err(|error| self.broken(&error))
-    }
-
-    /// Leaves the guest's files where they are when it ends.
-    pub fn keep_files(&mut self) {
-        self.directory.keep();
     }
 
     fn send(&mut self, frame: &Frame) -> Result<(), LabError> {

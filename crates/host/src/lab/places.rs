@@ -102,7 +102,6 @@ pub fn directories(path: &Path) -> Vec<PathBuf> {
 #[derive(Debug)]
 pub struct GuestDirectory {
     path: PathBuf,
-    keep: bool,
     _lock: File,
 }
 
@@ -115,7 +114,7 @@ impl GuestDirectory {
         let path = places.guests().join(name);
         make_directory(&path)?;
         match try_lock(&path.join("lock"))? {
-            Some(lock) => Ok(GuestDirectory { path, keep: false, _lock: lock }),
+            Some(lock) => Ok(GuestDirectory { path, _lock: lock }),
             None => Err(LabError::Unexpected(format!("a guest named {name} is running already"))),
         }
     }
@@ -124,19 +123,12 @@ impl GuestDirectory {
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Leaves it where it is; `ebb lab clean` removes it.
-    pub fn keep(&mut self) {
-        self.keep = true;
-    }
 }
 
 impl Drop for GuestDirectory {
     fn drop(&mut self) {
-        if !self.keep {
-            // What stays is found by the next sweep.
-            let _ = remove_directory(&self.path);
-        }
+        // What stays is found by the next sweep.
+        let _ = remove_directory(&self.path);
     }
 }
 
@@ -149,10 +141,10 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let places = Places::new(directory.path().join("lab"));
         let lives = GuestDirectory::make(&places, "lives").expect("makes");
-        let mut ended = GuestDirectory::make(&places, "ended").expect("makes");
-        ended.keep();
-        let left = ended.path().to_owned();
-        drop(ended);
+        // As a program leaves it that was killed: nobody holds its lock.
+        let left = places.guests().join("ended");
+        make_directory(&left).expect("makes");
+        std::fs::write(left.join("lock"), "").expect("writes");
         assert!(GuestDirectory::make(&places, "lives").is_err(), "its name is taken");
         assert_eq!(places.sweep().expect("sweeps"), std::slice::from_ref(&left));
         assert!(lives.path().exists() && !left.exists());

@@ -5,7 +5,7 @@
 //! did comes from the kernel's own counters ([`members`]). In a guest each design has disks of its own, and stays
 //! ([`Kernel::keeping_designs`]).
 
-pub mod halt;
+mod halt;
 pub mod key;
 pub mod members;
 mod site;
@@ -31,8 +31,8 @@ type Result<T> = std::result::Result<T, BackendError>;
 pub struct Kernel {
     surroundings: Surroundings,
     options: Options,
-    /// Makes files for volumes, fills volumes; closed while designs are built on them.
-    volumes: FilesBackend,
+    /// Makes files for volumes, fills volumes; closed while designs are built on them. From `prepare` on.
+    volumes: Option<FilesBackend>,
     builder: Builder,
     experiment: Option<Experiment>,
     /// Block device of each volume, empty for those that no design uses.
@@ -70,11 +70,10 @@ impl Kernel {
         let mut builder = Builder::new(Sys::host(), Box::new(Real), surroundings.journal.clone());
         key.into_iter().for_each(|key| builder.set_key(key));
         halt::boundary().into_iter().for_each(|boundary| builder.kill_at(boundary));
-        let volumes = FilesBackend::new(options.clone(), surroundings.clone());
         Kernel {
             surroundings,
             options,
-            volumes,
+            volumes: None,
             builder,
             experiment: None,
             devices: Vec::new(),
@@ -144,10 +143,11 @@ impl Kernel {
         if !(reads && bare) {
             self.options.fill = Fill::Only(Vec::new());
         }
-        self.volumes = FilesBackend::new(self.options.clone(), self.surroundings.clone());
-        let mut inventory = self.volumes.make_volumes(experiment, control)?;
+        let volumes = FilesBackend::new(self.options.clone(), self.surroundings.clone());
+        let volumes = self.volumes.insert(volumes);
+        let mut inventory = volumes.make_volumes(experiment, control)?;
         // From here on the kernel needs the devices for itself.
-        self.volumes.close();
+        volumes.close();
 
         let files: Vec<(usize, String)> = plan
             .loops
@@ -206,7 +206,7 @@ impl Kernel {
         self.standing.clear();
         let built = self.builder.undo_to(0).map_err(build_error);
         self.base = 0;
-        let files = self.volumes.finish(keep);
+        let files = self.volumes.as_mut().map_or(Ok(()), |volumes| volumes.finish(keep));
         match (built, files) {
             (Err(built), Err(files)) => Err(other(format!("{built}; {files}"))),
             (built, files) => built.and(files),

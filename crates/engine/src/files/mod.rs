@@ -21,7 +21,7 @@ use ebbtide_core::guard::DeviceGuard;
 use ebbtide_core::journal::Journal;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::workload::{Mix, Workload};
+use ebbtide_core::workload::Workload;
 use made::Made;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ fn used(experiment: &Experiment) -> impl Iterator<Item = (usize, &Volume)> {
 
 /// Whether any workload of `experiment` writes.
 fn writes(experiment: &Experiment) -> bool {
-    experiment.workloads.iter().any(|workload| workload.mix != Mix::Read)
+    experiment.workloads.iter().any(Workload::writes)
 }
 
 impl FilesBackend {

@@ -8,7 +8,7 @@ use ebbtide_core::experiment::Design;
 use ebbtide_core::layout::{LayoutNode, Map};
 use ebbtide_core::plan::Trial;
 use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::workload::{Mix, Workload};
+use ebbtide_core::workload::Workload;
 use rustix::fs::{Advice, OFlags};
 use std::collections::HashMap;
 
@@ -24,12 +24,7 @@ pub(super) struct Key {
 
 impl Key {
     pub(super) fn new(workload: &Workload, trial: &Trial) -> Key {
-        Key {
-            design: trial.design,
-            direct: workload.direct,
-            sync: workload.sync,
-            write: workload.mix != Mix::Read,
-        }
+        Key { design: trial.design, direct: workload.direct, sync: workload.sync, write: workload.writes() }
     }
 }
 

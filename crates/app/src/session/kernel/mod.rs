@@ -19,7 +19,7 @@ use ebbtide_core::guard::WriteRequest;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::plan::build::{self, Build};
 use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::workload::{Mix, Workload};
+use ebbtide_core::workload::Workload;
 use ebbtide_engine::files::{FilesBackend, Fill, Options, Surroundings};
 use ebbtide_host::build::{BuildError, Builder, load_loop_driver};
 use ebbtide_host::command::Real;
@@ -138,7 +138,7 @@ impl Kernel {
             load_loop_driver(&Sys::host(), &Real).map_err(other)?;
         }
         // Files are laid out anew on each file system; only what trials read without one must be there before.
-        let reads = experiment.workloads.iter().any(|workload| workload.mix != Mix::Write);
+        let reads = experiment.workloads.iter().any(Workload::reads);
         let bare = experiment.designs.iter().any(|design| design.stack.filesystem.is_none());
         if !(reads && bare) {
             self.options.fill = Fill::Only(Vec::new());

@@ -142,8 +142,16 @@ struct Line {
     recycle: Sender<Box<Record>>,
 }
 
-/// One job from set-up to end.
+/// One job from set-up to end. When it fails, however it does, the others end too.
 fn job_thread<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finished, EngineError> {
+    let result = job(shared, place, ends);
+    if result.is_err() {
+        shared.failed.store(true, Ordering::Relaxed);
+    }
+    result
+}
+
+fn job<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finished, EngineError> {
     let Place { index, job, source: line, way } = place;
     let workload = shared.workload;
     let mut notes = Vec::new();

@@ -23,6 +23,24 @@ fn writes(iodepth: u32, numjobs: u32) -> Workload {
     }
 }
 
+/// What the jobs of a trial on `target` see.
+fn shared<'a>(target: &'a Target, workload: &'a Workload, control: &'a Control) -> Shared<'a> {
+    let (plain, failed) = (target.is_plain(), AtomicBool::new(false));
+    Shared { target, workload, control, seed: 0, clock: Clock::get(), plain, failed }
+}
+
+/// A job that runs by itself, without a collector that listens, until `runtime` is over.
+fn lone_job(shared: &Shared<'_>, way: Way, runtime: Duration) -> Result<Finished, EngineError> {
+    let generator = Generator::new(shared.workload, shared.target.map.capacity(), 1, 0)?;
+    let sources = [Lock::new(Source::new(shared.workload, generator))];
+    let ((to_collector, _messages), (start, started), (_recycle, recycled)) =
+        (channel(), channel(), channel());
+    let origin = shared.clock.now();
+    let end = origin + runtime.as_nanos() as u64;
+    start.send(Times { origin, measure: origin, end, interval: 10_000_000 }).expect("is heard");
+    job_thread(shared, Place::new(&sources, 0, way), Ends { to_collector, started, recycled })
+}
+
 /// io_uring_setup(2) as it fails where io_uring is forbidden.
 fn forbidden() -> Option<String> {
     Some(refusal(&std::io::Error::from_raw_os_error(libc::EPERM)))
@@ -96,15 +114,7 @@ fn direct_asked_for_and_not_set_is_noted() {
 fn a_result_that_is_not_all_goes_again_from_where_it_stopped() {
     use crate::shared::{Piece, Verdict, judge};
     let (target, workload, control) = (target(), writes(1, 1), Control::default());
-    let shared = Shared {
-        target: &target,
-        workload: &workload,
-        control: &control,
-        seed: 0,
-        clock: Clock::get(),
-        plain: true,
-        failed: AtomicBool::new(false),
-    };
+    let shared = shared(&target, &workload, &control);
     let (sender, _receiver) = channel();
     let (_recycle, recycled) = channel();
     let times = Times { origin: 0, measure: 0, end: u64::MAX, interval: 1 };
@@ -130,6 +140,19 @@ fn a_result_that_is_not_all_goes_again_from_where_it_stopped() {
     assert_eq!((count("EINTR"), count("EAGAIN"), count("short")), (Some(1), Some(1), Some(2)));
     let verdict = judge(&shared, &mut recorder, &mut piece, -libc::EIO);
     assert!(matches!(verdict, Verdict::Failed(EngineError::Member { offset: 9288, length: 3000, .. })));
+    assert!(shared.must_stop());
+}
+
+/// Writes to `/dev/null` work and fsync does not (fsync(2): EINVAL): no operation fails, and yet the job does.
+#[test]
+fn a_job_that_fails_in_another_way_than_by_an_operation_ends_the_others() {
+    let file = File::options().write(true).open("/dev/null").expect("/dev/null");
+    let target = Target::single(Member { name: "null".into(), file, size: BLOCKS * 4096, shaper: None });
+    let (target, control, mut workload) = (target.expect("a size"), Control::default(), writes(1, 1));
+    workload.fine.fsync_every = Some(2);
+    let shared = shared(&target, &workload, &control);
+    let error = lone_job(&shared, Way::psync(1), Duration::from_secs(60)).expect_err("fsync fails");
+    assert!(error.to_string().starts_with("null: fsync"), "{error}");
     assert!(shared.must_stop());
 }
 

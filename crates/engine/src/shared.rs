@@ -133,6 +133,7 @@ pub(crate) fn judge(shared: &Shared<'_>, recorder: &mut Recorder, piece: &mut Pi
             MemberFailure::Errno(errno)
         }
     };
+    // Not only when the job ends: a ring waits first for what the kernel still has.
     shared.failed.store(true, Ordering::Relaxed);
     Verdict::Failed(EngineError::Member {
         member: shared.target.members[member].name.clone(),

@@ -22,11 +22,11 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    fn ring(depth: u32) -> Self {
+    pub(crate) fn ring(depth: u32) -> Self {
         Way { ioengine: IoEngine::IoUring, threads: 1, depth }
     }
 
-    fn psync(threads: u32) -> Self {
+    pub(crate) fn psync(threads: u32) -> Self {
         Way { ioengine: IoEngine::Psync, threads, depth: 1 }
     }
 }

@@ -8,7 +8,7 @@ use crate::error::{EngineError, MemberFailure};
 use crate::job::Job;
 use crate::psync::PsyncLoop;
 use crate::record::{Finished, Message, Record, Recorder, Times};
-use crate::ring::{Ring, RingLoop, unavailable};
+use crate::ring::{Patience, Ring, RingLoop, unavailable};
 use crate::shared::Shared;
 use crate::source::{Source, lock};
 use crate::target::Target;
@@ -65,7 +65,8 @@ fn run_where(
         .collect::<Result<Vec<_>, EngineError>>()?;
     let failed = AtomicBool::new(false);
     let plain = target.is_plain();
-    let shared = Shared { target, workload, control, seed, clock, plain, failed };
+    let patience = Patience::default();
+    let shared = Shared { target, workload, control, seed, clock, plain, patience, failed };
     thread::scope(|scope| {
         let (to_collector, messages) = channel();
         let mut lines = Vec::new();

@@ -1,10 +1,12 @@
 use super::*;
 use crate::ring::refusal;
-use crate::target::Member;
+use crate::target::{Member, Shaper};
+use ebbtide_core::layout::{ArrayKind, LayoutNode, Map};
+use ebbtide_core::volume::{Latency, Shape};
 use ebbtide_core::workload::{Access, Arrival, EngineOptions, Mix};
 use std::collections::HashSet;
 use std::fs::File;
-use std::sync::Mutex as Lock;
+use std::sync::{Arc, Mutex as Lock};
 
 const BLOCKS: u64 = 256;
 
@@ -25,8 +27,16 @@ fn writes(iodepth: u32, numjobs: u32) -> Workload {
 
 /// What the jobs of a trial on `target` see.
 fn shared<'a>(target: &'a Target, workload: &'a Workload, control: &'a Control) -> Shared<'a> {
-    let (plain, failed) = (target.is_plain(), AtomicBool::new(false));
-    Shared { target, workload, control, seed: 0, clock: Clock::get(), plain, failed }
+    Shared {
+        target,
+        workload,
+        control,
+        seed: 0,
+        clock: Clock::get(),
+        plain: target.is_plain(),
+        patience: Patience::default(),
+        failed: AtomicBool::new(false),
+    }
 }
 
 /// A job that runs by itself, without a collector that listens, until `runtime` is over.
@@ -257,4 +267,43 @@ fn operations_that_never_come_back_are_cancelled_and_that_is_said() {
         "{:?}",
         samples.notes
     );
+}
+
+/// Operations that a member holds back or has failed are not what hangs, although they are older.
+#[test]
+fn the_member_that_hangs_is_named() {
+    let held = |file| {
+        let read_latency = Latency::Constant(Nanos::from_secs(60));
+        let shape = Shape { read_latency, ..Shape::default() };
+        Member {
+            name: "held".into(),
+            file,
+            size: 1 << 20,
+            shaper: Some(Arc::new(Shaper::new(&shape, 1, None))),
+        }
+    };
+    let failing = |file: File| {
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        let file = File::options().write(true).open(path).expect("opens again");
+        Member { name: "failing".into(), file, size: 1 << 20, shaper: None }
+    };
+    let others: [&dyn Fn(File) -> Member; 2] = [&held, &failing];
+    for other in others {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(1 << 20).expect("sizes the file");
+        let (mut pipe, _writer) = pipe();
+        let members = vec![other(file), pipe.members.remove(0)];
+        let leaves = vec![LayoutNode::Volume(0), LayoutNode::Volume(1)];
+        let layout = LayoutNode::Array { kind: ArrayKind::Stripe { chunk: Bytes(4096) }, members: leaves };
+        let target = Target::new(members, Map::new(&layout, &[1 << 20; 2]).expect("a layout"));
+        let w = Workload { mix: Mix::Read, stop: Stop::Runtime(Nanos::from_secs(60)), ..writes(16, 1) };
+        let control = Control::default();
+        // A pipe's reads can be cancelled: given up before that, they are like those of a device that hangs.
+        let patience = Patience { cancel_after: u64::MAX, give_up_after: 50_000_000 };
+        let shared = Shared { patience, ..shared(&target, &w, &control) };
+        match lone_job(&shared, Way::ring(16), Duration::from_millis(30)) {
+            Err(EngineError::Hung { member, .. }) => assert_eq!(member, "pipe"),
+            other => panic!("{other:?}"),
+        }
+    }
 }

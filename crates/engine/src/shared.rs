@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::error::{EngineError, MemberFailure, errno_name};
 use crate::record::Recorder;
+use crate::ring::Patience;
 use crate::target::Target;
 use ebbtide_core::backend::Control;
 use ebbtide_core::layout::Extent;
@@ -19,6 +20,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) clock: Clock,
     /// See [`Target::is_plain`].
     pub(crate) plain: bool,
+    /// How long the end of the trial waits for what does not come back.
+    pub(crate) patience: Patience,
     /// Set by the first job that fails, so that the others end too.
     pub(crate) failed: AtomicBool,
 }

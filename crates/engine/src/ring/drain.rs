@@ -3,19 +3,35 @@
 use super::RingLoop;
 use crate::error::EngineError;
 use crate::job::TICK;
+use ebbtide_core::units::Nanos;
 use io_uring::{opcode, types};
+use std::cmp::Reverse;
+use std::collections::HashSet;
 
 /// `user_data` of the request that cancels all others.
 pub(super) const CANCEL_ID: u64 = u64::MAX - 1;
-/// Nothing has come back for so long: cancel, nanoseconds. A slow volume that still answers is never cancelled.
-const CANCEL_AFTER: u64 = 2_000_000_000;
-/// Nothing has come back for so long: give up. Longer than what a path fail-over or a throttled volume takes between two
-/// answers, shorter than the 30 s after which the kernel resets an NVMe controller.
-const GIVE_UP_AFTER: u64 = 20_000_000_000;
+
+/// How long operations that do not come back are waited for, nanoseconds since the last one that did.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// Then they are cancelled. A slow volume that still answers is never cancelled.
+    pub(crate) cancel_after: u64,
+    /// Then they are given up.
+    pub(crate) give_up_after: u64,
+}
+
+impl Default for Patience {
+    /// 2 s and 20 s: longer than what a path fail-over or a throttled volume takes between two answers, shorter than the
+    /// 30 s after which the kernel resets an NVMe controller.
+    fn default() -> Self {
+        Patience { cancel_after: 2 * Nanos::PER_SECOND, give_up_after: 20 * Nanos::PER_SECOND }
+    }
+}
 
 /// Where the end has got to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Drain {
+    patience: Patience,
     /// When something came back last, and what was in flight then.
     progress: Option<(u64, u32)>,
     /// Operations that were cancelled.
@@ -24,13 +40,17 @@ pub(super) struct Drain {
 
 /// What to do about operations that do not come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Patience {
+enum Step {
     Wait,
     Cancel,
     GiveUp,
 }
 
 impl Drain {
+    pub(super) fn new(patience: Patience) -> Self {
+        Drain { patience, progress: None, cancelled: None }
+    }
+
     pub(super) fn begun(&self) -> bool {
         self.progress.is_some()
     }
@@ -45,12 +65,12 @@ impl Drain {
         let cancelled = self.cancelled?;
         Some(format!(
             "{cancelled} operations had not come back {} s after the last one that did, and were cancelled",
-            CANCEL_AFTER / 1_000_000_000
+            self.patience.cancel_after / Nanos::PER_SECOND
         ))
     }
 
     /// What to do at `now` with `in_flight` operations in flight.
-    fn judge(&mut self, now: u64, in_flight: u32) -> Patience {
+    fn judge(&mut self, now: u64, in_flight: u32) -> Step {
         let since = match self.progress {
             Some((since, before)) if in_flight == before => since,
             _ => {
@@ -58,13 +78,14 @@ impl Drain {
                 now
             }
         };
-        match now.saturating_sub(since) {
-            GIVE_UP_AFTER.. => Patience::GiveUp,
-            CANCEL_AFTER.. if self.cancelled.is_none() => {
-                self.cancelled = Some(in_flight);
-                Patience::Cancel
-            }
-            _ => Patience::Wait,
+        let waited = now.saturating_sub(since);
+        if waited >= self.patience.give_up_after {
+            Step::GiveUp
+        } else if waited >= self.patience.cancel_after && self.cancelled.is_none() {
+            self.cancelled = Some(in_flight);
+            Step::Cancel
+        } else {
+            Step::Wait
         }
     }
 }
@@ -74,13 +95,13 @@ impl RingLoop<'_> {
     #[cold]
     pub(super) fn drain_some(&mut self, now: u64) -> Result<(), EngineError> {
         match self.drain.judge(now, self.in_kernel) {
-            Patience::Wait => {}
-            Patience::Cancel => {
+            Step::Wait => {}
+            Step::Cancel => {
                 let cancel = opcode::AsyncCancel2::new(types::CancelBuilder::any());
                 // SAFETY: the request names no memory and no file. A full queue is no harm: the bound holds without it.
                 let _ = unsafe { self.io.ring.submission().push(&cancel.build().user_data(CANCEL_ID)) };
             }
-            Patience::GiveUp => return Err(self.hung()),
+            Step::GiveUp => return Err(self.hung()),
         }
         // A ring that polls for completions waits without a bound: the kernel has no timeout for it.
         self.enter(1, Some(now + TICK), now)?;
@@ -88,14 +109,26 @@ impl RingLoop<'_> {
         Ok(())
     }
 
-    /// The error that names the member with the oldest operation.
+    /// Piece `id` came back, or the cancelling request: all that counts is what the kernel still has.
+    #[cold]
+    pub(super) fn ignore(&mut self, id: u64) {
+        if id != CANCEL_ID {
+            self.in_kernel -= 1;
+            self.pieces[id as usize] = None;
+        }
+    }
+
+    /// The error that names the member with the oldest operation that the kernel has.
     fn hung(&self) -> EngineError {
-        let oldest = self.pieces.iter().flatten().min_by_key(|piece| piece.started);
+        let held = self.held.iter().map(|Reverse((_, id))| *id);
+        let elsewhere: HashSet<u32> = held.chain(self.waiting.iter().copied()).collect();
+        let pieces = (0..).zip(&self.pieces).filter(|(id, _)| !elsewhere.contains(id));
+        let oldest = pieces.filter_map(|(_, piece)| piece.as_ref()).min_by_key(|piece| piece.started);
         let member = oldest.map_or(0, |piece| piece.member as usize);
         EngineError::Hung {
             member: self.job.shared.target.members[member].name.clone(),
             operations: self.in_kernel,
-            seconds: GIVE_UP_AFTER / 1_000_000_000,
+            seconds: self.drain.patience.give_up_after / Nanos::PER_SECOND,
         }
     }
 }
@@ -106,14 +139,15 @@ mod tests {
 
     #[test]
     fn patience_begins_anew_with_everything_that_comes_back() {
-        let mut drain = Drain::default();
-        assert_eq!(drain.judge(5, 4), Patience::Wait);
+        let patience = Patience::default();
+        let mut drain = Drain::new(patience);
+        assert_eq!(drain.judge(5, 4), Step::Wait);
         assert!(drain.begun() && drain.note().is_none());
-        assert_eq!(drain.judge(CANCEL_AFTER, 3), Patience::Wait);
-        assert_eq!(drain.judge(2 * CANCEL_AFTER - 1, 3), Patience::Wait);
-        assert_eq!(drain.judge(2 * CANCEL_AFTER, 3), Patience::Cancel);
-        assert_eq!(drain.judge(2 * CANCEL_AFTER + 1, 3), Patience::Wait, "cancelled once");
+        assert_eq!(drain.judge(patience.cancel_after, 3), Step::Wait);
+        assert_eq!(drain.judge(2 * patience.cancel_after - 1, 3), Step::Wait);
+        assert_eq!(drain.judge(2 * patience.cancel_after, 3), Step::Cancel);
+        assert_eq!(drain.judge(2 * patience.cancel_after + 1, 3), Step::Wait, "cancelled once");
         assert!(drain.ignores(0) && drain.note().is_some_and(|note| note.starts_with("3 operations")));
-        assert_eq!(drain.judge(CANCEL_AFTER + GIVE_UP_AFTER, 3), Patience::GiveUp);
+        assert_eq!(drain.judge(patience.cancel_after + patience.give_up_after, 3), Step::GiveUp);
     }
 }

@@ -19,6 +19,7 @@ use crate::shared::{Piece, Verdict, judge};
 use crate::source::Next;
 use batch::Batch;
 use drain::Drain;
+pub(crate) use drain::Patience;
 use ebbtide_core::units::Nanos;
 use ebbtide_core::workload::{Mix, Op, OpKind};
 use entry::Transfer;
@@ -101,7 +102,7 @@ impl<'a> RingLoop<'a> {
             stamped: workload.mix != Mix::Rewrite,
             turns: job.shared.turns(),
             failure: None,
-            drain: Drain::default(),
+            drain: Drain::new(job.shared.patience),
             io,
             job,
         }
@@ -330,7 +331,7 @@ impl<'a> RingLoop<'a> {
                     continue;
                 }
                 if self.drain.ignores(*id) {
-                    self.in_kernel -= u32::from(*id != drain::CANCEL_ID);
+                    self.ignore(*id);
                     continue;
                 }
                 self.in_kernel -= 1;
@@ -396,9 +397,11 @@ impl<'a> RingLoop<'a> {
     fn incomplete(&mut self, id: u32, result: i32) {
         let Some(piece) = &mut self.pieces[id as usize] else { return };
         match judge(self.job.shared, &mut self.job.recorder, piece, result) {
-            Verdict::Again if self.job.over || self.failure.is_some() => {}
-            Verdict::Again => self.waiting.push_back(id),
+            Verdict::Again if !self.job.over && self.failure.is_none() => self.waiting.push_back(id),
+            // Nobody has it any more.
+            Verdict::Again => self.pieces[id as usize] = None,
             Verdict::Failed(error) => {
+                self.pieces[id as usize] = None;
                 self.failure.get_or_insert(error);
             }
         }

@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{Home, LONG, SHORT, status, stderr, tiny};
+use common::{EBB, Home, LONG, Loop, SHORT, count, status, stderr, tiny, tool};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 /// Runs `text` and expects a failure whose message has all of `words`; nothing may be left behind.
 fn fails(text: &str, options: &str, words: &[&str]) {
@@ -40,16 +41,8 @@ fn a_disk_that_is_too_small() {
 fn a_limit_on_file_sizes() {
     let home = Home::new();
     home.write("tiny.toml", &tiny("", SHORT));
-    let line = format!("ulimit -f 4096; exec {} run tiny.toml", env!("CARGO_BIN_EXE_ebb"));
-    let mut shell = Command::new("bash");
-    let output = shell
-        .args(["-c", &line])
-        .current_dir(home.path(""))
-        .env("XDG_DATA_HOME", home.path("data"))
-        .env("XDG_STATE_HOME", home.path("state"))
-        .env("TMPDIR", home.path("volumes"))
-        .output()
-        .unwrap();
+    let line = format!("ulimit -f 4096; exec {EBB} run tiny.toml");
+    let output = home.command("bash").args(["-c", &line]).output().unwrap();
     assert_eq!(status(&output), 1, "{output:?}");
     assert!(stderr(&output).contains("ulimit -f"), "{output:?}");
     assert_eq!(home.files_in("volumes").len(), 0);
@@ -115,17 +108,10 @@ fn harmed(harm: impl Fn(&Path)) -> (serde_json::Value, String) {
     let victim =
         home.files_in("volumes").into_iter().find(|path| path.to_string_lossy().contains("003-v3")).unwrap();
     harm(&victim);
-    let trials = || home.json("list", &[0])["sessions"][0].clone();
-    let before = trials()["trials"].as_u64().unwrap();
-    let begin = std::time::Instant::now();
-    loop {
-        let now = trials();
-        if now["failed"].as_u64().unwrap() > 0 && now["trials"].as_u64().unwrap() > before + 2 {
-            break;
-        }
-        assert!(begin.elapsed().as_secs() < 60, "{now}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    let before = home.json("list", &[0])["sessions"][0]["trials"].as_u64().unwrap();
+    home.until(Duration::from_secs(60), |session| {
+        count(session, "failed") > 0 && count(session, "trials") > before + 2
+    });
     running.signal("INT");
     let output = running.wait();
     assert_eq!(status(&output), 130, "{output:?}");
@@ -159,11 +145,9 @@ fn a_member_that_shrinks_fails_its_trials_only() {
     assert!(!words.contains("left under seqread) failed"), "{words}");
 }
 
-/// Runs a program that the test needs.
-fn tool(name: &str, arguments: &[&str]) -> String {
-    let output = Command::new(name).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{name} {arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+/// Waits until a trial has failed.
+fn until_one_failed(home: &Home) {
+    home.until(Duration::from_secs(30), |session| count(session, "failed") > 0);
 }
 
 #[test]
@@ -172,24 +156,32 @@ fn a_device_that_returns_eio_fails_the_trial() {
     let home = Home::new();
     let backing = home.path("backing");
     std::fs::write(&backing, vec![7; 8 << 20]).unwrap();
-    let device = tool("losetup", &["--find", "--show", backing.to_str().unwrap()]);
-    home.write("x.toml", &single(&format!("device = \"{device}\""), "randread", LONG));
+    let disk = Loop::over(&backing);
+    home.write("x.toml", &single(&format!("device = \"{}\"", disk.device), "randread", LONG));
     let running = home.start_until("run x.toml", 2);
     // The loop driver answers EIO where its file has ended.
     std::fs::File::options().write(true).open(&backing).unwrap().set_len(0).unwrap();
-    let begin = std::time::Instant::now();
-    let failed = loop {
-        let failed = home.json("list", &[0])["sessions"][0]["failed"].as_u64().unwrap();
-        if failed > 0 || begin.elapsed().as_secs() > 30 {
-            break failed;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    };
+    until_one_failed(&home);
     running.signal("INT");
     let output = running.wait();
-    tool("losetup", &["--detach", &device]);
-    assert!(failed > 0 && stderr(&output).contains("volume v: read of"), "{output:?}");
+    assert!(stderr(&output).contains("volume v: read of"), "{output:?}");
     assert!(stderr(&output).contains("Input/output error"), "{output:?}");
+}
+
+/// Memory as a file system of 110 MiB, unmounted at the end whatever happens.
+struct Mount<'a>(&'a str);
+
+impl Mount<'_> {
+    fn tmpfs(directory: &str) -> Mount<'_> {
+        tool("mount", &["-t", "tmpfs", "-o", "size=110m", "none", directory]);
+        Mount(directory)
+    }
+}
+
+impl Drop for Mount<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
 }
 
 #[test]
@@ -198,7 +190,7 @@ fn a_disk_that_fills_up_fails_the_trial() {
     let home = Home::new();
     let mount = home.path("volumes");
     let mount = mount.to_str().unwrap();
-    tool("mount", &["-t", "tmpfs", "-o", "size=110m", "none", mount]);
+    let _mounted = Mount::tmpfs(mount);
     let directory = format!("directory = \"{mount}\"\nsize = \"8MiB\"");
     home.write("x.toml", &single(&directory, "randwrite", LONG));
     let running = home.start_until("run x.toml", 2);
@@ -210,16 +202,8 @@ fn a_disk_that_fills_up_fails_the_trial() {
         Command::new("dd").args(["if=/dev/zero", &format!("of={mount}/hog"), "bs=64k"]).output().unwrap();
     running.signal("CONT");
     assert!(!hog.status.success(), "the disk is full now");
-    let begin = std::time::Instant::now();
-    let failed = loop {
-        let failed = home.json("list", &[0])["sessions"][0]["failed"].as_u64().unwrap();
-        if failed > 0 || begin.elapsed().as_secs() > 30 {
-            break failed;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    };
+    until_one_failed(&home);
     running.signal("INT");
     let output = running.wait();
-    tool("umount", &[mount]);
-    assert!(failed > 0 && stderr(&output).contains("No space left on device"), "{output:?}");
+    assert!(stderr(&output).contains("No space left on device"), "{output:?}");
 }

@@ -3,13 +3,18 @@
 
 mod common;
 
-use common::Home;
+use common::{EBB, Home};
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 const STACK: &str = "name = \"stack\"\n[volumes.v]\ncount = 2\nsize = \"64MiB\"\n[designs.d]\nlayout = \"stripe\"\n\
     chunk = \"64KiB\"\nmembers = [\"v*\"]\nfilesystem = \"xfs\"\nreadahead = \"1MiB\"\n\
     [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
+
+/// [`STACK`], encrypted with a key that is asked for.
+fn with_a_prompt() -> String {
+    STACK.replace("filesystem", "encryption = { format = \"luks2\", key = \"prompt\" }\nfilesystem")
+}
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -89,15 +94,10 @@ fn parity_is_written_by_the_kernel_if_not_in_user_space() {
 #[test]
 fn a_key_is_asked_for_at_a_terminal_or_not_at_all() {
     let home = Home::new();
-    let prompt =
-        STACK.replace("filesystem", "encryption = { format = \"luks2\", key = \"prompt\" }\nfilesystem");
-    home.write("e.toml", &prompt);
-    let run = home.ebb("run e.toml --on kernel");
+    home.write("e.toml", &with_a_prompt());
     // In a session of its own a program has no terminal.
-    let words = std::iter::once(run.get_program()).chain(run.get_args());
-    let mut alone = Command::new("setsid");
-    alone.arg("--wait").args(words).envs(run.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    let output = alone.current_dir(home.path(".")).output().unwrap();
+    let alone = ["--wait", EBB, "run", "e.toml", "--on", "kernel"];
+    let output = home.command("setsid").args(alone).output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("no terminal to ask at") && said.contains("key_file"), "{said}");
@@ -109,15 +109,12 @@ fn a_key_is_asked_for_at_a_terminal_or_not_at_all() {
 #[test]
 fn a_key_that_is_typed_is_not_shown_and_ctrl_c_ends_it() {
     let home = Home::new();
-    let prompt =
-        STACK.replace("filesystem", "encryption = { format = \"luks2\", key = \"prompt\" }\nfilesystem");
-    home.write("e.toml", &prompt);
-    let run = format!("{} run e.toml --on kernel --no-save", env!("CARGO_BIN_EXE_ebb"));
+    home.write("e.toml", &with_a_prompt());
+    let run = format!("{EBB} run e.toml --on kernel --no-save");
     // util-linux's `script` gives it a terminal.
-    let mut child = Command::new("script")
+    let mut child = home
+        .command("script")
         .args(["-qec", &run, "/dev/null"])
-        .current_dir(home.path("."))
-        .env("XDG_STATE_HOME", home.path("state"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

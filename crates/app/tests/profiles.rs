@@ -1,31 +1,30 @@
 //! `ebb bench --profile`: each runs on a small scale, and tells what it should.
 
+mod common;
+
+use common::Home;
 use serde_json::Value;
 use std::fs;
 use std::process::{Command, Output};
-use tempfile::TempDir;
 
-fn directory() -> TempDir {
-    tempfile::tempdir_in("/var/tmp").expect("a directory")
+/// `ebb` in a directory of its own in `home`.
+fn in_place(home: &Home, line: &str) -> Command {
+    let place = home.path("place");
+    fs::create_dir_all(&place).expect("makes it");
+    let mut command = home.ebb(line);
+    command.current_dir(place);
+    command
 }
 
-fn ebb(home: &TempDir, arguments: &[&str]) -> Output {
-    let place = home.path().join("place");
-    fs::create_dir_all(&place).expect("makes it");
-    Command::new(env!("CARGO_BIN_EXE_ebb"))
-        .env("XDG_STATE_HOME", home.path().join("state"))
-        .current_dir(&place)
-        .args(["--quiet", "bench"])
-        .args(arguments)
-        .output()
-        .expect("runs")
+fn ebb(home: &Home, arguments: &[&str]) -> Output {
+    in_place(home, "--quiet bench").args(arguments).output().expect("runs")
 }
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-fn steps(home: &TempDir, profile: &str, size: &str) -> (Vec<String>, Value) {
+fn steps(home: &Home, profile: &str, size: &str) -> (Vec<String>, Value) {
     let mut arguments = vec!["--profile", profile, ".", "--json"];
     if profile != "efs" {
         arguments.extend(["--size", size]);
@@ -38,13 +37,13 @@ fn steps(home: &TempDir, profile: &str, size: &str) -> (Vec<String>, Value) {
     let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let names = value["jobs"].as_array().expect("jobs").iter();
     let names = names.map(|job| job["jobname"].as_str().expect("a name").to_owned()).collect();
-    assert_eq!(fs::read_dir(home.path().join("place")).expect("is there").count(), 0, "nothing is left");
+    assert_eq!(fs::read_dir(home.path("place")).expect("is there").count(), 0, "nothing is left");
     (names, value)
 }
 
 #[test]
 fn dd_writes_and_reads_both_ways() {
-    let home = directory();
+    let home = Home::new();
     let (names, value) = steps(&home, "dd", "8m");
     assert_eq!(names, ["write-direct", "read-direct", "write-fsync", "read-cold"]);
     assert_eq!(value["jobs"][0]["write"]["io_bytes"], 8 << 20);
@@ -53,7 +52,7 @@ fn dd_writes_and_reads_both_ways() {
 
 #[test]
 fn efs_does_one_block_at_offset_0_of_each_file() {
-    let home = directory();
+    let home = Home::new();
     let (names, value) = steps(&home, "efs", "1m");
     assert_eq!(names, ["write-1B", "read-1B", "write-10kB", "read-10kB"]);
     assert_eq!(value["jobs"][0]["ebbtide"]["members"].as_array().map(Vec::len), Some(8));
@@ -61,7 +60,7 @@ fn efs_does_one_block_at_offset_0_of_each_file() {
 
 #[test]
 fn the_database_has_its_log_beside_it() {
-    let home = directory();
+    let home = Home::new();
     let (names, value) = steps(&home, "database", "16m");
     assert_eq!(names, ["pages-8k", "log-beside-8k", "pages-16k", "log-beside-16k"]);
     assert_eq!(value["jobs"][0]["groupid"], value["jobs"][1]["groupid"]);
@@ -69,7 +68,7 @@ fn the_database_has_its_log_beside_it() {
 
 #[test]
 fn ladder_and_seek_conclude() {
-    let home = directory();
+    let home = Home::new();
     let (names, value) = steps(&home, "ladder", "8m");
     assert_eq!(names[..2], ["iodepth-1", "iodepth-2"]);
     assert!(value["ebbtide"]["conclusions"][0].as_str().is_some_and(|text| text.contains("knee")), "{value}");
@@ -84,7 +83,7 @@ fn ladder_and_seek_conclude() {
 /// The line has the fields of one that bonnie++ 2.00a wrote.
 #[test]
 fn bonnie_writes_bonnies_csv() {
-    let home = directory();
+    let home = Home::new();
     let arguments = ["--profile=bonnie", ".", "--size=4m", "--format=bonnie-csv"];
     let output = ebb(&home, &arguments);
     assert!(output.status.success(), "{}", text(&output));
@@ -102,7 +101,7 @@ fn bonnie_writes_bonnies_csv() {
 
 #[test]
 fn profiles_are_listed_explained_and_made() {
-    let home = directory();
+    let home = Home::new();
     let list = text(&ebb(&home, &["--profile", "list"]));
     for name in ["dd", "bonnie", "efs", "seek", "database", "ladder", "snia"] {
         assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
@@ -119,7 +118,7 @@ fn profiles_are_listed_explained_and_made() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?} is not passed over: {}", text(&output));
     }
 
-    let own = home.path().join("own.toml");
+    let own = home.path("own.toml");
     let workloads = "name = \"mine\"\n[workloads.scan]\nrw = \"read\"\nbs = \"64k\"\nruntime = \"10s\"\n\
                      [workloads.point]\nrw = \"randread\"\nruntime = \"10s\"\n";
     fs::write(&own, workloads).expect("writes");
@@ -132,26 +131,17 @@ fn profiles_are_listed_explained_and_made() {
 }
 
 /// An experiment with profiles, run on `on`: exit status, workloads of the report, everything that was printed.
-fn experiment(home: &TempDir, workloads: &str, on: &str) -> (Option<i32>, Vec<String>, String) {
-    let place = home.path().join("place");
-    fs::create_dir_all(&place).expect("makes it");
+fn experiment(home: &Home, workloads: &str, on: &str) -> (Option<i32>, Vec<String>, String) {
     let shape = "shape = { iops = 20000, latency = \"100us\" }";
-    let file = home.path().join("profiles.toml");
+    let file = home.path("profiles.toml");
     let toml = format!(
         "name = \"profiles\"\n[volumes.v]\ncount = 2\nsize = \"4MiB\"\n{shape}\n\
          [designs.one]\nlayout = \"linear\"\nmembers = [\"v0\"]\n\
          [designs.two]\nlayout = \"stripe\"\nmembers = [\"v[0..1]\"]\n{workloads}\n[answer]\ntrials_max = 6\n"
     );
     fs::write(&file, toml).expect("writes");
-    let output = Command::new(env!("CARGO_BIN_EXE_ebb"))
-        .env("XDG_STATE_HOME", home.path().join("state"))
-        .env("XDG_DATA_HOME", home.path().join("data"))
-        .env("XDG_CACHE_HOME", home.path().join("cache"))
-        .current_dir(&place)
-        .args(["--quiet", "run", "--json", "--on", on, "--seed=7"])
-        .arg(&file)
-        .output()
-        .expect("runs");
+    let output =
+        in_place(home, &format!("--quiet run --json --on {on} --seed=7")).arg(&file).output().expect("runs");
     let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let named =
         value["results"].as_array().into_iter().flatten().filter_map(|result| result["workload"].as_str());
@@ -162,9 +152,9 @@ fn experiment(home: &TempDir, workloads: &str, on: &str) -> (Option<i32>, Vec<St
 
 #[test]
 fn experiments_run_profiles_by_name_on_files_and_in_the_simulator() {
-    let home = directory();
+    let home = Home::new();
     let own = "name = \"mine\"\n[workloads.point]\nrw = \"randread\"\nruntime = \"10s\"\n";
-    fs::write(home.path().join("own.toml"), own).expect("writes");
+    fs::write(home.path("own.toml"), own).expect("writes");
     let workloads = "[workloads.near]\nprofile = \"seek\"\nspan = \"4MiB\"\nruntime = \"30ms\"\n\
                      [workloads.mine]\nprofile = \"own.toml\"\nruntime = \"30ms\"\n";
     for on in ["files", "sim"] {

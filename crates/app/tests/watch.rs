@@ -1,6 +1,9 @@
 //! `ebb watch` as a program, and its figures beside the real iostat's.
 
+mod common;
+
 use assert_cmd::Command;
+use common::{Home, Loop, tool};
 use ebbtide_core::observe::diskstats::{DiskCounters, lines};
 use ebbtide_core::observe::rates::DiskRates;
 use ebbtide_core::units::Nanos;
@@ -101,38 +104,6 @@ const FIGURES: &[Figure] = &[
     ("util", |r| r.util * 100.0),
 ];
 
-/// A loop device over a new file, detached at the end whatever happens.
-struct Loop {
-    device: String,
-    _file: tempfile::NamedTempFile,
-}
-
-impl Loop {
-    fn new(bytes: u64) -> Loop {
-        // Not in /tmp, which may be memory.
-        let file = tempfile::NamedTempFile::new_in("/var/tmp").expect("a file");
-        file.as_file().set_len(bytes).expect("its length");
-        let path = run("losetup", &["--find", "--show", file.path().to_str().expect("UTF-8")]);
-        Loop { device: path.trim().to_owned(), _file: file }
-    }
-
-    fn name(&self) -> &str {
-        self.device.trim_start_matches("/dev/")
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("losetup").args(["--detach", &self.device]).status();
-    }
-}
-
-fn run(program: &str, arguments: &[&str]) -> String {
-    let done = std::process::Command::new(program).args(arguments).output().expect("the program runs");
-    assert!(done.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8_lossy(&done.stdout).into_owned()
-}
-
 /// Seconds of the interval that both programs watch.
 const WINDOW: u64 = 8;
 
@@ -157,8 +128,8 @@ fn watched_together(device: &Loop) -> Option<(Value, DiskRates, f64, DiskCounter
     let size = ["--size=32m", "--bs=16k", "--direct=1", "--fsync=64", "--ioengine=libaio", "--iodepth=8"];
     let mut load = vec!["--name=load", "--rw=randrw", "--rwmixread=60", "--runtime=2", "--time_based", &file];
     load.extend(size);
-    run("fio", &load);
-    run("blkdiscard", &["--offset", "33554432", "--length", "1048576", &device.device]);
+    tool("fio", &load);
+    tool("blkdiscard", &["--offset", "33554432", "--length", "1048576", &device.device]);
     let grown = counters().since(&before).expect("the same device");
     let quiet = started.elapsed().as_secs_f64() < WINDOW as f64 - 1.0;
     let (theirs, ours) = (iostat.wait_with_output().expect("iostat"), watch.wait_with_output().expect("ebb"));
@@ -177,7 +148,10 @@ fn watched_together(device: &Loop) -> Option<(Value, DiskRates, f64, DiskCounter
 #[test]
 #[ignore = "requires root, a free loop device, fio and sysstat"]
 fn columns_agree_with_iostat_under_load() {
-    let device = Loop::new(64 << 20);
+    let home = Home::new();
+    let backing = home.path("backing");
+    std::fs::File::create(&backing).expect("a file").set_len(64 << 20).expect("its length");
+    let device = Loop::over(&backing);
     let together = (0..3).find_map(|_| watched_together(&device));
     let (theirs, ours, our_span, grown) =
         together.expect("a machine on which 2 s of load take less than 5 s");

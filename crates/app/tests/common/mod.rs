@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// The program.
+pub const EBB: &str = env!("CARGO_BIN_EXE_ebb");
+
 /// A home of its own: store, journal and volumes.
 pub struct Home {
     root: tempfile::TempDir,
@@ -27,9 +30,15 @@ impl Home {
 
     /// `ebb` with `line`'s words as arguments, in this home.
     pub fn ebb(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+        let mut command = self.command(EBB);
+        command.args(line.split_whitespace());
         command
-            .args(line.split_whitespace())
+    }
+
+    /// Any program, in this home.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
             .current_dir(self.root.path())
             .env("XDG_DATA_HOME", self.path("data"))
             .env("XDG_STATE_HOME", self.path("state"))
@@ -59,13 +68,19 @@ impl Home {
     /// Starts `line` and returns once its session has at least `trials` trials on disk.
     pub fn start_until(&self, line: &str, trials: u64) -> Running {
         let running = self.start(line);
+        self.until(Duration::from_secs(60), |session| count(session, "trials") >= trials);
+        running
+    }
+
+    /// The last session as `ebb list` shows it, once it is as `wanted`.
+    pub fn until(&self, patience: Duration, wanted: impl Fn(&Value) -> bool) -> Value {
         let begin = Instant::now();
         loop {
-            let sessions = self.json("list", &[0]);
-            if sessions["sessions"][0]["trials"].as_u64().is_some_and(|seen| seen >= trials) {
-                return running;
+            let session = self.json("list", &[0])["sessions"][0].clone();
+            if wanted(&session) {
+                return session;
             }
-            assert!(begin.elapsed() < Duration::from_secs(60), "no trials in a minute");
+            assert!(begin.elapsed() < patience, "not in {patience:?}: {session}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -109,6 +124,39 @@ impl Drop for Running {
             let _ = child.wait();
         }
     }
+}
+
+/// A loop device over a file, detached at the end whatever happens.
+pub struct Loop {
+    pub device: String,
+}
+
+impl Loop {
+    pub fn over(file: &Path) -> Loop {
+        Loop { device: tool("losetup", &["--find", "--show", file.to_str().unwrap()]) }
+    }
+
+    pub fn name(&self) -> &str {
+        self.device.trim_start_matches("/dev/")
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
+    }
+}
+
+/// Runs a program that the test needs; what it printed.
+pub fn tool(name: &str, arguments: &[&str]) -> String {
+    let output = Command::new(name).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{name} {arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A count of a session that `ebb list` shows; 0 before there is one.
+pub fn count(session: &Value, what: &str) -> u64 {
+    session[what].as_u64().unwrap_or(0)
 }
 
 pub fn status(output: &Output) -> i32 {

@@ -1,9 +1,9 @@
 //! `ebb run --on lab`.
 
-use super::common::{Home, status, stderr};
+use super::common::{Home, count, status, stderr};
 use super::guests::lab;
 use serde_json::Value;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// One busy member against three, slow enough for any host. md builds one design, LVM the other.
 fn experiment(answer: &str) -> String {
@@ -103,20 +103,13 @@ fn ctrl_c_ends_the_guest_and_keeps_what_is_done() {
     let home = Home::new();
     home.write("three.toml", &experiment("trials_min = 500\ntrials_max = 500"));
     let running = home.start("run three.toml --on lab --seed 1 --scale 1/10");
-    let begin = Instant::now();
-    let id = loop {
-        let session = &home.json("list", &[0])["sessions"][0];
-        if session["trials"].as_u64().is_some_and(|trials| trials >= 1) {
-            break session["id"].as_str().unwrap().to_owned();
-        }
-        assert!(begin.elapsed() < Duration::from_secs(300), "no trial in five minutes");
-        std::thread::sleep(Duration::from_millis(200));
-    };
-    assert_eq!(qemus_of(&id), 1);
+    let session = home.until(Duration::from_secs(300), |session| count(session, "trials") >= 1);
+    let id = session["id"].as_str().unwrap();
+    assert_eq!(qemus_of(id), 1);
     running.signal("INT");
     let output = running.wait();
     assert_eq!(status(&output), 130, "{output:?}");
-    assert_eq!(qemus_of(&id), 0);
+    assert_eq!(qemus_of(id), 0);
     assert!(!places.root().join("guests").join(format!("session-{id}")).exists());
     let session = &home.json("list", &[0])["sessions"][0];
     assert_eq!(session["ending"], "interrupted");

@@ -11,7 +11,7 @@
 //! limits (sequential positions, caches, page cache, open-loop clocks, failures, a resync) never leaps either.
 
 use super::array::Array;
-use super::record::{Cell, Recorder, Window};
+use super::record::{Block, Recorder, Window};
 use crate::experiment::Environment;
 use crate::workload::{Access, Arrival, Mix, Stop, Workload};
 
@@ -41,9 +41,8 @@ pub(super) struct Leap {
 struct Before {
     at: u64,
     array: Array,
-    recorder: Recorder,
+    block: Block,
     cpu_used: Vec<f64>,
-    cells: Vec<Cell>,
 }
 
 /// What the loop has to do to leap.
@@ -101,18 +100,17 @@ impl Leap {
             self.before = Some(Box::new(Before {
                 at,
                 array: array.clone(),
-                recorder: recorder.clone(),
+                block: recorder.block(),
                 cpu_used: cpu_used.to_vec(),
-                cells: Vec::new(),
             }));
             return None;
         };
-        before.cells.push(recorder.cell(&before.recorder, &before.cells));
+        recorder.cell(&mut before.block);
         if now >= self.look {
             // No event for a whole cell: nothing here is typical.
             return None;
         }
-        if (before.cells.len() as u64) < BLOCK {
+        if before.block.len() < BLOCK {
             self.before = Some(before);
             return None;
         }
@@ -128,7 +126,7 @@ impl Leap {
             return None;
         }
         array.leap(&before.array, now, blocks, block);
-        recorder.leap(&before.recorder, &before.cells, at, blocks, self.cell);
+        recorder.leap(&before.block, at, blocks, self.cell);
         self.look = self.look.saturating_add(blocks.saturating_mul(block));
         let cpu_used = cpu_used.iter().zip(&before.cpu_used).map(|(now, before)| now - before).collect();
         Some(Jump { blocks, block, cpu_used })

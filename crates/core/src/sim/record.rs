@@ -89,21 +89,61 @@ impl Tally {
     }
 }
 
-/// What happened in one cell of a typical block.
+/// What has happened since the begin.
+#[derive(Debug, Clone)]
+struct Totals {
+    array: Tally,
+    members: Vec<Tally>,
+    /// Time that operations were in flight within the window, summed over operations, in nanoseconds.
+    in_flight: f64,
+}
+
+/// What happened in one cell of a typical block, or in several.
 #[derive(Debug)]
-pub(super) struct Cell {
+struct Cell {
     array: PerOp<Count>,
     latency: Histogram,
     members: Vec<PerOp<Count>>,
 }
 
+impl Cell {
+    fn add(&mut self, more: &Cell) {
+        add_count(&mut self.array, &more.array);
+        self.latency.merge(&more.latency);
+        add_counts(&mut self.members, &more.members);
+    }
+
+    fn take(&mut self, less: &Cell) {
+        take_count(&mut self.array, &less.array);
+        self.latency = self.latency.diff(&less.latency);
+        for (count, less) in self.members.iter_mut().zip(&less.members) {
+            take_count(count, less);
+        }
+    }
+}
+
+/// A typical block: the totals at its begin, and its cells so far.
+#[derive(Debug)]
+pub(super) struct Block {
+    begin: Totals,
+    cells: Vec<Cell>,
+    /// The cells in one.
+    so_far: Cell,
+}
+
+impl Block {
+    /// Number of cells so far.
+    pub(super) fn len(&self) -> u64 {
+        self.cells.len() as u64
+    }
+}
+
 /// Records one trial.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Recorder {
     window: Window,
-    array: Tally,
+    totals: Totals,
     service: Option<PerOp<Histogram>>,
-    members: Vec<Tally>,
     /// Per interval from `first`: each member's counts. Completions lie ahead of the clock, hence several.
     ahead: Vec<Vec<PerOp<Count>>>,
     series: Vec<Interval>,
@@ -111,8 +151,6 @@ pub(super) struct Recorder {
     current: Interval,
     latency: Histogram,
     current_end: u64,
-    /// Time that operations were in flight within the window, summed over operations, in nanoseconds.
-    in_flight: f64,
 }
 
 /// Nothing yet, for `members` members.
@@ -129,15 +167,17 @@ impl Recorder {
     pub(super) fn new(window: Window, members: usize, open_loop: bool) -> Self {
         Recorder {
             window,
-            array: Tally::default(),
+            totals: Totals {
+                array: Tally::default(),
+                members: vec![Tally::default(); members],
+                in_flight: 0.0,
+            },
             service: open_loop.then(PerOp::default),
-            members: (0..members).map(|_| Tally::default()).collect(),
             ahead: Vec::new(),
             series: Vec::new(),
             current: empty(members, window.interval),
             latency: Histogram::default(),
             current_end: window.begin.saturating_add(window.interval),
-            in_flight: 0.0,
         }
     }
 
@@ -147,12 +187,12 @@ impl Recorder {
         if !self.window.holds(end) {
             return;
         }
-        self.members[member].add(op, bytes, end - begin);
+        self.totals.members[member].add(op, bytes, end - begin);
         let count = if end < self.current_end {
             self.current.members[member].get_mut(op)
         } else {
             let index = ((end - self.current_end) / self.window.interval) as usize;
-            let members = self.members.len();
+            let members = self.totals.members.len();
             if index >= AHEAD_MAX {
                 return;
             }
@@ -175,10 +215,8 @@ impl Recorder {
         while now >= self.current_end {
             self.roll();
         }
-        self.array.count.get_mut(op).ops += 1;
-        self.array.count.get_mut(op).bytes += bytes;
         let latency = now - intended.min(now);
-        self.array.latency.get_mut(op).record(latency);
+        self.totals.array.add(op, bytes, latency);
         self.latency.record(latency);
         let count = self.current.array.get_mut(op);
         count.ops += 1;
@@ -186,44 +224,43 @@ impl Recorder {
         if let Some(service) = &mut self.service {
             service.get_mut(op).record(now - submitted);
         }
-        self.in_flight += (now - submitted.max(self.window.begin)) as f64;
+        self.totals.in_flight += (now - submitted.max(self.window.begin)) as f64;
     }
 
     /// An operation submitted at `submitted` is still in flight when the window ends at `end`.
     pub(super) fn unfinished(&mut self, submitted: u64, end: u64) {
-        self.in_flight += end.saturating_sub(submitted.max(self.window.begin)) as f64;
+        self.totals.in_flight += end.saturating_sub(submitted.max(self.window.begin)) as f64;
     }
 
-    /// What happened since `earlier` and the `cells` after it.
-    pub(super) fn cell(&self, earlier: &Recorder, cells: &[Cell]) -> Cell {
-        let array = self.array.since(&earlier.array);
+    /// A block that begins now.
+    pub(super) fn block(&self) -> Block {
+        let members = vec![PerOp::default(); self.totals.members.len()];
+        let so_far = Cell { array: PerOp::default(), latency: Histogram::default(), members };
+        Block { begin: self.totals.clone(), cells: Vec::new(), so_far }
+    }
+
+    /// Adds what happened since its last cell to `block`.
+    pub(super) fn cell(&self, block: &mut Block) {
+        let array = self.totals.array.since(&block.begin.array);
         let mut cell = Cell { array: array.count, latency: array.latency.read, members: Vec::new() };
         cell.latency.merge(&array.latency.write);
-        for (now, before) in self.members.iter().zip(&earlier.members) {
+        for (now, before) in self.totals.members.iter().zip(&block.begin.members) {
             let mut count = now.count;
             take_count(&mut count, &before.count);
             cell.members.push(count);
         }
-        // Since the last cell only.
-        let mut before = Histogram::default();
-        for cell_before in cells {
-            before.merge(&cell_before.latency);
-            take_count(&mut cell.array, &cell_before.array);
-            for (count, less) in cell.members.iter_mut().zip(&cell_before.members) {
-                take_count(count, less);
-            }
-        }
-        cell.latency = cell.latency.diff(&before);
-        cell
+        cell.take(&block.so_far);
+        block.so_far.add(&cell);
+        block.cells.push(cell);
     }
 
-    /// Counts what happened since `earlier`, in `cells` of `cell` nanoseconds each, `times` times more from `at` on.
-    pub(super) fn leap(&mut self, earlier: &Recorder, cells: &[Cell], at: u64, times: u64, cell: u64) {
+    /// Counts what happened in `block`, whose cells are `cell` nanoseconds each, `times` times more from `at` on.
+    pub(super) fn leap(&mut self, block: &Block, at: u64, times: u64, cell: u64) {
         // Completions that lie ahead move along.
         let ahead = std::mem::take(&mut self.ahead);
         let mut now = at;
         for _ in 0..times {
-            for typical in cells {
+            for typical in &block.cells {
                 while now >= self.current_end {
                     self.roll();
                 }
@@ -234,10 +271,11 @@ impl Recorder {
             }
         }
         self.ahead = ahead;
-        self.in_flight += (self.in_flight - earlier.in_flight) * times as f64;
-        let array = self.array.since(&earlier.array);
-        self.array.add_times(&array, times);
-        for (total, before) in self.members.iter_mut().zip(&earlier.members) {
+        let (totals, begin) = (&mut self.totals, &block.begin);
+        totals.in_flight += (totals.in_flight - begin.in_flight) * times as f64;
+        let array = totals.array.since(&begin.array);
+        totals.array.add_times(&array, times);
+        for (total, before) in totals.members.iter_mut().zip(&begin.members) {
             let more = total.since(before);
             total.add_times(&more, times);
         }
@@ -247,7 +285,7 @@ impl Recorder {
     #[cold]
     fn roll(&mut self) {
         let end = self.current.end.0;
-        let mut next = empty(self.members.len(), end.saturating_add(self.window.interval));
+        let mut next = empty(self.totals.members.len(), end.saturating_add(self.window.interval));
         if !self.ahead.is_empty() {
             next.members = self.ahead.remove(0);
         }
@@ -300,7 +338,7 @@ impl Recorder {
 
     /// Operations counted so far.
     pub(super) fn counted(&self) -> Count {
-        let (read, write) = (self.array.count.read, self.array.count.write);
+        let PerOp { read, write } = self.totals.array.count;
         Count { ops: read.ops + write.ops, bytes: read.bytes + write.bytes }
     }
 
@@ -317,7 +355,7 @@ impl Recorder {
                 last.end = Nanos(elapsed);
             }
         }
-        let mut array = self.array.finish();
+        let mut array = self.totals.array.finish();
         if let Some(service) = self.service {
             let compact = |mut histogram: Histogram| {
                 histogram.compact();
@@ -328,10 +366,10 @@ impl Recorder {
         }
         let members = names
             .into_iter()
-            .zip(self.members)
+            .zip(self.totals.members)
             .map(|(name, tally)| MemberSamples { name, ops: tally.finish(), ..MemberSamples::default() })
             .collect();
-        let mean_in_flight = (elapsed > 0).then(|| self.in_flight / elapsed as f64);
+        let mean_in_flight = (elapsed > 0).then(|| self.totals.in_flight / elapsed as f64);
         Recorded {
             array,
             members,

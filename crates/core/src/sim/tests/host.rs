@@ -1,0 +1,92 @@
+use super::*;
+
+#[test]
+fn cpu_limits_a_job_and_cores_limit_all_jobs() {
+    let mut fast = shape();
+    fast.iops = None;
+    fast.throughput = None;
+    let mut experiment = experiment(4, stripe(), &fast);
+    experiment.environment.host.cpu_per_io = Nanos(20_000);
+    experiment.environment.host.cores = 2;
+    for (jobs, expected) in [(1, 50_000.0), (2, 100_000.0), (8, 100_000.0)] {
+        let workload =
+            Workload { numjobs: jobs, iodepth: 128, stop: Stop::Runtime(Nanos::from_secs(1)), ..randread() };
+        let samples = run(&experiment, &workload);
+        close(iops(&samples), expected, 0.01);
+        assert!(jobs > 2 || samples.cpu.busiest_thread_permille > Some(980), "{:?}", samples.cpu);
+    }
+}
+
+#[test]
+fn requests_are_split_at_the_largest() {
+    let mut experiment = experiment(1, stripe(), &shape());
+    experiment.environment.host.max_request = Some(Bytes(128 << 10));
+    let samples = run(&experiment, &seqread());
+    let member = &samples.members[0].ops.read.count;
+    assert_eq!(member.bytes, member.ops << 17);
+    close(member.ops as f64, 8.0 * ops(&samples) as f64, 0.02);
+}
+
+fn buffered(memory: u64) -> Experiment {
+    let mut experiment = experiment(4, stripe(), &shape());
+    experiment.environment.host.memory = Some(Bytes(memory));
+    experiment
+}
+
+#[test]
+fn readahead_decides_what_one_buffered_reader_gets() {
+    let workload = Workload { direct: false, iodepth: 1, bs: Bytes(128 << 10), ..seqread() };
+    let mut experiment = buffered(64 << 20);
+    experiment.environment.host.readahead = Some(Bytes(128 << 10));
+    let small = throughput(&run(&experiment, &workload));
+    experiment.environment.host.readahead = Some(Bytes(8 << 20));
+    let large = throughput(&run(&experiment, &workload));
+    close(large, 4.0 * 125e6, 0.02);
+    assert!(small < 0.6 * large, "{small} {large}");
+}
+
+#[test]
+fn what_fits_into_memory_is_read_from_memory_the_second_time() {
+    // The span is a quarter of memory; the first pass takes 1 GiB / 500 MB/s.
+    let workload = Workload {
+        direct: false,
+        iodepth: 1,
+        bs: Bytes(1 << 20),
+        span: Some(Bytes(1 << 30)),
+        warm_up: Nanos::from_secs(10),
+        ..seqread()
+    };
+    let mut experiment = buffered(4 << 30);
+    experiment.environment.host.readahead = Some(Bytes(8 << 20));
+    let samples = run(&experiment, &workload);
+    close(throughput(&samples), 4e9, 0.01);
+    assert_eq!(samples.members[0].ops.read.count.ops, 0);
+    experiment.environment.host.memory = Some(Bytes(512 << 20));
+    close(throughput(&run(&experiment, &workload)), 4.0 * 125e6, 0.02);
+}
+
+#[test]
+fn buffered_writes_look_fast_until_the_memory_is_dirty_and_fsync_tells() {
+    let write = Workload {
+        direct: false,
+        iodepth: 1,
+        mix: Mix::Write,
+        warm_up: Nanos(0),
+        stop: Stop::Size(Bytes(1 << 30)),
+        ..seqread()
+    };
+    let plenty = run(&buffered(16 << 30), &write);
+    close(throughput(&plenty), 4e9, 0.02);
+    let synced = run(&buffered(16 << 30), &Workload { end_fsync: true, ..write.clone() });
+    close(throughput(&synced), 4.0 * 125e6, 0.25);
+    assert!(throughput(&synced) < 4.0 * 125e6 * 1.15);
+    // 64 MiB of memory hold 12.8 MiB of dirty pages.
+    let scarce = run(&buffered(64 << 20), &write);
+    close(throughput(&scarce), 4.0 * 125e6, 0.03);
+}
+
+#[test]
+fn buffered_io_without_memory_is_refused_with_a_remedy() {
+    let refused = try_run(&experiment(1, stripe(), &shape()), &Workload { direct: false, ..seqread() });
+    assert!(refused.expect_err("refused").to_string().contains("memory = "));
+}

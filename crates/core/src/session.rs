@@ -72,6 +72,27 @@ pub struct SessionMeta {
     pub depth_probes: Vec<DepthProbe>,
 }
 
+impl SessionMeta {
+    /// Of a session that begins at `started_unix`: unfinished, nothing known yet of host and volumes, and run by this
+    /// version.
+    pub fn new(id: impl Into<String>, backend: BackendKind, seed: u64, started_unix: Nanos) -> SessionMeta {
+        SessionMeta {
+            id: id.into(),
+            backend,
+            seed,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix,
+            ended_unix: None,
+            ending: Ending::Unfinished,
+            host: HostInfo::default(),
+            engine_ceiling_iops: None,
+            inventory: Inventory::default(),
+            warnings: Vec::new(),
+            depth_probes: Vec::new(),
+        }
+    }
+}
+
 /// A design under a workload with twice its operations in flight, for a short time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DepthProbe {

@@ -1,10 +1,10 @@
 //! Made-up samples and sessions for tests.
 
-use crate::backend::{BackendKind, Inventory};
+use crate::backend::BackendKind;
 use crate::experiment::Experiment;
 use crate::plan::{Schedule, Trial};
 use crate::samples::{Count, CpuUse, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples};
-use crate::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
+use crate::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
 use crate::units::Nanos;
 
 /// Bytes of an operation in made-up trials.
@@ -103,18 +103,9 @@ pub fn session(
         .collect();
     Session {
         meta: SessionMeta {
-            id: "made-up".into(),
-            backend: BackendKind::Files,
-            seed: 1,
             version: "0".into(),
-            started_unix: Nanos(0),
-            ended_unix: None,
             ending: Ending::Reached,
-            host: HostInfo::default(),
-            engine_ceiling_iops: None,
-            inventory: Inventory::default(),
-            warnings: Vec::new(),
-            depth_probes: Vec::new(),
+            ..SessionMeta::new("made-up", BackendKind::Files, 1, Nanos(0))
         },
         experiment: experiment.clone(),
         experiment_text: String::new(),

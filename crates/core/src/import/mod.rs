@@ -193,15 +193,10 @@ pub fn session(imported: Imported, id: String, version: &str, text: &str, modifi
     let designs = vec![(DESIGN.to_owned(), LayoutNode::Volume(0))];
     Session {
         meta: SessionMeta {
-            id,
-            backend: BackendKind::Import,
-            seed: 0,
             version: version.to_owned(),
-            started_unix: Nanos(ended.0.saturating_sub(longest)),
             ended_unix: Some(ended),
             ending: Ending::NotReached,
             host: HostInfo { hostname: imported.hostname.unwrap_or_default(), ..HostInfo::default() },
-            engine_ceiling_iops: None,
             inventory: Inventory {
                 volumes: vec![PreparedVolume {
                     name: VOLUME.to_owned(),
@@ -215,7 +210,7 @@ pub fn session(imported: Imported, id: String, version: &str, text: &str, modifi
                 notes: Vec::new(),
             },
             warnings,
-            depth_probes: Vec::new(),
+            ..SessionMeta::new(id, BackendKind::Import, 0, Nanos(ended.0.saturating_sub(longest)))
         },
         experiment: Experiment {
             description: Some(format!("Results of {}", imported.program)),

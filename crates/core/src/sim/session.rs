@@ -5,7 +5,7 @@ use crate::analysis::stop::{Decision, decide};
 use crate::backend::{Backend, BackendError, BackendKind, Control};
 use crate::experiment::Experiment;
 use crate::plan::Schedule;
-use crate::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
+use crate::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
 use crate::units::Nanos;
 
 /// The virtual instant at which the last of simulated `trials` ended; the first one began at 0.
@@ -27,18 +27,8 @@ pub fn session(experiment: &Experiment, seed: u64) -> Result<Session, BackendErr
     let inventory = SimBackend::new(seed).prepare(experiment, &control)?;
     let mut session = Session {
         meta: SessionMeta {
-            id: format!("simulated-{seed}"),
-            backend: BackendKind::Sim,
-            seed,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_unix: Nanos(0),
-            ended_unix: None,
-            ending: Ending::Unfinished,
-            host: HostInfo::default(),
-            engine_ceiling_iops: None,
             inventory,
-            warnings: Vec::new(),
-            depth_probes: Vec::new(),
+            ..SessionMeta::new(format!("simulated-{seed}"), BackendKind::Sim, seed, Nanos(0))
         },
         experiment: experiment.clone(),
         experiment_text: String::new(),

@@ -56,9 +56,7 @@ impl Axis {
         self.end = Some(end);
         Slot { begin: begin.saturating_sub(self.ahead), end: end.saturating_sub(self.ahead) }
     }
-}
 
-impl Axis {
     /// How far the end moved since `earlier`, a state of the same axis one cell ago: as far as the clock where there
     /// are no credits, or none left.
     fn moved(&self, earlier: &Axis, now: u64, cell: u64) -> u64 {

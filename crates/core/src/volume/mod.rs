@@ -18,6 +18,7 @@ mod character;
 mod device;
 mod latency;
 pub mod limiter;
+mod limiters;
 mod link;
 mod model;
 #[cfg(test)]

@@ -4,9 +4,9 @@ use super::character::{Costs, Failure, FailureKind};
 use super::device::Device;
 use super::latency::Sampler;
 use super::limiter::{Limiter, Slot};
-use super::link::OneWayLimiters;
+use super::limiters::Limiters;
 use super::weather::{Weather, derive};
-use super::{Link, Shape, link};
+use super::{Link, Shape};
 use crate::units::Nanos;
 use crate::workload::OpKind;
 use rand_core::SeedableRng;
@@ -102,9 +102,7 @@ struct Run {
 /// The state of one volume.
 #[derive(Debug, Clone)]
 pub struct Model {
-    iops: Option<Limiter>,
-    throughput: Option<Limiter>,
-    one_way: OneWayLimiters,
+    limiters: Limiters,
     read: Sampler,
     write: Sampler,
     /// Factors of the mood in force, and when to look again.
@@ -154,13 +152,11 @@ impl Model {
     pub fn with_history(shape: &Shape, life_seed: u64, seed: u64, epoch: Nanos) -> Self {
         let character = &shape.character;
         let start = character.credits_at_start.unwrap_or(1.0);
-        let limiter = |limit| Limiter::with_credits(limit, start);
+        let (iops, throughput) = (shape.iops.as_ref(), shape.throughput.as_ref());
         let weather =
             Weather::new(derive(life_seed, 5, 0), &character.moods, character.drift, character.birth);
         Model {
-            iops: shape.iops.as_ref().map(limiter),
-            throughput: shape.throughput.as_ref().map(limiter),
-            one_way: OneWayLimiters::new(&character.one_way, start),
+            limiters: Limiters::new(iops, throughput, &character.one_way, start),
             read: Sampler::new(&shape.read_latency),
             write: Sampler::new(&shape.write_latency),
             rate_factor: 1.0,
@@ -209,14 +205,14 @@ impl Model {
         }
         let (operations, bytes) = self.cost(op, offset, len);
         let mut latest = Latest { begin: now, end: 0, cause: LimitedBy::Latency };
-        if let Some(limiter) = self.iops.as_mut().filter(|_| on_medium) {
+        if let Some(limiter) = self.limiters.iops.as_mut().filter(|_| on_medium) {
             latest.consider(limiter.take(now, operations), LimitedBy::VolumeIops);
         }
-        if let Some(limiter) = &mut self.throughput {
+        if let Some(limiter) = &mut self.limiters.throughput {
             let weight = self.costs.map_or(1.0, |costs| costs.bytes(op));
             latest.consider(limiter.take(now, bytes * weight), LimitedBy::VolumeThroughput);
         }
-        if let Some([iops, throughput]) = self.one_way.of(op) {
+        if let Some([iops, throughput]) = self.limiters.one_way(op) {
             if let Some(limiter) = iops.as_mut().filter(|_| on_medium) {
                 latest.consider(limiter.take(now, operations), LimitedBy::VolumeIops);
             }
@@ -224,14 +220,14 @@ impl Model {
                 latest.consider(limiter.take(now, bytes), LimitedBy::VolumeThroughput);
             }
         }
-        if let Some(link) = link {
+        if let Some(Link { limiters: link }) = link {
             if let Some(limiter) = &mut link.iops {
                 latest.consider(limiter.take(now, operations), LimitedBy::LinkIops);
             }
             if let Some(limiter) = &mut link.throughput {
                 latest.consider(limiter.take(now, bytes), LimitedBy::LinkThroughput);
             }
-            if let Some([iops, throughput]) = link.one_way.of(op) {
+            if let Some([iops, throughput]) = link.one_way(op) {
                 if let Some(limiter) = iops {
                     latest.consider(limiter.take(now, operations), LimitedBy::LinkIops);
                 }
@@ -306,10 +302,7 @@ impl Model {
         self.next_change = factors.until.saturating_sub(self.epoch).max(now.saturating_add(1));
         self.rate_factor = factors.rate;
         self.latency_factor = factors.latency;
-        for limiter in [&mut self.iops, &mut self.throughput].into_iter().flatten() {
-            limiter.set_scale(factors.rate);
-        }
-        self.one_way.set_scale(factors.rate);
+        self.limiters.set_scale(factors.rate);
     }
 
     /// Whether limits and moods are all that it remembers of the past.
@@ -328,16 +321,12 @@ impl Model {
     /// How many more stretches of `cell` nanoseconds like the last one pass before credits run out; `earlier` is the
     /// state one such stretch ago.
     pub(crate) fn cells_left(&self, earlier: &Model, now: u64, cell: u64) -> u64 {
-        let iops = link::cells_left(&self.iops, &earlier.iops, now, cell);
-        let both = iops.min(link::cells_left(&self.throughput, &earlier.throughput, now, cell));
-        both.min(self.one_way.cells_left(&earlier.one_way, now, cell))
+        self.limiters.cells_left(&earlier.limiters, now, cell)
     }
 
     /// Moves `cells` such stretches ahead in time, in each of which happens what happened since `earlier`.
     pub(crate) fn leap(&mut self, earlier: &Model, now: u64, cells: u64, cell: u64) {
-        link::leap(&mut self.iops, &earlier.iops, now, cells, cell);
-        link::leap(&mut self.throughput, &earlier.throughput, now, cells, cell);
-        self.one_way.leap(&earlier.one_way, now, cells, cell);
+        self.limiters.leap(&earlier.limiters, now, cells, cell);
         let (counts, before) = (&mut self.limited, &earlier.limited);
         for (count, before) in [
             (&mut counts.latency, before.latency),
@@ -359,8 +348,8 @@ impl Model {
         };
         ModelReport {
             limited: self.limited,
-            iops_credits: share(&self.iops),
-            throughput_credits: share(&self.throughput),
+            iops_credits: share(&self.limiters.iops),
+            throughput_credits: share(&self.limiters.throughput),
             cache_hits: self.device.as_ref().map_or(0, |device| device.cache_hits),
             first_touches: self.device.as_ref().map_or(0, |device| device.first_touches),
         }
@@ -373,12 +362,12 @@ impl Model {
 
     /// The limiter of operations, for its credits.
     pub fn iops(&self) -> Option<&Limiter> {
-        self.iops.as_ref()
+        self.limiters.iops.as_ref()
     }
 
     /// The limiter of bytes, for its credits.
     pub fn throughput(&self) -> Option<&Limiter> {
-        self.throughput.as_ref()
+        self.limiters.throughput.as_ref()
     }
 }
 

@@ -239,6 +239,16 @@ pub fn format_latency(value: f64) -> String {
     format!("{} ns", three_digits(value))
 }
 
+/// `time` as people read how long to wait: `800 ms`, `90 s`, `12 min`, `3.5 h`.
+pub fn format_waiting(time: Nanos) -> String {
+    match time.as_secs_f64() {
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
 /// Number with an SI prefix, a space before the prefix, and the unit to follow.
 fn si(value: f64) -> String {
     for (factor, prefix) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {
@@ -298,6 +308,8 @@ mod tests {
         assert_eq!(format_iops(12_449.0), "12.4 k");
         assert_eq!(format_latency(1_530_000.0), "1.53 ms");
         assert_eq!(format_latency(0.0), "0 ns");
+        let waiting = [800, 90_000, 720_000, 12_600_000].map(|ms| format_waiting(Nanos::from_millis(ms)));
+        assert_eq!(waiting, ["800 ms", "90 s", "12 min", "3.5 h"]);
     }
 
     proptest! {

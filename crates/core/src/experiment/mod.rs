@@ -32,7 +32,7 @@ use crate::layout::LayoutNode;
 use crate::stack::Stack;
 use crate::units::{Bytes, Nanos};
 use crate::volume::{LinkShape, Shape};
-use crate::workload::Workload;
+use crate::workload::{Stop, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -151,6 +151,16 @@ impl Experiment {
     /// Indices of the volumes that any design takes.
     pub fn used_volumes(&self) -> BTreeSet<usize> {
         self.designs.iter().flat_map(Design::volumes).collect()
+    }
+
+    /// Time of one round: warm-up, measurement and rest of every workload on every design, and on the control once
+    /// more, without preparation; nothing when a workload ends by size.
+    pub fn round_time(&self) -> Option<Nanos> {
+        let per_design = self.workloads.iter().try_fold(Nanos(0), |sum, workload| match workload.stop {
+            Stop::Runtime(runtime) => Some(sum.plus(workload.warm_up).plus(runtime).plus(self.answer.rest)),
+            Stop::Size(_) => None,
+        })?;
+        Some(Nanos(per_design.0.saturating_mul(self.designs.len() as u64 + 1)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Experiment, Volume, VolumeSource};
 use crate::layout::{ArrayKind, LayoutNode, Map};
-use crate::units::{Bytes, Nanos, format_throughput};
+use crate::units::{Bytes, Nanos, format_throughput, format_waiting};
 use crate::volume::{Latency, Limit, Shape};
 use crate::workload::{Access, Arrival, Mix, Stop, Workload};
 use serde::Serialize;
@@ -78,7 +78,7 @@ impl Experiment {
     /// What this experiment would do.
     pub fn summary(&self) -> Summary {
         let trials_per_round = (self.workloads.len() as u64) * (self.designs.len() as u64 + 1);
-        let round = self.round_time();
+        let round = self.round_time().map(|round| round.0);
         let (least, most) = (self.answer.trials_min, self.answer.trials_max);
         let least_time = round.map(|round| round.saturating_mul(least.into()));
         let longest = round.map(|round| {
@@ -112,17 +112,6 @@ impl Experiment {
             longest_ns: longest,
             notes: self.notes(least_time),
         }
-    }
-
-    /// Nanoseconds of one round; nothing when a workload ends by size.
-    fn round_time(&self) -> Option<u64> {
-        let per_design = self.workloads.iter().try_fold(0u64, |sum, workload| match workload.stop {
-            Stop::Runtime(runtime) => {
-                Some(sum.saturating_add(workload.warm_up.plus(runtime).plus(self.answer.rest).0))
-            }
-            Stop::Size(_) => None,
-        })?;
-        Some(per_design.saturating_mul(self.designs.len() as u64 + 1))
     }
 
     fn volume_summaries(&self) -> Vec<VolumeSummary> {
@@ -168,7 +157,7 @@ impl Experiment {
             notes.push(format!(
                 "the least {} rounds take {}, more than the budget of {}: the answer cannot be reached",
                 self.answer.trials_min,
-                seconds(least),
+                format_waiting(Nanos(least)),
                 self.answer.budget
             ));
         }
@@ -282,16 +271,6 @@ fn describe_workload(workload: &Workload) -> String {
     text
 }
 
-/// Nanoseconds as people read a waiting time.
-fn seconds(ns: u64) -> String {
-    let seconds = ns as f64 / 1e9;
-    match seconds {
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
-}
-
 /// A fraction in percent, to a hundredth: `5%`, `99.5%`.
 fn percent(fraction: f64) -> String {
     format!("{}%", (fraction * 10_000.0).round() / 100.0)
@@ -329,7 +308,7 @@ impl fmt::Display for Summary {
         match (self.least_ns, self.longest_ns) {
             (Some(least), Some(longest)) => {
                 let fill = if self.new_file_bytes > 0 { ", and the time to fill new files" } else { "" };
-                let (least, longest) = (seconds(least.min(longest)), seconds(longest));
+                let [least, longest] = [least.min(longest), longest].map(|time| format_waiting(Nanos(time)));
                 writeln!(f, "  {:<10} {least} to {longest}{fill}", "time")?;
             }
             _ => writeln!(f, "  {:<10} not known: a workload ends by size, not by time", "time")?,

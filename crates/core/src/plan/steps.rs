@@ -3,8 +3,8 @@
 use super::{Role, Schedule, Trial};
 use crate::backend::BackendKind;
 use crate::experiment::{Experiment, VolumeSource};
-use crate::units::{Bytes, Nanos};
-use crate::workload::{Mix, Stop, Workload};
+use crate::units::{Bytes, Nanos, format_waiting};
+use crate::workload::Mix;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -158,38 +158,13 @@ impl Plan {
             steps,
             rounds_min: answer.trials_min,
             rounds_max: answer.trials_max,
-            round_time: round_time(experiment, &schedule.round(0)),
+            round_time: experiment.round_time(),
             budget: answer.budget,
         }
     }
 
     fn name_of(names: &[String], index: usize) -> &str {
         names.get(index).map_or("?", String::as_str)
-    }
-}
-
-/// Time of one trial, where its workload ends by time.
-fn trial_time(workload: &Workload) -> Option<Nanos> {
-    match workload.stop {
-        Stop::Runtime(time) => Some(time.plus(workload.warm_up)),
-        Stop::Size(_) => None,
-    }
-}
-
-fn round_time(experiment: &Experiment, round: &[Trial]) -> Option<Nanos> {
-    round.iter().try_fold(Nanos(0), |sum, trial| {
-        let time = trial_time(experiment.workloads.get(trial.workload)?)?;
-        Some(sum.plus(time).plus(experiment.answer.rest))
-    })
-}
-
-/// About how long, in a unit that people read.
-fn about(time: Nanos) -> String {
-    match time.as_secs_f64() {
-        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
     }
 }
 
@@ -248,10 +223,10 @@ impl fmt::Display for Plan {
             writeln!(
                 f,
                 "about {} a round, at least {} in {} rounds, without preparation; no new round after {}",
-                about(time),
-                about(least),
+                format_waiting(time),
+                format_waiting(least),
                 self.rounds_min,
-                about(self.budget)
+                format_waiting(self.budget)
             )?;
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::views;
 use clap::{Args, Subcommand};
 use ebbtide_core::units::Bytes;
 use ebbtide_core::volume::Limit;
-use ebbtide_host::lab::disks::{Disk, Throttle};
+use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
 use ebbtide_host::lab::guest::Stream;
 use ebbtide_host::lab::machine::{Machine, Use};
 use ebbtide_host::lab::{agent, image};
@@ -70,6 +70,9 @@ struct GuestArgs {
     /// Disks: /dev/vda, /dev/vdb..., /dev/disk/by-id/virtio-disk0, ...
     #[arg(long, default_value = "0", value_name = "N")]
     disks: usize,
+    /// Disks are NVMe drives: /dev/nvme0n1, /dev/nvme1n1..., /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_disk0, ...
+    #[arg(long)]
+    nvme: bool,
     /// Size of each disk
     #[arg(long, default_value = "1GiB", value_name = "SIZE")]
     size: Bytes,
@@ -116,7 +119,9 @@ impl GuestArgs {
         let steady = |rate: Option<u64>| rate.map(|rate| Limit::steady(rate as f64));
         let throttle =
             Throttle { iops: steady(self.iops), throughput: steady(self.throughput), ..Throttle::default() };
-        let disk = |index| Disk { name: format!("disk{index}"), size: self.size.0, throttle, link: None };
+        let bus = if self.nvme { Bus::Nvme } else { Bus::Virtio };
+        let disk =
+            |index| Disk { name: format!("disk{index}"), bus, size: self.size.0, throttle, link: None };
         Ok(Machine {
             name: format!("guest-{}", clock::session_id()),
             memory_mib: u32::try_from(memory_mib)

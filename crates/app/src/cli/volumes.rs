@@ -12,7 +12,8 @@ use std::process::ExitCode;
 
 /// Show block devices: what they are, what is on them, which are free, their known limits, and what could be better
 ///
-/// Changes nothing and needs no privilege; as root it also reads what is on devices that udev does not know.
+/// Changes nothing and needs no privilege; as root it also reads what is on devices that udev does not know, and what
+/// NVMe drives say of their health.
 #[derive(Debug, Args)]
 pub struct VolumesArgs {
     /// Only these devices, with what is below and above them
@@ -35,7 +36,11 @@ pub fn run(args: &VolumesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
             sys.sys.join("block").display()
         )));
     }
-    let facts = Facts::read(&sys, probe::devices(&sys));
+    let mut devices = probe::devices(&sys);
+    if sys.is_host() {
+        probe::ask_health(&sys, &mut devices, ebbtide_engine::nvme::log_page);
+    }
+    let facts = Facts::read(&sys, devices);
     let wanted = volumes::select(&facts.devices, &args.devices).map_err(|unknown| {
         let names: Vec<&str> = facts.devices.devices.iter().map(|d| d.shown_name()).collect();
         CliError::Usage(format!("there is no block device `{unknown}`; there are {}", names.join(", ")))

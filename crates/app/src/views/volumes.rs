@@ -1,6 +1,7 @@
 //! The tree of block devices as text: free volumes first, then each disk with what is on it.
 
 use crate::limits::KnownLimits;
+use ebbtide_core::observe::nvme_health::Health;
 use ebbtide_core::units::Bytes;
 use ebbtide_host::findings::{Finding, Severity};
 use ebbtide_host::probe::{BlockDevice, Content, Devices};
@@ -221,8 +222,17 @@ fn details(device: &BlockDevice) -> Vec<String> {
         names.extend(ids.serial.as_ref().map(|s| format!("serial {s}")));
     }
     lines.push(names.join(", "));
+    lines.extend(device.health.as_ref().map(health));
     lines.retain(|l| !l.is_empty());
     lines
+}
+
+/// What a drive says of itself; what is wrong with it is a finding.
+fn health(health: &Health) -> String {
+    let mut parts: Vec<String> = health.temperature_c.map(|c| format!("{c} \u{b0}C")).into_iter().collect();
+    parts.push(format!("{}% of its endurance used", health.used_percent));
+    parts.push(format!("{}% spare blocks left", health.spare_percent));
+    parts.join(", ")
 }
 
 /// Bytes as people read them: three digits, binary.

@@ -2,7 +2,7 @@
 
 use ebbtide_app::laboratory;
 use ebbtide_core::backend::Control;
-use ebbtide_host::lab::disks::{Disk, Throttle};
+use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
 use ebbtide_host::lab::guest::{Finished, Guest};
 use ebbtide_host::lab::image::{self, Image};
 use ebbtide_host::lab::machine::{Machine, Use};
@@ -27,6 +27,7 @@ pub fn guest(name: &str, disks: &[(String, u64)]) -> Guest {
         .iter()
         .map(|(name, size)| Disk {
             name: name.clone(),
+            bus: Bus::Virtio,
             size: *size,
             throttle: Throttle::default(),
             link: None,

@@ -26,6 +26,43 @@ fn a_command_runs_with_its_status_and_its_two_streams() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot start /no/such/program"), "{output:?}");
 }
 
+/// The one way to a real NVMe controller here: its log page, read through the kernel's passthrough by `ebb` and by
+/// nvme-cli, says the same.
+#[test]
+fn the_health_of_nvme_drives_is_what_nvme_cli_reads() {
+    lab();
+    let script = "nvme smart-log /dev/nvme1n1 -o json; echo; ebb volumes --json; ls /dev/disk/by-id";
+    let arguments =
+        ["lab", "run", "--disks", "2", "--nvme", "--size", "8MiB", "--json", "--", "bash", "-ec", script];
+    let output = ebb(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let said = value["stdout"].as_str().unwrap();
+    assert!(said.contains("nvme-QEMU_NVMe_Ctrl_disk1"), "{said}");
+    let mut values = serde_json::Deserializer::from_str(said).into_iter::<Value>();
+    let (theirs, ours) = (values.next().unwrap().unwrap(), values.next().unwrap().unwrap());
+    let drive = ours["devices"].as_array().unwrap().iter().find(|d| d["name"] == "nvme1n1").unwrap();
+    assert_eq!((&drive["kind"], &drive["size"]), (&"nvme".into(), &(8 << 20).into()));
+    let health = &drive["health"];
+    // QEMU's drive has 323 K, and zeros for the rest.
+    assert_eq!(theirs["temperature"].as_i64().unwrap() - 273, health["temperature_c"].as_i64().unwrap());
+    assert_eq!(health["temperature_c"], 50);
+    for (key, name) in [
+        ("percent_used", "used_percent"),
+        ("avail_spare", "spare_percent"),
+        ("spare_thresh", "spare_threshold_percent"),
+        ("media_errors", "media_errors"),
+        ("power_on_hours", "power_on_hours"),
+    ] {
+        // Counters of 16 bytes are text there.
+        let number = theirs[key].as_u64().or_else(|| theirs[key].as_str()?.parse().ok());
+        assert_eq!(number, health[name].as_u64(), "{key} in {theirs} and {health}");
+        assert!(number.is_some(), "{key} in {theirs}");
+    }
+    // A disk without the page has none.
+    assert!(ours["devices"].as_array().unwrap().iter().any(|d| d.get("health").is_none()));
+}
+
 #[test]
 fn guests_reach_each_other_and_nobody_else() {
     lab();

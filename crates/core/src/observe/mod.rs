@@ -3,6 +3,7 @@
 
 pub mod diskstats;
 pub mod iostat;
+pub mod nvme_health;
 pub mod nvme_log;
 pub mod outlier;
 pub mod rates;

@@ -154,6 +154,21 @@ pub(super) fn odd_scheduler(facts: &Facts) -> Vec<Found> {
         .collect()
 }
 
+pub(super) fn drive_health(facts: &Facts) -> Vec<Found> {
+    facts
+        .all()
+        .filter_map(|device| {
+            let troubles = device.health.as_ref()?.troubles();
+            (!troubles.is_empty()).then(|| Found {
+                device: device.name.clone(),
+                what: format!("{} reports: {}", device.name, troubles.join(", ")),
+                remedy: "move what is on it and replace it; what is measured on it is not its usual speed"
+                    .to_owned(),
+            })
+        })
+        .collect()
+}
+
 pub(super) fn network_swap(facts: &Facts) -> Vec<Found> {
     facts
         .all()

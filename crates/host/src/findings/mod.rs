@@ -114,6 +114,12 @@ pub const RULES: &[Rule] = &[
         check: arrays::shared_disk,
     },
     Rule {
+        id: "drive-health",
+        about: "an NVMe drive says that it is worn out or failing",
+        severity: Severity::Problem,
+        check: devices::drive_health,
+    },
+    Rule {
         id: "network-swap",
         about: "swap is on storage behind a network",
         severity: Severity::Problem,

@@ -47,6 +47,20 @@ fn the_recorded_guest_has_exactly_these() {
 }
 
 #[test]
+fn a_drive_that_complains_is_named_and_one_that_is_well_is_not() {
+    use ebbtide_core::observe::nvme_health::{Health, LENGTH};
+    let mut page = [0; LENGTH];
+    page[1] = 40;
+    let mut facts = recorded();
+    device(&mut facts, "nvme3n1").health = Health::parse(&page);
+    assert_eq!(named(&facts, "drive-health"), Vec::<String>::new());
+    page[0] = 0b1000;
+    device(&mut facts, "nvme3n1").health = Health::parse(&page);
+    assert_eq!(named(&facts, "drive-health"), ["nvme3n1"]);
+    assert!(text(&facts, "drive-health").contains("nvme3n1 reports: it takes no more writes"));
+}
+
+#[test]
 fn geometry_names_both_chunks_and_the_remedy() {
     let text = text(&recorded(), "chunk-geometry");
     assert!(text.contains("made for a chunk of 64KiB; the array's is 256KiB"), "{text}");

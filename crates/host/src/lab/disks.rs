@@ -26,11 +26,23 @@ pub const DISKS_MAX: usize = 24;
 /// QEMU takes rates up to this (`THROTTLE_VALUE_MAX`).
 const RATE_MAX: f64 = 1e15;
 
+/// What a disk is to its guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Bus {
+    /// /dev/vda, /dev/vdb...
+    #[default]
+    Virtio,
+    /// An NVMe drive with a controller of its own: /dev/nvme0n1, /dev/nvme1n1...
+    Nvme,
+}
+
 /// A disk of a guest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disk {
-    /// Its serial: in the guest it is /dev/disk/by-id/virtio-NAME.
+    /// Its serial: in the guest it is [`device`](Self::device).
     pub name: String,
+    /// What it is.
+    pub bus: Bus,
     /// Size in bytes, a multiple of 4096: what O_DIRECT takes on any disk of the host.
     pub size: u64,
     /// Limits; absent: as fast as emulation goes.
@@ -185,7 +197,10 @@ impl Disk {
 
     /// Where the guest has it.
     pub fn device(&self) -> String {
-        format!("/dev/disk/by-id/virtio-{}", self.name)
+        match self.bus {
+            Bus::Virtio => format!("/dev/disk/by-id/virtio-{}", self.name),
+            Bus::Nvme => format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{}", self.name),
+        }
     }
 
     /// QEMU's arguments for it: its file, a filter for each of its throttle groups and its link's, the device.
@@ -218,7 +233,11 @@ impl Disk {
             ]);
             node = filter;
         }
-        all.extend(["-device".to_owned(), format!("virtio-blk-pci,drive={node},serial={}", self.name)]);
+        let device = match self.bus {
+            Bus::Virtio => "virtio-blk-pci",
+            Bus::Nvme => "nvme",
+        };
+        all.extend(["-device".to_owned(), format!("{device},drive={node},serial={}", self.name)]);
         all
     }
 }
@@ -230,7 +249,7 @@ mod tests {
     use ebbtide_core::volume::Latency;
 
     fn disk(throttle: Throttle, link: Option<usize>) -> Disk {
-        Disk { name: "vol0".to_owned(), size: 1 << 30, throttle, link }
+        Disk { name: "vol0".to_owned(), bus: Bus::Virtio, size: 1 << 30, throttle, link }
     }
 
     #[test]
@@ -257,6 +276,11 @@ mod tests {
                 "-device",
                 "virtio-blk-pci,drive=disk3-filter0,serial=vol0",
             ]
+        );
+        let nvme = Disk { bus: Bus::Nvme, ..disk(Throttle::default(), None) };
+        assert_eq!(
+            nvme.arguments(0, Access::Direct, &[]).last().map(String::as_str),
+            Some("nvme,drive=disk0,serial=vol0")
         );
         // Credits last 5.4e6 / 2700 = 2000 s; QEMU's bucket 3000 * 1800 / 2700 = 2000 s.
         assert!(beyond_qemu(&shape).is_empty());

@@ -4,6 +4,7 @@ use super::kind::Kind;
 use super::signature::Content;
 use super::tables::Mount;
 use crate::sys::DevNum;
+use ebbtide_core::observe::nvme_health::Health;
 use ebbtide_core::units::Bytes;
 use serde::Serialize;
 
@@ -48,6 +49,9 @@ pub struct BlockDevice {
     pub md: Option<MdArray>,
     /// The file behind a loop device.
     pub backing_file: Option<String>,
+    /// What an NVMe drive says of its health, once it was asked ([`ask_health`](super::ask_health)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
 }
 
 /// Stable identity of a device.

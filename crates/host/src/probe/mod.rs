@@ -2,6 +2,7 @@
 
 mod cloud;
 mod device;
+mod health;
 mod kind;
 mod relations;
 pub mod signature;
@@ -11,6 +12,7 @@ mod tests;
 
 pub use cloud::{Cloud, cloud};
 pub use device::{BlockDevice, Ids, MdArray, Queue};
+pub use health::ask_health;
 pub use kind::{Kind, classify};
 pub use relations::{Relation, relations};
 pub use signature::{Content, Signature};
@@ -214,6 +216,7 @@ impl<'a> Reader<'a> {
             md: md_array(place),
             backing_file: sys::word(&place.join("loop/backing_file")),
             alias: dm_name.filter(|n| n != name),
+            health: None,
         })
     }
 

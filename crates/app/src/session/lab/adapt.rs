@@ -9,7 +9,7 @@ use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
 use ebbtide_core::report::shape_text;
 use ebbtide_core::units::Bytes;
 use ebbtide_core::volume::Shape;
-use ebbtide_host::lab::disks::{DISKS_MAX, Disk, Throttle, beyond_qemu, within_qemu};
+use ebbtide_host::lab::disks::{Bus, DISKS_MAX, Disk, Throttle, beyond_qemu, within_qemu};
 use ebbtide_host::lab::machine::Accelerator;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -190,6 +190,7 @@ impl Disks {
         for index in set {
             let volume = &measured.volumes[*index];
             let disk = Disk {
+                bus: Bus::Virtio,
                 // A serial has 20 bytes, and not every name of a volume can be one.
                 name: format!("{prefix}volume{index}"),
                 size: volume.size.map_or(0, |size| size.0),

@@ -1,0 +1,123 @@
+//! NVMe log page 0x02: what a drive says of its own health.
+//!
+//! Layout: NVM Express Base Specification 1.4, 5.14.1.2 "SMART / Health Information". Little-endian.
+
+use serde::Serialize;
+
+/// Log identifier.
+pub const LOG_ID: u8 = 0x02;
+/// Bytes of the page.
+pub const LENGTH: usize = 512;
+/// The namespace that stands for the whole drive.
+pub const WHOLE_DRIVE: u32 = 0xFFFF_FFFF;
+/// 0 degrees Celsius in kelvin, as drives round it.
+const ZERO_CELSIUS: i32 = 273;
+
+/// Bits of the page's first byte, in words.
+const WARNINGS: [&str; 6] = [
+    "spare blocks are running out",
+    "its temperature is out of range",
+    "it is no longer reliable",
+    "it takes no more writes",
+    "its backup of volatile memory has failed",
+    "its persistent memory takes no more writes",
+];
+
+/// What a drive says of its health.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Health {
+    /// What it warns of; empty when all is well.
+    pub warnings: Vec<&'static str>,
+    /// Temperature in degrees Celsius; absent where it reports none.
+    pub temperature_c: Option<i32>,
+    /// Share of its endurance that is used, percent; it may go on beyond 100, up to 255.
+    pub used_percent: u8,
+    /// Spare blocks left, percent.
+    pub spare_percent: u8,
+    /// It warns below this percentage.
+    pub spare_threshold_percent: u8,
+    /// Times that it could not give back what was written.
+    pub media_errors: u64,
+    /// Hours under power.
+    pub power_on_hours: u64,
+}
+
+impl Health {
+    /// Reads the page; nothing when it is shorter than [`LENGTH`], or empty, as of a drive that has none.
+    pub fn parse(bytes: &[u8]) -> Option<Health> {
+        let page: &[u8; LENGTH] = bytes.first_chunk()?;
+        if page.iter().all(|byte| *byte == 0) {
+            return None;
+        }
+        // Counters have 16 bytes; no drive counts beyond the lower eight.
+        let count = |at: usize| {
+            let byte = |i: usize| u64::from(page[at + i]) << (8 * i);
+            if page[at + 8..at + 16].iter().any(|byte| *byte != 0) {
+                u64::MAX
+            } else {
+                (0..8).map(byte).sum()
+            }
+        };
+        let kelvin = i32::from(u16::from_le_bytes([page[1], page[2]]));
+        let warnings = WARNINGS.iter().enumerate().filter(|(bit, _)| page[0] >> bit & 1 == 1);
+        Some(Health {
+            warnings: warnings.map(|(_, words)| *words).collect(),
+            temperature_c: (kelvin > 0).then_some(kelvin - ZERO_CELSIUS),
+            used_percent: page[5],
+            spare_percent: page[3],
+            spare_threshold_percent: page[4],
+            media_errors: count(160),
+            power_on_hours: count(128),
+        })
+    }
+
+    /// What is wrong with the drive, in words; empty when nothing is.
+    pub fn troubles(&self) -> Vec<String> {
+        let mut troubles: Vec<String> = self.warnings.iter().map(|words| (*words).to_owned()).collect();
+        if self.used_percent >= 100 {
+            troubles.push(format!("{}% of its endurance is used", self.used_percent));
+        }
+        if self.media_errors > 0 {
+            troubles.push(format!("{} media errors", self.media_errors));
+        }
+        troubles
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn page(bytes: &[(usize, u8)]) -> [u8; LENGTH] {
+        let mut page = [0; LENGTH];
+        bytes.iter().for_each(|(at, value)| page[*at] = *value);
+        page
+    }
+
+    #[test]
+    fn fields_are_where_the_specification_has_them() {
+        let well = page(&[(1, 0x43), (2, 0x01), (3, 100), (4, 10), (5, 3), (128, 0x10), (129, 0x27)]);
+        let health = Health::parse(&well).expect("a page");
+        assert_eq!(health.temperature_c, Some(50));
+        assert_eq!((health.spare_percent, health.spare_threshold_percent, health.used_percent), (100, 10, 3));
+        assert_eq!((health.power_on_hours, health.media_errors), (10_000, 0));
+        assert_eq!(health.troubles(), Vec::<String>::new());
+        let ill = page(&[(0, 0b1101), (3, 4), (4, 10), (5, 101), (160, 7)]);
+        let troubles = Health::parse(&ill).expect("a page").troubles();
+        assert_eq!(troubles.len(), 5, "{troubles:?}");
+        assert!(troubles[0].contains("spare") && troubles[4] == "7 media errors", "{troubles:?}");
+        assert_eq!(Health::parse(&page(&[])), None, "all zeros is no page");
+        assert_eq!(Health::parse(&well[..LENGTH - 1]), None);
+        assert_eq!(Health::parse(&page(&[(168, 1)])).map(|h| h.media_errors), Some(u64::MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+            let health = Health::parse(&bytes);
+            prop_assert_eq!(health.is_some(), bytes.len() >= LENGTH && bytes[..LENGTH].iter().any(|b| *b != 0));
+            prop_assert!(health.is_none_or(|h| h.warnings.len() <= WARNINGS.len()));
+        }
+    }
+}

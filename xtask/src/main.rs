@@ -26,14 +26,14 @@ const HELP: &str = "cargo xtask COMMAND
   lab       real kernels in QEMU guests: layouts against md and LVM, `--on kernel`, `ebb lab`
   bench     the I/O engine beside fio; `cargo xtask bench --help`
   instructions   instructions per I/O of the engine's loop (valgrind)
-  fuzz      the parsers of outside text with random input (nightly, cargo-fuzz)
+  fuzz      the parsers of outside text with random input (installs cargo-fuzz)
             [--seconds 60] [TARGET]...
   studies   the published studies beside the simulator: writes the tables of docs/studies
             [--check] [NAME]...
   statistics   coverage of intervals and false winners: writes the tables of docs/statistics.md
   verdicts  how often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
             [--tuning] [--each N] [CLASS]
-  test      setup, check, unit, root, browser and lab; each fuzz target for 10 s where cargo-fuzz is installed
+  test      setup, check, unit, root, browser, lab and fuzz
 ";
 
 fn main() -> ExitCode {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
             .and_then(|()| root())
             .and_then(|()| run_all(&browser()))
             .and_then(|()| run_all(&lab()))
-            .and_then(|()| fuzz::briefly()),
+            .and_then(|()| fuzz::run(&[])),
         Some("bench") => bench::run(&arguments[1..]),
         Some("instructions") => instructions::run(),
         Some("fuzz") => fuzz::run(&arguments[1..]),

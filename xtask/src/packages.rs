@@ -11,6 +11,8 @@ struct Needed {
 
 const NEEDED: &[Needed] = &[
     Needed { program: "cc", package: "gcc" },
+    // libFuzzer is C++.
+    Needed { program: "c++", package: "g++" },
     Needed { program: "chromium", package: "chromium" },
     Needed { program: "fio", package: "fio" },
     Needed { program: "iostat", package: "sysstat" },

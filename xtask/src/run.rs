@@ -8,6 +8,7 @@ pub struct Step {
     name: &'static str,
     program: String,
     arguments: Vec<String>,
+    variable: Option<(&'static str, &'static str)>,
 }
 
 impl Step {
@@ -17,7 +18,13 @@ impl Step {
             name,
             program: program.to_owned(),
             arguments: arguments.iter().map(|s| (*s).to_owned()).collect(),
+            variable: None,
         }
+    }
+
+    /// The same with a variable of the environment.
+    pub fn with(self, variable: (&'static str, &'static str)) -> Self {
+        Step { variable: Some(variable), ..self }
     }
 
     /// The cargo that runs this xtask.
@@ -31,6 +38,7 @@ impl Step {
         let start = Instant::now();
         let status = Command::new(&self.program)
             .args(&self.arguments)
+            .envs(self.variable)
             .status()
             .map_err(|error| format!("{}: cannot start {}: {error}", self.name, self.program))?;
         if !status.success() {

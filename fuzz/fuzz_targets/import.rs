@@ -1,4 +1,4 @@
-//! The JSON of fio: what is understood becomes a session and is analysed.
+//! The JSON of fio and the CSV of bonnie++: what is understood becomes a session and is analysed.
 #![no_main]
 
 use ebbtide_core::{analysis, import, units::Nanos};

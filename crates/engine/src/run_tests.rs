@@ -4,6 +4,7 @@ use crate::target::{Member, Shaper};
 use ebbtide_core::layout::{ArrayKind, LayoutNode, Map};
 use ebbtide_core::volume::{Latency, Shape};
 use ebbtide_core::workload::{Access, Arrival, EngineOptions, Mix};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::collections::HashSet;
 use std::fs::File;
 use std::sync::{Arc, Mutex as Lock};
@@ -39,10 +40,14 @@ fn shared<'a>(target: &'a Target, workload: &'a Workload, control: &'a Control) 
     }
 }
 
+fn source(shared: &Shared<'_>) -> Result<Source, EngineError> {
+    let generator = Generator::new(shared.workload, shared.target.map.capacity(), 1, 0)?;
+    Ok(Source::new(shared.workload, generator))
+}
+
 /// A job that runs by itself, without a collector that listens, until `runtime` is over.
 fn lone_job(shared: &Shared<'_>, way: Way, runtime: Duration) -> Result<Finished, EngineError> {
-    let generator = Generator::new(shared.workload, shared.target.map.capacity(), 1, 0)?;
-    let sources = [Lock::new(Source::new(shared.workload, generator))];
+    let sources = [Lock::new(source(shared)?)];
     let ((to_collector, _messages), (start, started), (_recycle, recycled)) =
         (channel(), channel(), channel());
     let origin = shared.clock.now();
@@ -306,4 +311,65 @@ fn the_member_that_hangs_is_named() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// Writes 32 blocks into a pipe that holds 16, on a ring that never waits for the pipe, at most for `runtime`; returns
+/// what came of it, the refused writes, and what `reader` made of the other end; nothing where the kernel cannot do it.
+fn into_a_full_pipe<T: Send>(
+    runtime: Duration,
+    reader: impl FnOnce(std::io::PipeReader) -> T + Send,
+) -> Option<(Finished, u64, T)> {
+    let (mut read, write) = std::io::pipe().expect("a pipe");
+    let file = File::from(std::os::fd::OwnedFd::from(write));
+    let byte = [std::io::IoSlice::new(&[0])];
+    if pwritev2(&file, &byte, u64::MAX, ReadWriteFlags::NOWAIT) == Err(Errno::OPNOTSUPP) {
+        eprintln!("skipped: this kernel's pipes have no RWF_NOWAIT (Linux 6.4)");
+        return None;
+    }
+    std::io::Read::read_exact(&mut read, &mut [0]).expect("the byte");
+    let target = Target::single(Member { name: "pipe".into(), file, size: 32 * 4096, shaper: None });
+    let (target, control) = (target.expect("a size"), Control::default());
+    let workload = Workload { stop: Stop::Size(Bytes(32 * 4096)), ..writes(4, 1) };
+    let shared = shared(&target, &workload, &control);
+    let buffers = Buffers::new(4, 4096, false).expect("buffers").0;
+    let ((to_collector, _messages), (_recycle, recycled)) = (channel(), channel());
+    let origin = shared.clock.now();
+    let end = origin + runtime.as_nanos() as u64;
+    let times = Times { origin, measure: origin, end, interval: 10_000_000 };
+    let recorder = Recorder::new(0, 0, false, times, to_collector, recycled);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| reader(read));
+        let mut ring = Ring::new(&shared, buffers, &mut Vec::new()).expect("a ring");
+        ring.refuse_to_wait();
+        let job = Job::new(&shared, 0, source(&shared).expect("a source"), recorder, times);
+        let finished = RingLoop::new(ring, job).run().expect("no write fails");
+        let refused = finished.errors.get(&(0, "EAGAIN".to_owned())).copied().unwrap_or_default();
+        Some((finished, refused, reader.join().expect("the reader ends")))
+    })
+}
+
+#[test]
+fn what_the_kernel_refuses_for_the_moment_is_counted_and_goes_again() {
+    let seen = into_a_full_pipe(Duration::from_secs(60), |mut pipe| {
+        let mut blocks = vec![[0_u8; 4096]; 32];
+        for block in &mut blocks {
+            thread::sleep(Duration::from_millis(2));
+            std::io::Read::read_exact(&mut pipe, block).expect("a block comes");
+        }
+        blocks
+    });
+    let Some((finished, refused, read)) = seen else { return };
+    assert!(finished.complete && finished.note.is_none(), "{finished:?}");
+    assert!(refused > 0, "{finished:?}");
+    let stamps: HashSet<&[u8]> = read.iter().map(|block| &block[..8]).collect();
+    assert_eq!(stamps.len(), 32, "each block once");
+}
+
+/// Trying again ends with the trial: nothing is left with the kernel, and nothing has to be cancelled.
+#[test]
+fn what_the_kernel_refuses_for_ever_ends_with_the_trial() {
+    let seen = into_a_full_pipe(Duration::from_millis(100), |pipe| pipe);
+    let Some((finished, refused, _pipe)) = seen else { return };
+    assert!(!finished.complete && finished.note.is_none(), "{finished:?}");
+    assert!(refused > 0, "{finished:?}");
 }

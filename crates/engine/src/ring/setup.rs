@@ -121,6 +121,14 @@ impl Ring {
     }
 }
 
+#[cfg(test)]
+impl Ring {
+    /// Writes come back with EAGAIN where they would have to wait.
+    pub(crate) fn refuse_to_wait(&mut self) {
+        self.addressing.write_flags |= libc::RWF_NOWAIT;
+    }
+}
+
 impl Ring {
     /// A ring with one buffer, for reads outside of a trial.
     pub(crate) fn for_probe(length: u64, entries: u32) -> Result<Self, EngineError> {

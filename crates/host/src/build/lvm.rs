@@ -1,10 +1,14 @@
 //! LVM: found by uuid or by the run's own name, removed.
 
-use super::{BuildError, PATIENCE, insist, run};
+use super::{BuildError, STEP, insist, run};
 use crate::command::Runner;
 use ebbtide_core::plan::build::LVM_CONFIG;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Steps between two questions whether a volume is in sync.
+const ASKED_EVERY: u32 = 10;
 
 /// What the reporting commands print with `--reportformat json`.
 #[derive(Debug, Deserialize)]
@@ -86,25 +90,33 @@ fn same_extents(rows: &[BTreeMap<String, String>]) -> Result<(), BuildError> {
     Err(BuildError::Unequal { members: members.collect::<Vec<_>>().join(", ") })
 }
 
-/// Waits until `volume` is in sync.
-pub(super) fn wait(runner: &dyn Runner, volume: &str) -> Result<(), BuildError> {
-    loop {
-        let rows = find_lv(runner, volume)?;
-        let percent = rows.first().and_then(|row| row.get("sync_percent")).map_or("", String::as_str);
-        match percent.parse::<f64>() {
-            Ok(percent) if percent < 100.0 => std::thread::sleep(PATIENCE),
-            Ok(_) => return Ok(()),
-            Err(_) => {
-                let what = format!("sync_percent of {volume} is \"{percent}\"");
-                return Err(BuildError::Answer { program: "lvs", what });
+/// Waits until `volume` is in sync: asks once a second, and listens to `stop` in between.
+pub(super) fn wait(runner: &dyn Runner, volume: &str, stop: &AtomicBool) -> Result<(), BuildError> {
+    while synced(runner, volume)? < 100.0 {
+        for _ in 0..ASKED_EVERY {
+            if stop.load(Ordering::Relaxed) {
+                return Err(BuildError::Stopped);
             }
+            std::thread::sleep(STEP);
         }
     }
+    Ok(())
+}
+
+/// How much of `volume` is in sync, percent.
+fn synced(runner: &dyn Runner, volume: &str) -> Result<f64, BuildError> {
+    let rows = find_lv(runner, volume)?;
+    let percent = rows.first().and_then(|row| row.get("sync_percent")).map_or("", String::as_str);
+    percent.parse().map_err(|_| {
+        let what = format!("sync_percent of {volume} is \"{percent}\"");
+        BuildError::Answer { program: "lvs", what }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::{CommandError, Output};
 
     #[test]
     fn reports_are_read() {
@@ -115,6 +127,31 @@ mod tests {
         assert_eq!((lvs[0]["lv_name"].as_str(), lvs[0]["sync_percent"].as_str()), ("data", "100.00"));
         assert_eq!(rows("vgs", include_str!("../../tests/outputs/vgs-none.json")).expect("reads").len(), 0);
         assert!(rows("vgs", "WARNING: no").is_err());
+    }
+
+    /// Answers that half is in sync, and asks to stop meanwhile; all of it from the third question on.
+    struct Syncing<'a> {
+        stop: &'a AtomicBool,
+        asked: std::cell::Cell<u32>,
+    }
+
+    impl Runner for Syncing<'_> {
+        fn run_with(&self, _: &str, _: &[&str], _: &[u8]) -> Result<Output, CommandError> {
+            self.asked.set(self.asked.get() + 1);
+            self.stop.store(true, Ordering::Relaxed);
+            let percent = if self.asked.get() < 3 { "50.00" } else { "100.00" };
+            let report = format!("{{\"report\":[{{\"lv\":[{{\"sync_percent\":\"{percent}\"}}]}}]}}");
+            Ok(Output { status: Some(0), stdout: report.into_bytes(), stderr: String::new() })
+        }
+    }
+
+    #[test]
+    fn a_sync_is_not_waited_for_after_a_stop() {
+        let stop = AtomicBool::new(false);
+        let runner = Syncing { stop: &stop, asked: Default::default() };
+        assert_eq!(wait(&runner, "vg/data", &stop), Err(BuildError::Stopped));
+        runner.asked.set(2);
+        assert_eq!(wait(&runner, "vg/data", &stop), Ok(()), "it is in sync");
     }
 
     #[test]

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long a device that udev or the kernel still holds is waited for, in steps.
-const PATIENCE: Duration = Duration::from_millis(100);
+const STEP: Duration = Duration::from_millis(100);
 /// How many such steps: 10 s in all.
 const TRIES: u32 = 100;
 
@@ -89,7 +89,7 @@ impl Builder {
         for step in steps {
             self.boundary();
             let result =
-                if stop.load(Ordering::Relaxed) { Err(BuildError::Stopped) } else { self.step(step) };
+                if stop.load(Ordering::Relaxed) { Err(BuildError::Stopped) } else { self.step(step, stop) };
             if let Err(error) = result {
                 return Err(match self.undo_to(mark) {
                     Ok(()) => error,
@@ -124,7 +124,7 @@ impl Builder {
         if errors.is_empty() { Ok(()) } else { Err(BuildError::Undo(errors)) }
     }
 
-    fn step(&mut self, step: &BuildStep) -> Result<(), BuildError> {
+    fn step(&mut self, step: &BuildStep, stop: &AtomicBool) -> Result<(), BuildError> {
         let undo = self.concrete(step)?;
         if let Some(undo) = undo {
             let number = self.next;
@@ -150,7 +150,7 @@ impl Builder {
             BuildAction::SetQueue(setting) => queue::set(&self.sys, setting),
             BuildAction::MakeDirectory(path) => self.make_directory(path),
             BuildAction::EqualPvs { group } => lvm::equal(self.runner.as_ref(), group),
-            BuildAction::WaitLv { volume } => lvm::wait(self.runner.as_ref(), volume),
+            BuildAction::WaitLv { volume } => lvm::wait(self.runner.as_ref(), volume, stop),
         }
     }
 
@@ -228,7 +228,7 @@ fn insist(
         // Where there is no udev there is nothing to wait for.
         let _ = runner.run("udevadm", &["settle", "--timeout=5"]);
         if !cfg!(test) {
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(STEP);
         }
     }
 }

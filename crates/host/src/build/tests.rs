@@ -456,3 +456,30 @@ fn a_tunable_that_the_kernel_does_not_take_is_told() {
     let error = queue::set(&machine.sys(), &set).expect_err("there is none").to_string();
     assert_eq!(error, "max_sectors_kb of /dev/vdb cannot be 64: the device has no such attribute");
 }
+
+/// A machine on which somebody has the loop device open: detaching it waits for them.
+struct HeldOpen(Machine);
+
+impl Runner for HeldOpen {
+    fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError> {
+        if program == "losetup" {
+            return Ok(Output { status: Some(0), stdout: Vec::new(), stderr: String::new() });
+        }
+        self.0.run_with(program, arguments, input)
+    }
+}
+
+#[test]
+fn a_loop_device_that_somebody_has_open_is_still_there() {
+    for backing in ["/var/tmp/v", "/var/tmp/v (deleted)"] {
+        let root = tempfile::tempdir().expect("a directory");
+        let machine = Machine::new(root.path());
+        machine.facts.lock().expect("locks").insert("loop:/dev/loop5".into(), backing.into());
+        machine.publish();
+        let step = BuildUndo::DetachLoop { device: "/dev/loop5".into(), file: "/var/tmp/v".into() };
+        let error = undo(&machine.sys(), &HeldOpen(machine.clone()), &step).expect_err("is held open");
+        assert_eq!(error, BuildError::StillThere { what: "/dev/loop5".into() }, "{backing}");
+        undo(&machine.sys(), &machine, &step).expect("nobody has it open any more");
+        assert_eq!(free_loops(&machine.sys(), 6)[5], "/dev/loop5", "{backing}");
+    }
+}

@@ -34,17 +34,18 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<(), Buil
 fn detach(sys: &Sys, runner: &dyn Runner, device: &str, file: &Path) -> Result<(), BuildError> {
     let name = device.trim_start_matches("/dev/");
     let backing = sys.sys.join("block").join(name).join("loop/backing_file");
-    insist(runner, || {
+    // The kernel says so behind the name of a file that was removed meanwhile.
+    let is_ours = || {
         let now = sys::text(&backing).unwrap_or_default();
-        if Path::new(now.trim_end_matches(" (deleted)")) != file {
+        Path::new(&now) == file || now.strip_suffix(" (deleted)").is_some_and(|now| Path::new(now) == file)
+    };
+    insist(runner, || {
+        if !is_ours() {
             return Ok(());
         }
         run(runner, "losetup", &["--detach", device])?;
         // Detaching a device that somebody has open takes effect when they close it.
-        match sys::text(&backing) {
-            Some(now) if Path::new(&now) == file => Err(BuildError::StillThere { what: device.to_owned() }),
-            _ => Ok(()),
-        }
+        if is_ours() { Err(BuildError::StillThere { what: device.to_owned() }) } else { Ok(()) }
     })
 }
 

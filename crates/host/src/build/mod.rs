@@ -27,12 +27,14 @@ use rustix::process::{Signal, getpid, kill_process};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long a device that udev or the kernel still holds is waited for, in steps.
-const STEP: Duration = Duration::from_millis(100);
-/// How many such steps: 10 s in all.
-const TRIES: u32 = 100;
+/// How long a device that udev or the kernel still holds is waited for in all.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
+/// Between two looks at what is waited for.
+const STEP: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 100 });
+/// udev settles its events for at most so many seconds at a time.
+const SETTLE_MAX: u64 = 5;
 
 /// Carries out steps on a host.
 pub struct Builder {
@@ -211,24 +213,28 @@ fn run_with(
 
 /// Tries `attempt` again for a while: after a change udev looks at a device, and a device that is open cannot be
 /// stopped.
-fn insist(
+fn insist(runner: &dyn Runner, attempt: impl FnMut() -> Result<(), BuildError>) -> Result<(), BuildError> {
+    insist_until(Instant::now() + PATIENCE, runner, attempt)
+}
+
+/// [`insist`] with the last attempt at `deadline`.
+fn insist_until(
+    deadline: Instant,
     runner: &dyn Runner,
     mut attempt: impl FnMut() -> Result<(), BuildError>,
 ) -> Result<(), BuildError> {
-    let mut tries = 0;
     loop {
         let error = match attempt() {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
-        tries += 1;
-        if tries >= TRIES || !error.may_pass() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || !error.may_pass() {
             return Err(error);
         }
         // Where there is no udev there is nothing to wait for.
-        let _ = runner.run("udevadm", &["settle", "--timeout=5"]);
-        if !cfg!(test) {
-            std::thread::sleep(STEP);
-        }
+        let timeout = format!("--timeout={}", left.as_secs().min(SETTLE_MAX));
+        let _ = runner.run("udevadm", &["settle", &timeout]);
+        std::thread::sleep(STEP.min(left));
     }
 }

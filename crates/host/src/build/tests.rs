@@ -483,3 +483,29 @@ fn a_loop_device_that_somebody_has_open_is_still_there() {
         assert_eq!(free_loops(&machine.sys(), 6)[5], "/dev/loop5", "{backing}");
     }
 }
+
+/// udev that is never done: it takes longer than it is given.
+struct BusyUdev(Mutex<Vec<String>>);
+
+impl Runner for BusyUdev {
+    fn run_with(&self, program: &str, arguments: &[&str], _: &[u8]) -> Result<Output, CommandError> {
+        self.0.lock().expect("locks").push(format!("{program} {}", arguments.join(" ")));
+        std::thread::sleep(Duration::from_millis(200));
+        Ok(Output { status: Some(1), stdout: Vec::new(), stderr: String::new() })
+    }
+}
+
+#[test]
+fn waiting_for_udev_is_part_of_the_patience() {
+    let udev = BusyUdev(Mutex::default());
+    let still_there = || BuildError::StillThere { what: "it".into() };
+    let mut attempts = 0;
+    let error = insist_until(Instant::now() + Duration::from_millis(100), &udev, || {
+        attempts += 1;
+        Err(still_there())
+    });
+    assert_eq!(error, Err(still_there()));
+    assert!(attempts <= 2, "{attempts} attempts: once more after the wait, and no further");
+    let asked = udev.0.lock().expect("locks");
+    assert!(asked.iter().all(|asked| asked == "udevadm settle --timeout=0"), "{asked:?}");
+}

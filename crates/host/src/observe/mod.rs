@@ -267,7 +267,8 @@ impl Running {
         let end = self.started.elapsed();
         watched.timeline.look(end);
         watched.others.look(end);
-        watched.limits.look(end);
+        // The looks before take their time, and the reading's own instant counts.
+        watched.limits.look(self.started.elapsed());
         let (from, to) = self.span(window, end);
         let seen = watched.timeline.cut(from, to);
         let mut others = watched.others.within(from, to);

@@ -24,12 +24,14 @@ pub use error::CliError;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tracing::level_filters::LevelFilter;
 
 /// What the help says once for all subcommands.
 const UNITS: &str = "\
 Sizes: 4k, 4K and 4KiB are 4096 bytes, 1m and 1MiB are 2^20, 10g and 10GiB are 10 x 2^30; 4kB is 4000 bytes, \
 10GB is 10^10. Printed: MB/s is 10^6 bytes per second, MiB is 2^20 bytes. Times: 500us, 0.5ms, 10s, 2m.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 it ran but the answer is inconclusive, 130 interrupted.
+EBB_LOG=debug tells on standard error what is tried and why it does not work [default: warn].
 First steps: `ebb run experiments/first-run.toml -o report.html`, then `ebb list` and `ebb show`.";
 
 /// Build candidate arrays from block volumes, measure them fairly, explain the winner.
@@ -86,23 +88,47 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let globals = cli.globals;
-    let result: Result<ExitCode, CliError> = match &cli.command {
-        Command::Run(args) => run::run(args, &globals),
-        Command::Bench(args) => bench::run(args, &globals),
-        Command::List(args) => list::run(args, &globals),
-        Command::Show(args) => show::run(args, &globals),
-        Command::Catalog(args) => catalog::run(args, &globals),
-        Command::Cleanup(args) => cleanup::run(args, &globals),
-        Command::Experiment(args) => experiment::run(args, &globals),
-        Command::Explain(args) => explain::run(args, &globals),
-        Command::Import(args) => import::run(args, &globals),
-        Command::Lab(args) => lab::run(args, &globals),
-        Command::Layouts(args) => layouts::run(args, &globals),
-        Command::Report(args) => report::run(args, &globals),
-        Command::Verify(args) => verify::run(args, &globals),
-        Command::Where(args) => locate::run(args, &globals),
-        Command::Volumes(args) => volumes::run(args, &globals),
-        Command::Watch(args) => watch::run(args, &globals),
-    };
+    let result = log(&globals).and_then(|()| run(&cli.command, &globals));
     result.unwrap_or_else(|error| error.report(&globals))
+}
+
+/// Sends what the program says of itself to standard error, from the level that `EBB_LOG` names.
+fn log(globals: &Globals) -> Result<(), CliError> {
+    const VARIABLE: &str = "EBB_LOG";
+    let level = match std::env::var(VARIABLE) {
+        Ok(text) => text.parse().map_err(|_| {
+            CliError::Usage(format!("{VARIABLE}={text}: write off, error, warn, info, debug or trace"))
+        })?,
+        Err(_) if globals.quiet => LevelFilter::ERROR,
+        Err(_) => LevelFilter::WARN,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .without_time()
+        .init();
+    Ok(())
+}
+
+fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
+    match command {
+        Command::Run(args) => run::run(args, globals),
+        Command::Bench(args) => bench::run(args, globals),
+        Command::List(args) => list::run(args, globals),
+        Command::Show(args) => show::run(args, globals),
+        Command::Catalog(args) => catalog::run(args, globals),
+        Command::Cleanup(args) => cleanup::run(args, globals),
+        Command::Experiment(args) => experiment::run(args, globals),
+        Command::Explain(args) => explain::run(args, globals),
+        Command::Import(args) => import::run(args, globals),
+        Command::Lab(args) => lab::run(args, globals),
+        Command::Layouts(args) => layouts::run(args, globals),
+        Command::Report(args) => report::run(args, globals),
+        Command::Verify(args) => verify::run(args, globals),
+        Command::Where(args) => locate::run(args, globals),
+        Command::Volumes(args) => volumes::run(args, globals),
+        Command::Watch(args) => watch::run(args, globals),
+    }
 }

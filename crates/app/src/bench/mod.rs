@@ -90,6 +90,7 @@ pub fn experiment(volumes: Vec<Volume>, designs: Vec<(String, LayoutNode)>) -> E
     Experiment::once("bench", volumes, designs)
 }
 
+/// One round, for a design of an experiment file.
 fn once() -> Answer {
     Answer::once()
 }

@@ -5,12 +5,12 @@ use crate::progress::Progress;
 use crate::session::witness::HostWitness;
 use crate::session::{Witness, clock, surroundings};
 use ebbtide_core::analysis::{Verdict, analyse};
-use ebbtide_core::backend::{Backend, BackendError, Control, Inventory};
+use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control};
 use ebbtide_core::fio;
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::plan::{Role, Trial};
 use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
+use ebbtide_core::session::{Outcome, Session, SessionMeta, TrialRecord};
 use ebbtide_core::units::Nanos;
 use ebbtide_engine::files::{self, FilesBackend, TogetherJob};
 use ebbtide_engine::{Ceiling, Usage, ceiling};
@@ -69,18 +69,8 @@ fn session(spec: &Spec, id: String) -> Session {
     experiment.workloads = spec.jobs.iter().map(|job| job.workload.clone()).collect();
     Session {
         meta: SessionMeta {
-            id,
-            backend: ebbtide_core::backend::BackendKind::Files,
-            seed: spec.seed,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_unix: clock::now(),
-            ended_unix: None,
-            ending: Ending::Unfinished,
             host: hostinfo::host_info(&Sys::host()),
-            engine_ceiling_iops: None,
-            inventory: Inventory::default(),
-            warnings: Vec::new(),
-            depth_probes: Vec::new(),
+            ..SessionMeta::new(id, BackendKind::Files, spec.seed, clock::now())
         },
         experiment,
         experiment_text: String::new(),

@@ -139,18 +139,10 @@ pub fn run(
 fn begin(request: Request, backend: &dyn Backend) -> Session {
     Session {
         meta: SessionMeta {
-            id: request.id,
-            backend: backend.kind(),
-            seed: request.seed,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_unix: clock::now(),
-            ended_unix: None,
-            ending: Ending::Unfinished,
             host: request.host,
             engine_ceiling_iops: request.engine_ceiling_iops,
-            inventory: Inventory::default(),
             warnings: request.warnings,
-            depth_probes: Vec::new(),
+            ..SessionMeta::new(request.id, backend.kind(), request.seed, clock::now())
         },
         experiment: request.experiment,
         experiment_text: request.text,

@@ -12,13 +12,27 @@ use ebbtide_core::units::Nanos;
 const INTERVALS_MAX: usize = 1200;
 
 /// Sum of several [`Tally`]s.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 struct Sum {
     latency: PerOp<Histogram>,
     bytes: PerOp<u64>,
 }
 
+/// Adding to a histogram with buckets allocates nothing.
+fn with_buckets() -> PerOp<Histogram> {
+    PerOp { read: Histogram::with_buckets(), write: Histogram::with_buckets() }
+}
+
+fn compact(mut latency: Histogram) -> Histogram {
+    latency.compact();
+    latency
+}
+
 impl Sum {
+    fn new() -> Self {
+        Sum { latency: with_buckets(), bytes: PerOp::default() }
+    }
+
     fn add(&mut self, tally: &Tally) {
         self.latency.read.merge(&tally.latency.read);
         self.latency.write.merge(&tally.latency.write);
@@ -27,10 +41,10 @@ impl Sum {
     }
 
     fn samples(self, service: Option<PerOp<Histogram>>) -> PerOp<OpSamples> {
-        let of = |bytes, latency: Histogram, service| OpSamples {
+        let of = |bytes, latency: Histogram, service: Option<Histogram>| OpSamples {
             count: Count { ops: latency.count(), bytes },
-            latency,
-            service,
+            latency: compact(latency),
+            service: service.map(compact),
         };
         let (read, write) = service.map_or((None, None), |s| (Some(s.read), Some(s.write)));
         PerOp {
@@ -75,7 +89,7 @@ impl Part {
 }
 
 /// What is seen of all jobs so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Collected {
     array: Sum,
     service: Option<PerOp<Histogram>>,
@@ -89,7 +103,15 @@ pub(crate) struct Collected {
 
 impl Collected {
     pub(crate) fn new() -> Self {
-        Collected { factor: 1, ..Default::default() }
+        Collected {
+            array: Sum::new(),
+            service: None,
+            members: Vec::new(),
+            parts: Vec::new(),
+            factor: 1,
+            errors: Errors::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Something that the reader must know; the same note of several jobs is kept once.
@@ -110,11 +132,11 @@ impl Collected {
         let Some(interval) = record.interval else { return };
         self.array.add(&record.array);
         if let Some(service) = &record.service {
-            let sum = self.service.get_or_insert_default();
+            let sum = self.service.get_or_insert_with(with_buckets);
             sum.read.merge(&service.read);
             sum.write.merge(&service.write);
         }
-        self.members.resize_with(record.members.len().max(self.members.len()), Sum::default);
+        self.members.resize_with(record.members.len().max(self.members.len()), Sum::new);
         self.members.iter_mut().zip(&record.members).for_each(|(sum, tally)| sum.add(tally));
         while (interval / self.factor) as usize >= INTERVALS_MAX {
             self.halve();
@@ -123,14 +145,14 @@ impl Collected {
         if self.parts.len() <= index {
             self.parts.resize_with(index + 1, Part::default);
         }
-        let mut part = Part {
+        let part = &mut self.parts[index];
+        part.fold(Part {
             array: counts(&record.array),
             latency: Histogram::default(),
             members: record.members.iter().map(counts).collect(),
-        };
+        });
         part.latency.merge(&record.array.latency.read);
         part.latency.merge(&record.array.latency.write);
-        self.parts[index].fold(part);
     }
 
     /// Makes intervals twice as long.
@@ -166,7 +188,7 @@ impl Collected {
             read: OpSamples { service: None, ..array.read.clone() },
             write: OpSamples { service: None, ..array.write.clone() },
         });
-        self.members.resize_with(members.len(), Sum::default);
+        self.members.resize_with(members.len(), Sum::new);
         let leaves = shared.target.map.leaves();
         let member_samples = members
             .iter()

@@ -113,6 +113,8 @@ fn shares_are_of_the_file_that_is_there() {
     let rest = ((1u64 << 30) + 5000 - begin) / 4096 * 4096;
     assert_eq!((rear.fine.offset, rear.span), (Bytes(begin), Some(Bytes(rest))));
     assert_eq!(rear.stop, Stop::Size(Bytes(rest / 2 / 4096 * 4096)));
+    assert_eq!(one("size=50%\nfilesize=1m\n").span, Some(Bytes(1 << 20)), "the later one counts");
+    assert_eq!(one("filesize=1m\nsize=50%\n").span, half.span, "the later one counts");
     let again = one("size=1m\nloops=3\nnumjobs=2\n");
     assert_eq!(again.stop, Stop::Size(Bytes(6 << 20)), "every clone, every loop");
     let whole = read("[a]\nfilename=new\nsize=100%\nruntime=5\n").expect("is right").remove(0);

@@ -76,7 +76,10 @@ fn main() -> ExitCode {
 fn check() -> Result<(), String> {
     run_all(&[
         Step::cargo("formatting", &["fmt", "--all", "--check"]),
-        Step::cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        Step::cargo(
+            "clippy",
+            &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"],
+        ),
     ])?;
     purity::check()?;
     if packages::on_path("cargo-deny") {

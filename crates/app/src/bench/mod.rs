@@ -8,7 +8,7 @@ pub mod target;
 pub mod verify;
 
 use ebbtide_core::analysis::Verdict;
-use ebbtide_core::experiment::{Answer, Experiment, Volume};
+use ebbtide_core::experiment::{Experiment, Volume};
 use ebbtide_core::fio as core_fio;
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::samples::TrialSamples;
@@ -88,9 +88,4 @@ pub enum Early {
 /// An experiment that only says on what to run: a design for each layout.
 pub fn experiment(volumes: Vec<Volume>, designs: Vec<(String, LayoutNode)>) -> Experiment {
     Experiment::once("bench", volumes, designs)
-}
-
-/// One round, for a design of an experiment file.
-fn once() -> Answer {
-    Answer::once()
 }

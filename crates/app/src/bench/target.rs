@@ -5,7 +5,7 @@ use crate::experiment_file;
 use crate::session::fit;
 use ebbtide_core::backend::BackendKind;
 use ebbtide_core::catalog::Catalog;
-use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
+use ebbtide_core::experiment::{Answer, Experiment, Volume, VolumeSource};
 use ebbtide_core::units::Bytes;
 use ebbtide_core::workload::Workload;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -188,7 +188,7 @@ pub fn design(
     experiment.designs.retain(|design| design.name == name);
     experiment.control = 0;
     experiment.workloads = vec![workload.clone()];
-    experiment.answer = super::once();
+    experiment.answer = Answer::once();
     fit::check(&experiment, BackendKind::Files).map_err(|what| {
         CliError::Usage(format!("{shown}: {what} (`ebb bench` computes layouts in user space)"))
     })?;

@@ -56,10 +56,10 @@ impl Browser {
             let mut message = Vec::new();
             while reader.read_until(0, &mut message).is_ok_and(|n| n > 0) {
                 message.pop();
-                if let Ok(value) = serde_json::from_slice(&message) {
-                    if tell.send(value).is_err() {
-                        return;
-                    }
+                if let Ok(value) = serde_json::from_slice(&message)
+                    && tell.send(value).is_err()
+                {
+                    return;
                 }
                 message.clear();
             }

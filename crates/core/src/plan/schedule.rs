@@ -63,19 +63,6 @@ impl Schedule {
             })
             .collect()
     }
-
-    /// Round `round` without the candidates for which `dropped(design, workload)` holds: racing.
-    ///
-    /// The trials that are left keep their index, seed and relative order, so dropping a design changes
-    /// nothing for the others and a session can be replayed from its seed and its drops. The control is
-    /// never dropped: the others are compared with it.
-    pub fn round_without(&self, round: u32, dropped: impl Fn(usize, usize) -> bool) -> Vec<Trial> {
-        let controls: Vec<usize> =
-            self.slots.iter().filter(|slot| slot.2 == Role::ControlAgain).map(|slot| slot.0).collect();
-        let mut trials = self.round(round);
-        trials.retain(|trial| controls.contains(&trial.design) || !dropped(trial.design, trial.workload));
-        trials
-    }
 }
 
 /// Two numbers to one seed, by SplitMix64's finaliser (Steele, Lea & Flood, OOPSLA 2014), so that
@@ -175,16 +162,6 @@ mod tests {
             for (position, trial) in trials.iter().enumerate() {
                 prop_assert_eq!(trial.index as usize, round as usize * trials.len() + position);
             }
-        }
-
-        #[test]
-        fn dropping_a_design_leaves_the_others_alone(seed: u64, round in 0u32..100, victim in 0usize..5) {
-            let experiment = experiment(5, 3);
-            let schedule = Schedule::new(&experiment, seed);
-            let left = schedule.round_without(round, |design, _| design == victim);
-            let mut expected = schedule.round(round);
-            expected.retain(|t| t.design == experiment.control || t.design != victim);
-            prop_assert_eq!(left, expected);
         }
     }
 }

@@ -19,7 +19,8 @@ impl Loop {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("volume");
         std::fs::File::create(&file).and_then(|f| f.set_len(64 << 20)).expect("a file");
-        let path = run("losetup", &["--find", "--show", file.to_str().expect("UTF-8")]);
+        // Partitions go with the device.
+        let path = run("losetup", &["--find", "--show", "--partscan", file.to_str().expect("UTF-8")]);
         Loop { device: PathBuf::from(path.trim()), _directory: directory }
     }
 }
@@ -63,4 +64,23 @@ fn a_device_is_refused_once_it_has_a_file_system_and_when_it_is_mounted() {
     let first = below.links.first().map(|l| format!("/dev/{}", l.name));
     assert_eq!(first.as_deref(), device.to_str(), "{below:?}");
     assert!(below.links.len() > 1, "the file's own disk is below the loop device: {below:?}");
+}
+
+#[test]
+#[ignore = "requires root and a free loop device"]
+fn a_disk_is_refused_while_its_partition_is_mounted() {
+    let disk = Loop::new();
+    // 16 MiB behind 1 MiB; not every kernel reads every kind of partition table.
+    run("addpart", &[disk.device.to_str().expect("UTF-8"), "1", "2048", "32768"]);
+    let part = PathBuf::from(format!("{}p1", disk.device.display()));
+    assert_eq!(refused(&disk.device, false), [RefusalKind::PartitionTable]);
+    assert_eq!(refused(&part, false), []);
+    let name = part.to_str().expect("UTF-8");
+    run("mkfs.ext4", &["-q", name]);
+    let mountpoint = tempfile::tempdir().expect("a directory");
+    run("mount", &[name, mountpoint.path().to_str().expect("UTF-8")]);
+    let (of_disk, of_part) = (refused(&disk.device, true), refused(&part, true));
+    run("umount", &[mountpoint.path().to_str().expect("UTF-8")]);
+    assert_eq!(of_disk, [RefusalKind::Mounted, RefusalKind::PartitionTable, RefusalKind::NoId]);
+    assert_eq!(of_part, [RefusalKind::Mounted, RefusalKind::Signature, RefusalKind::NoId]);
 }

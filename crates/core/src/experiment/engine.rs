@@ -4,10 +4,7 @@ use super::error::Problem;
 use super::names;
 use super::read::{Problems, good};
 use super::workloads::RawWorkload;
-use crate::workload::{EngineOptions, IoEngine};
-
-/// Highest CPU number that Linux can be built for.
-const CPU_MAX: u32 = 8191;
+use crate::workload::{EngineOptions, IoEngine, cpu_list};
 
 /// Checks the engine's keys of a workload on `ioengine` with or without O_DIRECT.
 pub(super) fn options(
@@ -39,22 +36,12 @@ pub(super) fn options(
 
 fn cpus(raw: &RawWorkload, problems: &mut Problems) -> Vec<u32> {
     let Some((text, span)) = good(&raw.cpus_allowed) else { return Vec::new() };
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
-            (Ok(first), Ok(last)) if first <= last && last <= CPU_MAX => cpus.extend(first..=last),
-            _ => {
-                let (found, expected) = (text.clone(), "a list of CPUs");
-                let remedy = "write numbers and ranges, for example \"0-3,6\"".to_owned();
-                problems.report(span, Problem::WrongUnit { found, expected, remedy });
-                return Vec::new();
-            }
-        }
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    cpus
+    cpu_list(text).unwrap_or_else(|_| {
+        let (found, expected) = (text.clone(), "a list of CPUs");
+        let remedy = "write numbers and ranges, for example \"0-3,6\"".to_owned();
+        problems.report(span, Problem::WrongUnit { found, expected, remedy });
+        Vec::new()
+    })
 }
 
 fn nice(raw: &RawWorkload, problems: &mut Problems) -> Option<i32> {

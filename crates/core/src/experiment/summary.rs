@@ -2,8 +2,7 @@
 
 use super::{Experiment, Volume, VolumeSource};
 use crate::layout::{ArrayKind, LayoutNode, Map};
-use crate::units::{Bytes, Nanos, format_throughput, format_waiting};
-use crate::volume::{Latency, Limit, Shape};
+use crate::units::{Bytes, Nanos, format_waiting};
 use crate::workload::{Access, Arrival, Mix, Stop, Workload};
 use serde::Serialize;
 use std::fmt;
@@ -181,35 +180,11 @@ fn describe_volume(volume: &Volume, experiment: &Experiment) -> String {
     let size = volume.size.map_or_else(|| "its own size".to_owned(), |size| size.to_string());
     match &volume.shape {
         None => format!("{size}, {source}, as fast as it is"),
-        Some(shape) => format!("{size}, {source}, {}", describe_shape(shape, experiment)),
-    }
-}
-
-fn describe_shape(shape: &Shape, experiment: &Experiment) -> String {
-    let mut parts = Vec::new();
-    if let Some(limit) = &shape.iops {
-        parts.push(describe_limit(limit, |rate| format!("{rate} IOPS")));
-    }
-    if let Some(limit) = &shape.throughput {
-        parts.push(describe_limit(limit, format_throughput));
-    }
-    if shape.read_latency == shape.write_latency {
-        if shape.read_latency != Latency::Constant(Nanos(0)) {
-            parts.push(format!("latency {}", shape.read_latency));
+        Some(shape) => {
+            let link = shape.link.and_then(|link| experiment.links.get(link));
+            let link = link.map_or_else(String::new, |link| format!(", on link {}", link.name));
+            format!("{size}, {source}, {shape}{link}")
         }
-    } else {
-        parts.push(format!("latency {} / {}", shape.read_latency, shape.write_latency));
-    }
-    if let Some(link) = shape.link.and_then(|link| experiment.links.get(link)) {
-        parts.push(format!("on link {}", link.name));
-    }
-    parts.join(", ")
-}
-
-fn describe_limit(limit: &Limit, show: impl Fn(f64) -> String) -> String {
-    match limit.burst_rate {
-        Some(burst) => format!("{} (bursts to {})", show(limit.rate), show(burst)),
-        None => show(limit.rate),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::experiment::{Experiment, Volume};
 use crate::layout::{Arrangement, ArrayKind, LayoutNode};
-use crate::units::{Nanos, format_iops, format_throughput};
-use crate::volume::{Latency, Limit, Shape};
+use crate::units::{format_iops, format_throughput};
+use crate::volume::Shape;
 use crate::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
 
 /// A layout in words: `stripe of 8, chunk 256KiB`, `stripe of 4 (each a mirror of 2), chunk 64KiB`.
@@ -104,34 +104,7 @@ pub(crate) fn workload(workload: &Workload) -> String {
     parts.join(", ")
 }
 
-/// A limit in words: `128 MB/s`, `100 IOPS, bursts of 3.00 k IOPS`.
-fn limit(limit: &Limit, format: impl Fn(f64) -> String) -> String {
-    match limit.burst_rate {
-        Some(burst) => format!("{}, bursts of {}", format(limit.rate), format(burst)),
-        None => format(limit.rate),
-    }
-}
-
-/// A shape in words: limits and latencies.
-pub fn shape_text(shape: &Shape) -> String {
-    let of = |iops: &Option<Limit>, throughput: &Option<Limit>| {
-        let iops = iops.as_ref().map(|iops| limit(iops, |v| format!("{} IOPS", format_iops(v))));
-        iops.into_iter().chain(throughput.as_ref().map(|throughput| limit(throughput, format_throughput)))
-    };
-    let mut parts: Vec<String> = of(&shape.iops, &shape.throughput).collect();
-    let ways = &shape.character.one_way;
-    for (way, latency, what) in
-        [(&ways.read, shape.read_latency, "reads"), (&ways.write, shape.write_latency, "writes")]
-    {
-        parts.extend(of(&way.iops, &way.throughput).map(|limit| format!("{what} {limit}")));
-        if latency != Latency::Constant(Nanos(0)) {
-            parts.push(format!("{what} in {latency}"));
-        }
-    }
-    if parts.is_empty() { "no limits".to_owned() } else { parts.join(", ") }
-}
-
 /// The shape of a volume in words, where it has one.
 pub(crate) fn volume_shape(volume: &Volume) -> Option<String> {
-    volume.shape.as_ref().map(shape_text)
+    volume.shape.as_ref().map(Shape::to_string)
 }

@@ -14,7 +14,6 @@ mod text;
 mod words;
 
 pub use csv::csv;
-pub use describe::shape_text;
 pub use html::html;
 pub use json::{JsonOptions, SCHEMA, json};
 pub use model::{

@@ -24,6 +24,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 mod weather;
+mod words;
 
 pub use character::{
     Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Mood, OneWay, Seek,
@@ -36,7 +37,6 @@ use crate::samples::PerOp;
 use crate::units::{Bytes, Nanos};
 use crate::workload::OpKind;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// A rate limit with burst credits: a token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -78,15 +78,6 @@ pub enum Latency {
         /// 99th percentile, at least the median.
         p99: Nanos,
     },
-}
-
-impl fmt::Display for Latency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Latency::Constant(time) => write!(f, "{time}"),
-            Latency::Lognormal { median, p99 } => write!(f, "{median} (p99 {p99})"),
-        }
-    }
 }
 
 /// The speed that a volume is given.

@@ -233,19 +233,24 @@ impl Workload {
     }
 }
 
-/// `0-3,6` as numbers, in the order given.
+/// Highest CPU number that Linux can be built for.
+const CPU_MAX: u32 = 8191;
+
+/// `0-3,6` as numbers, in ascending order, each once.
 ///
 /// # Errors
-/// What to write instead, when it is not such a list or a range is longer than 4096. The option's name is for the
-/// caller to put before it.
+/// What to write instead, when it is not such a list. The option's name is for the caller to put before it.
 pub fn cpu_list(text: &str) -> Result<Vec<u32>, String> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        (first <= last && last - first <= 4096).then_some(first..=last)
+        (first <= last && last <= CPU_MAX).then_some(first..=last)
     };
     let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
     let ranges =
         ranges.ok_or_else(|| format!("`{text}`: write CPU numbers and ranges, for example 0-3,6"))?;
-    Ok(ranges.into_iter().flatten().collect())
+    let mut cpus: Vec<u32> = ranges.into_iter().flatten().collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
 }

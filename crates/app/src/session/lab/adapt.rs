@@ -6,7 +6,6 @@
 
 use super::scale::{RUNTIME_ENOUGH, Scale, scaled};
 use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
-use ebbtide_core::report::shape_text;
 use ebbtide_core::units::Bytes;
 use ebbtide_core::volume::Shape;
 use ebbtide_host::lab::disks::{Bus, DISKS_MAX, Disk, Throttle, beyond_qemu, within_qemu};
@@ -60,7 +59,7 @@ impl Adapted {
 impl fmt::Display for Adapted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (disk, volume, shape) in self.shapes() {
-            let limits = shape.map_or_else(|| "no limits".to_owned(), shape_text);
+            let limits = shape.map_or_else(|| "no limits".to_owned(), Shape::to_string);
             let link = disk.link.and_then(|link| self.experiment.links.get(link));
             let link = link.map_or_else(String::new, |link| format!(", on link {}", link.name));
             writeln!(f, "disk {} is volume {volume}: {}, {limits}{link}", disk.device(), Bytes(disk.size))?;

@@ -1,44 +1,19 @@
 use super::*;
-use ebbtide_core::backend::{BackendKind, Inventory};
-use ebbtide_core::experiment::{Answer, Experiment};
+use ebbtide_core::backend::BackendKind;
+use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::Role;
 use ebbtide_core::samples::{CpuUse, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples};
 use ebbtide_core::session::HostInfo;
 
 fn session(id: &str) -> Session {
+    let started = Nanos::from_secs(1_795_271_405);
     Session {
         meta: SessionMeta {
-            id: id.to_owned(),
-            backend: BackendKind::Files,
-            seed: u64::MAX - 1,
-            version: "0.1.0".to_owned(),
-            started_unix: Nanos::from_secs(1_795_271_405),
-            ended_unix: None,
-            ending: Ending::Unfinished,
             host: HostInfo { hostname: "h".to_owned(), ..HostInfo::default() },
             engine_ceiling_iops: Some(123_456.5),
-            inventory: Inventory::default(),
-            warnings: Vec::new(),
-            depth_probes: Vec::new(),
+            ..SessionMeta::new(id, BackendKind::Files, u64::MAX - 1, started)
         },
-        experiment: Experiment {
-            name: "tiny".to_owned(),
-            description: None,
-            volumes: Vec::new(),
-            links: Vec::new(),
-            designs: Vec::new(),
-            control: 0,
-            workloads: Vec::new(),
-            answer: Answer {
-                level: 0.95,
-                precision: 0.05,
-                trials_min: 6,
-                trials_max: 20,
-                budget: Nanos::from_secs(60),
-                rest: Nanos(0),
-            },
-            environment: Default::default(),
-        },
+        experiment: Experiment::once("tiny", Vec::new(), Vec::new()),
         experiment_text: "name = \"tiny\"".to_owned(),
         trials: Vec::new(),
     }

@@ -1,15 +1,23 @@
 //! `unknown`: none of the rules found evidence.
 
 use super::{Case, evidence};
-use crate::analysis::{Metric, Verdict, VerdictKind};
-use crate::units::format_iops;
+use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
+use crate::units::{format_iops, format_throughput};
 use crate::workload::Arrival;
 
 /// An open loop that completes this share of what arrives is served: nothing limits it.
 const SERVED: f64 = 0.98;
 
-/// The verdict that asserts nothing about a cause, with what can be said.
+/// Pausing for this share of the time a job does mostly that.
+const PAUSING: f64 = 0.5;
+
+/// The verdict that asserts nothing about a cause in the array, with what can be said: above all, whether the workload
+/// limits itself.
 pub fn verdict(case: &Case<'_>) -> Verdict {
+    if let Some((sentence, seen)) = own_rate(case).or_else(|| own_pauses(case)) {
+        let (kind, evidence) = (VerdictKind::Unknown, vec![seen]);
+        return Verdict { kind, confidence: 0.0, explains: 0.0, sentence, evidence };
+    }
     let mut evidence_list = Vec::new();
     let mut sentence = "nothing that was measured shows what limits this design".to_owned();
     let iops = case.result.metric(Metric::Iops).map(|estimate| estimate.median);
@@ -36,4 +44,31 @@ pub fn verdict(case: &Case<'_>) -> Verdict {
         };
     }
     Verdict { kind: VerdictKind::Unknown, confidence: 0.0, explains: 0.0, sentence, evidence: evidence_list }
+}
+
+/// The workload's `rate`, where it is reached.
+fn own_rate(case: &Case<'_>) -> Option<(String, Evidence)> {
+    let rate = case.workload.rate?.0 as f64;
+    let moved = case.result.metric(Metric::Throughput)?.median;
+    let sentence = format!(
+        "the workload's own `rate` of {} limits it, not the array: it moved {}",
+        format_throughput(rate),
+        format_throughput(moved)
+    );
+    let seen = evidence("throughput against the workload's `rate`", moved, "B/s", Some(rate));
+    (moved >= SERVED * rate).then_some((sentence, seen))
+}
+
+/// The workload's `thinktime`, where its jobs mostly pause.
+fn own_pauses(case: &Case<'_>) -> Option<(String, Evidence)> {
+    let workload = case.workload;
+    let iops = case.result.metric(Metric::Iops)?.median;
+    let share = iops * workload.think_time.as_secs_f64() / f64::from(workload.numjobs.max(1));
+    let sentence = format!(
+        "the workload's own `thinktime` of {} limits it, not the array: its jobs pause for {:.0}% of the time",
+        workload.think_time,
+        share.min(1.0) * 100.0
+    );
+    let seen = evidence("share of the time that jobs pause", share.min(1.0), "", Some(PAUSING));
+    (share >= PAUSING).then_some((sentence, seen))
 }

@@ -108,3 +108,29 @@ fn an_open_loop_is_served_or_not_and_never_too_shallow() {
     assert_eq!(verdict.kind, Unknown);
     assert!(verdict.sentence.starts_with("nothing limits it"), "{}", verdict.sentence);
 }
+
+#[test]
+fn a_workload_that_limits_itself_is_said_to() {
+    // 4000 operations of 4 KiB in a second, at a depth where nothing else is found.
+    let mut experiment = shaped(stripe(1), 5000.0, Nanos::from_millis(1));
+    experiment.workloads[0].iodepth = 32;
+    let said = |experiment: &Experiment, ops: u64| {
+        let session = six_rounds(experiment, |_| trial(&[("v0", ops, 8_000_000)]));
+        let verdict = verdicts(&session).swap_remove(0);
+        assert_eq!(verdict.kind, Unknown);
+        verdict.sentence
+    };
+    experiment.workloads[0].rate = Some(Bytes(4000 * 4096));
+    assert!(said(&experiment, 4000).starts_with("the workload's own `rate` of 16.4 MB/s limits it"));
+    // Opposite: half of it is not reached.
+    experiment.workloads[0].rate = Some(Bytes(8000 * 4096));
+    assert!(!said(&experiment, 4000).contains("rate"));
+    experiment.workloads[0].rate = None;
+    experiment.workloads[0].think_time = Nanos::from_millis(10);
+    assert!(
+        said(&experiment, 95)
+            .contains("`thinktime` of 10ms limits it, not the array: its jobs pause for 95%")
+    );
+    experiment.workloads[0].think_time = Nanos(10_000);
+    assert!(!said(&experiment, 4000).contains("thinktime"));
+}

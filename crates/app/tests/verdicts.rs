@@ -113,6 +113,28 @@ fn a_run_inside_the_page_cache_is_the_cache() {
     Verdicts::of(&one(true)).must_not("cache");
 }
 
+/// The reads take some 20 ms. Before each of their trials what the one before has written goes to the disk, and the
+/// cached pages are dropped: that is none of their doing, and the disk answers all of them.
+#[test]
+fn short_reads_after_buffered_writes_are_not_the_cache() {
+    let text = "name = \"verdict\"\n[volumes.v]\nsize = \"64MiB\"\n\
+                [designs.array]\nlayout = \"linear\"\nmembers = [\"v\"]\n\
+                [workloads.seqbuf]\nrw = \"read\"\nbs = \"128k\"\ndirect = false\nsize = \"64MiB\"\n\
+                [workloads.bufwrite]\nrw = \"write\"\nbs = \"128k\"\ndirect = false\nruntime = \"300ms\"\n\
+                [answer]\nlevel = 0.75\ntrials_min = 3\ntrials_max = 3\nbudget = \"30s\"\n";
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let home = Home::new();
+    home.write("verdict.toml", text);
+    let ran = home.json("run verdict.toml --seed 7 -q", &[0, 3]);
+    let verdicts = |workload: &str| {
+        let result = ran["results"].as_array().unwrap().iter().find(|r| r["workload"] == workload).unwrap();
+        Verdicts(result["verdicts"].as_array().unwrap().clone())
+    };
+    verdicts("seqbuf").must_not("cache");
+    // The writes of the same run end in memory.
+    verdicts("bufwrite").must("cache");
+}
+
 #[test]
 fn one_operation_at_a_time_on_a_volume_of_a_millisecond_is_concurrency() {
     let one = |iodepth: u32| {

@@ -5,7 +5,9 @@ use crate::plan::Trial;
 use crate::samples::TrialSamples;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, PoisonError};
 
 /// Which backend ran a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,6 +66,53 @@ pub struct Control {
     pub prepared: AtomicU64,
     /// Bytes of preparation in all; 0 while unknown.
     pub prepare_total: AtomicU64,
+    /// Who is told when a trial's own I/O begins and has ended.
+    pub edges: Edges,
+}
+
+/// Where a trial's own I/O begins and ends. What a backend does before and after it (making files durable, dropping
+/// their cached pages) uses the same disks, and is no part of the trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    /// Its first operation, warm-up included, comes next.
+    Begins,
+    /// All that it had to do is done; not told of a trial that time has ended, some of whose operations may come back
+    /// after its window.
+    Done,
+}
+
+/// Is called with an edge, and with the seed of the trial: trials that run at the same time have different ones.
+type Listener = Box<dyn Fn(Edge, u64) + Send + Sync>;
+
+/// Listeners to the edges of trials.
+#[derive(Default)]
+pub struct Edges(Mutex<Vec<Listener>>);
+
+impl Edges {
+    /// Calls `listener` at each edge from now on, on the thread that is about to begin or has ended the I/O.
+    pub fn listen(&self, listener: impl Fn(Edge, u64) + Send + Sync + 'static) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
+    }
+
+    /// Tells the listeners that the trial with this seed is at `edge`.
+    pub fn tell(&self, edge: Edge, seed: u64) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .for_each(|listener| listener(edge, seed));
+    }
+
+    /// Forgets every listener.
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl fmt::Debug for Edges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Edges").finish_non_exhaustive()
+    }
 }
 
 /// Why a trial or a preparation gave no samples.

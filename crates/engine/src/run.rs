@@ -13,7 +13,7 @@ use crate::shared::Shared;
 use crate::source::{Source, lock};
 use crate::target::Target;
 use crate::way::{Way, choose, note_missing_direct};
-use ebbtide_core::backend::Control;
+use ebbtide_core::backend::{Control, Edge};
 use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::units::{Bytes, Nanos, format_latency};
 use ebbtide_core::workload::{Generator, IoEngine, Stop, Workload};
@@ -196,6 +196,7 @@ impl Collector<'_> {
         let (shared, clock) = (self.shared, self.shared.clock);
         self.wait_until_ready()?;
         let workload = shared.workload;
+        shared.control.edges.tell(Edge::Begins, shared.seed);
         let origin = clock.now();
         let measure = origin.saturating_add(workload.warm_up.0);
         let end = match workload.stop {
@@ -238,6 +239,9 @@ impl Collector<'_> {
         if workload.end_fsync && !stopped {
             fsync(shared)?;
             until += clock.now() - ended;
+        }
+        if complete && !stopped {
+            shared.control.edges.tell(Edge::Done, shared.seed);
         }
         let elapsed = Nanos(until.saturating_sub(measure));
         let cpu = cpu_use(&jobs, seen.process, seen.collector, elapsed);

@@ -81,6 +81,28 @@ fn without_io_uring_threads_keep_the_depth_and_do_each_operation_once() {
     }
 }
 
+/// What a disk did between the edges is the trial's: none of its operations may be outside them.
+#[test]
+fn a_trial_tells_where_its_io_begins_and_that_all_of_it_is_done() {
+    let target = target();
+    let look = |workload: &Workload| {
+        let control = Arc::new(Control::default());
+        let seen = Arc::new(Lock::new(Vec::new()));
+        let (counts, list) = (Arc::downgrade(&control), Arc::clone(&seen));
+        control.edges.listen(move |edge, seed| {
+            let ops = counts.upgrade().map_or(0, |control| control.ops.load(Ordering::Relaxed));
+            list.lock().expect("whole").push((edge, seed, ops));
+        });
+        run(&target, workload, 9, &control).expect("the trial runs");
+        control.edges.clear();
+        seen.lock().expect("whole").clone()
+    };
+    assert_eq!(look(&writes(4, 1)), [(Edge::Begins, 9, 0), (Edge::Done, 9, BLOCKS)]);
+    // Time ends it with operations under way.
+    let timed = Workload { stop: Stop::Runtime(Nanos::from_millis(20)), ..writes(4, 1) };
+    assert_eq!(look(&timed), [(Edge::Begins, 9, 0)]);
+}
+
 #[test]
 fn what_is_not_reached_without_io_uring_is_said() {
     let run = |w: &Workload| run_where(&target(), w, 1, &Control::default(), forbidden).expect("it runs");

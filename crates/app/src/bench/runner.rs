@@ -137,7 +137,7 @@ impl Bench<'_> {
             .map(|trial| {
                 let mut witness = HostWitness::default();
                 witness.ready(&self.session.meta.inventory);
-                witness.begin(&self.session.experiment, trial);
+                witness.begin(&self.session.experiment, trial, self.control);
                 witness
             })
             .collect();
@@ -149,6 +149,7 @@ impl Bench<'_> {
             .collect();
         let before = Usage::of_process();
         let ran = backend.run_together(&together, self.control);
+        self.control.edges.clear();
         let used = Usage::of_process().since(before);
         let ended = clock::now();
         for (index, ran) in ran.into_iter().enumerate() {

@@ -68,8 +68,8 @@ impl Watch for Nobody {}
 pub trait Witness {
     /// The volumes are ready.
     fn ready(&mut self, _inventory: &Inventory) {}
-    /// A trial is about to begin.
-    fn begin(&mut self, _experiment: &Experiment, _trial: &Trial) {}
+    /// A trial is about to begin; `control` tells the edges of its I/O.
+    fn begin(&mut self, _experiment: &Experiment, _trial: &Trial, _control: &Control) {}
     /// It ended; what was seen may be put into its samples.
     fn end(&mut self, _outcome: &mut Outcome) {}
 }
@@ -233,8 +233,10 @@ fn measured(
     control.ops.store(0, Ordering::Relaxed);
     control.bytes.store(0, Ordering::Relaxed);
     begins();
-    witness.begin(experiment, trial);
-    let mut outcome = match backend.run_trial(design, workload, trial, control) {
+    witness.begin(experiment, trial, control);
+    let ran = backend.run_trial(design, workload, trial, control);
+    control.edges.clear();
+    let mut outcome = match ran {
         Ok(samples) => Outcome::Samples(Box::new(samples)),
         Err(BackendError::Stopped) => return None,
         Err(error) => Outcome::Failed(error.to_string()),

@@ -1,7 +1,7 @@
 //! Looks at the host around each trial and puts what was seen into its samples.
 
 use super::Witness;
-use ebbtide_core::backend::Inventory;
+use ebbtide_core::backend::{Control, Edge, Inventory};
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::session::Outcome;
@@ -24,7 +24,7 @@ impl Witness for HostWitness {
         self.members = inventory.volumes.iter().map(|volume| member(&volume.name, &volume.path)).collect();
     }
 
-    fn begin(&mut self, experiment: &Experiment, trial: &Trial) {
+    fn begin(&mut self, experiment: &Experiment, trial: &Trial, control: &Control) {
         let Some(design) = experiment.designs.get(trial.design) else { return };
         // In the order of the layout's leaves, which is that of `TrialSamples::members`.
         let volumes = design.layout.volumes().into_iter();
@@ -35,7 +35,14 @@ impl Witness for HostWitness {
             .buffered(buffered)
             .residency(ebbtide_engine::residency::resident)
             .limits(Arc::new(EbsLimits::host(ebbtide_engine::nvme::log_page)));
-        self.running = Some(observer.start(&members));
+        let running = observer.start(&members);
+        let (lookout, seed) = (running.lookout(), trial.seed);
+        control.edges.listen(move |edge, of| match edge {
+            _ if of != seed => {}
+            Edge::Begins => lookout.begins(),
+            Edge::Done => lookout.done(),
+        });
+        self.running = Some(running);
     }
 
     fn end(&mut self, outcome: &mut Outcome) {

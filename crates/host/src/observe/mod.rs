@@ -21,7 +21,7 @@ use memory::MemoryBefore;
 use others::Others;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use timeline::Timeline;
@@ -103,21 +103,23 @@ impl Observer {
     pub fn start(&self, members: &[Member]) -> Running {
         let (devices, below, remote) = self.resolve(members);
         let network = if remote { interfaces(&self.sys) } else { Vec::new() };
-        let shared = Arc::new(Mutex::new(Watched {
-            timeline: Timeline::new(&self.sys, devices.iter().map(|d| d.name.clone()).collect()),
-            others: Others::new(&self.sys, devices.iter().map(|d| d.name.clone()).collect()),
+        let names = || devices.iter().map(|d| d.name.clone()).collect();
+        let timeline = Arc::new(Mutex::new(Timeline::new(&self.sys, names())));
+        let watched = Arc::new(Mutex::new(Watched {
+            timeline: Arc::clone(&timeline),
+            others: Others::new(&self.sys, names()),
             limits: LimitsLog::new(self.limits.as_ref(), devices.iter().map(|d| d.name.as_str())),
         }));
         let memory = MemoryBefore::read(&self.sys);
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started = Instant::now();
-        lock(&shared).look(started);
+        lock(&watched).look(started);
         let (stop, stopped) = channel();
         let thread = {
-            let (shared, interval) = (Arc::clone(&shared), self.interval);
+            let (watched, interval) = (Arc::clone(&watched), self.interval);
             std::thread::Builder::new()
                 .name("ebb-observe".to_owned())
-                .spawn(move || keep_looking(&shared, interval, started, &stopped))
+                .spawn(move || keep_looking(&watched, interval, started, &stopped))
                 .map_err(|e| tracing::warn!("no observation between start and end: {e}"))
                 .ok()
         };
@@ -128,7 +130,8 @@ impl Observer {
             paths: members.iter().map(|m| m.path.clone()).collect(),
             network,
             memory,
-            shared,
+            timeline,
+            watched,
             started,
             started_unix,
             stop,
@@ -197,17 +200,20 @@ fn describe(sys: &Sys, name: &str, number: &str) -> DeviceObservation {
     }
 }
 
-/// What the thread fills.
+/// What the thread fills. The timeline has a lock of its own: the edges of a trial must not wait for the slower looks.
 struct Watched {
-    timeline: Timeline,
+    timeline: Arc<Mutex<Timeline>>,
     others: Others,
     limits: LimitsLog,
 }
 
 impl Watched {
     fn look(&mut self, started: Instant) {
+        {
+            let mut timeline = lock(&self.timeline);
+            timeline.look(started.elapsed());
+        }
         let at = started.elapsed();
-        self.timeline.look(at);
         if self.others.last_look().is_none_or(|last| at.saturating_sub(last) >= OTHERS_INTERVAL) {
             self.others.look(at);
         }
@@ -218,16 +224,16 @@ impl Watched {
     }
 }
 
-fn lock(shared: &Mutex<Watched>) -> std::sync::MutexGuard<'_, Watched> {
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic in the thread leaves whole snapshots behind: they are still good.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn keep_looking(shared: &Mutex<Watched>, interval: Duration, started: Instant, stopped: &Receiver<()>) {
+fn keep_looking(watched: &Mutex<Watched>, interval: Duration, started: Instant, stopped: &Receiver<()>) {
     let mut next = interval;
     loop {
         match stopped.recv_timeout(next.saturating_sub(started.elapsed())) {
-            Err(RecvTimeoutError::Timeout) => lock(shared).look(started),
+            Err(RecvTimeoutError::Timeout) => lock(watched).look(started),
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
         }
         // Late snapshots are not made up for: the next one is on the grid again.
@@ -245,14 +251,41 @@ pub struct Running {
     paths: Vec<PathBuf>,
     network: Vec<NetworkUse>,
     memory: MemoryBefore,
-    shared: Arc<Mutex<Watched>>,
+    timeline: Arc<Mutex<Timeline>>,
+    watched: Arc<Mutex<Watched>>,
     started: Instant,
     started_unix: Duration,
     stop: Sender<()>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// Is told where a trial's own I/O begins and ends, so that what the disks do just before and just after it is not
+/// taken for a part of it: between two snapshots nobody knows when it happened.
+#[derive(Clone)]
+pub struct Lookout {
+    timeline: Arc<Mutex<Timeline>>,
+    started: Instant,
+}
+
+impl Lookout {
+    /// The first operation comes next.
+    pub fn begins(&self) {
+        lock(&self.timeline).look_before_trial(|| self.started.elapsed());
+    }
+
+    /// All that the trial had to do is done.
+    pub fn done(&self) {
+        let mut timeline = lock(&self.timeline);
+        timeline.look_after_trial(self.started.elapsed());
+    }
+}
+
 impl Running {
+    /// See [`Lookout`].
+    pub fn lookout(&self) -> Lookout {
+        Lookout { timeline: Arc::clone(&self.timeline), started: self.started }
+    }
+
     /// Ends it; what was seen within `window`, or since the start.
     pub fn stop(mut self, window: Option<Window>) -> Observation {
         // A send fails only when the thread has ended already.
@@ -263,14 +296,16 @@ impl Running {
             tracing::warn!("the observing thread failed; the observation ends early");
         }
         let sys = &self.observer.sys;
-        let mut watched = lock(&self.shared);
+        let mut watched = lock(&self.watched);
+        let mut timeline = lock(&self.timeline);
         let end = self.started.elapsed();
-        watched.timeline.look(end);
+        timeline.look(end);
         watched.others.look(end);
         // The looks before take their time, and the reading's own instant counts.
         watched.limits.look(self.started.elapsed());
         let (from, to) = self.span(window, end);
-        let seen = watched.timeline.cut(from, to);
+        timeline.ended_at(to);
+        let seen = timeline.cut(from, to);
         let mut others = watched.others.within(from, to);
         let memory = self.memory.after(sys, end, to.saturating_sub(from));
         if !self.observer.buffered {

@@ -27,6 +27,8 @@ pub(super) struct Timeline {
     stat: PathBuf,
     names: Vec<String>,
     snapshots: Vec<Snapshot>,
+    /// When the trial had done all it had to.
+    done: Option<Duration>,
     buffer: String,
 }
 
@@ -40,7 +42,33 @@ pub(super) struct Cut {
 impl Timeline {
     pub fn new(sys: &Sys, names: Vec<String>) -> Timeline {
         let (diskstats, stat) = (sys.proc.join("diskstats"), sys.proc.join("stat"));
-        Timeline { diskstats, stat, names, snapshots: Vec::new(), buffer: String::new() }
+        Timeline { diskstats, stat, names, snapshots: Vec::new(), done: None, buffer: String::new() }
+    }
+
+    /// Takes a snapshot before the first operation of a trial: nothing of it is in the counters until `now`, asked
+    /// once they are read.
+    pub fn look_before_trial(&mut self, now: impl Fn() -> Duration) {
+        self.look(now());
+        if let Some(snapshot) = self.snapshots.last_mut() {
+            snapshot.at = now();
+        }
+    }
+
+    /// Takes a snapshot at `at`, when all that the trial had to do is done.
+    pub fn look_after_trial(&mut self, at: Duration) {
+        self.look(at);
+        self.done = Some(at);
+    }
+
+    /// The trial's last operation ended at `to`: what [`look_after_trial`](Self::look_after_trial) saw after it holds
+    /// from then on. Whatever else is in the counters by then is counted with the trial rather than a part of the
+    /// trial being lost.
+    pub fn ended_at(&mut self, to: Duration) {
+        let Some(done) = self.done.take().filter(|done| *done >= to) else { return };
+        self.snapshots.retain(|s| s.at < to || s.at >= done);
+        if let Some(snapshot) = self.snapshots.iter_mut().find(|s| s.at == done) {
+            snapshot.at = to;
+        }
     }
 
     /// Takes a snapshot at `at`.
@@ -227,6 +255,22 @@ mod tests {
         assert_eq!(ends, [500, 1000]);
         assert_eq!(cut.series[1].devices[0].ops.write, 100);
         assert_eq!(cut.cores[0].user, Nanos::from_millis(400));
+    }
+
+    /// 100 writes of others end before the trial begins, 50 of its own follow within 20 ms, and 400 of others come after.
+    #[test]
+    fn a_short_trial_is_told_from_what_surrounds_it_where_its_edges_are_known() {
+        let looks =
+            || vec![snapshot(0, 0, 0), snapshot(100, 100, 0), snapshot(123, 150, 0), snapshot(250, 550, 0)];
+        let (from, to) = (Duration::from_millis(100), Duration::from_millis(120));
+        let mut timeline = timeline(looks());
+        timeline.done = Some(Duration::from_millis(123));
+        timeline.ended_at(to);
+        let cut = timeline.cut(from, to);
+        assert_eq!((cut.totals[0].ops.write, cut.series.len()), (50, 1));
+        // A trial that time has ended goes on for a moment: its share counts.
+        let unmarked = super::tests::timeline(looks()).cut(from, to);
+        assert_eq!(unmarked.totals[0].ops.write, 43);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::session::Witness;
 use crate::session::witness::HostWitness;
-use ebbtide_core::backend::Inventory;
+use ebbtide_core::backend::{Control, Inventory};
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::samples::{Count, DiskUse, MemberSamples, Observation, OpSamples, PerOp, TrialSamples};
@@ -28,8 +28,8 @@ impl Witness for KernelWitness {
         self.0.ready(inventory);
     }
 
-    fn begin(&mut self, experiment: &Experiment, trial: &Trial) {
-        self.0.begin(experiment, trial);
+    fn begin(&mut self, experiment: &Experiment, trial: &Trial, control: &Control) {
+        self.0.begin(experiment, trial, control);
     }
 
     fn end(&mut self, outcome: &mut Outcome) {

@@ -43,6 +43,94 @@ fn old_results_are_listed_shown_and_reported() {
     assert_eq!(home.json("list", &[0])["sessions"].as_array().unwrap().len(), 2);
 }
 
+/// A new session of one simulated volume under a workload that the recorded fio run has by name.
+const NEW: &str = r#"
+name = "new"
+[volumes.vol]
+size = "64MiB"
+shape = { iops = 1000, latency = "0.5ms" }
+[designs.single]
+layout = "linear"
+members = ["vol"]
+[workloads.seqread]
+rw = "read"
+bs = "128KiB"
+runtime = "200ms"
+[answer]
+trials_min = 6
+trials_max = 6
+"#;
+
+#[test]
+fn old_results_stand_beside_new_ones() {
+    let home = Home::new();
+    home.write("fio.txt", FIO);
+    home.write("bonnie.csv", BONNIE);
+    home.write("new.toml", NEW);
+    assert_eq!(status(&home.ebb("import fio.txt bonnie.csv").output().unwrap()), 0);
+    assert_eq!(status(&home.ebb("run new.toml --on sim -q").output().unwrap()), 0);
+    let list = home.json("list", &[0]);
+    let id = |experiment: &str| -> String {
+        let sessions = list["sessions"].as_array().unwrap();
+        let found = sessions.iter().find(|s| s["experiment"].as_str().unwrap().starts_with(experiment));
+        found.unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let (new, fio, bonnie) = (id("new"), id("fio"), id("bonnie"));
+
+    let compared = home.json(&format!("compare {new} {fio} -w seqread"), &[0]);
+    let rows = compared["tables"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|r| &r["session"]).collect::<Vec<_>>(), [new.as_str(), fio.as_str()]);
+    assert!(rows[0]["throughput"]["ci_low"].is_number(), "six trials: {compared}");
+    assert!(rows[1]["throughput"]["ci_low"].is_null(), "one trial: {compared}");
+    let median = |row: usize| rows[row]["throughput"]["median"].as_f64().unwrap();
+    assert_eq!(rows[1]["ratio"].as_f64(), Some(median(1) / median(0)));
+    assert!(rows[1]["lat_p99"]["median"].is_number(), "{compared}");
+
+    let output = home.ebb(&format!("compare {new} {fio} {bonnie} -w seqread,getc")).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(status(&output), 0, "{output:?}");
+    for told in ["A single", "B imported", "C imported", "not the same work", "are not paired"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    let apart = home.ebb(&format!("compare {fio} {bonnie}")).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&apart.stdout).contains("No workload of one name is in two"),
+        "{apart:?}"
+    );
+
+    for (line, why) in [
+        (format!("compare {new}"), "2 values required"),
+        (format!("compare {new} {new}"), "named already"),
+        (format!("compare {new} {fio} -w nothing"), "there are: seqread"),
+    ] {
+        let output = home.ebb(&line).output().unwrap();
+        assert_eq!(status(&output), 2, "{line}");
+        assert!(stderr(&output).contains(why), "{line}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn an_imported_session_is_not_told_to_measure_more() {
+    let home = Home::new();
+    home.write("bonnie.csv", BONNIE);
+    let taken = home.json("import bonnie.csv", &[0]);
+    let id = taken["sessions"][0]["id"].as_str().unwrap();
+    let said = |line: &str| {
+        let output = home.ebb(line).output().unwrap();
+        assert_eq!(status(&output), 0, "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let list = said("list");
+    assert!(list.ends_with("import 2 imported 2 measurements, imported"), "{list}");
+    let shown = said("show");
+    for wrong in ["not reached", "trials_min", "seed"] {
+        assert!(!shown.contains(wrong), "{wrong}: {shown}");
+    }
+    assert!(shown.contains("2 trials, imported: measured once, by another program"), "{shown}");
+    assert!(shown.contains("imported, putc: the slowest operation took 22536us"), "{shown}");
+    assert_eq!(home.json(&format!("show {id}"), &[0])["session"]["ending"], "imported");
+}
+
 #[test]
 fn one_bad_file_and_nothing_is_stored() {
     let home = Home::new();

@@ -91,6 +91,11 @@ impl SessionMeta {
             depth_probes: Vec::new(),
         }
     }
+
+    /// Whether another program measured it: once, without a precision that was asked for.
+    pub fn imported(&self) -> bool {
+        self.backend == BackendKind::Import
+    }
 }
 
 /// A design under a workload with twice its operations in flight, for a short time.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
-/// Take results of fio and bonnie++ into the store, to list, show and report them beside new ones
+/// Take results of fio and bonnie++ into the store, to list, show, report and compare with new ones
 ///
 /// Reads the JSON of fio 2.x and 3.x (--output-format=json, with whatever fio printed before it) and the CSV
 /// of bonnie++ 1.96 and later. A file that is there already is not taken twice.
@@ -62,7 +62,10 @@ pub fn run(args: &ImportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             continue;
         }
         let session = &taken[index].session;
-        let headline = format!("{} measurements, imported", session.trials.len());
+        let headline = match session.trials.len() {
+            1 => "1 measurement, imported".to_owned(),
+            many => format!("{many} measurements, imported"),
+        };
         store.add(session, &serde_json::Value::Null, &headline).map_err(failed)?;
     }
     tell(&taken, globals)?;

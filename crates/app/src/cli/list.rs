@@ -50,7 +50,7 @@ fn table(sessions: &[Summary]) -> String {
             session.experiment.clone(),
             session.backend.clone(),
             trials(session),
-            ended(&session.ending).to_owned(),
+            ended(session).to_owned(),
             session.headline.clone().unwrap_or_default(),
         ]
     }));
@@ -76,8 +76,10 @@ fn trials(session: &Summary) -> String {
     }
 }
 
-fn ended(ending: &Ending) -> &'static str {
-    match ending {
+fn ended(session: &Summary) -> &'static str {
+    match &session.ending {
+        // It ended elsewhere, and no precision was asked for.
+        _ if session.backend == "import" => "imported",
         Ending::Reached => "reached",
         Ending::NotReached => "not reached",
         Ending::Interrupted => "interrupted",

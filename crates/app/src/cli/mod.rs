@@ -3,6 +3,7 @@
 mod bench;
 mod catalog;
 mod cleanup;
+mod compare;
 mod error;
 mod experiment;
 mod explain;
@@ -68,6 +69,7 @@ enum Command {
     Bench(Box<bench::BenchArgs>),
     List(list::ListArgs),
     Show(show::ShowArgs),
+    Compare(compare::CompareArgs),
     Catalog(catalog::CatalogArgs),
     Cleanup(cleanup::CleanupArgs),
     /// Check experiment files, print their schema
@@ -118,6 +120,7 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Bench(args) => bench::run(args, globals),
         Command::List(args) => list::run(args, globals),
         Command::Show(args) => show::run(args, globals),
+        Command::Compare(args) => compare::run(args, globals),
         Command::Catalog(args) => catalog::run(args, globals),
         Command::Cleanup(args) => cleanup::run(args, globals),
         Command::Experiment(args) => experiment::run(args, globals),

@@ -206,7 +206,8 @@ fn warn(session: &Session, analysis: &mut Analysis) {
                 "the figures rest on the trials that ran; see the reasons before trusting them",
             );
         }
-        if (1..least).contains(&(result.trials as usize)) {
+        // Another program measured once, as the session's own warning says: no advice makes its trials more.
+        if !session.meta.imported() && (1..least).contains(&(result.trials as usize)) {
             warning(
                 WarningKind::TooFewTrials,
                 format!(

@@ -59,6 +59,7 @@ pub fn json(report: &Report, options: JsonOptions) -> Value {
 fn session(report: &Report) -> Value {
     let meta = &report.session;
     let (ending, reason) = match &meta.ending {
+        _ if meta.imported() => ("imported", None),
         Ending::Reached => ("reached", None),
         Ending::NotReached => ("not_reached", None),
         Ending::Interrupted => ("interrupted", None),

@@ -4,6 +4,7 @@
 //! so that all of them show the same figures.
 
 mod answer;
+mod beside;
 mod build;
 mod csv;
 mod describe;
@@ -13,6 +14,7 @@ mod model;
 mod text;
 mod words;
 
+pub use beside::{Beside, BesideError, BesideRow, BesideSession, BesideTable};
 pub use csv::csv;
 pub use html::html;
 pub use json::{JsonOptions, SCHEMA, json};
@@ -20,7 +22,7 @@ pub use model::{
     DesignFacts, LatencyView, Report, ResultView, SeriesPoint, TrialFigures, TrialView, VolumeFacts,
     WorkloadFacts,
 };
-pub use text::{Single, single, steps, text, workload_words};
+pub use text::{Single, beside, single, steps, text, workload_words};
 
 /// A figure of a verdict's evidence in its unit, as every view writes it.
 pub fn evidence_text(value: f64, unit: &str) -> String {

@@ -222,9 +222,35 @@ impl Report {
         groups
     }
 
+    /// Notes of trials with what they were about, `stripe-8, seqread (2 of 6 trials)`, in order; equal ones are told once.
+    pub fn trial_notes(&self) -> Vec<(&str, Vec<String>)> {
+        // Of each note: design, workload and trials that carry it.
+        type Carriers = Vec<(usize, usize, usize)>;
+        let mut notes: Vec<(&str, Carriers)> = Vec::new();
+        let finished = || self.trials.iter().filter_map(|t| Some((t, t.outcome.as_ref().ok()?)));
+        for (trial, note) in finished().flat_map(|(t, figures)| figures.notes.iter().map(move |n| (t, n))) {
+            let place = notes.iter().position(|(known, _)| known == note).unwrap_or_else(|| {
+                notes.push((note, Vec::new()));
+                notes.len() - 1
+            });
+            let carriers = &mut notes[place].1;
+            match carriers.iter_mut().find(|c| (c.0, c.1) == (trial.design, trial.workload)) {
+                Some(carrier) => carrier.2 += 1,
+                None => carriers.push((trial.design, trial.workload, 1)),
+            }
+        }
+        let subject = |&(design, workload, trials): &(usize, usize, usize)| {
+            let all = finished().filter(|(t, _)| (t.design, t.workload) == (design, workload)).count();
+            let some = if trials < all { format!(" ({trials} of {all} trials)") } else { String::new() };
+            format!("{}, {}{some}", self.design_name(design), self.workload_name(workload))
+        };
+        notes.into_iter().map(|(note, carriers)| (note, carriers.iter().map(subject).collect())).collect()
+    }
+
     /// How the session ended, as a phrase.
     pub fn ending(&self) -> String {
         match &self.session.ending {
+            _ if self.session.imported() => "imported: measured once, by another program".to_owned(),
             Ending::Reached => "every interval is as narrow as was asked for".to_owned(),
             Ending::NotReached => {
                 "the wanted precision was not reached within the time and trials allowed".to_owned()

@@ -2,6 +2,7 @@
 
 use super::model::TrialView;
 use crate::analysis::Metric;
+use crate::backend::BackendKind;
 use crate::units::{format_iops, format_latency, format_throughput};
 
 /// The metric's name in text.
@@ -103,6 +104,12 @@ pub(crate) fn list(items: &[String]) -> String {
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
+}
+
+/// What a session ran on, as the option `--on` names it.
+pub(crate) fn backend(kind: BackendKind) -> String {
+    let name = serde_json::to_value(kind).ok();
+    name.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// A count with its noun: `1 round`, `6 rounds`.

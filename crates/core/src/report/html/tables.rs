@@ -14,14 +14,13 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let host = &session.host;
     let gib = host.memory_bytes as f64 / Bytes::GIB as f64;
     let took = session.ended_unix.map(|end| end.since(session.started_unix).as_secs_f64());
-    let backend = serde_json::to_value(session.backend).ok().and_then(|v| v.as_str().map(str::to_owned));
     let all = [
         ("session", Some(session.id.clone())),
         ("experiment", Some(report.experiment.clone())),
         ("started", Some(Civil::from_unix(session.started_unix).to_string())),
         ("took", took.map(words::duration)),
         ("ended", Some(report.ending())),
-        ("backend", backend),
+        ("backend", Some(words::backend(session.backend))),
         ("seed", Some(session.seed.to_string())),
         ("ebb", Some(session.version.clone())),
         ("host", Some(host.hostname.clone())),

@@ -1,11 +1,13 @@
 //! The report as text for a terminal: the answer, a table for each workload, what limits each design, how far to
 //! trust it.
 
+mod beside;
 mod paint;
 mod single;
 mod steps;
 mod table;
 
+pub use beside::beside;
 pub use single::{Single, single, workload_words};
 pub use steps::steps;
 
@@ -160,30 +162,36 @@ impl Page {
         }
     }
 
-    /// What the backend wants to be known.
+    /// What the backend wants to be known of the session, and of its trials.
     fn notes(&mut self, report: &Report) {
         let notes = &report.session.inventory.notes;
-        if notes.is_empty() {
+        let of_trials = report.trial_notes();
+        if notes.is_empty() && of_trials.is_empty() {
             return;
         }
         self.heading("Notes", "");
         notes.iter().for_each(|note| self.prose(&format!("  {note}"), 4, Paint::Plain));
+        for (note, subjects) in of_trials {
+            self.prose(&format!("  {}: {note}", subjects.join("; ")), 4, Paint::Plain);
+        }
     }
 
     fn foot(&mut self, report: &Report) {
         let failed = report.trials.iter().filter(|t| t.outcome.is_err()).count();
-        let mut facts = vec![
-            format!("Session {}: {}", report.session.id, words::count(report.rounds.into(), "round")),
-            words::count(report.trials.len() as u64, "trial"),
-        ];
+        let imported = report.session.imported();
+        let mut facts = vec![words::count(report.trials.len() as u64, "trial")];
         if failed > 0 {
             facts.push(format!("{failed} of them failed"));
         }
-        facts.push(format!("seed {}", report.session.seed));
+        if !imported {
+            facts.insert(0, words::count(report.rounds.into(), "round"));
+            facts.push(format!("seed {}", report.session.seed));
+        }
         facts.push(report.ending());
         self.blank();
-        let paint = if report.session.ending == Ending::Reached { Paint::Plain } else { Paint::Caution };
-        self.prose(&format!("{}.", facts.join(", ")), 0, paint);
+        let good = imported || report.session.ending == Ending::Reached;
+        let paint = if good { Paint::Plain } else { Paint::Caution };
+        self.prose(&format!("Session {}: {}.", report.session.id, facts.join(", ")), 0, paint);
         if !report.stored {
             self.prose("  This session is not stored; with -o FILE its report is kept.", 4, Paint::Faint);
             return;

@@ -62,6 +62,63 @@ fn a_new_file_is_made_filled_and_kept() {
     }
 }
 
+/// A mistyped device is no file to be made, and nothing gets a size that nobody said.
+#[test]
+fn nothing_is_made_among_devices_or_without_a_size() {
+    let home = directory();
+    let jobs = home.path().join("jobs.fio");
+    fs::write(&jobs, "[a]\nfilename=/dev/nosuchdev\nsize=1m\n").expect("writes");
+    let jobs = jobs.to_str().expect("text");
+    let runs: [&[&str]; 4] = [
+        &["/dev/nosuchdev", "--size=1m"],
+        &["/dev/../dev/nosuchdev", "--size=1m", "--rw=write"],
+        &["--profile=seek", "/dev/nosuchdev", "--size=1m"],
+        &["--fio", jobs],
+    ];
+    for arguments in runs {
+        let output = ebb(&home).args(arguments).output().expect("runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains("there is no device /dev/"), "{arguments:?}: {errors}");
+        assert!(!Path::new("/dev/nosuchdev").exists(), "{arguments:?}");
+    }
+    let path = home.path().join("nofile");
+    for profile in ["seek", "dd", "bonnie", "ladder"] {
+        let output = ebb(&home).args(["--profile", profile]).arg(&path).output().expect("runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{profile}: {errors}");
+        assert!(errors.contains("give --size"), "{profile}: {errors}");
+        assert!(!path.exists(), "{profile}");
+    }
+}
+
+#[test]
+fn holes_are_pointed_out_and_filled_with_destroy() {
+    let home = directory();
+    let path = home.path().join("sparse");
+    let jobs = home.path().join("jobs.fio");
+    fs::write(&jobs, "[a]\nfilename=sparse\nrw=randread\ntime_based\nruntime=100ms\n").expect("writes");
+    let job_file = ["--fio", jobs.to_str().expect("text")];
+    let runs: [(&Path, &[&str]); 3] = [
+        (&path, &["--rw=randread", "--runtime=100ms"]),
+        (&path, &["--profile=seek", "--runtime=50ms"]),
+        (home.path(), &job_file),
+    ];
+    for (target, arguments) in runs {
+        fs::File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file of holes");
+        let output = ebb(&home).arg(target).args(arguments).output().expect("runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("fill it with --destroy"), "{arguments:?}: {said}");
+        assert!(fs::read(&path).expect("reads").iter().all(|byte| *byte == 0), "only with --destroy");
+        let output = ebb(&home).arg(target).args(arguments).arg("--destroy").output().expect("runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && !said.contains("holes"), "{arguments:?}: {said}");
+        for block in fs::read(&path).expect("reads").chunks(4096) {
+            assert!(block.iter().any(|byte| *byte != 0), "{arguments:?}: every block is filled");
+        }
+    }
+}
+
 #[test]
 fn existing_files_are_only_written_with_destroy() {
     let home = directory();
@@ -159,6 +216,8 @@ fn what_is_wrong_is_said_with_a_way_out() {
     for (arguments, words) in [
         (&[][..], "on what?"),
         (&["/nowhere/f", "--size=1m"], "cannot make /nowhere/f"),
+        (&[path, "--offset=1m", "--size=1m"], "has 1MiB and --size 1MiB from offset 1MiB on reaches beyond"),
+        (&[path, "--offset=1m"], "offset 1MiB is beyond that"),
         (&["/dev/tty0", "--rw=read"], "neither a file nor a block device"),
         (&[path, "--size=2m"], "smaller --size"),
         (&[path, "--bs=0"], "--bs"),
@@ -277,6 +336,23 @@ fn an_unknown_option_of_fio_is_refused_by_name_and_place() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
     assert!(errors.contains("jobs.fio:3: bssplit"), "{errors}");
+    for (text, place, words) in [
+        ("", "jobs.fio:1: ", "there is no job"),
+        (
+            "; nothing\n[a]\nfilename=small\nsize=1m\n",
+            "jobs.fio:2: ",
+            "size=1MiB is more; give a smaller size,",
+        ),
+        ("[a]\nfilename=small\nruntime=1\nrw=write\n", "jobs.fio:1: ", "say --destroy"),
+        ("[a]\nfilename=none\nruntime=1\n", "jobs.fio:1: ", "give size=1g, for example"),
+    ] {
+        file(&home.path().join("small"), 4096);
+        fs::write(&jobs, text).expect("writes");
+        let output = ebb(&home).arg(home.path()).arg("--fio").arg(&jobs).output().expect("runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}: {errors}");
+        assert!(errors.contains(place) && errors.contains(words), "{text}: {errors}");
+    }
     let output = ebb(&home).arg("--fio").arg(&jobs).arg("--bs=8k").output().expect("runs");
     assert_eq!(output.status.code(), Some(2), "options beside a job file are not passed over");
 }

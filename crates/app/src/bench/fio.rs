@@ -1,9 +1,9 @@
 //! From the jobs of a fio job file to a benchmark.
 
-use super::target::{self, NewFile, Resolved, Wanted};
+use super::target::{self, NewFile, Resolved, Wanted, Words};
 use super::{Job, Spec, experiment};
 use crate::cli::CliError;
-use ebbtide_core::fio::jobfile::{self, FileJob, Surroundings, Target};
+use ebbtide_core::fio::jobfile::{self, FileJob, Place, Surroundings, Target};
 use ebbtide_core::layout::{ArrayKind, LayoutNode};
 use ebbtide_core::units::Bytes;
 use ebbtide_engine::files::Fill;
@@ -56,15 +56,25 @@ pub fn spec(
     let mut made = Vec::new();
     let mut fill = Vec::new();
     for (index, file) in files.0.iter().enumerate() {
-        let wanted = Wanted { size: file.size, writes: file.written, destroy };
-        let Resolved { volume, made: new } = target::resolve(&file.path, wanted)?;
+        let wanted = Wanted {
+            size: file.size,
+            // The size of a job's file has the offset in it.
+            offset: Bytes(0),
+            reads: file.read,
+            writes: file.written,
+            destroy,
+            words: Words::JOB_FILE,
+        };
+        let Resolved { volume, made: new, fill: fill_it } =
+            target::resolve(&file.path, wanted).map_err(|error| file.at_its_place(error))?;
         if matches!(volume.source, ebbtide_core::experiment::VolumeSource::NewFile { .. }) {
             return Err(CliError::Usage(format!(
-                "{shown}: filename={} is a directory; name a file in it",
+                "{}: filename={} is a directory; name a file in it",
+                file.place,
                 file.path.display()
             )));
         }
-        if new.is_some() && file.read {
+        if fill_it {
             fill.push(index);
         }
         made.extend(new);
@@ -88,7 +98,7 @@ pub fn spec(
         experiment: experiment(volumes, designs),
         jobs: list,
         // Every existing file that is written was named by somebody who said so; see `target::resolve`.
-        destroy: (writes && destroy) || !made.is_empty(),
+        destroy: (writes && destroy) || !made.is_empty() || !fill.is_empty(),
         fill: Fill::Only(fill),
         seed,
     };
@@ -98,9 +108,23 @@ pub fn spec(
 /// One file or device that jobs use.
 struct Used {
     path: PathBuf,
+    /// Where the job stands that asks the most of it.
+    place: Place,
     size: Option<Bytes>,
     read: bool,
     written: bool,
+}
+
+impl Used {
+    /// `error` with the place in the job file.
+    fn at_its_place(&self, error: CliError) -> CliError {
+        let placed = |what: String| format!("{}: {what}", self.place);
+        match error {
+            CliError::Usage(what) => CliError::Usage(placed(what)),
+            CliError::Failed(what) => CliError::Failed(placed(what)),
+            other => other,
+        }
+    }
 }
 
 /// Each file once.
@@ -112,10 +136,19 @@ impl Files {
         for job in jobs {
             for path in paths(&job.target, base) {
                 let index = files.0.iter().position(|used| used.path == path).unwrap_or_else(|| {
-                    files.0.push(Used { path, size: None, read: false, written: false });
+                    files.0.push(Used {
+                        path,
+                        place: job.place.clone(),
+                        size: None,
+                        read: false,
+                        written: false,
+                    });
                     files.0.len() - 1
                 });
                 let used = &mut files.0[index];
+                if job.file_size > used.size || (job.workload.writes() && !used.written) {
+                    used.place = job.place.clone();
+                }
                 used.size = used.size.max(job.file_size);
                 used.read |= job.workload.reads();
                 used.written |= job.workload.writes();

@@ -1,11 +1,12 @@
 //! From a profile to a benchmark whose jobs follow one another.
 
-use super::target::{self, NewFile, Wanted};
+use super::target::{self, NewFile, Wanted, Words};
 use super::{Done, Job, Spec, experiment};
 use crate::cli::CliError;
 use ebbtide_core::experiment::{Volume, VolumeSource, own_profile};
 use ebbtide_core::layout::{ArrayKind, LayoutNode};
 use ebbtide_core::profile::{Course, Files, Point, Profile, Step, Wish};
+use ebbtide_core::units::Bytes;
 use ebbtide_core::workload::Workload;
 use ebbtide_engine::files::Fill;
 use std::path::Path;
@@ -72,11 +73,21 @@ pub fn spec(
     }
     let (files, course) = profile.course(&wish);
     let mut running = Running { course, group: 0 };
+    let mut fill_one = false;
     let (volumes, designs, made) = match (directory, files.as_slice()) {
         (true, files) => in_directory(path, files),
         (false, [one]) if one.count == 1 => {
-            let wanted = Wanted { size: Some(one.size), writes: profile.writes, destroy };
+            let wanted = Wanted {
+                // A file with the size that a profile has by default is made in directories only.
+                size: wish.size.map(|_| one.size),
+                offset: Bytes(0),
+                reads: one.fill,
+                writes: profile.writes,
+                destroy,
+                words: Words::COMMAND,
+            };
             let resolved = target::resolve(path, wanted)?;
+            fill_one = resolved.fill;
             let designs = vec![(path.display().to_string(), LayoutNode::Volume(0))];
             (vec![resolved.volume], designs, resolved.made.into_iter().collect())
         }
@@ -86,18 +97,17 @@ pub fn spec(
         }
     };
     let jobs = running.next_jobs(&[]).unwrap_or_default();
-    let fresh = directory || !made.is_empty();
     let mut fill = Vec::new();
     let mut at = 0;
     for set in &files {
         let count = set.count as usize;
-        fill.extend((at..at + count).filter(|_| set.fill && fresh));
+        fill.extend((at..at + count).filter(|_| if directory { set.fill } else { fill_one }));
         at += count;
     }
     let spec = Spec {
         experiment: experiment(volumes, designs),
         jobs,
-        destroy: !made.is_empty() || (destroy && profile.writes),
+        destroy: fill_one || !made.is_empty() || (destroy && profile.writes),
         fill: Fill::Only(fill),
         seed,
     };

@@ -111,21 +111,23 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 /// The target is a path.
 fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<(Spec, Vec<target::NewFile>), CliError> {
     let workload = args.workload.workload(&args.name)?;
-    // The file or part of the device reaches to the end of what is used.
-    let size = args.workload.size.map(|size| Bytes(size.0.saturating_add(workload.fine.offset.0)));
-    let wanted = Wanted { size, writes: workload.writes(), destroy: args.destroy };
+    let wanted = Wanted {
+        size: args.workload.size,
+        offset: workload.fine.offset,
+        reads: workload.reads(),
+        writes: workload.writes(),
+        destroy: args.destroy,
+        words: target::Words::COMMAND,
+    };
     let resolved = target::resolve(path, wanted)?;
-    let made = resolved.made.is_some();
     let experiment =
         experiment(vec![resolved.volume], vec![(path.display().to_string(), LayoutNode::Volume(0))]);
-    // What is read has to be there; what is only written fills itself.
-    let fill = (made || path.is_dir()) && workload.reads();
     let spec = Spec {
         experiment,
-        jobs: vec![job(args, workload)],
         // What was made a moment ago holds nothing.
-        destroy: made || (args.destroy && args.workload.writes()),
-        fill: Fill::Only(if fill { vec![0] } else { Vec::new() }),
+        destroy: resolved.made.is_some() || resolved.fill || (args.destroy && workload.writes()),
+        jobs: vec![job(args, workload)],
+        fill: Fill::Only(if resolved.fill { vec![0] } else { Vec::new() }),
         seed,
     };
     Ok((spec, resolved.made.into_iter().collect()))

@@ -294,8 +294,10 @@ impl FilesBackend {
                 disk_name: beneath.disk_name,
                 filesystem: if volume.is_device() { None } else { beneath.filesystem.or_else(filesystem) },
             });
-            let existing = survey.place_of[index].is_none() && !self.options.destroy;
-            if let Some(holes) = volume.holes().filter(|_| existing) {
+            let filled = self.options.destroy && self.options.fill.includes(index);
+            let existing = survey.place_of[index].is_none() && !filled;
+            let read = experiment.workloads.iter().any(Workload::reads);
+            if let Some(holes) = volume.holes().filter(|_| existing && read) {
                 notes.push(format!(
                     "volume {}: {} of {} are holes, which read as zeros without touching the disk: fill it first, or \
                      let ebb fill it with --destroy",

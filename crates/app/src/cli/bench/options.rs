@@ -154,11 +154,6 @@ fn microseconds(text: &str) -> Result<Nanos, String> {
 }
 
 impl WorkloadArgs {
-    /// Whether it writes.
-    pub(super) fn writes(&self) -> bool {
-        !matches!(self.rw, Rw::Read | Rw::Randread)
-    }
-
     /// The workload that they ask for.
     pub(super) fn workload(&self, name: &str) -> Result<Workload, CliError> {
         let usage = |what: String| Err(CliError::Usage(what));

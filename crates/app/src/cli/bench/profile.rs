@@ -139,10 +139,16 @@ fn own(
     let workloads = profile::own(file)?;
     let writes = workloads.iter().any(Workload::writes);
     let reads = workloads.iter().any(Workload::reads);
-    let wanted = target::Wanted { size: args.workload.size, writes, destroy: args.destroy };
+    let wanted = target::Wanted {
+        size: args.workload.size,
+        offset: Bytes(0),
+        reads,
+        writes,
+        destroy: args.destroy,
+        words: target::Words::COMMAND,
+    };
     let resolved = target::resolve(path, wanted)?;
-    let made = resolved.made.is_some();
-    let fill = (made || path.is_dir()) && reads;
+    let fill = resolved.fill;
     let jobs = (0u32..).zip(workloads).map(|(group, mut workload)| {
         if let Some(runtime) = args.workload.runtime {
             workload.stop = Stop::Runtime(runtime);
@@ -156,7 +162,7 @@ fn own(
             vec![resolved.volume],
             vec![(path.display().to_string(), LayoutNode::Volume(0))],
         ),
-        destroy: made || (args.destroy && writes),
+        destroy: resolved.made.is_some() || fill || (args.destroy && writes),
         fill: Fill::Only(if fill { vec![0] } else { Vec::new() }),
         seed,
     };

@@ -1,5 +1,6 @@
 //! From the options of one job to what it does.
 
+use super::lines::Section;
 use super::options::{Draft, FileJob, Target};
 use super::values::Amount;
 use crate::units::{Bytes, Nanos};
@@ -17,11 +18,11 @@ impl Draft {
     /// there.
     pub(super) fn finish(
         mut self,
-        section: &str,
+        section: &Section,
         group: u32,
         length: &dyn Fn(&str) -> Option<Bytes>,
     ) -> Result<FileJob, String> {
-        let name = self.name.take().unwrap_or_else(|| section.to_owned());
+        let name = self.name.take().unwrap_or_else(|| section.name.clone());
         if self.workload.bs.0 == 0 {
             return Err("bs is 0".to_owned());
         }
@@ -107,7 +108,8 @@ impl Draft {
             ..self.workload
         };
         let file_size = size.map(|size| Bytes(size.0.saturating_add(offset.0)));
-        Ok(FileJob { name, group, target, file_size, workload, options: Vec::new(), notes: self.notes })
+        let (place, options) = (section.place.clone(), Vec::new());
+        Ok(FileJob { name, place, group, target, file_size, workload, options, notes: self.notes })
     }
 
     /// Amounts in bytes; shares are taken of the file or device that is there.

@@ -61,5 +61,5 @@ pub trait Surroundings {
 /// The first thing that is wrong or that this program does not do.
 pub fn parse(text: &str, file: &str, surroundings: &dyn Surroundings) -> Result<Vec<FileJob>, JobFileError> {
     let sections = lines::sections(text, file, surroundings)?;
-    options::jobs(&sections, surroundings)
+    options::jobs(&sections, file, surroundings)
 }

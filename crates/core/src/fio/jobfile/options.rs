@@ -3,7 +3,7 @@
 use super::known::{unknown, without_effect};
 use super::lines::{Given, Section};
 use super::values::{Amount, at_least_one, choice, one_block_size, one_value, operation, percent, sync};
-use super::{JobFileError, Surroundings, values};
+use super::{JobFileError, Place, Surroundings, values};
 use crate::units::{Bytes, Nanos};
 use crate::workload::{Access, IoEngine, Mix, Stop, Workload, cpu_list};
 
@@ -21,6 +21,8 @@ pub enum Target {
 pub struct FileJob {
     /// Its name.
     pub name: String,
+    /// Where its section begins.
+    pub place: Place,
     /// Number of its group, from 0: groups run one after the other, the jobs of one at the same time.
     pub group: u32,
     /// What it runs on.
@@ -38,6 +40,7 @@ pub struct FileJob {
 /// The jobs that `sections` describe.
 pub(super) fn jobs(
     sections: &[Section],
+    file: &str,
     surroundings: &dyn Surroundings,
 ) -> Result<Vec<FileJob>, JobFileError> {
     let mut global: Vec<&Given> = Vec::new();
@@ -54,7 +57,7 @@ pub(super) fn jobs(
             group += 1;
         }
         let wrong = |what: String| JobFileError { place: section.place.clone(), what };
-        let mut job = draft.finish(&section.name, group, &|file| surroundings.length(file)).map_err(wrong)?;
+        let mut job = draft.finish(section, group, &|file| surroundings.length(file)).map_err(wrong)?;
         job.options = given
             .iter()
             .map(|given| (given.name.clone(), given.value.clone().unwrap_or_else(|| "1".to_owned())))
@@ -62,10 +65,7 @@ pub(super) fn jobs(
         jobs.push(job);
     }
     if jobs.is_empty() {
-        let place = super::Place {
-            file: sections.first().map_or_else(String::new, |section| section.place.file.clone()),
-            line: 1,
-        };
+        let place = Place { file: file.to_owned(), line: 1 };
         let what = "there is no job; write a section `[name]` beside [global]".to_owned();
         return Err(JobFileError { place, what });
     }

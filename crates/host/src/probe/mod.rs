@@ -188,8 +188,7 @@ impl<'a> Reader<'a> {
         if size.0 == 0 {
             return None;
         }
-        let udev =
-            tables::udev(&sys::text(&self.sys.run.join(format!("udev/data/b{dev}"))).unwrap_or_default());
+        let udev = self.udev(dev);
         let dm_name = sys::word(&place.join("dm/name"));
         let (kind, ids) = match disk {
             Some(disk) => (disk.kind, Ids { by_id: self.by_id(name, &udev), ..Ids::default() }),
@@ -210,7 +209,7 @@ impl<'a> Reader<'a> {
             slaves: sys::names(&place.join("slaves")),
             holders: sys::names(&place.join("holders")),
             partitions: Vec::new(),
-            content: signature::from_udev(&udev).unwrap_or_else(|| self.read_content(name)),
+            content: self.content(name, &udev, disk),
             mounts,
             swap_used,
             md: md_array(place),
@@ -218,6 +217,25 @@ impl<'a> Reader<'a> {
             alias: dm_name.filter(|n| n != name),
             health: None,
         })
+    }
+
+    /// What udev's database has of a device; empty where it has nothing.
+    fn udev(&self, dev: DevNum) -> Udev {
+        tables::udev(&sys::text(&self.sys.run.join(format!("udev/data/b{dev}"))).unwrap_or_default())
+    }
+
+    /// What is on the device, as udev saw it, or else read from it. On a partition a table of its own without a UUID looks
+    /// like its disk's in the database: the partition itself says more, to those who may read it.
+    fn content(&self, name: &str, udev: &Udev, disk: Option<&BlockDevice>) -> Content {
+        let disk = disk.map(|disk| self.udev(disk.dev));
+        match (signature::from_udev(udev, disk.as_ref()), disk) {
+            (None, _) => self.read_content(name),
+            (Some(Content::Nothing), Some(_)) => match self.read_content(name) {
+                Content::Unknown(_) => Content::Nothing,
+                read => read,
+            },
+            (Some(known), _) => known,
+        }
     }
 
     fn read_content(&self, name: &str) -> Content {

@@ -32,8 +32,37 @@ pub struct Signature {
     pub uuid: Option<String>,
 }
 
-/// What udev found when the device appeared or changed last; nothing when udev did not look at it.
-pub fn from_udev(udev: &Udev) -> Option<Content> {
+/// Partitions that carry something without a signature, by their type in the partition table: for MBR the extended
+/// partition, which holds the logical ones, and PReP; for GPT BIOS boot, where GRUB's core image is written raw, PReP, and
+/// Microsoft's reserved partition.
+const RESERVED: &[(&str, &str)] = &[
+    ("0x5", "extended partition"),
+    ("0xf", "extended partition"),
+    ("0x85", "extended partition"),
+    ("0x41", "PReP boot"),
+    ("21686148-6449-6e6f-744e-656564454649", "BIOS boot"),
+    ("9e1a2d38-c612-4316-aa26-8b49521e5a8b", "PReP boot"),
+    ("e3c9e316-0b5c-4db8-817d-f92df00215ae", "Microsoft reserved"),
+];
+
+/// What a device without a signature has on it, when its entry in the partition table is of type `entry`.
+fn unsigned(entry: Option<&str>) -> Content {
+    let reserved =
+        RESERVED.iter().find(|(kind, _)| entry.is_some_and(|entry| entry.eq_ignore_ascii_case(kind)));
+    reserved.map_or(Content::Nothing, |(_, words)| {
+        Content::Signature(Signature { kind: (*words).to_owned(), usage: None, label: None, uuid: None })
+    })
+}
+
+/// Whether the partition table in `udev`'s properties of a partition is that of its disk: udev hands the disk's down
+/// (`IMPORT{parent}="ID_*"`).
+pub fn table_is_of_disk(udev: &Udev, disk: &Udev) -> bool {
+    ["ID_PART_TABLE_TYPE", "ID_PART_TABLE_UUID"].into_iter().all(|key| udev.get(key) == disk.get(key))
+}
+
+/// What udev found when the device appeared or changed last; nothing when udev did not look at it. A partition comes
+/// with what is known of its `disk`.
+pub fn from_udev(udev: &Udev, disk: Option<&Udev>) -> Option<Content> {
     if let Some(kind) = udev.get("ID_FS_TYPE") {
         return Some(Content::Signature(Signature {
             kind: kind.to_owned(),
@@ -42,10 +71,11 @@ pub fn from_udev(udev: &Udev) -> Option<Content> {
             uuid: udev.get("ID_FS_UUID").map(str::to_owned),
         }));
     }
-    match udev.get("ID_PART_TABLE_TYPE") {
+    let inherited = disk.is_some_and(|disk| table_is_of_disk(udev, disk));
+    match udev.get("ID_PART_TABLE_TYPE").filter(|_| !inherited) {
         Some(table) => Some(Content::PartitionTable(table.to_owned())),
         None if udev.properties.is_empty() => None,
-        None => Some(Content::Nothing),
+        None => Some(unsigned(udev.get("ID_PART_ENTRY_TYPE"))),
     }
 }
 
@@ -83,8 +113,8 @@ pub fn parse_blkid(status: Option<i32>, stdout: &str) -> Content {
                 uuid: get("UUID"),
             }),
             (None, Some(table)) => Content::PartitionTable(table),
-            // Only PART_ENTRY_*: what the partition table says of it, nothing on the partition itself.
-            (None, None) => Content::Nothing,
+            // Only PART_ENTRY_*: what the partition table says of it.
+            (None, None) => unsigned(get("PART_ENTRY_TYPE").as_deref()),
         },
         Some(2) => Content::Nothing,
         Some(8) => Content::Signature(Signature {
@@ -132,6 +162,8 @@ mod tests {
         assert_eq!(kind(&parse_blkid(Some(0), lvm)), "LVM2_member");
         assert_eq!(kind(&parse_blkid(Some(0), table)), "dos");
         assert_eq!(parse_blkid(Some(0), empty_partition), Content::Nothing);
+        let boot = "DEVNAME=/dev/vda14\nPART_ENTRY_SCHEME=gpt\nPART_ENTRY_TYPE=21686148-6449-6e6f-744e-656564454649\n";
+        assert_eq!(kind(&parse_blkid(Some(0), boot)), "BIOS boot");
         assert_eq!(parse_blkid(Some(2), ""), Content::Nothing);
         assert_eq!(kind(&parse_blkid(Some(8), "")), "several contradicting signatures");
         assert_eq!(kind(&parse_blkid(Some(4), "")), "unknown");
@@ -149,7 +181,8 @@ mod tests {
         #[test]
         fn no_text_panics(text in ".*", status in 0..9) {
             let _ = parse_blkid(Some(status), &text);
-            let _ = from_udev(&super::super::tables::udev(&text));
+            let udev = super::super::tables::udev(&text);
+            let _ = (from_udev(&udev, None), from_udev(&udev, Some(&udev)));
         }
     }
 }

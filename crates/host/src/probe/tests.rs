@@ -70,6 +70,27 @@ fn swap_signatures_and_free_devices() {
     assert_eq!(free, ["md1", "md2", "nvme3n1"]);
 }
 
+/// udev gives a partition the properties of its disk, among them the disk's partition table.
+#[test]
+fn a_partition_is_judged_by_what_is_on_it_and_not_by_its_disks_table() {
+    // vdc1 as it was before there was swap on it.
+    let empty = ARRAYS.replace("|/dev/vdc1 ", "|/dev/elsewhere ");
+    let of_vdc1 = empty.find("f /run/udev/data/b254:33").expect("recorded");
+    let (before, after) = empty.split_at(of_vdc1);
+    let end = after.find("f /run/udev/data/b254:34").expect("recorded");
+    let properties: Vec<&str> = after[..end].lines().filter(|line| !line.contains("ID_FS_")).collect();
+    let tree = |properties: String| format!("{before}{properties}\n{}", &after[end..]);
+    let found = recorded(&tree(properties.join("\n")));
+    let vdc1 = found.get("vdc1").expect("vdc1");
+    assert_eq!((&vdc1.content, vdc1.is_free()), (&Content::Nothing, true));
+    assert!(matches!(&found.get("vdc").expect("vdc").content, Content::PartitionTable(t) if t == "dos"));
+
+    let found = recorded(&tree(properties.join("\n").replace("ENTRY_TYPE=0x83", "ENTRY_TYPE=0x5")));
+    assert!(!found.get("vdc1").expect("vdc1").is_free(), "an extended partition holds the logical ones");
+    let found = recorded(&tree(properties.join("\n").replace("TABLE_UUID=9baf95a3", "TABLE_UUID=0badcafe")));
+    assert!(!found.get("vdc1").expect("vdc1").is_free(), "it has a table of its own");
+}
+
 #[test]
 fn stable_ids_match_in_full_only() {
     let found = recorded(ARRAYS);

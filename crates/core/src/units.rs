@@ -224,6 +224,11 @@ pub fn format_throughput(value: f64) -> String {
     format!("{}B/s", si(value))
 }
 
+/// `value` (bytes) as people read it, in powers of 1000: `67.1 MB`.
+pub fn format_bytes(value: f64) -> String {
+    format!("{}B", si(value))
+}
+
 /// `value` (operations per second) as people read it: `12.4k`.
 pub fn format_iops(value: f64) -> String {
     si(value).trim_end().to_owned()

@@ -4,8 +4,12 @@
 //! the trial asked for, somebody else asked for. With direct I/O the trial's own part is exact; through the page
 //! cache readahead and delayed writes are the trial's own too, so there only those are counted whom the
 //! observer saw at work.
+//!
+//! Bytes that others moved are no rate that the trial lost. On a full disk the trial could at most have had what they
+//! took, their share of all. But it could not have had more than its volumes and their link grant, nor could its
+//! operations have taken less than one alone takes: the least of the three is what others can explain.
 
-use super::{Case, Rule, evidence, moved};
+use super::{Case, Rule, concurrency, evidence, instance_limit, moved, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::{Evidence, Verdict, VerdictKind};
 use crate::samples::{OtherKind, TrialSamples};
@@ -20,6 +24,8 @@ pub const OTHERS_RATE: f64 = 1e6;
 /// Busy share of the busiest disk below which there was room for both: others who moved bytes on a disk that idled
 /// half of the time did not hold the trial back.
 pub const DISK_BUSY: f64 = 0.50;
+/// Part of the gap that others must be able to explain: a shape's own latencies vary by some percent.
+pub const HELD_BACK: f64 = 0.10;
 /// Most of those seen at work whom the sentence names.
 const NAMED: usize = 3;
 
@@ -52,9 +58,29 @@ fn others(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
     (all > 0.0).then_some((bytes as f64, all.max(bytes as f64)))
 }
 
+/// The most of the gap that anything beside volumes, link and depth can explain, with the figures that say so: what
+/// the limits leave unused, and the part of a latency beyond what one operation alone takes.
+fn room(case: &Case<'_>) -> (f64, Vec<Evidence>) {
+    let (mut room, mut figures) = (1.0_f64, Vec::new());
+    if let Some(met) = usage::met(case) {
+        room = room.min(1.0 - met);
+        figures.push(evidence("use of the working members' limits, weighted by bytes", met, "share", None));
+    }
+    if let Some(link) = instance_limit::InstanceLimit.judge(case) {
+        room = room.min(1.0 - link.explains);
+        figures.extend(link.evidence);
+    }
+    if let Some((latency, floor)) = concurrency::latency_over_floor(case) {
+        room = room.min(1.0 - floor / latency);
+        let what = "mean latency of the members, against what one operation alone takes";
+        figures.push(evidence(what, latency, "ns", Some(floor)));
+    }
+    (room.max(0.0), figures)
+}
+
 /// Others' share of the bytes moved and their bytes per second, median over trials, where both are enough to
 /// matter.
-pub(super) fn share_and_rate(case: &Case<'_>) -> Option<(f64, f64)> {
+fn share_and_rate(case: &Case<'_>) -> Option<(f64, f64)> {
     let (mut shares, mut rates) = (Vec::new(), Vec::new());
     for trial in case.trials {
         if let Some((bytes, all)) = others(case, trial) {
@@ -74,6 +100,11 @@ impl Rule for Background {
     fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
         let (share, rate) = share_and_rate(case)?;
         let busy = busiest_disk(case).filter(|busy| *busy >= DISK_BUSY)?;
+        let (room, figures) = room(case);
+        let explains = share.min(room);
+        if explains < HELD_BACK {
+            return None;
+        }
         let mut who: Vec<&str> = Vec::new();
         for trial in case.trials {
             for other in trial.observed.iter().flat_map(|observed| &observed.others) {
@@ -101,13 +132,14 @@ impl Rule for Background {
             evidence("bytes that others moved", rate, "bytes/s", Some(OTHERS_RATE)),
             evidence("busy share of the busiest disk", busy, "share", Some(DISK_BUSY)),
         ];
+        list.extend(figures);
         list.extend(
             who.iter().map(|who| evidence(&format!("at work beside the trials: {who}"), 1.0, "seen", None)),
         );
         Some(Verdict {
             kind: VerdictKind::Background,
             confidence: if who.is_empty() { 0.8 } else { 0.95 },
-            explains: share.min(1.0),
+            explains,
             sentence: format!(
                 "others moved {} on the same disks, {:.0}% of all that the disks moved; {named}",
                 format_throughput(rate),

@@ -6,7 +6,8 @@
 //! asserted when the same happens trial after trial, or when the volumes are known to have credits; and not when
 //! they are known to have none. When others were at work on the disks, it takes both.
 
-use super::{Case, Rule, background, evidence};
+use super::background::Background;
+use super::{Case, Rule, evidence};
 use crate::analysis::change::{self, Step};
 use crate::analysis::estimate::median;
 use crate::analysis::metrics::primary;
@@ -88,7 +89,7 @@ impl Rule for Burst {
         let known = have_credits(case);
         // Others' work comes and goes in steps too, but not at the same place of trial after trial of volumes
         // that have credits.
-        let disturbed = background::share_and_rate(case).is_some();
+        let disturbed = Background.judge(case).is_some();
         if known == Some(false) || (disturbed && known.is_none()) {
             return None;
         }

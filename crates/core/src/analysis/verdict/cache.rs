@@ -7,7 +7,7 @@
 
 use super::{Case, Rule, evidence, moved};
 use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
-use crate::units::{Bytes, Nanos, format_latency};
+use crate::units::{Bytes, Nanos, format_bytes, format_latency};
 use crate::workload::Mix;
 
 /// Hit share from which on a cache shapes the result: the ratio of cached to uncached speed then exceeds 1.2.
@@ -48,36 +48,56 @@ fn verdict(confidence: f64, explains: f64, sentence: String, evidence: Vec<Evide
     Verdict { kind: VerdictKind::Cache, confidence, explains: explains.clamp(0.0, 1.0), sentence, evidence }
 }
 
-/// Share of what was asked that the disks did not move, reads and writes each, the larger of the two.
-fn hit_share(m: &moved::Moved) -> Option<f64> {
-    [(m.asked.read, m.moved.read), (m.asked.write, m.moved.write)]
-        .into_iter()
-        .filter(|(asked, _)| *asked > 0)
-        .map(|(asked, moved)| 1.0 - (moved as f64 / asked as f64).min(1.0))
-        .fold(None, |most: Option<f64>, share| Some(most.map_or(share, |most| most.max(share))))
+/// One direction of one trial: what was asked, and what the disks moved of it or for others.
+#[derive(Debug, Clone, Copy)]
+struct Hits {
+    asked: u64,
+    moved: u64,
+}
+
+impl Hits {
+    fn share(&self) -> f64 {
+        1.0 - (self.moved as f64 / self.asked as f64).min(1.0)
+    }
+}
+
+/// The trial in the middle by its hit share: its share and its bytes belong together, which medians of each would not.
+fn middle(case: &Case<'_>, of: fn(&moved::Moved) -> Hits) -> Option<Hits> {
+    let trials = case.trials.iter().filter_map(|t| Some(of(&moved::moved(t)?)));
+    let mut hits: Vec<Hits> = trials.filter(|hits| hits.asked > 0).collect();
+    hits.sort_by(|a, b| a.share().total_cmp(&b.share()));
+    // Of two in the middle the one with the smaller share.
+    hits.get(hits.len().checked_sub(1)? / 2).copied()
 }
 
 fn by_bytes(case: &Case<'_>) -> Observed {
-    let Some(share) = case.median(|t| hit_share(&moved::moved(t)?)) else { return Observed::Nothing };
+    let read = middle(case, |m| Hits { asked: m.asked.read, moved: m.moved.read });
+    let written = middle(case, |m| Hits { asked: m.asked.write, moved: m.moved.write });
+    let directions = [("read", read), ("written", written)];
+    let known = directions.into_iter().filter_map(|(what, hits)| Some((what, hits?)));
+    let Some((what, hits)) = known.max_by(|a, b| a.1.share().total_cmp(&b.1.share())) else {
+        return Observed::Nothing;
+    };
+    let (share, asked, moved) = (hits.share(), hits.asked as f64, hits.moved as f64);
     if share < HIT_SHARE {
         return Observed::NoHits;
     }
-    let total = |of: fn(&moved::Moved) -> u64| {
-        case.median(|t| moved::moved(t).map(|m| of(&m) as f64)).unwrap_or(f64::NAN)
-    };
-    let asked = total(|m| m.asked.read.saturating_add(m.asked.write));
-    let moved = total(|m| m.moved.read.saturating_add(m.moved.write));
     Observed::Hits(Box::new(verdict(
         0.95,
         share,
         format!(
-            "a cache answered {:.0}% of the bytes: the disks moved {:.0} MB of {:.0} MB asked for",
+            "a cache answered {:.0}% of the bytes {what}: in the median trial the disks moved {} of {} asked for",
             share * 100.0,
-            moved / 1e6,
-            asked / 1e6
+            format_bytes(moved),
+            format_bytes(asked)
         ),
         vec![
-            evidence("bytes that the disks moved, against those asked for", moved, "bytes", Some(asked)),
+            evidence(
+                &format!("bytes {what} by the disks in the median trial, against those asked for"),
+                moved,
+                "bytes",
+                Some(asked),
+            ),
             evidence("share answered by a cache", share, "share", Some(HIT_SHARE)),
         ],
     )))

@@ -1,6 +1,7 @@
 //! What a rule may look at.
 
 use crate::analysis::DesignResult;
+use crate::backend::BackendKind;
 use crate::experiment::{Design, Experiment, Volume};
 use crate::samples::TrialSamples;
 use crate::session::Session;
@@ -49,6 +50,13 @@ impl<'a> Case<'a> {
     /// The volume of that name.
     pub fn volume(&self, name: &str) -> Option<&'a Volume> {
         self.experiment.volumes.iter().find(|volume| volume.name == name)
+    }
+
+    /// Whether this tool itself holds that volume to a shape, which has the speed of its own beside any other use of
+    /// the disk below. Simulated and real volumes share what they are with all who use them.
+    pub fn slowed_by_tool(&self, name: &str) -> bool {
+        self.session.meta.backend == BackendKind::Files
+            && self.volume(name).is_some_and(|v| v.shape.is_some())
     }
 
     /// Median over the trials of what `value` makes of each; `None` when it makes nothing of any.

@@ -11,10 +11,11 @@
 //! Where it is cheap, a session ends with a short probe of the same with twice the operations in flight: it settles
 //! whether more of them help.
 
+use super::member::Member;
 use super::volume_limit::NEAR;
-use super::{Case, Rule, cpu, evidence, shared_device, usage};
+use super::{Case, Rule, cpu, evidence, limited_above, shared_device, usage};
 use crate::analysis::members;
-use crate::analysis::{Metric, Verdict, VerdictKind};
+use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
 use crate::layout::{ArrayKind, LayoutNode};
 use crate::samples::TrialSamples;
 use crate::units::{Nanos, format_latency};
@@ -89,6 +90,12 @@ pub(super) fn latency_and_floor(case: &Case<'_>, trial: &TrialSamples) -> Option
     Some((latency_sum / all_ops as f64, floor))
 }
 
+/// [`latency_and_floor`] of the case: the median over its trials of each.
+pub(super) fn latency_over_floor(case: &Case<'_>) -> Option<(f64, f64)> {
+    let of = |value: fn((f64, f64)) -> f64| case.median(|t| latency_and_floor(case, t).map(value));
+    of(|(latency, _)| latency).zip(of(|(_, floor)| floor))
+}
+
 /// What an operation takes that misses the far-end cache, in nanoseconds, of the slowest working member; `None` where one of
 /// them has no such cache, or an arm.
 fn miss(case: &Case<'_>) -> Option<f64> {
@@ -137,17 +144,15 @@ impl Rule for Concurrency {
         if at_limit || cpu::thread_is_busy(case) || !case.workload.direct {
             return None;
         }
-        let latency = case.median(|t| latency_and_floor(case, t).map(|(latency, _)| latency));
-        let floor = case.median(|t| latency_and_floor(case, t).map(|(_, floor)| floor));
         let iops = case.result.metric(Metric::Iops)?.median;
         let mut evidence_list = vec![
             evidence("operations in flight", kept, "operations", None),
             evidence("operations per second", iops, "ops/s", None),
         ];
-        let (explains, mut confidence, mut sentence) = if let Some((latency, floor)) = latency.zip(floor) {
-            if floor < FLOOR_SHARE * latency {
-                return None;
-            }
+        let floor = latency_over_floor(case);
+        let (explains, mut confidence, mut sentence) = if let Some((latency, floor)) =
+            floor.filter(|(latency, floor)| *floor >= FLOOR_SHARE * latency)
+        {
             evidence_list.push(evidence(
                 "mean latency of the members, against what one operation alone takes",
                 latency,
@@ -162,7 +167,10 @@ impl Rule for Concurrency {
             );
             ((floor / latency).min(1.0), 0.9, sentence)
         } else {
-            self.without_floor(case, kept, &mut evidence_list)?
+            far_misses(case, kept, &mut evidence_list)
+                .or_else(|| idle_members(case, kept, &mut evidence_list))
+                // Where the floor is known, something makes this one operation wait that is not another.
+                .or_else(|| floor.is_none().then(|| one_at_a_time(case, kept)).flatten())?
         };
         if let Some((in_flight, probed)) = probed(case) {
             let gain = if iops > 0.0 { probed / iops } else { 0.0 };
@@ -188,64 +196,55 @@ impl Rule for Concurrency {
     }
 }
 
-impl Concurrency {
-    fn without_floor(
-        &self,
-        case: &Case<'_>,
-        kept: f64,
-        evidence_list: &mut Vec<crate::analysis::Evidence>,
-    ) -> Option<(f64, f64, String)> {
-        let longest = case.result.metric(Metric::LatP99).map(|p99| p99.median);
-        if let Some((longest, miss)) = longest
-            .zip(miss(case))
-            .filter(|(longest, miss)| longest.min(*miss) >= FLOOR_SHARE * longest.max(*miss))
-        {
-            evidence_list.push(evidence(
-                "99th percentile of latency, against a miss",
-                longest,
-                "ns",
-                Some(miss),
-            ));
-            let sentence = format!(
-                "{kept:.0} operations in flight do not fill the array: 99% take at most {} and one alone that misses the \
-                 volume's cache {}, so none waits; a larger iodepth or more jobs raise the rate",
-                format_latency(longest),
-                format_latency(miss)
-            );
-            return Some(((miss / longest).min(1.0), 0.8, sentence));
-        }
-        let working = case.result.members.iter().filter(|m| m.iops > 0.0).count();
-        let busy = case.result.members.iter().filter_map(|m| m.in_flight).sum::<f64>();
-        let per_member = busy / working.max(1) as f64;
-        let known = case.result.members.iter().any(|m| m.in_flight.is_some());
-        if known
-            && working > 1
-            && parallel(&case.design.layout)
-            && per_member < IDLE_MEMBERS
-            && shared_device::shared(case).is_none()
-        {
-            evidence_list.push(evidence(
-                "operations in flight per working member",
-                per_member,
-                "operations",
-                Some(1.0),
-            ));
-            let sentence = format!(
-                "{kept:.0} operations in flight leave members idle: {per_member:.2} per member on average; a larger \
-                 iodepth or more jobs would work all {working}"
-            );
-            return Some((1.0 - per_member, 0.7, sentence));
-        }
-        let spins = case
-            .trials
-            .iter()
-            .filter_map(|t| t.observed.as_ref())
-            .any(|o| o.devices.iter().any(|device| device.rotational == Some(true)));
-        if kept == 1.0 && !spins {
-            let sentence =
-                "one operation at a time: each waits for the one before it, and the volume is never asked for more".to_owned();
-            return Some((0.5, 0.6, sentence));
-        }
-        None
+/// What a ground says: how much of the gap it explains, with which confidence, and its sentence.
+type Ground = (f64, f64, String);
+
+/// The slowest operations take what a miss of the far-end cache takes alone.
+fn far_misses(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option<Ground> {
+    let longest = case.result.metric(Metric::LatP99).map(|p99| p99.median);
+    let (longest, miss) = longest
+        .zip(miss(case))
+        .filter(|(longest, miss)| longest.min(*miss) >= FLOOR_SHARE * longest.max(*miss))?;
+    figures.push(evidence("99th percentile of latency, against a miss", longest, "ns", Some(miss)));
+    let sentence = format!(
+        "{kept:.0} operations in flight do not fill the array: 99% take at most {} and one alone that misses the \
+         volume's cache {}, so none waits; a larger iodepth or more jobs raise the rate",
+        format_latency(longest),
+        format_latency(miss)
+    );
+    Some(((miss / longest).min(1.0), 0.8, sentence))
+}
+
+/// Members of a parallel layout have nothing to do: not where they wait for a slow one among them, for the link or for a
+/// thread, or are one disk.
+fn idle_members(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option<Ground> {
+    let working = case.result.members.iter().filter(|m| m.iops > 0.0).count();
+    let known: Vec<f64> = case.result.members.iter().filter_map(|m| m.in_flight).collect();
+    let per_member = known.iter().sum::<f64>() / working.max(1) as f64;
+    let idle = !known.is_empty() && working > 1 && per_member < IDLE_MEMBERS;
+    let elsewhere =
+        || shared_device::shared(case).is_some() || limited_above(case) || Member.judge(case).is_some();
+    if !idle || !parallel(&case.design.layout) || elsewhere() {
+        return None;
     }
+    figures.push(evidence("operations in flight per working member", per_member, "operations", Some(1.0)));
+    let sentence = format!(
+        "{kept:.0} operation{} in flight leave{} members idle: {per_member:.2} per member on average; a larger \
+         iodepth or more jobs would work all {working}",
+        if kept == 1.0 { "" } else { "s" },
+        if kept == 1.0 { "s" } else { "" },
+    );
+    Some((1.0 - per_member, 0.7, sentence))
+}
+
+/// With one in flight nothing can wait for anything, but for the arm of a disk that spins.
+fn one_at_a_time(case: &Case<'_>, kept: f64) -> Option<Ground> {
+    let spins = case
+        .trials
+        .iter()
+        .filter_map(|t| t.observed.as_ref())
+        .any(|o| o.devices.iter().any(|device| device.rotational == Some(true)));
+    let sentence =
+        "one operation at a time: each waits for the one before it, and the volume is never asked for more";
+    (kept == 1.0 && !spins).then(|| (0.5, 0.6, sentence.to_owned()))
 }

@@ -84,8 +84,7 @@ fn by_latency(case: &Case<'_>, first: usize) -> Option<Verdict> {
     if met >= NEAR || limited_above(case) {
         return None;
     }
-    let latency = case.median(|t| concurrency::latency_and_floor(case, t).map(|(latency, _)| latency))?;
-    let floor = case.median(|t| concurrency::latency_and_floor(case, t).map(|(_, floor)| floor))?;
+    let (latency, floor) = concurrency::latency_over_floor(case)?;
     (floor <= FLOOR_SHARE * latency).then(|| Verdict {
         kind: VerdictKind::FirstTouch,
         confidence: 0.7,

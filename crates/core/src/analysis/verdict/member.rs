@@ -9,8 +9,9 @@
 //! the same place trial after trial: among `n` equals the same one is slowest in `k` trials with probability
 //! `n^-(k-1)`.
 
+use super::background::Background;
 use super::volume_limit::NEAR;
-use super::{Case, Rule, background, evidence, shared_device, usage};
+use super::{Case, Rule, evidence, shared_device, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::members;
 use crate::analysis::{Verdict, VerdictKind};
@@ -105,10 +106,8 @@ impl Rule for Member {
         if usage::met(case).is_some_and(|met| met >= NEAR) {
             return None;
         }
-        // Others at work on its disk, or all members on the same one: then it is not the member that is slow.
-        let one_disk =
-            shared_device::shared(case).is_some_and(|(count, _)| count >= case.result.members.len());
-        if one_disk || background::share_and_rate(case).is_some() {
+        // All members on the same disk: then it is not the member that is slow.
+        if shared_device::shared(case).is_some_and(|(count, _)| count >= case.result.members.len()) {
             return None;
         }
         let outliers: Vec<Outlier> =
@@ -121,6 +120,10 @@ impl Rule for Member {
             median(&same.iter().map(|o| value(o)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
         };
         if (same.len() as f64) < SAME_MEMBER * case.trials.len() as f64 {
+            return None;
+        }
+        // Nor when others hold its disk back; they are not what slows a volume that is slow by its shape.
+        if !case.slowed_by_tool(name) && Background.judge(case).is_some() {
             return None;
         }
         let chance = of(|o| o.fair).powi(same.len() as i32 - 1);

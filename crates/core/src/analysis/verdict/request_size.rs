@@ -42,9 +42,9 @@ fn too_small(case: &Case<'_>) -> Option<Verdict> {
     let (mut iops, mut bytes) = (Vec::new(), Vec::new());
     for trial in case.trials {
         for stretch in usage::by_stretch(case, trial) {
-            let weighted = |of: fn(&usage::Use) -> Option<f64>| {
+            let weighted = |of: fn(&usage::Use) -> Option<usage::Against>| {
                 stretch.iter().try_fold(0.0, |sum, m| {
-                    if m.share > 0.0 { Some(sum + of(&m.used)? * m.share) } else { Some(sum) }
+                    if m.share > 0.0 { Some(sum + of(&m.used)?.share * m.share) } else { Some(sum) }
                 })
             };
             iops.extend(weighted(|used| used.iops));

@@ -24,20 +24,33 @@ pub enum Resource {
     Bytes,
 }
 
-/// Use of one member's limits: rate over limit.
+/// Use of one limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Against {
+    /// Rate over the limit.
+    pub share: f64,
+    /// What counts against the limit, per second.
+    pub rate: f64,
+    /// The limit, per second.
+    pub limit: f64,
+    /// Whether that is the burst rate, which lasts as long as credits do.
+    pub burst: bool,
+}
+
+/// Use of one member's limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Use {
     /// Of the limit of operations, where there is one.
-    pub iops: Option<f64>,
+    pub iops: Option<Against>,
     /// Of the limit of bytes, where there is one.
-    pub bytes: Option<f64>,
+    pub bytes: Option<Against>,
 }
 
 impl Use {
     /// The fuller of the two.
-    pub fn fullest(&self) -> Option<(f64, Resource)> {
+    pub fn fullest(&self) -> Option<(Against, Resource)> {
         match (self.iops, self.bytes) {
-            (Some(iops), Some(bytes)) if bytes >= iops => Some((bytes, Resource::Bytes)),
+            (Some(iops), Some(bytes)) if bytes.share >= iops.share => Some((bytes, Resource::Bytes)),
             (Some(iops), _) => Some((iops, Resource::Iops)),
             (None, bytes) => bytes.map(|bytes| (bytes, Resource::Bytes)),
         }
@@ -62,9 +75,14 @@ pub fn ceiling(limit: &Limit, rate: f64) -> f64 {
 }
 
 /// Use of `limit` at `rate` per second.
-fn used(limit: &Limit, rate: f64) -> Option<f64> {
+fn used(limit: &Limit, rate: f64) -> Option<Against> {
     let ceiling = ceiling(limit, rate);
-    (ceiling > 0.0).then(|| rate / ceiling)
+    (ceiling > 0.0).then(|| Against {
+        share: rate / ceiling,
+        rate,
+        limit: ceiling,
+        burst: ceiling > limit.rate,
+    })
 }
 
 /// What `count` costs against the limit of operations: larger operations than `io_unit` count several times
@@ -101,14 +119,14 @@ fn fullest(
     of: fn(&OneWay) -> Option<Limit>,
     both: Option<Limit>,
     rate: impl Fn(&PerOp<Count>) -> f64,
-) -> Option<f64> {
+) -> Option<Against> {
     let ways = &shape.character.one_way;
     let reads = PerOp { read: count.read, write: Count::default() };
     let writes = PerOp { read: Count::default(), write: count.write };
     [(both, count), (of(&ways.read), &reads), (of(&ways.write), &writes)]
         .into_iter()
         .filter_map(|(limit, count)| used(&limit?, rate(count)))
-        .fold(None, |most: Option<f64>, used| Some(most.map_or(used, |most| most.max(used))))
+        .max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 fn bytes(count: &PerOp<Count>) -> u64 {
@@ -207,7 +225,7 @@ pub fn met(case: &Case<'_>) -> Option<f64> {
                 values.push(
                     stretch
                         .iter()
-                        .filter_map(|m| m.used.fullest().map(|(used, _)| used * m.share))
+                        .filter_map(|m| m.used.fullest().map(|(used, _)| used.share * m.share))
                         .sum::<f64>(),
                 );
             }

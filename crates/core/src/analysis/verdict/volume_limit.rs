@@ -10,17 +10,21 @@
 //! then its rate is one over the time that it takes for one of them, however many wait.
 
 use super::exceeded::longest_exceeded;
-use super::usage::{self, Resource};
+use super::usage::{self, Against, Resource};
 use super::{Case, Rule, evidence, limited_above};
+use crate::analysis::estimate::median;
 use crate::analysis::{Evidence, Verdict, VerdictKind};
 use crate::units::{format_iops, format_latency, format_throughput};
-use crate::workload::{Access, Mix, OpKind};
+use crate::workload::Access;
 
 /// Use of the limits that counts as reached. A shaped volume holds its limit within 3% over 10 s, and up to two
 /// more points go to the edges of a measurement of a second.
 pub const REACHED: f64 = 0.95;
 /// Between this and [`REACHED`] the limit is near: asserted with less confidence.
 pub const NEAR: f64 = 0.90;
+/// Share of the stretches at a limit, from which on the one that lasts is told when both that and the burst rate were met:
+/// one that straddles the step may be either.
+const LASTING: f64 = 0.10;
 /// Random operations in flight at a spindle from which on its arm is taken to work all the time: one is served, and another
 /// waits. Hits of a cache in front of the arm take part of them, so it is more than the 1 of a queue that never empties.
 pub const IN_LINE: f64 = 2.0;
@@ -41,44 +45,20 @@ impl Rule for VolumeLimit {
 
 fn by_limits(case: &Case<'_>) -> Option<Verdict> {
     let met = usage::met(case).filter(|met| *met >= NEAR)?;
-    // Members that were at their limit while they worked, with the use of it.
-    let mut full: Vec<(usize, f64, Resource)> = Vec::new();
     let members = &case.result.members;
-    for index in 0..members.len() {
-        let mut uses = Vec::new();
-        for trial in case.trials {
-            for stretch in usage::by_stretch(case, trial) {
-                let busiest = stretch.iter().map(|m| m.share).fold(0.0, f64::max);
-                if let Some(member) = stretch.get(index).filter(|m| m.share > 0.0 && 2.0 * m.share >= busiest)
-                {
-                    uses.extend(member.used.fullest());
-                }
-            }
-        }
-        let values: Vec<f64> = uses.iter().map(|(used, _)| *used).collect();
-        let iops = uses.iter().filter(|(_, resource)| *resource == Resource::Iops).count();
-        let resource = if 2 * iops > uses.len() { Resource::Iops } else { Resource::Bytes };
-        if let Some(used) = crate::analysis::estimate::median(&values).filter(|used| *used >= NEAR) {
-            full.push((index, used, resource));
-        }
+    let full: Vec<AtLimit<'_>> = members
+        .iter()
+        .enumerate()
+        .filter_map(|(index, member)| at_limit(case, index, &member.name))
+        .collect();
+    let first = full.first()?;
+    let mut rate = match first.resource {
+        Resource::Iops => format!("{} operations/s", format_iops(first.limit)),
+        Resource::Bytes => format_throughput(first.limit),
+    };
+    if first.burst {
+        rate.push_str(" while its credits last");
     }
-    let (first, _, resource) = *full.first()?;
-    let limit = |index: usize, resource: Resource| {
-        let shape = case.volume(&members[index].name)?.shape.as_ref()?;
-        let op = if case.workload.mix == Mix::Write { OpKind::Write } else { OpKind::Read };
-        let limit = match resource {
-            Resource::Iops => shape.iops_for(op),
-            Resource::Bytes => shape.throughput_for(op),
-        }?;
-        // A member that spends credits is held by its burst rate.
-        let rate = if resource == Resource::Iops { members[index].iops } else { members[index].throughput };
-        Some((usage::ceiling(&limit, rate), if resource == Resource::Iops { "ops/s" } else { "bytes/s" }))
-    };
-    let (rate, _) = limit(first, resource)?;
-    let rate = match resource {
-        Resource::Iops => format!("{} operations/s", format_iops(rate)),
-        Resource::Bytes => format_throughput(rate),
-    };
     // How many members work at one time, on average over the stretches.
     let at_a_time = case.median(|trial| {
         let counts: Vec<f64> = usage::by_stretch(case, trial)
@@ -89,7 +69,7 @@ fn by_limits(case: &Case<'_>) -> Option<Verdict> {
                 if squares > 0.0 { 1.0 / squares } else { 0.0 }
             })
             .collect();
-        crate::analysis::estimate::median(&counts)
+        median(&counts)
     })?;
     let sentence = if members.len() > 1 && at_a_time < 1.5 {
         format!(
@@ -103,18 +83,14 @@ fn by_limits(case: &Case<'_>) -> Option<Verdict> {
             "{} of {} members are at their limit ({rate} for {}): only more or faster volumes raise this",
             full.len(),
             members.len(),
-            members[first].name
+            first.name
         )
     } else {
-        format!("{} is at its limit of {rate}: only more or faster volumes raise this", members[first].name)
+        format!("{} is at its limit of {rate}: only more or faster volumes raise this", first.name)
     };
     let mut evidence: Vec<Evidence> =
         vec![evidence("use of the working members' limits, weighted by bytes", met, "share", Some(REACHED))];
-    let rates = full.iter().filter_map(|(index, used, resource)| {
-        let (limit, unit) = limit(*index, *resource)?;
-        Some(AtLimit { name: &members[*index].name, rate: used * limit, limit, unit })
-    });
-    evidence.extend(summarised(rates.collect()));
+    evidence.extend(summarised(full));
     Some(Verdict {
         kind: VerdictKind::VolumeLimit,
         confidence: if met >= REACHED { 0.95 } else { 0.7 },
@@ -124,12 +100,42 @@ fn by_limits(case: &Case<'_>) -> Option<Verdict> {
     })
 }
 
-/// The rate of a member that is at its limit.
+/// A member that is at its limit while it works.
 struct AtLimit<'a> {
     name: &'a str,
+    /// What it did per second of the time in which it was at the limit.
     rate: f64,
     limit: f64,
-    unit: &'static str,
+    resource: Resource,
+    /// Whether that is a limit that only credits give.
+    burst: bool,
+}
+
+/// The limit that this member meets in most of the stretches in which it works as much as any other does.
+fn at_limit<'a>(case: &Case<'_>, index: usize, name: &'a str) -> Option<AtLimit<'a>> {
+    let mut uses: Vec<(Against, Resource)> = Vec::new();
+    for trial in case.trials {
+        for stretch in usage::by_stretch(case, trial) {
+            let busiest = stretch.iter().map(|m| m.share).fold(0.0, f64::max);
+            let working = stretch.get(index).filter(|m| m.share > 0.0 && 2.0 * m.share >= busiest);
+            uses.extend(working.and_then(|member| member.used.fullest()));
+        }
+    }
+    let shares: Vec<f64> = uses.iter().map(|(used, _)| used.share).collect();
+    median(&shares).filter(|share| *share >= NEAR)?;
+    uses.retain(|(used, _)| used.share >= NEAR);
+    // The limit that lasts is this rule's; what credits gave before they ran out is for `burst` to tell.
+    let lasting = uses.iter().filter(|(used, _)| !used.burst).count();
+    let burst = (lasting as f64) < LASTING * uses.len() as f64;
+    uses.retain(|(used, _)| used.burst == burst);
+    let iops = uses.iter().filter(|(_, resource)| *resource == Resource::Iops).count();
+    let resource = if 2 * iops > uses.len() { Resource::Iops } else { Resource::Bytes };
+    uses.retain(|(_, of)| *of == resource);
+    let limit = uses.first()?.0.limit;
+    // Stretches are of equal length. A few large requests more or less in one of them are a few percent; their mean is
+    // the rate.
+    let rate = uses.iter().map(|(used, _)| used.rate).sum::<f64>() / uses.len() as f64;
+    Some(AtLimit { name, rate, limit, resource, burst })
 }
 
 /// A figure for each member; of three or more with the same limit, the lowest and the highest.
@@ -137,7 +143,9 @@ fn summarised(members: Vec<AtLimit<'_>>) -> Vec<Evidence> {
     let mut alike: Vec<Vec<AtLimit<'_>>> = Vec::new();
     for member in members {
         let same = |group: &&mut Vec<AtLimit<'_>>| {
-            group.first().is_some_and(|first| first.limit == member.limit && first.unit == member.unit)
+            group
+                .first()
+                .is_some_and(|first| first.limit == member.limit && first.resource == member.resource)
         };
         match alike.iter_mut().find(same) {
             Some(group) => group.push(member),
@@ -148,7 +156,7 @@ fn summarised(members: Vec<AtLimit<'_>>) -> Vec<Evidence> {
         evidence(
             &format!("rate of {who} while it worked, against its limit"),
             member.rate,
-            member.unit,
+            if member.resource == Resource::Iops { "ops/s" } else { "bytes/s" },
             Some(member.limit),
         )
     };

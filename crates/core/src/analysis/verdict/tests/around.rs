@@ -63,6 +63,56 @@ fn disks_that_moved_less_than_was_asked() {
     assert_eq!(kinds(&six_rounds(&stripe(1), moved(0.9))), [Unknown]);
 }
 
+/// Others read on the disk too, and in one of the trials more than was hidden: what is said is of one trial and one
+/// direction.
+#[test]
+fn the_figures_of_a_cache_belong_together() {
+    let read = [0.4, 0.5, 0.6, 2.0, 0.62, 0.63];
+    let session = six_rounds(&stripe(1), |t| {
+        let mut samples = one_member();
+        samples.array.write.count.bytes = 1000;
+        observed(&mut samples, (ASKED as f64 * read[t.round as usize]) as u64, ASKED, 10_000, 0.2);
+        samples
+    });
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, Cache);
+    let figure = &verdict.evidence[0];
+    assert_eq!(figure.what, "bytes read by the disks in the median trial, against those asked for");
+    let share = 1.0 - figure.value / figure.reference.expect("what was asked for");
+    assert!((share - verdict.evidence[1].value).abs() < 1e-9, "{:?}", verdict.evidence);
+    assert!(
+        verdict.sentence.contains(
+            "38% of the bytes read: in the median trial the disks moved 25.4 MB of 41.0 MB asked for"
+        ),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// Four bytes of others for each of the trial's, on a full disk, where volumes hold to their shapes all the same.
+#[test]
+fn others_explain_no_more_than_limits_and_latency_leave() {
+    let beside = |iops: u64, latency: u64| {
+        move |_: &Trial| {
+            let mut samples = trial(&[("v0", iops, latency)]);
+            observed(&mut samples, 2 * iops * BS, 8 * iops * BS, 10_000, 0.95);
+            samples
+        }
+    };
+    let limited = shaped(stripe(1), 5000.0, Nanos(1000));
+    assert_eq!(kinds(&six_rounds(&limited, beside(5000, 800_000))), [VerdictKind::VolumeLimit]);
+    let mut slow = shaped(stripe(1), 5000.0, Nanos::from_millis(4));
+    slow.workloads[0].iodepth = 1;
+    assert_eq!(kinds(&six_rounds(&slow, beside(250, 4_020_000))), [VerdictKind::Concurrency]);
+    // Opposite: the same, and operations take three times as long as alone.
+    let held = &verdicts(&six_rounds(&slow, beside(83, 12_000_000)))[0];
+    assert_eq!(held.kind, Background);
+    assert!((held.explains - 2.0 / 3.0).abs() < 0.01, "{}", held.explains);
+    // Without a known limit their share of the bytes is the bound.
+    let unknown = &verdicts(&six_rounds(&stripe(1), beside(5000, 800_000)))[0];
+    assert_eq!((unknown.kind, (unknown.explains * 100.0).round()), (Background, 80.0));
+}
+
 #[test]
 fn a_region_in_the_page_cache() {
     let resident = |mebibytes: u64| {

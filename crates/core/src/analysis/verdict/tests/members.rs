@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::analysis::fixtures::{reads, trial};
-use crate::samples::Histogram;
+use crate::samples::{
+    DeviceObservation, DiskUse, Histogram, MemberObservation, MemberSamples, Observation, PerOp,
+};
 use VerdictKind::{Burst, Member, Unknown, VolumeLimit};
 
 /// Eight members of equal rate, of which `slow` has this many times the latency of the others.
@@ -62,6 +64,57 @@ fn the_write_up_of_one_bad_twin() {
     );
 }
 
+/// Somebody writes on the members' disk, which is this busy.
+fn with_a_writer(mut samples: TrialSamples, busy: f64) -> TrialSamples {
+    let asked: u64 = samples.members.iter().map(|m| m.ops.read.count.bytes).sum();
+    let device = DeviceObservation {
+        name: "vda".into(),
+        total: DiskUse {
+            bytes: PerOp { read: asked, write: asked },
+            busy: Nanos::from_secs_f64(busy * samples.elapsed.as_secs_f64()),
+            ..DiskUse::default()
+        },
+        ..DeviceObservation::default()
+    };
+    let member = |member: &MemberSamples| MemberObservation {
+        member: member.name.clone(),
+        devices: vec![0],
+        ..MemberObservation::default()
+    };
+    samples.observed = Some(Box::new(Observation {
+        devices: vec![device],
+        members: samples.members.iter().map(member).collect(),
+        ..Observation::default()
+    }));
+    samples
+}
+
+#[test]
+fn a_writer_on_the_disk_excuses_a_slow_member_only_where_it_holds_it_back() {
+    // Seven of 400 operations/s and 1 ms, one of 100 and 8 ms.
+    let mut experiment = shaped(stripe(8), 400.0, Nanos::from_millis(1));
+    let slow = experiment.volumes[5].shape.as_mut().expect("is shaped");
+    slow.iops = Some(Limit::steady(100.0));
+    slow.read_latency = crate::volume::Latency::Constant(Nanos::from_millis(8));
+    let run = |_: &Trial| {
+        trial(&NAMES.map(|name| if name == "v5" { (name, 90, 153_000_000) } else { (name, 90, 1_010_000) }))
+    };
+    for busy in [0.01, 0.95] {
+        let found = kinds(&six_rounds(&experiment, |t| with_a_writer(run(t), busy)));
+        assert_eq!(found[0], Member, "the shape is what is slow, with a disk {busy} busy");
+    }
+    // Of volumes without shapes the slow one may be the one with the writer, when its disk is busy.
+    assert_eq!(kinds(&six_rounds(&stripe(8), |t| with_a_writer(run(t), 0.01))), [Member]);
+    assert_eq!(kinds(&six_rounds(&stripe(8), |t| with_a_writer(run(t), 0.95))), [VerdictKind::Background]);
+}
+
+#[test]
+fn a_step_on_a_disk_with_room_is_no_others_doing() {
+    let step = |busy: f64| six_rounds(&stripe(1), move |_| with_a_writer(stepping(8, 300), busy));
+    assert_eq!(kinds(&step(0.1)), [Burst]);
+    assert_eq!(kinds(&step(0.95)), [VerdictKind::Background]);
+}
+
 /// A trial of one member that runs at 1000 operations/s for `fast` of 20 intervals and at `after` from then on.
 fn stepping(fast: usize, after: u64) -> TrialSamples {
     let mut samples = trial(&[("v0", 1000, 4_000_000)]);
@@ -115,6 +168,22 @@ fn known_credits_explain_a_single_step_and_known_limits_without_credits_none() {
     let none = kinds(&six_rounds(&limit(None), once));
     assert!(!none.contains(&Burst), "{none:?}");
     // Credits that were known to be there and never spent.
-    let unspent = kinds(&six_rounds(&limit(Some(1000.0)), |_| stepping(20, 300)));
-    assert_eq!(unspent, [VolumeLimit]);
+    let unspent = verdicts(&six_rounds(&limit(Some(1000.0)), |_| stepping(20, 300)));
+    assert_eq!(unspent.len(), 1);
+    assert_eq!(unspent[0].kind, VolumeLimit);
+    assert!(
+        unspent[0].sentence.contains("1.00 k operations/s while its credits last"),
+        "{}",
+        unspent[0].sentence
+    );
+    // Spent in every trial: the limit is the one that lasts, and the burst has the rest.
+    let spent = verdicts(&six_rounds(&limit(Some(1000.0)), |_| stepping(12, 300)));
+    assert_eq!(spent.iter().map(|v| v.kind).collect::<Vec<_>>(), [Burst, VolumeLimit]);
+    assert!(
+        spent[1].sentence.starts_with("v0 is at its limit of 300 operations/s:"),
+        "{}",
+        spent[1].sentence
+    );
+    let rate = spent[1].evidence.iter().find(|e| e.reference == Some(300.0)).expect("its rate");
+    assert!((rate.value / 300.0 - 1.0).abs() < 0.05, "{rate:?}");
 }

@@ -86,6 +86,37 @@ fn fewer_operations_than_members_leave_members_idle() {
     assert_eq!(kinds(&shared), [VerdictKind::SharedDevice]);
 }
 
+/// One operation at a time on two volumes of 300 operations/s: it waits for the next grant of the one while the other
+/// idles.
+#[test]
+fn idle_members_count_where_operations_wait_for_one_volumes_grants() {
+    let mut experiment = shaped(stripe(2), 300.0, Nanos::from_millis(1));
+    experiment.workloads[0].iodepth = 1;
+    let run = |_: &Trial| trial(&[("v0", 240, 2_090_000), ("v1", 240, 2_090_000)]);
+    let verdict = &verdicts(&six_rounds(&experiment, run))[0];
+    assert_eq!(verdict.kind, Concurrency);
+    assert!(
+        verdict.sentence.contains("1 operation in flight leaves members idle: 0.50"),
+        "{}",
+        verdict.sentence
+    );
+    // Opposites: a link that is full, a slow member, and a volume alone, whose operation waits for something else.
+    let mut linked = experiment.clone();
+    linked.links = vec![crate::volume::LinkShape {
+        name: "gigabit".into(),
+        iops: Some(Limit::steady(485.0)),
+        throughput: None,
+        one_way: crate::samples::PerOp::default(),
+    }];
+    linked.volumes.iter_mut().for_each(|v| v.shape.as_mut().expect("is shaped").link = Some(0));
+    assert_eq!(kinds(&six_rounds(&linked, run)), [VerdictKind::InstanceLimit]);
+    let one_slow = |_: &Trial| trial(&[("v0", 120, 7_400_000), ("v1", 120, 1_000_000)]);
+    assert_eq!(kinds(&six_rounds(&experiment, one_slow)), [VerdictKind::Member]);
+    let mut alone = shaped(stripe(1), 5000.0, Nanos::from_millis(1));
+    alone.workloads[0].iodepth = 1;
+    assert_eq!(kinds(&six_rounds(&alone, |_| trial(&[("v0", 240, 4_100_000)]))), [Unknown]);
+}
+
 #[test]
 fn one_operation_at_a_time_without_a_known_floor() {
     let mut experiment = stripe(1);

@@ -23,6 +23,40 @@ fn free_volumes_come_first_then_the_tree_then_findings() {
     insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));
 }
 
+/// The recorded guest where udev does not run and nobody may read the devices.
+#[test]
+fn what_may_be_free_or_not_has_a_heading_of_its_own() {
+    let tree = include_str!("../../host/tests/trees/arrays.tree");
+    let without: Vec<&str> = tree.lines().take_while(|l| !l.starts_with("f /run/udev/")).collect();
+    let root = tree::unpack(&without.join("\n"));
+    let output = ebb().args(["volumes", "--root"]).arg(root.path()).output().expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let (unknown, used) = text.split_once("\nIn use\n").expect("both headings");
+    assert!(unknown.starts_with("Not known\n"), "{unknown}");
+    for name in ["md1", "md2", "nvme3n1"] {
+        assert!(unknown.contains(&format!("\n  {name} ")), "{name}: {unknown}");
+    }
+    assert!(unknown.contains("unknown content") && !used.contains("unknown content"), "{text}");
+    // md1 is named below each of its two disks, md2 below its one.
+    assert_eq!(used.matches("not known (above)").count(), 3, "{used}");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(said.starts_with("ebb: what is on md1, md2, nvme3n1 is not known"), "{said}");
+
+    // Nothing is said of devices that were not asked for.
+    let output = ebb().args(["volumes", "vda", "--root"]).arg(root.path()).output().expect("it runs");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("ext4, on /"));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn a_free_array_is_told_in_full_once() {
+    let root = recorded();
+    let output = ebb().args(["volumes", "md1", "--root"]).arg(root.path()).output().expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(text.matches("id md-uuid-4712d46c").count(), 1, "{text}");
+    assert_eq!(text.matches("free (above)").count(), 2, "{text}");
+}
+
 #[test]
 fn json_has_every_device_with_numbers_in_bytes() {
     let root = recorded();

@@ -48,22 +48,23 @@ pub fn run(args: &VolumesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     let mut found = findings::find(&facts);
     found.retain(|f| wanted.contains(&f.device));
     let catalog = super::catalog::load(globals)?;
-    let shown = facts.devices.devices.iter().filter(|d| wanted.contains(&d.name));
-    let known = limits::known(&catalog, probe::cloud(&sys).as_ref(), shown);
+    let shown = || facts.devices.devices.iter().filter(|d| wanted.contains(&d.name));
+    let unread: Vec<String> = probe::unread(shown()).into_iter().collect();
+    let known = limits::known(&catalog, probe::cloud(&sys).as_ref(), shown());
     if globals.json {
-        let devices: Vec<_> = facts.devices.devices.iter().filter(|d| wanted.contains(&d.name)).collect();
+        let devices: Vec<_> = shown().collect();
         let value = serde_json::json!({
             "schema": "ebbtide.volumes/1",
             "devices": devices,
             "limits": known,
             "findings": found,
-            "unread": facts.devices.unread,
+            "unread": unread,
         });
         views::print(&format!("{value:#}\n"))?;
     } else {
         views::print(&volumes::text(&facts.devices, &wanted, &known, &found))?;
         if !globals.quiet {
-            facts.devices.unread.iter().for_each(|line| crate::views::say(&format!("ebb: {line}")));
+            unread.iter().for_each(|line| crate::views::say(&format!("ebb: {line}")));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,5 @@
-//! The tree of block devices as text: free volumes first, then each disk with what is on it.
+//! The tree of block devices as text: free volumes first, then those that nobody could look into, then each disk with
+//! what is on it.
 
 use crate::limits::KnownLimits;
 use ebbtide_core::observe::nvme_health::Health;
@@ -65,19 +66,23 @@ pub fn text(
 ) -> String {
     let view = View { devices, wanted };
     let shown = |d: &&BlockDevice| wanted.contains(&d.name);
-    // Free devices stand alone: an array or partition that is free is listed with its disks below as well.
-    let free: Vec<&BlockDevice> = devices.devices.iter().filter(shown).filter(|d| d.is_free()).collect();
-    let roots = devices.devices.iter().filter(shown);
-    let roots = roots.filter(|d| d.partition_of.is_none() && d.slaves.is_empty() && !d.is_free());
+    let all = || devices.devices.iter().filter(shown);
+    let free: Vec<&BlockDevice> = all().filter(|d| d.is_free()).collect();
+    let unknown: Vec<&BlockDevice> = all().filter(|d| d.is_unknown()).collect();
+    let alone = |d: &&BlockDevice| d.is_free() || d.is_unknown();
+    let roots = all().filter(|d| d.partition_of.is_none() && d.slaves.is_empty() && !alone(d));
     let mut lines = Vec::new();
-    let mut seen = BTreeSet::new();
+    // What is told under a heading of its own is only named in the tree of the disks below it.
+    let mut seen: BTreeSet<String> = all().filter(alone).map(|d| d.name.clone()).collect();
     for device in roots {
         view.branch(device, "", "", &mut lines, &mut seen);
     }
     let mut text = String::new();
-    if !free.is_empty() {
-        let rows: Vec<Line> = free.iter().flat_map(|d| view.lines(d, "", "")).collect();
-        let _ = writeln!(text, "Free\n{}", table(&rows));
+    for (heading, alone) in [("Free", &free), ("Not known", &unknown)] {
+        let rows: Vec<Line> = alone.iter().flat_map(|d| view.lines(d, "", "")).collect();
+        if !rows.is_empty() {
+            let _ = writeln!(text, "{heading}\n{}", table(&rows));
+        }
     }
     if !lines.is_empty() {
         let _ = writeln!(text, "In use\n{}", table(&lines));
@@ -128,7 +133,12 @@ impl View<'_> {
     ) {
         if !seen.insert(device.name.clone()) {
             let name = format!("{stem}{}", device.shown_name());
-            lines.push(Line::Row([name, String::new(), kind(device), "(above)".to_owned()]));
+            let what = match (device.is_free(), device.is_unknown()) {
+                (true, _) => "free (above)",
+                (_, true) => "not known (above)",
+                _ => "(above)",
+            };
+            lines.push(Line::Row([name, String::new(), kind(device), what.to_owned()]));
             return;
         }
         let upper: Vec<&BlockDevice> = device
@@ -161,12 +171,15 @@ impl View<'_> {
     fn on(&self, device: &BlockDevice) -> String {
         let mut parts = Vec::new();
         match &device.content {
+            // An active swap area says so itself.
+            Content::Signature(s) if s.kind == "swap" && device.swap_used.is_some() => {}
             Content::Signature(s) => {
                 let label = s.label.as_deref().map(|l| format!(" \"{l}\"")).unwrap_or_default();
                 parts.push(format!("{}{label}", s.kind));
             }
             Content::PartitionTable(table) => parts.push(format!("{table} partitions")),
-            Content::Unknown(_) if device.mounts.is_empty() => parts.push("unknown content".to_owned()),
+            Content::Unknown(_) if device.is_unknown() => parts.push("unknown content".to_owned()),
+            Content::Unknown(_) if !device.partitions.is_empty() => parts.push("partitions".to_owned()),
             Content::Unknown(_) => parts.extend(device.mounts.first().map(|m| m.fstype.clone())),
             Content::Nothing => {}
         }
@@ -179,7 +192,8 @@ impl View<'_> {
         }
         parts.extend(device.mounts.iter().map(|m| format!("on {}", m.mountpoint)));
         if let Some(used) = device.swap_used {
-            parts.push(format!("swap in use, {} of it", size(used)));
+            let held = if used.0 == 0 { "nothing".to_owned() } else { size(used) };
+            parts.push(format!("active swap, {held} in it"));
         }
         parts.extend(device.backing_file.iter().map(|f| format!("file {f}")));
         if device.read_only {
@@ -231,7 +245,7 @@ fn details(device: &BlockDevice) -> Vec<String> {
 fn health(health: &Health) -> String {
     let mut parts: Vec<String> = health.temperature_c.map(|c| format!("{c} \u{b0}C")).into_iter().collect();
     parts.push(format!("{}% of its endurance used", health.used_percent));
-    parts.push(format!("{}% spare blocks left", health.spare_percent));
+    parts.extend(health.spare().map(|spare| format!("{spare}% spare blocks left")));
     parts.join(", ")
 }
 

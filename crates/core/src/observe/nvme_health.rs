@@ -71,6 +71,11 @@ impl Health {
         })
     }
 
+    /// Spare blocks left, percent, where the drive tells: one that reports 0 of a threshold of 0 (QEMU's) does not.
+    pub fn spare(&self) -> Option<u8> {
+        (self.spare_percent > 0 || self.spare_threshold_percent > 0).then_some(self.spare_percent)
+    }
+
     /// What is wrong with the drive, in words; empty when nothing is.
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles: Vec<String> = self.warnings.iter().map(|words| (*words).to_owned()).collect();
@@ -107,6 +112,9 @@ mod tests {
         let troubles = Health::parse(&ill).expect("a page").troubles();
         assert_eq!(troubles.len(), 5, "{troubles:?}");
         assert!(troubles[0].contains("spare") && troubles[4] == "7 media errors", "{troubles:?}");
+        assert_eq!(Health::parse(&ill).and_then(|h| h.spare()), Some(4));
+        assert_eq!(Health::parse(&page(&[(4, 10)])).and_then(|h| h.spare()), Some(0), "used up");
+        assert_eq!(Health::parse(&page(&[(1, 0x43), (2, 1)])).and_then(|h| h.spare()), None, "not told");
         assert_eq!(Health::parse(&page(&[])), None, "all zeros is no page");
         assert_eq!(Health::parse(&well[..LENGTH - 1]), None);
         assert_eq!(Health::parse(&page(&[(168, 1)])).map(|h| h.media_errors), Some(u64::MAX));

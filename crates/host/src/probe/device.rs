@@ -176,12 +176,19 @@ impl BlockDevice {
 
     /// Whether nothing uses it and nothing is known to be written on it.
     pub fn is_free(&self) -> bool {
-        self.holders.is_empty()
+        !self.is_used() && !self.read_only && self.size.0 > 0 && self.content == Content::Nothing
+    }
+
+    /// Whether it is mounted, swapped on, divided into partitions or part of another device.
+    pub fn is_used(&self) -> bool {
+        !(self.holders.is_empty()
             && self.partitions.is_empty()
             && self.mounts.is_empty()
-            && self.swap_used.is_none()
-            && !self.read_only
-            && self.size.0 > 0
-            && self.content == Content::Nothing
+            && self.swap_used.is_none())
+    }
+
+    /// Whether it may be free or not: nothing uses it, and what is on it could not be read.
+    pub fn is_unknown(&self) -> bool {
+        !self.is_used() && matches!(self.content, Content::Unknown(_))
     }
 }

@@ -30,15 +30,9 @@ use tables::{Mount, Swap, Udev};
 pub struct Devices {
     /// Devices by kernel name in the order in which people count; partitions follow their disk.
     pub devices: Vec<BlockDevice>,
-    /// What could not be read, and what would help ("as root ...").
-    pub unread: Vec<String>,
 }
 
 impl Devices {
-    fn new(devices: Vec<BlockDevice>) -> Devices {
-        Devices { unread: unread(&devices), devices }
-    }
-
     /// The device with this kernel name or alias.
     pub fn get(&self, name: &str) -> Option<&BlockDevice> {
         self.devices
@@ -73,7 +67,7 @@ impl Devices {
     }
 }
 
-/// Reads every block device. Needs no privilege; what a privilege would add is said in [`Devices::unread`].
+/// Reads every block device. Needs no privilege; what a privilege would add is said by [`unread`].
 pub fn devices(sys: &Sys) -> Devices {
     if sys.is_host() { devices_with(sys, &Real) } else { devices_with(sys, &Never) }
 }
@@ -82,7 +76,7 @@ pub fn devices(sys: &Sys) -> Devices {
 pub fn devices_with(sys: &Sys, runner: &dyn Runner) -> Devices {
     let reader = Reader::new(sys, runner);
     let disks = sys::names(&sys.sys.join("block"));
-    Devices::new(disks.iter().flat_map(|name| reader.disk(name)).collect())
+    Devices { devices: disks.iter().flat_map(|name| reader.disk(name)).collect() }
 }
 
 /// Of the same, only the disk that the device `dev` is, or is a partition of, with all its partitions; nothing where
@@ -93,7 +87,7 @@ pub fn disk_with(sys: &Sys, dev: DevNum, runner: &dyn Runner) -> Devices {
     };
     let disk = if place.join("partition").exists() { place.parent() } else { Some(place.as_path()) };
     let name = disk.and_then(Path::file_name).and_then(|name| name.to_str());
-    Devices::new(name.map_or_else(Vec::new, |name| Reader::new(sys, runner).disk(name)))
+    Devices { devices: name.map_or_else(Vec::new, |name| Reader::new(sys, runner).disk(name)) }
 }
 
 /// The kind of the whole disk with this kernel name. Partitions have their disk's and are not known here.
@@ -118,22 +112,17 @@ fn model(place: &Path, udev: &Udev) -> Option<String> {
     sys::word(&place.join("device/model")).or_else(|| udev.get("ID_MODEL").map(str::to_owned))
 }
 
-/// One line per reason why contents could not be read.
-fn unread(devices: &[BlockDevice]) -> Vec<String> {
-    let unknown: Vec<&str> = devices
-        .iter()
-        .filter(|d| matches!(d.content, Content::Unknown(_)))
-        .map(|d| d.name.as_str())
-        .collect();
-    if unknown.is_empty() {
-        return Vec::new();
-    }
-    let why = devices.iter().find_map(|d| match &d.content {
+/// Says which of `devices` may be free or not because what is on them could not be read, and what would help; nothing
+/// when there are none.
+pub fn unread<'a>(devices: impl Iterator<Item = &'a BlockDevice>) -> Option<String> {
+    let unknown: Vec<&BlockDevice> = devices.filter(|d| d.is_unknown()).collect();
+    let why = unknown.iter().find_map(|d| match &d.content {
         Content::Unknown(why) => Some(why.as_str()),
         _ => None,
-    });
+    })?;
+    let names: Vec<&str> = unknown.iter().map(|d| d.shown_name()).collect();
     let advice = if rustix::process::geteuid().is_root() { "" } else { "; root can read it" };
-    vec![format!("what is on {} is not known ({}){advice}", unknown.join(", "), why.unwrap_or_default())]
+    Some(format!("what is on {} is not known ({why}){advice}", names.join(", ")))
 }
 
 struct Reader<'a> {

@@ -281,6 +281,71 @@ fn json_has_every_key_that_fio_writes() {
 }
 
 #[test]
+fn a_pasted_fio_command_line_runs() {
+    let home = directory();
+    let line = "--name=test --ioengine=libaio --rw=randread --bs=4k --buffered=1 --size=1m --numjobs=2 --iodepth=4 \
+                --runtime=0.1 --time_based --group_reporting --norandommap --randrepeat=0 --refill_buffers \
+                --iodepth_batch 8 --gtod_reduce=1 --fallocate=none --invalidate=1 --nrfiles=1 --filename=a \
+                --output-format=json";
+    let output =
+        ebb(&home).args(line.split_whitespace()).arg("--directory").arg(home.path()).output().expect("runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON, as fio's --output-format says");
+    let job = &value["jobs"][0];
+    for (name, given) in [("rw", "randread"), ("ioengine", "libaio"), ("direct", "0"), ("size", "1048576")] {
+        assert_eq!(job["job options"][name], given, "{name}");
+    }
+    assert!(job["ebbtide"]["notes"].to_string().contains("ioengine=libaio runs on io_uring"), "{job}");
+    assert!(home.path().join("a").exists(), "--filename is below --directory");
+    for (arguments, words) in [
+        (["--nrfiles=2", "--rw=read"], "only 1 is done"),
+        (["--ioengine=rbd", "--rw=read"], "is not one of io_uring, libaio"),
+        (["--direct=1", "--buffered=1"], "opposites"),
+        (["--direct=2", "--rw=read"], "write 0 or 1"),
+    ] {
+        let output = ebb(&home).arg(home.path().join("a")).args(arguments).output().expect("runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains(words), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn json_lists_the_options_that_were_given() {
+    let home = directory();
+    let path = home.path().join("f");
+    file(&path, 1 << 20);
+    let arguments = [
+        "--rw=randrw",
+        "--rwmixwrite=30",
+        "--destroy",
+        "--rate_iops=300",
+        "--rate_process=poisson",
+        "--rate=10MB",
+        "--thinktime=5",
+        "--runtime=100ms",
+        "--offset=4k",
+        "--fsync=7",
+    ];
+    let value = json(ebb(&home).arg(&path).args(arguments));
+    let options = &value["jobs"][0]["job options"];
+    for (name, given) in [
+        ("rw", "randrw"),
+        ("rwmixread", "70"),
+        ("rate_iops", "300"),
+        ("rate_process", "poisson"),
+        ("rate", "10000000"),
+        ("thinktime", "5"),
+        ("runtime", "0.1"),
+        ("offset", "4096"),
+        ("fsync", "7"),
+    ] {
+        assert_eq!(options[name], given, "{name} of {options}");
+    }
+    assert!(options.get("sync").is_none(), "{options}");
+}
+
+#[test]
 fn the_self_test_tells_of_clock_and_ceiling() {
     let home = directory();
     let value = json(ebb(&home).arg("--self-test"));
@@ -313,6 +378,8 @@ fn a_fio_job_file_runs_in_groups() {
     assert_eq!(list[2]["write"]["io_bytes"], 2 << 20, "size counts for every clone");
     assert!(list[1]["read"]["total_ios"].as_u64() > Some(0));
     assert_eq!(list[1]["job options"]["numjobs"], "2");
+    let global = serde_json::json!({ "ioengine": "io_uring", "size": "1m", "direct": "0" });
+    assert_eq!(value["global options"], global);
     // Its size would take ten seconds at its rate: the runtime comes first.
     let slow = list[3]["read"]["io_bytes"].as_u64().expect("bytes");
     assert!(slow > 0 && slow < 500_000, "{slow}");
@@ -353,6 +420,10 @@ fn an_unknown_option_of_fio_is_refused_by_name_and_place() {
         assert_eq!(output.status.code(), Some(2), "{text}: {errors}");
         assert!(errors.contains(place) && errors.contains(words), "{text}: {errors}");
     }
-    let output = ebb(&home).arg("--fio").arg(&jobs).arg("--bs=8k").output().expect("runs");
-    assert_eq!(output.status.code(), Some(2), "options beside a job file are not passed over");
+    for arguments in [&["--bs=8k", "--rw=read"][..], &["--name=x"], &["--size=1m"]] {
+        let output = ebb(&home).arg("--fio").arg(&jobs).args(arguments).output().expect("runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "options beside a job file are not passed over: {errors}");
+        assert!(errors.lines().count() == 1 && errors.contains(" beside --fio: "), "{errors}");
+    }
 }

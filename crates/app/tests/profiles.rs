@@ -48,6 +48,10 @@ fn dd_writes_and_reads_both_ways() {
     assert_eq!(names, ["write-direct", "read-direct", "write-fsync", "read-cold"]);
     assert_eq!(value["jobs"][0]["write"]["io_bytes"], 8 << 20);
     assert_eq!(value["jobs"][3]["read"]["io_bytes"], 8 << 20);
+    let options = &value["jobs"][2]["job options"];
+    for (name, given) in [("rw", "write"), ("ioengine", "psync"), ("end_fsync", "1"), ("size", "8388608")] {
+        assert_eq!(options[name], given, "{name} of {options}");
+    }
 }
 
 #[test]
@@ -111,7 +115,9 @@ fn profiles_are_listed_explained_and_made() {
     let output = ebb(&home, &["--profile", "nothing", "."]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("ladder"), "{}", text(&output));
-    assert_eq!(ebb(&home, &["--profile", "dd", ".", "--bs=4k"]).status.code(), Some(2), "not passed over");
+    let output = ebb(&home, &["--profile", "dd", ".", "--bs=4k", "--iodepth=2"]);
+    assert_eq!(output.status.code(), Some(2), "not passed over");
+    assert!(text(&output).contains("beside --profile: the profile decides it"), "{}", text(&output));
 
     for arguments in [["dd", "--runtime=1s"], ["bonnie", "--runtime=1s"], ["efs", "--size=4m"]] {
         let output = ebb(&home, &["--profile", arguments[0], ".", arguments[1]]);

@@ -3,7 +3,7 @@
 use super::target::{self, NewFile, Resolved, Wanted, Words};
 use super::{Job, Spec, experiment};
 use crate::cli::CliError;
-use ebbtide_core::fio::jobfile::{self, FileJob, Place, Surroundings, Target};
+use ebbtide_core::fio::jobfile::{self, FileJob, JobFile, Place, Surroundings, Target};
 use ebbtide_core::layout::{ArrayKind, LayoutNode};
 use ebbtide_core::units::Bytes;
 use ebbtide_engine::files::Fill;
@@ -32,7 +32,7 @@ impl Surroundings for Around {
     }
 }
 
-/// The benchmark that the job file at `path` describes, and the files that were made for it. Relative names are below
+/// The benchmark that the job file at `path` describes, the files that were made for it, and its global options. Relative names are below
 /// `base`, where that is given.
 ///
 /// # Errors
@@ -43,14 +43,15 @@ pub fn spec(
     base: Option<&Path>,
     destroy: bool,
     seed: u64,
-) -> Result<(Spec, Vec<NewFile>), CliError> {
+) -> Result<(Spec, Vec<NewFile>, Vec<(String, String)>), CliError> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
     let around = Around {
         directory: path.parent().unwrap_or(Path::new("")).to_owned(),
         base: base.map(Path::to_owned),
     };
-    let jobs = jobfile::parse(&text, &shown, &around).map_err(|error| CliError::Usage(error.to_string()))?;
+    let JobFile { global, jobs } =
+        jobfile::parse(&text, &shown, &around).map_err(|error| CliError::Usage(error.to_string()))?;
     let files = Files::of(&jobs, base);
     let mut volumes = Vec::new();
     let mut made = Vec::new();
@@ -102,7 +103,7 @@ pub fn spec(
         fill: Fill::Only(fill),
         seed,
     };
-    Ok((spec, made))
+    Ok((spec, made, global))
 }
 
 /// One file or device that jobs use.

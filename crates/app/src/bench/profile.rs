@@ -4,6 +4,7 @@ use super::target::{self, NewFile, Wanted, Words};
 use super::{Done, Job, Spec, experiment};
 use crate::cli::CliError;
 use ebbtide_core::experiment::{Volume, VolumeSource, own_profile};
+use ebbtide_core::fio;
 use ebbtide_core::layout::{ArrayKind, LayoutNode};
 use ebbtide_core::profile::{Course, Files, Point, Profile, Step, Wish};
 use ebbtide_core::units::Bytes;
@@ -37,22 +38,8 @@ fn points(done: &[Done]) -> Vec<Point> {
 }
 
 fn job(step: Step, group: u32) -> Job {
-    let w = &step.workload;
-    let options = [
-        ("name", step.name.clone()),
-        ("bs", w.bs.0.to_string()),
-        ("iodepth", w.iodepth.to_string()),
-        ("numjobs", w.numjobs.to_string()),
-        ("direct", u8::from(w.direct).to_string()),
-    ];
-    Job {
-        name: step.name,
-        group,
-        design: step.files,
-        options: options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        workload: step.workload,
-        notes: Vec::new(),
-    }
+    let options = fio::options(&step.workload);
+    Job { name: step.name, group, design: step.files, options, workload: step.workload, notes: Vec::new() }
 }
 
 /// `profile` on `path`: its first jobs, the files that were made for it, and the rest of its course.

@@ -1,5 +1,6 @@
 //! `ebb bench`: one workload on a file, a device, a directory or a design, with fio's option names.
 
+mod dialect;
 mod options;
 mod profile;
 mod selftest;
@@ -11,6 +12,7 @@ use crate::progress::Progress;
 use crate::session::{clock, signals};
 use crate::views;
 use clap::Args;
+use dialect::Dialect;
 use ebbtide_core::backend::Control;
 use ebbtide_core::experiment::{Volume, VolumeSource};
 use ebbtide_core::layout::LayoutNode;
@@ -30,24 +32,28 @@ use std::sync::Arc;
 /// Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted (what was measured until then is printed).
 #[derive(Debug, Args)]
 pub struct BenchArgs {
+    // Before the others: it sees which options were given, and each takes its own away.
+    #[command(flatten)]
+    dialect: Dialect,
     /// File (made with --size where there is none), block device, or directory (a file is made in it and removed)
     target: Option<PathBuf>,
     /// The target, as fio spells it
-    #[arg(long, visible_alias = "directory", value_name = "PATH", conflicts_with = "target")]
+    #[arg(long, value_name = "PATH", conflicts_with = "target")]
     filename: Option<PathBuf>,
+    /// Directory of --filename; alone it is the target
+    #[arg(long, value_name = "PATH", conflicts_with = "target")]
+    directory: Option<PathBuf>,
     /// Experiment file (TOML) with the design
-    #[arg(long, value_name = "FILE", requires = "design", conflicts_with_all = ["target", "filename"])]
+    #[arg(long, value_name = "FILE", requires = "design", conflicts_with_all = ["target", "filename", "directory"])]
     file: Option<PathBuf>,
     /// Name of the design in the experiment file
     #[arg(long, value_name = "NAME", requires = "file")]
     design: Option<String>,
     /// Run the jobs of a fio job file; TARGET, where given, is the directory of files with relative names
-    #[arg(long, value_name = "JOBFILE", conflicts_with_all = ["file", "WorkloadArgs"])]
+    #[arg(long, value_name = "JOBFILE", conflicts_with = "file")]
     fio: Option<PathBuf>,
     /// Run a profile, or a TOML file of your own; `list` lists them, `show NAME` explains one
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "fio", "verify", "rw", "rwmixread", "bs", "iodepth",
-          "numjobs", "offset", "ramp_time", "direct", "sync", "fsync", "end_fsync", "rate", "rate_iops", "rate_process",
-          "thinktime", "ioengine", "cpus_allowed", "nice", "hipri", "sqthread_poll", "huge_pages"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "fio", "verify"])]
     profile: Option<String>,
     /// With --profile: how the results are printed
     #[arg(long, value_enum, default_value = "text", requires = "profile")]
@@ -59,7 +65,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE", requires = "verify")]
     ledger: Option<PathBuf>,
     /// Measure the tool itself: the clock and the engine's ceiling on this host
-    #[arg(long, conflicts_with_all = ["target", "filename", "file"])]
+    #[arg(long, conflicts_with_all = ["target", "filename", "directory", "file"])]
     self_test: bool,
     /// Existing files and devices may be overwritten: their content is lost
     #[arg(long)]
@@ -79,6 +85,7 @@ pub struct BenchArgs {
 /// # Errors
 /// See the exit statuses in the help.
 pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let globals = &args.dialect.globals(globals);
     if args.self_test {
         return selftest::run(globals);
     }
@@ -86,9 +93,14 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     if let Some(name) = &args.profile {
         return profile::run(args, name, seed, globals);
     }
-    let path = args.target.as_deref().or(args.filename.as_deref());
+    let path = args.path();
+    let path = path.as_deref();
+    let mut global = None;
     let (spec, made) = if let Some(jobs) = &args.fio {
-        fio::spec(jobs, path, args.destroy, seed)?
+        args.dialect.only("--fio", "the job file says what runs; write it there", &BESIDE_A_JOB_FILE)?;
+        let (spec, made, options) = fio::spec(jobs, path, args.destroy, seed)?;
+        global = Some(options);
+        (spec, made)
     } else if let (Some(file), Some(design)) = (&args.file, &args.design) {
         (on_design(args, file, design, seed, globals)?, Vec::new())
     } else if let Some(path) = path {
@@ -104,8 +116,23 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     if results.ended_early.is_none() || !results.done.is_empty() {
         made.into_iter().for_each(target::NewFile::keep);
     }
-    show(&results, seed, globals)?;
+    show(&results, global.as_deref(), seed, globals)?;
     ending(results)
+}
+
+/// Options that mean something beside `--fio`.
+const BESIDE_A_JOB_FILE: [&str; 10] =
+    ["fio", "target", "filename", "directory", "destroy", "randseed", "json", "quiet", "store", "catalog"];
+
+impl BenchArgs {
+    /// What it is pointed at.
+    fn path(&self) -> Option<PathBuf> {
+        match (&self.target, &self.directory, &self.filename) {
+            (Some(target), ..) => Some(target.clone()),
+            (None, Some(directory), Some(file)) => Some(directory.join(file)),
+            (None, directory, file) => directory.clone().or_else(|| file.clone()),
+        }
+    }
 }
 
 /// The target is a path.
@@ -153,7 +180,7 @@ fn on_design(
 
 fn job(args: &BenchArgs, workload: Workload) -> Job {
     let options = args.workload.given(&workload);
-    Job { name: args.name.clone(), group: 0, design: 0, workload, options, notes: Vec::new() }
+    Job { name: args.name.clone(), group: 0, design: 0, workload, options, notes: args.workload.notes() }
 }
 
 /// Runs `spec` with a ledger and reads everything back.
@@ -226,9 +253,20 @@ fn execute(spec: Spec, globals: &Globals) -> Result<Results, CliError> {
         .map_err(|error| CliError::Failed(error.to_string()))
 }
 
-fn show(results: &Results, seed: u64, globals: &Globals) -> Result<(), CliError> {
+/// `global` are the options of a job file's [global] sections.
+fn show(
+    results: &Results,
+    global: Option<&[(String, String)]>,
+    seed: u64,
+    globals: &Globals,
+) -> Result<(), CliError> {
     if globals.json {
-        return views::print(&format!("{:#}\n", describe::json(results, seed)));
+        let mut value = describe::json(results, seed);
+        if let Some(options) = global {
+            let options = options.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+            value["global options"] = serde_json::Value::Object(options.collect());
+        }
+        return views::print(&format!("{value:#}\n"));
     }
     if results.done.is_empty() {
         return Ok(());

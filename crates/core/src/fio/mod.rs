@@ -2,5 +2,7 @@
 
 pub mod jobfile;
 mod json;
+mod options;
 
 pub use json::{Job, Usage, document};
+pub use options::options;

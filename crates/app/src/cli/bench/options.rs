@@ -1,7 +1,9 @@
 //! The options of a workload, called as in fio.
 
 use crate::cli::CliError;
-use clap::{Args, ValueEnum, builder::BoolishValueParser};
+use clap::{Args, ValueEnum};
+use ebbtide_core::fio;
+use ebbtide_core::fio::jobfile::io_engine;
 use ebbtide_core::units::{Bytes, Nanos};
 use ebbtide_core::workload::{Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Stop, Workload, cpu_list};
 
@@ -38,14 +40,19 @@ enum Process {
     Poisson,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Engine {
-    /// One ring per job
-    #[value(name = "io_uring", alias = "io-uring")]
-    Ring,
-    /// pread and pwrite, one operation in flight per job
-    #[value(name = "psync", alias = "sync")]
-    Plain,
+/// The engine that was asked for.
+#[derive(Debug, Clone)]
+struct Engine {
+    /// As it was written.
+    asked: String,
+    engine: IoEngine,
+    /// What is said where it is another one here.
+    note: Option<String>,
+}
+
+fn engine(text: &str) -> Result<Engine, String> {
+    let asked = text.replace('-', "_");
+    io_engine(&asked).map(|(engine, note)| Engine { asked, engine, note })
 }
 
 /// What is asked of the target.
@@ -58,6 +65,9 @@ pub(super) struct WorkloadArgs {
     /// rw and randrw: share of reads in percent
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u8).range(0..=100), value_name = "PERCENT")]
     rwmixread: u8,
+    /// rw and randrw: share of writes in percent, as fio has it
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=100), conflicts_with = "rwmixread", hide = true)]
+    rwmixwrite: Option<u8>,
     /// Bytes of one operation
     #[arg(long, alias = "blocksize", default_value = "4k", value_name = "SIZE")]
     bs: Bytes,
@@ -68,7 +78,7 @@ pub(super) struct WorkloadArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256), value_name = "N")]
     numjobs: u32,
     /// Measured time [default: 10s, or until --size is done]
-    #[arg(long, value_parser = seconds, value_name = "TIME")]
+    #[arg(long, alias = "timeout", value_parser = seconds, value_name = "TIME")]
     pub(super) runtime: Option<Nanos>,
     /// Bytes of the target to use from its start; without --runtime also how much is read or written, over all jobs
     #[arg(long, value_name = "SIZE")]
@@ -79,18 +89,22 @@ pub(super) struct WorkloadArgs {
     /// Time before the measurement that is run but not counted
     #[arg(long = "ramp_time", alias = "ramp-time", value_parser = seconds, default_value = "0", value_name = "TIME")]
     ramp_time: Nanos,
-    /// O_DIRECT (1), or through the page cache (0)
-    #[arg(long, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), default_value = "1", value_name = "0|1")]
-    direct: bool,
+    /// O_DIRECT (1), or through the page cache (0) [default: 1]
+    #[arg(long, action = clap::ArgAction::Set, value_parser = switch, value_name = "0|1")]
+    direct: Option<bool>,
+    /// The opposite of --direct, as fio has it
+    #[arg(long, action = clap::ArgAction::Set, value_parser = switch, num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", hide = true)]
+    buffered: Option<bool>,
     /// O_SYNC on every write
-    #[arg(long, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+    #[arg(long, action = clap::ArgAction::Set, value_parser = switch, num_args = 0..=1, require_equals = true,
           default_missing_value = "1", default_value = "0", value_name = "0|1")]
     sync: bool,
     /// Every job makes its writes durable after every N of them (0: never); runs on psync
     #[arg(long, value_name = "N")]
     fsync: Option<u32>,
     /// One fsync at the end, counted in the elapsed time
-    #[arg(long = "end_fsync", alias = "end-fsync", action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1,
+    #[arg(long = "end_fsync", alias = "end-fsync", action = clap::ArgAction::Set, value_parser = switch, num_args = 0..=1,
           require_equals = true, default_missing_value = "1", default_value = "0", value_name = "0|1")]
     end_fsync: bool,
     /// At most this many bytes per second, over all jobs
@@ -113,8 +127,9 @@ pub(super) struct WorkloadArgs {
     #[arg(long, aliases = ["think_time", "think-time"], value_parser = microseconds, default_value = "0",
           value_name = "TIME")]
     thinktime: Nanos,
-    /// How the kernel is asked
-    #[arg(long, value_enum, default_value = "io_uring", value_name = "ENGINE")]
+    /// How the kernel is asked: io_uring (a ring per job), psync (pread and pwrite, one operation in flight per job), or
+    /// an engine of fio's that runs as one of them (libaio, posixaio; sync, vsync, pvsync, pvsync2)
+    #[arg(long, value_parser = engine, default_value = "io_uring", value_name = "ENGINE")]
     ioengine: Engine,
     /// CPUs for the jobs, taken in turn, for example 0-3,6
     #[arg(long = "cpus_allowed", alias = "cpus-allowed", value_name = "CPUS")]
@@ -123,11 +138,11 @@ pub(super) struct WorkloadArgs {
     #[arg(long, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19), value_name = "N")]
     nice: Option<i32>,
     /// Polled completions; needs a driver with polling queues and O_DIRECT
-    #[arg(long, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+    #[arg(long, action = clap::ArgAction::Set, value_parser = switch, num_args = 0..=1, require_equals = true,
           default_missing_value = "1", default_value = "0", value_name = "0|1")]
     hipri: bool,
     /// A kernel thread submits
-    #[arg(long = "sqthread_poll", alias = "sqthread-poll", action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(),
+    #[arg(long = "sqthread_poll", alias = "sqthread-poll", action = clap::ArgAction::Set, value_parser = switch,
           num_args = 0..=1, require_equals = true, default_missing_value = "1", default_value = "0", value_name = "0|1")]
     sqthread_poll: bool,
     /// Buffers in huge pages where the host has them
@@ -136,6 +151,15 @@ pub(super) struct WorkloadArgs {
     /// Accepted as fio has it: a --runtime is always kept in full
     #[arg(long = "time_based", alias = "time-based", hide = true)]
     time_based: bool,
+}
+
+/// fio's 0 and 1, and words for them.
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err("write 0 or 1".to_owned()),
+    }
 }
 
 /// A time whose bare number is `unit`.
@@ -160,7 +184,13 @@ impl WorkloadArgs {
         if self.bs.0 == 0 {
             return usage("--bs is 0; write for example --bs 4k".to_owned());
         }
-        if self.direct && !self.bs.0.is_multiple_of(SECTOR) {
+        let direct = match (self.direct, self.buffered) {
+            (Some(direct), Some(buffered)) if direct == buffered => {
+                return usage("--direct and --buffered are opposites; give one of them".to_owned());
+            }
+            (direct, buffered) => direct.or(buffered.map(|buffered| !buffered)).unwrap_or(true),
+        };
+        if direct && !self.bs.0.is_multiple_of(SECTOR) {
             return usage(format!(
                 "--bs {} is no multiple of 512 bytes, which O_DIRECT needs; write --direct 0, or another --bs",
                 self.bs
@@ -172,7 +202,7 @@ impl WorkloadArgs {
         if self.rate == Some(Bytes(0)) {
             return usage("--rate is 0; write for example --rate 10MB".to_owned());
         }
-        if self.direct && !self.offset.0.is_multiple_of(SECTOR) {
+        if direct && !self.offset.0.is_multiple_of(SECTOR) {
             return usage(format!(
                 "--offset {} is no multiple of 512 bytes, which O_DIRECT needs; write --direct 0, or another --offset",
                 self.offset
@@ -186,7 +216,8 @@ impl WorkloadArgs {
             (None, Some(size)) => Stop::Size(size),
             (None, None) => Stop::Runtime(RUNTIME_DEFAULT),
         };
-        let mixed = Mix::Mixed { read_percent: self.rwmixread };
+        let read_percent = self.rwmixwrite.map_or(self.rwmixread, |writes| 100 - writes);
+        let mixed = Mix::Mixed { read_percent };
         let (access, mix) = match self.rw {
             Rw::Read => (Access::Sequential, Mix::Read),
             Rw::Write => (Access::Sequential, Mix::Write),
@@ -218,13 +249,10 @@ impl WorkloadArgs {
             arrival,
             rate: self.rate,
             think_time: self.thinktime,
-            direct: self.direct,
+            direct,
             sync: self.sync,
             end_fsync: self.end_fsync,
-            ioengine: match self.ioengine {
-                Engine::Ring => IoEngine::IoUring,
-                Engine::Plain => IoEngine::Psync,
-            },
+            ioengine: self.ioengine.engine,
             engine: EngineOptions {
                 cpus_allowed,
                 nice: self.nice,
@@ -238,27 +266,15 @@ impl WorkloadArgs {
 
     /// The options that describe `workload`, as fio's JSON lists them.
     pub(super) fn given(&self, workload: &Workload) -> Vec<(String, String)> {
-        let rw = self.rw.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
-        let engine =
-            self.ioengine.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
-        let mut options = vec![
-            ("name", workload.name.clone()),
-            ("rw", rw),
-            ("bs", workload.bs.0.to_string()),
-            ("iodepth", workload.iodepth.to_string()),
-            ("numjobs", workload.numjobs.to_string()),
-            ("direct", u8::from(workload.direct).to_string()),
-            ("ioengine", engine),
-        ];
-        if let Some(size) = self.size {
-            options.push(("size", size.0.to_string()));
+        let mut options = fio::options(workload);
+        for (_, value) in options.iter_mut().filter(|(name, _)| name == "ioengine") {
+            value.clone_from(&self.ioengine.asked);
         }
-        if let Stop::Runtime(runtime) = workload.stop {
-            options.push(("runtime", runtime.as_secs_f64().to_string()));
-        }
-        if let Mix::Mixed { read_percent } = workload.mix {
-            options.push(("rwmixread", read_percent.to_string()));
-        }
-        options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        options
+    }
+
+    /// Where the workload is not what its options say.
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.ioengine.note.iter().cloned().collect()
     }
 }

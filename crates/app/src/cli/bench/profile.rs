@@ -7,6 +7,7 @@ use crate::progress::Progress;
 use crate::views;
 use clap::ValueEnum;
 use ebbtide_core::experiment::is_profile_file;
+use ebbtide_core::fio;
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::profile::{BonnieHost, PROFILES, Profile, Wish, csv};
 use ebbtide_core::report::steps;
@@ -29,6 +30,24 @@ pub(super) enum Format {
     BonnieCsv,
 }
 
+/// Options that mean something beside `--profile`.
+const BESIDE_A_PROFILE: [&str; 14] = [
+    "profile",
+    "format",
+    "target",
+    "filename",
+    "directory",
+    "size",
+    "runtime",
+    "destroy",
+    "time_based",
+    "randseed",
+    "json",
+    "quiet",
+    "store",
+    "catalog",
+];
+
 /// Runs, lists or shows a profile.
 pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) -> Result<ExitCode, CliError> {
     match name {
@@ -43,9 +62,12 @@ pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) ->
     if args.format == Format::BonnieCsv && name != "bonnie" {
         return Err(CliError::Usage("--format bonnie-csv is for --profile bonnie".to_owned()));
     }
-    let path = args.target.as_deref().or(args.filename.as_deref()).ok_or_else(|| {
+    let what = "the profile decides it; write a profile of your own (docs/profiles.md)";
+    args.dialect.only("--profile", what, &BESIDE_A_PROFILE)?;
+    let path = args.path().ok_or_else(|| {
         CliError::Usage("on what? name a directory, a file or a device after the profile's name".to_owned())
     })?;
+    let path = path.as_path();
     let host = host_info(&Sys::host());
     let wish =
         Wish { size: args.workload.size, runtime: args.workload.runtime, memory: Bytes(host.memory_bytes) };
@@ -153,7 +175,7 @@ fn own(
         if let Some(runtime) = args.workload.runtime {
             workload.stop = Stop::Runtime(runtime);
         }
-        let (name, options, notes) = (workload.name.clone(), Vec::new(), Vec::new());
+        let (name, options, notes) = (workload.name.clone(), fio::options(&workload), Vec::new());
         Job { name, group, design: 0, workload, options, notes }
     });
     let spec = Spec {

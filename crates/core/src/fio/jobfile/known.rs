@@ -1,7 +1,7 @@
 //! Which options of fio there are here.
 
 /// Options that change nothing here.
-const WITHOUT_EFFECT: &[&str] = &[
+pub const WITHOUT_EFFECT: &[&str] = &[
     // For people and the terminal.
     "description",
     "eta",
@@ -36,6 +36,23 @@ const WITHOUT_EFFECT: &[&str] = &[
     "fallocate",
     "create_on_open",
     "overwrite",
+];
+
+/// Options of fio that have a value on its command line; of the others without an effect it may be left out.
+pub const TAKES_VALUE: &[&str] = &[
+    "description",
+    "eta",
+    "unified_rw_reporting",
+    "unit_base",
+    "random_generator",
+    "iodepth_batch",
+    "iodepth_batch_submit",
+    "iodepth_batch_complete",
+    "iodepth_batch_complete_min",
+    "iodepth_batch_complete_max",
+    "fallocate",
+    "nrfiles",
+    "startdelay",
 ];
 
 /// Options that people use and that are refused, with what to do instead.

@@ -12,7 +12,8 @@ mod options;
 mod tests;
 pub(crate) mod values;
 
-pub use options::{FileJob, Target};
+pub use known::{TAKES_VALUE, WITHOUT_EFFECT};
+pub use options::{FileJob, Target, accept, io_engine};
 
 use crate::units::Bytes;
 use std::fmt;
@@ -55,11 +56,20 @@ pub trait Surroundings {
     fn length(&self, name: &str) -> Option<Bytes>;
 }
 
+/// What a job file says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobFile {
+    /// The options of all its [global] sections, in their order.
+    pub global: Vec<(String, String)>,
+    /// Its jobs, at least one.
+    pub jobs: Vec<FileJob>,
+}
+
 /// Reads the jobs of `text`, which is the content of `file`.
 ///
 /// # Errors
 /// The first thing that is wrong or that this program does not do.
-pub fn parse(text: &str, file: &str, surroundings: &dyn Surroundings) -> Result<Vec<FileJob>, JobFileError> {
+pub fn parse(text: &str, file: &str, surroundings: &dyn Surroundings) -> Result<JobFile, JobFileError> {
     let sections = lines::sections(text, file, surroundings)?;
     options::jobs(&sections, file, surroundings)
 }

@@ -3,7 +3,7 @@
 use super::known::{unknown, without_effect};
 use super::lines::{Given, Section};
 use super::values::{Amount, at_least_one, choice, one_block_size, one_value, operation, percent, sync};
-use super::{JobFileError, Place, Surroundings, values};
+use super::{JobFile, JobFileError, Place, Surroundings, values};
 use crate::units::{Bytes, Nanos};
 use crate::workload::{Access, IoEngine, Mix, Stop, Workload, cpu_list};
 
@@ -42,7 +42,7 @@ pub(super) fn jobs(
     sections: &[Section],
     file: &str,
     surroundings: &dyn Surroundings,
-) -> Result<Vec<FileJob>, JobFileError> {
+) -> Result<JobFile, JobFileError> {
     let mut global: Vec<&Given> = Vec::new();
     let mut jobs: Vec<FileJob> = Vec::new();
     let mut group = 0;
@@ -58,10 +58,7 @@ pub(super) fn jobs(
         }
         let wrong = |what: String| JobFileError { place: section.place.clone(), what };
         let mut job = draft.finish(section, group, &|file| surroundings.length(file)).map_err(wrong)?;
-        job.options = given
-            .iter()
-            .map(|given| (given.name.clone(), given.value.clone().unwrap_or_else(|| "1".to_owned())))
-            .collect();
+        job.options = as_given(&given);
         jobs.push(job);
     }
     if jobs.is_empty() {
@@ -69,7 +66,40 @@ pub(super) fn jobs(
         let what = "there is no job; write a section `[name]` beside [global]".to_owned();
         return Err(JobFileError { place, what });
     }
-    Ok(jobs)
+    Ok(JobFile { global: as_given(&global), jobs })
+}
+
+/// Options as they stand; one without a value is a switch that is on.
+fn as_given(options: &[&Given]) -> Vec<(String, String)> {
+    let value = |given: &Given| given.value.clone().unwrap_or_else(|| "1".to_owned());
+    options.iter().map(|given| (given.name.clone(), value(given))).collect()
+}
+
+/// Whether the option `name` with `value` may stand in a job.
+///
+/// # Errors
+/// Why not, and what to write instead.
+pub fn accept(name: &str, value: &str) -> Result<(), String> {
+    let place = Place { file: String::new(), line: 0 };
+    Draft::new().option(&Given { place, name: name.to_owned(), value: Some(value.to_owned()) })
+}
+
+/// What fio's I/O engine `name` is here, and what to say where it is another one.
+///
+/// # Errors
+/// Which names there are.
+pub fn io_engine(name: &str) -> Result<(IoEngine, Option<String>), String> {
+    match name {
+        "io_uring" => Ok((IoEngine::IoUring, None)),
+        "libaio" | "posixaio" => Ok((IoEngine::IoUring, Some(format!("ioengine={name} runs on io_uring")))),
+        "psync" => Ok((IoEngine::Psync, None)),
+        "sync" | "vsync" | "pvsync" | "pvsync2" => {
+            Ok((IoEngine::Psync, Some(format!("ioengine={name} runs on psync"))))
+        }
+        _ => Err(format!(
+            "`{name}` is not one of io_uring, libaio, posixaio, psync, sync, vsync, pvsync, pvsync2"
+        )),
+    }
 }
 
 /// A job while its options are read, each at fio's default.
@@ -97,10 +127,10 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    fn read(given: &[&Given]) -> Result<Draft, JobFileError> {
+    fn new() -> Draft {
         // The stop is a placeholder: `finish` refuses a job that has none.
         let workload = Workload::new("", Access::Sequential, Mix::Read, Stop::Size(Bytes(0)));
-        let mut draft = Draft {
+        Draft {
             binary: true,
             name: None,
             workload: Workload { direct: false, ioengine: IoEngine::Psync, ..workload },
@@ -119,7 +149,11 @@ impl Draft {
             poisson: false,
             stonewall: false,
             notes: Vec::new(),
-        };
+        }
+    }
+
+    fn read(given: &[&Given]) -> Result<Draft, JobFileError> {
+        let mut draft = Draft::new();
         // The base of the units counts for the whole section, wherever it stands.
         let base = given.iter().filter(|given| given.name == "kb_base");
         for given in base.chain(given.iter().filter(|given| given.name != "kb_base")) {
@@ -207,23 +241,9 @@ impl Draft {
     }
 
     fn ioengine(&mut self, name: &str) -> Result<(), String> {
-        self.workload.ioengine = match name {
-            "io_uring" => IoEngine::IoUring,
-            "libaio" | "posixaio" => {
-                self.notes.push(format!("ioengine={name} runs on io_uring"));
-                IoEngine::IoUring
-            }
-            "psync" => IoEngine::Psync,
-            "sync" | "vsync" | "pvsync" | "pvsync2" => {
-                self.notes.push(format!("ioengine={name} runs on psync"));
-                IoEngine::Psync
-            }
-            _ => {
-                return Err(format!(
-                    "`{name}` is not one of io_uring, libaio, posixaio, psync, sync, vsync, pvsync, pvsync2"
-                ));
-            }
-        };
+        let (engine, note) = io_engine(name)?;
+        self.workload.ioengine = engine;
+        self.notes.extend(note);
         Ok(())
     }
 }

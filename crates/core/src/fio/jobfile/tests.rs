@@ -24,7 +24,7 @@ impl Surroundings for Fake {
 }
 
 fn read(text: &str) -> Result<Vec<FileJob>, JobFileError> {
-    parse(text, "job.fio", &Fake::default())
+    parse(text, "job.fio", &Fake::default()).map(|file| file.jobs)
 }
 
 #[test]
@@ -130,7 +130,10 @@ fn includes_and_variables() {
     ]));
     let text =
         "[global]\ninclude common.fio\n[a]\niodepth=${DEPTH}\nioengine=io_uring\nfilename=/d/${NONE}f\n";
-    let jobs = parse(text, "job.fio", &fake).expect("is right");
+    let file = parse(text, "job.fio", &fake).expect("is right");
+    let global = [("size", "1m"), ("bs", "8k")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(file.global, global);
+    let jobs = file.jobs;
     let workload = &jobs[0].workload;
     assert_eq!((workload.span, workload.bs, workload.iodepth), (Some(Bytes(1 << 20)), Bytes(8192), 7));
     assert_eq!(jobs[0].target, Target::Shared("/d/f".to_owned()));
@@ -192,6 +195,20 @@ fn every_option_that_is_suggested_is_read() {
         assert!(!is_unknown(name), "{name}");
     }
     assert!(is_unknown("not_an_option"));
+}
+
+/// What the command line takes is what a job file takes.
+#[test]
+fn options_without_an_effect_are_accepted_by_themselves() {
+    for name in known::WITHOUT_EFFECT {
+        assert_eq!(accept(name, "1"), Ok(()), "{name}");
+    }
+    for name in known::TAKES_VALUE {
+        let value = if *name == "startdelay" { "0" } else { "1" };
+        assert_eq!(accept(name, value), Ok(()), "{name}");
+    }
+    assert!(accept("nrfiles", "2").is_err_and(|what| what.contains("a job for each file")));
+    assert!(accept("bssplit", "4k/50").is_err_and(|what| what.contains("a mix of block sizes")));
 }
 
 proptest! {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 const CHECKS: &str = include_str!("browser/checks.js");
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "summary",
     "limits",
     "trust",
@@ -25,6 +25,7 @@ const SECTIONS: [&str; 11] = [
     "time",
     "latency",
     "members",
+    "seen",
     "order",
     "environment",
     "experiment",

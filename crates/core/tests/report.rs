@@ -4,7 +4,7 @@ mod fixture;
 
 use ebbtide_core::analysis::analyse;
 use ebbtide_core::report::{JsonOptions, Report, csv, html, json, text};
-use ebbtide_core::session::Ending;
+use ebbtide_core::session::{Ending, Outcome};
 use fixture::Recipe;
 use proptest::prelude::*;
 
@@ -68,6 +68,43 @@ fn json_adds_percentiles_and_series_when_asked() {
     let p99 = &value["latencies"][0]["percentiles"]["99.000000"];
     assert!(p99.as_f64().is_some_and(|ns| ns > 0.0), "{p99}");
     assert!(value["results"][0]["ci_low"].is_null(), "two rounds have no interval");
+}
+
+#[test]
+fn what_was_observed_is_in_every_view_that_shows_it() {
+    let report = report(&Recipe { rounds: 2, ..Recipe::default() });
+    let full = json(&report, JsonOptions { percentiles: true, series: true });
+    let trial = &full["trials"][0];
+    assert_eq!(trial["observed"]["devices"][0]["name"], "nvme0n1");
+    assert_eq!(trial["observed"]["memory"]["pressure_some"], 30_000_000, "ns");
+    assert_eq!(trial["cpu"]["busiest_thread_permille"], 140);
+    let told = text(&report, 120, false);
+    assert!(
+        told.contains("nvme0n1 36.7%") && told.contains("at work too: backup (pid 4711) on nvme0n1"),
+        "{told}"
+    );
+    let page = html(&report);
+    let section = between(&page, "<section id=\"seen\"", "</section>");
+    for figure in
+        ["13.0%", "14.0%", "nvme0n1", "36.7%", "6.44 GB", "3.15 MB", "backup (pid 4711)", "ens5", "1.00 MB/s"]
+    {
+        assert!(section.contains(figure), "{figure}: {section}");
+    }
+}
+
+#[test]
+fn where_nobody_looked_no_view_says_anything_of_it() {
+    let mut session = fixture::session(&Recipe { rounds: 1, members: 2, ..Recipe::default() });
+    for record in &mut session.trials {
+        if let Outcome::Samples(samples) = &mut record.outcome {
+            samples.observed = None;
+        }
+    }
+    let report = Report::new(&session, &analyse(&session));
+    assert!(!text(&report, 80, false).contains("Seen around"));
+    assert!(!html(&report).contains("id=\"seen\""));
+    let full = json(&report, JsonOptions { percentiles: true, series: true });
+    assert!(full["trials"][0]["observed"].is_null());
 }
 
 #[test]

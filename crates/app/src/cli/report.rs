@@ -22,7 +22,7 @@ pub struct ReportArgs {
     /// One row per trial and metric, for spreadsheets, R and pandas
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// JSON: add percentiles of every result and every trial's series
+    /// JSON: add percentiles of every result, and every trial's series and what was observed around it
     #[arg(long)]
     full: bool,
 }

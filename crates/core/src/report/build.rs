@@ -4,6 +4,7 @@ use super::model::{
     DesignFacts, LatencyView, Report, ResultView, SeriesPoint, TrialFigures, TrialView, VolumeFacts,
     WorkloadFacts,
 };
+use super::seen::SeenView;
 use super::{answer, describe};
 use crate::analysis::{Analysis, DesignResult, Metric, metric, primary};
 use crate::plan::Role;
@@ -134,6 +135,8 @@ fn figures(samples: &TrialSamples) -> TrialFigures {
         series: series(samples),
         members: samples.members.iter().map(|m| m.name.clone()).collect(),
         notes: samples.notes.clone(),
+        cpu: (samples.cpu.cores > 0).then_some(samples.cpu),
+        observed: samples.observed.clone(),
     }
 }
 
@@ -172,16 +175,21 @@ fn result_view(
     result: &DesignResult,
     (design, workload): (usize, usize),
 ) -> ResultView {
+    let finished: Vec<&TrialSamples> = session
+        .trials
+        .iter()
+        .filter(|record| {
+            let trial = &record.trial;
+            (trial.design, trial.workload, trial.role) == (design, workload, Role::Candidate)
+        })
+        .filter_map(|record| match &record.outcome {
+            Outcome::Samples(samples) => Some(samples.as_ref()),
+            Outcome::Failed(_) => None,
+        })
+        .collect();
     let merged = |op: OpKind| -> Option<LatencyView> {
         let mut all = Histogram::default();
-        for record in &session.trials {
-            let same = record.trial.design == design
-                && record.trial.workload == workload
-                && record.trial.role == Role::Candidate;
-            if let (true, Outcome::Samples(samples)) = (same, &record.outcome) {
-                all.merge(&samples.array.get(op).latency);
-            }
-        }
+        finished.iter().for_each(|samples| all.merge(&samples.array.get(op).latency));
         (!all.is_empty()).then(|| latency_view(&all))
     };
     let mut candidates: Vec<(usize, f64)> = trials
@@ -197,6 +205,7 @@ fn result_view(
         result: result.clone(),
         latency: PerOp { read: merged(OpKind::Read), write: merged(OpKind::Write) },
         median_trial: candidates.get(candidates.len().saturating_sub(1) / 2).map(|(position, _)| *position),
+        seen: SeenView::new(&finished),
     }
 }
 

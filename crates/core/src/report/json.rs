@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "ebbtide.session/1";
 pub struct JsonOptions {
     /// Percentiles of every result by operation kind.
     pub percentiles: bool,
-    /// Every trial with its series of intervals.
+    /// Every trial with its series of intervals, its CPU and what was observed around it.
     pub series: bool,
 }
 
@@ -179,6 +179,8 @@ fn trial(report: &Report, trial: &TrialView) -> Value {
             "values": figures.values.iter().map(|(m, v)| (m.name().to_owned(), json!(v))).collect::<Map<_, _>>(),
             "notes": figures.notes,
             "members": figures.members,
+            "cpu": figures.cpu,
+            "observed": figures.observed,
             "series": figures.series.iter().map(|p| json!({
                 "end_s": p.end_s, "throughput": p.bytes_per_second, "iops": p.ops_per_second,
                 "members_throughput": p.members,

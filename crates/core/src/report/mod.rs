@@ -11,6 +11,7 @@ mod describe;
 mod html;
 mod json;
 mod model;
+mod seen;
 mod text;
 mod words;
 
@@ -22,6 +23,7 @@ pub use model::{
     DesignFacts, LatencyView, Report, ResultView, SeriesPoint, TrialFigures, TrialView, VolumeFacts,
     WorkloadFacts,
 };
+pub use seen::{DiskSeen, NetworkSeen, OtherSeen, SeenView};
 pub use text::{Single, beside, single, steps, text, workload_words};
 
 /// A figure of a verdict's evidence in its unit, as every view writes it.

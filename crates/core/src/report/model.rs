@@ -4,8 +4,9 @@
 //! designs and workloads point into [`Report::designs`] and [`Report::workloads`]; text is as the
 //! user wrote it, so every view escapes it for its own medium.
 
+use super::seen::SeenView;
 use crate::analysis::{AaPair, Comparison, DesignResult, Metric, Verdict, Warning};
-use crate::samples::PerOp;
+use crate::samples::{CpuUse, Observation, PerOp};
 use crate::session::{Ending, SessionMeta};
 use crate::workload::OpKind;
 
@@ -98,6 +99,8 @@ pub struct ResultView {
     pub latency: PerOp<Option<LatencyView>>,
     /// Position in [`Report::trials`] of the trial whose headline figure is the (lower) median.
     pub median_trial: Option<usize>,
+    /// What was seen around its trials, where somebody looked.
+    pub seen: Option<SeenView>,
 }
 
 /// Latency of one operation kind over all trials of a result.
@@ -143,6 +146,10 @@ pub struct TrialFigures {
     pub members: Vec<String>,
     /// Things the reader must know.
     pub notes: Vec<String>,
+    /// CPU that was used, where it was measured.
+    pub cpu: Option<CpuUse>,
+    /// What was seen around it as it was recorded, where somebody looked.
+    pub observed: Option<Box<Observation>>,
 }
 
 impl TrialFigures {

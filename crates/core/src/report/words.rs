@@ -112,6 +112,11 @@ pub(crate) fn backend(kind: BackendKind) -> String {
     name.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
+/// A number of bytes in powers of 1000: `12.3 MB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    format_throughput(bytes as f64).trim_end_matches("/s").to_owned()
+}
+
 /// A count with its noun: `1 round`, `6 rounds`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })

@@ -3,6 +3,7 @@
 
 mod beside;
 mod paint;
+mod seen;
 mod single;
 mod steps;
 mod table;
@@ -34,6 +35,7 @@ pub fn text(report: &Report, width: usize, color: bool) -> String {
     }
     page.limits(report);
     page.aa(report);
+    page.seen(report);
     page.warnings(report);
     page.notes(report);
     page.foot(report);

@@ -1,7 +1,8 @@
 //! Where the store is.
 
 use super::StoreError;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -29,13 +30,30 @@ pub(super) fn make_default() -> Result<PathBuf, StoreError> {
     Ok(path)
 }
 
-/// Says what SQLite cannot: that the directory is missing, or that the path is no regular file.
+/// What every database begins with (SQLite's file format, 1.3.1).
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// Says what SQLite cannot: that the directory is missing, that the path is no regular file, or that it is some file of
+/// less than a page, which SQLite takes for an empty database.
 pub(super) fn check(path: &Path) -> Result<(), StoreError> {
     let fail = |what: &str| Err(StoreError::Open { path: path.to_owned(), what: what.to_owned() });
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => fail("it is a directory"),
         Ok(found) if !found.is_file() => fail("it is not a regular file"),
-        Ok(_) => Ok(()),
+        Ok(found) if found.len() == 0 => Ok(()),
+        Ok(_) => {
+            let mut begin = Vec::new();
+            let read =
+                File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut begin));
+            match read {
+                Ok(_) if begin == MAGIC => Ok(()),
+                Ok(_) => Err(StoreError::NotAStore {
+                    path: path.to_owned(),
+                    what: "it is not an SQLite database".to_owned(),
+                }),
+                Err(error) => fail(&error.to_string()),
+            }
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() && !parent.exists() => {
                 fail(&format!("the directory {} does not exist", parent.display()))

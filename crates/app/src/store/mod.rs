@@ -61,10 +61,12 @@ impl Store {
             Some(path) => path.to_owned(),
             None => location::make_default()?,
         };
-        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
+        let mut store = Self::connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
+        schema::prepare(&mut store.connection, &store.path, true)?;
+        Ok(store)
     }
 
-    /// Opens a store that exists; `None` where there is none yet.
+    /// Opens a store that exists; `None` where there is none yet, or nothing in the file, which then stays as it is.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -74,19 +76,22 @@ impl Store {
             None => default_path()?,
         };
         match std::fs::metadata(&path) {
-            Ok(_) => Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map(Some),
+            Ok(_) => {
+                let mut store = Self::connect(path, OpenFlags::empty())?;
+                Ok(schema::prepare(&mut store.connection, &store.path, false)?.then_some(store))
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(StoreError::Open { path, what: error.to_string() }),
         }
     }
 
+    /// Opens the file with `flags` beside those that every connection has; nothing of it is read yet.
     fn connect(path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
         location::check(&path)?;
         let fail = |error| StoreError::sqlite(&path, error);
-        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(&path, flags).map_err(fail)?;
+        let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags).map_err(fail)?;
         connection.busy_timeout(BUSY).map_err(fail)?;
-        schema::prepare(&mut connection, &path)?;
         Ok(Store { connection, path })
     }
 

@@ -39,8 +39,9 @@ pub(super) const MIGRATIONS: &[&str] = &["
     CREATE INDEX sessions_by_start ON sessions (started_unix);
 "];
 
-/// Sets up `connection` and brings its schema to this version.
-pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+/// Sets up `connection` and brings its schema to this version. An empty database becomes a store only to `make` one; false
+/// where it was left as it is.
+pub(super) fn prepare(connection: &mut Connection, path: &Path, make: bool) -> Result<bool, StoreError> {
     let fail = |error| StoreError::sqlite(path, error);
     // The first read tells a database from any other file, before anything is changed.
     // In one transaction: another process may create the same store between two reads, and half of it would be neither
@@ -49,10 +50,16 @@ pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), St
         let snapshot = connection.transaction().map_err(fail)?;
         check(&snapshot, path)?
     };
+    if version.is_none() && !make {
+        return Ok(false);
+    }
     set_wal(connection).map_err(fail)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(fail)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(fail)?;
-    if version < newest() { migrate(connection, path) } else { Ok(()) }
+    if version.unwrap_or(0) < newest() {
+        migrate(connection, path)?;
+    }
+    Ok(true)
 }
 
 fn newest() -> i64 {
@@ -63,8 +70,8 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, name, |row| row.get(0))
 }
 
-/// The schema version of a database that is ours or empty.
-fn check(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+/// The schema version of a database that is ours; nothing of an empty one.
+fn check(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
     let fail = |error| StoreError::sqlite(path, error);
     let found = pragma(connection, "user_version").map_err(fail)?;
     let application = pragma(connection, "application_id").map_err(fail)?;
@@ -78,7 +85,7 @@ fn check(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
     if found > newest() {
         return Err(StoreError::Newer { path: path.to_owned(), found, known: newest() });
     }
-    Ok(found)
+    Ok((!empty).then_some(found))
 }
 
 /// All missing steps in one transaction: a kill in between leaves the old schema.
@@ -86,7 +93,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let fail = |error| StoreError::sqlite(path, error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
     // Read again under the lock: another process may have migrated meanwhile.
-    let version = check(&transaction, path)?;
+    let version = check(&transaction, path)?.unwrap_or(0);
     for step in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
         transaction.execute_batch(step).map_err(fail)?;
     }

@@ -154,6 +154,14 @@ fn files_that_are_no_stores_are_left_alone() {
     assert!(matches!(Store::open(Some(&path)), Err(StoreError::NotAStore { .. })));
     assert_eq!(std::fs::read(&path).expect("reads"), before);
 
+    // SQLite takes less than a page for an empty database, and would write over it.
+    for text in ["x", "key = 1\n"] {
+        std::fs::write(&path, text).expect("writes");
+        assert!(matches!(Store::open(Some(&path)), Err(StoreError::NotAStore { .. })));
+        assert!(matches!(Store::open_existing(Some(&path)), Err(StoreError::NotAStore { .. })));
+        assert_eq!(std::fs::read_to_string(&path).expect("reads"), text);
+    }
+
     let other = directory.path().join("other.sqlite");
     Connection::open(&other).expect("opens").execute_batch("CREATE TABLE x (y)").expect("writes");
     assert!(matches!(Store::open(Some(&other)), Err(StoreError::NotAStore { .. })));
@@ -163,6 +171,26 @@ fn files_that_are_no_stores_are_left_alone() {
     Connection::open(&newer).expect("opens").pragma_update(None, "user_version", 999).expect("marks");
     let error = Store::open(Some(&newer)).expect_err("is refused");
     assert!(matches!(error, StoreError::Newer { found: 999, .. }), "{error}");
+}
+
+#[test]
+fn looking_makes_no_store_of_what_is_empty() {
+    let (directory, path) = temporary();
+    std::fs::write(&path, "").expect("writes");
+    // Another program's database before it has a table.
+    let bare = directory.path().join("bare.sqlite");
+    Connection::open(&bare)
+        .expect("opens")
+        .execute_batch("CREATE TABLE x (y); DROP TABLE x")
+        .expect("writes");
+    for path in [&path, &bare] {
+        let before = std::fs::read(path).expect("reads");
+        assert!(Store::open_existing(Some(path)).expect("is fine").is_none());
+        assert_eq!(std::fs::read(path).expect("reads"), before);
+        // Who stores something there makes it one.
+        drop(Store::open(Some(path)).expect("opens"));
+        assert!(Store::open_existing(Some(path)).expect("opens").is_some());
+    }
 }
 
 #[test]

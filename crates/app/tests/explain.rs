@@ -60,8 +60,14 @@ fn the_reasoning_of_a_session_is_whole() {
     assert!(text.contains("1. volume-limit"), "{text}");
     let first = text.split("\n\nstripe-8 under").next().unwrap_or_default();
     for rule in ebbtide_core::analysis::verdict::rules() {
-        assert!(first.contains(rule.kind().name()), "{} is not in {first}", rule.kind().name());
+        let line = format!("\n   {}: ", rule.kind().name());
+        let held = format!(". {} (confidence", rule.kind().name());
+        assert!(first.contains(&line) || first.contains(&held), "{} is not in {first}", rule.kind().name());
     }
+    // What was seen, against what it would have taken.
+    let concurrency = "concurrency: held back by `volume-limit`: more in flight would only wait longer\n     \
+                       - use of the working members' limits, which would have to be below: ";
+    assert!(first.contains(concurrency) && first.contains("%, against 90.0%"), "{first}");
     let mut wrong = ebb(&["explain", "last", "no-such", "--store", store]);
     wrong.assert().code(2).stderr(contains("`no-such`").and(contains("linear-8, stripe-8")));
 }

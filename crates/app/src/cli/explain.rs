@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 /// Print the whole reasoning behind verdicts, or say what a log of iostat shows
 ///
-/// With a session: every figure behind each verdict, what it was compared with, and what was looked
-/// for in vain. With --iostat: reads `iostat -x` as text (of any version, also -m, -k, -h) or as JSON,
+/// With a session: every figure behind each verdict and what it was compared with; and for each cause that
+/// was looked for in vain, why it is not asserted. With --iostat: reads `iostat -x` as text (of any version, also -m, -k, -h) or as JSON,
 /// finds the members of the array in it and names the one that differs from its siblings.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {

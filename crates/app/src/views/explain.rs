@@ -1,6 +1,6 @@
 //! The reasoning behind verdicts and behind what a log of iostat shows, as text.
 
-use ebbtide_core::analysis::{DesignResult, Verdict, verdict};
+use ebbtide_core::analysis::{DesignResult, Evidence, RuledOut, Verdict};
 use ebbtide_core::observe::iostat::{Explanation, Group, Grouping};
 use ebbtide_core::observe::outlier::{Difference, Outlier};
 use ebbtide_core::report::evidence_text;
@@ -26,10 +26,12 @@ pub fn results(results: &[&DesignResult]) -> String {
         for (at, verdict) in result.verdicts.iter().enumerate() {
             of_verdict(at + 1, verdict, &mut text);
         }
-        let given = |kind| result.verdicts.iter().any(|v| v.kind == kind);
-        let rest: Vec<&str> =
-            verdict::rules().iter().map(|r| r.kind()).filter(|k| !given(*k)).map(|k| k.name()).collect();
-        let _ = writeln!(text, "\n  looked for, and not supported by what was seen: {}\n", rest.join(", "));
+        text.push_str("\n  looked for in vain:\n");
+        for RuledOut { kind, why, evidence } in &result.ruled_out {
+            let _ = writeln!(text, "   {}: {why}", kind.name());
+            figures(evidence, &mut text);
+        }
+        text.push('\n');
     }
     text
 }
@@ -43,7 +45,11 @@ fn of_verdict(rank: usize, verdict: &Verdict, text: &mut String) {
         verdict.explains * 100.0,
         verdict.sentence
     );
-    for figure in &verdict.evidence {
+    figures(&verdict.evidence, text);
+}
+
+fn figures(evidence: &[Evidence], text: &mut String) {
+    for figure in evidence {
         let against = figure.reference.map(|r| format!(", against {}", evidence_text(r, &figure.unit)));
         let value = evidence_text(figure.value, &figure.unit);
         let _ = writeln!(text, "     - {}: {value}{}", figure.what, against.unwrap_or_default());

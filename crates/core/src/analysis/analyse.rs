@@ -88,6 +88,7 @@ fn result(session: &Session, design: usize, workload: usize) -> DesignResult {
         steady: steady::majority(trials.iter().map(|samples| steady::judge(samples, judged))),
         members: members::shares(&trials),
         verdicts: Vec::new(),
+        ruled_out: Vec::new(),
         trials: trials.len() as u32,
         failed,
         metrics,
@@ -95,7 +96,8 @@ fn result(session: &Session, design: usize, workload: usize) -> DesignResult {
     result.precise =
         result.metric(primary).and_then(|e| e.relative_half_width()).map(|half| half <= answer.precision);
     if !trials.is_empty() {
-        result.verdicts = verdict::judge(&verdict::Case::new(session, design, workload, &trials, &result));
+        (result.verdicts, result.ruled_out) =
+            verdict::judge(&verdict::Case::new(session, design, workload, &trials, &result));
     }
     result
 }

@@ -20,8 +20,8 @@ pub mod verdict;
 pub use analyse::{analyse, decided};
 pub use metrics::{metric, primary};
 pub use types::{
-    AaPair, Analysis, Comparison, Conclusion, DesignResult, Estimate, Evidence, MemberShare, Metric, Verdict,
-    VerdictKind, Warning, WarningKind,
+    AaPair, Analysis, Comparison, Conclusion, DesignResult, Estimate, Evidence, MemberShare, Metric,
+    RuledOut, Verdict, VerdictKind, Warning, WarningKind,
 };
 
 #[cfg(test)]

@@ -106,6 +106,9 @@ pub struct DesignResult {
     pub members: Vec<MemberShare>,
     /// What limits it, the best supported cause first; never empty when trials ran.
     pub verdicts: Vec<Verdict>,
+    /// The other causes that were looked for, each with the reason for which it is not asserted.
+    #[serde(default)]
+    pub ruled_out: Vec<RuledOut>,
     /// Trials that gave samples (as a candidate; the control's second runs are not in it).
     pub trials: u32,
     /// Trials that failed, with the reason.
@@ -305,5 +308,16 @@ pub struct Verdict {
     /// The sentence a user reads.
     pub sentence: String,
     /// Figures.
+    pub evidence: Vec<Evidence>,
+}
+
+/// A cause that was looked for in vain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RuledOut {
+    /// The kind.
+    pub kind: VerdictKind,
+    /// Why it is not asserted: a clause that a user reads.
+    pub why: String,
+    /// What was seen; the reference is what it would have had to reach.
     pub evidence: Vec<Evidence>,
 }

@@ -9,7 +9,7 @@
 //! took, their share of all. But it could not have had more than its volumes and their link grant, nor could its
 //! operations have taken less than one alone takes: the least of the three is what others can explain.
 
-use super::{Case, Rule, concurrency, evidence, instance_limit, moved, usage};
+use super::{Absent, Case, Judged, Rule, concurrency, evidence, instance_limit, moved, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::{Evidence, Verdict, VerdictKind};
 use crate::samples::{OtherKind, TrialSamples};
@@ -66,7 +66,7 @@ fn room(case: &Case<'_>) -> (f64, Vec<Evidence>) {
         room = room.min(1.0 - met);
         figures.push(evidence("use of the working members' limits, weighted by bytes", met, "share", None));
     }
-    if let Some(link) = instance_limit::InstanceLimit.judge(case) {
+    if let Ok(link) = instance_limit::InstanceLimit.judge(case) {
         room = room.min(1.0 - link.explains);
         figures.extend(link.evidence);
     }
@@ -78,8 +78,8 @@ fn room(case: &Case<'_>) -> (f64, Vec<Evidence>) {
     (room.max(0.0), figures)
 }
 
-/// Others' share of the bytes moved and their bytes per second, median over trials, where both are enough to
-/// matter.
+/// Others' share of the bytes moved and their bytes per second, median over trials; nothing where the disks were not
+/// observed.
 fn share_and_rate(case: &Case<'_>) -> Option<(f64, f64)> {
     let (mut shares, mut rates) = (Vec::new(), Vec::new());
     for trial in case.trials {
@@ -88,8 +88,7 @@ fn share_and_rate(case: &Case<'_>) -> Option<(f64, f64)> {
             rates.push(bytes / trial.elapsed.as_secs_f64());
         }
     }
-    let (share, rate) = (median(&shares)?, median(&rates)?);
-    (share >= OTHERS_SHARE && rate >= OTHERS_RATE).then_some((share, rate))
+    median(&shares).zip(median(&rates))
 }
 
 impl Rule for Background {
@@ -97,13 +96,37 @@ impl Rule for Background {
         VerdictKind::Background
     }
 
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
-        let (share, rate) = share_and_rate(case)?;
-        let busy = busiest_disk(case).filter(|busy| *busy >= DISK_BUSY)?;
+    fn judge(&self, case: &Case<'_>) -> Judged {
+        let (share, rate) = share_and_rate(case)
+            .ok_or_else(|| Absent::because("the disks below the members were not observed"))?;
+        let what = ["share of the disks' bytes that the trial did not ask for", "bytes that others moved"];
+        let seen = |why: &str| {
+            Absent::because(why).seen(what[0], share, "share", OTHERS_SHARE).seen(
+                what[1],
+                rate,
+                "bytes/s",
+                OTHERS_RATE,
+            )
+        };
+        if share < OTHERS_SHARE || rate < OTHERS_RATE {
+            return Err(seen("others moved too little"));
+        }
+        let busy = busiest_disk(case).ok_or_else(|| seen("how busy the disks were is not known"))?;
+        if busy < DISK_BUSY {
+            let absent = seen("the disks had room for both");
+            return Err(absent.seen("busy share of the busiest disk", busy, "share", DISK_BUSY));
+        }
         let (room, figures) = room(case);
         let explains = share.min(room);
         if explains < HELD_BACK {
-            return None;
+            let mut absent = seen("others moved much, but did not hold the trial back").seen(
+                "part of the gap that limits and latency leave for others to explain",
+                room,
+                "share",
+                HELD_BACK,
+            );
+            absent.evidence.extend(figures);
+            return Err(absent);
         }
         let mut who: Vec<&str> = Vec::new();
         for trial in case.trials {
@@ -123,20 +146,15 @@ impl Rule for Background {
             format!("seen at work: {}{more}", who[..who.len().min(NAMED)].join(", "))
         };
         let mut list: Vec<Evidence> = vec![
-            evidence(
-                "share of the disks' bytes that the trial did not ask for",
-                share,
-                "share",
-                Some(OTHERS_SHARE),
-            ),
-            evidence("bytes that others moved", rate, "bytes/s", Some(OTHERS_RATE)),
+            evidence(what[0], share, "share", Some(OTHERS_SHARE)),
+            evidence(what[1], rate, "bytes/s", Some(OTHERS_RATE)),
             evidence("busy share of the busiest disk", busy, "share", Some(DISK_BUSY)),
         ];
         list.extend(figures);
         list.extend(
             who.iter().map(|who| evidence(&format!("at work beside the trials: {who}"), 1.0, "seen", None)),
         );
-        Some(Verdict {
+        Ok(Verdict {
             kind: VerdictKind::Background,
             confidence: if who.is_empty() { 0.8 } else { 0.95 },
             explains,

@@ -7,7 +7,7 @@
 //! they are known to have none. When others were at work on the disks, it takes both.
 
 use super::background::Background;
-use super::{Case, Rule, evidence};
+use super::{Absent, Case, Judged, Rule, evidence};
 use crate::analysis::change::{self, Step};
 use crate::analysis::estimate::median;
 use crate::analysis::metrics::primary;
@@ -85,27 +85,42 @@ impl Rule for Burst {
         VerdictKind::Burst
     }
 
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
+    fn judge(&self, case: &Case<'_>) -> Judged {
         let known = have_credits(case);
         // Others' work comes and goes in steps too, but not at the same place of trial after trial of volumes
         // that have credits.
-        let disturbed = Background.judge(case).is_some();
-        if known == Some(false) || (disturbed && known.is_none()) {
-            return None;
+        let disturbed = Background.judge(case).is_ok();
+        if known == Some(false) {
+            return Err(Absent::because("the working volumes are known to have no credits"));
+        }
+        if disturbed && known.is_none() {
+            return Err(Absent::yields(
+                VerdictKind::Background,
+                "others' work comes and goes in steps, and the volumes are not known to have credits",
+            ));
         }
         let metric =
             if primary(case.workload) == Metric::Throughput { Metric::Throughput } else { Metric::Iops };
         let downs: Vec<Option<Down>> = case.trials.iter().map(|trial| down(trial, metric)).collect();
         let found: Vec<Down> = downs.iter().copied().flatten().collect();
+        let needed = REPEATED * downs.len() as f64;
+        let repeated = found.len() as f64 >= needed;
+        let too_few = || {
+            Absent::because("the trials do not show a step down between two flat stretches").seen(
+                "trials that show one",
+                found.len() as f64,
+                "trials",
+                needed,
+            )
+        };
         if found.is_empty() {
-            return None;
+            return Err(too_few());
         }
-        let repeated = found.len() as f64 >= REPEATED * downs.len() as f64;
         let confidence = match (repeated, known) {
             (true, Some(true)) => 0.95,
             (true, _) => 0.75,
             (false, Some(true)) if !disturbed && once_and_for_all(case, &downs, metric) => 0.85,
-            (false, _) => return None,
+            (false, _) => return Err(too_few()),
         };
         let of = |value: fn(&Down) -> f64| {
             median(&found.iter().map(value).collect::<Vec<_>>()).unwrap_or(f64::NAN)
@@ -119,7 +134,7 @@ impl Rule for Burst {
             Metric::Throughput => format_throughput(rate),
             _ => format!("{} operations/s", format_iops(rate)),
         };
-        Some(Verdict {
+        Ok(Verdict {
             kind: VerdictKind::Burst,
             confidence,
             explains: (1.0 - after / before).clamp(0.0, 1.0),

@@ -5,7 +5,7 @@
 //! grounds remain: that the region was in the page cache before the trial, and answers faster than any device
 //! gives them while I/O goes through the page cache to a region that fits in memory.
 
-use super::{Case, Rule, evidence, moved};
+use super::{Absent, Case, Judged, Rule, evidence, moved};
 use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
 use crate::units::{Bytes, Nanos, format_bytes, format_latency};
 use crate::workload::Mix;
@@ -29,18 +29,23 @@ impl Rule for Cache {
         VerdictKind::Cache
     }
 
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
+    fn judge(&self, case: &Case<'_>) -> Judged {
         match by_bytes(case) {
-            Observed::Hits(verdict) => Some(*verdict),
-            Observed::NoHits => None,
-            Observed::Nothing => by_residency(case).or_else(|| by_speed(case)),
+            Observed::Hits(verdict) => Ok(*verdict),
+            Observed::NoHits(share) => Err(Absent::because("the disks moved what was asked for").seen(
+                "share of the bytes asked for that the disks did not move",
+                share,
+                "share",
+                HIT_SHARE,
+            )),
+            Observed::Nothing => by_residency(case).or_else(|| by_speed(case)).ok_or_else(|| unseen(case)),
         }
     }
 }
 
 enum Observed {
     Hits(Box<Verdict>),
-    NoHits,
+    NoHits(f64),
     Nothing,
 }
 
@@ -80,7 +85,7 @@ fn by_bytes(case: &Case<'_>) -> Observed {
     };
     let (share, asked, moved) = (hits.share(), hits.asked as f64, hits.moved as f64);
     if share < HIT_SHARE {
-        return Observed::NoHits;
+        return Observed::NoHits(share);
     }
     Observed::Hits(Box::new(verdict(
         0.95,
@@ -120,10 +125,29 @@ fn region(case: &Case<'_>) -> Option<u64> {
     Some(case.workload.span.map_or(volumes, |span| span.0.min(volumes)))
 }
 
-fn by_residency(case: &Case<'_>) -> Option<Verdict> {
-    if case.workload.direct || case.workload.mix == Mix::Write {
-        return None;
+/// Why there is none where the disks were not observed.
+fn unseen(case: &Case<'_>) -> Absent {
+    if case.workload.direct {
+        return Absent::because("the disks were not observed, and direct I/O goes past the page cache");
     }
+    let latency = case.result.metric(Metric::LatP50).map(|estimate| estimate.median);
+    Absent::because("the disks were not observed; neither residency nor speed shows a cache")
+        .seen_where_known(
+            "share of the region in the page cache before",
+            resident(case).map(|r| r.2),
+            "share",
+            RESIDENT,
+        )
+        .seen_where_known(
+            "median latency, which would have to be below",
+            latency,
+            "ns",
+            MEMORY_LATENCY.0 as f64,
+        )
+}
+
+/// Bytes in the page cache before the trial, bytes of the region, and the share.
+fn resident(case: &Case<'_>) -> Option<(f64, f64, f64)> {
     let region = region(case).filter(|region| *region > 0)? as f64;
     let resident = case.median(|t| {
         let observed = t.observed.as_ref()?;
@@ -131,7 +155,14 @@ fn by_residency(case: &Case<'_>) -> Option<Verdict> {
             observed.members.iter().filter_map(|m| m.resident_before.map(|b| b.0)).collect();
         (!known.is_empty()).then(|| known.iter().sum::<u64>() as f64)
     })?;
-    let share = (resident / region).min(1.0);
+    Some((resident, region, (resident / region).min(1.0)))
+}
+
+fn by_residency(case: &Case<'_>) -> Option<Verdict> {
+    if case.workload.direct || case.workload.mix == Mix::Write {
+        return None;
+    }
+    let (resident, region, share) = resident(case)?;
     (share >= RESIDENT).then(|| {
         verdict(
             0.85,

@@ -13,7 +13,7 @@
 
 use super::member::Member;
 use super::volume_limit::NEAR;
-use super::{Case, Rule, cpu, evidence, limited_above, shared_device, usage};
+use super::{Absent, Case, Judged, Rule, cpu, evidence, limited_above, shared_device, usage};
 use crate::analysis::members;
 use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
 use crate::layout::{ArrayKind, LayoutNode};
@@ -137,14 +137,28 @@ impl Rule for Concurrency {
         VerdictKind::Concurrency
     }
 
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
-        let kept = kept_in_flight(case)?;
-        let at_limit = usage::met(case).is_some_and(|met| met >= NEAR);
-        // Through the page cache the kernel decides what is in flight at the volumes.
-        if at_limit || cpu::thread_is_busy(case) || !case.workload.direct {
-            return None;
+    fn judge(&self, case: &Case<'_>) -> Judged {
+        let kept = kept_in_flight(case).ok_or_else(|| {
+            Absent::because(
+                "operations come at times of their own: the workload keeps no number of them in flight",
+            )
+        })?;
+        if let Some(met) = usage::met(case).filter(|met| *met >= NEAR) {
+            let what = "use of the working members' limits, which would have to be below";
+            let why = "more in flight would only wait longer";
+            return Err(Absent::yields(VerdictKind::VolumeLimit, why).seen(what, met, "share", NEAR));
         }
-        let iops = case.result.metric(Metric::Iops)?.median;
+        if let Some(busy) = cpu::busiest_thread(case).filter(|busy| *busy >= cpu::THREAD_BUSY) {
+            let what = "busy share of the busiest load thread, which would have to be below";
+            let why = "a load thread has little time left, of which latency may consist";
+            return Err(Absent::because(why).seen(what, busy, "share", cpu::THREAD_BUSY));
+        }
+        if !case.workload.direct {
+            let why = "through the page cache the kernel decides what is in flight at the volumes";
+            return Err(Absent::because(why));
+        }
+        let iops = case.result.metric(Metric::Iops).map(|estimate| estimate.median);
+        let iops = iops.ok_or_else(|| Absent::because("no rate was measured"))?;
         let mut evidence_list = vec![
             evidence("operations in flight", kept, "operations", None),
             evidence("operations per second", iops, "ops/s", None),
@@ -160,8 +174,10 @@ impl Rule for Concurrency {
                 Some(floor),
             ));
             let sentence = format!(
-                "{kept:.0} operations in flight do not fill the array: each takes {} where one alone takes {}, so none \
+                "{} in flight do{} not fill the array: each takes {} where one alone takes {}, so none \
                  waits; a larger iodepth or more jobs raise the rate",
+                operations(kept),
+                if kept == 1.0 { "es" } else { "" },
                 format_latency(latency),
                 format_latency(floor)
             );
@@ -170,12 +186,17 @@ impl Rule for Concurrency {
             far_misses(case, kept, &mut evidence_list)
                 .or_else(|| idle_members(case, kept, &mut evidence_list))
                 // Where the floor is known, something makes this one operation wait that is not another.
-                .or_else(|| floor.is_none().then(|| one_at_a_time(case, kept)).flatten())?
+                .or_else(|| floor.is_none().then(|| one_at_a_time(case, kept)).flatten())
+                .ok_or_else(|| waiting(case, floor))?
         };
         if let Some((in_flight, probed)) = probed(case) {
             let gain = if iops > 0.0 { probed / iops } else { 0.0 };
             if gain < NO_GAIN {
-                return None;
+                let why =
+                    "a short probe at the end of the session withdrew it: more in flight gave hardly more";
+                let what =
+                    format!("rate with {in_flight} in flight instead of {kept:.0}, over that of the trials");
+                return Err(Absent::because(why).seen(&what, gain, "times", NO_GAIN));
             }
             let what = format!("operations per second with {in_flight} in flight, in a short probe");
             evidence_list.push(evidence(&what, probed, "ops/s", Some(iops)));
@@ -186,7 +207,7 @@ impl Rule for Concurrency {
                 ));
             }
         }
-        Some(Verdict {
+        Ok(Verdict {
             kind: VerdictKind::Concurrency,
             confidence,
             explains,
@@ -194,6 +215,45 @@ impl Rule for Concurrency {
             evidence: evidence_list,
         })
     }
+}
+
+/// Why none of the grounds holds.
+fn waiting(case: &Case<'_>, floor: Option<(f64, f64)>) -> Absent {
+    let per_member = per_working_member(case);
+    let idle = per_member.is_some_and(|each| each < IDLE_MEMBERS) && parallel(&case.design.layout);
+    let why = if !idle {
+        Absent::because("operations wait, and the members have enough of them")
+    } else if shared_device::shared(case).is_some() {
+        Absent::yields(VerdictKind::SharedDevice, "more in flight would not work more disks")
+    } else if limited_above(case) {
+        Absent::yields(VerdictKind::InstanceLimit, "members idle while operations wait for the link")
+    } else {
+        Absent::yields(VerdictKind::Member, "members idle while operations wait for a slow one")
+    };
+    let below = ", which would have to be below";
+    why.seen_where_known(
+        "what one operation alone takes, of the members' mean latency",
+        floor.map(|(latency, floor)| floor / latency),
+        "share",
+        FLOOR_SHARE,
+    )
+    .seen_where_known(
+        &format!("operations in flight per working member{below}"),
+        per_member,
+        "operations",
+        IDLE_MEMBERS,
+    )
+}
+
+/// Operations in flight per member that works, where there are several.
+fn per_working_member(case: &Case<'_>) -> Option<f64> {
+    let working = case.result.members.iter().filter(|m| m.iops > 0.0).count();
+    let known: Vec<f64> = case.result.members.iter().filter_map(|m| m.in_flight).collect();
+    (working > 1 && !known.is_empty()).then(|| known.iter().sum::<f64>() / working as f64)
+}
+
+fn operations(number: f64) -> String {
+    format!("{number:.0} operation{}", if number == 1.0 { "" } else { "s" })
 }
 
 /// What a ground says: how much of the gap it explains, with which confidence, and its sentence.
@@ -207,8 +267,10 @@ fn far_misses(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option
         .filter(|(longest, miss)| longest.min(*miss) >= FLOOR_SHARE * longest.max(*miss))?;
     figures.push(evidence("99th percentile of latency, against a miss", longest, "ns", Some(miss)));
     let sentence = format!(
-        "{kept:.0} operations in flight do not fill the array: 99% take at most {} and one alone that misses the \
+        "{} in flight do{} not fill the array: 99% take at most {} and one alone that misses the \
          volume's cache {}, so none waits; a larger iodepth or more jobs raise the rate",
+        operations(kept),
+        if kept == 1.0 { "es" } else { "" },
         format_latency(longest),
         format_latency(miss)
     );
@@ -219,19 +281,17 @@ fn far_misses(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option
 /// thread, or are one disk.
 fn idle_members(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option<Ground> {
     let working = case.result.members.iter().filter(|m| m.iops > 0.0).count();
-    let known: Vec<f64> = case.result.members.iter().filter_map(|m| m.in_flight).collect();
-    let per_member = known.iter().sum::<f64>() / working.max(1) as f64;
-    let idle = !known.is_empty() && working > 1 && per_member < IDLE_MEMBERS;
+    let per_member = per_working_member(case).filter(|each| *each < IDLE_MEMBERS)?;
     let elsewhere =
-        || shared_device::shared(case).is_some() || limited_above(case) || Member.judge(case).is_some();
-    if !idle || !parallel(&case.design.layout) || elsewhere() {
+        || shared_device::shared(case).is_some() || limited_above(case) || Member.judge(case).is_ok();
+    if !parallel(&case.design.layout) || elsewhere() {
         return None;
     }
     figures.push(evidence("operations in flight per working member", per_member, "operations", Some(1.0)));
     let sentence = format!(
-        "{kept:.0} operation{} in flight leave{} members idle: {per_member:.2} per member on average; a larger \
+        "{} in flight leave{} members idle: {per_member:.2} per member on average; a larger \
          iodepth or more jobs would work all {working}",
-        if kept == 1.0 { "" } else { "s" },
+        operations(kept),
         if kept == 1.0 { "s" } else { "" },
     );
     Some((1.0 - per_member, 0.7, sentence))

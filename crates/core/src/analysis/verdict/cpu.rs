@@ -6,7 +6,7 @@
 //! while the members are at known limits: then a busy thread is not what stops the array.
 
 use super::volume_limit::NEAR;
-use super::{Case, Rule, evidence, usage};
+use super::{Absent, Case, Judged, Rule, evidence, usage};
 use crate::analysis::{Metric, Verdict, VerdictKind};
 
 /// Busy share of the busiest load thread above which it has no time left (the rest is the sampling error of
@@ -30,9 +30,15 @@ impl Rule for Cpu {
         VerdictKind::Cpu
     }
 
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
-        if usage::met(case).is_some_and(|met| met >= NEAR) {
-            return None;
+    fn judge(&self, case: &Case<'_>) -> Judged {
+        if let Some(met) = usage::met(case).filter(|met| *met >= NEAR) {
+            let why = "the members are at their limits, so that a busy processor is not what stops the array";
+            return Err(Absent::yields(VerdictKind::VolumeLimit, why).seen(
+                "use of the working members' limits, which would have to be below",
+                met,
+                "share",
+                NEAR,
+            ));
         }
         let thread = busiest_thread(case);
         let host = case.median(|t| {
@@ -81,8 +87,14 @@ impl Rule for Cpu {
                 evidence("time stolen, of all cores", share, "share", Some(STEAL)),
             ));
         }
-        let (explains, confidence, sentence, _) = findings.first()?;
-        Some(Verdict {
+        let (explains, confidence, sentence, _) = findings.first().ok_or_else(|| {
+            Absent::because("neither processors nor the tool were full")
+                .seen_where_known("busy share of the busiest load thread", thread, "share", THREAD_FULL)
+                .seen_where_known("busy share of all cores", host, "share", HOST_BUSY)
+                .seen_where_known("rate against the engine's own ceiling", of_ceiling, "share", CEILING)
+                .seen_where_known("time stolen, of all cores", steal, "share", STEAL)
+        })?;
+        Ok(Verdict {
             kind: VerdictKind::Cpu,
             confidence: *confidence,
             explains: explains.min(1.0),

@@ -10,7 +10,7 @@
 //! its limits, nor is the link, nor a thread.
 
 use super::volume_limit::NEAR;
-use super::{Case, Rule, concurrency, evidence, limited_above, usage};
+use super::{Absent, Case, Judged, Rule, concurrency, evidence, limited_above, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::members;
 use crate::analysis::metrics::metric;
@@ -43,7 +43,7 @@ impl Rule for FirstTouch {
         VerdictKind::FirstTouch
     }
 
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
+    fn judge(&self, case: &Case<'_>) -> Judged {
         let (mut first, mut later) = (Vec::new(), Vec::new());
         for trial in case.trials {
             let (Some(share), Some(rate)) = (untouched(trial), metric(trial, Metric::Throughput)) else {
@@ -51,12 +51,25 @@ impl Rule for FirstTouch {
             };
             if share >= UNTOUCHED { first.push(rate) } else { later.push(rate) }
         }
-        if 2 * first.len() < case.trials.len() {
-            return None;
+        if first.is_empty() && later.is_empty() {
+            return Err(Absent::because("which blocks were untouched before the trials is not known"));
         }
-        let slow = median(&first)?;
+        let needed = (case.trials.len() as f64 / 2.0).max(1.0);
+        let slow = median(&first).filter(|_| first.len() as f64 >= needed).ok_or_else(|| {
+            let what = "trials into blocks untouched before";
+            Absent::because("most trials touched no fresh blocks").seen(
+                what,
+                first.len() as f64,
+                "trials",
+                needed,
+            )
+        })?;
         let Some(fast) = median(&later).filter(|rate| *rate > 0.0) else {
             return by_latency(case, first.len());
+        };
+        let as_fast = || {
+            let what = "throughput into untouched blocks, which would have to be below";
+            Absent::because("first touches are not slower").seen(what, slow, "bytes/s", SLOWER * fast)
         };
         (slow <= SLOWER * fast).then(|| Verdict {
             kind: VerdictKind::FirstTouch,
@@ -74,17 +87,35 @@ impl Rule for FirstTouch {
                 evidence("trials into untouched blocks", first.len() as f64, "trials", Some(case.trials.len() as f64)),
             ],
         })
+        .ok_or_else(as_fast)
     }
 }
 
 /// When all of the `first` trials are into untouched regions.
-fn by_latency(case: &Case<'_>, first: usize) -> Option<Verdict> {
+fn by_latency(case: &Case<'_>, first: usize) -> Judged {
     // Without known limits the operations may just as well wait for each other.
-    let met = usage::met(case)?;
+    let met = usage::met(case).ok_or_else(|| {
+        Absent::because("all trials are first touches, and no limit is known that they may wait for")
+    })?;
     if met >= NEAR || limited_above(case) {
-        return None;
+        let what = "use of the working members' limits, which would have to be below";
+        return Err(Absent::because(
+            "held back: a limit, the link or a load thread is what operations wait for",
+        )
+        .seen(what, met, "share", NEAR));
     }
-    let (latency, floor) = concurrency::latency_over_floor(case)?;
+    let (latency, floor) = concurrency::latency_over_floor(case).ok_or_else(|| {
+        Absent::because("all trials are first touches, and what one operation alone takes is not known")
+    })?;
+    let short = || {
+        let what = "mean latency into untouched blocks";
+        Absent::because("operations take little longer than one alone").seen(
+            what,
+            latency,
+            "ns",
+            floor / FLOOR_SHARE,
+        )
+    };
     (floor <= FLOOR_SHARE * latency).then(|| Verdict {
         kind: VerdictKind::FirstTouch,
         confidence: 0.7,
@@ -106,4 +137,5 @@ fn by_latency(case: &Case<'_>, first: usize) -> Option<Verdict> {
             evidence("use of the working members' limits", met, "share", Some(NEAR)),
         ],
     })
+    .ok_or_else(short)
 }

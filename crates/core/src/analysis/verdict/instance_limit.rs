@@ -6,7 +6,7 @@
 
 use super::exceeded::longest_exceeded;
 use super::volume_limit::{NEAR, REACHED};
-use super::{Case, Rule, usage};
+use super::{Absent, Case, Judged, Rule, usage};
 use crate::analysis::{Evidence, Verdict, VerdictKind};
 use crate::samples::{Count, PerOp};
 use crate::units::{format_iops, format_throughput};
@@ -21,7 +21,7 @@ impl Rule for InstanceLimit {
         VerdictKind::InstanceLimit
     }
 
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
+    fn judge(&self, case: &Case<'_>) -> Judged {
         let links = case.experiment.links.iter().enumerate().filter_map(|(index, link)| {
             let bytes = fullest(
                 case,
@@ -54,7 +54,7 @@ impl Rule for InstanceLimit {
                 "bytes/s" => format_throughput(rate),
                 _ => format!("{} operations/s", format_iops(rate)),
             };
-            return Some(Verdict {
+            return Ok(Verdict {
                 kind: VerdictKind::InstanceLimit,
                 confidence: if used >= REACHED { 0.95 } else { 0.7 },
                 explains: used.min(1.0),
@@ -72,7 +72,16 @@ impl Rule for InstanceLimit {
                 }],
             });
         }
-        by_report(case)
+        by_report(case).ok_or_else(|| match fullest {
+            Some((used, .., link)) => {
+                let what = format!("use of the link `{}`", link.name);
+                Absent::because("the link that the volumes share is not full")
+                    .seen(&what, used, "share", NEAR)
+            }
+            None => {
+                Absent::because("no link with known limits, and no volume reports time above the instance's")
+            }
+        })
     }
 }
 

@@ -11,7 +11,7 @@
 
 use super::background::Background;
 use super::volume_limit::NEAR;
-use super::{Case, Rule, evidence, shared_device, usage};
+use super::{Absent, Case, Judged, Rule, evidence, shared_device, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::members;
 use crate::analysis::{Verdict, VerdictKind};
@@ -101,30 +101,51 @@ impl Rule for Member {
         VerdictKind::Member
     }
 
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
+    fn judge(&self, case: &Case<'_>) -> Judged {
         // When every member is at its own limit, none waits for another.
-        if usage::met(case).is_some_and(|met| met >= NEAR) {
-            return None;
+        if let Some(met) = usage::met(case).filter(|met| *met >= NEAR) {
+            return Err(Absent::yields(
+                VerdictKind::VolumeLimit,
+                "with every member at its limit none waits for another",
+            )
+            .seen(
+                "use of the working members' limits, which would have to be below",
+                met,
+                "share",
+                NEAR,
+            ));
         }
         // All members on the same disk: then it is not the member that is slow.
         if shared_device::shared(case).is_some_and(|(count, _)| count >= case.result.members.len()) {
-            return None;
+            return Err(Absent::yields(VerdictKind::SharedDevice, "one disk is below all of them"));
         }
-        let outliers: Vec<Outlier> =
-            case.trials.iter().filter_map(|t| slowest(t)).filter(|o| o.factor() >= OUTLIER).collect();
+        let slowest: Vec<Outlier> = case.trials.iter().filter_map(|t| slowest(t)).collect();
+        let factors: Vec<f64> = slowest.iter().map(Outlier::factor).collect();
+        let usual = median(&factors).ok_or_else(|| {
+            Absent::because("no trial has two members with comparable work and latencies of their own")
+        })?;
+        let too_alike = || {
+            let what =
+                "the slowest member's latency and queue over its siblings', the smaller factor of the two";
+            Absent::because("no member stands out").seen(what, usual, "times", OUTLIER)
+        };
+        let outliers: Vec<Outlier> = slowest.into_iter().filter(|o| o.factor() >= OUTLIER).collect();
         // The member that is the outlier most often.
         let count = |name: &str| outliers.iter().filter(|o| o.name == name).count();
-        let name = &outliers.iter().max_by_key(|o| count(&o.name))?.name;
+        let name = &outliers.iter().max_by_key(|o| count(&o.name)).ok_or_else(too_alike)?.name;
         let same: Vec<&Outlier> = outliers.iter().filter(|o| o.name == *name).collect();
         let of = |value: fn(&Outlier) -> f64| {
             median(&same.iter().map(|o| value(o)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
         };
-        if (same.len() as f64) < SAME_MEMBER * case.trials.len() as f64 {
-            return None;
+        let needed = SAME_MEMBER * case.trials.len() as f64;
+        if (same.len() as f64) < needed {
+            let what = format!("trials in which {name} is the slowest by far, more than any other");
+            return Err(too_alike().seen(&what, same.len() as f64, "trials", needed));
         }
         // Nor when others hold its disk back; they are not what slows a volume that is slow by its shape.
-        if !case.slowed_by_tool(name) && Background.judge(case).is_some() {
-            return None;
+        if !case.slowed_by_tool(name) && Background.judge(case).is_ok() {
+            let why = format!("others at work may be what slows {name}");
+            return Err(Absent::yields(VerdictKind::Background, &why));
         }
         let chance = of(|o| o.fair).powi(same.len() as i32 - 1);
         let factor = of(Outlier::factor);
@@ -132,10 +153,20 @@ impl Rule for Member {
             (true, true) => 0.95,
             (true, false) => 0.85,
             (false, true) => 0.75,
-            (false, false) => return None,
+            (false, false) => {
+                let why = format!("{name} stands out, but too seldom for its factor");
+                return Err(Absent::because(why)
+                    .seen("its factor over its siblings", factor, "times", LARGE_OUTLIER)
+                    .seen(
+                        "probability that chance makes it so, which would have to be at most",
+                        chance,
+                        "share",
+                        CHANCE,
+                    ));
+            }
         };
         let (latency, siblings, share) = (of(|o| o.latency), of(|o| o.siblings_latency), of(|o| o.share));
-        Some(Verdict {
+        Ok(Verdict {
             kind: VerdictKind::Member,
             confidence,
             explains: of(Outlier::excess),

@@ -4,6 +4,7 @@
 //! its kind to [`VerdictKind`] and its page to docs/verdicts. A rule asserts only what its evidence
 //! shows: an unsupported verdict is worse than `unknown`.
 
+mod absent;
 mod background;
 mod burst;
 mod cache;
@@ -25,16 +26,20 @@ mod volume_limit;
 #[cfg(test)]
 mod tests;
 
+pub use absent::{Absent, Judged};
 pub use case::Case;
 
-use super::{Evidence, Verdict, VerdictKind};
+use super::{Evidence, RuledOut, Verdict, VerdictKind};
 
 /// One cause that may limit a design.
 pub trait Rule: Sync {
     /// What it asserts.
     fn kind(&self) -> VerdictKind;
-    /// The verdict when the evidence supports it, otherwise `None`.
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict>;
+    /// The verdict.
+    ///
+    /// # Errors
+    /// When the evidence does not support it: why not.
+    fn judge(&self, case: &Case<'_>) -> Judged;
 }
 
 /// Every rule, in the order in which equals are ranked.
@@ -55,9 +60,16 @@ pub fn rules() -> &'static [&'static dyn Rule] {
     ]
 }
 
-/// Every verdict that the evidence supports, the cause that explains most first; `unknown` when none does.
-pub fn judge(case: &Case<'_>) -> Vec<Verdict> {
-    let mut verdicts: Vec<Verdict> = rules().iter().filter_map(|rule| rule.judge(case)).collect();
+/// Every verdict that the evidence supports, the cause that explains most first, or `unknown` when none does; and what
+/// was looked for in vain.
+pub fn judge(case: &Case<'_>) -> (Vec<Verdict>, Vec<RuledOut>) {
+    let (mut verdicts, mut ruled_out) = (Vec::new(), Vec::new());
+    for rule in rules() {
+        match rule.judge(case) {
+            Ok(verdict) => verdicts.push(verdict),
+            Err(Absent { why, evidence }) => ruled_out.push(RuledOut { kind: rule.kind(), why, evidence }),
+        }
+    }
     // Credits that ran out are why the volume's limit is reached: the limit keeps what they leave to explain.
     // Likewise requests too small for it, which use up the operations and leave the bytes.
     for deeper in [VerdictKind::Burst, VerdictKind::RequestSize] {
@@ -70,12 +82,12 @@ pub fn judge(case: &Case<'_>) -> Vec<Verdict> {
     if verdicts.is_empty() {
         verdicts.push(unknown::verdict(case));
     }
-    verdicts
+    (verdicts, ruled_out)
 }
 
 /// Whether something between the volumes and the load is known to limit: the link that they share, or a load thread.
 fn limited_above(case: &Case<'_>) -> bool {
-    cpu::thread_is_busy(case) || instance_limit::InstanceLimit.judge(case).is_some()
+    cpu::thread_is_busy(case) || instance_limit::InstanceLimit.judge(case).is_ok()
 }
 
 /// A figure with its unit, and what it is compared with.

@@ -6,7 +6,7 @@
 //! largest, requests are split: each part pays the latency and counts as an operation.
 
 use super::volume_limit::NEAR;
-use super::{Case, Rule, evidence, moved, usage};
+use super::{Absent, Case, Judged, Rule, evidence, moved, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::{Verdict, VerdictKind};
 use crate::units::Bytes;
@@ -30,15 +30,29 @@ impl Rule for RequestSize {
         VerdictKind::RequestSize
     }
 
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
-        too_small(case).or_else(|| split(case))
+    fn judge(&self, case: &Case<'_>) -> Judged {
+        too_small(case).or_else(|| split(case)).ok_or_else(|| absent(case))
     }
 }
 
-fn too_small(case: &Case<'_>) -> Option<Verdict> {
-    if case.workload.access != Access::Sequential {
-        return None;
-    }
+fn absent(case: &Case<'_>) -> Absent {
+    let (iops, bytes) = limits_used(case).unzip();
+    let absent = match case.workload.access {
+        Access::Sequential => Absent::because("requests are neither too small for the limits nor split")
+            .seen_where_known("use of the limit of operations", iops, "share", NEAR)
+            .seen_where_known(
+                "use of the limit of bytes, which would have to be below",
+                bytes,
+                "share",
+                BYTES_UNUSED,
+            ),
+        _ => Absent::because("random requests are as small as they are asked for, and are not split"),
+    };
+    absent.seen_where_known("requests at the disks for each one asked", parts(case), "requests", SPLIT)
+}
+
+/// Use of the limits of operations and of bytes, where both are known of every working member.
+fn limits_used(case: &Case<'_>) -> Option<(f64, f64)> {
     let (mut iops, mut bytes) = (Vec::new(), Vec::new());
     for trial in case.trials {
         for stretch in usage::by_stretch(case, trial) {
@@ -51,7 +65,14 @@ fn too_small(case: &Case<'_>) -> Option<Verdict> {
             bytes.extend(weighted(|used| used.bytes));
         }
     }
-    let (iops, bytes) = (median(&iops)?, median(&bytes)?);
+    median(&iops).zip(median(&bytes))
+}
+
+fn too_small(case: &Case<'_>) -> Option<Verdict> {
+    if case.workload.access != Access::Sequential {
+        return None;
+    }
+    let (iops, bytes) = limits_used(case)?;
     (iops >= NEAR && bytes <= BYTES_UNUSED).then(|| Verdict {
         kind: VerdictKind::RequestSize,
         confidence: 0.85,
@@ -68,13 +89,18 @@ fn too_small(case: &Case<'_>) -> Option<Verdict> {
     })
 }
 
-fn split(case: &Case<'_>) -> Option<Verdict> {
-    let parts = case.median(|t| {
+/// Requests at the disks for each one asked, where the bytes agree.
+fn parts(case: &Case<'_>) -> Option<f64> {
+    case.median(|t| {
         let m = moved::moved(t)?;
         let (asked, moved) = (m.asked.read + m.asked.write, m.moved.read + m.moved.write);
         let same = (moved as f64 - asked as f64).abs() <= SAME_BYTES * asked as f64;
         (same && m.asked_ops > 0).then(|| m.moved_ops as f64 / m.asked_ops as f64)
-    })?;
+    })
+}
+
+fn split(case: &Case<'_>) -> Option<Verdict> {
+    let parts = parts(case)?;
     let size = case.median(|t| {
         let m = moved::moved(t)?;
         (m.moved_ops > 0).then(|| (m.moved.read + m.moved.write) as f64 / m.moved_ops as f64)

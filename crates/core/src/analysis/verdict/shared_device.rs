@@ -4,7 +4,7 @@
 //! nothing that the disk alone would not give. Asserted when at least two members that worked lie on the
 //! same disk and none of these has a shape: a shape holds a file to a speed of its own, far below the disk's.
 
-use super::{Case, Rule, evidence};
+use super::{Absent, Case, Judged, Rule, evidence};
 use crate::analysis::{Verdict, VerdictKind};
 
 /// The rule.
@@ -49,10 +49,12 @@ impl Rule for SharedDevice {
         VerdictKind::SharedDevice
     }
 
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
-        let (count, disk) = shared(case)?;
+    fn judge(&self, case: &Case<'_>) -> Judged {
+        let (count, disk) = shared(case).ok_or_else(|| {
+            Absent::because("no two working members without a shape are known to be on the same disk")
+        })?;
         let k = count as f64;
-        Some(Verdict {
+        Ok(Verdict {
             kind: VerdictKind::SharedDevice,
             confidence: 0.9,
             // Separate disks would give up to k times as much.

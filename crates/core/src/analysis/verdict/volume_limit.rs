@@ -11,7 +11,7 @@
 
 use super::exceeded::longest_exceeded;
 use super::usage::{self, Against, Resource};
-use super::{Case, Rule, evidence, limited_above};
+use super::{Absent, Case, Judged, Rule, evidence, limited_above};
 use crate::analysis::estimate::median;
 use crate::analysis::{Evidence, Verdict, VerdictKind};
 use crate::units::{format_iops, format_latency, format_throughput};
@@ -38,8 +38,19 @@ impl Rule for VolumeLimit {
         VerdictKind::VolumeLimit
     }
 
-    fn judge(&self, case: &Case<'_>) -> Option<Verdict> {
-        by_limits(case).or_else(|| by_report(case)).or_else(|| by_arm(case))
+    fn judge(&self, case: &Case<'_>) -> Judged {
+        let found = by_limits(case).or_else(|| by_report(case)).or_else(|| by_arm(case));
+        found.ok_or_else(|| match usage::met(case) {
+            Some(met) => Absent::because("the working members are below their known limits").seen(
+                "use of their limits, weighted by bytes",
+                met,
+                "share",
+                NEAR,
+            ),
+            None => Absent::because(
+                "no limit of a working member is known, and none reports time above one: a volume's shape or type says it",
+            ),
+        })
     }
 }
 

@@ -186,6 +186,9 @@ fn others_on_the_same_disks() {
         samples
     });
     assert_eq!(kinds(&idle_disk), [Unknown], "the disk had room for both");
+    let (why, seen) = ruled_out(&idle_disk, Background);
+    assert_eq!(why, "the disks had room for both");
+    assert!((seen[2].0 - 0.2).abs() < 1e-9 && seen[2].1 == Some(0.5), "{seen:?}");
     // Through the page cache only those count who were seen.
     let mut buffered = stripe(1);
     buffered.workloads[0].direct = false;

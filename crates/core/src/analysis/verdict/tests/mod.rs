@@ -79,7 +79,16 @@ fn six_rounds(experiment: &Experiment, mut run: impl FnMut(&Trial) -> TrialSampl
 
 /// The verdicts on the first design under the first workload.
 fn verdicts(session: &Session) -> Vec<Verdict> {
-    let verdicts = analyse(session).results.swap_remove(0).verdicts;
+    let result = analyse(session).results.swap_remove(0);
+    // Every cause is either asserted or ruled out for a reason.
+    let told = result.verdicts.iter().map(|v| v.kind).filter(|kind| *kind != VerdictKind::Unknown);
+    let mut told: Vec<&str> = told.chain(result.ruled_out.iter().map(|r| r.kind)).map(|k| k.name()).collect();
+    let mut rules: Vec<&str> = super::rules().iter().map(|rule| rule.kind().name()).collect();
+    told.sort_unstable();
+    rules.sort_unstable();
+    assert_eq!(told, rules);
+    assert!(result.ruled_out.iter().all(|absent| !absent.why.is_empty()));
+    let verdicts = result.verdicts;
     for verdict in &verdicts {
         assert!((0.0..=1.0).contains(&verdict.confidence), "{verdict:?}");
         assert!((0.0..=1.0).contains(&verdict.explains), "{verdict:?}");
@@ -87,6 +96,14 @@ fn verdicts(session: &Session) -> Vec<Verdict> {
         assert!(!verdict.sentence.is_empty());
     }
     verdicts
+}
+
+/// Why this cause is not asserted, and what was seen against what it would have taken.
+#[track_caller]
+fn ruled_out(session: &Session, kind: VerdictKind) -> (String, Vec<(f64, Option<f64>)>) {
+    let absent = analyse(session).results.swap_remove(0).ruled_out;
+    let absent = absent.into_iter().find(|absent| absent.kind == kind).expect("it is not asserted");
+    (absent.why, absent.evidence.iter().map(|figure| (figure.value, figure.reference)).collect())
 }
 
 /// Their kinds, first to last.

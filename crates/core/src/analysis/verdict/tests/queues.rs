@@ -20,6 +20,8 @@ fn latency_at_the_floor_means_that_nothing_waits() {
     experiment.workloads[0].iodepth = 32;
     let deep = six_rounds(&experiment, |_| trial(&[("v0", 4000, 8_000_000)]));
     assert_eq!(kinds(&deep), [Unknown]);
+    let (_, seen) = ruled_out(&deep, Concurrency);
+    assert!((seen[0].0 - 0.125).abs() < 1e-3 && seen[0].1 == Some(0.7), "{seen:?}");
 }
 
 #[test]
@@ -45,6 +47,9 @@ fn a_probe_at_double_depth_settles_it() {
     // A little more is told and settles nothing; no more withdraws the verdict.
     assert_eq!(verdicts(&probed(560))[0].confidence, 0.9);
     assert_eq!(kinds(&probed(480)), [Unknown]);
+    let (why, seen) = ruled_out(&probed(480), Concurrency);
+    assert!(why.contains("short probe"), "{why}");
+    assert_eq!(seen, [(960.0 / 930.0, Some(1.1))]);
     // What was probed of another workload says nothing.
     let mut other = probed(480);
     other.meta.depth_probes[0].workload = "another".into();
@@ -110,6 +115,8 @@ fn idle_members_count_where_operations_wait_for_one_volumes_grants() {
     }];
     linked.volumes.iter_mut().for_each(|v| v.shape.as_mut().expect("is shaped").link = Some(0));
     assert_eq!(kinds(&six_rounds(&linked, run)), [VerdictKind::InstanceLimit]);
+    let (why, _) = ruled_out(&six_rounds(&linked, run), Concurrency);
+    assert!(why.starts_with("held back by `instance-limit`"), "{why}");
     let one_slow = |_: &Trial| trial(&[("v0", 120, 7_400_000), ("v1", 120, 1_000_000)]);
     assert_eq!(kinds(&six_rounds(&experiment, one_slow)), [VerdictKind::Member]);
     let mut alone = shaped(stripe(1), 5000.0, Nanos::from_millis(1));

@@ -181,8 +181,32 @@ fn an_open_loop_gives_service_time_beside_latency() {
     let value = json(ebb(&home).arg(&path).args(["--rw=randread", "--rate_iops=500", "--runtime=200ms"]));
     let read = &value["jobs"][0]["read"];
     assert_eq!(read["clat_ns"]["N"], read["lat_ns"]["N"]);
-    assert!(read["lat_ns"]["mean"].as_f64() >= read["clat_ns"]["mean"].as_f64());
+    assert_eq!(read["clat_ns"]["percentile"], read["lat_ns"]["percentile"], "both from the intended start");
+    let service = &value["jobs"][0]["ebbtide"]["service_ns"]["read"];
+    assert_eq!(service["N"], read["lat_ns"]["N"]);
+    assert!(read["lat_ns"]["mean"].as_f64() >= service["mean"].as_f64());
     assert_eq!(value["jobs"][0]["ebbtide"]["latency_counts_from"], "intended start");
+}
+
+/// Ten times as many operations as can be done are asked for: the wait for those before shows in what others read.
+#[test]
+fn an_overloaded_open_loop_shows_the_wait_in_fios_percentiles() {
+    let home = directory();
+    let path = home.path().join("f");
+    let shape = "shape = { iops = 500, latency = \"100us\" }";
+    let text = format!(
+        "name = \"e\"\n[volumes.v]\nfile = {path:?}\n{shape}\n[designs.one]\nlayout = \"linear\"\n\
+         members = [\"v\"]\n[workloads.read]\nrw = \"read\"\nruntime = \"1s\"\n"
+    );
+    file(&path, 1 << 20);
+    let experiment = home.path().join("e.toml");
+    fs::write(&experiment, text).expect("writes");
+    let arguments = ["--design=one", "--rw=randread", "--rate_iops=5000", "--runtime=400ms"];
+    let value = json(ebb(&home).arg("--file").arg(&experiment).args(arguments));
+    let job = &value["jobs"][0];
+    let median = |at: &Value| at["percentile"]["50.000000"].as_f64().expect("a median");
+    let (seen, service) = (median(&job["read"]["clat_ns"]), median(&job["ebbtide"]["service_ns"]["read"]));
+    assert!(seen > 10.0 * service, "{seen} beside {service}");
 }
 
 #[test]

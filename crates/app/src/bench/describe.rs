@@ -102,6 +102,7 @@ fn more(done: &Done, results: &Results, seed: u64) -> Value {
             })
         })
         .collect();
+    let service = |op: &OpSamples| op.service.as_ref().map(fio::with_percentiles);
     let notes: Vec<&String> = results.notes.iter().chain(&done.job.notes).chain(&samples.notes).collect();
     json!({
         "schema": "ebbtide.bench/1",
@@ -111,6 +112,8 @@ fn more(done: &Done, results: &Results, seed: u64) -> Value {
         "elapsed_seconds": seconds,
         "latency_counts_from":
             if done.job.workload.is_open_loop() { "intended start" } else { "submission" },
+        // What the target itself took; in a closed loop that is the latency.
+        "service_ns": { "read": service(&samples.array.read), "write": service(&samples.array.write) },
         "mean_in_flight": samples.mean_in_flight,
         "members": members,
         "verdicts": done.verdicts,

@@ -32,18 +32,23 @@ impl Surroundings for Around {
     }
 }
 
+/// What a job file asks for.
+pub struct FromFile {
+    /// The benchmark.
+    pub spec: Spec,
+    /// Files that were made for it.
+    pub made: Vec<NewFile>,
+    /// Options of its [global] sections.
+    pub global: Vec<(String, String)>,
+}
+
 /// The benchmark that the job file at `path` describes, the files that were made for it, and its global options. Relative names are below
 /// `base`, where that is given.
 ///
 /// # Errors
 /// Wrong usage where the file asks for something that is not done, or for existing files to be overwritten without
 /// `destroy`.
-pub fn spec(
-    path: &Path,
-    base: Option<&Path>,
-    destroy: bool,
-    seed: u64,
-) -> Result<(Spec, Vec<NewFile>, Vec<(String, String)>), CliError> {
+pub fn spec(path: &Path, base: Option<&Path>, destroy: bool, seed: u64) -> Result<FromFile, CliError> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
     let around = Around {
@@ -103,7 +108,7 @@ pub fn spec(
         fill: Fill::Only(fill),
         seed,
     };
-    Ok((spec, made, global))
+    Ok(FromFile { spec, made, global })
 }
 
 /// One file or device that jobs use.

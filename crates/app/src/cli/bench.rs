@@ -98,9 +98,9 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let mut global = None;
     let (spec, made) = if let Some(jobs) = &args.fio {
         args.dialect.only("--fio", "the job file says what runs; write it there", &BESIDE_A_JOB_FILE)?;
-        let (spec, made, options) = fio::spec(jobs, path, args.destroy, seed)?;
-        global = Some(options);
-        (spec, made)
+        let from = fio::spec(jobs, path, args.destroy, seed)?;
+        global = Some(from.global);
+        (from.spec, from.made)
     } else if let (Some(file), Some(design)) = (&args.file, &args.design) {
         (on_design(args, file, design, seed, globals)?, Vec::new())
     } else if let Some(path) = path {

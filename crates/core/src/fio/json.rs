@@ -2,7 +2,7 @@
 //!
 //! fio's keys keep fio's meanings and units: `bw` is KiB/s, `bw_bytes` bytes/s, `*_ns` nanoseconds, shares are percent.
 //! What fio would have measured and we do not is given as fio gives it when told not to measure it: `slat_ns` is all
-//! zeros with `N` 0. What only we know is below `ebbtide`.
+//! zeros with `N` 0. `clat_ns` contains the submission, as fio's `lat_ns` does. What only we know is below `ebbtide`.
 
 use crate::samples::{Count, DeviceObservation, Histogram, OpSamples, TrialSamples};
 use crate::units::Nanos;
@@ -91,9 +91,9 @@ fn job(job: &Job<'_>) -> Value {
         "ctx": job.usage.context_switches,
         "majf": job.usage.major_faults,
         "minf": job.usage.minor_faults,
-        "iodepth_level": depth_shares(samples.mean_in_flight, u64::from(workload.numjobs), true),
-        "iodepth_submit": depth_shares(None, 1, false),
-        "iodepth_complete": depth_shares(None, 1, false),
+        "iodepth_level": depth_shares(level(workload, samples.mean_in_flight), true),
+        "iodepth_submit": depth_shares(None, false),
+        "iodepth_complete": depth_shares(None, false),
         "latency_ns": latency_shares(&both, &NS, 1, None),
         "latency_us": latency_shares(&both, &NS, 1_000, None),
         "latency_ms": latency_shares(&both, &MS, 1_000_000, Some(">=2000")),
@@ -111,16 +111,11 @@ fn direction(samples: &TrialSamples, kind: OpKind) -> Value {
     let seconds = samples.elapsed.as_secs_f64();
     let per_second = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
     let bytes_per_second = per_second(op.count.bytes);
-    // In an open loop fio's clat begins at the submission and lat at the intended start, as here.
-    let service = op.service.as_ref().unwrap_or(&op.latency);
-    let mut clat = spread(Some(service));
-    if let (Value::Object(fields), false) = (&mut clat, service.is_empty()) {
-        let shares = PERCENTILES
-            .iter()
-            .filter_map(|p| Some((format!("{p:.6}"), json!(service.percentile(*p)?))))
-            .collect::<Map<_, _>>();
-        fields.insert("percentile".to_owned(), Value::Object(shares));
-        let bins = service.buckets().map(|bin| (bin.low.to_string(), json!(bin.count)));
+    // What reads fio's results shows clat's percentiles. In an open loop they would hide the wait for earlier operations
+    // if they counted from the submission, so that both count from the intended start.
+    let mut clat = with_percentiles(&op.latency);
+    if let (Value::Object(fields), false) = (&mut clat, op.latency.is_empty()) {
+        let bins = op.latency.buckets().map(|bin| (bin.low.to_string(), json!(bin.count)));
         fields.insert("bins".to_owned(), Value::Object(bins.collect()));
     }
     let short: u64 = samples
@@ -142,7 +137,7 @@ fn direction(samples: &TrialSamples, kind: OpKind) -> Value {
         "drop_ios": 0,
         "slat_ns": spread(None),
         "clat_ns": clat,
-        "lat_ns": spread(Some(&op.latency)),
+        "lat_ns": with_percentiles(&op.latency),
     });
     if let Value::Object(fields) = &mut fields {
         fields.extend(over_time(samples, kind));
@@ -172,6 +167,17 @@ fn nothing_done() -> Value {
         notes: Vec::new(),
     };
     direction(&empty, OpKind::Read)
+}
+
+/// [`spread`] with fio's percentiles where anything was recorded.
+pub fn with_percentiles(histogram: &Histogram) -> Value {
+    let mut value = spread(Some(histogram));
+    if let (Value::Object(fields), false) = (&mut value, histogram.is_empty()) {
+        let shares =
+            PERCENTILES.iter().filter_map(|p| Some((format!("{p:.6}"), json!(histogram.percentile(*p)?))));
+        fields.insert("percentile".to_owned(), Value::Object(shares.collect()));
+    }
+    value
 }
 
 /// Minimum, maximum, mean and deviation; zeros where nothing was recorded, as fio has it.
@@ -226,16 +232,26 @@ fn over_time(samples: &TrialSamples, kind: OpKind) -> Map<String, Value> {
     fields
 }
 
-/// All of it in the class of the mean number in flight per job: the engine records the mean, not each level.
-fn depth_shares(mean: Option<f64>, jobs: u64, from_one: bool) -> Value {
+/// Operations in flight per job. The engine records the mean, not each level: a closed loop submits again as soon as one
+/// completes, so its level is its depth, unless the mean shows that the depth was not kept (an engine without a queue, a
+/// wait for fsync).
+fn level(workload: &Workload, mean: Option<f64>) -> Option<u64> {
+    let depth = u64::from(workload.iodepth);
+    let mean = mean? / f64::from(workload.numjobs.max(1));
+    let paced = workload.is_open_loop() || workload.rate.is_some() || workload.think_time > Nanos(0);
+    // A mean of 3.9 is a queue of 4 with pauses.
+    let rounded = ((mean + 0.5) as u64).max(1);
+    Some(if !paced && rounded * 2 > depth { depth } else { rounded })
+}
+
+/// All of it in the class of `level`.
+fn depth_shares(level: Option<u64>, from_one: bool) -> Value {
     let classes: &[(u64, &str)] = if from_one {
         &[(1, "1"), (2, "2"), (4, "4"), (8, "8"), (16, "16"), (32, "32"), (64, ">=64")]
     } else {
         &[(0, "0"), (4, "4"), (8, "8"), (16, "16"), (32, "32"), (64, "64"), (u64::MAX, ">=64")]
     };
-    // A mean of 3.9 is a queue of 4 with pauses.
-    let depth = mean.map(|mean| ((mean / jobs.max(1) as f64) + 0.5) as u64);
-    let class = depth
+    let class = level
         .filter(|depth| *depth > 0)
         .map(|depth| classes.iter().rposition(|(least, _)| *least <= depth).unwrap_or(0));
     let shares = classes.iter().enumerate().map(|(index, (_, name))| {
@@ -297,6 +313,8 @@ fn disk(device: &DeviceObservation, elapsed: Nanos) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Bytes;
+    use crate::workload::{Access, Arrival, Mix, Stop};
 
     #[test]
     fn latencies_fall_into_one_class_each() {
@@ -323,10 +341,25 @@ mod tests {
     }
 
     #[test]
-    fn the_depth_is_that_of_the_mean() {
-        assert_eq!(depth_shares(Some(31.4), 1, true)["16"], 100.0);
-        assert_eq!(depth_shares(Some(31.9), 1, true)["32"], 100.0);
-        assert_eq!(depth_shares(Some(3.99), 4, true)["1"], 100.0);
-        assert_eq!(depth_shares(None, 1, true)["1"], 0.0);
+    fn a_closed_loop_has_the_level_of_its_depth() {
+        let closed = |iodepth, numjobs| Workload {
+            iodepth,
+            numjobs,
+            ..Workload::new("w", Access::Random, Mix::Read, Stop::Size(Bytes(1)))
+        };
+        // fio has it at 32 for 99.97% of the time when the mean in flight is 29.
+        assert_eq!(level(&closed(32, 1), Some(29.0)), Some(32));
+        assert_eq!(level(&closed(32, 4), Some(4.0 * 25.0)), Some(32));
+        assert_eq!(level(&closed(32, 1), Some(1.0)), Some(1), "one at a time in spite of the depth");
+        assert_eq!(level(&closed(2, 1), Some(0.99)), Some(1), "one at a time in spite of the depth");
+        let open = Workload { arrival: Arrival::Fixed { iops: 9.0 }, ..closed(32, 1) };
+        assert_eq!(level(&open, Some(20.2)), Some(20));
+        let thinking = Workload { think_time: Nanos(1), ..closed(32, 4) };
+        assert_eq!(level(&thinking, Some(3.99)), Some(1));
+        assert_eq!(level(&closed(1, 1), Some(0.4)), Some(1));
+        assert_eq!(level(&closed(1, 1), None), None);
+        assert_eq!(depth_shares(Some(31), true)["16"], 100.0);
+        assert_eq!(depth_shares(Some(100), true)[">=64"], 100.0);
+        assert_eq!(depth_shares(None, true)["1"], 0.0);
     }
 }

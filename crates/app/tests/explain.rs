@@ -43,6 +43,57 @@ fn what_cannot_be_explained_says_why() {
         .stderr(contains("no iostat report").and(contains("Device")));
 }
 
+#[test]
+fn members_have_siblings() {
+    for members in ["sdi1", "sdi1,sdi1"] {
+        let mut alone = ebb(&["explain", "--iostat", "-", "--members", members]);
+        alone.assert().code(2).stderr(contains("no siblings").and(contains(members)));
+    }
+    let mut twice = ebb(&["explain", "--iostat", "-", "--members", "sdi1,sdi2,sdi1"]);
+    twice.assert().code(2).stderr(contains("`sdi1` is named twice"));
+}
+
+#[test]
+fn the_first_report_is_left_out_unless_it_is_an_interval() {
+    let two = format!("{SLOW_MEMBER}\n{SLOW_MEMBER}");
+    let mut without = ebb(&["explain", "--iostat", "-"]);
+    without
+        .write_stdin(two.clone())
+        .assert()
+        .success()
+        .stdout(contains("over 1 report.").and(contains("--all-reports")));
+    let mut every = ebb(&["explain", "--iostat", "-", "--all-reports"]);
+    every
+        .write_stdin(two)
+        .assert()
+        .success()
+        .stdout(contains("over 2 reports.").and(contains("in 2 of 2 reports")));
+    ebb(&["explain", "--all-reports"]).assert().code(2).stderr(contains("--iostat"));
+}
+
+/// A mirror whose second disk waits 138 times as long, at too few requests and too short a queue to call it slow.
+#[test]
+fn what_spared_a_member_is_said() {
+    let log = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util\n\
+               md0 92.00 9000.00 7.50 0.00 0.00 0.00 0.70 60.00\n\
+               vdb 74.00 5000.00 0.27 0.00 0.00 0.00 0.02 2.00\n\
+               vdc 18.00 2000.00 37.16 0.00 0.00 0.00 0.67 60.00\n";
+    let mut found = ebb(&["explain", "--iostat", "-"]);
+    found
+        .write_stdin(log)
+        .assert()
+        .success()
+        .stdout(contains("md0 was at work").and(contains("--members a,b")));
+    let output = ebb(&["explain", "--iostat", "-", "--members", "vdb,vdc"])
+        .write_stdin(log)
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("vdc waits longer (await 37.2 ms against 0.27 ms"), "{text}");
+    assert!(text.contains("18.0 requests are fewer than 30; its queue of 0.67 against 0.02"), "{text}");
+    assert!(!text.contains("No member stands out"), "{text}");
+}
+
 /// A simulated session: the reasoning names every rule, as a verdict or as looked for in vain.
 #[test]
 fn the_reasoning_of_a_session_is_whole() {

@@ -28,6 +28,9 @@ pub struct ExplainArgs {
     /// Members of the array, where the log has no array to find them by
     #[arg(long, value_name = "DEVICE,...", value_delimiter = ',', requires = "iostat")]
     members: Vec<String>,
+    /// Compare the first report as well: for a log of `iostat -y`, whose first is an interval like the others
+    #[arg(long, requires = "iostat")]
+    all_reports: bool,
 }
 
 /// Largest log that is read: a week of 100 devices every second is 8 GB, which nobody compares by one mean.
@@ -39,7 +42,7 @@ const LARGEST: u64 = 1 << 30;
 /// When there is no such session or design, or the log cannot be read, is none, or lacks a member that is named.
 pub fn run(args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     match &args.iostat {
-        Some(path) => log(path, &args.members, globals),
+        Some(path) => log(path, args, globals),
         None => session(args, globals),
     }
 }
@@ -77,7 +80,20 @@ fn session(args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     Ok(ExitCode::SUCCESS)
 }
 
-fn log(path: &Path, members: &[String], globals: &Globals) -> Result<ExitCode, CliError> {
+fn log(path: &Path, args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let members = &args.members;
+    if members.first().is_some_and(|first| members.iter().all(|m| m == first)) {
+        return Err(CliError::Usage(format!(
+            "--members: `{}` has no siblings to be compared with; name two devices or more, as a,b",
+            members.join(",")
+        )));
+    }
+    if let Some(twice) = members.iter().enumerate().find(|(at, m)| members[..*at].contains(m)) {
+        return Err(CliError::Usage(format!(
+            "--members: `{}` is named twice; name each device once",
+            twice.1
+        )));
+    }
     let text = read(path).map_err(|e| CliError::Failed(format!("{}: {e}", path.display())))?;
     let reports = iostat::parse(&text).map_err(|e| CliError::Failed(format!("{}: {e}", path.display())))?;
     if let Some(unknown) =
@@ -88,7 +104,7 @@ fn log(path: &Path, members: &[String], globals: &Globals) -> Result<ExitCode, C
             path.display()
         )));
     }
-    let explanation = iostat::explain(&reports, members);
+    let explanation = iostat::explain(&reports, members, args.all_reports);
     if globals.json {
         let mut value = serde_json::json!({ "schema": "ebbtide.explain-iostat/1" });
         value["explanation"] = serde_json::json!(explanation);

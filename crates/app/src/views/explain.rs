@@ -58,13 +58,21 @@ fn figures(evidence: &[Evidence], text: &mut String) {
 
 /// The whole answer.
 pub fn iostat(explanation: &Explanation) -> String {
-    let first = if explanation.first_left_out { ", the first one (since boot) left out" } else { "" };
     let plural = if explanation.reports == 1 { "" } else { "s" };
-    let mut text = format!("Compared over {} report{plural}{first}.\n", explanation.reports);
+    let mut text = format!("Compared over {} report{plural}", explanation.reports);
+    text.push_str(match (explanation.first_left_out, explanation.reports) {
+        (true, _) => {
+            ". The first one was left out: it holds the means since boot, unless iostat ran with -y \
+             (then say --all-reports).\n"
+        }
+        (false, 1) => ". If it is iostat's first and iostat ran without -y, it holds the means since boot.\n",
+        (false, _) => ".\n",
+    });
+    for array in &explanation.arrays_without_members {
+        let _ = writeln!(text, "{array} was at work in it, but no devices' bytes add up to its bytes.");
+    }
     if explanation.groups.is_empty() {
-        text.push_str(
-            "No array with two members or more was found in it; name them with --members a,b,...\n",
-        );
+        text.push_str("No members of one array were found in it; name them with --members a,b,...\n");
     }
     for group in &explanation.groups {
         text.push('\n');
@@ -84,7 +92,10 @@ fn of_group(group: &Group, reports: usize) -> String {
         Grouping::Mirror(array) => {
             format!("{names} are taken for mirrors in {array}: each writes what it writes")
         }
-        Grouping::Assumed => format!("{names} are taken for members of one array: the log shows none"),
+        Grouping::Assumed => format!(
+            "{names} are taken for members of one array: they do about equal work, and no others as much \
+             (if they are not, name them with --members)"
+        ),
     };
     let mut text = format!(
         "{why}.\n\n  {:<12} {:>10} {:>8} {:>10} {:>8} {:>6}\n",
@@ -108,8 +119,20 @@ fn of_group(group: &Group, reports: usize) -> String {
     for (outlier, seen) in group.outliers.iter().zip(&group.in_reports) {
         text.push_str(&of_outlier(outlier, *seen, reports));
     }
-    if group.outliers.is_empty() {
-        text.push_str("No member stands out: none waits three times as long as its siblings, or does three times their work.\n");
+    for spared in &group.spared {
+        let _ = writeln!(
+            text,
+            "{} waits longer ({}; median of its siblings), but is not called slow: {}.",
+            spared.name,
+            spared.reason(),
+            spared.because.join("; ")
+        );
+    }
+    if group.outliers.is_empty() && group.spared.is_empty() {
+        text.push_str(
+            "No member stands out: none waits three times as long as its siblings and 1 ms longer, or does three \
+             times their work.\n",
+        );
     }
     text
 }
@@ -122,7 +145,7 @@ fn of_outlier(outlier: &Outlier, seen: usize, reports: usize) -> String {
     match outlier.difference {
         Difference::Slow => format!(
             "{name} is the slow member: {reason} (median of its siblings).{often}\n\
-             It gets no more work than they do but holds each request longer, and the array waits for it.\n\
+             It does no more work than they do but holds each request longer, and the array waits for it.\n\
              Replace that volume, or take it out and measure the array without it.\n"
         ),
         Difference::Busy => format!(

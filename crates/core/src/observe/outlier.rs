@@ -17,6 +17,10 @@ pub const LEAST_AWAIT_DIFFERENCE_MS: f64 = 1.0;
 pub const LEAST_QUEUE_DIFFERENCE: f64 = 1.0;
 /// Fewer requests than this in the span are too few to compare.
 pub const LEAST_REQUESTS: f64 = 30.0;
+/// A member that did more requests than its siblings' median by more than this many standard deviations of a Poisson
+/// count (its square root) has more work: its queue is its load. Equal disks at their limit under random requests do
+/// so in turn, because each is at work without a pause while the queue is with it, and its siblings are not.
+pub const SAME_WORK_DEVIATIONS: f64 = 1.5;
 /// A member that moves this many times its siblings' median does their work.
 pub const BUSY_RATIO: f64 = 3.0;
 
@@ -90,17 +94,24 @@ pub struct Outlier {
 impl Outlier {
     /// The reason in one line: "await 483 ms against 34.1 ms, queue 149 against 10.5".
     pub fn reason(&self) -> String {
-        let shown: Vec<String> = self
-            .figures
-            .iter()
-            .map(|c| {
-                let (value, siblings) = (plain(c.value), plain(c.siblings));
-                let space = if c.unit.is_empty() || c.unit == "%" { "" } else { " " };
-                format!("{} {value}{space}{} against {siblings}{space}{}", c.what, c.unit, c.unit)
-            })
-            .collect();
-        shown.join(", ")
+        in_words(&self.figures)
     }
+}
+
+impl Spared {
+    /// Its figures in one line, as in [`Outlier::reason`].
+    pub fn reason(&self) -> String {
+        in_words(&self.figures)
+    }
+}
+
+fn in_words(figures: &[Comparison]) -> String {
+    let shown = figures.iter().map(|c| {
+        let (value, siblings) = (plain(c.value), plain(c.siblings));
+        let space = if c.unit.is_empty() || c.unit == "%" { "" } else { " " };
+        format!("{} {value}{space}{} against {siblings}{space}{}", c.what, c.unit, c.unit)
+    });
+    shown.collect::<Vec<String>>().join(", ")
 }
 
 /// Three significant digits without an exponent.
@@ -112,20 +123,24 @@ fn plain(value: f64) -> String {
     }
 }
 
+/// A member that waits far longer than its siblings and is not called slow all the same.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Spared {
+    /// Its name.
+    pub name: String,
+    /// The figures, the telling one first.
+    pub figures: Vec<Comparison>,
+    /// What speaks against it, each with its figures.
+    pub because: Vec<String>,
+}
+
 /// Members that differ from their siblings over a span of `seconds`.
 pub fn outliers(members: &[MemberFigures], seconds: f64) -> Vec<Outlier> {
-    if members.len() < 2 {
-        return Vec::new();
-    }
     let mut found = Vec::new();
-    for (index, member) in members.iter().enumerate() {
-        let siblings = Siblings { members, without: index };
-        if member.requests_per_second * seconds < LEAST_REQUESTS {
-            continue;
-        }
-        let difference = if is_slow(member, &siblings) {
+    for (index, member, siblings) in beside_siblings(members) {
+        let difference = if objections(member, &siblings, seconds).is_empty() {
             Difference::Slow
-        } else if is_busy(member, &siblings) {
+        } else if is_busy(member, &siblings) && !too_few(member, seconds) {
             Difference::Busy
         } else {
             continue;
@@ -135,6 +150,73 @@ pub fn outliers(members: &[MemberFigures], seconds: f64) -> Vec<Outlier> {
     }
     // The members that stand out most are the cause; a difference in half of the members or more is none of one.
     if found.len() * 2 > members.len() { Vec::new() } else { found }
+}
+
+/// Members that wait far longer than their siblings over a span of `seconds`, but are not among the outliers.
+pub fn spared(members: &[MemberFigures], seconds: f64) -> Vec<Spared> {
+    let named = outliers(members, seconds);
+    let others = beside_siblings(members).filter(|(index, ..)| !named.iter().any(|o| o.member == *index));
+    others
+        .filter(|(_, member, siblings)| waits_longer(member, siblings))
+        .map(|(_, member, siblings)| {
+            let mut because = objections(member, &siblings, seconds);
+            if because.is_empty() {
+                because.push("as many members stand out as do not".to_owned());
+            }
+            let figures = figures(member, &siblings, Difference::Slow);
+            Spared { name: member.name.clone(), figures, because }
+        })
+        .collect()
+}
+
+fn beside_siblings(members: &[MemberFigures]) -> impl Iterator<Item = (usize, &MemberFigures, Siblings<'_>)> {
+    let compared = if members.len() < 2 { &[] } else { members };
+    compared.iter().enumerate().map(move |(without, m)| (without, m, Siblings { members, without }))
+}
+
+fn too_few(member: &MemberFigures, seconds: f64) -> bool {
+    member.requests_per_second * seconds < LEAST_REQUESTS
+}
+
+fn waits_longer(member: &MemberFigures, siblings: &Siblings<'_>) -> bool {
+    member
+        .await_ms
+        .zip(siblings.median(|m| m.await_ms))
+        .is_some_and(|(own, theirs)| own >= theirs * SLOW_RATIO && own - theirs >= LEAST_AWAIT_DIFFERENCE_MS)
+}
+
+/// What speaks against calling a member slow; nothing when it is.
+fn objections(member: &MemberFigures, siblings: &Siblings<'_>, seconds: f64) -> Vec<String> {
+    let mut found = Vec::new();
+    if too_few(member, seconds) {
+        let requests = member.requests_per_second * seconds;
+        found.push(format!("{} requests are fewer than {LEAST_REQUESTS:.0}", plain(requests)));
+    }
+    let queue = siblings.median(|m| Some(m.queue)).unwrap_or_default();
+    if !waits_longer(member, siblings) {
+        found.push(format!(
+            "its await is not {SLOW_RATIO:.0} times and {LEAST_AWAIT_DIFFERENCE_MS:.0} ms more"
+        ));
+    }
+    // A longer await with an idle queue may be a few large requests.
+    if member.queue < queue * SLOW_RATIO || member.queue - queue < LEAST_QUEUE_DIFFERENCE {
+        found.push(format!(
+            "its queue of {} against {} is not {SLOW_RATIO:.0} times and {LEAST_QUEUE_DIFFERENCE:.0} request more",
+            plain(member.queue),
+            plain(queue)
+        ));
+    }
+    // A longer await and queue may be more work.
+    let requests = siblings.median(|m| Some(m.requests_per_second)).unwrap_or_default();
+    let most = requests + SAME_WORK_DEVIATIONS * (requests / seconds).sqrt();
+    if member.requests_per_second > most {
+        found.push(format!(
+            "it does more work: {} requests/s against {}",
+            plain(member.requests_per_second),
+            plain(requests)
+        ));
+    }
+    found
 }
 
 struct Siblings<'a> {
@@ -152,20 +234,6 @@ impl Siblings<'_> {
         let lower = *values.get((values.len() - 1) / 2)?;
         Some((lower + upper) / 2.0)
     }
-}
-
-fn is_slow(member: &MemberFigures, siblings: &Siblings<'_>) -> bool {
-    let stands_out =
-        |value: f64, median: f64, least: f64| value >= median * SLOW_RATIO && value - median >= least;
-    let by_await = match (member.await_ms, siblings.median(|m| m.await_ms)) {
-        (Some(own), Some(theirs)) => stands_out(own, theirs, LEAST_AWAIT_DIFFERENCE_MS),
-        _ => false,
-    };
-    let by_queue = siblings
-        .median(|m| Some(m.queue))
-        .is_some_and(|q| stands_out(member.queue, q, LEAST_QUEUE_DIFFERENCE));
-    // A longer queue alone may be more work; a longer await with an idle queue may be a few large requests.
-    by_await && by_queue && !is_busy(member, siblings)
 }
 
 fn is_busy(member: &MemberFigures, siblings: &Siblings<'_>) -> bool {
@@ -236,6 +304,40 @@ mod tests {
         // Too few requests to tell.
         assert_eq!(found(&[member("a", 20.0, 2.0, 90.0, 9.0), member("b", 20.0, 2.0, 1.0, 0.1)]), []);
         assert_eq!(found(&[member("a", 500.0, 2.0, 90.0, 9.0)]), []);
+    }
+
+    /// Seen on a healthy array of four equal disks under random reads: the queue is with the disk that does more.
+    #[test]
+    fn a_member_that_does_more_requests_is_loaded_not_slow() {
+        let mut members = vec![
+            member("vdb", 272.0, 4.5, 0.84, 0.3),
+            member("vdc", 301.0, 5.1, 39.5, 12.0),
+            member("vdd", 270.0, 4.4, 0.9, 0.3),
+        ];
+        let spared_names = |members: &[MemberFigures]| {
+            spared(members, 1.0).iter().map(|s| (s.name.clone(), s.because.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&members), []);
+        let because = vec!["it does more work: 301 requests/s against 271".to_owned()];
+        assert_eq!(spared_names(&members), [("vdc".to_owned(), because)]);
+        members[1].requests_per_second = 272.0;
+        assert_eq!(found(&members), [("vdc", Difference::Slow)]);
+        assert_eq!(spared_names(&members), []);
+    }
+
+    /// A mirror whose second disk waits 138 times as long but is hardly used.
+    #[test]
+    fn what_spared_a_member_is_said_with_its_figures() {
+        let members = [member("vdb", 74.0, 1.0, 0.27, 0.02), member("vdc", 18.0, 0.4, 37.16, 0.67)];
+        assert_eq!(found(&members), []);
+        let spared = spared(&members, 1.0);
+        assert_eq!(spared.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["vdc"]);
+        assert!(spared[0].reason().starts_with("await 37.2 ms against 0.27 ms"), "{}", spared[0].reason());
+        let because = [
+            "18.0 requests are fewer than 30",
+            "its queue of 0.67 against 0.02 is not 3 times and 1 request more",
+        ];
+        assert_eq!(spared[0].because, because);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Groups devices of a log into arrays and compares their members.
 
-use super::super::outlier::{MemberFigures, Outlier, outliers};
+use super::super::outlier::{LEAST_REQUESTS, MemberFigures, Outlier, Spared, outliers, spared};
 use super::{IostatReport, IostatRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -14,6 +14,8 @@ pub struct Explanation {
     pub first_left_out: bool,
     /// Groups of members.
     pub groups: Vec<Group>,
+    /// Arrays that did something, whose members were not found.
+    pub arrays_without_members: Vec<String>,
 }
 
 /// Members of an array, or devices taken for them.
@@ -27,6 +29,8 @@ pub struct Group {
     pub outliers: Vec<Outlier>,
     /// For each outlier, in how many reports it also stands out by itself.
     pub in_reports: Vec<usize>,
+    /// Members that wait far longer than their siblings and are not called slow, with what speaks against it.
+    pub spared: Vec<Spared>,
 }
 
 /// Why devices are taken for members of one array.
@@ -39,7 +43,7 @@ pub enum Grouping {
     AddUp(String),
     /// Each writes as much as this array: a mirror.
     Mirror(String),
-    /// The log has no array; these do about equal work, or are all there is.
+    /// No array's members were found; these, the busiest, do about equal work.
     Assumed,
 }
 
@@ -49,22 +53,34 @@ const ADD_UP: f64 = 0.03;
 /// Members of a striped array do equal work within this.
 const EQUAL: f64 = 0.25;
 
-/// Explains a log. `members` names the members of the array where the user knows them.
-pub fn explain(reports: &[IostatReport], members: &[String]) -> Explanation {
-    let first_left_out = reports.len() > 1;
+/// Explains a log. `members` names the members of the array where the user knows them; a log that was recorded with
+/// -y has `every_report` compared, any other all but the first of several.
+pub fn explain(reports: &[IostatReport], members: &[String], every_report: bool) -> Explanation {
+    let first_left_out = reports.len() > 1 && !every_report;
     let compared = if first_left_out { &reports[1..] } else { reports };
     let means = means(compared);
-    let groups = groups(&means, members)
+    // An interval of iostat is at least one second.
+    let seconds = compared.len() as f64;
+    let groups: Vec<Group> = groups(&means, members, seconds)
         .into_iter()
         .map(|(grouping, indices)| {
             let members: Vec<MemberFigures> = indices.iter().map(|i| means[*i].figures()).collect();
-            // An interval of iostat is at least one second.
-            let outliers = outliers(&members, compared.len() as f64);
+            let outliers = outliers(&members, seconds);
             let in_reports = outliers.iter().map(|o| reports_with(compared, &members, o)).collect();
-            Group { grouping, members, outliers, in_reports }
+            let spared = spared(&members, seconds);
+            Group { grouping, members, outliers, in_reports, spared }
         })
         .collect();
-    Explanation { reports: compared.len(), first_left_out, groups }
+    let found = |name: &str| {
+        groups.iter().any(|g| match &g.grouping {
+            Grouping::Given => true,
+            Grouping::AddUp(array) | Grouping::Mirror(array) => array == name,
+            Grouping::Assumed => false,
+        })
+    };
+    let active = means.iter().filter(|r| is_array(&r.device) && r.requests() > 0.0);
+    let arrays_without_members = active.map(|r| r.device.clone()).filter(|name| !found(name)).collect();
+    Explanation { reports: compared.len(), first_left_out, groups, arrays_without_members }
 }
 
 /// In how many reports a member stands out in the same way.
@@ -117,7 +133,7 @@ fn is_array(name: &str) -> bool {
     ["md", "dm-", "drbd"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-fn groups(rows: &[IostatRow], given: &[String]) -> Vec<(Grouping, Vec<usize>)> {
+fn groups(rows: &[IostatRow], given: &[String], seconds: f64) -> Vec<(Grouping, Vec<usize>)> {
     if !given.is_empty() {
         let indices = given.iter().filter_map(|name| rows.iter().position(|r| r.device == *name));
         return vec![(Grouping::Given, indices.collect())];
@@ -129,11 +145,18 @@ fn groups(rows: &[IostatRow], given: &[String]) -> Vec<(Grouping, Vec<usize>)> {
             found.push(group);
         }
     }
-    if found.is_empty() && leaves.len() > 1 {
-        let most = leaves.iter().map(|i| rows[*i].bytes()).fold(0.0, f64::max);
-        let equal: Vec<usize> =
-            leaves.iter().copied().filter(|i| rows[*i].bytes() >= most * (1.0 - EQUAL)).collect();
-        found.push((Grouping::Assumed, if equal.len() > 1 { equal } else { leaves }));
+    if found.is_empty() {
+        // Unrelated disks are seldom equally busy, and idle ones always are.
+        let busy = |i: &usize| rows[*i].requests() * seconds >= LEAST_REQUESTS && rows[*i].bytes() > 0.0;
+        let busiest =
+            leaves.iter().copied().filter(busy).max_by(|a, b| rows[*a].bytes().total_cmp(&rows[*b].bytes()));
+        let most = busiest.map(|i| (rows[i].bytes(), rows[i].requests())).unwrap_or_default();
+        let near = |value: f64, of: f64| (value - of).abs() <= of * EQUAL;
+        let equal = |i: &usize| near(rows[*i].bytes(), most.0) && near(rows[*i].requests(), most.1);
+        let equal: Vec<usize> = leaves.iter().copied().filter(busy).filter(equal).collect();
+        if equal.len() > 1 {
+            found.push((Grouping::Assumed, equal));
+        }
     }
     found
 }
@@ -168,7 +191,10 @@ fn members_of(rows: &[IostatRow], array: &IostatRow, leaves: &[usize]) -> Option
             }
         }
     }
-    if let Some(mut members) = best {
+    // A device that carries all of an array's bytes alone is what it rests on (dm-0 on sda3); any other beside it that
+    // moves next to nothing would add up as well.
+    let alone = busy.iter().filter(|i| near(rows[**i].bytes(), array.bytes())).count() == 1;
+    if let Some(mut members) = best.filter(|_| !alone) {
         members.sort_unstable();
         return Some((Grouping::AddUp(array.device.clone()), members));
     }

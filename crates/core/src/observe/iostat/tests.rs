@@ -50,7 +50,7 @@ const HUMAN: &str = "\
 
 #[test]
 fn the_published_slow_member_is_named_with_the_reason() {
-    let explanation = explain(&parse(SLOW_MEMBER).expect("a report"), &[]);
+    let explanation = explain(&parse(SLOW_MEMBER).expect("a report"), &[], false);
     assert_eq!(explanation.groups.len(), 1);
     let group = &explanation.groups[0];
     assert_eq!(group.grouping, Grouping::AddUp("md0".into()));
@@ -71,7 +71,7 @@ fn figures_of_the_new_form() {
     );
     assert!((vda.wait().expect("a wait") - 1.0).abs() < 1e-9, "weighted by requests");
     assert_eq!(reports[1].devices[0].wait(), None, "an idle device has no wait");
-    let explanation = explain(&reports, &[]);
+    let explanation = explain(&reports, &[], false);
     assert_eq!((explanation.reports, explanation.first_left_out), (1, true));
 }
 
@@ -98,24 +98,92 @@ fn json_of_sysstat() {
 fn members_given_and_unknown_arrays() {
     let text = SLOW_MEMBER.lines().filter(|l| !l.starts_with("md0")).collect::<Vec<_>>().join("\n");
     let reports = parse(&text).expect("a report");
-    assert_eq!(explain(&reports, &[]).groups[0].grouping, Grouping::Assumed);
-    let given = explain(&reports, &["sdi2".into(), "sdi1".into()]);
+    assert_eq!(explain(&reports, &[], false).groups[0].grouping, Grouping::Assumed);
+    assert_eq!(explain(&reports, &[], false).groups[0].outliers[0].name, "sdi1");
+    let given = explain(&reports, &["sdi2".into(), "sdi1".into()], false);
     assert_eq!(
         (&given.groups[0].grouping, given.groups[0].outliers[0].name.as_str()),
         (&Grouping::Given, "sdi1")
     );
 }
 
+/// A report of the given devices: name, reads per second, kB read per second, await in ms, queue.
+fn report(devices: &[(&str, f64, f64, f64, f64)]) -> String {
+    let mut text = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util\n".to_owned();
+    for (name, reads, kb, wait, queue) in devices {
+        text += &format!("{name} {reads:.2} {kb:.2} {wait:.2} 0.00 0.00 0.00 {queue:.2} 10.00\n");
+    }
+    text
+}
+
+fn explained(devices: &[(&str, f64, f64, f64, f64)]) -> Explanation {
+    explain(&parse(&report(devices)).expect("a report"), &[], false)
+}
+
+#[test]
+fn unrelated_disks_are_no_array() {
+    let host = [("sda", 14.0, 300.0, 0.5, 0.01), ("sdb", 700.0, 45_000.0, 1.0, 0.7)];
+    assert_eq!(explained(&host).groups, []);
+    // Idle devices are all equal, and mean nothing.
+    let idle = [("loop0", 0.0, 0.0, 0.0, 0.0), ("loop1", 0.0, 0.0, 0.0, 0.0), ("zram0", 0.0, 0.0, 0.0, 0.0)];
+    assert_eq!(explained(&idle).groups, []);
+    let one = [idle[0], idle[1], ("vda", 700.0, 45_000.0, 1.0, 0.7)];
+    assert_eq!(explained(&one).groups, []);
+    // As many bytes in a tenth of the requests is other work.
+    let other = [("sda", 70.0, 45_000.0, 3.0, 0.3), ("sdb", 700.0, 45_000.0, 1.0, 0.7)];
+    assert_eq!(explained(&other).groups, []);
+}
+
+#[test]
+fn the_disk_under_a_volume_and_an_idle_one_are_no_members() {
+    let log = [
+        ("sda3", 700.0, 45_000.0, 1.0, 0.7),
+        ("loop0", 2.0, 8.0, 0.1, 0.0),
+        ("dm-0", 700.0, 45_000.0, 1.0, 0.7),
+    ];
+    let explanation = explained(&log);
+    assert_eq!(
+        (explanation.groups.len(), &explanation.arrays_without_members[..]),
+        (0, &["dm-0".to_owned()][..])
+    );
+}
+
+/// A mirror that reads from its first disk mostly.
+#[test]
+fn an_array_whose_members_are_not_found_is_told() {
+    let log = [
+        ("md0", 92.0, 9_000.0, 7.5, 0.7),
+        ("vdb", 74.0, 5_000.0, 0.27, 0.02),
+        ("vdc", 18.0, 2_000.0, 37.16, 0.67),
+    ];
+    let explanation = explained(&log);
+    assert_eq!(
+        (explanation.groups.len(), &explanation.arrays_without_members[..]),
+        (0, &["md0".to_owned()][..])
+    );
+    let reports = parse(&report(&log)).expect("a report");
+    let given = explain(&reports, &["vdb".into(), "vdc".into()], false);
+    assert_eq!(given.arrays_without_members, Vec::<String>::new());
+    assert_eq!((given.groups[0].outliers.len(), given.groups[0].spared[0].name.as_str()), (0, "vdc"));
+}
+
+#[test]
+fn every_report_of_a_log_recorded_with_y_counts() {
+    let reports = parse(NEW).expect("reports");
+    let explanation = explain(&reports, &[], true);
+    assert_eq!((explanation.reports, explanation.first_left_out), (2, false));
+}
+
 #[test]
 fn a_decimal_comma_is_read() {
     let text = SLOW_MEMBER.replace('.', ",").replace("2,6,21,7-2,fc8xen", "");
-    assert_eq!(explain(&parse(&text).expect("a report"), &[]).groups[0].outliers[0].name, "sdi1");
+    assert_eq!(explain(&parse(&text).expect("a report"), &[], false).groups[0].outliers[0].name, "sdi1");
 }
 
 #[test]
 fn a_healthy_array_has_no_outlier() {
     let text = SLOW_MEMBER.replace("148.55  483.20   3.25 100.02", " 11.02   35.90   1.20  37.10");
-    assert!(explain(&parse(&text).expect("a report"), &[]).groups[0].outliers.is_empty());
+    assert!(explain(&parse(&text).expect("a report"), &[], false).groups[0].outliers.is_empty());
 }
 
 #[test]
@@ -130,8 +198,8 @@ proptest! {
     #[test]
     fn no_text_panics(text in "(?s)(Device:? |sd[a-c]1? |md0 |r/s |await |avgqu-sz |[0-9.,]{1,6}[kM%é]? |\n|\\{|.){0,60}", member in "sd[a-c]") {
         if let Ok(reports) = parse(&text) {
-            let _ = explain(&reports, &[]);
-            let _ = explain(&reports, &[member]);
+            let _ = explain(&reports, &[], false);
+            let _ = explain(&reports, &[member], false);
         }
     }
 }

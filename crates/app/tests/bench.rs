@@ -159,7 +159,8 @@ fn offset_and_size_bound_what_is_written() {
     let arguments = ["--rw=write", "--destroy", "--offset=512k", "--size=64k", "--fsync=4", "--direct=0"];
     let output = ebb(&home).arg(&path).args(arguments).output().expect("runs");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("fsync after writes"), "{text}");
+    assert!(output.status.success() && text.contains("from offset 512KiB, fsync after 4 writes"), "{text}");
+    assert!(text.contains("sync"), "{text}");
     let after = fs::read(&path).expect("reads");
     assert_eq!(before[..512 << 10], after[..512 << 10]);
     assert_ne!(before[512 << 10..576 << 10], after[512 << 10..576 << 10]);
@@ -450,4 +451,59 @@ fn an_unknown_option_of_fio_is_refused_by_name_and_place() {
         assert_eq!(output.status.code(), Some(2), "options beside a job file are not passed over: {errors}");
         assert!(errors.lines().count() == 1 && errors.contains(" beside --fio: "), "{errors}");
     }
+}
+
+#[test]
+fn a_failure_gives_the_figures_until_then_and_says_so() {
+    let home = directory();
+    let path = home.path().join("f");
+    file(&path, 8 << 20);
+    // Sequential: it meets the end of the file in the middle of the run, whatever the machine does.
+    let cut = fs::File::options().write(true).open(&path).expect("opens");
+    let child = std::process::Command::new(env!("CARGO_BIN_EXE_ebb"))
+        .env("XDG_STATE_HOME", home.path().join("state"))
+        .args(["--quiet", "--json", "bench", "--rw=read", "--direct=0", "--rate=8m", "--runtime=60s"])
+        .arg(&path)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("starts");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    cut.set_len(4096).expect("cuts");
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(1));
+    let value: Value = serde_json::from_slice(&output.stdout).expect("stdout is JSON alone");
+    assert!(value["error"].as_str().is_some_and(|why| why.contains("end of the file")), "{value:#}");
+    assert!(value["timestamp"].as_u64().is_some_and(|seconds| seconds > 1_700_000_000), "{value:#}");
+    let job = &value["jobs"][0];
+    assert_eq!(job["error"], 5);
+    assert!(job["read"]["total_ios"].as_u64().is_some_and(|ops| ops > 0), "{value:#}");
+    assert_eq!(job["ebbtide"]["members"][0]["errors"][0]["name"], "short");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("end of the file"));
+}
+
+#[test]
+fn nothing_completed_is_inconclusive() {
+    let home = directory();
+    let path = home.path().join("f");
+    fs::File::create(&path).and_then(|file| file.set_len(1 << 30)).expect("makes it");
+    // The clock's first look after a gigabyte comes later than a millisecond on any machine.
+    let arguments = ["--bs=1g", "--runtime=1ms", "--direct=0"];
+    let output = ebb(&home).arg(&path).args(arguments).output().expect("runs");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("(1 under way at the end): run longer"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn syncs_are_counted_apart_in_json() {
+    let home = directory();
+    let path = home.path().join("f");
+    let arguments = ["--rw=write", "--size=400k", "--iodepth=8", "--fdatasync=10"];
+    let job = &json(ebb(&home).arg(&path).args(arguments))["jobs"][0];
+    assert_eq!((&job["sync"]["total_ios"], &job["write"]["total_ios"]), (&10.into(), &100.into()));
+    assert!(job["sync"]["lat_ns"]["mean"].as_f64().is_some_and(|mean| mean > 0.0), "{job:#}");
+    assert_eq!(job["ebbtide"]["ioengine"], "iouring");
 }

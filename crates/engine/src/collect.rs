@@ -4,7 +4,7 @@ use crate::cpu::CpuTime;
 use crate::record::{Errors, Record, Tally};
 use crate::shared::Shared;
 use ebbtide_core::samples::{
-    Count, CpuUse, ErrorCount, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples,
+    Count, CpuUse, ErrorCount, Execution, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples,
 };
 use ebbtide_core::units::Nanos;
 
@@ -98,6 +98,8 @@ pub(crate) struct Collected {
     /// Nominal intervals in one part.
     factor: u64,
     errors: Errors,
+    /// How it is carried out.
+    pub(crate) execution: Execution,
     notes: Vec<String>,
 }
 
@@ -110,6 +112,7 @@ impl Collected {
             parts: Vec::new(),
             factor: 1,
             errors: Errors::new(),
+            execution: Execution::default(),
             notes: Vec::new(),
         }
     }
@@ -136,6 +139,7 @@ impl Collected {
             sum.read.merge(&service.read);
             sum.write.merge(&service.write);
         }
+        self.execution.syncs.merge(&record.syncs);
         self.members.resize_with(record.members.len().max(self.members.len()), Sum::new);
         self.members.iter_mut().zip(&record.members).for_each(|(sum, tally)| sum.add(tally));
         while (interval / self.factor) as usize >= INTERVALS_MAX {
@@ -238,6 +242,7 @@ impl Collected {
             series,
             cpu,
             mean_in_flight,
+            execution: self.execution,
             notes: self.notes,
             observed: None,
         }

@@ -65,12 +65,35 @@ pub enum EngineError {
         /// How long they were waited for.
         seconds: u64,
     },
+    /// A job failed after the measurement had begun.
+    #[error("{cause}")]
+    CutShort {
+        /// Why.
+        cause: Box<EngineError>,
+        /// Samples up to the failure, with a note that says so and the errors of each member.
+        seen: Box<TrialSamples>,
+    },
     /// Ended by `Control::stop`; what was measured until then, if the measurement had begun.
     #[error("stopped")]
     Stopped {
         /// Samples up to the stop, with a note that says so.
         seen: Option<Box<TrialSamples>>,
     },
+}
+
+impl EngineError {
+    /// The error number behind it, where there is one; the end of a file counts as EIO, as in fio.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            EngineError::Member { cause: MemberFailure::Errno(errno), .. } => Some(*errno),
+            EngineError::Member { cause: MemberFailure::End, .. } | EngineError::Hung { .. } => {
+                Some(libc::EIO)
+            }
+            EngineError::CutShort { cause, .. } => cause.errno(),
+            EngineError::System { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
 }
 
 /// How a member failed.

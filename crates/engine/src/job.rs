@@ -1,9 +1,11 @@
 //! What the jobs of both I/O engines have in common: when to look up from the work, and what to record.
 
+use crate::error::EngineError;
 use crate::record::{Finished, Recorder, Times};
 use crate::shared::{Piece, Shared};
 use crate::source::{Next, Source};
-use ebbtide_core::workload::{Op, Stop};
+use ebbtide_core::units::Nanos;
+use ebbtide_core::workload::{Op, OpKind, Stop};
 use std::sync::atomic::Ordering;
 
 /// How often a job looks at `Control` and reports to it, nanoseconds.
@@ -36,6 +38,8 @@ pub(crate) struct Job<'a> {
     next_check: u64,
     /// Operations and bytes since the last report.
     unreported: (u64, u64),
+    /// Operations that came back when the job was over, or never.
+    pub(crate) unfinished: u64,
     /// Operations begun: makes written blocks unlike each other and chooses among copies.
     pub(crate) begun: u64,
     /// What `begun` counts on from, so that jobs differ.
@@ -62,6 +66,7 @@ impl<'a> Job<'a> {
             over: false,
             next_check: 0,
             unreported: (0, 0),
+            unfinished: 0,
             begun: 0,
             first,
         }
@@ -114,6 +119,23 @@ impl<'a> Job<'a> {
         Slot { op, intended, started: now, pending: 0, counted: !self.by_size || self.recorder.measuring() }
     }
 
+    /// A slot for a sync, which starts now.
+    #[cold]
+    pub(crate) fn begin_sync(&mut self, now: u64) -> Slot {
+        let op = Op { kind: OpKind::Write, offset: 0, length: 0, due: Nanos(0), then_write: false };
+        let counted = !self.by_size || self.recorder.measuring();
+        Slot { op, intended: now, started: now, pending: 0, counted }
+    }
+
+    /// Records that a sync is done.
+    #[cold]
+    pub(crate) fn sync_done(&mut self, slot: &Slot, now: u64) {
+        if !self.over && slot.counted {
+            self.recorder.current.syncs.record(now.saturating_sub(slot.started));
+            self.recorder.last = Some(now);
+        }
+    }
+
     /// Records that `piece` is done.
     #[inline]
     pub(crate) fn piece_done(&mut self, piece: &Piece, now: u64) {
@@ -128,6 +150,7 @@ impl<'a> Job<'a> {
     #[inline(always)]
     pub(crate) fn op_done(&mut self, slot: &Slot, now: u64) {
         if self.over || !slot.counted {
+            self.unfinished += u64::from(self.over);
             return;
         }
         let op = slot.op;
@@ -141,11 +164,18 @@ impl<'a> Job<'a> {
         self.unreported.1 += op.length;
     }
 
-    /// Ends the job. `complete`: nothing was left to do.
-    pub(crate) fn finish(mut self, complete: bool) -> Finished {
+    /// Ends the job: `Ok(true)` when nothing was left to do.
+    pub(crate) fn finish(mut self, result: Result<bool, EngineError>) -> Finished {
         let (ops, bytes) = std::mem::take(&mut self.unreported);
         self.shared.control.ops.fetch_add(ops, Ordering::Relaxed);
         self.shared.control.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.recorder.finish(complete)
+        let (complete, failure) = match result {
+            Ok(complete) => (complete, None),
+            Err(error) => (false, Some(error)),
+        };
+        if failure.is_some() {
+            self.shared.failed.store(true, Ordering::Relaxed);
+        }
+        Finished { unfinished: self.unfinished, failure, ..self.recorder.finish(complete) }
     }
 }

@@ -1,12 +1,13 @@
 //! One thread of a job on pread and pwrite: one operation at a time, its pieces one after the other.
 
 use crate::buffers::Buffers;
-use crate::error::{EngineError, MemberFailure};
+use crate::error::EngineError;
 use crate::job::{Job, TICK};
 use crate::record::Finished;
 use crate::shared::{Piece, Verdict, judge};
-use crate::source::{Next, Source, lock};
+use crate::source::{Next, Source, Sync, lock};
 use ebbtide_core::workload::{Mix, Op, OpKind};
+use rustix::fs::{fdatasync, fsync};
 use rustix::io::{Errno, ReadWriteFlags, pread, pwrite, pwritev2};
 use std::fs::File;
 use std::io::IoSlice;
@@ -22,34 +23,38 @@ pub(crate) struct PsyncLoop<'a> {
     shared: Option<&'a Mutex<Source>>,
     /// Pieces of the operation under way.
     pieces: Vec<Piece>,
-    /// Writes since the last fsync.
-    unsynced: u32,
 }
 
 impl<'a> PsyncLoop<'a> {
     pub(crate) fn new(job: Job<'a>, buffers: Buffers, shared: Option<&'a Mutex<Source>>) -> Self {
-        PsyncLoop { job, buffers, shared, pieces: Vec::with_capacity(64), unsynced: 0 }
+        PsyncLoop { job, buffers, shared, pieces: Vec::with_capacity(64) }
     }
 
     /// Runs the job to its end.
-    pub(crate) fn run(mut self) -> Result<Finished, EngineError> {
+    pub(crate) fn run(mut self) -> Finished {
+        let result = self.work();
+        self.job.finish(result)
+    }
+
+    /// The loop. Returns whether nothing was left to do.
+    fn work(&mut self) -> Result<bool, EngineError> {
         let clock = self.job.shared.clock;
         let think_time = self.job.shared.workload.think_time.0;
         let shared = self.shared;
-        let complete = loop {
+        loop {
             // The clock is read under the lock: an operation drawn later never counts as begun before the measurement.
             let mut source = shared.map(lock);
             let now = clock.now();
             self.job.check(now);
             if self.job.over {
-                break false;
+                return Ok(false);
             }
             let next = match &mut source {
                 Some(source) => source.next_of_several(now, self.job.origin(), self.job.recorder.measuring()),
                 None => self.job.next(now),
             };
             match next {
-                Next::Done => break true,
+                Next::Done => return Ok(true),
                 // Still under the lock: the others have nothing to do before it either, and one wakes, not all.
                 Next::Wait(start) => self.sleep(start),
                 Next::Op { op, intended } => {
@@ -63,9 +68,24 @@ impl<'a> PsyncLoop<'a> {
                         self.sleep(clock.now() + think_time);
                     }
                 }
+                Next::Sync(sync) => {
+                    drop(source);
+                    self.sync(sync, now)?;
+                }
             }
-        };
-        Ok(self.job.finish(complete))
+        }
+    }
+
+    /// Calls `sync` on all members, one after the other.
+    fn sync(&mut self, sync: Sync, now: u64) -> Result<(), EngineError> {
+        let slot = self.job.begin_sync(now);
+        for member in 0..self.job.shared.target.members.len() {
+            self.transfer(&mut Piece::of_sync(0, member as u32, sync, now))?;
+        }
+        let end = self.job.shared.clock.now();
+        self.job.check(end);
+        self.job.sync_done(&slot, end);
+        Ok(())
     }
 
     /// Sleeps until `instant`, looking up from time to time; returns early when the job is over.
@@ -109,32 +129,9 @@ impl<'a> PsyncLoop<'a> {
         if due > 0 {
             self.wait_for_held();
         }
-        if op.kind == OpKind::Write {
-            self.fsync_when_due()?;
-        }
         let end = self.job.shared.clock.now();
         self.job.check(end);
         self.job.op_done(&slot, end);
-        Ok(())
-    }
-
-    /// After every so many writes makes them durable; that write's latency contains it.
-    fn fsync_when_due(&mut self) -> Result<(), EngineError> {
-        let Some(every) = self.job.shared.workload.fine.fsync_every else { return Ok(()) };
-        self.unsynced += 1;
-        if self.unsynced < every {
-            return Ok(());
-        }
-        self.unsynced = 0;
-        for member in &self.job.shared.target.members {
-            member.file.sync_data().map_err(|error| EngineError::Member {
-                member: member.name.clone(),
-                op: None,
-                offset: 0,
-                length: member.size,
-                cause: MemberFailure::Errno(error.raw_os_error().unwrap_or(libc::EIO)),
-            })?;
-        }
         Ok(())
     }
 
@@ -158,6 +155,7 @@ impl<'a> PsyncLoop<'a> {
         loop {
             let buffer = self.buffers.slice(0, piece.at as usize, piece.left as usize);
             let result = match piece.kind {
+                _ if piece.sync.is_some() => synced(file, piece.sync),
                 OpKind::Read => pread(file, buffer, piece.offset),
                 OpKind::Write => write(file, buffer, piece.offset, shared.workload.sync),
             };
@@ -174,6 +172,15 @@ impl<'a> PsyncLoop<'a> {
             }
         }
     }
+}
+
+/// The call; as a transfer, its one unit is done.
+fn synced(file: &File, sync: Option<Sync>) -> Result<usize, Errno> {
+    match sync {
+        Some(Sync::Data) => fdatasync(file),
+        _ => fsync(file),
+    }
+    .map(|()| 1)
 }
 
 fn write(file: &File, data: &[u8], offset: u64, sync: bool) -> Result<usize, Errno> {

@@ -46,6 +46,8 @@ pub(crate) struct Record {
     pub(crate) array: Tally,
     /// Open loop: latency from the actual submission.
     pub(crate) service: Option<PerOp<Histogram>>,
+    /// Latency of fsync and fdatasync between the operations; no buckets before the first.
+    pub(crate) syncs: Histogram,
     /// Empty where the array is its only member.
     pub(crate) members: Vec<Tally>,
 }
@@ -57,6 +59,7 @@ impl Record {
             array: Tally::new(),
             service: open_loop
                 .then(|| PerOp { read: Histogram::with_buckets(), write: Histogram::with_buckets() }),
+            syncs: Histogram::default(),
             members: (0..members).map(|_| Tally::new()).collect(),
         }
     }
@@ -68,6 +71,7 @@ impl Record {
             service.read.clear();
             service.write.clear();
         }
+        self.syncs.clear();
         self.members.iter_mut().for_each(Tally::clear);
     }
 }
@@ -85,6 +89,10 @@ pub(crate) struct Finished {
     pub(crate) errors: Errors,
     /// A trial that ends by size: whether it was done in full.
     pub(crate) complete: bool,
+    /// Operations that had begun when the measurement ended and are in no record.
+    pub(crate) unfinished: u64,
+    /// Why it ended before its time; what it recorded until then counts all the same.
+    pub(crate) failure: Option<EngineError>,
     /// What the reader must know of the job's end.
     pub(crate) note: Option<String>,
 }
@@ -201,6 +209,8 @@ impl Recorder {
             cpu: self.cpu_at_start.map(|start| CpuTime::of_thread().since(start)),
             errors: self.errors,
             complete,
+            unfinished: 0,
+            failure: None,
             note: None,
         }
     }

@@ -33,7 +33,8 @@ const BS_MAX: Bytes = Bytes(1 << 30);
 ///
 /// # Errors
 /// See [`EngineError`]. `control.stop` ends the trial within about 100 ms (plus the time that the kernel takes for what it
-/// has already been given, at most 20 s without any sign of it) with [`EngineError::Stopped`], which carries the samples up to then.
+/// has already been given, at most 20 s without any sign of it) with [`EngineError::Stopped`], which carries the samples up to then, as
+/// [`EngineError::CutShort`] does after a failure.
 pub fn run(
     target: &Target,
     workload: &Workload,
@@ -56,6 +57,8 @@ fn run_where(
     let mut collected = Collected::new();
     note_missing_direct(target, workload, &mut collected);
     let way = choose(target, workload, clock, unavailable, &mut collected);
+    collected.execution.ioengine = Some(way.ioengine);
+    collected.execution.threads = way.threads;
     check_memory(workload.numjobs.saturating_mul(way.threads), way.depth, workload.bs.0)?;
     let jobs = (0..workload.numjobs)
         .map(|job| {
@@ -146,6 +149,7 @@ struct Line {
 /// One job from set-up to end. When it fails, however it does, the others end too.
 fn job_thread<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finished, EngineError> {
     let result = job(shared, place, ends);
+    // One that had begun has told the others itself.
     if result.is_err() {
         shared.failed.store(true, Ordering::Relaxed);
     }
@@ -177,10 +181,10 @@ fn job<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finis
     let open_loop = workload.is_open_loop();
     let recorder = Recorder::new(index as usize, members, open_loop, times, ends.to_collector, ends.recycled);
     let job = Job::new(shared, index, source, recorder, times);
-    match ring {
+    Ok(match ring {
         Ok(ring) => RingLoop::new(ring, job).run(),
         Err(buffers) => PsyncLoop::new(job, buffers, (way.threads > 1).then_some(line)).run(),
-    }
+    })
 }
 
 /// Puts together what the jobs send.
@@ -214,20 +218,28 @@ impl Collector<'_> {
         let mut jobs = Vec::new();
         let mut last = None;
         let mut complete = true;
+        let mut failure = None;
         for result in seen.results {
             let finished = result?;
+            // The error of a member before that of a job which it has ended.
+            let names_a_member = matches!(finished.failure, Some(EngineError::Member { .. }));
+            if failure.is_none() || (names_a_member && !matches!(failure, Some(EngineError::Member { .. }))) {
+                failure = finished.failure.or(failure);
+            }
+            self.collected.execution.unfinished += finished.unfinished;
             jobs.extend(finished.cpu);
             last = last.max(finished.last);
             complete &= finished.complete;
             self.collected.errors(finished.errors);
             finished.note.into_iter().for_each(|note| self.collected.note(note));
         }
-        let stopped = match workload.stop {
-            Stop::Runtime(_) => ended < end,
-            Stop::Size(_) => !complete && ended < end,
-        };
+        let stopped = failure.is_some()
+            || match workload.stop {
+                Stop::Runtime(_) => ended < end,
+                Stop::Size(_) => !complete && ended < end,
+            };
         if stopped && ended <= measure {
-            return Err(EngineError::Stopped { seen: None });
+            return Err(failure.unwrap_or(EngineError::Stopped { seen: None }));
         }
         let mut until = if stopped {
             ended
@@ -237,7 +249,7 @@ impl Collector<'_> {
             last.unwrap_or(measure)
         };
         if workload.end_fsync && !stopped {
-            fsync(shared)?;
+            failure = fsync(shared).err();
             until += clock.now() - ended;
         }
         if complete && !stopped {
@@ -245,9 +257,13 @@ impl Collector<'_> {
         }
         let elapsed = Nanos(until.saturating_sub(measure));
         let cpu = cpu_use(&jobs, seen.process, seen.collector, elapsed);
-        self.notes(stopped, elapsed);
+        self.notes(stopped, failure.as_ref(), elapsed);
         let samples = self.collected.finish(shared, started_unix, elapsed, cpu);
-        if stopped { Err(EngineError::Stopped { seen: Some(Box::new(samples)) }) } else { Ok(samples) }
+        match failure {
+            Some(cause) => Err(EngineError::CutShort { cause: Box::new(cause), seen: Box::new(samples) }),
+            None if stopped => Err(EngineError::Stopped { seen: Some(Box::new(samples)) }),
+            None => Ok(samples),
+        }
     }
 
     /// Waits until every job is set up; the first that cannot be ends the trial.
@@ -287,8 +303,6 @@ impl Collector<'_> {
                 start = Some((CpuTime::of_process(), CpuTime::of_thread()));
             }
         }
-        // The error of a member before that of a job which it has ended.
-        results.sort_by_key(|result| !matches!(result, Err(EngineError::Member { .. })));
         let (process, collector) = start.unwrap_or((CpuTime::of_process(), CpuTime::of_thread()));
         Seen {
             results,
@@ -298,7 +312,7 @@ impl Collector<'_> {
     }
 
     /// What the reader must know about the trial as a whole.
-    fn notes(&mut self, stopped: bool, elapsed: Nanos) {
+    fn notes(&mut self, stopped: bool, failure: Option<&EngineError>, elapsed: Nanos) {
         let drift = self.shared.clock.drift();
         // 0.1% of the trial, and more than a reading may be interrupted for.
         if drift > 1_000_000 && drift > elapsed.0 / 1000 {
@@ -306,8 +320,11 @@ impl Collector<'_> {
             self.collected
                 .note(format!("the CPU's clock and the kernel's differ by {drift}: was the machine moved?"));
         }
-        if stopped {
-            self.collected.note(format!("stopped after {:.1} s", elapsed.as_secs_f64()));
+        let seconds = elapsed.as_secs_f64();
+        if let Some(error) = failure {
+            self.collected.note(format!("cut short after {seconds:.1} s by a failure: {error}"));
+        } else if stopped {
+            self.collected.note(format!("stopped after {seconds:.1} s"));
         }
     }
 }

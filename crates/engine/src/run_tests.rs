@@ -159,6 +159,7 @@ fn a_result_that_is_not_all_goes_again_from_where_it_stopped() {
     let mut piece = Piece {
         slot: 0,
         member: 0,
+        sync: None,
         kind: ebbtide_core::workload::OpKind::Write,
         offset: 8192,
         at: 0,
@@ -188,9 +189,13 @@ fn a_job_that_fails_in_another_way_than_by_an_operation_ends_the_others() {
     let (target, control, mut workload) = (target.expect("a size"), Control::default(), writes(1, 1));
     workload.fine.fsync_every = Some(2);
     let shared = shared(&target, &workload, &control);
-    let error = lone_job(&shared, Way::psync(1), Duration::from_secs(60)).expect_err("fsync fails");
-    assert!(error.to_string().starts_with("null: fsync"), "{error}");
-    assert!(shared.must_stop());
+    for way in [Way::psync(1), Way::ring(1)] {
+        shared.failed.store(false, Ordering::Relaxed);
+        let error = lone_job(&shared, way, Duration::from_secs(60)).expect("it begins").failure;
+        let error = error.expect("fsync fails").to_string();
+        assert!(error.starts_with("null: fsync of"), "{error}");
+        assert!(shared.must_stop());
+    }
 }
 
 /// Threads of this process whose name is `name`, as /proc has them.
@@ -289,6 +294,7 @@ fn operations_that_never_come_back_are_cancelled_and_that_is_said() {
     let w = Workload { mix: Mix::Read, stop: Stop::Runtime(Nanos::from_millis(30)), ..writes(4, 1) };
     let samples = run(&target, &w, 1, &Control::default()).expect("the trial ends");
     assert_eq!(samples.array.read.count.ops, 0);
+    assert_eq!(samples.execution.unfinished, 4);
     assert!(
         samples.notes.iter().any(|n| n.contains("4 operations") && n.contains("cancelled")),
         "{:?}",
@@ -328,8 +334,8 @@ fn the_member_that_hangs_is_named() {
         // A pipe's reads can be cancelled: given up before that, they are like those of a device that hangs.
         let patience = Patience { cancel_after: u64::MAX, give_up_after: 50_000_000 };
         let shared = Shared { patience, ..shared(&target, &w, &control) };
-        match lone_job(&shared, Way::ring(16), Duration::from_millis(30)) {
-            Err(EngineError::Hung { member, .. }) => assert_eq!(member, "pipe"),
+        match lone_job(&shared, Way::ring(16), Duration::from_millis(30)).map(|finished| finished.failure) {
+            Ok(Some(EngineError::Hung { member, .. })) => assert_eq!(member, "pipe"),
             other => panic!("{other:?}"),
         }
     }
@@ -364,7 +370,8 @@ fn into_a_full_pipe<T: Send>(
         let mut ring = Ring::new(&shared, buffers, &mut Vec::new()).expect("a ring");
         ring.refuse_to_wait();
         let job = Job::new(&shared, 0, source(&shared).expect("a source"), recorder, times);
-        let finished = RingLoop::new(ring, job).run().expect("no write fails");
+        let finished = RingLoop::new(ring, job).run();
+        assert!(finished.failure.is_none(), "{finished:?}");
         let refused = finished.errors.get(&(0, "EAGAIN".to_owned())).copied().unwrap_or_default();
         Some((finished, refused, reader.join().expect("the reader ends")))
     })

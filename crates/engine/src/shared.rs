@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::error::{EngineError, MemberFailure, errno_name};
 use crate::record::Recorder;
 use crate::ring::Patience;
+use crate::source::Sync;
 use crate::target::Target;
 use ebbtide_core::backend::Control;
 use ebbtide_core::layout::Extent;
@@ -56,6 +57,8 @@ pub(crate) struct Piece {
     pub(crate) slot: u32,
     pub(crate) member: u32,
     pub(crate) kind: OpKind,
+    /// Not an operation but this call; `left` is 1 then and everything else of the transfer 0.
+    pub(crate) sync: Option<Sync>,
     /// Where the rest of it begins, on the member and in the slot's buffer.
     pub(crate) offset: u64,
     pub(crate) at: u32,
@@ -89,6 +92,7 @@ impl Piece {
             slot,
             member: extent.member as u32,
             kind: op.kind,
+            sync: None,
             offset: extent.offset,
             // At most `bs`, which `run` limits to 1 GiB.
             at: (extent.array_offset - op.offset) as u32,
@@ -97,6 +101,25 @@ impl Piece {
             started: now,
             due,
             fault: fault.and_then(NonZeroI32::new),
+        }
+    }
+}
+
+impl Piece {
+    /// The call `sync` on `member`, which starts now.
+    pub(crate) fn of_sync(slot: u32, member: u32, sync: Sync, now: u64) -> Piece {
+        Piece {
+            slot,
+            member,
+            kind: OpKind::Write,
+            sync: Some(sync),
+            offset: 0,
+            at: 0,
+            left: 1,
+            length: 0,
+            started: now,
+            due: 0,
+            fault: None,
         }
     }
 }
@@ -115,7 +138,7 @@ pub(crate) enum Verdict {
 pub(crate) fn judge(shared: &Shared<'_>, recorder: &mut Recorder, piece: &mut Piece, result: i32) -> Verdict {
     let member = piece.member as usize;
     let cause = match result {
-        1.. => {
+        1.. if piece.sync.is_none() => {
             recorder.error(member, "short");
             let done = (result as u32).min(piece.left);
             piece.offset += u64::from(done);
@@ -123,7 +146,7 @@ pub(crate) fn judge(shared: &Shared<'_>, recorder: &mut Recorder, piece: &mut Pi
             piece.left -= done;
             return Verdict::Again;
         }
-        0 => {
+        0.. => {
             recorder.error(member, "short");
             MemberFailure::End
         }
@@ -138,11 +161,10 @@ pub(crate) fn judge(shared: &Shared<'_>, recorder: &mut Recorder, piece: &mut Pi
     };
     // Not only when the job ends: a ring waits first for what the kernel still has.
     shared.failed.store(true, Ordering::Relaxed);
-    Verdict::Failed(EngineError::Member {
-        member: shared.target.members[member].name.clone(),
-        op: Some(piece.kind),
-        offset: piece.offset,
-        length: u64::from(piece.left),
-        cause,
-    })
+    let of = &shared.target.members[member];
+    let (op, length) = match piece.sync {
+        Some(_) => (None, of.size),
+        None => (Some(piece.kind), u64::from(piece.left)),
+    };
+    Verdict::Failed(EngineError::Member { member: of.name.clone(), op, offset: piece.offset, length, cause })
 }

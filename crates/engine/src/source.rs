@@ -1,18 +1,61 @@
 //! Decides what a job does next and when it may start.
 
 use ebbtide_core::units::Nanos;
-use ebbtide_core::workload::{Generator, Op, Pace, Workload};
+use ebbtide_core::workload::{Generator, Op, OpKind, Pace, Workload};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A call that makes what was written durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sync {
+    /// fsync(2).
+    All,
+    /// fdatasync(2).
+    Data,
+}
 
 /// What a job does next.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// This operation, at once. `intended` is when it should have started.
     Op { op: Op, intended: u64 },
+    /// This call, at once.
+    Sync(Sync),
     /// Nothing before this instant.
     Wait(u64),
     /// Nothing more.
     Done,
+}
+
+/// When a job syncs.
+#[derive(Debug, Clone, Default)]
+struct Syncs {
+    fsync_every: Option<u32>,
+    fdatasync_every: Option<u32>,
+    /// Writes handed out since the last fsync and fdatasync.
+    since: (u32, u32),
+}
+
+impl Syncs {
+    /// The call that is due, once.
+    fn due(&mut self) -> Option<Sync> {
+        let over = |every: Option<u32>, since| every.is_some_and(|every| since >= every);
+        if over(self.fsync_every, self.since.0) {
+            self.since.0 = 0;
+            Some(Sync::All)
+        } else if over(self.fdatasync_every, self.since.1) {
+            self.since.1 = 0;
+            Some(Sync::Data)
+        } else {
+            None
+        }
+    }
+
+    fn count(&mut self, op: Op) {
+        if op.kind == OpKind::Write || op.then_write {
+            self.since.0 = self.since.0.saturating_add(1);
+            self.since.1 = self.since.1.saturating_add(1);
+        }
+    }
 }
 
 /// The guard, also when a thread died while it held it: what is left are plain numbers.
@@ -27,6 +70,9 @@ pub(crate) struct Source {
     pace: Option<Pace>,
     open_loop: bool,
     timed: bool,
+    /// Whether operations are neither timed nor interspersed with syncs.
+    plain: bool,
+    syncs: Syncs,
     /// Bytes left, where the trial ends by size.
     left: Option<u64>,
     /// The next operation and its earliest start, when it was not due yet.
@@ -38,11 +84,18 @@ pub(crate) struct Source {
 impl Source {
     pub(crate) fn new(workload: &Workload, generator: Generator) -> Self {
         let per_job = |total: u64| total as f64 / f64::from(workload.numjobs.max(1));
+        let (timed, fine) = (workload.is_open_loop() || workload.rate.is_some(), workload.fine);
         Source {
             generator,
             pace: workload.rate.map(|rate| Pace::new(per_job(rate.0))),
             open_loop: workload.is_open_loop(),
-            timed: workload.is_open_loop() || workload.rate.is_some(),
+            timed,
+            plain: !timed && fine.fsync_every.is_none() && fine.fdatasync_every.is_none(),
+            syncs: Syncs {
+                fsync_every: fine.fsync_every,
+                fdatasync_every: fine.fdatasync_every,
+                ..Syncs::default()
+            },
             left: None,
             ahead: None,
             origin: 0,
@@ -77,8 +130,8 @@ impl Source {
     // Inlined always, as the other steps of an operation: passing operations through memory costs more than they do.
     #[inline(always)]
     pub(crate) fn next(&mut self, now: u64) -> Next {
-        if self.timed {
-            return self.next_timed(now);
+        if !self.plain {
+            return self.next_held(now);
         }
         let mut op = self.generator.next_op();
         if let Some(left) = &mut self.left {
@@ -91,7 +144,11 @@ impl Source {
         Next::Op { op, intended: now }
     }
 
-    fn next_timed(&mut self, now: u64) -> Next {
+    /// The same where operations have to wait, or syncs come between them.
+    fn next_held(&mut self, now: u64) -> Next {
+        if let Some(sync) = self.syncs.due() {
+            return Next::Sync(sync);
+        }
         if self.left == Some(0) {
             return Next::Done;
         }
@@ -115,6 +172,7 @@ impl Source {
             op.length = op.length.min(*left);
             *left -= op.length;
         }
+        self.syncs.count(op);
         // An open loop's intended start is its arrival; a pace only delays, it makes nobody late.
         let intended = if self.open_loop { self.origin.saturating_add(op.due.0) } else { now };
         Next::Op { op, intended }

@@ -39,7 +39,14 @@ pub(crate) fn choose(
     unavailable: impl Fn() -> Option<String>,
     collected: &mut Collected,
 ) -> Way {
-    let iodepth = workload.iodepth;
+    let iodepth = workload.depth();
+    if iodepth < workload.iodepth {
+        collected.note(format!(
+            "thinktime: a job waits for each operation before it pauses, so that it has one in flight: iodepth {} was \
+             not used",
+            workload.iodepth
+        ));
+    }
     let one_at_a_time = |collected: &mut Collected| {
         if iodepth > 1 {
             collected
@@ -48,10 +55,6 @@ pub(crate) fn choose(
         Way::psync(1)
     };
     if workload.ioengine == IoEngine::Psync {
-        return one_at_a_time(collected);
-    }
-    if workload.fine.fsync_every.is_some() && workload.writes() {
-        collected.note("fsync after writes: pread and pwrite were used instead of io_uring".to_owned());
         return one_at_a_time(collected);
     }
     if let Some(reason) = unavailable() {

@@ -157,3 +157,27 @@ fn the_same_seed_writes_the_same_bytes_and_another_does_not() {
     assert_eq!(written(5), written(5));
     assert_ne!(written(5), written(6));
 }
+
+/// Syncs are no operations: they have counts and latencies of their own, at any depth and on every member.
+#[test]
+fn syncs_between_writes_are_counted_apart() {
+    for (ioengine, iodepth) in [(IoEngine::IoUring, 1), (IoEngine::IoUring, 8), (IoEngine::Psync, 1)] {
+        for members in [1, 2] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let target = match members {
+                1 => single(dir.path(), MIB),
+                _ => array(dir.path(), ArrayKind::Mirror, members, MIB),
+            };
+            let mut w = Workload { ioengine, iodepth, ..workload(Access::Sequential, Mix::Write, size(MIB)) };
+            w.fine.fsync_every = Some(10);
+            w.fine.fdatasync_every = Some(100);
+            let samples = trial(&target, &w);
+            let writes = MIB / w.bs.0;
+            assert_eq!(samples.array.write.count.ops, writes);
+            assert_eq!(samples.array.write.latency.count(), writes);
+            assert_eq!(samples.execution.syncs.count(), writes / 10 + writes / 100, "{ioengine:?} {iodepth}");
+            assert_eq!(samples.execution.ioengine, Some(ioengine));
+            assert_eq!(samples.members.len(), members);
+        }
+    }
+}

@@ -18,8 +18,20 @@ fn a_file_cut_behind_its_back_fails_the_trial_by_name_and_offset() {
         // Half a block is left of the one at 512 KiB: a short read first, then the end.
         target.members[1].file.set_len(512 * KIB + 2048).expect("cuts the file");
         let w = Workload { ioengine, iodepth: 1, ..workload(Access::Sequential, Mix::Read, size(2 * MIB)) };
-        match try_trial(&target, &w) {
-            Err(EngineError::Member { member, op, offset, length, cause }) => {
+        let Err(EngineError::CutShort { cause, seen }) = try_trial(&target, &w) else {
+            panic!("no failure after the beginning");
+        };
+        assert!(seen.notes.iter().any(|note| note.starts_with("cut short after")), "{:?}", seen.notes);
+        // Until then the stripe was read in order: 512 KiB of each member, and the next chunk of the first.
+        assert_eq!(seen.array.read.count.bytes, MIB + 16 * KIB);
+        assert!(seen.members[0].errors.is_empty());
+        let errors = &seen.members[1].errors;
+        assert!(
+            matches!(errors.as_slice(), [short] if short.name == "short" && short.count == 2),
+            "{errors:?}"
+        );
+        match *cause {
+            EngineError::Member { member, op, offset, length, cause } => {
                 assert_eq!((member.as_str(), op), ("vol1", Some(OpKind::Read)));
                 assert_eq!((offset, length), (512 * KIB + 2048, 2048));
                 assert!(cause.to_string().contains("end of the file"), "{cause}");

@@ -92,19 +92,27 @@ fn an_arrival_rate_and_a_byte_rate_are_not_exceeded() {
     }
 }
 
+/// As in fio, a job that pauses waits for what it has begun before it does: one operation in flight, whatever the depth.
 #[test]
-fn think_time_separates_the_operations_of_a_slot() {
+fn a_job_pauses_after_each_of_its_operations() {
     for ioengine in [IoEngine::IoUring, IoEngine::Psync] {
         let dir = tempfile::tempdir().expect("a directory");
         let target = single(dir.path(), MIB);
         let w = Workload {
             think_time: Nanos::from_millis(5),
-            iodepth: 2,
+            iodepth: 4,
+            numjobs: 2,
             ioengine,
             ..workload(Access::Random, Mix::Read, millis(200))
         };
-        let ops = trial(&target, &w).array.read.count.ops;
+        let samples = trial(&target, &w);
+        let ops = samples.array.read.count.ops;
         assert!((2..=2 * 41).contains(&ops), "{ops}");
+        assert!(
+            samples.notes.iter().any(|note| note.contains("iodepth 4 was not used")),
+            "{:?}",
+            samples.notes
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is told of a benchmark: for people, and in fio's shape for programs.
 
-use super::{Done, Results};
+use super::{Done, Early, Results};
+use crate::session::clock;
 use ebbtide_core::backend::PreparedVolume;
 use ebbtide_core::civil::Civil;
 use ebbtide_core::fio;
@@ -60,17 +61,22 @@ pub fn json(results: &Results, seed: u64) -> Value {
             options: &done.job.options,
             workload: &done.job.workload,
             samples: &done.samples,
+            error: done.failed.as_ref().map_or(0, |(_, errno)| errno.unwrap_or(1)),
             usage: done.usage,
             more,
         })
         .collect();
-    let ended = results.done.last().map_or_else(Default::default, |done| done.ended);
-    fio::document(
+    let ended = results.done.last().map_or_else(clock::now, |done| done.ended);
+    let mut value = fio::document(
         concat!("ebbtide-", env!("CARGO_PKG_VERSION")),
         ended,
         &Civil::from_unix(ended).to_string(),
         &jobs,
-    )
+    );
+    if let Some(Early::Failed(why)) = &results.ended_early {
+        value["error"] = json!(why);
+    }
+    value
 }
 
 /// What fio has no place for.
@@ -116,6 +122,10 @@ fn more(done: &Done, results: &Results, seed: u64) -> Value {
         "service_ns": { "read": service(&samples.array.read), "write": service(&samples.array.write) },
         "mean_in_flight": samples.mean_in_flight,
         "members": members,
+        "unfinished": samples.execution.unfinished,
+        "ioengine": samples.execution.ioengine,
+        "threads_per_job": samples.execution.threads,
+        "error": done.failed.as_ref().map(|(why, _)| why),
         "verdicts": done.verdicts,
         "notes": notes,
     })

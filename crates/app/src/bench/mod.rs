@@ -63,6 +63,15 @@ pub struct Done {
     pub usage: core_fio::Usage,
     /// When it ended.
     pub ended: Nanos,
+    /// Why it failed before its end, and the error number behind that where there is one.
+    pub failed: Option<(String, Option<i32>)>,
+}
+
+impl Done {
+    /// Whether no operation completed.
+    pub fn is_empty(&self) -> bool {
+        self.samples.array.read.count.ops + self.samples.array.write.count.ops == 0
+    }
 }
 
 /// What came of it.

@@ -154,6 +154,7 @@ impl Bench<'_> {
         let ended = clock::now();
         for (index, ran) in ran.into_iter().enumerate() {
             let job = &jobs[index];
+            let mut failed = None;
             let samples = match ran.samples {
                 Ok(samples) => Some(samples),
                 Err(BackendError::Stopped) => {
@@ -163,7 +164,8 @@ impl Bench<'_> {
                 Err(error) => {
                     let name = if jobs.len() > 1 { format!("{}: ", job.name) } else { String::new() };
                     results.ended_early = Some(Early::Failed(format!("{name}{error}")));
-                    None
+                    failed = Some((error.to_string(), ran.errno));
+                    ran.seen
                 }
             };
             let mut outcome = match samples {
@@ -174,7 +176,11 @@ impl Bench<'_> {
             if let Outcome::Samples(samples) = outcome {
                 results.done.push(Done {
                     target: self.target(job),
-                    verdicts: self.verdicts(first + index, job, &samples),
+                    verdicts: if failed.is_none() {
+                        self.verdicts(first + index, job, &samples)
+                    } else {
+                        Vec::new()
+                    },
                     job: job.clone(),
                     samples: *samples,
                     usage: fio::Usage {
@@ -183,14 +189,16 @@ impl Bench<'_> {
                         minor_faults: used.minor_faults,
                     },
                     ended,
+                    failed,
                 });
             }
         }
     }
 
-    /// What limits the job, from this one run of it; nothing where it was too short to tell.
+    /// What limits the job, from this one run of it; nothing where it was too short to tell, or nothing completed.
     fn verdicts(&self, index: usize, job: &Job, samples: &TrialSamples) -> Vec<Verdict> {
-        if samples.elapsed < JUDGED_FROM {
+        let ops = samples.array.read.count.ops + samples.array.write.count.ops;
+        if samples.elapsed < JUDGED_FROM || ops == 0 {
             return Vec::new();
         }
         let trial = Trial {
@@ -205,7 +213,6 @@ impl Bench<'_> {
         alone.experiment.designs = vec![self.session.experiment.designs[job.design].clone()];
         alone.experiment.workloads = vec![self.session.experiment.workloads[index].clone()];
         alone.trials = vec![TrialRecord { trial, outcome: Outcome::Samples(Box::new(samples.clone())) }];
-        let ops = samples.array.read.count.ops + samples.array.write.count.ops;
         if ops as f64 / samples.elapsed.as_secs_f64() > CEILING_ASKED_FROM {
             let ceiling = self.ceiling.get_or_init(|| ceiling().ok());
             alone.meta.engine_ceiling_iops = ceiling.map(|ceiling| ceiling.iops);

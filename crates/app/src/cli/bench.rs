@@ -29,7 +29,8 @@ use std::sync::Arc;
 /// Options have fio's names; a name with an underscore may be written with a dash. Sizes: 4k and 4KiB are 4096 bytes,
 /// 4kB is 4000. Times: 500us, 10s, 2m; a bare number is seconds (thinktime: microseconds), as in fio.
 ///
-/// Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted (what was measured until then is printed).
+/// Exit status: 0 done, 1 failed and 130 interrupted (what was measured until then is printed), 2 wrong usage, 3 nothing
+/// completed in the time.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     // Before the others: it sees which options were given, and each takes its own away.
@@ -276,8 +277,18 @@ fn show(
 }
 
 fn ending(results: Results) -> Result<ExitCode, CliError> {
+    let nothing = results.done.iter().find(|done| done.failed.is_none() && done.is_empty());
     match results.ended_early {
-        None => Ok(ExitCode::SUCCESS),
+        None => match nothing {
+            None => Ok(ExitCode::SUCCESS),
+            Some(done) => Err(CliError::Inconclusive(format!(
+                "{}: nothing completed in {:.2} s ({} under way at the end): run longer (--runtime), or with a \
+                 smaller bs or iodepth",
+                done.job.name,
+                done.samples.elapsed.as_secs_f64(),
+                done.samples.execution.unfinished,
+            ))),
+        },
         Some(Early::Failed(why)) => Err(CliError::Failed(why)),
         Some(Early::Interrupted) if results.done.is_empty() => {
             Err(CliError::Interrupted("before anything was measured".to_owned()))

@@ -45,6 +45,7 @@ fn samples(members: usize) -> TrialSamples {
             })
             .collect(),
         cpu: CpuUse::default(),
+        execution: Default::default(),
         mean_in_flight: Some(7.5),
         observed: None,
         notes: vec!["a note".to_owned()],

@@ -78,6 +78,7 @@ pub fn trial(members: &[Member<'_>]) -> TrialSamples {
         members,
         series,
         cpu: CpuUse { cores: 2, ..CpuUse::default() },
+        execution: Default::default(),
         mean_in_flight: Some(in_flight),
         observed: None,
         notes: Vec::new(),

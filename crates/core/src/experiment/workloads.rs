@@ -63,7 +63,7 @@ section! {
         /// With rate_iops: linear (equal distances) or poisson [default: linear].
         #[schemars(extend("enum" = ["linear", "poisson"]))]
         rate_process: String,
-        /// Pause between a completion and the next operation [default: 0s].
+        /// Pause of a job after each of its operations, of which it has one in flight then [default: 0s].
         thinktime: Duration,
         /// One fsync at the end, counted in the elapsed time [default: false].
         end_fsync: bool,

@@ -37,6 +37,8 @@ pub struct Job<'a> {
     pub workload: &'a Workload,
     /// What was seen.
     pub samples: &'a TrialSamples,
+    /// Error number that it ended with; 0 where it did not fail, 1 where the failure has none.
+    pub error: i32,
     /// What the process used.
     pub usage: Usage,
     /// What fio has no place for; goes below `ebbtide`.
@@ -77,14 +79,14 @@ fn job(job: &Job<'_>) -> Value {
     json!({
         "jobname": job.name,
         "groupid": job.group,
-        "error": 0,
+        "error": job.error,
         "eta": 0,
         "elapsed": samples.elapsed.0.div_ceil(Nanos::PER_SECOND),
         "job options": options,
         "read": direction(samples, OpKind::Read),
         "write": direction(samples, OpKind::Write),
         "trim": nothing_done(),
-        "sync": { "total_ios": 0, "lat_ns": spread(None) },
+        "sync": { "total_ios": samples.execution.syncs.count(), "lat_ns": with_percentiles(&samples.execution.syncs) },
         "job_runtime": samples.elapsed.0 / 1_000_000,
         "usr_cpu": percent(samples.cpu.load_user),
         "sys_cpu": percent(samples.cpu.load_system),
@@ -162,6 +164,7 @@ fn nothing_done() -> Value {
         members: Vec::new(),
         series: Vec::new(),
         cpu: Default::default(),
+        execution: Default::default(),
         mean_in_flight: None,
         observed: None,
         notes: Vec::new(),

@@ -135,6 +135,7 @@ fn samples(ended: Nanos, elapsed: Nanos, array: PerOp<OpSamples>, volume: &str) 
         array,
         series: Vec::new(),
         cpu: CpuUse::default(),
+        execution: Default::default(),
         mean_in_flight: None,
         observed: None,
         notes: Vec::new(),

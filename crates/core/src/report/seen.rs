@@ -252,6 +252,7 @@ mod tests {
                 busiest_thread_permille: Some(250),
                 ..CpuUse::default()
             },
+            execution: Default::default(),
             mean_in_flight: None,
             observed: Some(Box::new(Observation {
                 devices: vec![DeviceObservation {

@@ -9,7 +9,7 @@ pub use observation::{
 };
 
 use crate::units::Nanos;
-use crate::workload::OpKind;
+use crate::workload::{IoEngine, OpKind};
 use serde::{Deserialize, Serialize};
 
 /// One value for reads and one for writes.
@@ -111,6 +111,26 @@ pub struct CpuUse {
     pub busiest_thread_permille: Option<u32>,
 }
 
+/// How the engine carried a trial out.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Execution {
+    /// How the kernel was asked, which may differ from what the workload says; absent where nobody asked a kernel.
+    pub ioengine: Option<IoEngine>,
+    /// Threads of each job; 0 where unknown.
+    pub threads: u32,
+    /// Operations that had begun when the measurement ended; no other figure contains them.
+    pub unfinished: u64,
+    /// Latency in nanoseconds of each fsync and fdatasync between the operations, which are no operations themselves.
+    pub syncs: Histogram,
+}
+
+impl Execution {
+    fn is_default(&self) -> bool {
+        *self == Execution::default()
+    }
+}
+
 /// Everything that one trial recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialSamples {
@@ -130,6 +150,9 @@ pub struct TrialSamples {
     pub cpu: CpuUse,
     /// Mean number of operations in flight that the application kept (Little's law input), when measured.
     pub mean_in_flight: Option<f64>,
+    /// How it was carried out.
+    #[serde(default, skip_serializing_if = "Execution::is_default")]
+    pub execution: Execution,
     /// What was seen around it: devices, host, others; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Box<Observation>>,

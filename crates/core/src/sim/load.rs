@@ -99,7 +99,7 @@ impl<'a> Load<'a> {
         control: &'a Control,
     ) -> Result<Self, BackendError> {
         let window = Window::new(workload);
-        let own = u64::from(workload.numjobs) * u64::from(workload.iodepth);
+        let own = u64::from(workload.numjobs) * u64::from(workload.depth());
         if own > SLOTS_MAX {
             return Err(BackendError::Other(format!(
                 "workload {}: {own} operations in flight are too many; use at most {SLOTS_MAX} (iodepth times numjobs)",
@@ -122,7 +122,7 @@ impl<'a> Load<'a> {
             .map(|n| Slot {
                 state: State::Start,
                 op: idle,
-                job: n / workload.iodepth,
+                job: n / workload.depth(),
                 intended: 0,
                 submitted: 0,
             })
@@ -268,14 +268,14 @@ impl<'a> Load<'a> {
         }
         state.op = op;
         let mut start = now;
+        // Thinking comes between operations, not before the first.
+        if now > 0 {
+            start = start.saturating_add(self.workload.think_time.0);
+        }
         if self.workload.is_open_loop() {
             state.intended = op.due.0;
             start = start.max(op.due.0);
         } else {
-            // Thinking comes between operations, not before the first.
-            if now > 0 {
-                start = start.saturating_add(self.workload.think_time.0);
-            }
             if let Some(pace) = &mut job.pace {
                 start = pace.admit(Nanos(start), op.length).0;
             }

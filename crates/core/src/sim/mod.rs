@@ -145,6 +145,7 @@ pub fn simulate(
         members,
         series: outcome.recorded.series,
         cpu: outcome.cpu,
+        execution: Default::default(),
         mean_in_flight: outcome.recorded.mean_in_flight,
         observed: Some(Box::new(observed)),
         notes: scope::notes(workload),

@@ -110,7 +110,8 @@ pub struct Workload {
     pub arrival: Arrival,
     /// Upper limit of throughput in bytes per second over all jobs (fio's `rate`).
     pub rate: Option<Bytes>,
-    /// Pause of a slot between completion and the next submission (fio's `thinktime`).
+    /// Pause of a job after each operation has completed and before the next (fio's `thinktime`): it has one in flight
+    /// then, whatever `iodepth` says; see [`Workload::depth`].
     pub think_time: Nanos,
     /// O_DIRECT; when false, I/O goes through the page cache.
     pub direct: bool,
@@ -138,8 +139,10 @@ pub struct Fine {
     pub regions: Regions,
     /// A trial that ends by size ends after this time all the same (fio's `runtime` without `time_based`).
     pub time_limit: Option<Nanos>,
-    /// A job that writes makes its writes durable after every so many of them (fio's `fsync`); done on psync.
+    /// A job calls fsync after every so many writes (fio's `fsync`); the call is one of its operations in flight.
     pub fsync_every: Option<u32>,
+    /// The same with fdatasync (fio's `fdatasync`).
+    pub fdatasync_every: Option<u32>,
 }
 
 impl Fine {
@@ -220,6 +223,12 @@ impl Workload {
     /// Whether operations arrive by a clock of their own, so that latency counts from the intended start.
     pub fn is_open_loop(&self) -> bool {
         self.arrival != Arrival::Closed
+    }
+
+    /// Operations that a job has in flight at most: `iodepth`, and one where it pauses, since it waits for what it has
+    /// begun before it does (fio 3.33, backend.c, `handle_thinktime`).
+    pub fn depth(&self) -> u32 {
+        if self.think_time > Nanos(0) { 1 } else { self.iodepth }
     }
 
     /// Whether it reads at all.

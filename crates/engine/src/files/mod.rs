@@ -106,8 +106,21 @@ pub struct TogetherJob<'a> {
 pub struct Ran {
     /// Its samples.
     pub samples: Result<TrialSamples, BackendError>,
-    /// What it had seen when it was stopped.
+    /// What it had seen when it was stopped or failed.
     pub seen: Option<TrialSamples>,
+    /// The error number behind a failure, where there is one.
+    pub errno: Option<i32>,
+}
+
+impl From<Result<TrialSamples, trial::Failure>> for Ran {
+    fn from(result: Result<TrialSamples, trial::Failure>) -> Ran {
+        match result {
+            Ok(samples) => Ran { samples: Ok(samples), seen: None, errno: None },
+            Err(trial::Failure { error, errno, seen }) => {
+                Ran { samples: Err(error), seen: seen.map(|seen| *seen), errno }
+            }
+        }
+    }
 }
 
 /// See the module.
@@ -183,16 +196,11 @@ impl FilesBackend {
             running
                 .into_iter()
                 .map(|running| match running.map(std::thread::ScopedJoinHandle::join) {
-                    Ok(Ok(Ok(samples))) => Ran { samples: Ok(samples), seen: None },
-                    Ok(Ok(Err(trial::Failure::Stopped(seen)))) => {
-                        Ran { samples: Err(BackendError::Stopped), seen: seen.map(|seen| *seen) }
-                    }
-                    Ok(Ok(Err(trial::Failure::Backend(error)))) | Err(error) => {
-                        Ran { samples: Err(error), seen: None }
-                    }
+                    Ok(Ok(result)) => Ran::from(result),
+                    Err(error) => Ran::from(Err(error.into())),
                     Ok(Err(_)) => {
                         let error = BackendError::Other("a job ended unexpectedly".to_owned());
-                        Ran { samples: Err(error), seen: None }
+                        Ran::from(Err(error.into()))
                     }
                 })
                 .collect()

@@ -124,29 +124,36 @@ fn forget_cached(target: &Target) {
 
 /// Why a trial is no result.
 #[derive(Debug)]
-pub(super) enum Failure {
-    /// It was stopped; what it had seen by then.
-    Stopped(Option<Box<TrialSamples>>),
-    /// It failed.
-    Backend(BackendError),
+pub(super) struct Failure {
+    /// Why; it may have been stopped.
+    pub(super) error: BackendError,
+    /// The error number behind it, where there is one.
+    pub(super) errno: Option<i32>,
+    /// What it had seen by then.
+    pub(super) seen: Option<Box<TrialSamples>>,
 }
 
 impl From<BackendError> for Failure {
     fn from(error: BackendError) -> Self {
-        Failure::Backend(error)
+        Failure { error, errno: None, seen: None }
     }
 }
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
-        let text = error.to_string();
-        Failure::Backend(match error {
-            EngineError::Stopped { seen } => return Failure::Stopped(seen),
+        let (text, errno) = (error.to_string(), error.errno());
+        let (error, seen) = match error {
+            EngineError::CutShort { cause, seen } => (*cause, Some(seen)),
+            EngineError::Stopped { seen } => return Failure { error: BackendError::Stopped, errno, seen },
+            error => (error, None),
+        };
+        let error = match error {
             EngineError::Member { member, .. } | EngineError::Hung { member, .. } => {
                 let what = text.strip_prefix(&format!("{member}: ")).unwrap_or(&text).to_owned();
                 BackendError::Volume { volume: member, what }
             }
             _ => BackendError::Other(text),
-        })
+        };
+        Failure { error, errno, seen }
     }
 }

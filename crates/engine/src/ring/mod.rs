@@ -7,6 +7,7 @@ mod batch;
 mod drain;
 mod entry;
 mod setup;
+mod sync;
 
 #[cfg(test)]
 pub(crate) use setup::refusal;
@@ -81,7 +82,7 @@ impl<'a> RingLoop<'a> {
     pub(crate) fn new(io: Ring, job: Job<'a>) -> Self {
         let workload = job.shared.workload;
         let plain = job.shared.plain;
-        let depth = workload.iodepth;
+        let depth = workload.depth();
         // Room for four pieces each before the first growth.
         let pieces = if plain { depth } else { depth.saturating_mul(4) };
         RingLoop {
@@ -109,17 +110,16 @@ impl<'a> RingLoop<'a> {
     }
 
     /// Runs the job to its end.
-    pub(crate) fn run(mut self) -> Result<Finished, EngineError> {
+    pub(crate) fn run(mut self) -> Finished {
         let result = self.work();
+        self.job.unfinished += self.under_way();
         if self.in_kernel > 0 {
             // The kernel may still write into the buffers: they stay, as does the ring, until the process ends.
             std::mem::forget(self.io);
         }
-        let complete = result?;
-        match self.failure {
-            Some(error) => Err(error),
-            None => Ok(Finished { note: self.drain.note(), ..self.job.finish(complete) }),
-        }
+        // That the kernel keeps something says more than what had failed before.
+        let result = result.and_then(|complete| self.failure.map_or(Ok(complete), Err));
+        Finished { note: self.drain.note(), ..self.job.finish(result) }
     }
 
     /// The loop. Returns whether nothing was left to do; the kernel has nothing any more, except after an error.
@@ -147,6 +147,12 @@ impl<'a> RingLoop<'a> {
             self.reap(clock.now());
             self.batch.learn(self.in_kernel == 0 && before > 0);
         }
+    }
+
+    /// Slots whose operation has begun and is not done.
+    fn under_way(&self) -> u64 {
+        let idle = self.free.len() + self.resting.len() + self.follow.len();
+        self.slots.len().saturating_sub(idle) as u64
     }
 
     /// Whether no slot has anything to do.
@@ -177,6 +183,11 @@ impl<'a> RingLoop<'a> {
                     Next::Op { op, intended } => {
                         self.free.pop();
                         (slot, op, intended)
+                    }
+                    Next::Sync(sync) => {
+                        self.free.pop();
+                        self.begin_sync(slot, sync, now);
+                        continue;
                     }
                     Next::Wait(start) => {
                         filled = Filled::Until(Some(start));
@@ -241,8 +252,10 @@ impl<'a> RingLoop<'a> {
                 return;
             }
             self.waiting.pop_front();
-            if let Some(piece) = self.piece(id) {
-                self.submit(id, piece);
+            match self.piece(id) {
+                Some(piece) if piece.sync.is_some() => self.submit_sync(id, &piece),
+                Some(piece) => self.submit(id, piece),
+                None => {}
             }
         }
     }
@@ -364,6 +377,10 @@ impl<'a> RingLoop<'a> {
     #[cold]
     fn incomplete_plain(&mut self, id: u32, result: i32, now: u64) {
         let (Some(piece), Some(slot)) = (self.piece(id), self.slots[id as usize]) else { return };
+        if piece.sync.is_some() {
+            self.incomplete(id, result, now);
+            return;
+        }
         if result > 0 && result as u32 == piece.left {
             self.pieces[id as usize] = None;
             self.job.op_done(&slot, now);
@@ -371,7 +388,7 @@ impl<'a> RingLoop<'a> {
             return;
         }
         self.pieces[id as usize] = Some(piece);
-        self.incomplete(id, result);
+        self.incomplete(id, result, now);
         // An operation that starts from its beginning again is its slot's: nothing of it may be left here.
         if self.pieces[id as usize].is_some_and(|piece| piece.left == piece.length) {
             self.pieces[id as usize] = None;
@@ -384,7 +401,7 @@ impl<'a> RingLoop<'a> {
         let Some(piece) = &self.pieces[id as usize] else { return };
         if result != piece.left as i32 || piece.fault.is_some() {
             let result = piece.fault.map_or(result, |fault| -fault.get());
-            self.incomplete(id, result);
+            self.incomplete(id, result, now);
         } else if piece.due > now {
             self.held.push(Reverse((piece.due, id)));
         } else {
@@ -394,8 +411,12 @@ impl<'a> RingLoop<'a> {
 
     /// A piece came back with less than was asked for.
     #[cold]
-    fn incomplete(&mut self, id: u32, result: i32) {
+    fn incomplete(&mut self, id: u32, result: i32, now: u64) {
         let Some(piece) = &mut self.pieces[id as usize] else { return };
+        if piece.sync.is_some() && result == 0 {
+            self.synced(id, now);
+            return;
+        }
         match judge(self.job.shared, &mut self.job.recorder, piece, result) {
             Verdict::Again if !self.job.over && self.failure.is_none() => self.waiting.push_back(id),
             // Nobody has it any more.
@@ -456,6 +477,7 @@ fn whole(slot: u32, op: Op) -> Piece {
         slot,
         member: 0,
         kind: op.kind,
+        sync: None,
         offset: op.offset,
         at: 0,
         left: length,

@@ -93,7 +93,7 @@ impl Ring {
     ) -> Result<Self, EngineError> {
         let options = &shared.workload.engine;
         let per_op = if shared.plain { 1 } else { 4 };
-        let entries = shared.workload.iodepth.saturating_mul(per_op).saturating_add(1);
+        let entries = shared.workload.depth().saturating_mul(per_op).saturating_add(1);
         let ring = make(entries.clamp(2, ENTRIES_MAX), options.hipri, options.sqthread_poll)
             .map_err(|source| EngineError::System { what: "set up an io_uring", source })?;
         let fds: Vec<_> = shared.target.members.iter().map(|member| member.file.as_raw_fd()).collect();

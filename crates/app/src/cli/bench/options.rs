@@ -100,9 +100,12 @@ pub(super) struct WorkloadArgs {
     #[arg(long, action = clap::ArgAction::Set, value_parser = switch, num_args = 0..=1, require_equals = true,
           default_missing_value = "1", default_value = "0", value_name = "0|1")]
     sync: bool,
-    /// Every job makes its writes durable after every N of them (0: never); runs on psync
+    /// Every job calls fsync after every N writes (0: never), as one of its operations in flight
     #[arg(long, value_name = "N")]
     fsync: Option<u32>,
+    /// The same with fdatasync
+    #[arg(long, value_name = "N")]
+    fdatasync: Option<u32>,
     /// One fsync at the end, counted in the elapsed time
     #[arg(long = "end_fsync", alias = "end-fsync", action = clap::ArgAction::Set, value_parser = switch, num_args = 0..=1,
           require_equals = true, default_missing_value = "1", default_value = "0", value_name = "0|1")]
@@ -123,7 +126,7 @@ pub(super) struct WorkloadArgs {
         value_name = "PROCESS"
     )]
     rate_process: Process,
-    /// Pause between a completion and the next operation
+    /// Pause of each job between an operation's completion and its next one; it has one in flight then
     #[arg(long, aliases = ["think_time", "think-time"], value_parser = microseconds, default_value = "0",
           value_name = "TIME")]
     thinktime: Nanos,
@@ -260,7 +263,12 @@ impl WorkloadArgs {
                 hipri: self.hipri,
                 sqthread_poll: self.sqthread_poll,
             },
-            fine: Fine { offset: self.offset, fsync_every: self.fsync.filter(|n| *n > 0), ..Fine::default() },
+            fine: Fine {
+                offset: self.offset,
+                fsync_every: self.fsync.filter(|n| *n > 0),
+                fdatasync_every: self.fdatasync.filter(|n| *n > 0),
+                ..Fine::default()
+            },
         })
     }
 

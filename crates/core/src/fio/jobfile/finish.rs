@@ -104,7 +104,13 @@ impl Draft {
             span,
             arrival,
             rate,
-            fine: Fine { offset, regions, time_limit, fsync_every: (self.fsync > 0).then_some(self.fsync) },
+            fine: Fine {
+                offset,
+                regions,
+                time_limit,
+                fsync_every: Some(self.fsync).filter(|n| *n > 0),
+                fdatasync_every: Some(self.fdatasync).filter(|n| *n > 0),
+            },
             ..self.workload
         };
         let file_size = size.map(|size| Bytes(size.0.saturating_add(offset.0)));

@@ -5,7 +5,7 @@ use super::table::{Cell, Table};
 use super::{LEAST_WIDTH, WIDEST_PROSE};
 use crate::analysis::Verdict;
 use crate::report::words;
-use crate::samples::{Count, Histogram, OpSamples, PerOp, TrialSamples};
+use crate::samples::{Count, Execution, Histogram, MemberSamples, OpSamples, PerOp, TrialSamples};
 use crate::units::{Nanos, format_iops, format_latency, format_throughput};
 use crate::workload::{Access, Arrival, IoEngine, Mix, OpKind, Stop, Workload};
 
@@ -27,8 +27,20 @@ pub struct Single<'a> {
     pub notes: &'a [String],
 }
 
-/// The workload in words: `randread, bs 4KiB, iodepth 32, 1 job, O_DIRECT, io_uring`.
-pub fn workload_words(workload: &Workload) -> String {
+/// How the kernel was asked, in words: as `execution` says, where it does, else as the workload asks for it.
+fn engine_words(workload: &Workload, execution: &Execution) -> String {
+    let asked = match execution.ioengine.unwrap_or(workload.ioengine) {
+        IoEngine::IoUring => "io_uring",
+        IoEngine::Psync => "psync",
+    };
+    match execution.threads {
+        0 | 1 => asked.to_owned(),
+        threads => format!("{asked} on {threads} threads per job"),
+    }
+}
+
+/// What was run in words: `randread, bs 4KiB, iodepth 32, 1 job, O_DIRECT, io_uring`.
+pub fn workload_words(workload: &Workload, execution: &Execution) -> String {
     let mut parts = vec![match (workload.access, workload.mix) {
         (Access::Sequential, Mix::Read) => "read".to_owned(),
         (Access::Sequential, Mix::Write) => "write".to_owned(),
@@ -46,13 +58,8 @@ pub fn workload_words(workload: &Workload) -> String {
     if workload.sync {
         parts.push("O_SYNC".to_owned());
     }
-    parts.push(
-        match workload.ioengine {
-            IoEngine::IoUring => "io_uring",
-            IoEngine::Psync => "psync",
-        }
-        .to_owned(),
-    );
+    parts.push(engine_words(workload, execution));
+    parts.extend(options(workload));
     match workload.arrival {
         Arrival::Closed => {}
         Arrival::Fixed { iops } => parts.push(format!("{} operations/s arrive evenly", format_iops(iops))),
@@ -72,13 +79,44 @@ pub fn workload_words(workload: &Workload) -> String {
     parts.join(", ")
 }
 
+/// What was asked of the host and of the target beyond the usual.
+fn options(workload: &Workload) -> Vec<String> {
+    let (engine, fine) = (&workload.engine, &workload.fine);
+    let mut parts = Vec::new();
+    for (given, what) in [
+        (engine.hipri, "polled completions"),
+        (engine.sqthread_poll, "a kernel thread submits"),
+        (engine.huge_pages, "huge pages"),
+    ] {
+        if given {
+            parts.push(what.to_owned());
+        }
+    }
+    if let Some(nice) = engine.nice {
+        parts.push(format!("nice {nice}"));
+    }
+    if !engine.cpus_allowed.is_empty() {
+        let cpus: Vec<String> = engine.cpus_allowed.iter().map(u32::to_string).collect();
+        parts.push(format!("CPUs {}", cpus.join(",")));
+    }
+    if fine.offset.0 > 0 {
+        parts.push(format!("from offset {}", fine.offset));
+    }
+    for (every, what) in [(fine.fsync_every, "fsync"), (fine.fdatasync_every, "fdatasync")] {
+        if let Some(every) = every {
+            parts.push(format!("{what} after {}", words::count(every.into(), "write")));
+        }
+    }
+    parts
+}
+
 /// The run for a terminal of `width` columns, with colours when `color`. Lines end in `\n`.
 pub fn single(run: &Single<'_>, width: usize, color: bool) -> String {
     let width = width.max(LEAST_WIDTH);
     let mut lines = Vec::new();
     let (samples, workload) = (run.samples, run.workload);
     lines.push(Paint::Strong.apply(&clean(run.target), color));
-    prose(&mut lines, &workload_words(workload), "", width, Paint::Faint, color);
+    prose(&mut lines, &workload_words(workload, &samples.execution), "", width, Paint::Faint, color);
     let after = if workload.warm_up.0 > 0 {
         format!(" after {:.1} s of warm-up", workload.warm_up.as_secs_f64())
     } else {
@@ -100,6 +138,11 @@ pub fn single(run: &Single<'_>, width: usize, color: bool) -> String {
         }
     }
     lines.push(String::new());
+    if let [alone] = samples.members.as_slice()
+        && !alone.errors.is_empty()
+    {
+        prose(&mut lines, &errors(alone), "  errors   ", width, Paint::Bad, color);
+    }
     prose(&mut lines, &cpu(samples), "  CPU      ", width, Paint::Plain, color);
     if let Some(text) = over_time(samples) {
         prose(&mut lines, &text, "  varied   ", width, Paint::Plain, color);
@@ -107,6 +150,9 @@ pub fn single(run: &Single<'_>, width: usize, color: bool) -> String {
     for verdict in run.verdicts.iter().take(2) {
         let text = format!("{}: {}", verdict.kind.name(), verdict.sentence);
         prose(&mut lines, &text, "  limit    ", width, Paint::Caution, color);
+    }
+    if let Some(text) = unfinished(samples) {
+        prose(&mut lines, &text, "  note     ", width, Paint::Caution, color);
     }
     for note in samples.notes.iter().chain(run.notes) {
         prose(&mut lines, note, "  note     ", width, Paint::Caution, color);
@@ -171,6 +217,14 @@ fn figures(samples: &TrialSamples) -> Table {
             rows.push(row);
         }
     }
+    let syncs = &samples.execution.syncs;
+    if !syncs.is_empty() {
+        let mut row = vec![Cell::plain("sync")];
+        row.extend(rates(Count { ops: syncs.count(), bytes: 0 }, samples.elapsed));
+        row[2] = Cell::plain("");
+        row.extend(latency_cells(syncs));
+        rows.push(row);
+    }
     if rows.is_empty() {
         rows.push(vec![Cell::plain("nothing completed")]);
     }
@@ -196,18 +250,35 @@ fn members(samples: &TrialSamples) -> Table {
             latency.merge(&member.ops.get(OpKind::Write).latency);
             let share =
                 if total > 0 { words::percent(count.bytes as f64 / total as f64) } else { String::new() };
-            let errors: Vec<String> =
-                member.errors.iter().map(|error| format!("{} {}", error.count, error.name)).collect();
             let mut row = vec![Cell::plain(&member.name), Cell::plain(&share)];
             row.extend(rates(count, samples.elapsed));
             for value in [latency.mean(), latency.percentile(99.0).map(|ns| ns as f64)] {
                 row.push(Cell::plain(&value.map_or_else(String::new, format_latency)));
             }
-            row.push(Cell::new(&errors.join(", "), Paint::Bad));
+            row.push(Cell::new(&errors(member), Paint::Bad));
             row
         })
         .collect();
     Table { header, rows }
+}
+
+/// `3 EAGAIN, 1 short`.
+fn errors(member: &MemberSamples) -> String {
+    let errors: Vec<String> =
+        member.errors.iter().map(|error| format!("{} {}", error.count, error.name)).collect();
+    errors.join(", ")
+}
+
+/// Operations under way at the end, where they are a hundredth of the others or more.
+fn unfinished(samples: &TrialSamples) -> Option<String> {
+    let ops = samples.array.read.count.ops + samples.array.write.count.ops;
+    let unfinished = samples.execution.unfinished;
+    (unfinished > 0 && unfinished >= ops / 100).then(|| {
+        format!(
+            "{} under way at the end and not in the figures",
+            words::count(unfinished, if unfinished == 1 { "operation was" } else { "operations were" })
+        )
+    })
 }
 
 fn cpu(samples: &TrialSamples) -> String {

@@ -25,6 +25,20 @@ fn littles_law_holds() {
 }
 
 #[test]
+fn a_job_that_pauses_has_one_operation_in_flight() {
+    let paused = |iodepth, numjobs| {
+        let think_time = Nanos::from_millis(10);
+        iops(&run(
+            &experiment(4, stripe(), &shape()),
+            &Workload { iodepth, numjobs, think_time, ..randread() },
+        ))
+    };
+    close(paused(16, 1), paused(1, 1), 1e-9);
+    close(paused(4, 3), 3.0 * paused(1, 1), 0.02);
+    assert!(paused(1, 1) < 100.0);
+}
+
+#[test]
 fn an_overloaded_open_loop_shows_the_wait_and_a_closed_one_hides_it() {
     let experiment = experiment(1, stripe(), &shape());
     let open = Workload { arrival: Arrival::Poisson { iops: 3300.0 }, ..randread() };

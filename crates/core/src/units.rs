@@ -219,6 +219,11 @@ impl JsonSchema for Nanos {
     }
 }
 
+/// A count with its noun, which takes an `s` in the plural: `1 round`, `6 rounds`.
+pub fn format_count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// `value` (bytes per second) as people read it, in powers of 1000: `167.3 MB/s`.
 pub fn format_throughput(value: f64) -> String {
     format!("{}B/s", si(value))

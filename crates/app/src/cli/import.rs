@@ -7,7 +7,7 @@ use clap::Args;
 use ebbtide_core::civil::Civil;
 use ebbtide_core::import;
 use ebbtide_core::session::Session;
-use ebbtide_core::units::Nanos;
+use ebbtide_core::units::{Nanos, format_count};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -62,10 +62,7 @@ pub fn run(args: &ImportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             continue;
         }
         let session = &taken[index].session;
-        let headline = match session.trials.len() {
-            1 => "1 measurement, imported".to_owned(),
-            many => format!("{many} measurements, imported"),
-        };
+        let headline = format!("{}, imported", format_count(session.trials.len() as u64, "measurement"));
         store.add(session, &serde_json::Value::Null, &headline).map_err(failed)?;
     }
     tell(&taken, globals)?;

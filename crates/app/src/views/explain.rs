@@ -4,13 +4,15 @@ use ebbtide_core::analysis::{DesignResult, Evidence, RuledOut, Verdict};
 use ebbtide_core::observe::iostat::{Explanation, Group, Grouping};
 use ebbtide_core::observe::outlier::{Difference, Outlier};
 use ebbtide_core::report::evidence_text;
+use ebbtide_core::units::format_count;
 use std::fmt::Write;
 
 /// Why each result got its verdicts: every figure, what it was compared with, and what was looked for in vain.
 pub fn results(results: &[&DesignResult]) -> String {
     let mut text = String::new();
     for result in results {
-        let _ = writeln!(text, "{} under {} ({} trials)", result.design, result.workload, result.trials);
+        let trials = format_count(result.trials.into(), "trial");
+        let _ = writeln!(text, "{} under {} ({trials})", result.design, result.workload);
         for (metric, estimate) in &result.metrics {
             let interval =
                 estimate.interval.map_or("no interval: too few trials".to_owned(), |(low, high)| {

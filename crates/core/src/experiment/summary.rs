@@ -2,7 +2,7 @@
 
 use super::{Experiment, Volume, VolumeSource};
 use crate::layout::{ArrayKind, LayoutNode, Map};
-use crate::units::{Bytes, Nanos, format_waiting};
+use crate::units::{Bytes, Nanos, format_count, format_waiting};
 use crate::workload::{Access, Arrival, Mix, Stop, Workload};
 use serde::Serialize;
 use std::fmt;
@@ -208,7 +208,7 @@ fn describe_layout(node: &LayoutNode) -> String {
         .collect();
     inner.dedup();
     let of = if inner.is_empty() { String::new() } else { format!(" of ({})", inner.join("), (")) };
-    format!("{kind}, {} members{of}", members.len())
+    format!("{kind}, {}{of}", format_count(members.len() as u64, "member"))
 }
 
 fn describe_workload(workload: &Workload) -> String {
@@ -276,7 +276,9 @@ impl fmt::Display for Summary {
             format!("median within {} at {} confidence", percent(self.precision), percent(self.level));
         writeln!(f, "  {:<10} {answer}", "answer")?;
         let (least, most) = self.rounds;
-        writeln!(f, "  {:<10} {least} to {most} rounds of {} trials", "trials", self.trials_per_round)?;
+        let rounds = if least == most { String::new() } else { format!("{least} to ") };
+        let (most, trials) = (format_count(most.into(), "round"), self.trials_per_round);
+        writeln!(f, "  {:<10} {rounds}{most} of {}", "trials", format_count(trials, "trial"))?;
         if self.new_file_bytes > 0 {
             writeln!(f, "  {:<10} {} of new files", "space", Bytes(self.new_file_bytes))?;
         }
@@ -284,7 +286,8 @@ impl fmt::Display for Summary {
             (Some(least), Some(longest)) => {
                 let fill = if self.new_file_bytes > 0 { ", and the time to fill new files" } else { "" };
                 let [least, longest] = [least.min(longest), longest].map(|time| format_waiting(Nanos(time)));
-                writeln!(f, "  {:<10} {least} to {longest}{fill}", "time")?;
+                let span = if least == longest { longest } else { format!("{least} to {longest}") };
+                writeln!(f, "  {:<10} {span}{fill}", "time")?;
             }
             _ => writeln!(f, "  {:<10} not known: a workload ends by size, not by time", "time")?,
         }

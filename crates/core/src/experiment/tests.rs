@@ -196,6 +196,18 @@ fn a_summary_says_what_would_happen() {
     insta::assert_snapshot!(good(EVERY_KEY).summary());
 }
 
+#[test]
+fn a_summary_says_a_span_of_one_value_once() {
+    let text = FIRST_RUN.replace("trials_max = 9", "trials_max = 6").replace("vol[0..7]", "vol0");
+    let text =
+        text.replace("layout = \"stripe\"         # RAID0\nchunk = \"64KiB\"", "layout = \"linear\"\n#");
+    let told = good(&text).summary().to_string();
+    for line in ["  trials     6 rounds of 12 trials\n", "  time       72 s, and", "linear, 1 member, 256MiB"]
+    {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+}
+
 /// Keys that the schema knows, by the definition they stand in, names that users choose left out.
 fn schema_keys(schema: &Value) -> BTreeSet<String> {
     let definitions =

@@ -2,7 +2,7 @@
 
 use crate::experiment::{Experiment, Volume};
 use crate::layout::{Arrangement, ArrayKind, LayoutNode};
-use crate::units::{format_iops, format_throughput};
+use crate::units::{format_count, format_iops, format_throughput};
 use crate::volume::Shape;
 use crate::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
 
@@ -17,7 +17,7 @@ pub(crate) fn layout(node: &LayoutNode) -> String {
     };
     let n = members.len();
     match kind {
-        ArrayKind::Linear => format!("linear, {n} members{inner}"),
+        ArrayKind::Linear => format!("linear, {}{inner}", format_count(n as u64, "member")),
         ArrayKind::Stripe { chunk } => format!("stripe of {n}{inner}, chunk {chunk}"),
         ArrayKind::Mirror => format!("mirror of {n}{inner}"),
         ArrayKind::Raid10 { chunk, copies, arrangement } => {

@@ -3,6 +3,7 @@
 use super::model::TrialView;
 use crate::analysis::Metric;
 use crate::backend::BackendKind;
+pub(crate) use crate::units::format_count as count;
 use crate::units::{format_iops, format_latency, format_throughput};
 
 /// The metric's name in text.
@@ -73,6 +74,11 @@ pub(crate) fn evidence(value: f64, unit: &str) -> String {
         "share" => percent(value),
         "1/s" | "iops" | "IOPS" | "ops/s" => format!("{} IOPS", format_iops(value)),
         "" => ratio(value),
+        "bytes" if value >= 0.0 => bytes(value.round() as u64),
+        // Things that are counted, unless the figure is a mean of counts.
+        "members" | "operations" | "requests" | "trials" if value >= 0.0 && value.fract() == 0.0 => {
+            count(value as u64, unit.trim_end_matches('s'))
+        }
         other => format!("{} {other}", ratio(value)),
     }
 }
@@ -117,11 +123,6 @@ pub(crate) fn bytes(bytes: u64) -> String {
     format_throughput(bytes as f64).trim_end_matches("/s").to_owned()
 }
 
-/// A count with its noun: `1 round`, `6 rounds`.
-pub(crate) fn count(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +133,14 @@ mod tests {
         assert_eq!(range(Metric::Throughput, 999e3, 1.02e6), "999 kB/s–1.02 MB/s");
         assert_eq!(range(Metric::Iops, 12_400.0, 12_600.0), "12.4–12.6 k IOPS");
         assert_eq!(range(Metric::LatP99, 950.0, 1500.0), "950 ns–1.50 us");
+    }
+
+    #[test]
+    fn evidence_counts_in_whole_numbers_and_nouns() {
+        assert_eq!(evidence(1.0, "operations"), "1 operation");
+        assert_eq!(evidence(6.0, "trials"), "6 trials");
+        assert_eq!(evidence(0.5, "operations"), "0.50 operations", "a mean");
+        assert_eq!(evidence(67_108_864.0, "bytes"), "67.1 MB");
     }
 
     #[test]

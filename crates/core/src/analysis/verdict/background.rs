@@ -128,11 +128,19 @@ impl Rule for Background {
             absent.evidence.extend(figures);
             return Err(absent);
         }
-        let mut who: Vec<&str> = Vec::new();
+        // Who, and in how many trials.
+        let mut who: Vec<(&str, u32)> = Vec::new();
         for trial in case.trials {
+            let mut here: Vec<&str> = Vec::new();
             for other in trial.observed.iter().flat_map(|observed| &observed.others) {
-                if !who.contains(&other.who.as_str()) {
-                    who.push(&other.who);
+                if !here.contains(&other.who.as_str()) {
+                    here.push(&other.who);
+                }
+            }
+            for name in here {
+                match who.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, trials)) => *trials += 1,
+                    None => who.push((name, 1)),
                 }
             }
         }
@@ -143,7 +151,8 @@ impl Rule for Background {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            format!("seen at work: {}{more}", who[..who.len().min(NAMED)].join(", "))
+            let named: Vec<&str> = who.iter().take(NAMED).map(|(name, _)| *name).collect();
+            format!("seen at work: {}{more}", named.join(", "))
         };
         let mut list: Vec<Evidence> = vec![
             evidence(what[0], share, "share", Some(OTHERS_SHARE)),
@@ -151,9 +160,14 @@ impl Rule for Background {
             evidence("busy share of the busiest disk", busy, "share", Some(DISK_BUSY)),
         ];
         list.extend(figures);
-        list.extend(
-            who.iter().map(|who| evidence(&format!("at work beside the trials: {who}"), 1.0, "seen", None)),
-        );
+        list.extend(who.iter().map(|(who, trials)| {
+            evidence(
+                &format!("trials during which this was at work: {who}"),
+                f64::from(*trials),
+                "trials",
+                None,
+            )
+        }));
         Ok(Verdict {
             kind: VerdictKind::Background,
             confidence: if who.is_empty() { 0.8 } else { 0.95 },

@@ -43,7 +43,7 @@ const SECTIONS: &[Section] = &[
     Section { id: "time", title: "Throughput over time", render: over_time::section },
     Section { id: "latency", title: "Latency", render: latency::section },
     Section { id: "members", title: "Members", render: members::section },
-    Section { id: "seen", title: "Seen around the trials", render: seen::section },
+    Section { id: "seen", title: "Surroundings", render: seen::section },
     Section { id: "order", title: "Trials in order", render: order::section },
     Section { id: "environment", title: "Environment", render: tables::environment },
     Section { id: "experiment", title: "Experiment", render: tables::experiment },

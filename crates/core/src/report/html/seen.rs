@@ -15,7 +15,7 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
     }
     Some(html! {
         p.sub {
-            "Medians over the trials of each design under each workload; memory is that of the trial with the least, and \
+            "What was seen around the trials: medians over those of each design under each workload; memory is that of the trial with the least, and \
              waits for memory and dirty pages those of the trial with the most. A dash is what could not be seen."
         }
         (scrolling("The host around the trials", host(report, &seen)))

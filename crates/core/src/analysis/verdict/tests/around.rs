@@ -177,6 +177,9 @@ fn others_on_the_same_disks() {
         "{}",
         verdict.sentence
     );
+    let seen = verdict.evidence.last().expect("evidence");
+    assert_eq!((seen.value, seen.unit.as_str()), (6.0, "trials"), "{seen:?}");
+    assert!(seen.what.ends_with("dd (pid 4711)"), "{seen:?}");
     assert_eq!(kinds(&six_rounds(&stripe(1), others(40_000_000, false))), [Background]);
     assert_eq!(kinds(&six_rounds(&stripe(1), others(0, false))), [Unknown]);
     assert_eq!(kinds(&six_rounds(&stripe(1), others(500_000, true))), [Unknown], "a journal's commits");

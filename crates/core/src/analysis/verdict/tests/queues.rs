@@ -16,6 +16,8 @@ fn latency_at_the_floor_means_that_nothing_waits() {
     let verdict = &verdicts(&shallow)[0];
     assert_eq!(verdict.kind, Concurrency);
     assert!(verdict.sentence.contains("takes 1.07 ms where one alone takes 1.00 ms"), "{}", verdict.sentence);
+    let alone = "1 operation in flight does not fill the array: ";
+    assert!(verdict.sentence.starts_with(alone), "{}", verdict.sentence);
     // Opposite: 32 in flight wait for one another.
     experiment.workloads[0].iodepth = 32;
     let deep = six_rounds(&experiment, |_| trial(&[("v0", 4000, 8_000_000)]));

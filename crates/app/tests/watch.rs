@@ -37,6 +37,9 @@ fn csv_has_its_header_once() {
 fn what_cannot_be_watched_says_why() {
     ebb().args(["watch", "/proc", "-n", "1"]).assert().code(1).stderr(contains("rests on no block device"));
     ebb().args(["watch", "/no/such", "-n", "1"]).assert().code(1).stderr(contains("`/no/such`"));
+    ebb().args(["watch", "-n", "0"]).assert().code(2).stderr(contains("--count"));
+    ebb().args(["watch", "--siblings", "-n", "1"]).assert().code(2).stderr(contains("two or more"));
+    ebb().args(["watch", "--siblings", "sda", "-n", "1"]).assert().code(2).stderr(contains("two or more"));
     ebb().args(["watch", "-i", "1ms"]).assert().code(2).stderr(contains("--interval"));
 }
 

@@ -29,7 +29,7 @@ pub struct WatchArgs {
     #[arg(long, short, value_name = "TIME", default_value = "1s")]
     interval: Nanos,
     /// Stop after so many readings
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Print CSV: one row per device and interval
     #[arg(long, conflicts_with = "json")]
@@ -58,6 +58,12 @@ pub fn run(args: &WatchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             "--interval {} is shorter than {LEAST_INTERVAL}; the kernel counts time too coarsely for that",
             args.interval
         )));
+    }
+    if args.siblings && args.targets.len() < 2 {
+        return Err(CliError::Usage(
+            "--siblings compares the devices that are named; name two or more, as `--siblings sdb sdc`"
+                .to_owned(),
+        ));
     }
     let interval = Duration::from_nanos(args.interval.0);
     let mut watch = Watch { interval, idle: args.idle, ..Watch::default() };

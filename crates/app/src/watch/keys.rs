@@ -62,7 +62,10 @@ fn table(key: KeyCode, screen: &mut Screen, watch: &mut Watch) {
         KeyCode::Char('s') => watch.sort = watch.sort.next(),
         KeyCode::Char('u') => watch.unit = watch.unit.next(),
         KeyCode::Char('i') => watch.idle = !watch.idle,
-        KeyCode::Char('/') => screen.mode = Mode::Filter,
+        KeyCode::Char('/') => {
+            watch.filter.clear();
+            screen.mode = Mode::Filter;
+        }
         KeyCode::Char(' ') => screen.frozen = !screen.frozen,
         KeyCode::Char('?' | 'h') => screen.mode = Mode::Help,
         KeyCode::Down | KeyCode::Char('j') => screen.scroll += 1,
@@ -78,7 +81,8 @@ pub const HELP: &[(&str, &str)] = &[
     ("s", "sort: tree, MB/s, requests, await, queue, util"),
     ("u", "unit: MB/s (10^6), MiB/s (2^20), KiB/s (2^10)"),
     ("/", "filter by name; Enter keeps it, Esc clears it"),
-    ("i", "show devices that never did anything as well"),
+    ("i", "show devices that never did anything too (size 0: never)"),
+    ("▁▄█", "bytes/s of the last intervals; each row has its own scale"),
     ("space", "freeze the picture; readings go on"),
     ("up, down", "scroll"),
     ("?", "this help"),

@@ -9,7 +9,8 @@ pub mod screen;
 pub mod source;
 pub mod tui;
 
-use ebbtide_core::observe::outlier::{MemberFigures, Outlier, outliers};
+use ebbtide_core::observe::outlier::{MemberFigures, Outlier};
+use ebbtide_core::observe::standing::Standing;
 use ebbtide_core::observe::table::{DiskTable, Entry};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -131,6 +132,19 @@ pub struct Watch {
     pub filter: String,
     /// Devices that never did anything are shown as well.
     pub idle: bool,
+    /// The last readings of each group of siblings, by the name of its array.
+    pub standing: BTreeMap<String, Standing>,
+}
+
+/// A member that differs from its siblings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remark<'a> {
+    /// Name of its array.
+    pub array: &'a str,
+    /// Span of the figures, in seconds.
+    pub seconds: f64,
+    /// The member and its figures.
+    pub outlier: Outlier,
 }
 
 /// A row.
@@ -178,10 +192,23 @@ impl Watch {
         }
     }
 
-    /// Members that differ from their siblings now, with the name of their array.
-    pub fn outliers(&self) -> Vec<(&str, Outlier)> {
-        let mut found = Vec::new();
-        for (array, members) in &self.topology.groups {
+    /// Why there is no row to show; nothing while there is one, or no reading yet.
+    pub fn nothing_to_show(&self) -> Option<String> {
+        if self.topology.shown.is_empty() || !self.rows().is_empty() {
+            return None;
+        }
+        Some(if self.filter.is_empty() {
+            "no device of these did anything since it came; --idle (key i) shows them all the same".to_owned()
+        } else {
+            format!("no name of a device that is shown contains `{}`", self.filter)
+        })
+    }
+
+    /// Takes the last reading into the comparison of siblings.
+    pub fn judge(&mut self) {
+        let groups = &self.topology.groups;
+        self.standing.retain(|array, _| groups.iter().any(|(name, _)| name == array));
+        for (array, members) in groups {
             let figures: Vec<MemberFigures> = members
                 .iter()
                 .filter_map(|name| self.table.get(name))
@@ -189,10 +216,20 @@ impl Watch {
                 .collect();
             // A member without figures yet would make the others look alone.
             if figures.len() == members.len() {
-                found.extend(
-                    outliers(&figures, self.span.as_secs_f64()).into_iter().map(|o| (array.as_str(), o)),
-                );
+                self.standing.entry(array.clone()).or_default().push(self.span.as_secs_f64(), figures);
+            } else {
+                self.standing.remove(array);
             }
+        }
+    }
+
+    /// Members that differ from their siblings lastingly.
+    pub fn outliers(&self) -> Vec<Remark<'_>> {
+        let mut found = Vec::new();
+        for (array, _) in &self.topology.groups {
+            let Some(standing) = self.standing.get(array) else { continue };
+            let seconds = standing.seconds();
+            found.extend(standing.outliers().into_iter().map(|outlier| Remark { array, seconds, outlier }));
         }
         found
     }

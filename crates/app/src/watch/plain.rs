@@ -1,6 +1,7 @@
 //! A reading as lines: a table for people, JSON or CSV for programs.
 
-use super::Watch;
+use super::{Remark, Watch};
+use ebbtide_core::observe::outlier::Difference;
 use ebbtide_core::observe::rates::{DiskRates, OpRates};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -33,21 +34,29 @@ pub fn maybe(value: Option<f64>) -> String {
 /// Columns of the table beside the name, with the unit of throughput in the header.
 pub fn columns(watch: &Watch) -> Vec<String> {
     let unit = watch.unit.of().0;
-    ["r/s", "r", "r_await", "rareq", "w/s", "w", "w_await", "wareq", "d/s", "f/s", "aqu-sz", "%util"]
-        .map(|c| if c == "r" || c == "w" { format!("{c}{unit}") } else { c.to_owned() })
-        .to_vec()
+    let op = |o: &str| {
+        [
+            format!("{o}/s"),
+            format!("{o}{unit}"),
+            format!("{o}rqm/s"),
+            format!("{o}_await"),
+            format!("{o}areq"),
+        ]
+    };
+    let others = ["d/s", "f/s", "aqu-sz", "%util"].map(str::to_owned);
+    op("r").into_iter().chain(op("w")).chain(others).collect()
 }
 
 /// The figures of a device in the order of [`columns`].
-fn figures(rates: &DiskRates, bytes: f64) -> [Option<f64>; 12] {
+fn figures(rates: &DiskRates, bytes: f64) -> [Option<f64>; 14] {
     let op = |o: &OpRates| {
         let size = o.request_bytes.map(|b| b / 1024.0);
-        [Some(o.per_second), Some(o.bytes_per_second / bytes), o.await_ms, size]
+        [Some(o.per_second), Some(o.bytes_per_second / bytes), Some(o.merged_per_second), o.await_ms, size]
     };
-    let ([a, b, c, d], [e, f, g, h]) = (op(&rates.read), op(&rates.write));
+    let ([a, b, c, d, e], [f, g, h, i, j]) = (op(&rates.read), op(&rates.write));
     let discards = rates.discard.map(|d| d.per_second);
     let (queue, util) = (Some(rates.queue), Some(rates.util * 100.0));
-    [a, b, c, d, e, f, g, h, discards, rates.flush_per_second, queue, util]
+    [a, b, c, d, e, f, g, h, i, j, discards, rates.flush_per_second, queue, util]
 }
 
 /// A space and a figure at the right of seven characters: in place, since there are a thousand of them per reading.
@@ -72,7 +81,7 @@ pub fn table(watch: &Watch) -> String {
     columns(watch).iter().for_each(|c| text.push_str(&format!(" {c:>7}")));
     text.push('\n');
     for row in &rows {
-        let mark = if outliers.iter().any(|(_, o)| o.name == row.entry.name) { "!" } else { "" };
+        let mark = if outliers.iter().any(|r| r.outlier.name == row.entry.name) { "!" } else { "" };
         let start = text.len();
         let _ = write!(text, "{:indent$}{}{mark}", "", row.label, indent = 2 * row.depth);
         let blanks = width.saturating_sub(text[start..].chars().count());
@@ -85,20 +94,27 @@ pub fn table(watch: &Watch) -> String {
         }
         text.push('\n');
     }
-    for (array, outlier) in &outliers {
-        let _ = writeln!(text, "! {}", sentence(array, outlier));
+    if let Some(why) = watch.nothing_to_show() {
+        let _ = writeln!(text, "({why})");
+    }
+    for remark in &outliers {
+        let _ = writeln!(text, "! {}", sentence(remark));
     }
     text
 }
 
 /// What makes a member an outlier, in one line.
-pub fn sentence(array: &str, outlier: &ebbtide_core::observe::outlier::Outlier) -> String {
-    use ebbtide_core::observe::outlier::Difference;
+pub fn sentence(remark: &Remark<'_>) -> String {
+    let Remark { array, seconds, outlier } = remark;
     let how = match outlier.difference {
         Difference::Slow => "is slow",
         Difference::Busy => "does most of the work",
     };
-    format!("{} in {array} {how}: {} (median of its siblings)", outlier.name, outlier.reason())
+    format!(
+        "{} in {array} {how}: over {seconds:.0} s {} (median of its siblings)",
+        outlier.name,
+        outlier.reason()
+    )
 }
 
 /// The reading as one JSON value: base units, names that say them; `null` for no data.
@@ -115,7 +131,7 @@ pub fn to_json(watch: &Watch, unix_seconds: f64) -> Value {
     let outliers: Vec<Value> = watch
         .outliers()
         .iter()
-        .map(|(array, o)| json!({ "array": array, "outlier": o, "text": sentence(array, o) }))
+        .map(|r| json!({ "array": r.array, "seconds": r.seconds, "outlier": r.outlier, "text": sentence(r) }))
         .collect();
     json!({
         "schema": "ebbtide.watch/1",
@@ -150,8 +166,8 @@ pub fn csv(watch: &Watch, unix_seconds: f64) -> String {
         fields.push(cell(rates.discard.and_then(|d| d.await_ms)));
         fields.extend([rates.flush_per_second, rates.flush_await_ms].map(cell));
         fields.extend([rates.queue, rates.util].map(|v| v.to_string()));
-        let outlier = outliers.iter().find(|(_, o)| o.name == row.entry.name);
-        fields.push(outlier.map(|(_, o)| quote(&o.reason())).unwrap_or_default());
+        let outlier = outliers.iter().find(|r| r.outlier.name == row.entry.name);
+        fields.push(outlier.map(|r| quote(&r.outlier.reason())).unwrap_or_default());
         let _ = writeln!(text, "{}", fields.join(","));
     }
     text

@@ -3,7 +3,6 @@
 use super::keys::{HELP, Mode, Screen};
 use super::plain::{maybe, number, sentence};
 use super::{Row, Watch};
-use ebbtide_core::observe::outlier::Outlier;
 use ebbtide_core::observe::rates::DiskRates;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -57,7 +56,11 @@ pub fn draw(frame: &mut Frame<'_>, watch: &Watch, screen: &Screen, clock: &str) 
         return;
     }
     let outliers = watch.outliers();
-    let remarks = outliers.len().min(3) as u16;
+    let width = usize::from(area.width);
+    let mut remarks: Vec<String> =
+        outliers.iter().take(3).flat_map(|r| wrapped(&format!("! {}", sentence(r)), width)).collect();
+    // Half of the screen is for devices.
+    remarks.truncate(usize::from(area.height / 2).saturating_sub(1));
     frame.render_widget(
         Line::styled(title(watch, screen, clock, area.width), Style::new().reversed()),
         row(area, 0),
@@ -69,17 +72,23 @@ pub fn draw(frame: &mut Frame<'_>, watch: &Watch, screen: &Screen, clock: &str) 
     let spark = usize::from(area.width).saturating_sub(name_width + 1 + figures + 1);
     let header = header(watch, &columns, name_width, spark);
     frame.render_widget(Line::styled(header, Style::new().add_modifier(Modifier::BOLD)), row(area, 1));
-    let space = usize::from(area.height.saturating_sub(3 + remarks));
+    let space = usize::from(area.height.saturating_sub(3)).saturating_sub(remarks.len());
     let first = screen.scroll.min(rows.len().saturating_sub(space));
     for (at, device) in rows.iter().skip(first).take(space).enumerate() {
-        let outlier = outliers.iter().any(|(_, o)| o.name == device.entry.name);
+        let outlier = outliers.iter().any(|r| r.outlier.name == device.entry.name);
         let line = device_line(watch, device, &columns, name_width, spark, outlier);
         let style = if outlier { Style::new().fg(Color::Red) } else { Style::new() };
         frame.render_widget(Line::styled(line, style), row(area, 2 + at as u16));
     }
-    for (at, (array, outlier)) in outliers.iter().take(usize::from(remarks)).enumerate() {
-        let y = area.height - 1 - remarks + at as u16;
-        frame.render_widget(remark(array, outlier), row(area, y));
+    if let Some(why) = watch.nothing_to_show().filter(|_| space > 0) {
+        frame.render_widget(Line::raw(format!(" {why}")), row(area, 2));
+    }
+    let first_remark = area.height - 1 - remarks.len() as u16;
+    for (at, line) in remarks.into_iter().enumerate() {
+        frame.render_widget(
+            Line::styled(line, Style::new().fg(Color::Red)),
+            row(area, first_remark + at as u16),
+        );
     }
     frame.render_widget(footer(watch, screen, rows.len(), first, space), row(area, area.height - 1));
     if screen.mode == Mode::Help {
@@ -165,8 +174,20 @@ pub fn sparkline(history: &[Option<f64>], width: usize) -> String {
     text
 }
 
-fn remark(array: &str, outlier: &Outlier) -> Line<'static> {
-    Line::styled(format!("! {}", sentence(array, outlier)), Style::new().fg(Color::Red))
+/// Lines of at most `width` characters, broken at blanks; lines after the first begin with two blanks.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) => lines.push(format!("  {word}")),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn footer(watch: &Watch, screen: &Screen, rows: usize, first: usize, space: usize) -> Line<'static> {

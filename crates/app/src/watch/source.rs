@@ -66,6 +66,7 @@ impl Source {
         {
             watch.topology = topology;
         }
+        watch.judge();
         Ok(())
     }
 
@@ -97,7 +98,13 @@ fn topology(sys: &Sys, wanted: &Wanted) -> Result<Topology, String> {
     for top in &tops {
         descend(&devices, top, 0, &mut topology, &mut seen);
     }
-    if wanted.siblings && tops.len() > 1 {
+    if wanted.siblings {
+        if tops.len() < 2 {
+            let only = tops.join(", ");
+            return Err(format!(
+                "--siblings: all that was named is {only}, which has no sibling; name another device"
+            ));
+        }
         topology.groups.push(("the group".to_owned(), tops));
     }
     Ok(topology)
@@ -221,6 +228,18 @@ mod tests {
             shown(&of(&["md0", "/dev/vdb1"])),
             [("md0", 0), ("nvme0n1", 1), ("nvme1n1", 1), ("vdb1", 0), ("vdb", 1)]
         );
+    }
+
+    #[test]
+    fn siblings_are_two_devices() {
+        let root = unpack(crate::watch::tests::ARRAYS);
+        let siblings = |targets: &[&str]| {
+            let targets = targets.iter().map(|t| (*t).to_owned()).collect();
+            topology(&Sys::below(root.path()), &Wanted { targets, siblings: true })
+        };
+        assert_eq!(siblings(&["vdb", "vdc"]).expect("two").groups[0].1, ["vdb", "vdc"]);
+        let error = siblings(&["vdb", "/dev/vdb"]).expect_err("one");
+        assert!(error.contains("vdb, which has no sibling"), "{error}");
     }
 
     #[test]

@@ -39,6 +39,7 @@ fn array() -> Watch {
         }
         text += &format!("254 0 vda {second} 0 {second} 0 0 0 0 0 0 0 0\n254 16 vdb 0 0 0 0 0 0 0 0 0 0 0\n");
         watch.table.update(&text, Nanos::from_secs(second));
+        watch.judge();
     }
     watch
 }
@@ -91,6 +92,39 @@ fn keys_sort_filter_freeze_and_quit() {
     let after = type_keys(&[KeyCode::Enter, KeyCode::Char('u'), KeyCode::Char(' ')], &mut watch);
     assert_eq!((after.mode, after.frozen, watch.unit, after.quit), (Mode::Table, true, Unit::Mebi, false));
     assert!(type_keys(&[KeyCode::Char('q')], &mut watch).quit);
+}
+
+#[test]
+fn a_new_filter_begins_empty_and_one_without_a_match_says_so() {
+    let (mut watch, mut screen) = (array(), Screen::default());
+    let mut type_keys = |keys: &str, watch: &mut Watch| {
+        keys.chars().for_each(|key| press(KeyEvent::from(KeyCode::Char(key)), &mut screen, watch));
+        press(KeyEvent::from(KeyCode::Enter), &mut screen, watch);
+    };
+    type_keys("/vda", &mut watch);
+    assert_eq!((watch.filter.as_str(), watch.nothing_to_show()), ("vda", None));
+    type_keys("/zzz", &mut watch);
+    assert_eq!(watch.filter, "zzz");
+    assert!(
+        picture(&watch, &Screen::default(), 80, 24)
+            .contains("no name of a device that is shown contains `zzz`")
+    );
+    assert!(plain::table(&watch).contains("`zzz`"));
+}
+
+/// Everything that the outlier's figures say is on the screen, however narrow.
+#[test]
+fn the_reason_of_an_outlier_is_not_cut() {
+    let mut watch = array();
+    let long = "a-volume-group-with-a-long-name-and-its-logical-volume";
+    watch.topology.groups[0].0 = long.to_owned();
+    let standing = watch.standing.remove("md0").expect("judged");
+    watch.standing.insert(long.to_owned(), standing);
+    let picture = picture(&watch, &Screen::default(), 80, 24);
+    let lines: Vec<&str> = picture.lines().map(|l| l.trim_matches('"').trim()).collect();
+    let whole = lines.join(" ");
+    let sentence = plain::sentence(&watch.outliers()[0]);
+    assert!(sentence.contains("queue") && whole.contains(&sentence), "{sentence}\n{picture}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub mod nvme_health;
 pub mod nvme_log;
 pub mod outlier;
 pub mod rates;
+pub mod standing;
 pub mod table;
 
 pub use diskstats::{DiskCounters, OpCounters};

@@ -169,6 +169,17 @@ pub fn spared(members: &[MemberFigures], seconds: f64) -> Vec<Spared> {
         .collect()
 }
 
+/// Whether the member at `index` shows a difference by the telling figure alone: its await, or its work.
+pub fn shows(members: &[MemberFigures], index: usize, difference: Difference) -> bool {
+    beside_siblings(members).any(|(at, member, siblings)| {
+        at == index
+            && match difference {
+                Difference::Slow => waits_longer(member, &siblings),
+                Difference::Busy => is_busy(member, &siblings),
+            }
+    })
+}
+
 fn beside_siblings(members: &[MemberFigures]) -> impl Iterator<Item = (usize, &MemberFigures, Siblings<'_>)> {
     let compared = if members.len() < 2 { &[] } else { members };
     compared.iter().enumerate().map(move |(without, m)| (without, m, Siblings { members, without }))

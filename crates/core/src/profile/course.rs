@@ -161,10 +161,11 @@ fn flat(done: &[Point]) -> bool {
     }
 }
 
-/// The depth from which doubling brings less than 10%.
+/// The depth from which doubling brings less than 10%. A rise after a fall is none: what counts is the most until then.
 fn knee(done: &[Point]) -> Option<String> {
-    let gains = |at: usize| done.get(at + 1).is_some_and(|next| next.iops >= done[at].iops * GAIN);
-    let most = done.iter().map(|point| point.iops).fold(0.0, f64::max);
+    let best = |points: &[Point]| points.iter().map(|point| point.iops).fold(0.0, f64::max);
+    let gains = |at: usize| done.get(at + 1).is_some_and(|next| next.iops >= best(&done[..=at]) * GAIN);
+    let most = best(done);
     let knee = (0..done.len()).find(|at| (*at..done.len()).all(|later| !gains(later)))?;
     let point = &done[knee];
     if knee + 1 == done.len() {

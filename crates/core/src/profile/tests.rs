@@ -75,6 +75,15 @@ fn the_knee_is_where_the_device_is_full() {
     let (_, mut course) = Profile::get("ladder").expect("is one").course(&wish(1 << 30));
     let done = run(&mut course, |step| (1000.0 * f64::from(step.workload.iodepth), 1));
     assert!(course.conclusions(&done)[0].starts_with("no knee"), "{:?}", course.conclusions(&done));
+    // Twice the rate of the step before, and less than half of the first.
+    let (_, mut course) = Profile::get("ladder").expect("is one").course(&wish(1 << 30));
+    let done = run(&mut course, |step| match step.workload.iodepth {
+        1 => (1_120_000.0, 1),
+        2 => (209_000.0, 1),
+        _ => (425_000.0, 1),
+    });
+    let found = course.conclusions(&done);
+    assert!(found[0].starts_with("knee at iodepth 1: 1.12 M IOPS, 100% of the most"), "{found:?}");
 }
 
 #[test]

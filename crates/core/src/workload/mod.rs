@@ -231,6 +231,30 @@ impl Workload {
         if self.think_time > Nanos(0) { 1 } else { self.iodepth }
     }
 
+    /// The first option that would change nothing, with what to write instead.
+    pub fn without_effect(&self) -> Option<(&'static str, &'static str)> {
+        let psync = self.ioengine == IoEngine::Psync;
+        let reads_only = "nothing is written: leave it out, or choose an rw that writes";
+        let (engine, fine) = (&self.engine, &self.fine);
+        [
+            (engine.hipri && psync, "hipri", "psync has no ring: leave it out, or choose ioengine io_uring"),
+            (
+                engine.sqthread_poll && psync,
+                "sqthread_poll",
+                "psync has no ring: leave it out, or choose ioengine io_uring",
+            ),
+            (
+                engine.hipri && !self.direct,
+                "hipri",
+                "the page cache is not polled: leave it out, or choose direct 1",
+            ),
+            (fine.fsync_every.is_some() && !self.writes(), "fsync", reads_only),
+            (fine.fdatasync_every.is_some() && !self.writes(), "fdatasync", reads_only),
+        ]
+        .into_iter()
+        .find_map(|(pointless, option, instead)| pointless.then_some((option, instead)))
+    }
+
     /// Whether it reads at all.
     pub fn reads(&self) -> bool {
         !matches!(self.mix, Mix::Write | Mix::Mixed { read_percent: 0 })

@@ -187,6 +187,11 @@ impl WorkloadArgs {
         if self.bs.0 == 0 {
             return usage("--bs is 0; write for example --bs 4k".to_owned());
         }
+        if self.time_based && self.runtime.is_none() {
+            return usage(
+                "--time_based changes nothing without --runtime; write for example --runtime 10s".to_owned(),
+            );
+        }
         let direct = match (self.direct, self.buffered) {
             (Some(direct), Some(buffered)) if direct == buffered => {
                 return usage("--direct and --buffered are opposites; give one of them".to_owned());
@@ -239,7 +244,7 @@ impl WorkloadArgs {
             None => Vec::new(),
             Some(text) => cpu_list(text).map_err(|what| CliError::Usage(format!("--cpus_allowed {what}")))?,
         };
-        Ok(Workload {
+        let workload = Workload {
             name: name.to_owned(),
             access,
             mix,
@@ -269,7 +274,11 @@ impl WorkloadArgs {
                 fdatasync_every: self.fdatasync.filter(|n| *n > 0),
                 ..Fine::default()
             },
-        })
+        };
+        if let Some((option, instead)) = workload.without_effect() {
+            return usage(format!("--{option} changes nothing: {instead}"));
+        }
+        Ok(workload)
     }
 
     /// The options that describe `workload`, as fio's JSON lists them.

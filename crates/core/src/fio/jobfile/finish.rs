@@ -113,6 +113,21 @@ impl Draft {
             },
             ..self.workload
         };
+        let workload = match workload.without_effect() {
+            // Commonly in [global], for the jobs beside it that write.
+            Some((option @ ("fsync" | "fdatasync"), _)) => {
+                self.notes.push(format!("{option} changes nothing: the job does not write"));
+                let fine = Fine { fsync_every: None, fdatasync_every: None, ..workload.fine };
+                Workload { fine, ..workload }
+            }
+            _ => workload,
+        };
+        if let Some((option, instead)) = workload.without_effect() {
+            return Err(format!("{option} changes nothing: {instead}"));
+        }
+        if self.time_based && self.runtime.is_none() {
+            self.notes.push("time_based changes nothing without a runtime".to_owned());
+        }
         let file_size = size.map(|size| Bytes(size.0.saturating_add(offset.0)));
         let (place, options) = (section.place.clone(), Vec::new());
         Ok(FileJob { name, place, group, target, file_size, workload, options, notes: self.notes })

@@ -222,3 +222,20 @@ proptest! {
         let _ = read(&format!("[a]\n{text}"));
     }
 }
+
+#[test]
+fn options_that_change_nothing_are_said_or_refused() {
+    let job = |options: &str| read(&format!("[a]\nfilename=f\nsize=1m\n{options}\n"));
+    let jobs = job("rw=read\nfsync=4\ntime_based").expect("both are common in [global]");
+    assert_eq!(jobs[0].workload.fine.fsync_every, None);
+    for part in ["fsync changes nothing", "time_based changes nothing"] {
+        assert!(jobs[0].notes.iter().any(|note| note.contains(part)), "{:?}", jobs[0].notes);
+    }
+    let error = job("rw=read\nioengine=psync\nhipri").expect_err("psync has no ring").to_string();
+    assert!(error.contains("hipri changes nothing: psync has no ring"), "{error}");
+    let jobs = job("rw=write\nfsync=4\nfdatasync=2").expect("both are done");
+    assert_eq!(
+        (jobs[0].workload.fine.fsync_every, jobs[0].workload.fine.fdatasync_every),
+        (Some(4), Some(2))
+    );
+}

@@ -54,15 +54,17 @@ impl Rule for InstanceLimit {
                 "bytes/s" => format_throughput(rate),
                 _ => format!("{} operations/s", format_iops(rate)),
             };
+            let carries = match usage::as_told(used) {
+                1.0 => format!("all of its {}", shown(limit)),
+                _ => format!("{} of its {}", shown(rate), shown(limit)),
+            };
             return Ok(Verdict {
                 kind: VerdictKind::InstanceLimit,
                 confidence: if used >= REACHED { 0.95 } else { 0.7 },
                 explains: used.min(1.0),
                 sentence: format!(
-                    "the link `{}` that the volumes share carries {} of its {}: more volumes behind it add nothing",
-                    link.name,
-                    shown(rate),
-                    shown(limit)
+                    "the link `{}` that the volumes share carries {carries}: more volumes behind it add nothing",
+                    link.name
                 ),
                 evidence: vec![Evidence {
                     what: format!("sum over the volumes behind {}, against its limit", link.name),

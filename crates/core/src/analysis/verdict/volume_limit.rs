@@ -143,9 +143,7 @@ fn at_limit<'a>(case: &Case<'_>, index: usize, name: &'a str) -> Option<AtLimit<
     let resource = if 2 * iops > uses.len() { Resource::Iops } else { Resource::Bytes };
     uses.retain(|(_, of)| *of == resource);
     let limit = uses.first()?.0.limit;
-    // Stretches are of equal length. A few large requests more or less in one of them are a few percent; their mean is
-    // the rate.
-    let rate = uses.iter().map(|(used, _)| used.rate).sum::<f64>() / uses.len() as f64;
+    let rate = usage::middle(uses.iter().map(|(used, _)| used.rate).collect())?;
     Some(AtLimit { name, rate, limit, resource, burst })
 }
 

@@ -48,6 +48,26 @@ fn a_stripe_whose_members_are_all_at_their_limit() {
     assert_eq!(kinds(&half), [Unknown]);
 }
 
+/// A stretch holds a whole number of operations: 20 or 23 of 22, and mostly 23.
+#[test]
+fn large_requests_do_not_use_more_than_a_limit() {
+    let experiment = shaped(stripe(1), 220.0, Nanos::from_millis(1));
+    let session = six_rounds(&experiment, |_| {
+        let mut samples = trial(&[("v0", 220, 4_000_000)]);
+        for (i, interval) in samples.series.iter_mut().enumerate() {
+            let ops = if i % 3 == 0 { 20 } else { 23 };
+            interval.array = reads(ops);
+            interval.members = vec![reads(ops)];
+        }
+        samples
+    });
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, VolumeLimit);
+    let (used, rate) = (verdict.evidence[0].value, verdict.evidence[1].value);
+    assert_eq!(used, 1.0);
+    assert!((rate / 220.0 - 1.0).abs() < 0.03, "{rate}");
+}
+
 #[test]
 fn a_linear_array_that_works_one_member_after_the_other() {
     let experiment = shaped(array(ArrayKind::Linear, 4), 1000.0, Nanos::from_millis(1));
@@ -209,6 +229,11 @@ fn a_link_that_the_volumes_fill_together() {
     let verdict = &verdicts(&six_rounds(&experiment, run))[0];
     assert_eq!(verdict.kind, InstanceLimit);
     assert!(verdict.sentence.contains("`gigabit`"), "{}", verdict.sentence);
+    // 1980 operations/s over a limit of 1960: what is in flight at the edges is no more than all of it.
+    experiment.links = vec![link(1960.0)];
+    let verdict = &verdicts(&six_rounds(&experiment, run))[0];
+    assert!(verdict.sentence.contains("carries all of its 1.96 k operations/s:"), "{}", verdict.sentence);
+    assert_eq!((verdict.evidence[0].value, verdict.evidence[0].reference), (1980.0, Some(1960.0)));
     experiment.links = vec![link(3000.0)];
     assert_eq!(kinds(&six_rounds(&experiment, run)), [Unknown]);
 }

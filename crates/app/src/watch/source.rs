@@ -96,7 +96,9 @@ fn topology(sys: &Sys, wanted: &Wanted) -> Result<Topology, String> {
     let mut topology = Topology::default();
     let mut seen = BTreeSet::new();
     for top in &tops {
-        descend(&devices, top, 0, &mut topology, &mut seen);
+        // Among all devices each disk stands for itself; below a target stands all that it rests on.
+        let files = (!wanted.targets.is_empty()).then_some(sys);
+        descend(&devices, files, top, 0, &mut topology, &mut seen);
     }
     if wanted.siblings {
         if tops.len() < 2 {
@@ -154,9 +156,11 @@ fn targets(sys: &Sys, devices: &Devices, wanted: &Wanted) -> Result<Vec<String>,
     Ok(tops)
 }
 
-/// A device, then what is below it. Whole disks under a member that is a partition are left out: they count the same.
+/// A device, then what is below it, through the files of loop devices on the host `files`. Whole disks under a member
+/// that is a partition are left out: they count the same.
 fn descend(
     devices: &Devices,
+    files: Option<&Sys>,
     name: &str,
     depth: usize,
     topology: &mut Topology,
@@ -172,10 +176,19 @@ fn descend(
         topology.groups.push((label, device.slaves.clone()));
     }
     for slave in &device.slaves {
-        descend(devices, slave, depth + 1, topology, seen);
+        descend(devices, files, slave, depth + 1, topology, seen);
     }
     if let Some(disk) = device.partition_of.as_ref().filter(|_| depth == 0) {
-        descend(devices, disk, depth + 1, topology, seen);
+        descend(devices, files, disk, depth + 1, topology, seen);
+    }
+    if let Some(sys) = files.filter(|_| device.name.starts_with("loop") && device.partition_of.is_none()) {
+        for link in chain::of_device(sys, device.dev).links.iter().filter(|l| l.depth == 1) {
+            descend(devices, files, &link.name, depth + 1, topology, seen);
+            // The file takes only part of a partition: the rest of its disk tells what else is at work there.
+            if let Some(disk) = devices.get(&link.name).and_then(|part| part.partition_of.as_ref()) {
+                descend(devices, files, disk, depth + 2, topology, seen);
+            }
+        }
     }
 }
 
@@ -228,6 +241,25 @@ mod tests {
             shown(&of(&["md0", "/dev/vdb1"])),
             [("md0", 0), ("nvme0n1", 1), ("nvme1n1", 1), ("vdb1", 0), ("vdb", 1)]
         );
+    }
+
+    /// Made up: a loop device over a file on the recorded array.
+    #[test]
+    fn a_target_goes_through_the_file_of_a_loop_device() {
+        let tree = format!(
+            "{}\nl /sys/dev/block/7:0 -> ../../devices/virtual/block/loop0\n\
+                 f /sys/devices/virtual/block/loop0/dev\n|7:0\nf /sys/devices/virtual/block/loop0/size\n|2048\n\
+                 f /sys/devices/virtual/block/loop0/loop/backing_file\n|/mnt/a/volume one\n",
+            crate::watch::tests::ARRAYS
+        );
+        let root = unpack(&tree);
+        let of = |targets: &[&str]| {
+            let targets = targets.iter().map(|t| (*t).to_owned()).collect();
+            topology(&Sys::below(root.path()), &Wanted { targets, siblings: false }).expect("a topology")
+        };
+        assert_eq!(shown(&of(&["loop0"])), [("loop0", 0), ("md0", 1), ("nvme0n1", 2), ("nvme1n1", 2)]);
+        let all = of(&[]);
+        assert!(shown(&all).contains(&("loop0", 0)) && shown(&all).contains(&("md0", 0)), "{all:?}");
     }
 
     #[test]

@@ -103,6 +103,50 @@ fn bonnie_writes_bonnies_csv() {
     assert_eq!((ours[0], ours[5], ours[7], ours[8]), ("1.98", "4M", "8192", "5"));
 }
 
+/// `ebb bench ARGUMENTS`, interrupted when its file is there: exit status and what it printed.
+fn interrupted(home: &Home, arguments: &[&str]) -> (Option<i32>, String) {
+    let place = home.path("place");
+    let mut command = in_place(home, "--quiet bench");
+    let child = command.args(arguments).stdout(std::process::Stdio::piped()).spawn().expect("starts");
+    let is_made = || {
+        let mut runs = fs::read_dir(&place).expect("is there").flatten();
+        runs.any(|run| fs::read_dir(run.path()).is_ok_and(|mut files| files.next().is_some()))
+    };
+    while !is_made() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("is running");
+    let output = child.wait_with_output().expect("ends");
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn what_was_cut_short_concludes_nothing() {
+    let home = Home::new();
+    let (status, said) = interrupted(&home, &["--profile=ladder", ".", "--size=4m", "--runtime=20s"]);
+    assert_eq!(status, Some(130), "{said}");
+    assert!(said.contains("nothing is concluded") && !said.contains("knee"), "{said}");
+    assert!(said.contains("iodepth-1: stopped after"), "{said}");
+    let csv = ["--profile=bonnie", ".", "--size=2g", "--format=bonnie-csv"];
+    let (status, line) = interrupted(&home, &csv);
+    assert_eq!(status, Some(130), "{line}");
+    let fields: Vec<&str> = line.trim_end().split(',').collect();
+    assert_eq!((fields[0], fields[5]), ("1.98", "2048M"));
+    for results in [&fields[11..21], &fields[39..44]] {
+        assert!(results.iter().all(|field| field.is_empty()), "nothing is made up: {line}");
+    }
+}
+
+#[test]
+fn efs_says_what_it_did_about_alignment() {
+    let home = Home::new();
+    let said = text(&ebb(&home, &["--profile=efs", ".", "--runtime=50ms"]));
+    assert!(said.contains("write-1B, read-1B: 1B is done as 4096 bytes"), "{said}");
+    assert!(said.contains("8 files, one for each job"), "{said}");
+}
+
 #[test]
 fn profiles_are_listed_explained_and_made() {
     let home = Home::new();
@@ -111,7 +155,19 @@ fn profiles_are_listed_explained_and_made() {
         assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
         let shown = text(&ebb(&home, &["--profile", "show", name]));
         assert!(shown.contains("imitates:") && shown.contains("differs:"), "{shown}");
+        assert!(shown.contains("bs ") && shown.contains("iodepth ") && shown.contains(" job"), "{shown}");
+        let value = ebb(&home, &["--profile", "show", name, "--json"]).stdout;
+        let value: Value = serde_json::from_slice(&value).expect("JSON, and only JSON");
+        assert_eq!(value["name"], name);
+        assert!(value["groups_at_most"][0][0]["iodepth"].as_u64() > Some(0), "{value}");
     }
+    let value: Value = serde_json::from_slice(&ebb(&home, &["--profile=list", "--json"]).stdout)
+        .expect("JSON, and only JSON");
+    assert_eq!(value["profiles"].as_array().map(Vec::len), Some(7));
+    let output = ebb(&home, &["--profile", "show"]);
+    assert!(output.status.code() == Some(2) && text(&output).contains("show which"), "{}", text(&output));
+    let output = ebb(&home, &["--profile=bonnie", ".", "--format=bonnie-csv", "--json"]);
+    assert!(output.status.code() == Some(2) && text(&output).contains("two formats"), "{}", text(&output));
     let output = ebb(&home, &["--profile", "nothing", "."]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("ladder"), "{}", text(&output));
@@ -130,6 +186,8 @@ fn profiles_are_listed_explained_and_made() {
     fs::write(&own, workloads).expect("writes");
     let (names, _) = steps(&home, own.to_str().expect("text"), "4m");
     assert_eq!(names, ["scan", "point"]);
+    let shown = text(&ebb(&home, &["--profile", "show", own.to_str().expect("text")]));
+    assert!(shown.contains("scan ") && shown.contains("bs 64KiB"), "{shown}");
     fs::write(&own, "name = \"mine\"\n[workloads.scan]\nrw = \"sideways\"\n").expect("writes");
     let output = ebb(&home, &["--profile", own.to_str().expect("text"), ".", "--size=4m"]);
     assert_eq!(output.status.code(), Some(2));

@@ -39,7 +39,8 @@ fn points(done: &[Done]) -> Vec<Point> {
 
 fn job(step: Step, group: u32) -> Job {
     let options = fio::options(&step.workload);
-    Job { name: step.name, group, design: step.files, options, workload: step.workload, notes: Vec::new() }
+    let notes = step.note.into_iter().collect();
+    Job { name: step.name, group, design: step.files, options, workload: step.workload, notes }
 }
 
 /// `profile` on `path`: its first jobs, the files that were made for it, and the rest of its course.

@@ -12,6 +12,7 @@ use ebbtide_core::plan::{Role, Trial};
 use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::session::{Outcome, Session, SessionMeta, TrialRecord};
 use ebbtide_core::units::Nanos;
+use ebbtide_core::workload::Regions;
 use ebbtide_engine::files::{self, FilesBackend, TogetherJob};
 use ebbtide_engine::{Ceiling, Usage, ceiling};
 use ebbtide_host::hostinfo;
@@ -229,6 +230,9 @@ impl Bench<'_> {
             }
             LayoutNode::Array { kind, .. } => {
                 let members = design.layout.volumes().len();
+                if job.workload.fine.regions == Regions::Own && job.workload.numjobs as usize == members {
+                    return format!("{}: {members} files, one for each job", design.name);
+                }
                 format!("{}: {} over {members} volumes", design.name, kind.name())
             }
         }

@@ -4,6 +4,7 @@ mod dialect;
 mod options;
 mod profile;
 mod selftest;
+mod shown;
 
 use super::{CliError, Globals};
 use crate::bench::target::{self, Wanted};

@@ -95,7 +95,7 @@ pub static PROFILES: &[Profile] = &[
         name: "database",
         imitates: "an OLTP database: random 8 KiB pages (then 16 KiB), 70% reads, iodepth 16, while a log is written in \
                    small synchronous steps of 4 KiB",
-        differs: "the log goes round in a preallocated file, as PostgreSQL's and InnoDB's do; no checkpoints, no double write; \
+        differs: "the log goes round in preallocated space, the last sixteenth of the target, as PostgreSQL's and InnoDB's do; no checkpoints, no double write; \
                   pages are uniform, a real database has hot ones",
         writes: true,
         takes_size: true,
@@ -107,7 +107,7 @@ pub static PROFILES: &[Profile] = &[
         name: "ladder",
         imitates: "a queue depth sweep: random 4 KiB reads whose iodepth doubles until throughput no longer rises; the knee is \
                    the depth from which doubling brings less than 10%",
-        differs: "one job: a host whose one core is the limit shows its own knee (the verdict says cpu then)",
+        differs: "one job: a host whose one core is the limit shows its own knee (the step's verdict in --json says cpu then)",
         writes: false,
         takes_size: true,
         takes_runtime: true,
@@ -134,7 +134,7 @@ fn workload(name: &str, access: Access, mix: Mix, bs: u64, stop: Stop) -> Worklo
 }
 
 fn step(workload: Workload) -> Step {
-    Step { name: workload.name.clone(), files: 0, workload }
+    Step { name: workload.name.clone(), files: 0, workload, note: None }
 }
 
 fn one(size: Bytes, fill: bool) -> Vec<Files> {
@@ -205,7 +205,8 @@ fn efs(wish: &Wish) -> (Vec<Files>, Kind) {
             let base = workload(&format!("{kind}-{asked}"), Access::Sequential, mix, bs, stop);
             let fine = Fine { regions: Regions::Own, ..Fine::default() };
             let workload = Workload { numjobs: PROCESSES, sync: true, fine, ..base };
-            steps.push(vec![Step { files: index, ..step(workload) }]);
+            let note = format!("{asked} is done as {bs} bytes: O_DIRECT needs whole blocks");
+            steps.push(vec![Step { files: index, note: Some(note), ..step(workload) }]);
         }
     }
     (files, Kind::List(steps))

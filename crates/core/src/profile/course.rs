@@ -135,6 +135,11 @@ impl Course {
         Some(group)
     }
 
+    /// The groups of jobs that it may have at most, where nothing that a job shows ends it before.
+    pub fn at_most(mut self) -> Vec<Vec<Step>> {
+        std::iter::from_fn(|| self.next_group(&[])).collect()
+    }
+
     /// What `done` shows, in sentences; empty where the figures speak for themselves.
     pub fn conclusions(&self, done: &[Point]) -> Vec<String> {
         match &self.kind {
@@ -150,7 +155,7 @@ impl Course {
 }
 
 fn named(name: String, workload: Workload) -> Step {
-    Step { workload: Workload { name: name.clone(), ..workload }, name, files: 0 }
+    Step { workload: Workload { name: name.clone(), ..workload }, name, files: 0, note: None }
 }
 
 /// Whether the last two doublings brought nothing.

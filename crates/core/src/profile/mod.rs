@@ -34,6 +34,8 @@ pub struct Step {
     pub files: usize,
     /// What it does.
     pub workload: Workload,
+    /// What the reader of its results must know.
+    pub note: Option<String>,
 }
 
 /// Files that a profile runs on, one after the other as one target.

@@ -1,6 +1,6 @@
 //! `ebb bench --profile`.
 
-use super::{BenchArgs, ending, stoppable};
+use super::{BenchArgs, ending, shown, stoppable};
 use crate::bench::{Done, Job, Results, Spec, describe, experiment, profile, runner, target};
 use crate::cli::{CliError, Globals};
 use crate::progress::Progress;
@@ -13,7 +13,7 @@ use ebbtide_core::profile::{BonnieHost, PROFILES, Profile, Wish, csv};
 use ebbtide_core::report::steps;
 use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::units::Bytes;
-use ebbtide_core::workload::{Stop, Workload};
+use ebbtide_core::workload::{Mix, Stop, Workload};
 use ebbtide_engine::files::Fill;
 use ebbtide_host::hostinfo::host_info;
 use ebbtide_host::sys::Sys;
@@ -51,16 +51,21 @@ const BESIDE_A_PROFILE: [&str; 14] = [
 /// Runs, lists or shows a profile.
 pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) -> Result<ExitCode, CliError> {
     match name {
-        "list" => return views::print(&list_text()).map(|()| ExitCode::SUCCESS),
+        "list" => return views::print(&shown::list(globals.json)).map(|()| ExitCode::SUCCESS),
         // `--profile show NAME`: what stands where the target would is the name.
         "show" => {
-            let which = args.target.as_deref().map(Path::to_string_lossy).unwrap_or_default();
-            return views::print(&shown(built_in(&which)?)).map(|()| ExitCode::SUCCESS);
+            let which = args.target.as_deref().map(Path::to_string_lossy).ok_or_else(|| {
+                CliError::Usage(format!("show which profile? there are {}, and files of your own", names()))
+            })?;
+            return views::print(&show_one(&which, args, globals.json)?).map(|()| ExitCode::SUCCESS);
         }
         _ => {}
     }
     if args.format == Format::BonnieCsv && name != "bonnie" {
         return Err(CliError::Usage("--format bonnie-csv is for --profile bonnie".to_owned()));
+    }
+    if args.format == Format::BonnieCsv && globals.json {
+        return Err(CliError::Usage("--format bonnie-csv and --json are two formats; give one".to_owned()));
     }
     let what = "the profile decides it; write a profile of your own (docs/profiles.md)";
     args.dialect.only("--profile", what, &BESIDE_A_PROFILE)?;
@@ -94,15 +99,27 @@ pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) ->
     if results.ended_early.is_none() || !results.done.is_empty() {
         made.into_iter().for_each(target::NewFile::keep);
     }
-    let conclusions = running.map(|running| running.conclusions(&results.done)).unwrap_or_default();
-    if args.format == Format::BonnieCsv && !globals.json {
+    let conclusions = match (running, &results.ended_early) {
+        (Some(running), None) => running.conclusions(&results.done),
+        // What a course shows, it shows at its end.
+        (Some(_), Some(_)) => vec!["ended before its last step: nothing is concluded".to_owned()],
+        (None, _) => Vec::new(),
+    };
+    if args.format == Format::BonnieCsv && results.done.is_empty() {
+        return ending(results);
+    }
+    if args.format == Format::BonnieCsv {
         let size = results.done.first().and_then(|done| match done.job.workload.stop {
             Stop::Size(size) => Some(size),
             Stop::Runtime(_) => None,
         });
         let version = concat!("ebb-", env!("CARGO_PKG_VERSION"));
         let host = BonnieHost { name: &host.hostname, version, seed, size: size.unwrap_or_default() };
-        views::print(&csv(&host, &by_name(&results)))?;
+        // A test that was cut short has no result.
+        let early = results.ended_early.is_some();
+        let whole = results.done.iter().filter(|done| !early || is_complete(done));
+        let whole: Vec<_> = whole.map(|done| (done.job.name.as_str(), &done.samples)).collect();
+        views::print(&csv(&host, &whole))?;
     } else {
         show(name, &results, &conclusions, seed, globals)?;
     }
@@ -111,6 +128,16 @@ pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) ->
 
 fn by_name(results: &Results) -> Vec<(&str, &TrialSamples)> {
     results.done.iter().map(|done| (done.job.name.as_str(), &done.samples)).collect()
+}
+
+/// Whether a job that ends by size has come to its end.
+fn is_complete(done: &Done) -> bool {
+    let Stop::Size(size) = done.job.workload.stop else { return true };
+    let (read, write) = (done.samples.array.read.count.bytes, done.samples.array.write.count.bytes);
+    match done.job.workload.mix {
+        Mix::Rewrite => write >= size.0,
+        _ => read + write >= size.0,
+    }
 }
 
 fn show(
@@ -127,16 +154,47 @@ fn show(
     }
     let Some(first) = results.done.first() else { return Ok(()) };
     let mut remarks = conclusions.to_vec();
-    let noted = results.done.iter().flat_map(|done| &done.samples.notes).chain(&results.notes);
-    for note in noted.map(|note| format!("note: {note}")) {
-        if !remarks.contains(&note) {
-            remarks.push(note);
-        }
-    }
+    remarks.extend(notes(results).into_iter().map(|note| format!("note: {note}")));
     remarks.push(format!("seed {seed}"));
     let (columns, color) = views::stdout_width();
     let title = format!("profile {name} on {}", first.target);
     views::print(&steps(&title, &by_name(results), &remarks, columns, color))
+}
+
+/// Every note once; one that only some steps have, with their names.
+fn notes(results: &Results) -> Vec<String> {
+    let mut noted: Vec<(&String, Vec<&str>)> = Vec::new();
+    for done in &results.done {
+        for note in done.job.notes.iter().chain(&done.samples.notes) {
+            match noted.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, steps)) => steps.push(&done.job.name),
+                None => noted.push((note, vec![&done.job.name])),
+            }
+        }
+    }
+    let told = noted.into_iter().map(|(note, steps)| {
+        if steps.len() == results.done.len() && steps.len() > 1 {
+            note.clone()
+        } else {
+            format!("{}: {note}", steps.join(", "))
+        }
+    });
+    told.chain(results.notes.iter().cloned()).collect()
+}
+
+/// What the profile `which` is and does.
+fn show_one(which: &str, args: &BenchArgs, json: bool) -> Result<String, CliError> {
+    if is_profile_file(which) {
+        return Ok(shown::own(which, &profile::own(Path::new(which))?, json));
+    }
+    let memory = Bytes(host_info(&Sys::host()).memory_bytes);
+    let wish = Wish { size: args.workload.size, runtime: args.workload.runtime, memory };
+    Ok(shown::built_in(built_in(which)?, &wish, json))
+}
+
+fn names() -> String {
+    let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+    names.join(", ")
 }
 
 /// bonnie++ itself refuses a file that memory could hold.
@@ -193,10 +251,9 @@ fn own(
 
 fn built_in(name: &str) -> Result<&'static Profile, CliError> {
     Profile::get(name).ok_or_else(|| {
-        let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
         CliError::Usage(format!(
             "there is no profile `{name}`; there are {}, and files of your own (NAME.toml)",
-            names.join(", ")
+            names()
         ))
     })
 }
@@ -213,18 +270,4 @@ fn takes(profile: &Profile, wish: &Wish) -> Result<(), CliError> {
         _ => return Ok(()),
     };
     Err(CliError::Usage(format!("{what} means nothing to profile {}: {why}", profile.name)))
-}
-
-fn list_text() -> String {
-    PROFILES.iter().map(|profile| format!("{:<10}{}\n", profile.name, profile.imitates)).collect()
-}
-
-fn shown(profile: &Profile) -> String {
-    format!(
-        "{}\n\nimitates: {}\n\ndiffers: {}\n\n{}\n",
-        profile.name,
-        profile.imitates,
-        profile.differs,
-        if profile.writes { "writes: existing files and devices need --destroy" } else { "only reads" },
-    )
 }

@@ -40,6 +40,7 @@ pub fn options(workload: &Workload) -> Vec<(String, String)> {
     say("sync", on(w.sync));
     say("fsync", w.fine.fsync_every.map(|every| every.to_string()));
     say("fdatasync", w.fine.fdatasync_every.map(|every| every.to_string()));
+    say("fdatasync", w.fine.fdatasync_every.map(|every| every.to_string()));
     say("end_fsync", on(w.end_fsync));
     say("rate", w.rate.map(|rate| rate.0.to_string()));
     let (iops, process) = match w.arrival {
@@ -110,13 +111,18 @@ mod tests {
             sync: true,
             end_fsync: true,
             ioengine: IoEngine::Psync,
-            fine: Fine { offset: Bytes(512), fsync_every: Some(3), ..Fine::default() },
+            fine: Fine {
+                offset: Bytes(512),
+                fsync_every: Some(3),
+                fdatasync_every: Some(5),
+                ..Fine::default()
+            },
             ..plain
         };
         assert_eq!(
             said(&rich),
             "name=a rw=randrw bs=4096 iodepth=1 numjobs=1 direct=1 ioengine=psync size=4096 io_size=8192 offset=512 \
-             ramp_time=2 rwmixread=70 sync=1 fsync=3 end_fsync=1 rate=1000 rate_iops=12.5 rate_process=poisson \
+             ramp_time=2 rwmixread=70 sync=1 fsync=3 fdatasync=5 end_fsync=1 rate=1000 rate_iops=12.5 rate_process=poisson \
              thinktime=2.5"
         );
     }

@@ -2,6 +2,7 @@
 
 use ebbtide_core::profile::{PROFILES, Profile, Wish};
 use ebbtide_core::report::workload_words;
+use ebbtide_core::samples::Execution;
 use ebbtide_core::workload::{Stop, Workload};
 use serde_json::{Value, json};
 
@@ -75,7 +76,10 @@ fn steps(groups: &[Vec<Workload>]) -> String {
             let span = workload.span.map(|span| format!(", within {span}")).unwrap_or_default();
             let beside = if index > 0 { ", at the same time" } else { "" };
             let (name, width) = (&workload.name, width.unwrap_or(0));
-            lines += &format!("  {name:<width$}  {}, {stop}{span}{beside}\n", workload_words(workload));
+            lines += &format!(
+                "  {name:<width$}  {}, {stop}{span}{beside}\n",
+                workload_words(workload, &Execution::default())
+            );
         }
     }
     if groups.len() > GROUPS_SHOWN {

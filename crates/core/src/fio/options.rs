@@ -40,7 +40,6 @@ pub fn options(workload: &Workload) -> Vec<(String, String)> {
     say("sync", on(w.sync));
     say("fsync", w.fine.fsync_every.map(|every| every.to_string()));
     say("fdatasync", w.fine.fdatasync_every.map(|every| every.to_string()));
-    say("fdatasync", w.fine.fdatasync_every.map(|every| every.to_string()));
     say("end_fsync", on(w.end_fsync));
     say("rate", w.rate.map(|rate| rate.0.to_string()));
     let (iops, process) = match w.arrival {

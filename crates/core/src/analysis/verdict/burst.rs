@@ -116,6 +116,11 @@ impl Rule for Burst {
         if found.is_empty() {
             return Err(too_few());
         }
+        if downs.len() == 1 && known.is_none() {
+            return Err(Absent::because(
+                "one trial shows a step down, and nothing is known of the volumes: a host that slows down once looks the same",
+            ));
+        }
         let confidence = match (repeated, known) {
             (true, Some(true)) => 0.95,
             (true, _) => 0.75,

@@ -156,6 +156,11 @@ fn a_step_down_trial_after_trial() {
     assert_eq!(kinds(&six_rounds(&stripe(1), |_| stepping(20, 300))), [Unknown], "no step");
     let once = six_rounds(&stripe(1), |t| stepping(if t.round == 2 { 8 } else { 20 }, 300));
     assert_eq!(kinds(&once), [Unknown], "a bad moment in one of six trials");
+    let mut alone = six_rounds(&stripe(1), |_| stepping(8, 300));
+    alone
+        .trials
+        .retain(|record| record.trial.round == 0 && record.trial.role == crate::plan::Role::Candidate);
+    assert_eq!(kinds(&alone), [Unknown], "one trial, as of a benchmark");
     let up = six_rounds(&stripe(1), |_| stepping(8, 3000));
     assert_eq!(kinds(&up), [Unknown], "a step up");
 }

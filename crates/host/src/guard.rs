@@ -170,7 +170,7 @@ fn not_allowed(device: &BlockDevice, content: &Content, request: &WriteRequest<'
     if request.destroy && request.id.is_none() {
         reasons.push(Reason {
             kind: RefusalKind::NoId,
-            what: "the experiment gives no stable id for it".to_owned(),
+            what: "it is not named by its stable id".to_owned(),
             remedy: "names like /dev/sdb move at a reboot; an id does not".to_owned(),
         });
     } else if !request.destroy && request.id.is_some() {

@@ -148,6 +148,14 @@ fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<(Spec, Vec<target
         destroy: args.destroy,
         words: target::Words::COMMAND,
     };
+    let there = || target::length(path).map(|own| Bytes(own.0.saturating_sub(wanted.offset.0)));
+    if let Some(part) = args.workload.size.or_else(there).filter(|part| part.0 > 0 && workload.bs > *part) {
+        return Err(CliError::Usage(format!(
+            "--bs {} is more than the {part} that are used of {}; write a smaller --bs",
+            workload.bs,
+            path.display()
+        )));
+    }
     let resolved = target::resolve(path, wanted)?;
     let experiment =
         experiment(vec![resolved.volume], vec![(path.display().to_string(), LayoutNode::Volume(0))]);

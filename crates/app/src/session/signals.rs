@@ -19,7 +19,7 @@ pub fn stop_on_signals(control: Arc<Control>, quiet: bool) -> io::Result<()> {
                 std::process::exit(130);
             }
             if !quiet {
-                crate::views::say("\nebb: stopping; finished trials are kept. Once more ends at once and leaves files behind");
+                crate::views::say("\nebb: stopping; what is finished is kept. Once more ends at once and leaves files behind");
             }
         }
     })?;

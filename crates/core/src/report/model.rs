@@ -183,6 +183,11 @@ impl Report {
         self.workloads.get(workload).map_or("–", |w| &w.name)
     }
 
+    /// Results with what was seen around their trials, where somebody looked.
+    pub(super) fn seen(&self) -> Vec<(&ResultView, &SeenView)> {
+        self.results.iter().filter_map(|view| Some((view, view.seen.as_ref()?))).collect()
+    }
+
     /// The metric by which a workload is judged first.
     pub fn headline(&self, workload: usize) -> Metric {
         self.workloads.get(workload).map_or(Metric::Throughput, |w| w.headline)

@@ -112,13 +112,8 @@ impl SeenView {
 
     /// Who else was at work around the trials of all `views`, each once.
     pub fn others_of<'a>(views: impl Iterator<Item = &'a SeenView>) -> Vec<OtherSeen> {
-        let mut all: Vec<OtherSeen> = Vec::new();
-        for other in views.flat_map(|seen| &seen.others) {
-            match all.iter_mut().find(|o| (&o.who, &o.device) == (&other.who, &other.device)) {
-                Some(known) => known.add(other.bytes, other.trials),
-                None => all.push(other.clone()),
-            }
-        }
+        let mut all = Vec::new();
+        views.flat_map(|seen| &seen.others).for_each(|other| other.clone().join(&mut all));
         all
     }
 
@@ -129,10 +124,13 @@ impl SeenView {
 }
 
 impl OtherSeen {
-    /// Adds what the same one did in `trials` others.
-    fn add(&mut self, bytes: Option<PerOp<u64>>, trials: u32) {
-        self.trials = self.trials.saturating_add(trials);
-        self.bytes = match (self.bytes, bytes) {
+    /// Adds it to the same one among `all`, or to their end.
+    fn join(self, all: &mut Vec<OtherSeen>) {
+        let Some(known) = all.iter_mut().find(|o| (&o.who, &o.device) == (&self.who, &self.device)) else {
+            return all.push(self);
+        };
+        known.trials = known.trials.saturating_add(self.trials);
+        known.bytes = match (known.bytes, self.bytes) {
             (Some(a), Some(b)) => {
                 Some(PerOp { read: a.read.saturating_add(b.read), write: a.write.saturating_add(b.write) })
             }
@@ -207,28 +205,17 @@ fn network(interface: &str, trials: &[(f64, &NetworkUse)]) -> NetworkSeen {
 }
 
 fn others(seen: &[(Nanos, &Observation)]) -> Vec<OtherSeen> {
-    let mut others: Vec<OtherSeen> = Vec::new();
+    let mut others = Vec::new();
     for (_, observed) in seen {
-        let mut here: Vec<&OtherActivity> = Vec::new();
-        for activity in &observed.others {
-            let again = here.iter().any(|known| same(known, &activity.who, activity.device.as_ref()));
-            here.push(activity);
-            match others.iter_mut().find(|o| same(activity, &o.who, o.device.as_ref())) {
-                Some(other) => other.add(activity.bytes, u32::from(!again)),
-                None => others.push(OtherSeen {
-                    who: activity.who.clone(),
-                    device: activity.device.clone(),
-                    bytes: activity.bytes,
-                    trials: 1,
-                }),
-            }
+        let mut here = Vec::new();
+        for OtherActivity { who, device, bytes, .. } in &observed.others {
+            // More of the same one is no further trial.
+            let trials = u32::from(!here.contains(&(who, device)));
+            here.push((who, device));
+            OtherSeen { who: who.clone(), device: device.clone(), bytes: *bytes, trials }.join(&mut others);
         }
     }
     others
-}
-
-fn same(activity: &OtherActivity, who: &str, device: Option<&String>) -> bool {
-    activity.who == who && activity.device.as_ref() == device
 }
 
 #[cfg(test)]

@@ -3,12 +3,15 @@
 use crate::cli::{CliError, Globals};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Error, FromArgMatches};
-use ebbtide_core::fio::jobfile::{TAKES_VALUE, WITHOUT_EFFECT, accept};
+use ebbtide_core::fio::jobfile::{Accepted, ONE_VALUE, WITHOUT_EFFECT, accept, without_effect};
 
-/// Options that have one value here; any other is refused with the words of a job file.
-const ONE_VALUE: [&str; 3] = ["nrfiles", "startdelay", "invalidate"];
 /// fio's choice of what it prints.
 const OUTPUT_FORMAT: &str = "output-format";
+
+/// Options that are accepted as in job files.
+fn plain() -> impl Iterator<Item = &'static Accepted> {
+    WITHOUT_EFFECT.iter().chain(ONE_VALUE)
+}
 
 /// Options of fio that change nothing here, accepted as in job files, and the names of all options that were given.
 #[derive(Debug, Default)]
@@ -24,7 +27,7 @@ impl Dialect {
         let beside: Vec<String> = self
             .given
             .iter()
-            .filter(|name| !allowed.contains(&name.as_str()) && !WITHOUT_EFFECT.contains(&name.as_str()))
+            .filter(|name| !allowed.contains(&name.as_str()) && !without_effect(name))
             .map(|name| format!("--{name}"))
             .collect();
         if beside.is_empty() {
@@ -41,9 +44,9 @@ impl Dialect {
 
 impl clap::Args for Dialect {
     fn augment_args(command: Command) -> Command {
-        let plain = WITHOUT_EFFECT.iter().chain(&ONE_VALUE).map(|name| {
-            let arg = Arg::new(*name).long(*name).hide(true);
-            if TAKES_VALUE.contains(name) {
+        let plain = plain().map(|option| {
+            let arg = Arg::new(option.name).long(option.name).hide(true);
+            if option.takes_value {
                 arg.num_args(1)
             } else {
                 arg.num_args(0..=1).require_equals(true).default_missing_value("1")
@@ -60,7 +63,8 @@ impl clap::Args for Dialect {
 
 impl FromArgMatches for Dialect {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        for name in WITHOUT_EFFECT.iter().chain(&ONE_VALUE) {
+        // Another value than the one that is done is refused with the words of a job file.
+        for Accepted { name, .. } in plain() {
             if let Some(value) = matches.get_one::<String>(name) {
                 accept(name, value).map_err(|what| {
                     Error::raw(clap::error::ErrorKind::ValueValidation, format!("--{name}: {what}"))

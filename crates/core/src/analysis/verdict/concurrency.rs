@@ -12,8 +12,7 @@
 //! whether more of them help.
 
 use super::member::Member;
-use super::volume_limit::NEAR;
-use super::{Absent, Case, Judged, Rule, cpu, evidence, limited_above, shared_device, usage};
+use super::{Absent, Case, Judged, Rule, cpu, evidence, limited_above, shared_device, volume_limit};
 use crate::analysis::members;
 use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
 use crate::layout::{ArrayKind, LayoutNode};
@@ -143,11 +142,7 @@ impl Rule for Concurrency {
                 "operations come at times of their own: the workload keeps no number of them in flight",
             )
         })?;
-        if let Some(met) = usage::met(case).filter(|met| *met >= NEAR) {
-            let what = "use of the working members' limits, which would have to be below";
-            let why = "more in flight would only wait longer";
-            return Err(Absent::yields(VerdictKind::VolumeLimit, why).seen(what, met, "share", NEAR));
-        }
+        volume_limit::yield_to(case, "more in flight would only wait longer")?;
         if let Some(busy) = cpu::busiest_thread(case).filter(|busy| *busy >= cpu::THREAD_BUSY) {
             let what = "busy share of the busiest load thread, which would have to be below";
             let why = "a load thread has little time left, of which latency may consist";

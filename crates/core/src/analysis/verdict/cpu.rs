@@ -5,8 +5,7 @@
 //! them away, and when the rate is near what the engine reaches with nothing behind it. Not asserted
 //! while the members are at known limits: then a busy thread is not what stops the array.
 
-use super::volume_limit::NEAR;
-use super::{Absent, Case, Judged, Rule, evidence, usage};
+use super::{Absent, Case, Judged, Rule, evidence, volume_limit};
 use crate::analysis::{Metric, Verdict, VerdictKind};
 
 /// Busy share of the busiest load thread above which it has no time left (the rest is the sampling error of
@@ -31,15 +30,10 @@ impl Rule for Cpu {
     }
 
     fn judge(&self, case: &Case<'_>) -> Judged {
-        if let Some(met) = usage::met(case).filter(|met| *met >= NEAR) {
-            let why = "the members are at their limits, so that a busy processor is not what stops the array";
-            return Err(Absent::yields(VerdictKind::VolumeLimit, why).seen(
-                "use of the working members' limits, which would have to be below",
-                met,
-                "share",
-                NEAR,
-            ));
-        }
+        volume_limit::yield_to(
+            case,
+            "the members are at their limits, so that a busy processor is not what stops the array",
+        )?;
         let thread = busiest_thread(case);
         let host = case.median(|t| {
             let all = t.elapsed.as_secs_f64() * f64::from(t.cpu.cores);

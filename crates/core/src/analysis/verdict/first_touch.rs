@@ -9,7 +9,7 @@
 //! longer than one alone takes on a touched block although they wait for nothing else that is known: no volume is at
 //! its limits, nor is the link, nor a thread.
 
-use super::volume_limit::NEAR;
+use super::volume_limit::{MET_BELOW, NEAR};
 use super::{Absent, Case, Judged, Rule, concurrency, evidence, limited_above, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::members;
@@ -98,11 +98,10 @@ fn by_latency(case: &Case<'_>, first: usize) -> Judged {
         Absent::because("all trials are first touches, and no limit is known that they may wait for")
     })?;
     if met >= NEAR || limited_above(case) {
-        let what = "use of the working members' limits, which would have to be below";
         return Err(Absent::because(
             "held back: a limit, the link or a load thread is what operations wait for",
         )
-        .seen(what, met, "share", NEAR));
+        .seen(MET_BELOW, met, "share", NEAR));
     }
     let (latency, floor) = concurrency::latency_over_floor(case).ok_or_else(|| {
         Absent::because("all trials are first touches, and what one operation alone takes is not known")

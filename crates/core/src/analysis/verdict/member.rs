@@ -10,8 +10,7 @@
 //! `n^-(k-1)`.
 
 use super::background::Background;
-use super::volume_limit::NEAR;
-use super::{Absent, Case, Judged, Rule, evidence, shared_device, usage};
+use super::{Absent, Case, Judged, Rule, evidence, shared_device, volume_limit};
 use crate::analysis::estimate::median;
 use crate::analysis::members;
 use crate::analysis::{Verdict, VerdictKind};
@@ -103,18 +102,7 @@ impl Rule for Member {
 
     fn judge(&self, case: &Case<'_>) -> Judged {
         // When every member is at its own limit, none waits for another.
-        if let Some(met) = usage::met(case).filter(|met| *met >= NEAR) {
-            return Err(Absent::yields(
-                VerdictKind::VolumeLimit,
-                "with every member at its limit none waits for another",
-            )
-            .seen(
-                "use of the working members' limits, which would have to be below",
-                met,
-                "share",
-                NEAR,
-            ));
-        }
+        volume_limit::yield_to(case, "with every member at its limit none waits for another")?;
         // All members on the same disk: then it is not the member that is slow.
         if shared_device::shared(case).is_some_and(|(count, _)| count >= case.result.members.len()) {
             return Err(Absent::yields(VerdictKind::SharedDevice, "one disk is below all of them"));

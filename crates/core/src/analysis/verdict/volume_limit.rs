@@ -29,6 +29,17 @@ const LASTING: f64 = 0.10;
 /// waits. Hits of a cache in front of the arm take part of them, so it is more than the 1 of a queue that never empties.
 pub const IN_LINE: f64 = 2.0;
 
+/// The figure by which the use of the limits keeps another cause from being asserted.
+pub(super) const MET_BELOW: &str = "use of the working members' limits, which would have to be below";
+
+/// Has another rule yield to this one where the working members are at their limits; `why` it does.
+pub(super) fn yield_to(case: &Case<'_>, why: &str) -> Result<(), Absent> {
+    match usage::met(case).filter(|met| *met >= NEAR) {
+        Some(met) => Err(Absent::yields(VerdictKind::VolumeLimit, why).seen(MET_BELOW, met, "share", NEAR)),
+        None => Ok(()),
+    }
+}
+
 /// The rule.
 #[derive(Debug)]
 pub struct VolumeLimit;

@@ -1,58 +1,61 @@
 //! Which options of fio there are here.
 
-/// Options that change nothing here.
-pub const WITHOUT_EFFECT: &[&str] = &[
-    // For people and the terminal.
-    "description",
-    "eta",
-    // The clones of a job are always reported together, every job on its own, reads and writes apart.
-    "group_reporting",
-    "new_group",
-    "unified_rw_reporting",
-    // Every operation is timed, percentiles are always there, and every figure has its unit.
-    "gtod_reduce",
-    "clat_percentiles",
-    "lat_percentiles",
-    "unit_base",
-    // Jobs are always threads.
-    "thread",
-    // One generator, whose seed is that of the run; random offsets may always repeat.
-    "randrepeat",
-    "random_generator",
-    "norandommap",
-    // Written data never repeats and never compresses.
-    "refill_buffers",
-    "scramble_buffers",
-    // Files and buffers are registered with the ring where the kernel can.
-    "registerfiles",
-    "fixedbufs",
-    // Batches adapt to the load.
-    "iodepth_batch",
-    "iodepth_batch_submit",
-    "iodepth_batch_complete",
-    "iodepth_batch_complete_min",
-    "iodepth_batch_complete_max",
-    // Files are made in full before the first job, allocated where the file system can.
-    "fallocate",
-    "create_on_open",
-    "overwrite",
-];
+/// An option that is accepted and needs no field of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    /// fio's name.
+    pub name: &'static str,
+    /// Whether it has a value on fio's command line; of the others it may be left out.
+    pub takes_value: bool,
+}
 
-/// Options of fio that have a value on its command line; of the others without an effect it may be left out.
-pub const TAKES_VALUE: &[&str] = &[
-    "description",
-    "eta",
-    "unified_rw_reporting",
-    "unit_base",
-    "random_generator",
-    "iodepth_batch",
-    "iodepth_batch_submit",
-    "iodepth_batch_complete",
-    "iodepth_batch_complete_min",
-    "iodepth_batch_complete_max",
-    "fallocate",
-    "nrfiles",
-    "startdelay",
+const fn switch(name: &'static str) -> Accepted {
+    Accepted { name, takes_value: false }
+}
+
+const fn valued(name: &'static str) -> Accepted {
+    Accepted { name, takes_value: true }
+}
+
+/// Options that have one value here; any other is refused.
+pub const ONE_VALUE: &[Accepted] = &[valued("nrfiles"), valued("startdelay"), switch("invalidate")];
+
+/// Options that change nothing here.
+pub const WITHOUT_EFFECT: &[Accepted] = &[
+    // For people and the terminal.
+    valued("description"),
+    valued("eta"),
+    // The clones of a job are always reported together, every job on its own, reads and writes apart.
+    switch("group_reporting"),
+    switch("new_group"),
+    valued("unified_rw_reporting"),
+    // Every operation is timed, percentiles are always there, and every figure has its unit.
+    switch("gtod_reduce"),
+    switch("clat_percentiles"),
+    switch("lat_percentiles"),
+    valued("unit_base"),
+    // Jobs are always threads.
+    switch("thread"),
+    // One generator, whose seed is that of the run; random offsets may always repeat.
+    switch("randrepeat"),
+    valued("random_generator"),
+    switch("norandommap"),
+    // Written data never repeats and never compresses.
+    switch("refill_buffers"),
+    switch("scramble_buffers"),
+    // Files and buffers are registered with the ring where the kernel can.
+    switch("registerfiles"),
+    switch("fixedbufs"),
+    // Batches adapt to the load.
+    valued("iodepth_batch"),
+    valued("iodepth_batch_submit"),
+    valued("iodepth_batch_complete"),
+    valued("iodepth_batch_complete_min"),
+    valued("iodepth_batch_complete_max"),
+    // Files are made in full before the first job, allocated where the file system can.
+    valued("fallocate"),
+    switch("create_on_open"),
+    switch("overwrite"),
 ];
 
 /// Options that people use and that are refused, with what to do instead.
@@ -129,8 +132,8 @@ pub(super) const HONOURED: &[&str] = &[
 ];
 
 /// Whether `name` is accepted because it changes nothing here.
-pub(super) fn without_effect(name: &str) -> bool {
-    WITHOUT_EFFECT.contains(&name)
+pub fn without_effect(name: &str) -> bool {
+    WITHOUT_EFFECT.iter().any(|option| option.name == name)
 }
 
 /// What to say of the option `name`, which is not done.
@@ -138,7 +141,7 @@ pub(super) fn unknown(name: &str) -> String {
     if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
         return format!("this option of fio is not done by ebb: {instead}");
     }
-    let known = HONOURED.iter().chain(WITHOUT_EFFECT).copied();
+    let known = HONOURED.iter().copied().chain(WITHOUT_EFFECT.iter().map(|option| option.name));
     let close = known
         .map(|known| (strsim::damerau_levenshtein(name, known), known))
         .min()

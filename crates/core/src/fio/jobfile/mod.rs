@@ -12,7 +12,7 @@ mod options;
 mod tests;
 pub(crate) mod values;
 
-pub use known::{TAKES_VALUE, WITHOUT_EFFECT};
+pub use known::{Accepted, ONE_VALUE, WITHOUT_EFFECT, without_effect};
 pub use options::{FileJob, Target, accept, io_engine};
 
 use crate::units::Bytes;

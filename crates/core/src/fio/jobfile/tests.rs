@@ -200,10 +200,7 @@ fn every_option_that_is_suggested_is_read() {
 /// What the command line takes is what a job file takes.
 #[test]
 fn options_without_an_effect_are_accepted_by_themselves() {
-    for name in known::WITHOUT_EFFECT {
-        assert_eq!(accept(name, "1"), Ok(()), "{name}");
-    }
-    for name in known::TAKES_VALUE {
+    for Accepted { name, .. } in known::WITHOUT_EFFECT.iter().chain(known::ONE_VALUE) {
         let value = if *name == "startdelay" { "0" } else { "1" };
         assert_eq!(accept(name, value), Ok(()), "{name}");
     }

@@ -8,8 +8,7 @@ use crate::units::{Bytes, format_iops, format_latency, format_throughput};
 use maud::{Markup, html};
 
 pub(super) fn section(report: &Report) -> Option<Markup> {
-    let seen: Vec<(&ResultView, &SeenView)> =
-        report.results.iter().filter_map(|view| Some((view, view.seen.as_ref()?))).collect();
+    let seen = report.seen();
     if seen.is_empty() {
         return None;
     }

@@ -17,8 +17,7 @@ const MOST_OTHERS: usize = 4;
 impl Page {
     /// Cores, load threads, disks, memory and network of each result, and who else was at work.
     pub(super) fn seen(&mut self, report: &Report) {
-        let seen: Vec<(&ResultView, &SeenView)> =
-            report.results.iter().filter_map(|view| Some((view, view.seen.as_ref()?))).collect();
+        let seen = report.seen();
         if seen.is_empty() {
             return;
         }

@@ -5,7 +5,7 @@ use ebbtide_core::{analysis, import, units::Nanos};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     for imported in import::parse(text).unwrap_or_default() {
-        let session = import::session(imported, "id".to_owned(), "0", text, Nanos(1));
+        let session = import::session(imported, "id".to_owned(), "0", Nanos(1));
         let _ = analysis::analyse(&session);
     }
 });

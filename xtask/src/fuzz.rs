@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 /// Each has a file in fuzz/fuzz_targets and a corpus in fuzz/corpus.
-const TARGETS: [&str; 8] =
-    ["experiment", "iostat", "import", "job_file", "tables", "sysfs", "log_page", "catalog"];
+const TARGETS: [&str; 9] =
+    ["experiment", "iostat", "import", "job_file", "tables", "sysfs", "log_page", "catalog", "shown"];
 /// Seconds for each target, where nothing else is said.
 const SECONDS: u32 = 60;
 /// What the runs leave: new inputs, logs and temporary files. The corpus that is committed stays small.

@@ -3,6 +3,7 @@
 //! Each command is a list of programs that are run one after the other; the first that fails ends it.
 
 mod bench;
+mod door;
 mod fuzz;
 mod instructions;
 mod packages;
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 const HELP: &str = "cargo xtask COMMAND
 
   setup     install the packages that the tests need (Debian, as root; otherwise say which are missing)
-  check     formatting, clippy, purity of the core, licences and sources of dependencies
+  check     formatting, clippy, purity of the core, one door for writing, licences and sources of dependencies
   unit      tests without root, network or other programs
   root      tests that need root and a loop device; says so where they cannot run
   browser   the HTML report in a real browser (Debian's chromium)
@@ -82,6 +83,7 @@ fn check() -> Result<(), String> {
         ),
     ])?;
     purity::check()?;
+    door::check()?;
     if packages::on_path("cargo-deny") {
         run_all(&[Step::cargo("licences and sources", &["deny", "check", "bans", "licenses", "sources"])])
     } else {
@@ -109,7 +111,24 @@ fn root() -> Result<(), String> {
         ),
         Step::cargo(
             "root tests of the program",
-            &["test", "--package", "ebbtide", "--test", "failures", "--test", "watch", "--", "--ignored"],
+            &[
+                "test",
+                "--package",
+                "ebbtide",
+                "--test",
+                "failures",
+                "--test",
+                "trees",
+                "--test",
+                "watch",
+                "--",
+                "--ignored",
+            ],
+        ),
+        Step::cargo(
+            "one door",
+            // Its tests use many loop devices each.
+            &["test", "--package", "ebbtide", "--test", "door", "--", "--ignored", "--test-threads", "1"],
         ),
     ])
 }

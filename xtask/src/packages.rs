@@ -17,8 +17,16 @@ const NEEDED: &[Needed] = &[
     Needed { program: "fio", package: "fio" },
     Needed { program: "iostat", package: "sysstat" },
     Needed { program: "blkid", package: "util-linux" },
+    Needed { program: "cryptsetup", package: "cryptsetup-bin" },
+    Needed { program: "mkfs.btrfs", package: "btrfs-progs" },
+    Needed { program: "mkfs.ext4", package: "e2fsprogs" },
+    Needed { program: "mkfs.xfs", package: "xfsprogs" },
     Needed { program: "mksquashfs", package: "squashfs-tools" },
+    Needed { program: "python3", package: "python3" },
+    Needed { program: "qemu-img", package: "qemu-utils" },
     Needed { program: "qemu-system-x86_64", package: "qemu-system-x86" },
+    Needed { program: "sfdisk", package: "fdisk" },
+    Needed { program: "strace", package: "strace" },
 ];
 
 /// Whether `program` is in a directory of `PATH` (or in sbin, where Debian keeps root's tools).

@@ -21,9 +21,11 @@ const CORE_MAY_USE: &[&str] = &[
 /// Ebbtide's own crates and which of each other they may use.
 const INNER: &[(&str, &[&str])] = &[
     ("ebbtide-core", &[]),
-    ("ebbtide-engine", &["ebbtide-core"]),
-    ("ebbtide-host", &["ebbtide-core"]),
-    ("ebbtide", &["ebbtide-core", "ebbtide-engine", "ebbtide-host"]),
+    ("ebbtide-sys", &[]),
+    ("ebbtide-door", &["ebbtide-core", "ebbtide-sys"]),
+    ("ebbtide-engine", &["ebbtide-core", "ebbtide-door"]),
+    ("ebbtide-host", &["ebbtide-core", "ebbtide-door", "ebbtide-sys"]),
+    ("ebbtide", &["ebbtide-core", "ebbtide-door", "ebbtide-engine", "ebbtide-host"]),
 ];
 
 const LICENCES: &[&str] = &[

@@ -1,6 +1,7 @@
 //! The catalogue as this user has it: the built-in records, the user's file, and the one of the command line.
 
 use ebbtide_core::catalog::Catalog;
+use ebbtide_core::shown::Shown;
 use std::path::{Path, PathBuf};
 
 /// Largest file that is read; the output of `describe-instance-types` for all types is a few megabytes.
@@ -31,13 +32,5 @@ pub fn load(file: Option<&Path>) -> Result<Catalog, String> {
 /// # Errors
 /// When it cannot be read, is no file or is too long: names it.
 pub fn read(path: &Path) -> Result<String, String> {
-    let shown = path.display();
-    let metadata = std::fs::metadata(path).map_err(|error| format!("{shown}: cannot be read: {error}"))?;
-    if !metadata.is_file() {
-        return Err(format!("{shown}: is not a file"));
-    }
-    if metadata.len() > LONGEST {
-        return Err(format!("{shown}: has {} bytes; at most {LONGEST} are read", metadata.len()));
-    }
-    std::fs::read_to_string(path).map_err(|error| format!("{shown}: cannot be read: {error}"))
+    ebbtide_door::read::text(path, LONGEST).map_err(|error| format!("{}: {error}", path.shown()))
 }

@@ -2,7 +2,7 @@
 //!
 //! Nothing here asserts how fast the machine is: the limits are far below what any disk does, so that both backends
 //! should give what the shapes say, and there is enough in flight that a late thread does not leave a volume idle.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod common;
 

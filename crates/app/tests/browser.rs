@@ -1,7 +1,7 @@
 //! The HTML report in a real browser: on a desk and on a phone, in light and in dark.
 //!
 //! Needs chromium, so it is a target of its own: `cargo xtask browser`. Screenshots are left in the target directory.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 #[path = "browser/devtools.rs"]
 mod devtools;

@@ -1,4 +1,5 @@
 //! `ebb catalog`, and types by name in experiment files.
+#![allow(clippy::disallowed_methods)]
 
 use assert_cmd::Command;
 use serde_json::Value;

@@ -1,4 +1,5 @@
 //! `ebb explain --iostat` on the published slow member.
+#![allow(clippy::disallowed_methods)]
 
 use assert_cmd::Command;
 use predicates::prelude::PredicateBooleanExt;
@@ -92,6 +93,35 @@ fn what_spared_a_member_is_said() {
     assert!(text.contains("vdc waits longer (await 37.2 ms against 0.27 ms"), "{text}");
     assert!(text.contains("18.0 requests are fewer than 30; its queue of 0.67 against 0.02"), "{text}");
     assert!(!text.contains("No member stands out"), "{text}");
+}
+
+/// Logs that iostat recorded on a guest with throttled disks.
+fn recorded(name: &str, members: &[&str]) -> String {
+    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../core/src/observe/iostat/recorded/");
+    let log = format!("{place}{name}");
+    let mut arguments = vec!["explain", "--iostat", log.as_str()];
+    let members = members.join(",");
+    if !members.is_empty() {
+        arguments.extend(["--members", members.as_str()]);
+    }
+    let output = ebb(&arguments).output().expect("it runs");
+    assert!(output.status.success());
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_full_disk_without_an_array_is_the_answer() {
+    insta::assert_snapshot!(recorded("saturated.txt", &[]));
+}
+
+#[test]
+fn idle_members_are_named_and_the_slow_one_too() {
+    insta::assert_snapshot!(recorded("slow-and-idle.txt", &["vdg", "vdh", "vdl", "vdi", "vdj", "vdk"]));
+}
+
+#[test]
+fn a_healthy_array_beside_a_root_has_its_own_members_only() {
+    insta::assert_snapshot!(recorded("md0-and-root.txt", &[]));
 }
 
 /// A simulated session: the reasoning names every rule, as a verdict or as looked for in vain.

@@ -1,5 +1,5 @@
 //! What goes wrong under a run: said where and what, the rest goes on, nothing is left behind.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod common;
 
@@ -18,10 +18,8 @@ fn fails(text: &str, options: &str, words: &[&str]) {
         assert!(stderr(&output).contains(word), "{word}: {output:?}");
     }
     assert_eq!(home.files_in("volumes").len(), 0);
-    assert_eq!(
-        home.json("list", &[0])["sessions"][0]["ending"]["failed"].as_str().map(str::is_empty),
-        Some(false)
-    );
+    let listed = home.json("list", &[0]);
+    assert_eq!(listed["sessions"].as_array().map(Vec::len), Some(0), "no session without a trial: {listed}");
 }
 
 /// One volume of `source` under `rw`.
@@ -32,9 +30,68 @@ fn single(source: &str, rw: &str, answer: &str) -> String {
     )
 }
 
+/// The first operations would all complete at the same virtual instant, and there would be no end of them.
+#[test]
+fn a_burst_that_stops_virtual_time_is_refused() {
+    let home = Home::new();
+    let shape = "shape = { iops = { rate = 100, burst = 1e18, credits = 1e18 } }";
+    home.write("x.toml", &single(&format!("size = \"64MiB\"\n{shape}"), "randread", SHORT));
+    let output = home.command("timeout").args(["60", EBB, "run", "x.toml", "--on", "sim"]).output().unwrap();
+    assert_eq!(status(&output), 2, "{output:?}");
+    assert!(stderr(&output).contains("volume v: has neither latency nor limits"), "{output:?}");
+}
+
 #[test]
 fn a_disk_that_is_too_small() {
     fails(&tiny("", SHORT).replace("8MiB", "4TiB"), "", &["MiB", "are free", "`size`", "directory"]);
+}
+
+/// Many volumes in three designs, each with targets of its own.
+fn many(volumes: usize) -> String {
+    let design = |n: usize| {
+        let last = volumes - 1;
+        format!("[designs.d{n}]\nlayout = \"stripe\"\nchunk = \"4KiB\"\nmembers = [\"v[0..{last}]\"]\n")
+    };
+    format!(
+        "name = \"many\"\n[volumes.v]\ncount = {volumes}\nsize = \"64KiB\"\n{}\
+         [workloads.w]\nrw = \"randread\"\nbs = \"4k\"\nnumjobs = 2\nruntime = \"20ms\"\n\
+         [answer]\ntrials_min = 6\ntrials_max = 6\n",
+        (0..3).map(design).collect::<String>()
+    )
+}
+
+#[test]
+fn many_volumes_raise_the_soft_limit_on_open_files() {
+    let home = Home::new();
+    home.write("many.toml", &many(64));
+    let line = format!("ulimit -Sn 256; exec {EBB} run many.toml");
+    let output = home.command("bash").args(["-c", &line]).output().unwrap();
+    assert!([0, 3].contains(&status(&output)), "{}", stderr(&output));
+    let list = home.json("list", &[0]);
+    assert_eq!(
+        (count(&list["sessions"][0], "failed"), count(&list["sessions"][0], "trials")),
+        (0, 24),
+        "{list}"
+    );
+}
+
+#[test]
+fn a_hard_limit_on_open_files_that_is_too_low_is_told_with_the_number_before_anything_is_made() {
+    let home = Home::new();
+    home.write("many.toml", &many(64));
+    let with = |limit: &str| {
+        let line = format!("ulimit -n {limit}; exec {EBB} run many.toml");
+        home.command("bash").args(["-c", &line]).output().unwrap()
+    };
+    let output = with("300");
+    assert_eq!(status(&output), 1, "{output:?}");
+    let said = stderr(&output);
+    let needed: u64 = said.split("raise it to ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(needed > 300 && said.contains("this process may have 300"), "{said}");
+    assert_eq!(home.files_in("volumes").len(), 0);
+    // What it says is enough.
+    let output = with(&needed.to_string());
+    assert!([0, 3].contains(&status(&output)), "{}", stderr(&output));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! `ebb import` of real results, and what the store makes of them.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod common;
 
@@ -141,4 +141,34 @@ fn one_bad_file_and_nothing_is_stored() {
     assert!(stderr(&output).contains("cut.txt: line "), "{}", stderr(&output));
     assert_eq!(home.json("list", &[0])["sessions"].as_array().unwrap().len(), 0);
     assert_eq!(status(&home.ebb("import").output().unwrap()), 2);
+}
+
+/// Each line of a file of many results is a session that keeps its own line: what the store grows by goes with the lines and not
+/// with their square.
+#[test]
+fn many_results_in_one_file_cost_each_its_own() {
+    let stored = |lines: usize| {
+        let home = Home::new();
+        home.write("many.csv", &BONNIE.repeat(lines));
+        let taken = home.json("import many.csv", &[0]);
+        assert_eq!(taken["sessions"].as_array().unwrap().len(), lines);
+        assert!(taken["sessions"].as_array().unwrap().iter().all(|session| session["new"] == true));
+        let again = home.json("import many.csv", &[0]);
+        assert!(again["sessions"].as_array().unwrap().iter().all(|session| session["new"] == false));
+        let shown = home.ebb("show last --experiment").output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&shown.stdout), BONNIE);
+        home.files_in("data").iter().map(|path| std::fs::metadata(path).unwrap().len()).sum::<u64>()
+    };
+    let (few, many) = (stored(100), stored(3000));
+    assert!(many < 45 * few, "30 times the lines, and {many} bytes after {few}");
+}
+
+#[test]
+fn what_is_said_of_many_results_is_said_once() {
+    let home = Home::new();
+    home.write("many.csv", &BONNIE.repeat(3));
+    let said = stderr(&home.ebb("import many.csv").output().unwrap());
+    let seeks: Vec<&str> = said.lines().filter(|line| line.contains("seeks took less")).collect();
+    assert_eq!(seeks.len(), 1, "{said}");
+    assert!(seeks[0].ends_with("(in 3 results)"), "{said}");
 }

@@ -1,11 +1,11 @@
 //! `ebb run --on kernel` as far as it can be seen without touching a device.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod common;
 
 use common::{EBB, Home};
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 const STACK: &str = "name = \"stack\"\n[volumes.v]\ncount = 2\nsize = \"64MiB\"\n[designs.d]\nlayout = \"stripe\"\n\
     chunk = \"64KiB\"\nmembers = [\"v*\"]\nfilesystem = \"xfs\"\nreadahead = \"1MiB\"\n\
@@ -59,13 +59,37 @@ fn a_shape_is_refused_by_the_kernel() {
     assert!(text(&output.stderr).contains("volume v0 has a `shape`"), "{output:?}");
 }
 
+/// Whether the plan was made: status 0 where this host can carry it out, else 1 and why not.
+fn planned(output: &Output) -> bool {
+    let why = text(&output.stderr);
+    match output.status.code() {
+        Some(0) => why.is_empty(),
+        Some(1) => why.contains("this host cannot carry that out: "),
+        _ => false,
+    }
+}
+
+/// As the run itself would: nothing is built without what builds.
+#[test]
+fn a_dry_run_fails_where_what_builds_is_missing() {
+    let home = Home::new();
+    home.write("e.toml", STACK);
+    let output =
+        home.ebb("run e.toml --dry-run --on kernel").env("PATH", home.path("nothing")).output().unwrap();
+    let has_md = ["/usr/sbin/mdadm", "/sbin/mdadm"].iter().any(|path| std::path::Path::new(path).exists())
+        && std::path::Path::new("/proc/mdstat").exists();
+    assert!(planned(&output), "{output:?}");
+    assert_eq!(output.status.code() == Some(0), has_md, "{output:?}");
+    assert!(text(&output.stdout).contains("--level=0"), "the plan is printed all the same: {output:?}");
+}
+
 #[test]
 fn a_dry_run_prints_the_exact_commands() {
     let home = Home::new();
     home.write("e.toml", STACK);
     let output = home.ebb("run e.toml --dry-run --on kernel").output().unwrap();
     let said = text(&output.stdout);
-    assert!(output.status.success(), "{output:?}");
+    assert!(planned(&output), "{output:?}");
     for part in [
         "losetup --direct-io=on /dev/loop",
         "--level=0 --chunk=64K --raid-devices=2 /dev/loop",
@@ -75,7 +99,7 @@ fn a_dry_run_prints_the_exact_commands() {
     ] {
         assert!(said.contains(part), "{part} is not in\n{said}");
     }
-    let plan = home.json("run e.toml --dry-run --on kernel", &[0]);
+    let plan = home.json("run e.toml --dry-run --on kernel", &[0, 1]);
     assert_eq!(plan["builds"][0]["steps"][0]["do"]["run"]["program"], "mdadm");
     assert!(!home.path("state").join("ebbtide").exists(), "a dry run leaves no journal");
 }
@@ -87,7 +111,7 @@ fn parity_is_written_by_the_kernel_if_not_in_user_space() {
         STACK.replace("count = 2", "count = 3").replace("stripe", "raid5").replace("\"read\"", "\"write\"");
     home.write("e.toml", &parity);
     let output = home.ebb("run e.toml --dry-run --on kernel").output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    assert!(planned(&output), "{output:?}");
     assert!(text(&output.stdout).contains("--level=5"), "{output:?}");
 }
 
@@ -101,7 +125,7 @@ fn a_key_is_asked_for_at_a_terminal_or_not_at_all() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("no terminal to ask at") && said.contains("key_file"), "{said}");
-    let plan = home.json("run e.toml --dry-run --on kernel", &[0]);
+    let plan = home.json("run e.toml --dry-run --on kernel", &[0, 1]);
     let step = &plan["builds"][0]["steps"][1]["do"]["run_with_key"];
     assert_eq!(step["program"], "cryptsetup", "{plan:#}");
 }
@@ -154,4 +178,16 @@ fn an_existing_device_is_not_built_on_without_destroy() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("say --destroy") || said.contains("by root only"), "{said}");
     assert_eq!(std::fs::read(home.path("image")).unwrap(), b"x");
+}
+
+/// In a guest with disks for every design nothing is built twice, and the plan says nothing else.
+#[test]
+fn a_dry_run_for_a_guest_says_once_when_designs_are_built() {
+    let home = Home::new();
+    home.write("e.toml", STACK);
+    let output = home.ebb("run e.toml --dry-run --on lab").output().unwrap();
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(said.contains("the first trial of d builds it; it stays"), "{said}");
+    assert!(said.contains("is built once") && !said.contains("each trial of"), "{said}");
 }

@@ -1,5 +1,5 @@
 //! `ebb lab` where no guest is started.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod common;
 

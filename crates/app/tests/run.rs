@@ -1,5 +1,5 @@
 //! `ebb run`, `list`, `show` and `cleanup` as a user runs them.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod common;
 
@@ -216,4 +216,37 @@ fn a_reader_that_goes_away_does_not_end_a_run() {
     let ran = home.ebb("run tiny.toml").stderr(writer.try_clone().unwrap()).stdout(writer).status().unwrap();
     assert!(matches!(ran.code(), Some(0 | 3)), "{ran:?}");
     assert_eq!(home.json("list", &[0])["sessions"][0]["trials"], 18);
+}
+
+/// A closed loop is judged by its p99 where the experiment asks for that, and a write-up's figures are there on request.
+#[test]
+fn latency_decides_where_it_is_asked_to() {
+    let home = Home::new();
+    home.write(
+        "p99.toml",
+        "name = \"p99\"\n[volumes.v]\ncount = 2\nsize = \"64MiB\"\nshape = { iops = 400, latency = \"2ms\" }\n\
+         [designs.one]\nlayout = \"linear\"\nmembers = [\"v0\"]\n[designs.two]\nlayout = \"stripe\"\nmembers = [\"v*\"]\n\
+         [workloads.mix]\nrw = \"randrw\"\niodepth = 8\nruntime = \"1s\"\n[answer]\nmetric = \"p99\"\ntrials_max = 6\n",
+    );
+    let value = home.json("run p99.toml --on sim --seed 3", &[0, 3]);
+    assert_eq!(value["workloads"][0]["primary_metric"], "lat_p99");
+    assert!(
+        value["answer"][0].as_str().is_some_and(|said| said.contains("p99 latency")),
+        "{}",
+        value["answer"]
+    );
+    let open = value["undecided"].as_array().map(Vec::len);
+    let status = home.ebb("run p99.toml --on sim --seed 3 --no-save").output().unwrap().status.code();
+    assert_eq!(status == Some(3), open > Some(0), "one story");
+    let page = String::from_utf8(home.ebb("show last --trials").output().unwrap().stdout).unwrap();
+    for part in ["median p99", "Every trial", "standard deviation", "Latency: "] {
+        assert!(page.contains(part), "{part} is not in\n{page}");
+    }
+    home.write(
+        "wrong.toml",
+        &std::fs::read_to_string(home.path("p99.toml")).unwrap().replace("\"p99\"\nt", "\"p95\"\nt"),
+    );
+    let output = home.ebb("experiment check wrong.toml").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && said.contains("write `p99`"), "{said}");
 }

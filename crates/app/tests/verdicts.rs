@@ -3,7 +3,7 @@
 //! Volumes are files on the disk of /var/tmp, which must not be memory. Other programs may be at work on it: the speeds
 //! that a test is about come from shapes far below those of the disk, and a run beside a competing writer is judged by
 //! whether that writer is named. Runs follow one another, because two of them would be each other's background.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod common;
 
@@ -152,6 +152,31 @@ fn one_operation_at_a_time_on_a_volume_of_a_millisecond_is_concurrency() {
     let alone_rate = figure(verdict, "operations per second");
     assert!(figure(verdict, "operations per second with 2 in flight, in a short probe") > 1.1 * alone_rate);
     Verdicts::of(&one(16)).must_not("concurrency");
+}
+
+/// `ebb bench` runs once, and climbs after it: on a volume that takes 1 ms and lets 16 pass at a time.
+#[test]
+fn a_benchmark_climbs_a_ladder_too() {
+    let home = Home::new();
+    let text = experiment(
+        "[volumes.v]\nsize = \"8MiB\"\nshape = { iops = 16000, latency = \"1ms\" }",
+        "layout = \"linear\"\nmembers = [\"v\"]",
+        "runtime = \"1s\"",
+        "",
+    );
+    home.write("one.toml", &text);
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let bench = |options: &str| {
+        let line = format!("bench --file one.toml --design array --rw randread --runtime 1 {options}");
+        let ran = home.json(&line, &[0]);
+        Verdicts(ran["jobs"][0]["ebbtide"]["verdicts"].as_array().unwrap().clone())
+    };
+    let alone = bench("--iodepth 1");
+    let verdict = alone.must("concurrency");
+    let probed = figure(verdict, "operations per second with 2 in flight, in a short probe");
+    assert!(probed > 1.1 * figure(verdict, "operations per second"), "{verdict:#}");
+    // What limits itself is not probed.
+    bench("--iodepth 1 --thinktime 5000").must_not("concurrency");
 }
 
 /// 600 operations more than the sustained 1000/s are spent at 3000/s in 0.3 s; the pause between trials earns them

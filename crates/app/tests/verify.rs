@@ -1,4 +1,5 @@
 //! `ebb bench --verify` and `ebb verify`: what was acknowledged is proved, what is not there is named.
+#![allow(clippy::disallowed_methods)]
 
 use serde_json::Value;
 use std::fs::{self, File};

@@ -1,4 +1,5 @@
 //! `ebb volumes` on a recorded guest and on this host.
+#![allow(clippy::disallowed_methods)]
 
 #[path = "../../host/src/sys/tree.rs"]
 mod tree;
@@ -88,6 +89,45 @@ fn limits_section(root: &tempfile::TempDir) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let from = text.find("Known limits").expect("a section");
     text[from..text.find("Findings").expect("findings")].to_owned()
+}
+
+/// A guest with LVM of many kinds, md over md, RAID5, RAID10, btrfs over two devices, and an array that was stopped; without the
+/// queues of its devices, which the other guest has.
+#[test]
+fn every_stack_says_what_it_is_made_of() {
+    let root = tree::unpack(include_str!("../../host/tests/trees/stacks.tree"));
+    let arguments =
+        ["volumes", "vg-striped", "vg-linear", "vg-r5", "md2", "md5", "vdp", "vdr", "vdt", "vdu", "--root"];
+    let output = ebb().args(arguments).arg(root.path()).output().expect("it runs");
+    assert!(output.status.success());
+    insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));
+    let output = ebb().args(["volumes", "--json", "--root"]).arg(root.path()).output().expect("it runs");
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    let device = |name: &str| {
+        let devices = value["devices"].as_array().expect("devices");
+        devices.iter().find(|device| device["name"] == name).unwrap_or_else(|| panic!("{name}")).clone()
+    };
+    let striped = device("dm-2");
+    assert_eq!((&striped["dev"], &striped["size"]), (&"253:2".into(), &41_943_040.into()));
+    assert_eq!(striped["made"]["of"], serde_json::json!(["vda", "vdb", "vdc", "vdd"]));
+    assert_eq!(striped["made"]["join"], serde_json::json!({ "kind": "stripe", "chunk": 65_536 }));
+    assert_eq!(device("md10")["made"]["join"]["copies"], 2);
+    assert_eq!(device("vdq")["mounts"][0]["mountpoint"], "/mnt/b", "the second device of a btrfs");
+    let found = value["findings"].as_array().expect("findings");
+    let stopped: Vec<_> = found.iter().filter(|f| f["rule"] == "stopped-array").collect();
+    assert_eq!(stopped.len(), 1, "{found:?}");
+    assert!(found.iter().all(|f| f["rule"] != "shared-disk"), "metadata beside its data: {found:?}");
+}
+
+#[test]
+fn wide_has_numbers_and_exact_sizes() {
+    let root = recorded();
+    let output =
+        ebb().args(["volumes", "vda", "--wide", "--root"]).arg(root.path()).output().expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let row = text.lines().find(|line| line.trim_start().starts_with("vda ")).expect("a row");
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(words[..8], ["vda", "254:0", "1.5", "GiB", "1.57", "GB", "1572864000", "virtio"], "{text}");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! `ebb watch` as a program, and its figures beside the real iostat's.
+#![allow(clippy::disallowed_methods)]
 
 mod common;
 
 use assert_cmd::Command;
 use common::{Home, Loop, tool};
 use ebbtide_core::observe::diskstats::{DiskCounters, lines};
+use ebbtide_core::observe::host::{CpuShares, HostCounters};
 use ebbtide_core::observe::rates::DiskRates;
 use ebbtide_core::units::Nanos;
 use predicates::str::contains;
@@ -24,6 +26,29 @@ fn json_is_one_line_per_interval() {
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[0]["schema"], "ebbtide.watch/1");
     assert!(lines[1]["interval_seconds"].as_f64().is_some_and(|s| s >= 0.05));
+}
+
+/// As iostat's: the first report is of the time since boot, and -y leaves it out. Programs get intervals only.
+#[test]
+fn the_first_report_is_since_boot() {
+    let said = |arguments: &[&str]| {
+        let output =
+            ebb().args(["watch", "-i", "60ms", "-n", "1"]).args(arguments).output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let both = said(&[]);
+    let parts: Vec<&str> = both.trim_end().split("\n\n").collect();
+    assert_eq!(parts.len(), 2, "{both}");
+    assert!(parts[0].starts_with("means since boot, ") && parts[0].contains(" ago\ncpu   user "), "{both}");
+    for part in &parts {
+        assert!(part.contains("iowait ") && part.contains("steal ") && part.contains("swap  in "), "{both}");
+    }
+    assert!(!said(&["-y"]).contains("since boot"));
+    let json: Value = serde_json::from_str(&said(&["--json"])).expect("one object");
+    let share: f64 = json["cpu"].as_object().expect("shares").values().filter_map(Value::as_f64).sum();
+    assert!((share - 1.0).abs() < 1e-9, "{json}");
+    assert!(json["swap"]["out_bytes_per_second"].is_number(), "{json}");
 }
 
 #[test]
@@ -55,14 +80,23 @@ fn now() -> (Vec<(String, DiskCounters)>, f64) {
 /// its figures must lie between ours just before it and just after it, but for its two decimals. Requires sysstat.
 #[test]
 fn figures_agree_with_iostat() {
-    let before = now();
+    let (before, cpu_before) = (now(), cpu_since_boot());
     let mut command = std::process::Command::new("iostat");
     let output = command.args(["-x", "-o", "JSON", "1", "1"]).env("S_TIME_FORMAT", "ISO").output();
     let output = output.expect("iostat, of the package sysstat: `cargo xtask setup` installs it");
     assert!(output.status.success(), "iostat without JSON is older than sysstat 11.5: {output:?}");
-    let after = now();
+    let (after, cpu_after) = (now(), cpu_since_boot());
     let report: Value = serde_json::from_slice(&output.stdout).expect("iostat's JSON");
     let disks = report["sysstat"]["hosts"][0]["statistics"][0]["disk"].as_array().expect("disks");
+    let theirs = &report["sysstat"]["hosts"][0]["statistics"][0]["avg-cpu"];
+    for (key, ours) in CPU_FIGURES {
+        let (a, b) = (100.0 * ours(&cpu_before), 100.0 * ours(&cpu_after));
+        let theirs = theirs[*key].as_f64().expect("a share");
+        assert!(
+            theirs >= a.min(b) - 0.0101 && theirs <= a.max(b) + 0.0101,
+            "{key}: {theirs} not in {a}..{b}"
+        );
+    }
     let mut compared = 0;
     for disk in disks {
         let name = disk["disk_device"].as_str().expect("a name");
@@ -84,6 +118,23 @@ fn figures_agree_with_iostat() {
     }
     assert!(compared > 0, "iostat shows no device");
 }
+
+/// The processors' time since boot.
+fn cpu_since_boot() -> CpuShares {
+    let stat = std::fs::read_to_string("/proc/stat").expect("stat");
+    HostCounters::parse(&stat, "").rates(Nanos::from_secs(1), 4096).cpu.expect("shares")
+}
+
+/// iostat's names of the processors' shares, and ours.
+type CpuFigure = (&'static str, fn(&CpuShares) -> f64);
+const CPU_FIGURES: &[CpuFigure] = &[
+    ("user", |c| c.user),
+    ("nice", |c| c.nice),
+    ("system", |c| c.system),
+    ("iowait", |c| c.iowait),
+    ("steal", |c| c.steal),
+    ("idle", |c| c.idle),
+];
 
 /// iostat's names and our figures in its units.
 type Figure = (&'static str, fn(&DiskRates) -> f64);

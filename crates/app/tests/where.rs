@@ -1,5 +1,5 @@
 //! `ebb where` and `ebb layouts` as a user runs them.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use assert_cmd::Command;
 use serde_json::{Value, json};

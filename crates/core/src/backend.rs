@@ -40,8 +40,35 @@ pub struct PreparedVolume {
     pub disk: Option<String>,
     /// Name of that disk (`vda`, `nvme1n1`), where known.
     pub disk_name: Option<String>,
+    /// All whole disks underneath where there are several: below an array, or a file system over several devices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskBelow>,
+    /// What is between it and the disks, in words, where there is something: `md0 (stripe of 2 over vdb, vdc)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<String>,
     /// File system type it is on, where it is a file.
     pub filesystem: Option<String>,
+}
+
+/// A whole disk below a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskBelow {
+    /// "major:minor".
+    pub number: String,
+    /// Kernel name.
+    pub name: String,
+}
+
+impl PreparedVolume {
+    /// Number and name of each whole disk underneath, as far as they are known.
+    pub fn whole_disks(&self) -> Vec<(&str, &str)> {
+        let one = self.disk.iter().map(|number| {
+            let name = self.disk_name.as_deref().unwrap_or(number);
+            (number.as_str(), name)
+        });
+        let several = self.disks.iter().map(|disk| (disk.number.as_str(), disk.name.as_str()));
+        if self.disks.is_empty() { one.collect() } else { several.collect() }
+    }
 }
 
 /// What the backend found and made.
@@ -157,6 +184,27 @@ pub trait Backend {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples, BackendError>;
+    /// Has `design` stand until [`release`](Self::release), so that what runs on it meanwhile finds it ready: a backend
+    /// that builds each design for its trial builds it here, once. `workload` is what will run, or much like it.
+    ///
+    /// # Errors
+    /// When it cannot be built; nothing of it is left then.
+    fn hold(
+        &mut self,
+        _design: &Design,
+        _workload: &Workload,
+        _trial: &Trial,
+        _control: &Control,
+    ) -> Result<(), BackendError> {
+        Ok(())
+    }
+    /// Lets go of the design that stands.
+    ///
+    /// # Errors
+    /// When it cannot be taken apart, naming what is left.
+    fn release(&mut self) -> Result<(), BackendError> {
+        Ok(())
+    }
     /// Puts everything back; keeps created volumes when `keep`.
     ///
     /// # Errors

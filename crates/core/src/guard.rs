@@ -1,27 +1,33 @@
-//! May this device be written? The question and its answers as data; the host crate answers it.
+//! May this be written? The question and its answers as data; the host crate answers it, the door asks.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 
-/// Answers whether a file or device may be written. Asked before anything is opened for writing.
-pub trait DeviceGuard {
-    /// Whether `request.path` may be written now.
-    ///
-    /// # Errors
-    /// A [`Refusal`] with every reason that stands against it.
-    fn may_write(&self, request: &WriteRequest<'_>) -> Result<(), Refusal>;
-}
-
 /// What somebody wants to write, and what they said to be allowed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteRequest<'a> {
-    /// The device or file.
+    /// The device or file, as the user wrote it.
     pub path: &'a Path,
-    /// Stable id that the experiment gives for it: a name below /dev/disk/by-id, a serial, a WWID, or an EBS volume id.
-    pub id: Option<&'a str>,
-    /// Whether the command line says `--destroy`.
-    pub destroy: bool,
+    /// Who allows it.
+    pub permission: Permission<'a>,
+}
+
+/// Who allows that something is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permission<'a> {
+    /// The user, with what they said.
+    User {
+        /// Stable id that the experiment gives for it: a name below /dev/disk/by-id, a serial, a WWID, or an EBS volume
+        /// id.
+        id: Option<&'a str>,
+        /// Whether the command line says `--destroy`.
+        destroy: bool,
+        /// Whether this run has written it before: data on it without a signature are the run's.
+        used: bool,
+    },
+    /// Nobody needs to: this run built the device itself, and what is on it is the run's. It must still not be in use.
+    Built,
 }
 
 /// Why a device must not be written.
@@ -34,12 +40,18 @@ pub enum RefusalKind {
     Swap,
     /// A kernel device is built on it (md, dm, LVM, bcache, a loop device).
     Held,
+    /// A program has it open, or holds a lock on it.
+    Open,
+    /// Whether somebody uses it could not be found out.
+    Untold,
     /// The device is read-only.
     ReadOnly,
     /// It carries a signature: a file system, a member superblock, swap, encryption.
     Signature,
     /// It carries a partition table.
     PartitionTable,
+    /// It carries data of an unknown kind.
+    Data,
     /// What is on it could not be read.
     Unreadable,
     /// The stable id that the experiment gives is not this device's.
@@ -50,6 +62,10 @@ pub enum RefusalKind {
     NotDestroy,
     /// It is not there, or not a block device or regular file.
     NotADevice,
+    /// It is a store, a ledger or a journal of `ebb`'s own.
+    Own,
+    /// It is, or shares blocks with, what this program has claimed already.
+    Twice,
 }
 
 impl RefusalKind {
@@ -60,9 +76,12 @@ impl RefusalKind {
             RefusalKind::Mounted
                 | RefusalKind::Swap
                 | RefusalKind::Held
+                | RefusalKind::Open
                 | RefusalKind::ReadOnly
                 | RefusalKind::WrongId
                 | RefusalKind::NotADevice
+                | RefusalKind::Own
+                | RefusalKind::Twice
         )
     }
 }
@@ -87,12 +106,16 @@ pub struct Refusal {
     pub reasons: Vec<Reason>,
 }
 
+impl Refusal {
+    /// Every reason with the way out of it, without the path.
+    pub fn reasons_in_words(&self) -> String {
+        let words = |reason: &Reason| format!("{} ({})", reason.what, reason.remedy);
+        self.reasons.iter().map(words).collect::<Vec<_>>().join("; ")
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not written to", self.path)?;
-        for reason in &self.reasons {
-            write!(f, "; {} ({})", reason.what, reason.remedy)?;
-        }
-        Ok(())
+        write!(f, "{} is not written to; {}", self.path, self.reasons_in_words())
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod analysis;
 pub mod backend;
+pub mod blank;
 pub mod catalog;
 pub mod civil;
 pub mod experiment;
@@ -20,6 +21,7 @@ pub mod profile;
 pub mod report;
 pub mod samples;
 pub mod session;
+pub mod shown;
 pub mod sim;
 pub mod stack;
 pub mod units;

@@ -4,8 +4,11 @@ use crate::backend::{BackendKind, Inventory};
 use crate::experiment::Experiment;
 use crate::plan::Trial;
 use crate::samples::TrialSamples;
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
+
+/// Marks an SQLite database as a store of sessions (`PRAGMA application_id`): "ebbt" in ASCII.
+pub const STORE_APPLICATION_ID: u32 = 0x6562_6274;
 
 /// The host a session ran on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -67,9 +70,9 @@ pub struct SessionMeta {
     pub inventory: Inventory,
     /// Warnings raised while running.
     pub warnings: Vec<String>,
-    /// Short looks, after the last trial, at what more operations in flight would do.
+    /// Short looks, after the last trial, at what more and fewer operations in flight and other sizes do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub depth_probes: Vec<DepthProbe>,
+    pub rungs: Vec<Rung>,
 }
 
 impl SessionMeta {
@@ -88,7 +91,7 @@ impl SessionMeta {
             engine_ceiling_iops: None,
             inventory: Inventory::default(),
             warnings: Vec::new(),
-            depth_probes: Vec::new(),
+            rungs: Vec::new(),
         }
     }
 
@@ -98,25 +101,38 @@ impl SessionMeta {
     }
 }
 
-/// A design under a workload with twice its operations in flight, for a short time.
+/// A rung of a ladder: a design under a workload for a moment, with as many or other operations in flight, of the same
+/// or another size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DepthProbe {
+pub struct Rung {
     /// The design's name.
     pub design: String,
     /// The workload's name.
     pub workload: String,
     /// Operations in flight.
     pub in_flight: u32,
-    /// Operations completed.
-    pub ops: u64,
-    /// In this time.
-    pub elapsed: Nanos,
+    /// Bytes of each.
+    pub bs: Bytes,
+    /// What was seen.
+    pub samples: Box<TrialSamples>,
 }
 
-impl DepthProbe {
+impl Rung {
     /// Operations per second; nothing when no time passed.
     pub fn iops(&self) -> Option<f64> {
-        (self.elapsed.0 > 0).then(|| self.ops as f64 / self.elapsed.as_secs_f64())
+        let array = &self.samples.array;
+        self.per_second(array.read.count.ops.saturating_add(array.write.count.ops))
+    }
+
+    /// Bytes per second; nothing when no time passed.
+    pub fn throughput(&self) -> Option<f64> {
+        let array = &self.samples.array;
+        self.per_second(array.read.count.bytes.saturating_add(array.write.count.bytes))
+    }
+
+    fn per_second(&self, count: u64) -> Option<f64> {
+        let seconds = self.samples.elapsed.as_secs_f64();
+        (seconds > 0.0).then(|| count as f64 / seconds)
     }
 }
 

@@ -118,6 +118,20 @@ impl fmt::Display for Bytes {
     }
 }
 
+impl Bytes {
+    /// As people write it: exact where that is short, else to three digits: `256KiB`, `47.1GiB`. [`Display`](fmt::Display)
+    /// is exact.
+    pub fn short(self) -> String {
+        let exact = self.to_string();
+        if exact.bytes().take_while(u8::is_ascii_digit).count() <= 4 {
+            return exact;
+        }
+        let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+        let (shift, unit) = units.into_iter().find(|(shift, _)| self.0 >> shift > 0).unwrap_or((0, "B"));
+        format!("{}{unit}", three_digits(self.0 as f64 / (1u64 << shift) as f64))
+    }
+}
+
 impl Nanos {
     /// Nanoseconds in one second.
     pub const PER_SECOND: u64 = 1_000_000_000;
@@ -259,6 +273,11 @@ pub fn format_waiting(time: Nanos) -> String {
     }
 }
 
+/// A number as it would be written: `0.05`, `3000`, `1e-300`.
+pub fn format_number(value: f64) -> String {
+    if value == 0.0 || (1e-6..1e15).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
+}
+
 /// Number with an SI prefix, a space before the prefix, and the unit to follow.
 fn si(value: f64) -> String {
     for (factor, prefix) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {
@@ -282,6 +301,23 @@ fn three_digits(value: f64) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn sizes_are_short_for_people_and_exact_for_programs() {
+        for (bytes, short) in [
+            (49_368_184 << 10, "47.1GiB"),
+            (10_000_000_000 / 4096 * 4096, "9.31GiB"),
+            (256 << 10, "256KiB"),
+            (1536 << 20, "1536MiB"),
+            (3 << 40, "3TiB"),
+            (100_000, "97.7KiB"),
+            (1023, "1023B"),
+            (0, "0B"),
+        ] {
+            assert_eq!(Bytes(bytes).short(), short);
+            assert_eq!(Bytes(bytes).to_string().parse(), Ok(Bytes(bytes)));
+        }
+    }
 
     #[test]
     fn sizes_keep_binary_and_decimal_apart() {

@@ -1,10 +1,14 @@
 //! The views of the report, on made-up sessions.
+#![allow(clippy::disallowed_methods)]
 
 mod fixture;
 
 use ebbtide_core::analysis::analyse;
 use ebbtide_core::report::{JsonOptions, Report, csv, html, json, text};
+use ebbtide_core::samples::{Below, DeviceObservation, Join, MemberObservation};
 use ebbtide_core::session::{Ending, Outcome};
+use ebbtide_core::shown::is_control;
+use ebbtide_core::units::Bytes;
 use fixture::Recipe;
 use proptest::prelude::*;
 
@@ -33,18 +37,40 @@ fn text_of_120_columns_says_more() {
 }
 
 #[test]
+fn latencies_of_reads_and_writes_stand_apart_and_trials_on_request() {
+    let mut report = report(&Recipe::default());
+    let page = text(&report, 120, false).into_string();
+    let latencies = page.split("\nLatency: ").nth(1).expect("a section").split("\n\n").next().unwrap();
+    let mixed: Vec<&str> = latencies.lines().filter(|line| line.contains("rand-mix   linear-8")).collect();
+    assert!(mixed.len() == 2 && mixed[0].contains("read") && mixed[1].contains("write"), "{latencies}");
+    assert!(mixed.iter().all(|line| line.matches('–').count() == 2), "both intervals: {latencies}");
+    assert!(!page.contains("standard deviation"), "{page}");
+    report.each_trial = true;
+    let page = text(&report, 120, false).into_string();
+    let told = page.split("\nEvery trial: ").nth(1).expect("a section");
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let of = told.split("linear-8, seq-read: ").nth(1).expect("is told");
+    assert!(
+        of.starts_with("throughput of 7 trials: mean ") && of.contains(", standard deviation "),
+        "{told}"
+    );
+    let each = of.split(": ").nth(2).unwrap();
+    assert_eq!(each.split(", ").take(7).filter(|figure| figure.contains("MB/s")).count(), 7, "{each}");
+}
+
+#[test]
 fn colours_change_nothing_but_colours() {
     let report = report(&Recipe::default());
     let coloured = text(&report, 100, true);
     assert!(coloured.contains("\u{1b}[1m"));
     let mut bare = String::new();
-    let mut rest = coloured.as_str();
+    let mut rest = &*coloured;
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
         bare.push_str(before);
         rest = after.split_once('m').map_or("", |(_, rest)| rest);
     }
     bare.push_str(rest);
-    assert_eq!(bare, text(&report, 100, false));
+    assert_eq!(bare, text(&report, 100, false).into_string());
 }
 
 #[test]
@@ -90,6 +116,49 @@ fn what_was_observed_is_in_every_view_that_shows_it() {
     {
         assert!(section.contains(figure), "{figure}: {section}");
     }
+}
+
+/// The made-up members on an array of two, which was there before.
+#[test]
+fn the_devices_of_an_array_below_are_in_every_view() {
+    let mut session = fixture::session(&Recipe { rounds: 2, members: 2, ..Recipe::default() });
+    for record in &mut session.trials {
+        let Outcome::Samples(samples) = &mut record.outcome else { continue };
+        let names: Vec<String> = samples.members.iter().map(|member| member.name.clone()).collect();
+        let observed = samples.observed.as_mut().unwrap();
+        let disk = observed.devices[0].clone();
+        let on = |devices: &[usize], join| Some(Below { devices: devices.to_vec(), join, missing: 0 });
+        let named = |name: &str, below| DeviceObservation { name: name.to_owned(), below, ..disk.clone() };
+        let chunk = Some(Bytes(512 << 10));
+        observed.devices = vec![
+            named("md0", on(&[1, 2], Join::Stripe { chunk })),
+            named("vdb", on(&[], Join::Other)),
+            named("vdc", on(&[], Join::Other)),
+        ];
+        let member = |member| MemberObservation {
+            member,
+            devices: vec![0, 1, 2],
+            below: on(&[0], Join::Through),
+            ..MemberObservation::default()
+        };
+        observed.members = names.into_iter().map(member).collect();
+    }
+    let report = Report::new(&session, &analyse(&session));
+    for width in [60, 80, 120] {
+        let told = text(&report, width, false);
+        assert!(told.contains("Below the members") && widest(&told) <= width, "{told}");
+        assert!(told.contains("md0 (stripe of 2, chunk 512KiB)"), "{told}");
+        let row = told.lines().find(|line| line.trim_start().starts_with("vdb ")).expect("a row");
+        assert!(row.contains("50.0%"), "{row}");
+    }
+    let page = html(&report);
+    let section = between(&page, "<section id=\"members\"", "</section>");
+    assert!(section.contains("md0, stripe of 2, chunk 512KiB") && section.contains(">vdc<"), "{section}");
+    let value = json(&report, JsonOptions::default());
+    let below = &value["results"][0]["below"][0];
+    assert_eq!((&below["name"], &below["join"]["kind"]), (&"md0".into(), &"stripe".into()), "{below}");
+    assert_eq!(below["devices"][1]["name"], "vdc");
+    assert_eq!(below["members"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]
@@ -149,14 +218,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_name_gives_json_that_parses_and_text_that_fits(prefix in "\\PC{0,12}", control in "[\\x00-\\x1f\"\\\\<&]{0,4}", width in 40usize..200) {
+    fn any_name_gives_json_that_parses_and_text_that_fits(prefix in "\\PC{0,12}", control in "[\\x00-\\x1f\\u{7f}-\\u{9f}\u{202e}\u{2066}\"\\\\<&]{0,4}", width in 40usize..200) {
         let prefix = format!("{prefix}{control}");
         let report = report(&Recipe { rounds: 1, members: 2, prefix: prefix.clone(), failure: false });
         let written = json(&report, JsonOptions { percentiles: true, series: true }).to_string();
         let read: serde_json::Value = serde_json::from_str(&written).unwrap();
         prop_assert_eq!(&read["results"][0]["design"], &serde_json::Value::from(format!("{prefix}linear-2")));
-        let text = text(&report, width, false);
-        prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
+        let harmful = |text: &str| text.replace(['\n', '\t'], "").contains(is_control);
+        prop_assert!(!harmful(&text(&report, width, false)));
+        prop_assert!(!harmful(&html(&report)));
     }
 }
 
@@ -200,6 +270,18 @@ fn html_escapes_every_name() {
     assert!(!page.contains(&format!("\"{evil}")));
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;"));
     assert_balanced(&page);
+}
+
+/// What a button is called by those who hear it contains what others read (WCAG 2.5.3).
+#[test]
+fn a_button_is_called_what_it_shows() {
+    let page = html(&report(&Recipe::default()));
+    for button in page.split("<button").skip(1) {
+        let (attributes, rest) = button.split_once('>').unwrap();
+        let shown = rest.split("</button>").next().unwrap();
+        let named = attributes.split_once("aria-label=\"").and_then(|(_, name)| name.split('"').next());
+        assert!(named.is_none_or(|name| name.contains(shown)), "{attributes}: {shown}");
+    }
 }
 
 #[test]

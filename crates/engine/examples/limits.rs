@@ -1,10 +1,12 @@
 //! How closely shaped volumes keep their limits: several volumes at once for ten seconds, each with its own block size
 //! and depth. `limits [DIR]` makes its files in DIR (the system's directory for temporary files) and removes them.
+#![allow(clippy::disallowed_methods)]
 
 use ebbtide_core::backend::Control;
 use ebbtide_core::units::{Bytes, Nanos};
 use ebbtide_core::volume::{Latency, Limit, Shape};
 use ebbtide_core::workload::{Access, Mix, Stop, Workload};
+use ebbtide_door::Handle;
 use ebbtide_engine::{Member, Shaper, Target, run};
 use std::error::Error;
 use std::fs::File;
@@ -61,7 +63,12 @@ fn case(dir: &std::path::Path, index: usize) -> Result<String, Box<dyn Error>> {
     std::fs::remove_file(&path)?;
     file.set_len(SIZE)?;
     let shaper = Some(Arc::new(Shaper::new(&shape, index as u64, None)));
-    let target = Target::single(Member { name: format!("vol{index}"), file, size: SIZE, shaper })?;
+    let target = Target::single(Member {
+        name: format!("vol{index}"),
+        file: Handle::unjudged(file),
+        size: SIZE,
+        shaper,
+    })?;
     let workload = Workload {
         bs: Bytes(bs),
         iodepth,

@@ -3,10 +3,12 @@
 //! `load FILE key=value...` with `rw` (read, write, randread, randwrite), `bs`, `iodepth`, `numjobs`, `runtime`
 //! or `size`, `span`,
 //! `direct` (0 or 1), `ioengine` (io_uring or psync), `hipri`, `sqpoll` (0 or 1); prints `key=value` lines.
+#![allow(clippy::disallowed_methods)]
 
 use ebbtide_core::backend::Control;
 use ebbtide_core::units::Nanos;
 use ebbtide_core::workload::{Access, IoEngine, Mix, Stop, Workload};
+use ebbtide_door::Handle;
 use ebbtide_engine::{Member, Target, run};
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -49,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         0 => w.span.map_or(1 << 30, |span| span.0),
         size => size,
     };
-    let target = Target::single(Member { name: path, file, size, shaper: None })?;
+    let target = Target::single(Member { name: path, file: Handle::unjudged(file), size, shaper: None })?;
     let samples = run(&target, &w, 1, &Control::default())?;
     let of = if writes { &samples.array.write } else { &samples.array.read };
     let ops = of.count.ops.max(1) as f64;

@@ -1,6 +1,7 @@
 //! I/O buffers: page-aligned, filled with data that does not compress.
 
 use crate::error::EngineError;
+use ebbtide_core::blank;
 use ebbtide_core::units::Bytes;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -83,6 +84,8 @@ impl Buffers {
         let all = unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.mapped) };
         let (pattern, rest) = all.split_at_mut(PATTERN.min(self.mapped));
         rng.fill_bytes(pattern);
+        // So that what a benchmark leaves on a device is known again as its own.
+        blank::mark(pattern);
         for chunk in rest.chunks_mut(PATTERN) {
             chunk.copy_from_slice(&pattern[..chunk.len()]);
         }

@@ -1,6 +1,6 @@
 //! Puts the records of all jobs together.
 
-use crate::cpu::CpuTime;
+use crate::cpu::{CpuTime, ThreadTime};
 use crate::record::{Errors, Record, Tally};
 use crate::shared::Shared;
 use ebbtide_core::samples::{
@@ -140,6 +140,7 @@ impl Collected {
             sum.write.merge(&service.write);
         }
         self.execution.syncs.merge(&record.syncs);
+        self.execution.lateness.merge(&record.lateness);
         self.members.resize_with(record.members.len().max(self.members.len()), Sum::new);
         self.members.iter_mut().zip(&record.members).for_each(|(sum, tally)| sum.add(tally));
         while (interval / self.factor) as usize >= INTERVALS_MAX {
@@ -251,17 +252,21 @@ impl Collected {
 
 /// CPU of the load: its threads, and in system time what the process used beside them and the collecting thread, which
 /// is io_uring's workers and submission threads.
-pub(crate) fn cpu_use(jobs: &[CpuTime], process: CpuTime, collector: CpuTime, elapsed: Nanos) -> CpuUse {
-    let load = jobs.iter().fold(CpuTime::default(), |sum, job| sum.plus(*job));
+pub(crate) fn cpu_use(jobs: &[ThreadTime], process: CpuTime, collector: CpuTime, elapsed: Nanos) -> CpuUse {
+    let load = jobs.iter().fold(CpuTime::default(), |sum, job| sum.plus(job.cpu));
     let helpers = process.system.saturating_sub(load.system + collector.system);
-    let busiest = jobs.iter().map(|job| job.user + job.system).max();
+    let ran = |job: &ThreadTime| job.cpu.user + job.cpu.system;
+    let permille = |time: Option<u64>| {
+        let share = |time: u64| (time.saturating_mul(1000) / elapsed.0).min(1000) as u32;
+        time.filter(|_| elapsed.0 > 0).map(share)
+    };
     CpuUse {
         load_user: Nanos(load.user),
         load_system: Nanos(load.system + helpers),
         cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-        busiest_thread_permille: busiest
-            .filter(|_| elapsed.0 > 0)
-            .map(|busy| (busy.saturating_mul(1000) / elapsed.0).min(1000) as u32),
+        busiest_thread_permille: permille(jobs.iter().map(ran).max()),
+        most_waiting_permille: permille(jobs.iter().filter_map(|job| job.waited).max()),
+        least_idle_permille: permille(jobs.iter().filter_map(|job| Some(job.waited? + ran(job))).max()),
         ..CpuUse::default()
     }
 }

@@ -5,6 +5,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
+use std::path::Path;
 
 /// CPU time in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,6 +36,35 @@ impl CpuTime {
     pub(crate) fn plus(self, other: CpuTime) -> CpuTime {
         CpuTime { user: self.user + other.user, system: self.system + other.system }
     }
+}
+
+/// What a thread did with its time, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ThreadTime {
+    /// It ran.
+    pub(crate) cpu: CpuTime,
+    /// It was ready to run and another had the processor; absent where the kernel does not count it.
+    pub(crate) waited: Option<u64>,
+}
+
+impl ThreadTime {
+    /// Of the calling thread.
+    pub(crate) fn of_thread() -> Self {
+        // Three numbers (Documentation/scheduler/sched-stats.rst).
+        let schedstat = ebbtide_door::read::text(Path::new("/proc/thread-self/schedstat"), 256).ok();
+        ThreadTime { cpu: CpuTime::of_thread(), waited: schedstat.as_deref().and_then(run_delay) }
+    }
+
+    /// From `earlier` to `self`.
+    pub(crate) fn since(self, earlier: ThreadTime) -> ThreadTime {
+        let waited = self.waited.zip(earlier.waited).map(|(now, then)| now.saturating_sub(then));
+        ThreadTime { cpu: self.cpu.since(earlier.cpu), waited }
+    }
+}
+
+/// Nanoseconds on the run queue: the second field (Documentation/scheduler/sched-stats.rst).
+fn run_delay(schedstat: &str) -> Option<u64> {
+    schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 fn read(who: libc::c_int) -> CpuTime {
@@ -71,4 +101,19 @@ pub(crate) fn settle(job: u32, cpus: &[u32], nice: Option<i32>) -> Result<(), En
 pub(crate) fn precise_timers() {
     // A refusal costs precision only.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_is_read_where_it_is_counted() {
+        assert_eq!(run_delay("957801 83000 1\n"), Some(83_000));
+        assert_eq!(run_delay("957801"), None);
+        let begin = ThreadTime { waited: Some(100), ..ThreadTime::default() };
+        let end = ThreadTime { waited: Some(350), ..ThreadTime::default() };
+        assert_eq!(end.since(begin).waited, Some(250));
+        assert_eq!(end.since(ThreadTime::default()).waited, None);
+    }
 }

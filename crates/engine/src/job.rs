@@ -44,6 +44,10 @@ pub(crate) struct Job<'a> {
     pub(crate) begun: u64,
     /// What `begun` counts on from, so that jobs differ.
     pub(crate) first: u64,
+    /// Since when there is a place in the queue, where operations come when they come: who was held up by a full queue is
+    /// not late by the job's fault.
+    pub(crate) free_since: u64,
+    open_loop: bool,
 }
 
 impl<'a> Job<'a> {
@@ -69,6 +73,8 @@ impl<'a> Job<'a> {
             unfinished: 0,
             begun: 0,
             first,
+            free_since: 0,
+            open_loop: shared.workload.is_open_loop(),
         }
     }
 
@@ -116,7 +122,16 @@ impl<'a> Job<'a> {
     #[inline(always)]
     pub(crate) fn begin(&mut self, op: Op, intended: u64, now: u64) -> Slot {
         self.begun += 1;
+        if self.open_loop {
+            self.lateness(intended, now);
+        }
         Slot { op, intended, started: now, pending: 0, counted: !self.by_size || self.recorder.measuring() }
+    }
+
+    /// Records how much later than it could an operation begins.
+    fn lateness(&mut self, intended: u64, now: u64) {
+        let possible = intended.max(self.free_since);
+        self.recorder.current.lateness.record(now.saturating_sub(possible));
     }
 
     /// A slot for a sync, which starts now.

@@ -4,6 +4,7 @@ use crate::buffers::Buffers;
 use crate::error::EngineError;
 use crate::job::{Job, TICK};
 use crate::record::Finished;
+use crate::ring::AHEAD;
 use crate::shared::{Piece, Verdict, judge};
 use crate::source::{Next, Source, Sync, lock};
 use ebbtide_core::workload::{Mix, Op, OpKind};
@@ -23,11 +24,13 @@ pub(crate) struct PsyncLoop<'a> {
     shared: Option<&'a Mutex<Source>>,
     /// Pieces of the operation under way.
     pieces: Vec<Piece>,
+    /// Whether it watches the clock before it is time.
+    watches: bool,
 }
 
 impl<'a> PsyncLoop<'a> {
     pub(crate) fn new(job: Job<'a>, buffers: Buffers, shared: Option<&'a Mutex<Source>>) -> Self {
-        PsyncLoop { job, buffers, shared, pieces: Vec::with_capacity(64) }
+        PsyncLoop { watches: job.shared.watches(), job, buffers, shared, pieces: Vec::with_capacity(64) }
     }
 
     /// Runs the job to its end.
@@ -96,7 +99,12 @@ impl<'a> PsyncLoop<'a> {
             if now >= instant || self.job.over {
                 return;
             }
-            std::thread::sleep(Duration::from_nanos((instant - now).min(TICK)));
+            // See ring/wait.rs.
+            let ahead = if self.watches { AHEAD } else { 0 };
+            match (instant - now).saturating_sub(ahead) {
+                0 => std::hint::spin_loop(),
+                long => std::thread::sleep(Duration::from_nanos(long.min(TICK))),
+            }
         }
     }
 
@@ -132,6 +140,7 @@ impl<'a> PsyncLoop<'a> {
         let end = self.job.shared.clock.now();
         self.job.check(end);
         self.job.op_done(&slot, end);
+        self.job.free_since = end;
         Ok(())
     }
 

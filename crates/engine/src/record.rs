@@ -3,7 +3,7 @@
 //! A job records into one [`Record`] at a time. When its interval ends, the full one goes to the collector and an empty
 //! one takes its place: no copy, no lock and no allocation where an operation is recorded.
 
-use crate::cpu::CpuTime;
+use crate::cpu::ThreadTime;
 use crate::error::EngineError;
 use ebbtide_core::samples::{Histogram, PerOp};
 use ebbtide_core::workload::OpKind;
@@ -46,6 +46,8 @@ pub(crate) struct Record {
     pub(crate) array: Tally,
     /// Open loop: latency from the actual submission.
     pub(crate) service: Option<PerOp<Histogram>>,
+    /// Open loop: from when an operation could have been submitted to when it was; no buckets before the first.
+    pub(crate) lateness: Histogram,
     /// Latency of fsync and fdatasync between the operations; no buckets before the first.
     pub(crate) syncs: Histogram,
     /// Empty where the array is its only member.
@@ -59,6 +61,7 @@ impl Record {
             array: Tally::new(),
             service: open_loop
                 .then(|| PerOp { read: Histogram::with_buckets(), write: Histogram::with_buckets() }),
+            lateness: Histogram::default(),
             syncs: Histogram::default(),
             members: (0..members).map(|_| Tally::new()).collect(),
         }
@@ -71,6 +74,7 @@ impl Record {
             service.read.clear();
             service.write.clear();
         }
+        self.lateness.clear();
         self.syncs.clear();
         self.members.iter_mut().for_each(Tally::clear);
     }
@@ -84,8 +88,8 @@ pub(crate) type Errors = BTreeMap<(usize, String), u64>;
 pub(crate) struct Finished {
     /// When its last operation was delivered; absent when none was.
     pub(crate) last: Option<u64>,
-    /// CPU time of its thread during the measurement; absent when that never began.
-    pub(crate) cpu: Option<CpuTime>,
+    /// What its thread did with its time during the measurement; absent when that never began.
+    pub(crate) time: Option<ThreadTime>,
     pub(crate) errors: Errors,
     /// A trial that ends by size: whether it was done in full.
     pub(crate) complete: bool,
@@ -133,7 +137,7 @@ pub(crate) struct Recorder {
     recycled: Receiver<Box<Record>>,
     pub(crate) last: Option<u64>,
     pub(crate) errors: Errors,
-    cpu_at_start: Option<CpuTime>,
+    at_start: Option<ThreadTime>,
 }
 
 impl Recorder {
@@ -154,7 +158,7 @@ impl Recorder {
             recycled,
             last: None,
             errors: Errors::new(),
-            cpu_at_start: None,
+            at_start: None,
         }
     }
 
@@ -173,8 +177,8 @@ impl Recorder {
         if now < self.until {
             return;
         }
-        if self.cpu_at_start.is_none() {
-            self.cpu_at_start = Some(CpuTime::of_thread());
+        if self.at_start.is_none() {
+            self.at_start = Some(ThreadTime::of_thread());
             self.last = None;
         }
         let index = (now - self.times.measure) / self.times.interval;
@@ -206,7 +210,7 @@ impl Recorder {
         self.send(next);
         Finished {
             last: self.last,
-            cpu: self.cpu_at_start.map(|start| CpuTime::of_thread().since(start)),
+            time: self.at_start.map(|start| ThreadTime::of_thread().since(start)),
             errors: self.errors,
             complete,
             unfinished: 0,

@@ -2,7 +2,6 @@
 
 use libc::{c_long, c_uint};
 use rustix::fd::AsRawFd;
-use std::fs::File;
 use std::path::Path;
 
 /// Number of the system call cachestat(2), the same on every architecture (Linux 6.5).
@@ -30,7 +29,7 @@ struct Cachestat {
 /// Bytes of the file at `path` in the page cache now, in whole pages; nothing for what is no regular file, may not be
 /// asked about, or on kernels before 6.5. Looking changes nothing.
 pub fn resident(path: &Path) -> Option<u64> {
-    let file = File::open(path).ok()?;
+    let file = ebbtide_door::read::open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }

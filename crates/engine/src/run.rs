@@ -227,7 +227,7 @@ impl Collector<'_> {
                 failure = finished.failure.or(failure);
             }
             self.collected.execution.unfinished += finished.unfinished;
-            jobs.extend(finished.cpu);
+            jobs.extend(finished.time);
             last = last.max(finished.last);
             complete &= finished.complete;
             self.collected.errors(finished.errors);
@@ -258,7 +258,8 @@ impl Collector<'_> {
         let elapsed = Nanos(until.saturating_sub(measure));
         let cpu = cpu_use(&jobs, seen.process, seen.collector, elapsed);
         self.notes(stopped, failure.as_ref(), elapsed);
-        let samples = self.collected.finish(shared, started_unix, elapsed, cpu);
+        let mut samples = self.collected.finish(shared, started_unix, elapsed, cpu);
+        samples.notes.extend(samples.own_lateness());
         match failure {
             Some(cause) => Err(EngineError::CutShort { cause: Box::new(cause), seen: Box::new(samples) }),
             None if stopped => Err(EngineError::Stopped { seen: Some(Box::new(samples)) }),

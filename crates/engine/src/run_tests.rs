@@ -4,6 +4,7 @@ use crate::target::{Member, Shaper};
 use ebbtide_core::layout::{ArrayKind, LayoutNode, Map};
 use ebbtide_core::volume::{Latency, Shape};
 use ebbtide_core::workload::{Access, Arrival, EngineOptions, Mix};
+use ebbtide_door::Handle;
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::collections::HashSet;
 use std::fs::File;
@@ -14,7 +15,13 @@ const BLOCKS: u64 = 256;
 fn target() -> Target {
     let file = tempfile::tempfile().expect("a file");
     file.set_len(BLOCKS * 4096).expect("sizes the file");
-    Target::single(Member { name: "vol0".into(), file, size: BLOCKS * 4096, shaper: None }).expect("a size")
+    Target::single(Member {
+        name: "vol0".into(),
+        file: Handle::unjudged(file),
+        size: BLOCKS * 4096,
+        shaper: None,
+    })
+    .expect("a size")
 }
 
 fn writes(iodepth: u32, numjobs: u32) -> Workload {
@@ -75,7 +82,7 @@ fn without_io_uring_threads_keep_the_depth_and_do_each_operation_once() {
     let mut stamps = HashSet::new();
     for block in 0..BLOCKS {
         let mut stamp = [0; 8];
-        std::os::unix::fs::FileExt::read_exact_at(&target.members[0].file, &mut stamp, block * 4096)
+        std::os::unix::fs::FileExt::read_exact_at(&*target.members[0].file, &mut stamp, block * 4096)
             .expect("reads back");
         assert!(u64::from_ne_bytes(stamp) != 0 && stamps.insert(stamp), "block {block}");
     }
@@ -122,8 +129,9 @@ fn threads_in_place_of_a_ring_keep_a_rate_and_a_warm_up() {
     };
     let samples = run_where(&target(), &w, 1, &Control::default(), forbidden).expect("the trial runs");
     assert_eq!(samples.array.write.count.ops, 200, "what the warm-up does is not of the 200");
-    // 200 at 2000 per second are not done in less than 100 ms, whatever the machine does.
-    assert!(samples.elapsed >= Nanos::from_millis(95), "{:?}", samples.elapsed);
+    // 200 at 2000 per second take 100 ms, less what a busy machine had put off from the warm-up; without a rate they take
+    // less than 1.
+    assert!(samples.elapsed >= Nanos::from_millis(40), "{:?}", samples.elapsed);
 }
 
 #[test]
@@ -185,7 +193,12 @@ fn a_result_that_is_not_all_goes_again_from_where_it_stopped() {
 #[test]
 fn a_job_that_fails_in_another_way_than_by_an_operation_ends_the_others() {
     let file = File::options().write(true).open("/dev/null").expect("/dev/null");
-    let target = Target::single(Member { name: "null".into(), file, size: BLOCKS * 4096, shaper: None });
+    let target = Target::single(Member {
+        name: "null".into(),
+        file: Handle::unjudged(file),
+        size: BLOCKS * 4096,
+        shaper: None,
+    });
     let (target, control, mut workload) = (target.expect("a size"), Control::default(), writes(1, 1));
     workload.fine.fsync_every = Some(2);
     let shared = shared(&target, &workload, &control);
@@ -266,7 +279,7 @@ fn a_cpu_that_does_not_exist_is_refused() {
 fn pipe() -> (Target, std::io::PipeWriter) {
     let (read, write) = std::io::pipe().expect("a pipe");
     let file = File::from(std::os::fd::OwnedFd::from(read));
-    let member = Member { name: "pipe".into(), file, size: 1 << 20, shaper: None };
+    let member = Member { name: "pipe".into(), file: Handle::unjudged(file), size: 1 << 20, shaper: None };
     (Target::single(member).expect("a size"), write)
 }
 
@@ -305,12 +318,12 @@ fn operations_that_never_come_back_are_cancelled_and_that_is_said() {
 /// Operations that a member holds back or has failed are not what hangs, although they are older.
 #[test]
 fn the_member_that_hangs_is_named() {
-    let held = |file| {
+    let held = |file: File| {
         let read_latency = Latency::Constant(Nanos::from_secs(60));
         let shape = Shape { read_latency, ..Shape::default() };
         Member {
             name: "held".into(),
-            file,
+            file: Handle::unjudged(file),
             size: 1 << 20,
             shaper: Some(Arc::new(Shaper::new(&shape, 1, None))),
         }
@@ -318,7 +331,7 @@ fn the_member_that_hangs_is_named() {
     let failing = |file: File| {
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
         let file = File::options().write(true).open(path).expect("opens again");
-        Member { name: "failing".into(), file, size: 1 << 20, shaper: None }
+        Member { name: "failing".into(), file: Handle::unjudged(file), size: 1 << 20, shaper: None }
     };
     let others: [&dyn Fn(File) -> Member; 2] = [&held, &failing];
     for other in others {
@@ -355,7 +368,12 @@ fn into_a_full_pipe<T: Send>(
         return None;
     }
     std::io::Read::read_exact(&mut read, &mut [0]).expect("the byte");
-    let target = Target::single(Member { name: "pipe".into(), file, size: 32 * 4096, shaper: None });
+    let target = Target::single(Member {
+        name: "pipe".into(),
+        file: Handle::unjudged(file),
+        size: 32 * 4096,
+        shaper: None,
+    });
     let (target, control) = (target.expect("a size"), Control::default());
     let workload = Workload { stop: Stop::Size(Bytes(32 * 4096)), ..writes(4, 1) };
     let shared = shared(&target, &workload, &control);

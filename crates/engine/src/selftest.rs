@@ -10,7 +10,6 @@ use ebbtide_core::backend::Control;
 use ebbtide_core::units::Nanos;
 use ebbtide_core::workload::{Access, Mix, Stop, Workload};
 use io_uring::opcode;
-use std::fs::File;
 
 /// Length of a measurement in [`self_test`], nanoseconds.
 const LENGTH: u64 = 300_000_000;
@@ -128,7 +127,7 @@ pub fn ceiling() -> Result<Ceiling, EngineError> {
 
 fn null_write(length: u64) -> Result<Ceiling, EngineError> {
     let failed = |source| EngineError::System { what: "open /dev/null", source };
-    let file = File::options().write(true).open("/dev/null").map_err(failed)?;
+    let file = ebbtide_door::kernel::null().map_err(failed)?;
     let member = Member { name: "/dev/null".into(), file, size: 1 << 30, shaper: None };
     let target = Target::single(member).map_err(|error| EngineError::Target(error.to_string()))?;
     let workload = Workload {

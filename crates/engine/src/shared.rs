@@ -44,6 +44,15 @@ impl Shared<'_> {
         .map_err(|error| EngineError::Target(format!("the layout has no place for an operation: {error}")))
     }
 
+    /// Whether jobs watch for what they wait for before they sleep: where operations have their instants and a core is left
+    /// for whoever else must run meanwhile.
+    pub(crate) fn watches(&self) -> bool {
+        let workload = self.workload;
+        let timed = workload.is_open_loop() || workload.rate.is_some();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        timed && (workload.numjobs as usize) < cores
+    }
+
     /// Whether the copy that a read comes from changes with every operation: random reads spread over the copies, a
     /// sequential stream stays where it is.
     pub(crate) fn turns(&self) -> bool {

@@ -4,7 +4,7 @@ use ebbtide_core::layout::{LayoutError, LayoutNode, Map};
 use ebbtide_core::units::Nanos;
 use ebbtide_core::volume::{Failure, FailureKind, Link, LinkShape, Model, ModelReport, Shape};
 use ebbtide_core::workload::OpKind;
-use std::fs::File;
+use ebbtide_door::Handle;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::probe::HandOver;
@@ -18,7 +18,7 @@ pub struct Member {
     /// The volume's name, for results and errors.
     pub name: String,
     /// The file or device, opened as it is to be used (O_DIRECT, O_SYNC, access mode).
-    pub file: File,
+    pub file: Handle,
     /// Usable bytes, from offset 0.
     pub size: u64,
     /// The speed that it is given; its own when absent.

@@ -1,4 +1,5 @@
 //! What the engine writes and reads through a layout, on real files.
+#![allow(clippy::disallowed_methods)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Members that fail, workloads that cannot run.
+#![allow(clippy::disallowed_methods)]
 
 mod common;
 
@@ -7,6 +8,7 @@ use ebbtide_core::layout::ArrayKind;
 use ebbtide_core::units::{Bytes, Nanos};
 use ebbtide_core::volume::{Failure, FailureKind};
 use ebbtide_core::workload::{Access, IoEngine, Mix, OpKind, Workload};
+use ebbtide_door::Handle;
 use ebbtide_engine::{EngineError, Member, Target};
 use std::fs::File;
 
@@ -87,7 +89,7 @@ fn an_error_of_the_device_ends_all_jobs_of_the_trial() {
     for ioengine in [IoEngine::IoUring, IoEngine::Psync] {
         // Every write to it fails with ENOSPC.
         let file = File::options().read(true).write(true).open("/dev/full").expect("/dev/full");
-        let full = Member { name: "full".into(), file, size: MIB, shaper: None };
+        let full = Member { name: "full".into(), file: Handle::unjudged(file), size: MIB, shaper: None };
         let target = Target::single(full).expect("a size");
         let w = Workload { ioengine, numjobs: 3, ..workload(Access::Random, Mix::Write, millis(60_000)) };
         let error = try_trial(&target, &w).expect_err("every write fails").to_string();
@@ -101,7 +103,8 @@ fn a_member_that_is_not_open_for_writing_says_so() {
     file(dir.path(), "vol0", MIB);
     let file = File::open(dir.path().join("vol0")).expect("opens");
     let target =
-        Target::single(Member { name: "vol0".into(), file, size: MIB, shaper: None }).expect("a size");
+        Target::single(Member { name: "vol0".into(), file: Handle::unjudged(file), size: MIB, shaper: None })
+            .expect("a size");
     let w = workload(Access::Random, Mix::Write, size(MIB));
     let error = try_trial(&target, &w).expect_err("read-only").to_string();
     assert!(error.contains("not open for this operation"), "{error}");

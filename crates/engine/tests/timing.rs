@@ -1,4 +1,5 @@
 //! When operations start and end: shaped members, open loop, rates, stopping. Bounds are wide: the machine is shared.
+#![allow(clippy::disallowed_methods)]
 
 mod common;
 

@@ -1,8 +1,15 @@
-//! From a path down to the whole disks that hold it: file, file system, partition, md or dm, loop file, disk.
+//! From a path down to the whole disks that hold it: file, file system, partition, md or dm, loop file, disk. A tree: what
+//! is made of several devices has all of them below it.
 
+use crate::command::{Never, Real, Runner};
+use crate::probe::dm::Tables;
 use crate::probe::tables::{self, Mount};
+use crate::probe::{Made, btrfs, made};
 use crate::sys::{self, DevNum, Sys};
-use serde::Serialize;
+use ebbtide_core::samples::Join;
+use ebbtide_core::shown::Shown;
+use ebbtide_door::read;
+use ebbtide_sys::loops::{self, Behind};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -11,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub const DEEPEST: usize = 16;
 
 /// One device on the way down.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// Kernel name.
     pub name: String,
@@ -21,10 +28,29 @@ pub struct Link {
     pub depth: usize,
     /// Whether it is a whole disk with nothing below it.
     pub is_disk: bool,
+    /// What it is made of.
+    pub below: Below,
+    /// Whether it is a partition of what is below.
+    pub is_partition: bool,
+    /// The file behind it, where it is a loop device.
+    pub file: Option<PathBuf>,
+    /// Name that people use, where it differs (`vg0-data` for `dm-0`).
+    pub alias: Option<String>,
+}
+
+/// What lies directly below something, and how it is put together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Below {
+    /// Places in [`Chain::links`].
+    pub links: Vec<usize>,
+    /// How they are put together.
+    pub join: Join,
+    /// How many more there should be.
+    pub missing: u32,
 }
 
 /// What a path rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Chain {
     /// File system type that the path is on; nothing for a device node.
     pub fstype: Option<String>,
@@ -32,6 +58,8 @@ pub struct Chain {
     pub source: Option<String>,
     /// Every device from the path down to the disks, upper layers first, each once.
     pub links: Vec<Link>,
+    /// What the path is directly on: the device, or those of its file system.
+    pub below: Below,
 }
 
 impl Chain {
@@ -40,10 +68,56 @@ impl Chain {
         self.links.iter().filter(|l| l.is_disk)
     }
 
-    /// The only disk at the bottom; nothing when there are several or none.
-    pub fn single_disk(&self) -> Option<&Link> {
-        let mut disks = self.disks();
-        disks.next().filter(|_| disks.next().is_none())
+    /// The devices that the path is directly on.
+    pub fn tops(&self) -> impl Iterator<Item = &Link> {
+        self.below.links.iter().filter_map(|at| self.links.get(*at))
+    }
+
+    /// What is between the path and its disks: `md0 (stripe of 2, chunk 64KiB, over vdb, vdc)`; of a device, what it is itself.
+    /// Nothing where a disk or its partition is all.
+    pub fn in_words(&self) -> Option<String> {
+        let words = match (&self.fstype, self.below.links.as_slice()) {
+            (None, [device]) => self.links.get(*device).map(|link| self.stands_on(link))?,
+            (Some(_), [one]) => self.links.get(*one).map(|link| self.named(link))?,
+            (_, []) => return None,
+            _ => self.joined(&self.below),
+        };
+        let one_disk = |words: &str| self.disks().count() == 1 && self.disks().any(|disk| disk.name == words);
+        (!words.is_empty() && !one_disk(&words)).then_some(words)
+    }
+
+    /// A device by its name, and what it stands on; a partition is where its disk is.
+    fn named(&self, link: &Link) -> String {
+        let name = link.alias.as_deref().unwrap_or(&link.name);
+        let below = self.stands_on(link);
+        match link.below.links.as_slice() {
+            [] => name.to_owned(),
+            [_] if link.is_partition => below,
+            _ => format!("{name} ({below})"),
+        }
+    }
+
+    fn stands_on(&self, link: &Link) -> String {
+        let below = &link.below;
+        let one = || below.links.first().and_then(|at| self.links.get(*at)).map(|link| self.named(link));
+        match (&link.file, below.links.as_slice()) {
+            (Some(file), []) => format!("a loop device over {}", file.shown()),
+            (Some(file), _) => {
+                let disks: Vec<String> =
+                    below.links.iter().filter_map(|at| self.links.get(*at)).map(|l| self.named(l)).collect();
+                format!("a loop device over {} on {}", file.shown(), disks.join(", "))
+            }
+            (None, []) => String::new(),
+            (None, [_]) if link.is_partition => one().unwrap_or_default(),
+            (None, [_]) => format!("over {}", one().unwrap_or_default()),
+            (None, _) => self.joined(below),
+        }
+    }
+
+    fn joined(&self, below: &Below) -> String {
+        let names: Vec<String> =
+            below.links.iter().filter_map(|at| self.links.get(*at)).map(|link| self.named(link)).collect();
+        format!("{}, over {}", below.join.in_words(names.len(), below.missing), names.join(", "))
     }
 }
 
@@ -53,25 +127,41 @@ impl Chain {
 /// When the path cannot be looked at.
 pub fn of_path(sys: &Sys, path: &Path) -> io::Result<Chain> {
     let meta = std::fs::metadata(path)?;
-    let mut links = Vec::new();
     if meta.file_type().is_block_device() {
-        walk(sys, DevNum::from_raw(meta.rdev()), 0, &mut links);
-        return Ok(Chain { fstype: None, source: None, links });
+        return Ok(of_device(sys, DevNum::from_raw(meta.rdev())));
     }
     let mounts = tables::mounts_of(sys);
     let dev = DevNum::from_raw(meta.dev());
     let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mount =
-        closest(mounts.iter().filter(|m| m.dev == dev), &whole).or_else(|| closest(mounts.iter(), &whole));
-    walk_file(sys, dev, mount, 0, &mut links);
-    Ok(Chain { fstype: mount.map(|m| m.fstype.clone()), source: mount.map(|m| m.source.clone()), links })
+    Ok(of_file(sys, dev, &mounts, &whole))
+}
+
+/// What a file with this path, on a file system with the number `dev`, rests on.
+pub(crate) fn of_file(sys: &Sys, dev: DevNum, mounts: &[Mount], path: &Path) -> Chain {
+    let mount = mount_of(mounts, dev, path);
+    walk_down(sys, |walk| Chain {
+        below: walk.file(dev, mount, 0),
+        fstype: mount.map(|m| m.fstype.clone()),
+        source: mount.map(|m| m.source.clone()),
+        links: Vec::new(),
+    })
 }
 
 /// What the device `dev` rests on, itself first.
 pub fn of_device(sys: &Sys, dev: DevNum) -> Chain {
-    let mut links = Vec::new();
-    walk(sys, dev, 0, &mut links);
-    Chain { fstype: None, source: None, links }
+    walk_down(sys, |walk| Chain { below: walk.one(dev, 0), ..Chain::default() })
+}
+
+fn walk_down(sys: &Sys, down: impl FnOnce(&mut Walk<'_>) -> Chain) -> Chain {
+    // A copy of a host has no programs to ask; those of this host know nothing of it.
+    walk_with(sys, if sys.is_host() { &Real } else { &Never }, down)
+}
+
+fn walk_with(sys: &Sys, runner: &dyn Runner, down: impl FnOnce(&mut Walk<'_>) -> Chain) -> Chain {
+    let tables = Tables::new(runner);
+    let mut walk = Walk { sys, tables: &tables, links: Vec::new(), open: Vec::new() };
+    let chain = down(&mut walk);
+    Chain { links: walk.links, ..chain }
 }
 
 /// The mount with the longest mount point that `path` is below; of equal ones the last, which covers the others.
@@ -79,80 +169,165 @@ fn closest<'a>(mounts: impl Iterator<Item = &'a Mount>, path: &Path) -> Option<&
     mounts.filter(|m| path.starts_with(&m.mountpoint)).max_by_key(|m| m.mountpoint.len())
 }
 
-/// Devices under a file system with the number `dev`.
-fn walk_file(sys: &Sys, dev: DevNum, mount: Option<&Mount>, depth: usize, links: &mut Vec<Link>) {
-    if dev.major != 0 {
-        return walk(sys, dev, depth, links);
-    }
-    // Major 0: a number without a device. btrfs names one of its devices as the source; the others are in sysfs.
-    let Some(device) = mount.and_then(|m| m.source.strip_prefix("/dev/")) else { return };
-    let resolved = std::fs::canonicalize(sys.dev.join(device)).ok();
-    let name = resolved.as_deref().and_then(Path::file_name).and_then(|n| n.to_str()).unwrap_or(device);
-    for member in btrfs_members(sys, name) {
-        if let Some(dev) = sys::text(&sys.sys.join("class/block").join(&member).join("dev"))
-            .or_else(|| sys::text(&sys.sys.join("block").join(&member).join("dev")))
-            .and_then(|t| t.parse().ok())
-        {
-            walk(sys, dev, depth, links);
-        }
-    }
+/// The mount through which the file at `path` on the file system `dev` is seen.
+fn mount_of<'a>(mounts: &'a [Mount], dev: DevNum, path: &Path) -> Option<&'a Mount> {
+    // Files of a btrfs subvolume have another number than the mount that they are seen through. Anything else that no mount
+    // has the number of is seen through none, whatever its name: a memory file, one of another namespace.
+    let subvolume = || closest(mounts.iter().filter(|m| dev.major == 0 && m.fstype == "btrfs"), path);
+    closest(mounts.iter().filter(|m| m.dev == dev), path).or_else(subvolume)
 }
 
-fn btrfs_members(sys: &Sys, device: &str) -> Vec<String> {
-    let all = sys.sys.join("fs/btrfs");
-    sys::names(&all)
-        .iter()
-        .map(|uuid| sys::names(&all.join(uuid).join("devices")))
-        .find(|members| members.iter().any(|m| m == device))
-        .unwrap_or_else(|| vec![device.to_owned()])
+/// What is behind the loop device `name` with the number `dev`, as the kernel says to those who may open it.
+pub(crate) fn behind(sys: &Sys, name: &str, dev: DevNum) -> Option<Behind> {
+    let file = read::open(&sys.dev.join(name)).ok()?;
+    let found = file.metadata().ok()?;
+    let is_it = found.file_type().is_block_device() && DevNum::from_raw(found.rdev()) == dev;
+    is_it.then(|| loops::behind(&file).ok().flatten()).flatten()
 }
 
-fn walk(sys: &Sys, dev: DevNum, depth: usize, links: &mut Vec<Link>) {
-    if depth >= DEEPEST || links.iter().any(|l| l.dev == dev) {
-        return;
-    }
-    let Ok(place) = std::fs::canonicalize(sys.sys.join("dev/block").join(dev.to_string())) else { return };
-    let Some(name) = place.file_name().and_then(|n| n.to_str()).map(str::to_owned) else { return };
-    let below = below(sys, &place);
-    links.push(Link { name, dev, depth, is_disk: below.is_empty() });
-    for layer in below {
-        match layer {
-            Layer::Device(dev) => walk(sys, dev, depth + 1, links),
-            Layer::File(path) => walk_backing_file(sys, &path, depth + 1, links),
-        }
-    }
+/// A walk on its way down.
+struct Walk<'a> {
+    sys: &'a Sys,
+    tables: &'a Tables<'a>,
+    links: Vec<Link>,
+    /// Places of the links that are above the one that is being looked at: what leads back to them is a circle.
+    open: Vec<usize>,
 }
 
 /// What a device is made of.
 enum Layer {
-    Device(DevNum),
+    Devices(Made),
+    Disk(DevNum),
     File(PathBuf),
+    Nothing,
 }
 
-fn below(sys: &Sys, place: &Path) -> Vec<Layer> {
-    let number = |at: &Path| sys::text(&at.join("dev")).and_then(|t| t.parse().ok()).map(Layer::Device);
-    if place.join("partition").exists() {
-        return place.parent().and_then(number).into_iter().collect();
+impl Walk<'_> {
+    /// Devices under a file system with the number `dev`.
+    fn file(&mut self, dev: DevNum, mount: Option<&Mount>, depth: usize) -> Below {
+        if dev.major != 0 {
+            return self.one(dev, depth);
+        }
+        // Major 0: a number without a device. btrfs names one of its devices as the source; the others are in sysfs.
+        let Some(device) = mount.and_then(|m| m.source.strip_prefix("/dev/")) else {
+            return Below::default();
+        };
+        let resolved = std::fs::canonicalize(self.sys.dev.join(device)).ok();
+        let name = resolved.as_deref().and_then(Path::file_name).and_then(|n| n.to_str()).unwrap_or(device);
+        let (members, join, missing) = btrfs_members(self.sys, name);
+        let links = members.iter().filter_map(|member| {
+            let place = ["class/block", "block"].map(|all| self.sys.sys.join(all).join(member).join("dev"));
+            let number = place.iter().find_map(|place| sys::text(place));
+            let dev = number.and_then(|number| number.parse().ok())?;
+            self.device(dev, depth)
+        });
+        Below { links: links.collect(), join, missing }
     }
-    if let Some(file) = sys::word(&place.join("loop/backing_file")) {
-        return vec![Layer::File(sys.root().join(file.trim_start_matches('/')))];
+
+    fn one(&mut self, dev: DevNum, depth: usize) -> Below {
+        Below { links: self.device(dev, depth).into_iter().collect(), join: Join::Through, missing: 0 }
     }
-    let slaves = place.join("slaves");
-    sys::names(&slaves).iter().filter_map(|slave| number(&slaves.join(slave))).collect()
+
+    /// The place of the device `dev` among the links, where it and all below it are once this returns.
+    fn device(&mut self, dev: DevNum, depth: usize) -> Option<usize> {
+        if let Some(known) = self.links.iter().position(|l| l.dev == dev) {
+            return Some(known).filter(|known| !self.open.contains(known));
+        }
+        if depth >= DEEPEST {
+            return None;
+        }
+        let place = std::fs::canonicalize(self.sys.sys.join("dev/block").join(dev.to_string())).ok()?;
+        let name = place.file_name()?.to_str()?.to_owned();
+        let layer = self.layer(&place);
+        let at = self.links.len();
+        let is_disk = matches!(layer, Layer::Nothing);
+        let file = match &layer {
+            Layer::File(path) => Some(path.clone()),
+            _ => None,
+        };
+        let alias = sys::word(&place.join("dm/name")).filter(|alias| *alias != name);
+        let is_partition = matches!(layer, Layer::Disk(_));
+        self.links.push(Link {
+            name,
+            dev,
+            depth,
+            is_disk,
+            below: Below::default(),
+            is_partition,
+            file,
+            alias,
+        });
+        self.open.push(at);
+        let below = match layer {
+            Layer::Nothing => Below::default(),
+            Layer::Disk(disk) => self.one(disk, depth + 1),
+            Layer::File(path) => self.backing_file(at, &path, depth + 1),
+            Layer::Devices(Made { join, of, missing }) => {
+                let numbers = of
+                    .iter()
+                    .filter_map(|name| sys::text(&place.join("slaves").join(name).join("dev"))?.parse().ok());
+                let numbers: Vec<DevNum> = numbers.collect();
+                let links = numbers.into_iter().filter_map(|dev| self.device(dev, depth + 1));
+                Below { links: links.collect(), join, missing }
+            }
+        };
+        self.open.pop();
+        if let Some(link) = self.links.get_mut(at) {
+            link.below = below;
+        }
+        Some(at)
+    }
+
+    fn layer(&self, place: &Path) -> Layer {
+        if place.join("partition").exists() {
+            let disk = place.parent().and_then(|disk| sys::text(&disk.join("dev"))?.parse().ok());
+            return disk.map_or(Layer::Nothing, Layer::Disk);
+        }
+        if let Some(file) = sys::word(&place.join("loop/backing_file")) {
+            return Layer::File(self.sys.root().join(file.trim_start_matches('/')));
+        }
+        let made = made(self.sys, place, self.tables);
+        if made.of.is_empty() { Layer::Nothing } else { Layer::Devices(made) }
+    }
+
+    /// What is below the file, or the device, that the loop device at this place among the links stands on.
+    fn backing_file(&mut self, at: usize, path: &Path, depth: usize) -> Below {
+        let mounts = tables::mounts_of(self.sys);
+        // Mount points are given as the host sees them, whether or not its root is elsewhere here.
+        let seen = path.strip_prefix(self.sys.root());
+        let seen = seen.map_or_else(|_| path.to_owned(), |p| Path::new("/").join(p));
+        if !self.sys.is_host() {
+            let mount = closest(mounts.iter(), &seen);
+            return mount.map_or_else(Below::default, |found| self.file(found.dev, mount, depth));
+        }
+        // The name may be gone, or another file's by now: the kernel knows what it opened.
+        let asked = self.links.get(at).and_then(|link| behind(self.sys, &link.name, link.dev));
+        let (dev, device) = match (asked, std::fs::metadata(path)) {
+            (Some(behind), _) => (behind.dev, behind.rdev),
+            (None, Ok(found)) => (found.dev(), found.file_type().is_block_device().then(|| found.rdev())),
+            (None, Err(_)) => return Below::default(),
+        };
+        if let Some(device) = device {
+            return self.one(DevNum::from_raw(device), depth);
+        }
+        let dev = DevNum::from_raw(dev);
+        self.file(dev, mount_of(&mounts, dev, &seen), depth)
+    }
 }
 
-fn walk_backing_file(sys: &Sys, path: &Path, depth: usize, links: &mut Vec<Link>) {
-    let mounts = tables::mounts_of(sys);
-    // Mount points are given as the host sees them, whether or not its root is elsewhere here.
-    let seen = path.strip_prefix(sys.root()).map_or_else(|_| path.to_owned(), |p| Path::new("/").join(p));
-    let mount = closest(mounts.iter(), &seen);
-    let dev = match std::fs::metadata(path) {
-        Ok(meta) if sys.is_host() => Some(DevNum::from_raw(meta.dev())),
-        _ => mount.map(|m| m.dev),
-    };
-    if let Some(dev) = dev {
-        walk_file(sys, dev, mount, depth, links);
+/// Names of the devices of the btrfs that `device` is one of, and what it does with its data; `device` alone where there is
+/// none.
+fn btrfs_members(sys: &Sys, device: &str) -> (Vec<String>, Join, u32) {
+    let all = sys.sys.join("fs/btrfs");
+    for uuid in sys::names(&all) {
+        let place = all.join(uuid);
+        let members = sys::names(&place.join("devices"));
+        if members.iter().any(|member| member == device) {
+            let (join, missing) = btrfs(&place, members.len());
+            return (members, join, missing);
+        }
     }
+    (vec![device.to_owned()], Join::Through, 0)
 }
 
 #[cfg(test)]
@@ -183,7 +358,6 @@ mod tests {
     fn a_logical_volume_over_two_disks() {
         let chain = chain(ARRAYS, "252:0");
         assert_eq!(chain.disks().map(|d| d.name.as_str()).collect::<Vec<_>>(), ["nvme2n1", "vdd"]);
-        assert_eq!(chain.single_disk(), None);
     }
 
     /// Made up: a loop device over a file on the recorded array.
@@ -197,6 +371,130 @@ mod tests {
             names(&chain(&tree, "7:0")),
             [("loop0", 0, false), ("md0", 1, false), ("nvme0n1", 2, true), ("nvme1n1", 2, true)]
         );
+    }
+
+    const STACKS: &str = include_str!("../tests/trees/stacks.tree");
+
+    /// What `dmsetup table` said on the recorded guest.
+    struct Recorded;
+
+    impl Runner for Recorded {
+        fn run_with(
+            &self,
+            program: &str,
+            _: &[&str],
+            _: &[u8],
+        ) -> Result<crate::command::Output, crate::command::CommandError> {
+            assert_eq!(program, "dmsetup");
+            let stdout = include_bytes!("../tests/trees/stacks.dmsetup").to_vec();
+            Ok(crate::command::Output { status: Some(0), stdout, stderr: String::new() })
+        }
+    }
+
+    /// `md0 stripe(vde vdf)`: what is made of what; names alone are disks.
+    fn told(chain: &Chain) -> String {
+        fn of(chain: &Chain, below: &Below, named: &mut Vec<usize>) -> String {
+            let each = below.links.iter().map(|at| {
+                let link = &chain.links[*at];
+                if link.below.links.is_empty() || named.contains(at) {
+                    return link.name.clone();
+                }
+                named.push(*at);
+                format!("{} {}({})", link.name, link.below.join.name(), of(chain, &link.below, named))
+            });
+            each.collect::<Vec<_>>().join(" ")
+        }
+        of(chain, &chain.below, &mut Vec::new())
+    }
+
+    #[test]
+    fn every_stack_is_a_tree_with_the_way_it_is_put_together() {
+        let root = unpack(STACKS);
+        let sys = Sys::below(root.path());
+        let chain = |dev: &str, runner: &dyn Runner| {
+            let dev = dev.parse().expect("a device number");
+            walk_with(&sys, runner, |walk| Chain { below: walk.one(dev, 0), ..Chain::default() })
+        };
+        let whole = [
+            ("9:2", "md2 stripe(md0 stripe(vde vdf) md1 mirror(vdg vdh))"),
+            ("7:0", "loop0 one device(md5 raid5(vdi vdj vdk))"),
+            ("253:40", "dm-40 one device(md10 raid10(vdl vdm vdn vdo))"),
+            ("253:0", "dm-0 one device(vda)"),
+        ];
+        for (dev, expected) in whole {
+            assert_eq!(told(&chain(dev, &Never)), expected);
+            assert_eq!(told(&chain(dev, &Recorded)), expected);
+        }
+        // Those that may not see device-mapper's tables know less.
+        for (dev, by_root, by_others) in [
+            ("253:1", "dm-1 linear(vda vdb)", "dm-1 linear(vda vdb)"),
+            ("253:2", "dm-2 stripe(vda vdb vdc vdd)", "dm-2 stripe(vda vdb vdc vdd)"),
+            (
+                "253:7",
+                "dm-7 mirror(dm-4 one device(vda) dm-6 one device(vdb))",
+                "dm-7 several devices(dm-4 one device(vda) dm-6 one device(vdb))",
+            ),
+            (
+                "253:29",
+                "dm-29 mirror(dm-27 one device(vda) dm-28 one device(vdb))",
+                "dm-29 mirror(dm-27 one device(vda) dm-28 one device(vdb))",
+            ),
+            (
+                "253:34",
+                "dm-34 thin or a snapshot(dm-32 thin or a snapshot(dm-31 one device(vdb)))",
+                "dm-34 thin or a snapshot(dm-32 thin or a snapshot(dm-30 one device(vda) dm-31 one device(vdb)))",
+            ),
+        ] {
+            assert_eq!(told(&chain(dev, &Recorded)), by_root);
+            assert_eq!(told(&chain(dev, &Never)), by_others);
+        }
+    }
+
+    #[test]
+    fn what_is_between_a_path_and_its_disks_in_words() {
+        let root = unpack(STACKS);
+        let sys = Sys::below(root.path());
+        let device = |dev: &str| of_device(&sys, dev.parse().expect("a device number")).in_words();
+        let md2 = "stripe of 2, chunk 128KiB, over md0 (stripe of 2, chunk 64KiB, over vde, vdf), md1 (mirror of 2, over vdg, vdh)";
+        assert_eq!(device("9:2").as_deref(), Some(md2));
+        let secret = "over md10 (raid10 of 4, chunk 64KiB, over vdl, vdm, vdn, vdo)";
+        assert_eq!(device("253:40").as_deref(), Some(secret));
+        assert_eq!(device("253:1").as_deref(), Some("linear of 2, over vda, vdb"));
+        assert_eq!((device("253:0").as_deref(), device("254:0")), (Some("over vda"), None));
+        let five = "on md5 (raid5 of 3, chunk 64KiB, over vdi, vdj, vdk)";
+        let words = device("7:0").expect("words");
+        assert!(
+            words.starts_with("a loop device over /")
+                && words.ends_with(&format!("/mnt/five/vol.img {five}")),
+            "{words}"
+        );
+        let mounts = tables::mounts_of(&sys);
+        let file = |dev: &str, path: &str| {
+            of_file(&sys, dev.parse().expect("a device number"), &mounts, Path::new(path)).in_words()
+        };
+        assert_eq!(file("9:5", "/mnt/five/x").as_deref(), five.strip_prefix("on "));
+        assert_eq!(file("0:30", "/mnt/b/x").as_deref(), Some("mirror of 2, over vdp, vdq"));
+        let arrays = unpack(ARRAYS);
+        let part = of_device(&Sys::below(arrays.path()), "254:17".parse().expect("a device number"));
+        assert_eq!((part.links[0].name.as_str(), part.in_words()), ("vdb1", None));
+    }
+
+    #[test]
+    fn a_btrfs_over_two_devices_has_both_below_its_files() {
+        let root = unpack(STACKS);
+        let sys = Sys::below(root.path());
+        let mounts = tables::mounts_of(&sys);
+        let of = |dev: &str, path: &str| {
+            of_file(&sys, dev.parse().expect("a device number"), &mounts, Path::new(path))
+        };
+        let mirror = of("0:30", "/mnt/b/file");
+        assert_eq!((mirror.below.join, told(&mirror).as_str()), (Join::Mirror { copies: 2 }, "vdp vdq"));
+        let stripe = of("0:32", "/mnt/b0/file");
+        assert_eq!((stripe.below.join.name(), told(&stripe).as_str()), ("stripe", "vdr vds"));
+        // A subvolume's files have a number that no mount has; the memory file of a program has none either.
+        assert_eq!(told(&of("0:77", "/mnt/b/volume/file")), "vdp vdq");
+        let memory = of("0:1", "/memfd:scratch (deleted)");
+        assert_eq!((memory.fstype.as_deref(), memory.links.len()), (None, 0));
     }
 
     /// Made up: a device that is its own slave must not hang the walk.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -48,6 +49,14 @@ pub trait Runner {
     /// When it cannot be started; a non-zero exit status is not an error here.
     fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError>;
 
+    /// Runs `program` with `file` as its standard input, which it can open again as /proc/self/fd/0.
+    ///
+    /// # Errors
+    /// As [`run_with`](Self::run_with).
+    fn run_on(&self, program: &str, _arguments: &[&str], _file: &File) -> Result<Output, CommandError> {
+        Err(CommandError::Missing(program.to_owned()))
+    }
+
     /// [`run_with`](Self::run_with) an empty standard input.
     ///
     /// # Errors
@@ -72,8 +81,8 @@ pub fn installed(program: &str) -> bool {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Real;
 
-impl Runner for Real {
-    fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError> {
+impl Real {
+    fn start(program: &str, arguments: &[&str], stdin: Stdio, input: &[u8]) -> Result<Output, CommandError> {
         let path = std::env::var("PATH").unwrap_or_default();
         let child = Command::new(program)
             .args(arguments)
@@ -81,7 +90,7 @@ impl Runner for Real {
             .env("PATH", format!("{path}:{ADMIN_PLACES}"))
             // A journal's lock is inherited on purpose, and LVM would complain about it.
             .env("LVM_SUPPRESS_FD_WARNINGS", "1")
-            .stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // Ctrl-C ends this program in its own order; it must not end an mdadm in the middle of its work.
@@ -108,6 +117,21 @@ impl Runner for Real {
                 why: e.to_string(),
             }),
         }
+    }
+}
+
+impl Runner for Real {
+    fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError> {
+        let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        Real::start(program, arguments, stdin, input)
+    }
+
+    fn run_on(&self, program: &str, arguments: &[&str], file: &File) -> Result<Output, CommandError> {
+        let stdin = file.try_clone().map_err(|error| CommandError::Start {
+            command: Shown(program, arguments).to_string(),
+            why: error.to_string(),
+        })?;
+        Real::start(program, arguments, Stdio::from(stdin), b"")
     }
 }
 

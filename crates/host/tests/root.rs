@@ -1,9 +1,11 @@
 //! What can only be seen on real devices. Requires root and a free loop device:
 //! `cargo test -p ebbtide-host --test root -- --ignored`
+#![allow(clippy::disallowed_methods)]
 
-use ebbtide_core::guard::{DeviceGuard, RefusalKind, WriteRequest};
+use ebbtide_core::guard::{Permission, RefusalKind, WriteRequest};
+use ebbtide_door::{DoorError, Expected, Wanted};
 use ebbtide_host::chain;
-use ebbtide_host::guard::Guard;
+use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,9 +40,11 @@ fn run(program: &str, arguments: &[&str]) -> String {
 }
 
 fn refused(path: &Path, destroy: bool) -> Vec<RefusalKind> {
-    match Guard::host().may_write(&WriteRequest { path, id: None, destroy }) {
-        Ok(()) => Vec::new(),
-        Err(refusal) => refusal.reasons.iter().map(|r| r.kind).collect(),
+    let request = WriteRequest { path, permission: Permission::User { id: None, destroy, used: false } };
+    match judge::door().claim(&[Wanted { request, expected: Expected::Any, write: true }]) {
+        Ok(_) => Vec::new(),
+        Err((_, DoorError::Refused(refusal))) => refusal.reasons.iter().map(|r| r.kind).collect(),
+        Err((_, error)) => panic!("{error}"),
     }
 }
 
@@ -49,7 +53,8 @@ fn refused(path: &Path, destroy: bool) -> Vec<RefusalKind> {
 fn a_device_is_refused_once_it_has_a_file_system_and_when_it_is_mounted() {
     let volume = Loop::new();
     let device = volume.device.as_path();
-    assert_eq!(refused(device, false), []);
+    assert_eq!(refused(device, false), [RefusalKind::NotDestroy]);
+    assert_eq!(refused(device, true), []);
     run("mkfs.ext4", &["-q", device.to_str().expect("UTF-8")]);
     assert_eq!(refused(device, false), [RefusalKind::Signature]);
     assert_eq!(refused(device, true), [RefusalKind::Signature, RefusalKind::NoId]);
@@ -58,7 +63,7 @@ fn a_device_is_refused_once_it_has_a_file_system_and_when_it_is_mounted() {
     let kinds = refused(device, true);
     let below = chain::of_path(&Sys::host(), mountpoint.path());
     run("umount", &[mountpoint.path().to_str().expect("UTF-8")]);
-    assert_eq!(kinds, [RefusalKind::Mounted, RefusalKind::Signature, RefusalKind::NoId]);
+    assert_eq!(kinds, [RefusalKind::Mounted]);
     let below = below.expect("a chain");
     assert_eq!(below.fstype.as_deref(), Some("ext4"));
     let first = below.links.first().map(|l| format!("/dev/{}", l.name));
@@ -74,13 +79,13 @@ fn a_disk_is_refused_while_its_partition_is_mounted() {
     run("addpart", &[disk.device.to_str().expect("UTF-8"), "1", "2048", "32768"]);
     let part = PathBuf::from(format!("{}p1", disk.device.display()));
     assert_eq!(refused(&disk.device, false), [RefusalKind::PartitionTable]);
-    assert_eq!(refused(&part, false), []);
+    assert_eq!(refused(&part, true), []);
     let name = part.to_str().expect("UTF-8");
     run("mkfs.ext4", &["-q", name]);
     let mountpoint = tempfile::tempdir().expect("a directory");
     run("mount", &[name, mountpoint.path().to_str().expect("UTF-8")]);
     let (of_disk, of_part) = (refused(&disk.device, true), refused(&part, true));
     run("umount", &[mountpoint.path().to_str().expect("UTF-8")]);
-    assert_eq!(of_disk, [RefusalKind::Mounted, RefusalKind::PartitionTable, RefusalKind::NoId]);
-    assert_eq!(of_part, [RefusalKind::Mounted, RefusalKind::Signature, RefusalKind::NoId]);
+    assert_eq!(of_disk, [RefusalKind::Mounted]);
+    assert_eq!(of_part, [RefusalKind::Mounted]);
 }

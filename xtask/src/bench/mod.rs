@@ -3,6 +3,7 @@
 //! Every target is run by every tool in each round, the order of the tools turned by one each round, so that a machine
 //! that gets slower or faster does so for all. Ratios are medians over the rounds' ratios.
 
+mod paced;
 mod target;
 mod tool;
 
@@ -16,6 +17,7 @@ const HELP: &str = "cargo xtask bench [OPTION...]
   --runs N            rounds of every target (7)
   --runtime S         seconds of one run, at least 2 (3)
   --only NAME,...     these targets of: null-32 null-128 cached-32 cached-128 loop-128 direct-1 direct-32 direct-128
+                      paced-loop-1000 -5000 -20000, paced-direct-1000 -5000 -20000
   --dir DIR           where test files are made (target/bench; for direct-*, its file system is what is measured)
   --t-io-uring PATH   fio's t/io_uring, built from fio's sources
   --fio PATH          fio (fio)
@@ -70,20 +72,21 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         return Ok(());
     };
     let targets = target::all(&options.dir);
-    if let Some(unknown) = options.only.iter().flatten().find(|name| targets.iter().all(|t| t.name != **name))
-    {
+    if let Some(unknown) = options.only.iter().flatten().find(|name| {
+        targets.iter().map(|target| target.name).chain(paced::names()).all(|known| known != **name)
+    }) {
         return Err(format!("unknown target {unknown}\n\n{HELP}"));
     }
-    let load = tool::build_load()?;
-    for target in
-        targets.iter().filter(|t| options.only.as_ref().is_none_or(|only| only.iter().any(|n| n == t.name)))
-    {
+    let asked =
+        |target: &&Target| options.only.as_ref().is_none_or(|only| only.iter().any(|n| n == target.name));
+    let load = if targets.iter().any(|target| asked(&target)) { tool::build_load()? } else { String::new() };
+    for target in targets.iter().filter(asked) {
         match target.set_up() {
             Ok(_guard) => compare(target, &options, &load)?,
             Err(why) => println!("\n{}: left out: {why}", target.name),
         }
     }
-    Ok(())
+    paced::run(&options)
 }
 
 /// All rounds of one target.

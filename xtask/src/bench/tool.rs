@@ -25,14 +25,22 @@ pub enum Tool {
 
 /// Builds the engine's own load generator and returns its path.
 pub fn build_load() -> Result<String, String> {
+    build(&["--package", "ebbtide-engine", "--example", "load"], "examples/load")
+}
+
+/// Builds what cargo's arguments say, optimised, and returns the path of `program`.
+pub fn build(what: &[&str], program: &str) -> Result<String, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let arguments = ["build", "--quiet", "--release", "--package", "ebbtide-engine", "--example", "load"];
-    let status = Command::new(&cargo).args(arguments).status().map_err(|e| format!("{cargo}: {e}"))?;
+    let status = Command::new(&cargo)
+        .args(["build", "--quiet", "--release"])
+        .args(what)
+        .status()
+        .map_err(|e| format!("{cargo}: {e}"))?;
     if !status.success() {
-        return Err("the engine's example `load` does not build".to_owned());
+        return Err(format!("{program} does not build"));
     }
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    Ok(format!("{target}/release/examples/load"))
+    Ok(format!("{target}/release/{program}"))
 }
 
 impl Tool {

@@ -197,6 +197,7 @@ impl Setup {
                 trials_max: 6,
                 budget: Nanos::from_secs(1 << 30),
                 rest: Nanos(0),
+                metric: None,
             },
             environment: Environment::default(),
         }

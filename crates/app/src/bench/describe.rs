@@ -2,30 +2,33 @@
 
 use super::{Done, Early, Results};
 use crate::session::clock;
+use ebbtide_core::analysis::below::arrays;
 use ebbtide_core::backend::PreparedVolume;
 use ebbtide_core::civil::Civil;
 use ebbtide_core::fio;
 use ebbtide_core::report::{Single, single};
 use ebbtide_core::samples::{OpSamples, PerOp};
+use ebbtide_core::session::Rung;
+use ebbtide_core::shown::Styled;
 use ebbtide_core::units::Bytes;
 use serde_json::{Value, json};
 
-/// A volume in words: `/data/f: 1GiB on ext4 (nvme1n1)`.
+/// A volume in words: `/data/f: 1GiB on ext4 (nvme1n1)`, `/dev/md0: 1GiB (stripe of 2, chunk 512KiB, over vdb, vdc)`.
 pub fn volume(volume: &PreparedVolume) -> String {
-    let mut text = format!("{}: {}", volume.name, Bytes(volume.size));
+    let mut text = format!("{}: {}", volume.name, Bytes(volume.size).short());
     if let Some(filesystem) = &volume.filesystem {
         text.push_str(&format!(" on {filesystem}"));
     }
-    if let Some(disk) = &volume.disk_name {
-        text.push_str(&format!(" ({disk})"));
+    if let Some(below) = volume.through.as_ref().or(volume.disk_name.as_ref()) {
+        text.push_str(&format!(" ({below})"));
     }
     text
 }
 
 /// All jobs as text for a terminal.
-pub fn text(results: &Results, seed: u64, columns: usize, color: bool) -> String {
+pub fn text(results: &Results, seed: u64, columns: usize, color: bool) -> Styled {
     let many = results.done.len() > 1;
-    let blocks: Vec<String> = results
+    let blocks: Vec<Styled> = results
         .done
         .iter()
         .enumerate()
@@ -45,7 +48,11 @@ pub fn text(results: &Results, seed: u64, columns: usize, color: bool) -> String
             single(&view, columns, color)
         })
         .collect();
-    format!("{}  seed     {seed}\n", blocks.join("\n"))
+    // An empty line between them; the last one ends with the seed.
+    let between = |text: Styled, block: &Styled| {
+        if text.is_empty() { block.clone() } else { text.then(&"\n".into()).then(block) }
+    };
+    blocks.iter().fold(Styled::default(), between).then(&format!("  seed     {seed}\n").into())
 }
 
 /// All jobs in fio's shape.
@@ -108,6 +115,7 @@ fn more(done: &Done, results: &Results, seed: u64) -> Value {
             })
         })
         .collect();
+    let late = &samples.execution.lateness;
     let service = |op: &OpSamples| op.service.as_ref().map(fio::with_percentiles);
     let notes: Vec<&String> = results.notes.iter().chain(&done.job.notes).chain(&samples.notes).collect();
     json!({
@@ -120,13 +128,32 @@ fn more(done: &Done, results: &Results, seed: u64) -> Value {
             if done.job.workload.is_open_loop() { "intended start" } else { "submission" },
         // What the target itself took; in a closed loop that is the latency.
         "service_ns": { "read": service(&samples.array.read), "write": service(&samples.array.write) },
+        // How much later than it could the tool submitted; part of the latency and not of the service time.
+        "lateness_ns": (!late.is_empty()).then(|| fio::with_percentiles(late)),
         "mean_in_flight": samples.mean_in_flight,
         "members": members,
+        "below": arrays(&[samples]),
         "unfinished": samples.execution.unfinished,
         "ioengine": samples.execution.ioengine,
         "threads_per_job": samples.execution.threads,
         "error": done.failed.as_ref().map(|(why, _)| why),
         "verdicts": done.verdicts,
+        "ruled_out": done.ruled_out,
+        "ladder": done.rungs.iter().map(rung).collect::<Vec<_>>(),
         "notes": notes,
+    })
+}
+
+/// A rung of the ladder after a job.
+fn rung(rung: &Rung) -> Value {
+    let mut latency = rung.samples.array.read.latency.clone();
+    latency.merge(&rung.samples.array.write.latency);
+    json!({
+        "in_flight": rung.in_flight,
+        "bs": rung.bs,
+        "elapsed_seconds": rung.samples.elapsed.as_secs_f64(),
+        "iops": rung.iops(),
+        "bytes_per_second": rung.throughput(),
+        "lat_mean_ns": latency.mean(),
     })
 }

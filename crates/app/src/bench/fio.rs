@@ -1,10 +1,12 @@
 //! From the jobs of a fio job file to a benchmark.
 
-use super::target::{self, NewFile, Resolved, Wanted, Words};
+use super::target::{self, Resolved, Wanted, Words};
 use super::{Job, Spec, experiment};
 use crate::cli::CliError;
+use crate::experiment_file;
 use ebbtide_core::fio::jobfile::{self, FileJob, JobFile, Place, Surroundings, Target};
 use ebbtide_core::layout::{ArrayKind, LayoutNode};
+use ebbtide_core::shown::Shown;
 use ebbtide_core::units::Bytes;
 use ebbtide_engine::files::Fill;
 use std::path::{Path, PathBuf};
@@ -20,7 +22,7 @@ impl Surroundings for Around {
         // fio looks beside the job file first, then in the working directory.
         let beside = self.directory.join(name);
         let path = if beside.exists() { beside } else { PathBuf::from(name) };
-        std::fs::read_to_string(path).map_err(|error| error.to_string())
+        experiment_file::read(&path)
     }
 
     fn variable(&self, name: &str) -> String {
@@ -36,21 +38,19 @@ impl Surroundings for Around {
 pub struct FromFile {
     /// The benchmark.
     pub spec: Spec,
-    /// Files that were made for it.
-    pub made: Vec<NewFile>,
     /// Options of its [global] sections.
     pub global: Vec<(String, String)>,
 }
 
-/// The benchmark that the job file at `path` describes, the files that were made for it, and its global options. Relative names are below
-/// `base`, where that is given.
+/// The benchmark that the job file at `path` describes, and its global options. Relative names are below `base`, where
+/// that is given.
 ///
 /// # Errors
 /// Wrong usage where the file asks for something that is not done, or for existing files to be overwritten without
 /// `destroy`.
 pub fn spec(path: &Path, base: Option<&Path>, destroy: bool, seed: u64) -> Result<FromFile, CliError> {
-    let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
+    let shown = path.shown();
+    let text = experiment_file::read(path).map_err(|what| CliError::Usage(format!("{shown}: {what}")))?;
     let around = Around {
         directory: path.parent().unwrap_or(Path::new("")).to_owned(),
         base: base.map(Path::to_owned),
@@ -59,7 +59,7 @@ pub fn spec(path: &Path, base: Option<&Path>, destroy: bool, seed: u64) -> Resul
         jobfile::parse(&text, &shown, &around).map_err(|error| CliError::Usage(error.to_string()))?;
     let files = Files::of(&jobs, base);
     let mut volumes = Vec::new();
-    let mut made = Vec::new();
+    let mut named = Vec::new();
     let mut fill = Vec::new();
     for (index, file) in files.0.iter().enumerate() {
         let wanted = Wanted {
@@ -71,19 +71,21 @@ pub fn spec(path: &Path, base: Option<&Path>, destroy: bool, seed: u64) -> Resul
             destroy,
             words: Words::JOB_FILE,
         };
-        let Resolved { volume, made: new, fill: fill_it } =
+        let Resolved { volume, new, fill: fill_it } =
             target::resolve(&file.path, wanted).map_err(|error| file.at_its_place(error))?;
         if matches!(volume.source, ebbtide_core::experiment::VolumeSource::NewFile { .. }) {
             return Err(CliError::Usage(format!(
                 "{}: filename={} is a directory; name a file in it",
                 file.place,
-                file.path.display()
+                file.path.shown()
             )));
         }
         if fill_it {
             fill.push(index);
         }
-        made.extend(new);
+        if new {
+            named.push((index, file.path.clone()));
+        }
         volumes.push(volume);
     }
     let mut designs = Vec::new();
@@ -99,16 +101,20 @@ pub fn spec(path: &Path, base: Option<&Path>, destroy: bool, seed: u64) -> Resul
             notes: job.notes,
         });
     }
-    let writes = files.0.iter().any(|file| file.written);
+    let written: Vec<usize> =
+        files.0.iter().enumerate().filter(|(_, file)| file.written).map(|(index, _)| index).collect();
     let spec = Spec {
         experiment: experiment(volumes, designs),
         jobs: list,
         // Every existing file that is written was named by somebody who said so; see `target::resolve`.
-        destroy: (writes && destroy) || !made.is_empty() || !fill.is_empty(),
+        destroy: destroy && !(written.is_empty() && fill.is_empty()),
+        written: Some(written),
+        named,
         fill: Fill::Only(fill),
+        ladder: true,
         seed,
     };
-    Ok(FromFile { spec, made, global })
+    Ok(FromFile { spec, global })
 }
 
 /// One file or device that jobs use.

@@ -7,14 +7,17 @@ pub mod runner;
 pub mod target;
 pub mod verify;
 
-use ebbtide_core::analysis::Verdict;
+use crate::session::surroundings;
+use ebbtide_core::analysis::{RuledOut, Verdict};
 use ebbtide_core::experiment::{Experiment, Volume};
 use ebbtide_core::fio as core_fio;
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::session::Rung;
 use ebbtide_core::units::Nanos;
 use ebbtide_core::workload::Workload;
-use ebbtide_engine::files::Fill;
+use ebbtide_engine::files::{Fill, Options};
+use std::path::PathBuf;
 
 /// One job.
 #[derive(Debug, Clone)]
@@ -42,10 +45,33 @@ pub struct Spec {
     pub jobs: Vec<Job>,
     /// Existing volumes may be overwritten.
     pub destroy: bool,
+    /// Existing volumes, by their index, that jobs write; where it is absent, all are when any job writes.
+    pub written: Option<Vec<usize>>,
+    /// Volumes, by their index, whose files are made under a name of the user's, and stay.
+    pub named: Vec<(usize, PathBuf)>,
+    /// After a job that runs alone and of which nothing else is known, its target is looked at for a moment under more and
+    /// less load; not where later jobs would see what that leaves behind.
+    pub ladder: bool,
     /// What is filled before.
     pub fill: Fill,
     /// Seed of everything random.
     pub seed: u64,
+}
+
+impl Spec {
+    /// What the backend is told of it for the run `name`.
+    pub fn options(&self, name: &str) -> Options {
+        Options {
+            name: name.to_owned(),
+            seed: self.seed,
+            destroy: self.destroy,
+            places: surroundings::places_for_volumes(),
+            fill: self.fill.clone(),
+            built: false,
+            written: self.written.clone(),
+            named: self.named.clone(),
+        }
+    }
 }
 
 /// A job that has run.
@@ -59,6 +85,10 @@ pub struct Done {
     pub samples: TrialSamples,
     /// What limits it.
     pub verdicts: Vec<Verdict>,
+    /// What else was looked for, and why it is not asserted.
+    pub ruled_out: Vec<RuledOut>,
+    /// What more and less load did for a moment each, where that was tried.
+    pub rungs: Vec<Rung>,
     /// What the process used meanwhile.
     pub usage: core_fio::Usage,
     /// When it ended.

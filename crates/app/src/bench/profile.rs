@@ -1,12 +1,14 @@
 //! From a profile to a benchmark whose jobs follow one another.
 
-use super::target::{self, NewFile, Wanted, Words};
+use super::target::{self, Wanted, Words};
 use super::{Done, Job, Spec, experiment};
 use crate::cli::CliError;
+use crate::experiment_file;
 use ebbtide_core::experiment::{Volume, VolumeSource, own_profile};
 use ebbtide_core::fio;
 use ebbtide_core::layout::{ArrayKind, LayoutNode};
 use ebbtide_core::profile::{Course, Files, Point, Profile, Step, Wish};
+use ebbtide_core::shown::Shown;
 use ebbtide_core::units::Bytes;
 use ebbtide_core::workload::Workload;
 use ebbtide_engine::files::Fill;
@@ -43,7 +45,7 @@ fn job(step: Step, group: u32) -> Job {
     Job { name: step.name, group, design: step.files, options, workload: step.workload, notes }
 }
 
-/// `profile` on `path`: its first jobs, the files that were made for it, and the rest of its course.
+/// `profile` on `path`: its first jobs, and the rest of its course.
 ///
 /// # Errors
 /// Wrong usage when `path` cannot be used for it.
@@ -53,7 +55,7 @@ pub fn spec(
     mut wish: Wish,
     destroy: bool,
     seed: u64,
-) -> Result<(Spec, Vec<NewFile>, Running), CliError> {
+) -> Result<(Spec, Running), CliError> {
     let directory = path.is_dir();
     if !directory && wish.size.is_none() {
         // An existing file or device is used whole.
@@ -62,7 +64,7 @@ pub fn spec(
     let (files, course) = profile.course(&wish);
     let mut running = Running { course, group: 0 };
     let mut fill_one = false;
-    let (volumes, designs, made) = match (directory, files.as_slice()) {
+    let (volumes, designs, new) = match (directory, files.as_slice()) {
         (true, files) => in_directory(path, files),
         (false, [one]) if one.count == 1 => {
             let wanted = Wanted {
@@ -76,8 +78,8 @@ pub fn spec(
             };
             let resolved = target::resolve(path, wanted)?;
             fill_one = resolved.fill;
-            let designs = vec![(path.display().to_string(), LayoutNode::Volume(0))];
-            (vec![resolved.volume], designs, resolved.made.into_iter().collect())
+            let designs = vec![(path.to_string_lossy().into_owned(), LayoutNode::Volume(0))];
+            (vec![resolved.volume], designs, resolved.new)
         }
         _ => {
             let what = format!("profile {} makes several files: give a directory", profile.name);
@@ -95,14 +97,18 @@ pub fn spec(
     let spec = Spec {
         experiment: experiment(volumes, designs),
         jobs,
-        destroy: fill_one || !made.is_empty() || (destroy && profile.writes),
+        destroy: destroy && (fill_one || profile.writes),
+        // Later steps may write where the first only read.
+        written: Some(if profile.writes { vec![0] } else { Vec::new() }),
+        named: if new { vec![(0, path.to_owned())] } else { Vec::new() },
         fill: Fill::Only(fill),
+        ladder: false,
         seed,
     };
-    Ok((spec, made, running))
+    Ok((spec, running))
 }
 
-type Placed = (Vec<Volume>, Vec<(String, LayoutNode)>, Vec<NewFile>);
+type Placed = (Vec<Volume>, Vec<(String, LayoutNode)>, bool);
 
 /// New files below `path`; each set is one target.
 fn in_directory(path: &Path, files: &[Files]) -> Placed {
@@ -123,9 +129,9 @@ fn in_directory(path: &Path, files: &[Files]) -> Placed {
             [one] => one.clone(),
             _ => LayoutNode::Array { kind: ArrayKind::Linear, members },
         };
-        designs.push((path.display().to_string(), layout));
+        designs.push((path.to_string_lossy().into_owned(), layout));
     }
-    (volumes, designs, Vec::new())
+    (volumes, designs, false)
 }
 
 /// The workloads of a profile of the user's own: a TOML file with `name` and `[workloads.NAME]` tables as in an
@@ -134,7 +140,7 @@ fn in_directory(path: &Path, files: &[Files]) -> Placed {
 /// # Errors
 /// What is wrong with the file, with its line.
 pub fn own(file: &Path) -> Result<Vec<Workload>, CliError> {
-    let shown = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|e| CliError::Usage(format!("{shown}: {e}")))?;
+    let shown = file.shown();
+    let text = experiment_file::read(file).map_err(|what| CliError::Usage(format!("{shown}: {what}")))?;
     own_profile(&text, &shown).map_err(|errors| CliError::Usage(errors.to_string()))
 }

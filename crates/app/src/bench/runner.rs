@@ -4,16 +4,16 @@ use super::{Done, Early, Job, Results, Spec, describe};
 use crate::progress::Progress;
 use crate::session::witness::HostWitness;
 use crate::session::{Witness, clock, surroundings};
-use ebbtide_core::analysis::{Verdict, analyse};
+use ebbtide_core::analysis::{RuledOut, Verdict, analyse, ladder};
 use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control};
 use ebbtide_core::fio;
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::plan::{Role, Trial};
 use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::session::{Outcome, Session, SessionMeta, TrialRecord};
+use ebbtide_core::session::{Outcome, Rung, Session, SessionMeta, TrialRecord};
 use ebbtide_core::units::Nanos;
 use ebbtide_core::workload::Regions;
-use ebbtide_engine::files::{self, FilesBackend, TogetherJob};
+use ebbtide_engine::files::{FilesBackend, TogetherJob};
 use ebbtide_engine::{Ceiling, Usage, ceiling};
 use ebbtide_host::hostinfo;
 use ebbtide_host::sys::Sys;
@@ -43,17 +43,16 @@ pub fn run(
 ) -> Result<Results, BackendError> {
     let id = clock::session_id();
     let surroundings = surroundings::of_host(&id).map_err(BackendError::Other)?;
-    let options = files::Options {
-        name: id.clone(),
-        seed: spec.seed,
-        destroy: spec.destroy,
-        places: surroundings::places_for_volumes(),
-        fill: spec.fill.clone(),
-    };
-    let mut backend = FilesBackend::new(options, surroundings);
-    let mut bench = Bench { session: session(&spec, id), progress, control, ceiling: OnceCell::new() };
+    let mut backend = FilesBackend::new(spec.options(&id), surroundings);
+    let ladder = spec.ladder;
+    let mut bench =
+        Bench { session: session(&spec, id), progress, control, ceiling: OnceCell::new(), ladder };
     let results = bench.run(spec.jobs, next, &mut backend);
     bench.progress.idle();
+    // A file that no job has used yet is not what the user asked for.
+    if results.as_ref().is_ok_and(|results| results.ended_early.is_none() || !results.done.is_empty()) {
+        backend.keep_named();
+    }
     let put_back = backend.finish(false);
     match (results, put_back) {
         (Ok(mut results), Err(error)) => {
@@ -85,6 +84,8 @@ struct Bench<'a> {
     control: &'a Arc<Control>,
     /// What the engine can do on this host, once somebody asked.
     ceiling: OnceCell<Option<Ceiling>>,
+    /// See [`Spec::ladder`].
+    ladder: bool,
 }
 
 impl Bench<'_> {
@@ -110,6 +111,16 @@ impl Bench<'_> {
             let group = jobs[first].group;
             let length = jobs[first..].iter().take_while(|job| job.group == group).count();
             self.group(&jobs[first..first + length], first, backend, &mut results);
+            let last = first + length == jobs.len();
+            // What later jobs find is not to be what a ladder has written.
+            if self.ladder
+                && length == 1
+                && results.ended_early.is_none()
+                && (last || !jobs[first].workload.writes())
+                && let Some(done) = results.done.last_mut()
+            {
+                self.climb(first, done, backend);
+            }
             first += length;
             if first == jobs.len()
                 && let Some(more) = next(&results.done)
@@ -123,15 +134,8 @@ impl Bench<'_> {
 
     /// Runs `jobs`, the first of which is number `first`, at the same time.
     fn group(&mut self, jobs: &[Job], first: usize, backend: &mut FilesBackend, results: &mut Results) {
-        let trial = |(index, job): (usize, &Job)| Trial {
-            index: (first + index) as u32,
-            round: 0,
-            design: job.design,
-            workload: first + index,
-            role: Role::Candidate,
-            seed: self.session.meta.seed.wrapping_add((first + index) as u64),
-        };
-        let trials: Vec<Trial> = jobs.iter().enumerate().map(trial).collect();
+        let trials: Vec<Trial> =
+            jobs.iter().enumerate().map(|(index, job)| self.trial(first + index, job)).collect();
         self.progress.jobs(jobs.iter().map(|job| (job.name.as_str(), &job.workload)), self.control);
         let mut witnesses: Vec<HostWitness> = trials
             .iter()
@@ -175,13 +179,15 @@ impl Bench<'_> {
             };
             witnesses[index].end(&mut outcome);
             if let Outcome::Samples(samples) = outcome {
+                let (verdicts, ruled_out) = match &failed {
+                    None => self.verdicts(first + index, job, &samples, &[]),
+                    Some(_) => Default::default(),
+                };
                 results.done.push(Done {
                     target: self.target(job),
-                    verdicts: if failed.is_none() {
-                        self.verdicts(first + index, job, &samples)
-                    } else {
-                        Vec::new()
-                    },
+                    verdicts,
+                    ruled_out,
+                    rungs: Vec::new(),
                     job: job.clone(),
                     samples: *samples,
                     usage: fio::Usage {
@@ -196,11 +202,18 @@ impl Bench<'_> {
         }
     }
 
-    /// What limits the job, from this one run of it; nothing where it was too short to tell, or nothing completed.
-    fn verdicts(&self, index: usize, job: &Job, samples: &TrialSamples) -> Vec<Verdict> {
+    /// What limits the job, from this one run of it and the short ones after it, and what does not; nothing where it was too
+    /// short to tell, or nothing completed.
+    fn verdicts(
+        &self,
+        index: usize,
+        job: &Job,
+        samples: &TrialSamples,
+        rungs: &[Rung],
+    ) -> (Vec<Verdict>, Vec<RuledOut>) {
         let ops = samples.array.read.count.ops + samples.array.write.count.ops;
         if samples.elapsed < JUDGED_FROM || ops == 0 {
-            return Vec::new();
+            return Default::default();
         }
         let trial = Trial {
             index: 0,
@@ -213,12 +226,61 @@ impl Bench<'_> {
         let mut alone = self.session.clone();
         alone.experiment.designs = vec![self.session.experiment.designs[job.design].clone()];
         alone.experiment.workloads = vec![self.session.experiment.workloads[index].clone()];
+        alone.meta.rungs = rungs.to_vec();
         alone.trials = vec![TrialRecord { trial, outcome: Outcome::Samples(Box::new(samples.clone())) }];
         if ops as f64 / samples.elapsed.as_secs_f64() > CEILING_ASKED_FROM {
             let ceiling = self.ceiling.get_or_init(|| ceiling().ok());
             alone.meta.engine_ceiling_iops = ceiling.map(|ceiling| ceiling.iops);
         }
-        analyse(&alone).results.into_iter().next().map(|result| result.verdicts).unwrap_or_default()
+        let result = analyse(&alone).results.into_iter().next();
+        result.map(|result| (result.verdicts, result.ruled_out)).unwrap_or_default()
+    }
+
+    /// Looks for a moment at more and less load than that of job number `index`, which is `done`, where that may say what
+    /// limits it.
+    fn climb(&mut self, index: usize, done: &mut Done, backend: &mut FilesBackend) {
+        let job = &done.job;
+        if !ladder::wanted(&job.workload, &done.verdicts) {
+            return;
+        }
+        let (experiment, inventory) = (&self.session.experiment, &self.session.meta.inventory);
+        let design = &experiment.designs[job.design];
+        let ran_as = self.trial(index, job);
+        self.progress.probing(&job.name, self.control);
+        let mut rungs = Vec::new();
+        for (number, rung) in ladder::rungs(&job.workload, done.samples.elapsed).iter().enumerate() {
+            let trial = ladder::trial_of(&ran_as, number);
+            let mut witness = HostWitness::default();
+            witness.ready(inventory);
+            witness.begin(experiment, &trial, self.control);
+            let ran = backend.run_trial(design, rung, &trial, self.control);
+            self.control.edges.clear();
+            let mut outcome = match ran {
+                Ok(samples) => Outcome::Samples(Box::new(samples)),
+                // The answer stands without it.
+                Err(BackendError::Stopped) => break,
+                Err(error) => Outcome::Failed(error.to_string()),
+            };
+            witness.end(&mut outcome);
+            match outcome {
+                Outcome::Samples(samples) => rungs.push(ladder::ran(&design.name, rung, *samples)),
+                Outcome::Failed(why) => tracing::debug!("a rung of {}: {why}", job.name),
+            }
+        }
+        (done.verdicts, done.ruled_out) = self.verdicts(index, &done.job, &done.samples, &rungs);
+        done.rungs = rungs;
+    }
+
+    /// The trial as which job number `index` runs.
+    fn trial(&self, index: usize, job: &Job) -> Trial {
+        Trial {
+            index: index as u32,
+            round: 0,
+            design: job.design,
+            workload: index,
+            role: Role::Candidate,
+            seed: self.session.meta.seed.wrapping_add(index as u64),
+        }
     }
 
     fn target(&self, job: &Job) -> String {

@@ -6,14 +6,14 @@ use crate::session::fit;
 use ebbtide_core::backend::BackendKind;
 use ebbtide_core::catalog::Catalog;
 use ebbtide_core::experiment::{Answer, Experiment, Volume, VolumeSource};
+use ebbtide_core::shown::Shown;
 use ebbtide_core::units::Bytes;
 use ebbtide_core::workload::Workload;
-use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::Errno;
-use std::fs::{File, OpenOptions};
+use rustix::fs::SeekFrom;
+use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 
 /// Size of the file that is made in a directory when nothing else is said.
 pub const SIZE_DEFAULT: Bytes = Bytes(Bytes::GIB);
@@ -56,80 +56,23 @@ impl Wanted {
     }
 }
 
-/// A file that was made at a name of the user's choice. It is removed again unless [`keep`](Self::keep) is called.
-#[derive(Debug)]
-pub struct NewFile {
-    path: PathBuf,
-    kept: bool,
-}
-
-impl NewFile {
-    /// A file of `size` bytes at `path`, where nothing may be.
-    fn make(path: &Path, size: u64, words: Words) -> Result<NewFile, CliError> {
-        let failed = |what: String| CliError::Failed(format!("cannot make {}: {what}", path.display()));
-        let file: File = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o644)
-            .open(path)
-            .map_err(|error| failed(error.to_string()))?;
-        let made = NewFile { path: path.to_owned(), kept: false };
-        loop {
-            match fallocate(&file, FallocateFlags::empty(), 0, size) {
-                Ok(()) => return Ok(made),
-                Err(Errno::INTR) => {}
-                Err(Errno::OPNOTSUPP) => {
-                    file.set_len(size).map_err(|error| failed(error.to_string()))?;
-                    return Ok(made);
-                }
-                Err(errno) => {
-                    let size = words.size.trim_end_matches([' ', '=']);
-                    let advice = match errno {
-                        Errno::NOSPC | Errno::DQUOT => format!("; free some space or lower {size}"),
-                        Errno::FBIG => {
-                            format!("; the file system or `ulimit -f` allows no file of that {size}")
-                        }
-                        _ => String::new(),
-                    };
-                    return Err(failed(format!("{errno}{advice}")));
-                }
-            }
-        }
-    }
-
-    /// Leaves it to the user.
-    pub fn keep(mut self) {
-        self.kept = true;
-    }
-}
-
-impl Drop for NewFile {
-    /// What was not filled to its end would pass for a finished file the next time.
-    fn drop(&mut self) {
-        if !self.kept {
-            // Nothing depends on it: a file that stays is seen by its owner.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
 /// A path as a volume.
 #[derive(Debug)]
 pub struct Resolved {
     /// The volume.
     pub volume: Volume,
-    /// The file, where there was none.
-    pub made: Option<NewFile>,
-    /// Whether it has to be filled before it is read: it holds nothing yet, or holes that may be overwritten.
+    /// Whether there is no such file yet: it is made when the benchmark begins.
+    pub new: bool,
+    /// Whether it has to be filled before it is read: it holds nothing yet, or not in all places, and may be overwritten.
     pub fill: bool,
 }
 
-/// Finds out what `path` is, and makes the file where there is none.
+/// Finds out what `path` is; touches nothing.
 ///
 /// # Errors
 /// Wrong usage when it cannot be used as wanted, saying what to write instead.
 pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
-    let shown = path.display().to_string();
+    let shown = path.shown();
     let usage = |what: String| Err(CliError::Usage(what));
     let volume = |source, size: Option<Bytes>| Volume { name: shown.clone(), source, size, shape: None };
     let word = wanted.words.size;
@@ -145,9 +88,8 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
                 return usage(format!("{shown} does not exist; give {word}1g, for example, to have it made"));
             };
             check_size(size, wanted)?;
-            let made = NewFile::make(path, size.0, wanted.words)?;
             let source = VolumeSource::ExistingFile { path: path.to_owned() };
-            return Ok(Resolved { volume: volume(source, Some(size)), made: Some(made), fill: wanted.reads });
+            return Ok(Resolved { volume: volume(source, Some(size)), new: true, fill: wanted.reads });
         }
         Err(error) => return usage(format!("cannot look at {shown}: {error}")),
     };
@@ -156,7 +98,7 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
         let size = wanted.end().unwrap_or(SIZE_DEFAULT);
         check_size(size, wanted)?;
         let source = VolumeSource::NewFile { directory: Some(path.to_owned()) };
-        return Ok(Resolved { volume: volume(source, Some(size)), made: None, fill: wanted.reads });
+        return Ok(Resolved { volume: volume(source, Some(size)), new: false, fill: wanted.reads });
     }
     if !kind.is_file() && !kind.is_block_device() {
         return usage(format!("{shown} is neither a file nor a block device nor a directory"));
@@ -189,10 +131,9 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
     } else {
         VolumeSource::Device { path: path.to_owned(), id: stable_id(path) }
     };
-    // Holes read as zeros without touching the disk.
-    let holes = kind.is_file() && found.blocks().saturating_mul(512) < found.len();
-    let fill = wanted.reads && wanted.destroy && holes;
-    Ok(Resolved { volume: volume(source, wanted.end()), made: None, fill })
+    // What was never written reads as zeros without touching the disk.
+    let fill = wanted.reads && wanted.destroy && kind.is_file() && has_holes(path, found.len());
+    Ok(Resolved { volume: volume(source, wanted.end()), new: false, fill })
 }
 
 /// Whether `path`, which does not exist, would be made among device nodes: below /dev, but not in /dev/shm, which is
@@ -204,12 +145,22 @@ fn is_for_devices(path: &Path) -> bool {
     parent.starts_with("/dev") && !parent.starts_with("/dev/shm")
 }
 
+/// Opens the file or device at `path` to be read, and nothing else: a pipe would wait for its other end.
+fn open_storage(path: &Path) -> Option<File> {
+    let is_storage = |found: std::fs::Metadata| found.is_file() || found.file_type().is_block_device();
+    std::fs::metadata(path).is_ok_and(is_storage).then(|| ebbtide_door::read::open(path).ok())?
+}
+
 /// Bytes of the file or device at `path`, where it can be told.
 pub fn length(path: &Path) -> Option<Bytes> {
-    let file = File::open(path).ok().filter(|file| {
-        file.metadata().is_ok_and(|found| found.is_file() || found.file_type().is_block_device())
-    })?;
-    rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).ok().filter(|end| *end > 0).map(Bytes)
+    let file = open_storage(path)?;
+    rustix::fs::seek(&file, SeekFrom::End(0)).ok().filter(|end| *end > 0).map(Bytes)
+}
+
+/// Whether the file at `path`, of `length` bytes, was not written in all places.
+fn has_holes(path: &Path, length: u64) -> bool {
+    let hole = |file| rustix::fs::seek(&file, SeekFrom::Hole(0)).ok();
+    open_storage(path).and_then(hole).is_some_and(|hole| hole < length)
 }
 
 fn check_size(end: Bytes, wanted: Wanted) -> Result<(), CliError> {
@@ -242,7 +193,7 @@ pub fn design(
     workload: &Workload,
     catalog: &Catalog,
 ) -> Result<Experiment, CliError> {
-    let shown = file.display().to_string();
+    let shown = file.shown();
     let (_, mut experiment) = experiment_file::load(file, catalog)?;
     let names: Vec<&str> = experiment.designs.iter().map(|design| design.name.as_str()).collect();
     if !names.contains(&name) {

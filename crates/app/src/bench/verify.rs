@@ -6,21 +6,28 @@ use crate::places::user_directory;
 use crate::progress::Progress;
 use crate::session::{clock, surroundings};
 use ebbtide_core::backend::{Backend, BackendError, Control};
+use ebbtide_core::guard::{Permission, WriteRequest};
 use ebbtide_core::layout::{LayoutNode, Map};
 use ebbtide_core::plan::{Role, Trial};
+use ebbtide_core::shown::Shown;
 use ebbtide_core::units::Bytes;
-use ebbtide_core::verify::{Header, HeaderMember, Ledger, unit_of};
+use ebbtide_core::verify::{Header, HeaderMember, Ledger, LedgerError, Replay, unit_of};
 use ebbtide_core::workload::{Mix, Workload};
-use ebbtide_engine::files::{self, FilesBackend};
+use ebbtide_door::read::{self, ReadError};
+use ebbtide_door::{Access, Directory, Draft, Expected, Handle, Wanted};
+use ebbtide_engine::descriptors::make_room;
+use ebbtide_engine::files::FilesBackend;
 use ebbtide_engine::verify::{Found, Written, check, write};
 use ebbtide_engine::{EngineError, Member, Target};
-use rustix::fs::{Advice, Mode, OFlags, fadvise};
+use ebbtide_host::judge;
+use rustix::fs::{Advice, OFlags, fadvise, fcntl_setfl};
 use rustix::io::Errno;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Longest line of a ledger: its first one names every member.
+const LONGEST_LINE: u64 = 16 << 20;
 
 /// Where a run's ledger goes when nobody says: the user's state directory, which is not the target.
 ///
@@ -32,8 +39,8 @@ pub fn default_ledger(id: &str) -> Result<PathBuf, CliError> {
         .ok_or_else(|| {
             CliError::Usage("no place for the ledger: give --ledger FILE, or set HOME".to_owned())
         })?;
-    DirBuilder::new().recursive(true).mode(0o700).create(&directory).map_err(|error| {
-        CliError::Failed(format!("cannot make {}: {error}; give --ledger FILE", directory.display()))
+    Directory::make_all(&directory).map_err(|error| {
+        CliError::Failed(format!("cannot make {}: {error}; give --ledger FILE", directory.shown()))
     })?;
     Ok(directory.join(format!("{id}.ledger")))
 }
@@ -87,19 +94,12 @@ pub fn run(
     let failed = |what: String| CliError::Failed(what);
     let job = spec.jobs.first().ok_or_else(|| failed("there is no job".to_owned()))?;
     let unit = fits(&job.workload)?;
-    let mut ledger_file =
-        OpenOptions::new().append(true).create_new(true).mode(0o600).open(path).map_err(|error| {
-            CliError::Usage(format!("cannot make the ledger {}: {error}", path.display()))
-        })?;
+    // It has its name when everything else is ready: what is refused leaves no ledger.
+    let cannot = |error: io::Error| format!("cannot make the ledger {}: {error}", path.shown());
+    let draft = Draft::begin(path, 0o600, None).map_err(|error| CliError::Usage(cannot(error)))?;
     let id = clock::session_id();
-    let options = files::Options {
-        name: id.clone(),
-        seed: spec.seed,
-        destroy: spec.destroy,
-        places: surroundings::places_for_volumes(),
-        fill: spec.fill.clone(),
-    };
-    let mut backend = FilesBackend::new(options, surroundings::of_host(&id).map_err(failed)?);
+    let surroundings = surroundings::of_host(&id).map_err(failed)?;
+    let mut backend = FilesBackend::new(spec.options(&id), surroundings);
     let mut experiment = spec.experiment.clone();
     experiment.workloads = vec![job.workload.clone()];
     progress.filling(experiment.volumes.len(), control);
@@ -130,17 +130,20 @@ pub fn run(
         sync: job.workload.sync,
     };
     let line = serde_json::to_string(&header).map_err(|error| failed(error.to_string()))?;
-    ledger_file
-        .write_all(format!("{line}\n").as_bytes())
+    let ledger_file = draft.file().try_clone().map_err(|error| failed(cannot(error)))?;
+    fcntl_setfl(&ledger_file, OFlags::APPEND)
+        .map_err(io::Error::from)
+        .and_then(|()| (&ledger_file).write_all(format!("{line}\n").as_bytes()))
         .and_then(|()| ledger_file.sync_all())
-        .map_err(|error| failed(format!("cannot write the ledger {}: {error}", path.display())))?;
+        .and_then(|()| draft.publish())
+        .map_err(|error| failed(cannot(error)))?;
     progress.jobs(std::iter::once((job.name.as_str(), &job.workload)), control);
     let trial =
         Trial { index: 0, round: 0, design: job.design, workload: 0, role: Role::Candidate, seed: spec.seed };
     let result = backend.target(design, &job.workload, &trial).map_err(text).and_then(|target| {
         let engine = |error: EngineError| CliError::Failed(error.to_string());
         let written = write(target, &job.workload, (run, unit), &ledger_file, control).map_err(engine)?;
-        let ledger = read(path)?;
+        let ledger = self::ledger(path)?;
         // What Ctrl-C has ended is read back all the same.
         let reading = Arc::new(Control::default());
         progress.checking(&reading);
@@ -148,6 +151,9 @@ pub fn run(
         Ok(Outcome { written, found, ledger, notes: inventory.notes.clone() })
     });
     progress.idle();
+    if result.is_ok() {
+        backend.keep_named();
+    }
     match backend.finish(false) {
         Err(error) if result.is_ok() => Err(failed(format!("{error}; `ebb cleanup` tries again"))),
         _ => result,
@@ -155,7 +161,7 @@ pub fn run(
 }
 
 fn absolute(path: &str) -> String {
-    std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.display().to_string())
+    std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
 /// The layout with its volumes numbered from 0 in order of appearance, and which those are.
@@ -181,11 +187,26 @@ fn localise(node: &LayoutNode) -> (LayoutNode, Vec<usize>) {
 ///
 /// # Errors
 /// When it cannot be read or is none.
-pub fn read(path: &Path) -> Result<Ledger, CliError> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| CliError::Usage(format!("cannot read the ledger {shown}: {error}")))?;
-    Ledger::parse(&text).map_err(|error| CliError::Usage(format!("{shown}: {error}")))
+pub fn ledger(path: &Path) -> Result<Ledger, CliError> {
+    let shown = path.shown();
+    let wrong = |error: LedgerError| CliError::Usage(format!("{shown}: {error}"));
+    let unreadable = |error: ReadError| CliError::Usage(format!("cannot read the ledger: {shown} {error}"));
+    let mut ledger = BufReader::new(read::regular(path).map_err(unreadable)?);
+    let mut replay = Replay::default();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let length = Read::take(&mut ledger, LONGEST_LINE)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| unreadable(error.into()))?;
+        if length as u64 == LONGEST_LINE {
+            return Err(wrong(LedgerError::Header(format!("a line has more than {LONGEST_LINE} bytes"))));
+        }
+        // A torn last line says nothing.
+        let Some(whole) = line.strip_suffix(b"\n") else { break };
+        replay.take(&String::from_utf8_lossy(whole)).map_err(wrong)?;
+    }
+    replay.finish().map_err(wrong)
 }
 
 /// The members that the ledger names, opened to be read; `moved` says where some are now. With `array`, the whole is
@@ -210,13 +231,14 @@ pub fn open(ledger: &Ledger, moved: &[(String, PathBuf)], array: Option<&Path>) 
     let map = Map::new(&header.layout, &sizes).map_err(wrong)?;
     if let Some(path) = array {
         let member = Member {
-            name: path.display().to_string(),
+            name: path.to_string_lossy().into_owned(),
             file: file(path)?,
             size: map.capacity(),
             shaper: None,
         };
         return Target::single(member).map_err(wrong);
     }
+    make_room(2 * header.members.len() as u64).map_err(CliError::Failed)?;
     let members = header
         .members
         .iter()
@@ -231,18 +253,25 @@ pub fn open(ledger: &Ledger, moved: &[(String, PathBuf)], array: Option<&Path>) 
 }
 
 /// Opened past the page cache where that is possible, so that the device answers.
-fn file(path: &Path) -> Result<File, CliError> {
-    let open = |flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map(File::from);
-    let file = match open(OFlags::RDONLY | OFlags::DIRECT) {
-        Err(Errno::INVAL) => open(OFlags::RDONLY),
-        other => other,
-    };
-    let file = file.map_err(|errno| {
+fn file(path: &Path) -> Result<Handle, CliError> {
+    let request =
+        WriteRequest { path, permission: Permission::User { id: None, destroy: false, used: false } };
+    let wanted = Wanted { request, expected: Expected::Any, write: false };
+    let claims = judge::door().claim(&[wanted]).map_err(|(_, error)| {
         CliError::Failed(format!(
-            "cannot open the member {}: {errno}; where it is elsewhere now, say so with --member NAME=PATH",
-            path.display()
+            "{error}; where the member is elsewhere now, say so with --member NAME=PATH"
         ))
     })?;
+    let open = |direct| match claims.first() {
+        Some(claim) => claim.open(Access { direct, ..Access::default() }),
+        None => Err(io::Error::other("it was not opened")),
+    };
+    let file = match open(true) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => open(false),
+        other => other,
+    };
+    let file =
+        file.map_err(|error| CliError::Failed(format!("cannot open the member {}: {error}", path.shown())))?;
     // Advice: where it is not taken, the page cache answers what O_DIRECT would not be asked for.
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     Ok(file)
@@ -250,5 +279,5 @@ fn file(path: &Path) -> Result<File, CliError> {
 
 /// Bytes in words.
 pub fn size(bytes: u64) -> String {
-    Bytes(bytes).to_string()
+    Bytes(bytes).short()
 }

@@ -17,6 +17,7 @@ use dialect::Dialect;
 use ebbtide_core::backend::Control;
 use ebbtide_core::experiment::{Volume, VolumeSource};
 use ebbtide_core::layout::LayoutNode;
+use ebbtide_core::shown::Shown;
 use ebbtide_core::units::{Bytes, format_throughput};
 use ebbtide_core::workload::Workload;
 use ebbtide_engine::files::Fill;
@@ -98,13 +99,13 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let path = args.path();
     let path = path.as_deref();
     let mut global = None;
-    let (spec, made) = if let Some(jobs) = &args.fio {
+    let spec = if let Some(jobs) = &args.fio {
         args.dialect.only("--fio", "the job file says what runs; write it there", &BESIDE_A_JOB_FILE)?;
         let from = fio::spec(jobs, path, args.destroy, seed)?;
         global = Some(from.global);
-        (from.spec, from.made)
+        from.spec
     } else if let (Some(file), Some(design)) = (&args.file, &args.design) {
-        (on_design(args, file, design, seed, globals)?, Vec::new())
+        on_design(args, file, design, seed, globals)?
     } else if let Some(path) = path {
         on_path(args, path, seed)?
     } else {
@@ -112,12 +113,9 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         return Err(CliError::Usage(text.to_owned()));
     };
     if args.verify {
-        return prove(args, &spec, made, globals);
+        return prove(args, &spec, globals);
     }
     let results = execute(spec, globals)?;
-    if results.ended_early.is_none() || !results.done.is_empty() {
-        made.into_iter().for_each(target::NewFile::keep);
-    }
     show(&results, global.as_deref(), seed, globals)?;
     ending(results)
 }
@@ -138,7 +136,7 @@ impl BenchArgs {
 }
 
 /// The target is a path.
-fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<(Spec, Vec<target::NewFile>), CliError> {
+fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<Spec, CliError> {
     let workload = args.workload.workload(&args.name)?;
     let wanted = Wanted {
         size: args.workload.size,
@@ -153,21 +151,22 @@ fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<(Spec, Vec<target
         return Err(CliError::Usage(format!(
             "--bs {} is more than the {part} that are used of {}; write a smaller --bs",
             workload.bs,
-            path.display()
+            path.shown()
         )));
     }
     let resolved = target::resolve(path, wanted)?;
     let experiment =
-        experiment(vec![resolved.volume], vec![(path.display().to_string(), LayoutNode::Volume(0))]);
-    let spec = Spec {
+        experiment(vec![resolved.volume], vec![(path.to_string_lossy().into_owned(), LayoutNode::Volume(0))]);
+    Ok(Spec {
         experiment,
-        // What was made a moment ago holds nothing.
-        destroy: resolved.made.is_some() || resolved.fill || (args.destroy && workload.writes()),
+        destroy: args.destroy && (resolved.fill || workload.writes()),
+        written: None,
+        named: if resolved.new { vec![(0, path.to_owned())] } else { Vec::new() },
         jobs: vec![job(args, workload)],
         fill: Fill::Only(if resolved.fill { vec![0] } else { Vec::new() }),
+        ladder: true,
         seed,
-    };
-    Ok((spec, resolved.made.into_iter().collect()))
+    })
 }
 
 /// The target is a design of an experiment.
@@ -182,8 +181,11 @@ fn on_design(
     Ok(Spec {
         experiment: target::design(file, design, &workload, &super::catalog::load(globals)?)?,
         destroy: args.destroy && workload.writes(),
+        written: None,
+        named: Vec::new(),
         jobs: vec![job(args, workload)],
         fill: Fill::Destroyable,
+        ladder: true,
         seed,
     })
 }
@@ -194,12 +196,7 @@ fn job(args: &BenchArgs, workload: Workload) -> Job {
 }
 
 /// Runs `spec` with a ledger and reads everything back.
-fn prove(
-    args: &BenchArgs,
-    spec: &Spec,
-    made: Vec<target::NewFile>,
-    globals: &Globals,
-) -> Result<ExitCode, CliError> {
+fn prove(args: &BenchArgs, spec: &Spec, globals: &Globals) -> Result<ExitCode, CliError> {
     for job in &spec.jobs {
         verify::fits(&job.workload)?;
     }
@@ -216,18 +213,17 @@ fn prove(
     let control = stoppable(globals)?;
     let mut progress = Progress::new(globals.quiet);
     // Told before the first write: a writer that is killed cannot tell it any more.
-    progress.say(&format!("ledger {}; `ebb verify {0}` proves it later", path.display()));
+    progress.say(&format!("ledger {}; `ebb verify {0}` proves it later", path.shown()));
     let outcome = verify::run(spec, &path, &control, &mut progress)?;
-    made.into_iter().for_each(target::NewFile::keep);
     let names = super::verify::Names::of(&outcome.ledger);
     let (written, seconds) = (outcome.written, outcome.written.elapsed.as_secs_f64());
     if globals.json {
         let mut value = super::verify::json(&outcome.ledger, &outcome.found, &names);
-        value["ledger"] = path.display().to_string().into();
+        value["ledger"] = path.to_string_lossy().into_owned().into();
         value["bytes_written"] = written.bytes.into();
         value["seconds"] = seconds.into();
         value["notes"] = outcome.notes.into();
-        views::print(&format!("{value:#}\n"))?;
+        views::print_json(&value)?;
     } else {
         let rate = if seconds > 0.0 { written.bytes as f64 / seconds } else { 0.0 };
         let head = format!(
@@ -276,13 +272,13 @@ fn show(
             let options = options.iter().map(|(name, value)| (name.clone(), value.clone().into()));
             value["global options"] = serde_json::Value::Object(options.collect());
         }
-        return views::print(&format!("{value:#}\n"));
+        return views::print_json(&value);
     }
     if results.done.is_empty() {
         return Ok(());
     }
     let (columns, color) = views::stdout_width();
-    views::print(&describe::text(results, seed, columns, color))
+    views::print_styled(&describe::text(results, seed, columns, color))
 }
 
 fn ending(results: Results) -> Result<ExitCode, CliError> {

@@ -1,11 +1,12 @@
 //! `ebb catalog`: volume types and instance types by name, with their figures and sources.
 
-use super::locate::table;
 use super::{CliError, Globals};
 use crate::views::limits::{iops_words, limit_words, link_words};
 use crate::{catalog, views};
 use clap::{Args, Subcommand};
 use ebbtide_core::catalog::{Catalog, Date, Instance, Order, VolumeType};
+use ebbtide_core::shown::Shown;
+use ebbtide_core::shown::{self, columns};
 use ebbtide_core::units::{Bytes, format_latency, format_throughput};
 use ebbtide_core::volume::{Latency, Limit, Shape};
 use serde_json::json;
@@ -98,24 +99,24 @@ fn list(catalog: &Catalog, args: &ListArgs, as_json: bool) -> String {
     if args.instances {
         let found: Vec<&Instance> = catalog.instances().iter().filter(|i| wanted(&i.id)).collect();
         if as_json {
-            return format!("{}\n", json!({ "schema": "ebbtide.catalog/1", "instances": found }));
+            return shown::json_line(&json!({ "schema": "ebbtide.catalog/1", "instances": found }));
         }
         let mut rows =
             vec![["instance", "vCPU", "memory", "to volumes (burst)", "local disks"].map(str::to_owned)];
         rows.extend(found.iter().map(|instance| instance_row(instance)));
-        return table(&rows);
+        return columns(&rows, 2);
     }
     let found: Vec<&VolumeType> =
         catalog.types().iter().filter(|t| wanted(&format!("{}:{}", t.provider, t.id))).collect();
     if as_json {
-        return format!("{}\n", json!({ "schema": "ebbtide.catalog/1", "volume_types": found }));
+        return shown::json_line(&json!({ "schema": "ebbtide.catalog/1", "volume_types": found }));
     }
     let mut rows = vec![["type", "name", "GiB", "figures of"].map(str::to_owned)];
     rows.extend(found.iter().map(|t| {
         let sizes = format!("{} to {}", t.size_gib.min, t.size_gib.max);
         [format!("{}:{}", t.provider, t.id), t.name.clone(), sizes, t.period()]
     }));
-    table(&rows)
+    columns(&rows, 2)
 }
 
 fn instance_row(instance: &Instance) -> [String; 5] {
@@ -272,15 +273,14 @@ fn show_instance(instance: &Instance, as_json: bool) -> String {
 
 fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
     let json = catalog::read(&args.file).map_err(CliError::Usage)?;
-    let file = Catalog::import(&json)
-        .map_err(|error| CliError::Usage(format!("{}: {error}", args.file.display())))?;
+    let file =
+        Catalog::import(&json).map_err(|error| CliError::Usage(format!("{}: {error}", args.file.shown())))?;
     let text = file.to_toml();
     let Some(output) = &args.output else {
-        views::print(&text)?;
+        views::print_data(&text)?;
         return Ok(ExitCode::SUCCESS);
     };
-    let failed = |error| CliError::Failed(format!("{}: {error}", output.display()));
-    let mut created = std::fs::File::create_new(output).map_err(failed)?;
-    std::io::Write::write_all(&mut created, text.as_bytes()).map_err(failed)?;
+    let failed = |error| CliError::Failed(format!("{}: {error}", output.shown()));
+    ebbtide_door::own::create(output, 0o644, text.as_bytes()).map_err(failed)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,8 +5,10 @@ use crate::session::journal;
 use crate::views;
 use clap::Args;
 use ebbtide_core::journal::Leftover;
+use ebbtide_core::shown::Shown;
 use serde_json::{Value, json};
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Put back what killed runs left behind: only what the journal says that ebb made
@@ -26,12 +28,15 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     let mut records: Vec<Value> = Vec::new();
     let mut text = String::new();
     let mut failed = 0;
-    for run in journal::abandoned(&directory).map_err(CliError::Failed)? {
+    let found = journal::abandoned(&directory).map_err(CliError::Failed)?;
+    for run in found.abandoned {
         let name = run.run.clone();
         let mut note = |leftover: &Leftover, done: bool, error: Option<&str>| {
             let (kind, shown) = match leftover {
-                Leftover::Path { path, directory: true, .. } => ("directory", path.display().to_string()),
-                Leftover::Path { path, .. } => ("file", path.display().to_string()),
+                Leftover::Path { path, directory: true, .. } => {
+                    ("directory", path.to_string_lossy().into_owned())
+                }
+                Leftover::Path { path, .. } => ("file", path.to_string_lossy().into_owned()),
                 Leftover::Step { undo, .. } => ("step", undo.to_string()),
             };
             let (now, wish) = if kind == "step" { ("put back", "put back") } else { ("removed", "remove") };
@@ -60,16 +65,22 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         }
     }
     if globals.json {
-        let value = json!({ "schema": "ebbtide.cleanup/1", "leftovers": records });
-        views::print(&format!("{value:#}\n"))?;
+        let unreadable = |(path, error): &(PathBuf, String)| json!({ "path": path.to_string_lossy().into_owned(), "error": error });
+        let unreadable: Vec<Value> = found.unreadable.iter().map(unreadable).collect();
+        let value = json!({ "schema": "ebbtide.cleanup/1", "leftovers": records, "unreadable": unreadable });
+        views::print_json(&value)?;
     } else if !records.is_empty() {
         views::print(&text)?;
-    } else if !globals.quiet {
+    } else if !globals.quiet && found.unreadable.is_empty() {
         crate::views::say("ebb: nothing to clean up");
     }
-    match failed {
-        0 => Ok(ExitCode::SUCCESS),
-        n => {
+    for (path, error) in &found.unreadable {
+        crate::views::say(&format!("ebb: cannot read the journal {}: {error}", path.shown()));
+    }
+    match (failed, found.unreadable.len()) {
+        (0, 0) => Ok(ExitCode::SUCCESS),
+        (0, n) => Err(CliError::Failed(format!("{n} journals could not be read; the others were worked on"))),
+        (n, _) => {
             Err(CliError::Failed(format!("{n} leftovers stay; remove the cause and run `ebb cleanup` again")))
         }
     }

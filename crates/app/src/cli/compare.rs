@@ -54,10 +54,10 @@ pub fn run(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         .collect();
     let compared = Beside::new(&both, &tables).map_err(|error| CliError::Usage(error.to_string()))?;
     if globals.json {
-        views::print(&format!("{:#}\n", compared.json()))?;
+        views::print_json(&compared.json())?;
     } else {
         let (columns, color) = views::stdout_width();
-        views::print(&beside(&compared, columns, color))?;
+        views::print_styled(&beside(&compared, columns, color))?;
     }
     Ok(ExitCode::SUCCESS)
 }

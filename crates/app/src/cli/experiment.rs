@@ -6,6 +6,7 @@ use crate::views;
 use clap::{Args, Subcommand};
 use ebbtide_core::catalog::Catalog;
 use ebbtide_core::experiment::{Experiment, json_schema};
+use ebbtide_core::shown::Shown;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,7 +36,7 @@ enum ExperimentCommand {
 /// A file that cannot be read or is wrong (status 2), or standard output that cannot be written.
 pub fn run(args: &ExperimentArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     match &args.command {
-        ExperimentCommand::Schema => views::print(&pretty(&json_schema())).map(|()| ExitCode::SUCCESS),
+        ExperimentCommand::Schema => views::print_json(&json_schema()).map(|()| ExitCode::SUCCESS),
         ExperimentCommand::Check { files } => check(files, globals),
     }
 }
@@ -68,7 +69,7 @@ fn check(files: &[PathBuf], globals: &Globals) -> Result<ExitCode, CliError> {
         }
     }
     if globals.json {
-        views::print(&pretty(&json!({ "schema": "ebbtide.experiment-check/1", "files": records })))?;
+        views::print_json(&json!({ "schema": "ebbtide.experiment-check/1", "files": records }))?;
     }
     Ok(ExitCode::from(if good { 0 } else { 2 }))
 }
@@ -82,13 +83,9 @@ struct Wrong {
 fn load(file: &Path, catalog: &Catalog) -> Result<Experiment, Wrong> {
     let name = file.to_string_lossy();
     let text = read(file).map_err(|what| Wrong {
-        text: format!("ebb: {name}: {what}"),
+        text: format!("ebb: {}: {what}", file.shown()),
         records: json!([{ "file": name, "message": what }]),
     })?;
     Experiment::parse_with(&text, &name, catalog, &ProfilesBeside(file))
         .map_err(|errors| Wrong { text: errors.to_string(), records: json!(errors.records()) })
-}
-
-fn pretty(value: &Value) -> String {
-    format!("{value:#}\n")
 }

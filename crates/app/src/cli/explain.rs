@@ -6,6 +6,8 @@ use crate::views::{self, explain as view};
 use clap::Args;
 use ebbtide_core::analysis::{DesignResult, analyse};
 use ebbtide_core::observe::iostat;
+use ebbtide_core::shown::Shown;
+use ebbtide_door::read::ReadError;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -73,7 +75,7 @@ fn session(args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> 
             "session": session.meta.id,
             "results": results,
         });
-        views::print(&format!("{value:#}\n"))?;
+        views::print_json(&value)?;
     } else {
         views::print(&view::results(&results))?;
     }
@@ -94,36 +96,37 @@ fn log(path: &Path, args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, C
             twice.1
         )));
     }
-    let text = read(path).map_err(|e| CliError::Failed(format!("{}: {e}", path.display())))?;
-    let reports = iostat::parse(&text).map_err(|e| CliError::Failed(format!("{}: {e}", path.display())))?;
+    let text = read(path).map_err(|e| CliError::Failed(format!("{}: {e}", path.shown())))?;
+    let reports = iostat::parse(&text).map_err(|e| CliError::Failed(format!("{}: {e}", path.shown())))?;
     if let Some(unknown) =
         members.iter().find(|m| !reports.iter().any(|r| r.devices.iter().any(|d| d.device == **m)))
     {
         return Err(CliError::Usage(format!(
             "--members: there is no device `{unknown}` in {}",
-            path.display()
+            path.shown()
         )));
     }
     let explanation = iostat::explain(&reports, members, args.all_reports);
     if globals.json {
         let mut value = serde_json::json!({ "schema": "ebbtide.explain-iostat/1" });
         value["explanation"] = serde_json::json!(explanation);
-        views::print(&format!("{value:#}\n"))?;
+        views::print_json(&value)?;
     } else {
         views::print(&view::iostat(&explanation))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
+fn read(path: &Path) -> Result<String, ReadError> {
     let mut bytes = Vec::new();
     if path == Path::new("-") {
         std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes)?;
     } else {
-        std::fs::File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+        bytes = ebbtide_door::read::bytes(path, LARGEST)?;
     }
-    if bytes.len() as u64 > LARGEST {
-        return Err(std::io::Error::other("is larger than 1 GiB; cut the part in question out of it"));
+    let length = bytes.len() as u64;
+    if length > LARGEST {
+        return Err(ReadError::TooLong { length, most: LARGEST });
     }
     // Logs are cut and pasted: a broken character must not lose the figures around it.
     Ok(String::from_utf8_lossy(&bytes).into_owned())

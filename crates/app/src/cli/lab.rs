@@ -8,6 +8,7 @@ use crate::session::clock;
 use crate::session::lab::worker;
 use crate::views;
 use clap::{Args, Subcommand};
+use ebbtide_core::shown::Shown;
 use ebbtide_core::units::Bytes;
 use ebbtide_core::volume::Limit;
 use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
@@ -167,13 +168,13 @@ fn build(args: &BuildArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             "kernel": image.kernel_release(),
             "built": !there,
         });
-        views::print(&format!("{value:#}\n"))?;
+        views::print_json(&value)?;
     } else {
         let built = if there { "was built before; --force builds it anew" } else { "is built" };
         views::print(&format!(
             "the image with kernel {} {built}: {}\n",
             image.kernel_release(),
-            image.directory().display()
+            image.directory().shown()
         ))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -193,11 +194,7 @@ fn command(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             let result = match (json, stream) {
                 (true, Stream::Output) => output.write_all(bytes),
                 (true, Stream::Errors) => errors.write_all(bytes),
-                (false, Stream::Output) => {
-                    let mut to = std::io::stdout();
-                    to.write_all(bytes).and_then(|()| to.flush())
-                }
-                (false, Stream::Errors) => std::io::stderr().write_all(bytes),
+                (false, stream) => views::pass_on(stream, bytes),
             };
             closed = result.err().or(closed.take());
         })
@@ -213,7 +210,7 @@ fn command(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             "stderr": String::from_utf8_lossy(&errors),
             "boot_seconds": guest.boot.as_secs_f64(),
         });
-        views::print(&format!("{value:#}\n"))?;
+        views::print_json(&value)?;
     }
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
 }
@@ -235,7 +232,7 @@ fn shell(args: &GuestArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 fn list(globals: &Globals) -> Result<ExitCode, CliError> {
     let holdings = laboratory::holdings()?;
     if globals.json {
-        views::print(&format!("{:#}\n", holdings.json()))?;
+        views::print_json(&holdings.json())?;
     } else {
         views::print(&holdings.to_string())?;
     }
@@ -244,10 +241,10 @@ fn list(globals: &Globals) -> Result<ExitCode, CliError> {
 
 fn clean(args: &CleanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let removed = laboratory::clean(args.all)?;
-    let paths: Vec<String> = removed.iter().map(|path| path.display().to_string()).collect();
+    let paths: Vec<String> = removed.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     if globals.json {
         let value = json!({ "schema": "ebbtide.lab-clean/1", "removed": paths });
-        views::print(&format!("{value:#}\n"))?;
+        views::print_json(&value)?;
     } else if paths.is_empty() && !globals.quiet {
         views::say("ebb: nothing to remove");
     } else {
@@ -257,8 +254,8 @@ fn clean(args: &CleanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 }
 
 fn serve(port: &std::path::Path) -> Result<ExitCode, CliError> {
-    let failed = |error: std::io::Error| CliError::Failed(format!("{}: {error}", port.display()));
-    let open = || std::fs::OpenOptions::new().read(true).write(true).open(port);
+    let failed = |error: std::io::Error| CliError::Failed(format!("{}: {error}", port.shown()));
+    let open = || ebbtide_door::kernel::port(port);
     let from = open().map_err(failed)?;
     let to = from.try_clone().map_err(failed)?;
     agent::serve(from, to).map_err(failed)?;
@@ -266,7 +263,7 @@ fn serve(port: &std::path::Path) -> Result<ExitCode, CliError> {
 }
 
 fn work() -> Result<ExitCode, CliError> {
-    worker::serve(std::io::stdin().lock(), std::io::stdout())
+    worker::serve(std::io::stdin().lock(), views::to_program())
         .map_err(|error| CliError::Failed(format!("the conversation with the host failed: {error}")))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,11 @@
 //! `ebb layouts`: what each level makes of given members.
 
 use super::geometry::MemberArgs;
-use super::locate::table;
 use super::{CliError, Globals};
 use crate::views;
 use clap::Args;
 use ebbtide_core::layout::compare::{Figures, MEMBERS_MAX, Row, compare};
+use ebbtide_core::shown::columns;
 use ebbtide_core::units::Bytes;
 use serde_json::json;
 use std::fmt::Write;
@@ -36,7 +36,7 @@ pub fn run(args: &LayoutsArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     }
     if globals.json {
         let value = json!({ "member_sizes": sizes, "chunk": args.chunk, "layouts": rows });
-        views::print(&format!("{value}\n"))?;
+        views::print_json_line(&value)?;
     } else {
         views::print(&text(&sizes, args.chunk, &rows))?;
     }
@@ -52,7 +52,7 @@ fn text(sizes: &[u64], chunk: Bytes, rows: &[Row]) -> String {
         }
     }
     let given: Vec<String> =
-        given.iter().map(|(size, count)| format!("{count} x {}", Bytes(*size))).collect();
+        given.iter().map(|(size, count)| format!("{count} x {}", Bytes(*size).short())).collect();
     let mut lines = vec![
         ["", "", "least", "may be lost", "", "members used by a run", "", "4KiB write"].map(str::to_owned),
         ["layout", "capacity", "members", "always", "at best", "read", "written", "costs"].map(str::to_owned),
@@ -62,7 +62,7 @@ fn text(sizes: &[u64], chunk: Bytes, rows: &[Row]) -> String {
             .filter_map(|row| Some((row, row.figures.as_ref()?)))
             .map(|(row, figures)| cells(row, figures)),
     );
-    let mut text = format!("{}, chunk {chunk}\n\n{}", given.join(" + "), table(&lines));
+    let mut text = format!("{}, chunk {chunk}\n\n{}", given.join(" + "), columns(&lines, 2));
     let mut missing = rows.iter().filter(|r| r.impossible.is_some()).peekable();
     if missing.peek().is_some() {
         text.push('\n');
@@ -92,7 +92,7 @@ fn cells(row: &Row, figures: &Figures) -> [String; 8] {
     };
     [
         name(row),
-        Bytes(figures.capacity).to_string(),
+        Bytes(figures.capacity).short(),
         row.least_members.to_string(),
         figures.losses_guaranteed.to_string(),
         figures.losses_best.to_string(),

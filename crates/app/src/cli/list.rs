@@ -6,6 +6,7 @@ use crate::views;
 use clap::Args;
 use ebbtide_core::civil::Civil;
 use ebbtide_core::session::Ending;
+use ebbtide_core::shown::columns;
 use std::process::ExitCode;
 
 /// List stored sessions, the newest first
@@ -29,7 +30,7 @@ pub fn run(args: &ListArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     sessions.truncate(args.limit.unwrap_or(usize::MAX));
     if globals.json {
         let value = serde_json::json!({ "schema": "ebbtide.sessions/1", "sessions": sessions });
-        views::print(&format!("{value:#}\n"))?;
+        views::print_json(&value)?;
     } else if sessions.is_empty() {
         if !globals.quiet {
             crate::views::say("ebb: no sessions yet; `ebb run FILE` makes one");
@@ -54,19 +55,7 @@ fn table(sessions: &[Summary]) -> String {
             session.headline.clone().unwrap_or_default(),
         ]
     }));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..6).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            line.push_str(&format!("{cell:width$}  "));
-        }
-        line.push_str(&row[6]);
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+    columns(&rows, 0)
 }
 
 fn trials(session: &Summary) -> String {

@@ -6,6 +6,8 @@ use crate::experiment_file;
 use crate::views;
 use clap::Args;
 use ebbtide_core::layout::{ArrayKind, Extent, LayoutNode, Map, Role};
+use ebbtide_core::shown::Shown;
+use ebbtide_core::shown::columns;
 use ebbtide_core::units::Bytes;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -63,7 +65,7 @@ pub fn run(args: &WhereArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         _ => forward(&subject, args.offset.unwrap_or_default(), args.length)?,
     };
     if globals.json {
-        views::print(&format!("{value}\n"))?
+        views::print_json_line(&value)?
     } else {
         views::print(&text)?
     }
@@ -82,7 +84,7 @@ fn subject(args: &WhereArgs, globals: &Globals) -> Result<Subject, CliError> {
         let map = Map::new(&layout, &sizes).map_err(usage)?;
         return Ok(Subject { layout, map, names: None });
     };
-    let shown = file.display().to_string();
+    let shown = file.shown();
     let (_, experiment) = experiment_file::load(file, &super::catalog::load(globals)?)?;
     let names: Vec<&str> = experiment.designs.iter().map(|d| d.name.as_str()).collect();
     let design = experiment.designs.iter().find(|d| d.name == *design).ok_or_else(|| {
@@ -170,7 +172,7 @@ fn role_fields(role: Role) -> (&'static str, Value) {
 
 fn forward(subject: &Subject, offset: Bytes, length: Bytes) -> Result<(Value, String), CliError> {
     let map = &subject.map;
-    let chunk = smallest_chunk(&subject.layout).unwrap_or(u64::MAX);
+    let chunk = subject.layout.smallest_chunk().map_or(u64::MAX, |chunk| chunk.0);
     if length.0 == 0 {
         return Err(CliError::Usage("an extent of length 0 is nowhere; write --length 1 or more".to_owned()));
     }
@@ -205,7 +207,7 @@ fn forward(subject: &Subject, offset: Bytes, length: Bytes) -> Result<(Value, St
         let length = Bytes(e.length).to_string();
         [at, length, subject.name(e.member), Bytes(e.offset).to_string(), holds(e.role, map.copies())]
     }));
-    let text = format!("{}\n{}{}", subject.title(), table(&rows), picture(subject, &extents));
+    let text = format!("{}\n{}{}", subject.title(), columns(&rows, 2), picture(subject, &extents));
     Ok((json!({ "extents": records }), text))
 }
 
@@ -225,27 +227,6 @@ fn reverse(subject: &Subject, member: usize, offset: Bytes) -> Result<(Value, St
         parity => format!("holds {} of the stripe that begins at array byte {at}", holds(parity, 1)),
     };
     Ok((value, format!("{title}\nByte {offset} of member {name} {what}.\n")))
-}
-
-fn smallest_chunk(layout: &LayoutNode) -> Option<u64> {
-    let LayoutNode::Array { kind, members } = layout else { return None };
-    members.iter().filter_map(smallest_chunk).chain(kind.chunk().map(|c| c.0)).min()
-}
-
-/// Columns aligned, numbers to the right of names.
-pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |column: usize| rows.iter().map(|r| r[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _infallible = write!(line, "  {cell:<width$}");
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 /// The rows of chunks around the extent, as they lie on the members; only for one level of chunks on few
@@ -287,12 +268,6 @@ fn picture(subject: &Subject, extents: &[Extent]) -> String {
     for row in first_row..=last_row.min(first_row + ROWS - 1) {
         lines.push(std::iter::once(row.to_string()).chain(leaves.iter().map(|m| cell(row, *m))).collect());
     }
-    let widths: Vec<usize> =
-        (0..=leaves.len()).map(|c| lines.iter().map(|l| l[c].chars().count()).max().unwrap_or(0)).collect();
-    for line in lines {
-        let padded: Vec<String> =
-            line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        let _infallible = writeln!(text, "  {}", padded.join("  ").trim_end());
-    }
+    text.push_str(&columns(&lines, 2));
     text
 }

@@ -22,6 +22,7 @@ mod watch;
 
 pub use error::CliError;
 
+use crate::views;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -88,7 +89,11 @@ enum Command {
 /// Parses the command line, runs the subcommand, and turns its end into an exit status:
 /// 0 done, 1 failed, 2 wrong usage, 3 ran but inconclusive, 130 interrupted.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    views::tell_panics();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return ExitCode::from(u8::try_from(views::command_line(&error)).unwrap_or(2)),
+    };
     let globals = cli.globals;
     let result = log(&globals).and_then(|()| run(&cli.command, &globals));
     result.unwrap_or_else(|error| error.report(&globals))
@@ -106,7 +111,7 @@ fn log(globals: &Globals) -> Result<(), CliError> {
     };
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
+        .with_writer(|| views::Lines)
         .with_ansi(false)
         .with_target(false)
         .without_time()

@@ -6,6 +6,7 @@ use crate::views::{self, Format};
 use clap::Args;
 use ebbtide_core::analysis::analyse;
 use ebbtide_core::report::{JsonOptions, Report};
+use ebbtide_core::shown::Shown;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,6 +20,9 @@ pub struct ReportArgs {
     /// File to write; its ending (.html, .json, .csv, .txt) says what, unless an option does; `-` is standard output [default: text on standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Text: add each trial's figure, with mean and standard deviation
+    #[arg(long)]
+    trials: bool,
     /// One row per trial and metric, for spreadsheets, R and pandas
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -39,14 +43,15 @@ pub fn run(args: &ReportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             CliError::Failed("nothing is stored yet; measure something first with `ebb run`".to_owned())
         })?;
     let session = store.load(&args.session).map_err(|error| CliError::Failed(error.to_string()))?;
-    let report = Report::new(&session, &analyse(&session));
+    let mut report = Report::new(&session, &analyse(&session));
+    report.each_trial = args.trials;
     match &args.output {
-        None if format == Format::Text => views::print(&views::for_stdout(&report))?,
-        None => views::print(&views::render(&report, format))?,
+        None if format == Format::Text => views::print_styled(&views::for_stdout(&report))?,
+        None => views::print_data(&views::render(&report, format))?,
         Some(path) => {
             views::save(path, &views::render(&report, format))?;
             if !globals.quiet && path.as_os_str() != "-" {
-                views::say(&format!("session {}: report written to {}", session.meta.id, path.display()));
+                views::say(&format!("session {}: report written to {}", session.meta.id, path.shown()));
             }
         }
     }
@@ -78,7 +83,7 @@ pub(super) fn format_of(path: &Path, full: bool) -> Result<Format, CliError> {
         Some("txt" | "text") => Ok(Format::Text),
         _ => Err(CliError::Usage(format!(
             "{}: the ending does not say what to write; use .html, .json, .csv or .txt",
-            path.display()
+            path.shown()
         ))),
     }
 }

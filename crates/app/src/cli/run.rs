@@ -13,12 +13,13 @@ use crate::session::{self, Company, Request, clock, journal, signals, surroundin
 use crate::store::Store;
 use crate::views::{self, Format};
 use clap::{Args, ValueEnum};
-use ebbtide_core::analysis::{Analysis, WarningKind, analyse, decided, primary};
+use ebbtide_core::analysis::{Analysis, analyse, unanswered};
 use ebbtide_core::backend::{BackendKind, Control};
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::Plan;
 use ebbtide_core::report::{JsonOptions, Report};
 use ebbtide_core::session::{Ending, Session};
+use ebbtide_core::shown::Shown;
 use ebbtide_engine::files;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -106,7 +107,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         seed,
         destroy: args.destroy,
         places: surroundings::places_for_volumes(),
-        fill: files::Fill::default(),
+        ..files::Options::default()
     };
     let (experiment, warning) = match args.scale.filter(|_| args.on != On::Lab) {
         Some(scale) => (scaled(&experiment, scale), (scale != Scale::ONE).then(|| scale.as_asked_for())),
@@ -127,6 +128,10 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     } else {
         Some(Store::open(globals.store.as_deref()).map_err(|error| failed(error.to_string()))?)
     };
+    if let Some((path, _)) = output {
+        // Once more: the store that was just made must not be what the report replaces.
+        views::can_save(path)?;
+    }
     let mut progress = Progress::new(globals.quiet);
     greet(&progress, &id, seed, &experiment);
     let Carrier { mut backend, mut witness, experiment, host, engine_ceiling_iops, warnings } = match args.on
@@ -162,7 +167,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     if let Some((path, format)) = output {
         views::save(path, &views::render(&report, format))?;
         if !globals.quiet && path.as_os_str() != "-" {
-            views::say(&format!("ebb: report written to {}", path.display()));
+            views::say(&format!("ebb: report written to {}", path.shown()));
         }
     }
     ending(&session, &analysis, report.stored)
@@ -191,10 +196,14 @@ fn greet(progress: &Progress, id: &str, seed: u64, experiment: &Experiment) {
     progress.say(&format!("session {id} of {}, seed {seed}", experiment.name));
     let abandoned = journal::directory().and_then(|directory| journal::abandoned(&directory));
     match abandoned {
-        Ok(runs) if runs.iter().any(|run| !run.left.is_empty()) => progress.say(
+        Ok(found) if found.abandoned.iter().any(|run| !run.left.is_empty()) => progress.say(
             "an earlier run was killed and left files behind: `ebb cleanup --dry-run` lists them, `ebb cleanup` removes them",
         ),
-        Ok(_) => {}
+        Ok(found) => {
+            for (path, _) in found.unreadable {
+                progress.say(&format!("the journal {} cannot be read: `ebb cleanup` says why", path.shown()));
+            }
+        }
         Err(error) => progress.say(&error),
     }
 }
@@ -208,11 +217,11 @@ fn say_kept(progress: &Progress, session: &Session) {
 /// The report on standard output; nothing to show of a session without trials, except to programs.
 fn show(session: &Session, report: &Report, globals: &Globals) -> Result<(), CliError> {
     if globals.json {
-        views::print(&views::render(report, Format::Json(JsonOptions::default())))
+        views::print_data(&views::render(report, Format::Json(JsonOptions::default())))
     } else if session.trials.is_empty() {
         Ok(())
     } else {
-        views::print(&views::for_stdout(report))
+        views::print_styled(&views::for_stdout(report))
     }
 }
 
@@ -265,11 +274,12 @@ fn dry_run(
         if let Some((adapted, _)) = &guest {
             value["guest"] = adapted.json();
         }
-        views::print(&format!("{value:#}\n"))?;
+        views::print_json(&value)?;
     } else {
         views::print(&plan.to_string())?;
         if let Some(builds) = &builds {
-            views::print(&kernel::show(experiment, builds))?;
+            let built = guest.as_ref().map_or(kernel::Built::EachTrial, |(adapted, _)| adapted.built);
+            views::print(&kernel::show(experiment, builds, built))?;
         }
         if let Some((adapted, accelerator)) = &guest {
             views::print(&adapted.to_string())?;
@@ -279,13 +289,18 @@ fn dry_run(
             views::print(&format!(
                 "space: {} MiB in {} ({}), {} MiB are free there\n",
                 place.needed.div_ceil(1 << 20),
-                place.directory.display(),
+                place.directory.shown(),
                 place.filesystem.as_deref().unwrap_or("file system of unknown type"),
                 place.free >> 20,
             ))?;
         }
     }
-    survey.map(|_| ExitCode::SUCCESS).map_err(|error| CliError::Failed(error.to_string()))
+    survey.map_err(|error| CliError::Failed(error.to_string()))?;
+    // The plan is right all the same, and has been printed.
+    match builds.filter(|_| on == On::Kernel).map(|builds| builds.check_host()) {
+        Some(Err(what)) => Err(CliError::Failed(format!("this host cannot carry that out: {what}"))),
+        Some(Ok(())) | None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// The exit status that the session earned.
@@ -307,34 +322,4 @@ fn ending(session: &Session, analysis: &Analysis, stored: bool) -> Result<ExitCo
             }
         }
     }
-}
-
-/// What keeps a session from being an answer. Intervals wider than asked for do not, where every comparison is
-/// decided all the same.
-fn unanswered(session: &Session, analysis: &Analysis) -> Vec<String> {
-    let mut reasons: Vec<String> = analysis
-        .warnings
-        .iter()
-        .filter(|warning| warning.kind == WarningKind::AaDiffers)
-        .map(|warning| match &warning.subject {
-            Some(subject) => format!("{subject}: {}", warning.message),
-            None => warning.message.clone(),
-        })
-        .collect();
-    if session.meta.ending == Ending::Reached {
-        return reasons;
-    }
-    let asked =
-        |workload: &str| session.experiment.workloads.iter().find(|w| w.name == workload).map(primary);
-    reasons.extend(
-        analysis
-            .comparisons
-            .iter()
-            .filter(|c| asked(&c.workload) == Some(c.metric) && !decided(c.conclusion))
-            .map(|c| format!("{} against {} under {}", c.design, c.control, c.workload)),
-    );
-    if analysis.comparisons.is_empty() {
-        reasons.push("intervals are wider than asked for".to_owned());
-    }
-    reasons
 }

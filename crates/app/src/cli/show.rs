@@ -14,6 +14,9 @@ pub struct ShowArgs {
     /// Session id, the beginning of one, or `last`
     #[arg(default_value = "last")]
     session: String,
+    /// Text: add each trial's figure, with mean and standard deviation
+    #[arg(long)]
+    trials: bool,
     /// One row per trial and metric, for spreadsheets, R and pandas
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -33,14 +36,15 @@ pub fn run(args: &ShowArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     })?;
     let session = store.load(&args.session).map_err(failed)?;
     if args.experiment {
-        views::print(&session.experiment_text)?;
+        views::print_data(&session.experiment_text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let report = Report::new(&session, &analyse(&session));
-    views::print(&match (globals.json, args.csv) {
-        (true, _) => views::render(&report, Format::Json(JsonOptions::default())),
-        (_, true) => views::render(&report, Format::Csv),
-        _ => views::for_stdout(&report),
-    })?;
+    let mut report = Report::new(&session, &analyse(&session));
+    report.each_trial = args.trials;
+    match (globals.json, args.csv) {
+        (true, _) => views::print_data(&views::render(&report, Format::Json(JsonOptions::default())))?,
+        (_, true) => views::print_data(&views::render(&report, Format::Csv))?,
+        _ => views::print_styled(&views::for_stdout(&report))?,
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -46,7 +46,7 @@ fn moved(text: &str) -> Result<(String, PathBuf), String> {
 /// # Errors
 /// See the exit statuses in the help.
 pub fn run(args: &VerifyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let ledger = verify::read(&args.ledger)?;
+    let ledger = verify::ledger(&args.ledger)?;
     let target = verify::open(&ledger, &args.members, args.array.as_deref())?;
     let control = Arc::new(Control::default());
     signals::stop_on_signals(control.clone(), globals.quiet)
@@ -66,11 +66,11 @@ pub(super) struct Names(Vec<(String, String)>);
 impl Names {
     fn new(ledger: &Ledger, args: &VerifyArgs) -> Names {
         if let Some(array) = &args.array {
-            return Names(vec![(array.display().to_string(), array.display().to_string())]);
+            return Names(vec![(array.to_string_lossy().into_owned(), array.to_string_lossy().into_owned())]);
         }
         let path = |name: &str, path: &str| {
             let moved = args.members.iter().find(|(member, _)| member == name);
-            moved.map_or_else(|| path.to_owned(), |(_, path)| path.display().to_string())
+            moved.map_or_else(|| path.to_owned(), |(_, path)| path.to_string_lossy().into_owned())
         };
         Names(ledger.header.members.iter().map(|m| (m.name.clone(), path(&m.name, &m.path))).collect())
     }
@@ -101,7 +101,7 @@ pub(super) fn ending(found: &Found) -> Result<ExitCode, CliError> {
 /// What was found, as text or JSON.
 pub(super) fn show(ledger: &Ledger, found: &Found, names: &Names, globals: &Globals) -> Result<(), CliError> {
     if globals.json {
-        return views::print(&format!("{:#}\n", json(ledger, found, names)));
+        return views::print_json(&json(ledger, found, names));
     }
     views::print(&text(ledger, found, names))
 }

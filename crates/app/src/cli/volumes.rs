@@ -4,6 +4,7 @@ use super::{CliError, Globals};
 use crate::limits;
 use crate::views::{self, volumes};
 use clap::Args;
+use ebbtide_core::shown::Shown;
 use ebbtide_host::findings::{self, Facts};
 use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
@@ -22,6 +23,9 @@ pub struct VolumesArgs {
     /// Look at the host whose root is mounted (or recorded) at DIR
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Show device numbers (major:minor) and sizes in decimal units and bytes too
+    #[arg(long, conflicts_with = "json")]
+    wide: bool,
 }
 
 /// Runs `ebb volumes`.
@@ -33,7 +37,7 @@ pub fn run(args: &VolumesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     if !sys.sys.join("block").is_dir() {
         return Err(CliError::Failed(format!(
             "{} is not there: sysfs must be mounted to see block devices",
-            sys.sys.join("block").display()
+            sys.sys.join("block").shown()
         )));
     }
     let mut devices = probe::devices(&sys);
@@ -60,9 +64,9 @@ pub fn run(args: &VolumesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
             "findings": found,
             "unread": unread,
         });
-        views::print(&format!("{value:#}\n"))?;
+        views::print_json(&value)?;
     } else {
-        views::print(&volumes::text(&facts.devices, &wanted, &known, &found))?;
+        views::print(&volumes::text(&facts.devices, &wanted, &known, &found, args.wide))?;
         if !globals.quiet {
             unread.iter().for_each(|line| crate::views::say(&format!("ebb: {line}")));
         }

@@ -1,16 +1,16 @@
 //! `ebb watch`: live rates of devices and of the members of arrays.
 
 use super::{CliError, Globals};
+use crate::views;
 use crate::watch::source::{Source, Wanted};
 use crate::watch::{Watch, plain, tui};
 use clap::Args;
 use ebbtide_core::civil::Civil;
+use ebbtide_core::shown::json_line;
 use ebbtide_core::units::Nanos;
 use ebbtide_host::sys::Sys;
-use rustix::termios::isatty;
 use rustix::thread::{Timespec, nanosleep};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Watch devices live, like iostat -x: rates, waits and queues, members of arrays beside their siblings
 ///
-/// On a terminal it is a screen with keys (press ? in it); piped, it prints a table per interval. The
-/// first figures come after the first interval. Waits are in ms, request sizes in KiB.
+/// On a terminal it is a screen with keys (press ? in it); piped, it prints a table per interval. As with iostat, the
+/// first report is of the time since boot; CSV and JSON have intervals only. Waits are in ms, request sizes in KiB.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     /// Devices, mount points or directories, with what is below them [default: every device]
@@ -28,7 +28,7 @@ pub struct WatchArgs {
     /// Time between readings, for example 500ms, 2s
     #[arg(long, short, value_name = "TIME", default_value = "1s")]
     interval: Nanos,
-    /// Stop after so many readings
+    /// Stop after so many intervals
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Print CSV: one row per device and interval
@@ -43,6 +43,9 @@ pub struct WatchArgs {
     /// Show devices that never did anything as well
     #[arg(long)]
     idle: bool,
+    /// Leave out the first report, which is of the time since boot (iostat's -y)
+    #[arg(long, short = 'y')]
+    no_boot: bool,
 }
 
 /// Shortest interval: the kernel's counters of time advance in steps of up to 10 ms.
@@ -75,39 +78,37 @@ pub fn run(args: &WatchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             .map_err(|e| CliError::Failed(format!("cannot handle signals: {e}")))?;
     }
     let failed = |e: std::io::Error| CliError::Failed(format!("cannot watch: {e}"));
-    if isatty(std::io::stdout()) && !globals.json && !args.csv && !args.plain {
+    if views::stdout_is_terminal() && !globals.json && !args.csv && !args.plain {
         tui::run(&mut watch, &mut source, args.count, &stop, time_of_day).map_err(failed)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if args.csv && !print(plain::CSV_HEADER)? {
+    if args.csv && !views::print_more_data(plain::CSV_HEADER)? {
         return Ok(ExitCode::SUCCESS);
+    }
+    if !args.csv && !globals.json && !args.no_boot {
+        let boot = source.since_boot(&watch);
+        if let Some(boot) = boot
+            && !views::print_more(&format!("{}\n", plain::table(&boot)))?
+        {
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     let mut due = Instant::now() + interval;
     while args.count.is_none_or(|count| watch.readings < count) && wait_until(due, &stop) {
         source.read(&mut watch).map_err(failed)?;
         due = tui::next_due(due, interval);
-        let text = if globals.json {
-            format!("{}\n", plain::to_json(&watch, unix_seconds()))
+        let more = if globals.json {
+            views::print_more_data(&json_line(&plain::to_json(&watch, unix_seconds())))
         } else if args.csv {
-            plain::csv(&watch, unix_seconds())
+            views::print_more_data(&plain::csv(&watch, unix_seconds()))
         } else {
-            format!("{}\n", plain::table(&watch))
+            views::print_more(&format!("{}\n", plain::table(&watch)))
         };
-        if !print(&text)? {
+        if !more? {
             break;
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints at once; false when the reader has seen enough (`| head`).
-fn print(text: &str) -> Result<bool, CliError> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(true),
-        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(e) => Err(CliError::Failed(format!("cannot write to standard output: {e}"))),
-    }
 }
 
 /// Sleeps until `due`; false when it is time to stop.

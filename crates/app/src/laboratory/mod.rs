@@ -6,11 +6,13 @@ use crate::cli::CliError;
 use crate::places::user_directory;
 use crate::session::signals;
 use ebbtide_core::backend::Control;
+use ebbtide_core::shown::Shown;
 use ebbtide_host::lab::guest::Guest;
 use ebbtide_host::lab::image::{self, Image};
 use ebbtide_host::lab::machine::{Accelerator, Machine, Use};
 use ebbtide_host::lab::places::{Places, directories};
 use ebbtide_host::lab::{LabError, accel, program};
+use ebbtide_host::sys;
 use serde_json::{Value, json};
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -161,7 +163,7 @@ pub fn holdings() -> Result<Holdings, CliError> {
     let places = places()?;
     let images = directories(&places.images()).into_iter().map(|path| ImageHeld {
         current: path == places.image(),
-        kernel: std::fs::read_to_string(path.join("release")).unwrap_or_default().trim().to_owned(),
+        kernel: sys::word(&path.join("release")).unwrap_or_default(),
         bytes: allocated(&path),
         path,
     });
@@ -202,7 +204,7 @@ impl fmt::Display for Holdings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-        writeln!(f, "{}", self.root.display())?;
+        writeln!(f, "{}", self.root.shown())?;
         for image in &self.images {
             let state = if image.current { "current" } else { "of another version" };
             writeln!(

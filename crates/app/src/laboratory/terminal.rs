@@ -1,10 +1,11 @@
 //! This terminal as the terminal of a guest's shell.
 
 use crate::cli::CliError;
+use crate::views;
 use ebbtide_core::backend::Control;
-use ebbtide_host::lab::guest::Guest;
-use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
-use std::io::{ErrorKind, Read, Write, stdin, stdout};
+use ebbtide_host::lab::guest::{Guest, Stream};
+use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
+use std::io::{ErrorKind, Read, Write, stdin};
 use std::sync::atomic::Ordering;
 
 /// Rows and columns, where standard input and output are a terminal.
@@ -12,9 +13,9 @@ pub fn size() -> Option<(u16, u16)> {
     if !isatty(stdin()) {
         return None;
     }
-    let size = tcgetwinsize(stdout()).ok()?;
+    let (rows, columns) = views::stdout_size()?;
     // A serial line does not know its size: the usual one, then.
-    Some(if size.ws_row == 0 || size.ws_col == 0 { (24, 80) } else { (size.ws_row, size.ws_col) })
+    Some(if rows == 0 || columns == 0 { (24, 80) } else { (rows, columns) })
 }
 
 /// Raw mode, until it is dropped.
@@ -59,8 +60,7 @@ pub fn connect(guest: &Guest, control: &Control) -> Result<(), CliError> {
         match from.read(&mut said) {
             Ok(0) => return Ok(()),
             Ok(length) => {
-                let mut terminal = stdout();
-                terminal.write_all(&said[..length]).and_then(|()| terminal.flush()).map_err(failed)?;
+                views::pass_on(Stream::Output, &said[..length]).map_err(failed)?;
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             // QEMU has ended with something unread.

@@ -20,6 +20,11 @@ pub enum Activity {
     },
     /// Reading what was written, to prove that it is there.
     Checking,
+    /// Looking for a moment at more and at less load, after the last trial.
+    Probing {
+        /// Design and workload.
+        what: String,
+    },
     /// Running a trial.
     Trial {
         /// Design and workload.
@@ -109,6 +114,14 @@ impl Activity {
                 let rate = pace.rates(now, done, 0).map(|(rate, _)| rate);
                 ("checking what was acknowledged".to_owned(), filling(done, total, rate))
             }
+            Activity::Probing { what } => {
+                let ops = control.ops.load(Ordering::Relaxed);
+                let bytes = control.bytes.load(Ordering::Relaxed);
+                (
+                    format!("a moment of more and of less load: {what}"),
+                    figures(pace.rates(now, bytes, ops), None),
+                )
+            }
             Activity::Job { what, goal, done_before, began } => {
                 let ops = control.ops.load(Ordering::Relaxed);
                 let bytes = control.bytes.load(Ordering::Relaxed);
@@ -136,7 +149,7 @@ impl Activity {
                     (true, false) => format!("{least} to {most}"),
                     (true, true) => format!("at most {most}"),
                 };
-                let left = time_left(now.duration_since(*began), *number, least, *budget);
+                let left = time_left(now.duration_since(*began), *number, (least, most), *budget);
                 let first = format!("trial {number} of {of}, round {round}: {what} | {left}");
                 (first, figures(live, so_far.as_ref()))
             }
@@ -179,18 +192,20 @@ fn figures(live: Option<(f64, f64)>, so_far: Option<&(Metric, Estimate)>) -> Str
     parts.join(" | ")
 }
 
-/// From the pace of the trials until now. Within the least rounds: the time to their end; after them: the time in
-/// which new rounds may begin.
-fn time_left(spent: Duration, number: u32, least: u32, budget: Duration) -> String {
+/// From the pace of the trials until now. Within the least rounds: the time to their end, or at least that where more may
+/// follow; after them: the time to the end of the most rounds, or that in which new rounds may begin where it is less.
+fn time_left(spent: Duration, number: u32, (least, most): (u32, u32), budget: Duration) -> String {
+    let each = spent.as_secs_f64() / f64::from(number.saturating_sub(1).max(1));
+    let to = |end: u32| each * f64::from((end + 1).saturating_sub(number));
     if number > least {
-        let left = budget.saturating_sub(spent).as_secs_f64();
+        let left = budget.saturating_sub(spent).as_secs_f64().min(to(most));
         return format!("at most about {} left", duration(left));
     }
     if number < 3 {
         return "time left unknown".to_owned();
     }
-    let each = spent.as_secs_f64() / f64::from(number - 1);
-    format!("at least {} left", duration(each * f64::from(least - number + 1)))
+    let bound = if least < most { "at least" } else { "about" };
+    format!("{bound} {} left", duration(to(least)))
 }
 
 /// In the units that people count down in.
@@ -227,8 +242,11 @@ mod tests {
         );
         assert_eq!(figures(None, None), "");
         let minute = Duration::from_secs(60);
-        assert_eq!(time_left(minute, 11, 20, 2 * minute), "at least 1 min 00 s left");
-        assert_eq!(time_left(minute, 21, 20, 2 * minute), "at most about 1 min 00 s left");
+        assert_eq!(time_left(minute, 11, (20, 40), 2 * minute), "at least 1 min 00 s left");
+        assert_eq!(time_left(minute, 11, (20, 20), 2 * minute), "about 1 min 00 s left");
+        assert_eq!(time_left(minute, 21, (20, 80), 2 * minute), "at most about 1 min 00 s left");
+        // Three trials of the most rounds are left, whatever the budget.
+        assert_eq!(time_left(minute, 21, (20, 23), 7 * minute), "at most about 9 s left");
         assert_eq!(filling(0, 0, None), "0 of 0 MiB");
         assert_eq!(filling(1 << 30, 2 << 30, Some(1e9)), "1024 of 2048 MiB, 1.00 GB/s, 1 s left");
     }

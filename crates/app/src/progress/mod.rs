@@ -3,15 +3,16 @@
 mod line;
 
 use crate::session::Watch;
-use crate::views::say;
+use crate::views::{say, stderr_is_terminal};
 use ebbtide_core::analysis::stop;
 use ebbtide_core::backend::Control;
+use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::{Role, Schedule, Trial};
 use ebbtide_core::session::{Outcome, Session, TrialRecord};
+use ebbtide_core::shown::one_line;
 use ebbtide_core::workload::{Stop, Workload};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use line::{Activity, Goal, Pace};
-use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -35,17 +36,19 @@ pub struct Progress {
     drawer: Option<JoinHandle<()>>,
     /// When the first trial began.
     trials_began: Option<Instant>,
+    /// Why the last trial that failed did.
+    failed_with: Option<String>,
 }
 
 impl Progress {
     /// For standard error as it is.
     pub fn new(quiet: bool) -> Self {
-        let live = !quiet && std::io::stderr().is_terminal();
+        let live = !quiet && stderr_is_terminal();
         let target = if live { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
         let shared = Arc::new(Shared::default());
         let drawer = live.then(|| draw(bar.clone(), shared.clone())).flatten();
-        Progress { quiet, bar, shared, drawer, trials_began: None }
+        Progress { quiet, bar, shared, drawer, trials_began: None, failed_with: None }
     }
 
     /// A line for the user that stays.
@@ -78,6 +81,11 @@ impl Progress {
         let done_before = control.bytes.load(Ordering::Relaxed);
         let what = names.join(", ");
         self.set(Activity::Job { what, goal, done_before, began: Instant::now() }, control);
+    }
+
+    /// A job's target is looked at for a moment under more and less load.
+    pub fn probing(&mut self, what: &str, control: &Arc<Control>) {
+        self.set(Activity::Probing { what: what.to_owned() }, control);
     }
 
     /// What was written is being read and checked.
@@ -113,14 +121,21 @@ fn draw(bar: ProgressBar, shared: Arc<Shared>) -> Option<JoinHandle<()>> {
                     .as_ref()
                     .map(|(activity, control)| activity.lines(control, &mut pace));
                 if let Some((first, second)) = now {
-                    bar.set_message(first);
-                    bar.set_prefix(second);
+                    // indicatif prints what it is given.
+                    bar.set_message(one_line(&first).into_owned());
+                    bar.set_prefix(one_line(&second).into_owned());
                     bar.tick();
                 }
                 std::thread::park_timeout(TICK);
             }
         })
         .ok()
+}
+
+/// Names of the design and the workload of `trial`.
+fn names<'a>(experiment: &'a Experiment, trial: &Trial) -> (&'a str, &'a str) {
+    let design = experiment.designs.get(trial.design).map_or("?", |d| d.name.as_str());
+    (design, experiment.workloads.get(trial.workload).map_or("?", |w| w.name.as_str()))
 }
 
 impl Watch for Progress {
@@ -136,13 +151,9 @@ impl Watch for Progress {
             .find(|point| (point.design, point.workload) == (trial.design, trial.workload));
         let round_length = Schedule::new(experiment, session.meta.seed).round_len() as u32;
         let again = if trial.role == Role::ControlAgain { " again" } else { "" };
-        let name = |text: Option<&String>| text.map_or("?", String::as_str).to_owned();
+        let (design, workload) = names(experiment, trial);
         let activity = Activity::Trial {
-            what: format!(
-                "{}{again}, {}",
-                name(experiment.designs.get(trial.design).map(|design| &design.name)),
-                name(experiment.workloads.get(trial.workload).map(|workload| &workload.name)),
-            ),
+            what: format!("{design}{again}, {workload}"),
             number: trial.index + 1,
             round: trial.round + 1,
             round_length,
@@ -156,11 +167,17 @@ impl Watch for Progress {
 
     fn trial_ended(&mut self, session: &Session, record: &TrialRecord) {
         if let Outcome::Failed(why) = &record.outcome {
-            let experiment = &session.experiment;
-            let design = experiment.designs.get(record.trial.design).map_or("?", |d| d.name.as_str());
-            let workload = experiment.workloads.get(record.trial.workload).map_or("?", |w| w.name.as_str());
-            self.say(&format!("trial {} ({design} under {workload}) failed: {why}", record.trial.index + 1));
+            let (design, workload) = names(&session.experiment, &record.trial);
+            let alike = self.failed_with.as_ref() == Some(why);
+            let told = if alike { " likewise".to_owned() } else { format!(": {why}") };
+            self.say(&format!("trial {} ({design} under {workload}) failed{told}", record.trial.index + 1));
+            self.failed_with = Some(why.clone());
         }
+    }
+
+    fn probing(&mut self, session: &Session, trial: &Trial, control: &Arc<Control>) {
+        let (design, workload) = names(&session.experiment, trial);
+        self.set(Activity::Probing { what: format!("{design}, {workload}") }, control);
     }
 
     fn done(&mut self) {

@@ -4,18 +4,19 @@
 //! nobody, and what it leaves may be put back. A run that put everything back removes its journal.
 
 use crate::places::user_directory;
-use ebbtide_core::journal::{Entry, Journal, Leftover, leftovers};
-use ebbtide_engine::files::id_of;
+use ebbtide_core::journal::{Entry, FileId, Journal, Leftover, leftovers};
+use ebbtide_core::shown::Shown;
+use ebbtide_door::{Directory, Log, id_of};
 use ebbtide_host::build;
 use ebbtide_host::command::Real;
 use ebbtide_host::sys::Sys;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::{FdFlags, fcntl_setfd};
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+/// How often a journal is made anew that somebody who cleans up removed before it was locked.
+const ATTEMPTS: usize = 10;
 
 /// Where journals are: `$XDG_STATE_HOME/ebbtide/journals`, `~/.local/state` where that is not set.
 ///
@@ -30,38 +31,42 @@ pub fn directory() -> Result<PathBuf, String> {
 /// A journal that is made with its first entry.
 #[derive(Debug)]
 pub struct JournalFile {
-    path: PathBuf,
-    file: Mutex<Option<File>>,
+    directory: PathBuf,
+    name: String,
+    log: Mutex<Option<Log>>,
 }
 
 impl JournalFile {
     /// The journal of the run `name` in `directory`; nothing is written yet.
     pub fn new(directory: &Path, name: &str) -> Self {
-        JournalFile { path: directory.join(format!("{name}.jsonl")), file: Mutex::new(None) }
+        let name = format!("{name}.jsonl");
+        JournalFile { directory: directory.to_owned(), name, log: Mutex::new(None) }
     }
 
-    fn create(&self) -> io::Result<File> {
-        let directory = self.path.parent().unwrap_or(Path::new("."));
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&self.path)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        // Programs that build arrays inherit the file and with it the lock: after a kill of this program, cleanup
-        // waits for the one that is still at work.
-        fcntl_setfd(&file, FdFlags::empty())?;
-        File::open(directory)?.sync_all()?;
-        Ok(file)
+    fn create(&self) -> io::Result<Log> {
+        let mut attempt = 1;
+        loop {
+            let directory = Directory::make_all(&self.directory)?;
+            match Log::create(directory, self.name.clone().into()) {
+                Err(error) if error.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => attempt += 1,
+                Err(error) => return Err(error),
+                Ok(log) => {
+                    // Programs that build arrays inherit the lock.
+                    log.inherit()?;
+                    return Ok(log);
+                }
+            }
+        }
     }
 
     fn append(&self, entry: &Entry) -> io::Result<()> {
-        let mut line = serde_json::to_vec(entry)?;
-        line.push(b'\n');
-        let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = match &mut *slot {
-            Some(file) => file,
+        let line = serde_json::to_vec(entry)?;
+        let mut slot = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = match &mut *slot {
+            Some(log) => log,
             None => slot.insert(self.create()?),
         };
-        file.write_all(&line)?;
-        file.sync_data()
+        log.append(&line)
     }
 }
 
@@ -70,7 +75,7 @@ impl Journal for JournalFile {
         self.append(entry).map_err(|error| {
             format!(
                 "cannot write the journal {}, without which nothing is made: {error}; XDG_STATE_HOME chooses another place",
-                self.path.display()
+                self.directory.join(&self.name).shown()
             )
         })
     }
@@ -79,27 +84,26 @@ impl Journal for JournalFile {
 impl Drop for JournalFile {
     /// Removes a journal that leaves nothing to put back.
     fn drop(&mut self) {
-        let slot = self.file.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if slot.take().is_some() && read(&self.path).is_ok_and(|entries| leftovers(&entries).is_empty()) {
+        let slot = self.log.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut log) = slot.take()
+            && log.lines().and_then(|text| parse(&text)).is_ok_and(|entries| leftovers(&entries).is_empty())
+        {
             // One that stays does no harm: `ebb cleanup` finds nothing in it and removes it.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = log.remove();
         }
     }
 }
 
-/// The entries of a journal. The last line may be torn by a kill: what it announced was not made.
-fn read(path: &Path) -> io::Result<Vec<Entry>> {
-    let mut text = String::new();
-    File::open(path)?.read_to_string(&mut text)?;
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    whole.lines().map(|line| serde_json::from_str(line).map_err(io::Error::from)).collect()
-}
-
-/// So that the next entry begins a line.
-fn cut_torn_line(path: &Path, file: &File) -> io::Result<()> {
-    let text = std::fs::read(path)?;
-    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    if whole < text.len() { file.set_len(whole as u64) } else { Ok(()) }
+/// The entries in whole lines of a journal.
+fn parse(text: &[u8]) -> io::Result<Vec<Entry>> {
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines
+        .enumerate()
+        .map(|(index, line)| {
+            serde_json::from_slice(line)
+                .map_err(|error| io::Error::other(format!("line {}: {error}", index + 1)))
+        })
+        .collect()
 }
 
 /// What a run that ended left behind.
@@ -109,38 +113,51 @@ pub struct Abandoned {
     pub run: String,
     /// What to put back, in this order.
     pub left: Vec<Leftover>,
-    path: PathBuf,
     /// Locked, so that only one cleanup works on it.
-    file: File,
+    log: Log,
 }
 
-/// All runs below `directory` that left something and no longer live. Journals that leave nothing are removed.
+/// What runs that ended left behind.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Those whose journals say what is to be put back.
+    pub abandoned: Vec<Abandoned>,
+    /// Journals that could not be read: their path, and why with what to do.
+    pub unreadable: Vec<(PathBuf, String)>,
+}
+
+/// All runs below `directory` that no longer live. One journal that cannot be read keeps no other from being found.
 ///
 /// # Errors
-/// When a journal cannot be read; the text names it.
-pub fn abandoned(directory: &Path) -> Result<Vec<Abandoned>, String> {
-    let fail = |path: &Path, error: io::Error| format!("cannot read the journal {}: {error}", path.display());
-    let names = match std::fs::read_dir(directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(|error| fail(directory, error))?,
+/// When the directory cannot be read.
+pub fn abandoned(directory: &Path) -> Result<Found, String> {
+    let fail = |error: io::Error| format!("cannot read the journals in {}: {error}", directory.shown());
+    let place = match Directory::open(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::default()),
+        other => other.map_err(fail)?,
     };
-    let mut paths: Vec<PathBuf> = names.flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
-    paths.sort();
-    let mut found = Vec::new();
-    for path in paths {
-        let file = match OpenOptions::new().read(true).append(true).open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            other => other.map_err(|error| fail(&path, error))?,
-        };
-        // A lock that cannot be had is held by a run that lives.
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            continue;
-        }
-        let left = leftovers(&read(&path).map_err(|error| fail(&path, error))?);
-        cut_torn_line(&path, &file).map_err(|error| fail(&path, error))?;
+    let mut names: Vec<OsString> =
+        std::fs::read_dir(directory).map_err(fail)?.flatten().map(|entry| entry.file_name()).collect();
+    names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "jsonl"));
+    names.sort();
+    let mut found = Found::default();
+    for name in names {
+        let path = directory.join(&name);
         let run = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        found.push(Abandoned { run, left, path, file });
+        let read = Log::of_the_dead(&place, name).and_then(|log| {
+            let Some(mut log) = log else { return Ok(None) };
+            let left = leftovers(&parse(&log.lines()?)?);
+            Ok(Some(Abandoned { run, left, log }))
+        });
+        match read {
+            // Held by a run that lives, or gone meanwhile.
+            Ok(None) => {}
+            Ok(Some(abandoned)) => found.abandoned.push(abandoned),
+            Err(error) => {
+                let remedy = "see what it says was made, put it back by hand, and remove the journal";
+                found.unreadable.push((path, format!("{error}; {remedy}")));
+            }
+        }
     }
     Ok(found)
 }
@@ -152,16 +169,15 @@ impl Abandoned {
             .into_iter()
             .map(|leftover| {
                 let result = put_back(&leftover).and_then(|entry| {
-                    let mut line = serde_json::to_vec(&entry).map_err(|error| error.to_string())?;
-                    line.push(b'\n');
-                    self.file.write_all(&line).map_err(|error| error.to_string())
+                    let line = serde_json::to_vec(&entry).map_err(|error| error.to_string())?;
+                    self.log.append(&line).map_err(|error| error.to_string())
                 });
                 (leftover, result)
             })
             .collect();
         if results.iter().all(|(_, result)| result.is_ok()) {
             // One that stays leaves nothing: the next cleanup removes it.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = self.log.remove();
         }
         results
     }
@@ -170,14 +186,8 @@ impl Abandoned {
 /// Puts back one change; the entry says so in the journal.
 fn put_back(leftover: &Leftover) -> Result<Entry, String> {
     match leftover {
-        Leftover::Path { path, directory, .. } => {
-            match check(leftover) {
-                Ok(()) if *directory => std::fs::remove_dir(path),
-                Ok(()) => std::fs::remove_file(path),
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-                Err(error) => Err(error),
-            }
-            .map_err(|error| error.to_string())?;
+        Leftover::Path { path, .. } => {
+            remove(path, check(leftover)).map_err(|error| error.to_string())?;
             Ok(Entry::Gone(path.clone()))
         }
         Leftover::Step { number, undo } => {
@@ -187,14 +197,34 @@ fn put_back(leftover: &Leftover) -> Result<Entry, String> {
     }
 }
 
-/// Whether what is there is what the journal says was made; touches nothing. Something else under its name is left alone,
-/// and what was announced but never confirmed must be empty. A step looks for itself when it is put back.
+/// Removes `path` where it is what was found there.
+fn remove(path: &Path, checked: io::Result<Option<FileId>>) -> io::Result<()> {
+    let id = match checked {
+        Ok(Some(id)) => id,
+        Ok(None) => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let (place, name) = match Directory::of(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    place.remove(name, &id).map(drop)
+}
+
+/// Whether what is there is what the journal says was made, and its identity; touches nothing. Something else under its
+/// name is left alone, and what was announced but never confirmed must be empty. A step looks for itself when it is put
+/// back.
 ///
 /// # Errors
 /// Why it is left alone; `NotFound` when it is gone already.
-pub fn check(leftover: &Leftover) -> io::Result<()> {
-    let Leftover::Path { path, directory, id: known } = leftover else { return Ok(()) };
-    let found = std::fs::symlink_metadata(path)?;
+pub fn check(leftover: &Leftover) -> io::Result<Option<FileId>> {
+    let Leftover::Path { path, directory, id: known } = leftover else { return Ok(None) };
+    let found = match std::fs::symlink_metadata(path) {
+        // Gone, or moved aside on its way out when the program was killed: who removes it looks there too.
+        Err(error) if error.kind() == ErrorKind::NotFound => return known.map(Some).ok_or(error),
+        other => other?,
+    };
     let id = id_of(&found);
     let same_kind = if *directory { found.is_dir() } else { found.is_file() };
     let ours = match known {
@@ -204,7 +234,7 @@ pub fn check(leftover: &Leftover) -> io::Result<()> {
     if !same_kind || !ours {
         return Err(io::Error::other("something else has its name now; it is left alone"));
     }
-    Ok(())
+    Ok(Some(id))
 }
 
 #[cfg(test)]
@@ -247,11 +277,11 @@ mod tests {
         journal.write(&Entry::MakingFile(announced.clone())).expect("writes");
         std::fs::write(&announced, "a user's own").expect("makes");
 
-        assert!(abandoned(&journals).expect("reads").is_empty(), "its run lives");
+        assert!(abandoned(&journals).expect("reads").abandoned.is_empty(), "its run lives");
         drop(journal);
-        let mut dead = abandoned(&journals).expect("reads");
+        let mut dead = abandoned(&journals).expect("reads").abandoned;
         assert_eq!(dead.len(), 1);
-        assert!(abandoned(&journals).expect("reads").is_empty(), "another cleanup works on it");
+        assert!(abandoned(&journals).expect("reads").abandoned.is_empty(), "another cleanup works on it");
         let foreseen: Vec<bool> = dead[0].left.iter().map(|leftover| check(leftover).is_err()).collect();
         let results = dead.remove(0).put_back();
         assert_eq!(foreseen, results.iter().map(|(_, result)| result.is_err()).collect::<Vec<_>>());
@@ -262,7 +292,7 @@ mod tests {
 
         std::fs::remove_file(&replaced).expect("removes");
         std::fs::remove_file(&announced).expect("removes");
-        let again = abandoned(&journals).expect("reads").remove(0);
+        let again = abandoned(&journals).expect("reads").abandoned.remove(0);
         assert!(again.put_back().iter().all(|(_, result)| result.is_ok()));
         assert_eq!(std::fs::read_dir(&journals).expect("reads").count(), 0);
     }
@@ -281,10 +311,20 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_last_line_is_no_entry() {
+    fn one_unreadable_journal_keeps_no_other_from_being_found() {
         let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("run.jsonl");
-        std::fs::write(&path, "{\"making_file\":\"/v\"}\n{\"making_f").expect("writes");
-        assert_eq!(read(&path).expect("reads"), [Entry::MakingFile("/v".into())]);
+        let at = |name: &str| directory.path().join(name);
+        let line = |path: &str| format!("{{\"making_file\":\"{path}\"}}\n");
+        std::fs::write(at("a.jsonl"), line("/v/a") + "{\"making_f").expect("writes");
+        std::fs::write(at("b.jsonl"), "no journal\n").expect("writes");
+        std::fs::create_dir(at("c.jsonl")).expect("makes");
+        std::fs::write(at("d.jsonl"), line("/v/d")).expect("writes");
+        let found = abandoned(directory.path()).expect("reads");
+        let runs: Vec<&str> = found.abandoned.iter().map(|run| run.run.as_str()).collect();
+        assert_eq!(runs, ["a", "d"]);
+        assert_eq!(path_of(&found.abandoned[0].left[0]), Path::new("/v/a"), "a torn last line is no entry");
+        let unreadable: Vec<&Path> = found.unreadable.iter().map(|(path, _)| path.as_path()).collect();
+        assert_eq!(unreadable, [at("b.jsonl"), at("c.jsonl")]);
+        assert!(found.unreadable[0].1.contains("line 1"), "{}", found.unreadable[0].1);
     }
 }

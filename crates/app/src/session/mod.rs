@@ -22,6 +22,7 @@ use ebbtide_core::plan::{Plan, Schedule, Trial};
 use ebbtide_core::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
 use ebbtide_core::sim::virtual_time;
 use ebbtide_core::units::Nanos;
+use ebbtide_core::workload::Workload;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -55,7 +56,9 @@ pub trait Watch {
     fn trial_begins(&mut self, _session: &Session, _trial: &Trial, _control: &Arc<Control>) {}
     /// A trial ended, and is the last in `session`.
     fn trial_ended(&mut self, _session: &Session, _record: &TrialRecord) {}
-    /// No more trials.
+    /// After the last trial, its design is looked at for a moment under more load and less.
+    fn probing(&mut self, _session: &Session, _trial: &Trial, _control: &Arc<Control>) {}
+    /// Nothing more runs.
     fn done(&mut self) {}
 }
 
@@ -99,7 +102,8 @@ impl Company<'_> {
 }
 
 /// Runs a session to its end, whatever that is: the ending is in the session that is returned.
-/// Everything that the backend made is put back, also after errors.
+/// Everything that the backend made is put back, also after errors. One that was refused before its first trial is not
+/// kept in the store.
 ///
 /// # Errors
 /// When the store cannot be written: going on would lose what is measured.
@@ -116,7 +120,7 @@ pub fn run(
 
     let measured = measure(&mut session, backend, company);
     if matches!(measured, Ok(Ending::Reached | Ending::NotReached)) {
-        session.meta.depth_probes = probe::depth(&session, backend, company);
+        session.meta.rungs = probe::ladders(&session, backend, company);
     }
     company.watch.done();
     let put_back = backend.finish(keep);
@@ -132,7 +136,11 @@ pub fn run(
     }
     session.meta.ended_unix = Some(clock::now());
     measured?;
-    company.store(|store| store.update(&session.meta, None))?;
+    let refused = matches!(session.meta.ending, Ending::Failed(_)) && session.trials.is_empty();
+    company.store(|store| {
+        // Why is said on the spot; a session without a trial has nothing more to show.
+        if refused { store.forget(&session.meta.id) } else { store.update(&session.meta, None) }
+    })?;
     Ok(session)
 }
 
@@ -226,9 +234,24 @@ fn measured(
     control: &Control,
     begins: impl FnOnce(),
 ) -> Option<Outcome> {
-    let design = experiment.designs.get(trial.design);
-    let Some((design, workload)) = design.zip(experiment.workloads.get(trial.workload)) else {
-        return Some(Outcome::Failed("the experiment has no such design or workload".to_owned()));
+    match experiment.workloads.get(trial.workload) {
+        Some(workload) => measured_as(workload, experiment, trial, backend, witness, control, begins),
+        None => Some(Outcome::Failed("the experiment has no such workload".to_owned())),
+    }
+}
+
+/// The same with `workload` instead of the trial's own.
+fn measured_as(
+    workload: &Workload,
+    experiment: &Experiment,
+    trial: &Trial,
+    backend: &mut dyn Backend,
+    witness: &mut dyn Witness,
+    control: &Control,
+    begins: impl FnOnce(),
+) -> Option<Outcome> {
+    let Some(design) = experiment.designs.get(trial.design) else {
+        return Some(Outcome::Failed("the experiment has no such design".to_owned()));
     };
     control.ops.store(0, Ordering::Relaxed);
     control.bytes.store(0, Ordering::Relaxed);

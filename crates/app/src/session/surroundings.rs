@@ -1,9 +1,10 @@
 //! What the `files` backend needs from the host, which the engine never looks at itself.
 
 use super::journal::{self, JournalFile};
+use ebbtide_core::backend::DiskBelow;
 use ebbtide_engine::files::{Beneath, Ground, Surroundings};
 use ebbtide_host::chain;
-use ebbtide_host::guard::Guard;
+use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,12 +15,9 @@ struct HostGround(Sys);
 impl Ground for HostGround {
     fn beneath(&self, path: &Path) -> Beneath {
         let Ok(chain) = chain::of_path(&self.0, path) else { return Beneath::default() };
-        let disk = chain.single_disk();
-        Beneath {
-            disk: disk.map(|link| link.dev.to_string()),
-            disk_name: disk.map(|link| link.name.clone()),
-            filesystem: chain.fstype.clone(),
-        }
+        let disks =
+            chain.disks().map(|disk| DiskBelow { number: disk.dev.to_string(), name: disk.name.clone() });
+        Beneath { disks: disks.collect(), through: chain.in_words(), filesystem: chain.fstype.clone() }
     }
 }
 
@@ -29,7 +27,7 @@ impl Ground for HostGround {
 /// When there is no place for the journal.
 pub fn of_host(name: &str) -> Result<Surroundings, String> {
     Ok(Surroundings {
-        guard: Arc::new(Guard::host()),
+        door: judge::door(),
         ground: Arc::new(HostGround(Sys::host())),
         journal: Arc::new(JournalFile::new(&journal::directory()?, name)),
     })

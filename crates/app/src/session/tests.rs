@@ -137,3 +137,87 @@ fn side_by_side_is_the_same_as_one_after_the_other() {
     assert_eq!(together.trials, in_turn.trials);
     assert!(together.trials.iter().all(|record| matches!(record.outcome, Outcome::Samples(_))));
 }
+
+/// A backend of real I/O that builds each design anew: what it is told, in order. Its volumes are simulated, and are
+/// not told what they are: nothing is known of them.
+struct Told {
+    inner: SimBackend,
+    said: Vec<String>,
+    held: bool,
+}
+
+impl Backend for Told {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Kernel
+    }
+    fn prepare(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory, BackendError> {
+        self.inner.prepare(experiment, control)
+    }
+    fn run_trial(
+        &mut self,
+        design: &Design,
+        workload: &Workload,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<TrialSamples, BackendError> {
+        if self.held {
+            self.said.push(format!("{} x {} on {}", workload.iodepth, workload.bs, design.name));
+        }
+        let mut samples = self.inner.run_trial(design, workload, trial, control)?;
+        samples.elapsed = Nanos::from_secs(1);
+        samples.observed = None;
+        Ok(samples)
+    }
+    fn hold(
+        &mut self,
+        design: &Design,
+        _workload: &Workload,
+        _trial: &Trial,
+        _control: &Control,
+    ) -> Result<(), BackendError> {
+        self.held = true;
+        self.said.push(format!("hold {}", design.name));
+        Ok(())
+    }
+    fn release(&mut self) -> Result<(), BackendError> {
+        self.held = false;
+        self.said.push("release".to_owned());
+        Ok(())
+    }
+    fn finish(&mut self, _keep: bool) -> Result<(), BackendError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_ladder_is_climbed_on_a_design_that_is_built_once() {
+    let mut backend = Told { inner: SimBackend::new(7), said: Vec::new(), held: false };
+    let mut request = request();
+    request.experiment.designs.truncate(1);
+    // At most 1000 operations of 64 KiB a second, of which the verdicts do not know.
+    request.experiment.volumes.iter_mut().for_each(|volume| {
+        if let Some(shape) = &mut volume.shape {
+            shape.iops.iter_mut().for_each(|limit| limit.rate = 100_000.0);
+        }
+    });
+    let (mut watch, mut witness) = (Nobody, Nobody);
+    let control = Arc::default();
+    let mut company = Company { store: None, control, watch: &mut watch, witness: &mut witness };
+    let session = run(request, &mut backend, &mut company).expect("there is no store to fail");
+    let expected = [
+        "hold one",
+        "16 x 64KiB on one",
+        "8 x 64KiB on one",
+        "32 x 64KiB on one",
+        "8 x 32KiB on one",
+        "4 x 64KiB on one",
+        "8 x 128KiB on one",
+        "release",
+    ];
+    assert_eq!(backend.said, expected);
+    let seen: Vec<(u32, u64)> = session.meta.rungs.iter().map(|rung| (rung.in_flight, rung.bs.0)).collect();
+    assert_eq!(seen[..2], [(16, 65536), (8, 65536)]);
+    assert_eq!(seen.len(), 6);
+    // The same on the simulator is known without.
+    assert!(run_on(&mut Simulated::new(7), Arc::default()).meta.rungs.is_empty());
+}

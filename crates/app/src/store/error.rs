@@ -1,5 +1,6 @@
 //! What can go wrong with a store, said with its path and a remedy.
 
+use ebbtide_core::shown::Shown;
 use rusqlite::ErrorCode;
 use std::path::{Path, PathBuf};
 
@@ -55,6 +56,27 @@ pub enum StoreError {
         /// The newest version this program knows.
         known: i64,
     },
+    /// Of an older version, and it cannot be brought up to date.
+    #[error(
+        "the store {path} has schema version {found} and is read-only, so that it cannot be brought up to date; copy it to where it can be written, and give the copy with --store FILE"
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+    },
+    /// It is not there any more.
+    #[error(
+        "the store {} was removed or replaced while it was in use{}", path.shown(),
+        rescued.as_ref().map_or_else(String::new, |to| format!("; what it held is in {} now, give that with --store FILE", to.shown()))
+    )]
+    Gone {
+        /// The file.
+        path: PathBuf,
+        /// Where its content is now.
+        rescued: Option<PathBuf>,
+    },
     /// No space.
     #[error("no space left for the store {path}; free some on its file system, finished trials are kept")]
     Full {
@@ -109,6 +131,11 @@ impl StoreError {
             Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
             Some(ErrorCode::DiskFull) => StoreError::Full { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
+            Some(ErrorCode::SystemIoFailure) => {
+                let what =
+                    format!("its file system failed ({error}): see how much space it has, and `dmesg`");
+                StoreError::Other { path, what }
+            }
             Some(ErrorCode::CannotOpen) => StoreError::Open { path, what: error.to_string() },
             _ => StoreError::Other { path, what: error.to_string() },
         }

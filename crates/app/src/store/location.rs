@@ -1,9 +1,8 @@
 //! Where the store is.
 
 use super::StoreError;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::DirBuilderExt;
+use ebbtide_core::shown::Shown;
+use ebbtide_door::{Database, Directory, DoorError};
 use std::path::{Path, PathBuf};
 
 /// Where the user's own store is: `$XDG_DATA_HOME/ebbtide/store.sqlite`, `~/.local/share` where that is not set
@@ -21,45 +20,31 @@ pub fn default_path() -> Result<PathBuf, StoreError> {
 pub(super) fn make_default() -> Result<PathBuf, StoreError> {
     let path = default_path()?;
     if let Some(directory) = path.parent() {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
+        Directory::make_all(directory)
             .map_err(|error| StoreError::Directory { path: directory.to_owned(), what: error.to_string() })?;
     }
     Ok(path)
 }
 
-/// What every database begins with (SQLite's file format, 1.3.1).
-const MAGIC: &[u8] = b"SQLite format 3\0";
-
-/// Says what SQLite cannot: that the directory is missing, that the path is no regular file, or that it is some file of
-/// less than a page, which SQLite takes for an empty database.
-pub(super) fn check(path: &Path) -> Result<(), StoreError> {
-    let fail = |what: &str| Err(StoreError::Open { path: path.to_owned(), what: what.to_owned() });
-    match std::fs::metadata(path) {
-        Ok(found) if found.is_dir() => fail("it is a directory"),
-        Ok(found) if !found.is_file() => fail("it is not a regular file"),
-        Ok(found) if found.len() == 0 => Ok(()),
-        Ok(_) => {
-            let mut begin = Vec::new();
-            let read =
-                File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut begin));
-            match read {
-                Ok(_) if begin == MAGIC => Ok(()),
-                Ok(_) => Err(StoreError::NotAStore {
-                    path: path.to_owned(),
-                    what: "it is not an SQLite database".to_owned(),
-                }),
-                Err(error) => fail(&error.to_string()),
-            }
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() && !parent.exists() => {
-                fail(&format!("the directory {} does not exist", parent.display()))
-            }
-            _ => Ok(()),
-        },
-        Err(error) => fail(&error.to_string()),
+/// The file of the store at `path`, made where there is none and it is to be made.
+pub(super) fn claim(path: &Path, make: bool) -> Result<Option<Database>, StoreError> {
+    let open = |what: String| StoreError::Open { path: path.to_owned(), what };
+    if make
+        && let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
+        && !parent.exists()
+    {
+        return Err(open(format!("the directory {} does not exist", parent.shown())));
+    }
+    let file = Database::at(path, make).map_err(|error| match error {
+        DoorError::Refused(refusal) => open(refusal.reasons_in_words()),
+        DoorError::NoVolume { what, .. } => open(format!("it is {what}")),
+        DoorError::System { source, .. } => open(source.to_string()),
+    })?;
+    match file {
+        Some(file) if file.is_foreign() => Err(StoreError::NotAStore {
+            path: path.to_owned(),
+            what: "it is not an SQLite database".to_owned(),
+        }),
+        other => Ok(other),
     }
 }

@@ -15,7 +15,9 @@ pub use location::default_path;
 
 use ebbtide_core::plan::Trial;
 use ebbtide_core::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
+use ebbtide_core::shown::Shown;
 use ebbtide_core::units::Nanos;
+use ebbtide_door::{Database, own};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, named_params, params};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +29,8 @@ const BUSY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
-    path: PathBuf,
+    /// Dropped after the connection: its file is held on to for longer than SQLite has it open.
+    file: Database,
 }
 
 /// One line of `ebb list`.
@@ -61,12 +64,17 @@ impl Store {
             Some(path) => path.to_owned(),
             None => location::make_default()?,
         };
-        let mut store = Self::connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
-        schema::prepare(&mut store.connection, &store.path, true)?;
+        let gone = || StoreError::Gone { path: path.clone(), rescued: None };
+        let file = location::claim(&path, true)?.ok_or_else(gone)?;
+        let mut connection = connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        schema::prepare(&mut connection, file.path(), true)?;
+        let store = Store { connection, file };
+        store.still_there()?;
         Ok(store)
     }
 
-    /// Opens a store that exists; `None` where there is none yet, or nothing in the file, which then stays as it is.
+    /// Opens a store that exists; `None` where there is none yet, or nothing in the file, which then stays as it is. One
+    /// that may not be written is opened to be read.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -75,29 +83,56 @@ impl Store {
             Some(path) => path.to_owned(),
             None => default_path()?,
         };
-        match std::fs::metadata(&path) {
-            Ok(_) => {
-                let mut store = Self::connect(path, OpenFlags::empty())?;
-                Ok(schema::prepare(&mut store.connection, &store.path, false)?.then_some(store))
+        let Some(file) = location::claim(&path, false)? else { return Ok(None) };
+        let mut connection = connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let prepared = match connection.is_readonly(rusqlite::MAIN_DB) {
+            Ok(true) => None,
+            _ => match schema::prepare(&mut connection, file.path(), false) {
+                // Its directory, its file system or the file cannot be written.
+                Err(StoreError::ReadOnly { .. } | StoreError::Open { .. }) => None,
+                other => Some(other?),
+            },
+        };
+        let is_store = match prepared {
+            Some(is_store) => is_store,
+            None => {
+                drop(connection);
+                connection = read_only(&file)?;
+                schema::check_read_only(&connection, file.path())?
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StoreError::Open { path, what: error.to_string() }),
-        }
-    }
-
-    /// Opens the file with `flags` beside those that every connection has; nothing of it is read yet.
-    fn connect(path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
-        location::check(&path)?;
-        let fail = |error| StoreError::sqlite(&path, error);
-        let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&path, flags).map_err(fail)?;
-        connection.busy_timeout(BUSY).map_err(fail)?;
-        Ok(Store { connection, path })
+        };
+        let store = Store { connection, file };
+        store.still_there()?;
+        Ok(is_store.then_some(store))
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
+    }
+
+    /// Fails where its path does not lead to it any more; what it holds is saved beside it.
+    fn still_there(&self) -> Result<(), StoreError> {
+        match self.file.is_there() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(StoreError::Gone { path: self.path().to_owned(), rescued: self.rescue() }),
+            Err(error) => Err(StoreError::Other {
+                path: self.path().to_owned(),
+                what: format!("it cannot be looked at: {error}"),
+            }),
+        }
+    }
+
+    /// Copies what the store holds to a new file beside the place where it was.
+    fn rescue(&self) -> Option<PathBuf> {
+        let beside = |number: u32| {
+            let mut name = self.path().as_os_str().to_owned();
+            name.push(format!(".rescued-{number}"));
+            PathBuf::from(name)
+        };
+        let to = (1..100).map(beside).find(|path| own::create(path, 0o600, b"").is_ok())?;
+        let copied = self.connection.execute("VACUUM INTO ?1", [to.to_str()?]);
+        copied.is_ok().then_some(to)
     }
 
     /// Writes down a session that begins: everything but its trials.
@@ -105,7 +140,7 @@ impl Store {
     /// # Errors
     /// When it cannot be written.
     pub fn begin(&mut self, session: &Session, plan: &serde_json::Value) -> Result<(), StoreError> {
-        self.run(|connection| insert_session(connection, session, plan))
+        self.write(|connection| insert_session(connection, session, plan))
     }
 
     /// Writes down what became known of a session since [`Store::begin`]: inventory, warnings, its ending,
@@ -114,7 +149,19 @@ impl Store {
     /// # Errors
     /// When it cannot be written.
     pub fn update(&mut self, meta: &SessionMeta, headline: Option<&str>) -> Result<(), StoreError> {
-        self.run(|connection| update_session(connection, meta, headline))
+        self.write(|connection| update_session(connection, meta, headline))
+    }
+
+    /// Takes back a session that began and has no trial.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn forget(&mut self, id: &str) -> Result<(), StoreError> {
+        self.write(|connection| {
+            let sql =
+                "DELETE FROM sessions WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM trials WHERE session = ?1)";
+            connection.execute(sql, [id]).map(drop)
+        })
     }
 
     /// Writes down a trial that ended; it is on disk when this returns.
@@ -122,26 +169,27 @@ impl Store {
     /// # Errors
     /// When it cannot be written.
     pub fn add_trial(&mut self, id: &str, record: &TrialRecord) -> Result<(), StoreError> {
-        self.run(|connection| insert_trial(connection, id, record))
+        self.write(|connection| insert_trial(connection, id, record))
     }
 
-    /// Writes down a session that has ended with all its trials, in one transaction: all of it or nothing.
+    /// Writes down sessions that have ended, each with its headline and all its trials, in one transaction: all of them or
+    /// nothing.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn add(
+    /// When they cannot be written.
+    pub fn add_all<'a>(
         &mut self,
-        session: &Session,
-        plan: &serde_json::Value,
-        headline: &str,
+        sessions: impl Iterator<Item = (&'a Session, String)>,
     ) -> Result<(), StoreError> {
-        self.run(|connection| {
+        self.write(|connection| {
             let all = connection.unchecked_transaction()?;
-            insert_session(&all, session, plan)?;
-            for record in &session.trials {
-                insert_trial(&all, &session.meta.id, record)?;
+            for (session, headline) in sessions {
+                insert_session(&all, session, &serde_json::Value::Null)?;
+                for record in &session.trials {
+                    insert_trial(&all, &session.meta.id, record)?;
+                }
+                update_session(&all, &session.meta, Some(&headline))?;
             }
-            update_session(&all, &session.meta, Some(headline))?;
             all.commit()
         })
     }
@@ -192,7 +240,7 @@ impl Store {
             statement.query_map(rusqlite::params_from_iter(arguments), |row| row.get(0))?.collect()
         })?;
         match ids.len() {
-            0 => Err(StoreError::NoSession { which: which.to_owned(), path: self.path.clone() }),
+            0 => Err(StoreError::NoSession { which: which.to_owned(), path: self.path().to_owned() }),
             n if n == 1 || ids[0] == which => Ok(ids.swap_remove(0)),
             _ => Err(StoreError::Ambiguous { which: which.to_owned(), ids }),
         }
@@ -217,8 +265,59 @@ impl Store {
 
     /// Runs `work` on the connection and gives its error a path and a remedy.
     fn run<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        work(&self.connection).map_err(|error| StoreError::sqlite(&self.path, error))
+        work(&self.connection).map_err(|error| StoreError::sqlite(self.path(), error))
     }
+
+    /// The same for work that writes: what was written is in the file that its path leads to.
+    fn write<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let done = self.run(work);
+        self.still_there()?;
+        done
+    }
+}
+
+/// Opens `file` with `flags` beside those that every connection has; nothing of it is read yet.
+fn connect(file: &Database, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let fail = |error| StoreError::sqlite(file.path(), error);
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(file.path(), flags).map_err(fail)?;
+    connection.busy_timeout(BUSY).map_err(fail)?;
+    Ok(connection)
+}
+
+/// Opens `file`, which cannot be written, or not what SQLite keeps beside it.
+fn read_only(file: &Database) -> Result<Connection, StoreError> {
+    let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let reads = |connection: &Connection| {
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
+    };
+    if reads(&connection).is_ok() {
+        return Ok(connection);
+    }
+    // What goes with a write-ahead log cannot be made here. Told that nobody changes it, SQLite reads the file alone.
+    let mut log = file.path().as_os_str().to_owned();
+    log.push("-wal");
+    if std::fs::metadata(&log).is_ok_and(|found| found.len() > 0) {
+        tracing::warn!(
+            "{}: what was written last is in its log, which cannot be read here",
+            file.path().shown()
+        );
+    }
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let uri = format!("file:{}?immutable=1", escaped(file.path()));
+    let connection =
+        Connection::open_with_flags(uri, flags).map_err(|error| StoreError::sqlite(file.path(), error))?;
+    Ok(connection)
+}
+
+/// `path` as a URI has it (SQLite's "Uniform Resource Identifiers").
+fn escaped(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes
+        .map(|&byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 fn insert_session(

@@ -5,8 +5,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Marks a database as ours (`PRAGMA application_id`): "ebbt" in ASCII.
-pub(super) const APPLICATION_ID: i64 = 0x6562_6274;
+/// Marks a database as ours.
+pub(super) const APPLICATION_ID: i64 = ebbtide_core::session::STORE_APPLICATION_ID as i64;
 
 /// Step `n` brings a store from schema version `n` to `n + 1`. Steps are only ever appended: stores of
 /// users have been through the earlier ones.
@@ -38,6 +38,16 @@ pub(super) const MIGRATIONS: &[&str] = &["
     ) STRICT;
     CREATE INDEX sessions_by_start ON sessions (started_unix);
 "];
+
+/// Whether `connection`, through which nothing can be written, is to a store of this version's schema; false where it is
+/// empty.
+pub(super) fn check_read_only(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+    match check(connection, path)? {
+        None => Ok(false),
+        Some(version) if version == newest() => Ok(true),
+        Some(found) => Err(StoreError::Older { path: path.to_owned(), found }),
+    }
+}
 
 /// Sets up `connection` and brings its schema to this version. An empty database becomes a store only to `make` one; false
 /// where it was left as it is.

@@ -97,9 +97,9 @@ fn a_session_is_added_as_a_whole_or_not_at_all() {
     // The same number twice: the last insert fails.
     let mut broken = whole.clone();
     broken.trials.push(whole.trials[0].clone());
-    store.add(&broken, &serde_json::Value::Null, "two").expect_err("is refused");
+    store.add_all([(&broken, "two".to_owned())].into_iter()).expect_err("is refused");
     assert_eq!(store.list().expect("lists"), []);
-    store.add(&whole, &serde_json::Value::Null, "one").expect("stores");
+    store.add_all([(&whole, "one".to_owned())].into_iter()).expect("stores");
     assert_eq!(store.load("last").expect("loads"), whole);
     assert_eq!(store.list().expect("lists")[0].headline.as_deref(), Some("one"));
 }
@@ -198,7 +198,7 @@ fn looking_makes_no_store_of_what_is_empty() {
 fn a_place_that_cannot_be_is_named() {
     let (directory, _) = temporary();
     for (path, words) in [
-        (directory.path().to_owned(), "is a directory"),
+        (directory.path().to_owned(), "a directory, not a regular file"),
         (directory.path().join("missing/store.sqlite"), "does not exist"),
         (PathBuf::from("/dev/null"), "not a regular file"),
         (PathBuf::from("/proc/ebbtide.sqlite"), "cannot open"),

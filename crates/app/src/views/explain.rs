@@ -1,8 +1,8 @@
 //! The reasoning behind verdicts and behind what a log of iostat shows, as text.
 
 use ebbtide_core::analysis::{DesignResult, Evidence, RuledOut, Verdict};
-use ebbtide_core::observe::iostat::{Explanation, Group, Grouping};
-use ebbtide_core::observe::outlier::{Difference, Outlier};
+use ebbtide_core::observe::iostat::{Alone, Explanation, Group, Grouping, State};
+use ebbtide_core::observe::outlier::{Difference, MemberFigures, Outlier};
 use ebbtide_core::report::evidence_text;
 use ebbtide_core::units::format_count;
 use std::fmt::Write;
@@ -74,11 +74,68 @@ pub fn iostat(explanation: &Explanation) -> String {
         let _ = writeln!(text, "{array} was at work in it, but no devices' bytes add up to its bytes.");
     }
     if explanation.groups.is_empty() {
+        // What is wrong with a device is the answer, where there is one.
+        if !explanation.devices.is_empty() {
+            text.push_str(&alone(explanation));
+        }
         text.push_str("No members of one array were found in it; name them with --members a,b,...\n");
     }
     for group in &explanation.groups {
         text.push('\n');
         text.push_str(&of_group(group, explanation.reports));
+    }
+    if !explanation.groups.is_empty() && !explanation.devices.is_empty() {
+        text.push('\n');
+        text.push_str(&alone(explanation));
+    }
+    text
+}
+
+/// Up to this many devices have a sentence of their own.
+const MOST_ALONE: usize = 8;
+
+/// What is to be said of devices by themselves.
+fn alone(explanation: &Explanation) -> String {
+    let mut text = String::new();
+    for device in explanation.devices.iter().take(MOST_ALONE) {
+        let _ = writeln!(text, "{}", of_device(device, explanation.reports));
+    }
+    if let more @ 1.. = explanation.devices.len().saturating_sub(MOST_ALONE) {
+        let _ = writeln!(text, "... and {more} more; --json has them all.");
+    }
+    text
+}
+
+fn of_device(device: &Alone, reports: usize) -> String {
+    let MemberFigures { name, requests_per_second: rate, queue, .. } = &device.figures;
+    let wait = device.figures.await_ms.unwrap_or_default();
+    let busy = device.figures.util.unwrap_or_default().min(1.0) * 100.0;
+    let seen =
+        if reports > 1 { format!(" (in {} of {reports} reports)", device.in_reports) } else { String::new() };
+    let mut text = match device.state {
+        State::Saturated => format!(
+            "{name} is full: busy {busy:.0}% of the time with {queue:.1} requests in it{seen}. It completes one every {} ms, \
+             and each takes {wait:.1} ms: the rest is waiting for its turn, and more requests only wait longer.",
+            if device.each_ms < 1.0 {
+                format!("{:.3}", device.each_ms)
+            } else {
+                format!("{:.1}", device.each_ms)
+            }
+        ),
+        State::NeverIdle => format!(
+            "{name} is never idle, with {queue:.1} requests in it that take {wait:.2} ms each{seen}, {rate:.0} a second. \
+             Whether more would fit the log does not tell: a device that serves several at once is 100% busy long before it is full."
+        ),
+        State::Slow => format!(
+            "{name} takes {wait:.1} ms for a request with hardly another in front of it (queue {queue:.2}){seen}: each is slow by \
+             itself, as on a disk that seeks far, behind a network or a throttle."
+        ),
+    };
+    if let Some((short, long)) = device.whatever_queue {
+        let _ = write!(text, " Its rate is the same with {short:.1} and with {long:.1} in it.");
+    }
+    if device.same_rate {
+        let _ = write!(text, " It is {rate:.0} requests/s in every report, as where somebody set a limit.");
     }
     text
 }
@@ -115,6 +172,15 @@ fn of_group(group: &Group, reports: usize) -> String {
             figure(member.await_ms, 2),
             member.queue,
             figure(member.util.map(|u| u * 100.0), 1),
+        );
+    }
+    if !group.idle.is_empty() {
+        let names = group.idle.join(", ");
+        let _ = writeln!(
+            text,
+            "  {names} did nothing meanwhile and {} not compared (of a linear array, or no {} of it).",
+            if group.idle.len() == 1 { "is" } else { "are" },
+            if group.idle.len() == 1 { "member" } else { "members" },
         );
     }
     text.push('\n');

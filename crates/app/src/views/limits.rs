@@ -2,6 +2,7 @@
 
 use crate::limits::{Known, KnownLimits};
 use ebbtide_core::catalog::{Candidate, DiskSpeed, Granted};
+use ebbtide_core::shown::{column_width, pad};
 use ebbtide_core::units::{format_iops, format_throughput};
 use ebbtide_core::volume::{Limit, LinkShape};
 use std::fmt::Write;
@@ -50,14 +51,14 @@ pub fn section(known: &KnownLimits) -> String {
 }
 
 fn types(candidates: &[Candidate]) -> String {
-    let width = candidates.iter().map(|c| c.volume_type.len()).max().unwrap_or(0);
+    let width = column_width(candidates.iter().map(|c| c.volume_type.as_str()));
     let mut text = String::new();
     for candidate in candidates {
         let (iops, ordered_iops) = granted(&candidate.iops, &iops_words);
         let (throughput, ordered) = granted(&candidate.throughput, &format_throughput);
         let as_ordered = if ordered_iops || ordered { ", as ordered" } else { "" };
         let _infallible =
-            writeln!(text, "    {:width$}  {iops}; {throughput}{as_ordered}", candidate.volume_type);
+            writeln!(text, "    {}  {iops}; {throughput}{as_ordered}", pad(&candidate.volume_type, width));
     }
     text
 }

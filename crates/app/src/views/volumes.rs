@@ -3,9 +3,11 @@
 
 use crate::limits::KnownLimits;
 use ebbtide_core::observe::nvme_health::Health;
-use ebbtide_core::units::Bytes;
+use ebbtide_core::samples::Join;
+use ebbtide_core::shown::{column_width, one_line, pad, pad_left};
+use ebbtide_core::units::{Bytes, format_bytes};
 use ebbtide_host::findings::{Finding, Severity};
-use ebbtide_host::probe::{BlockDevice, Content, Devices};
+use ebbtide_host::probe::{BlockDevice, Content, Devices, Kind, Made};
 use ebbtide_host::sys::DevNum;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -57,14 +59,15 @@ fn spread(
     }
 }
 
-/// The whole answer as text.
+/// The whole answer as text; `wide` with device numbers and exact sizes.
 pub fn text(
     devices: &Devices,
     wanted: &BTreeSet<String>,
     limits: &KnownLimits,
     findings: &[Finding],
+    wide: bool,
 ) -> String {
-    let view = View { devices, wanted };
+    let view = View { devices, wanted, wide };
     let shown = |d: &&BlockDevice| wanted.contains(&d.name);
     let all = || devices.devices.iter().filter(shown);
     let free: Vec<&BlockDevice> = all().filter(|d| d.is_free()).collect();
@@ -104,21 +107,40 @@ fn found(findings: &[Finding]) -> String {
             Severity::Advice => "advice ",
             Severity::Note => "note   ",
         };
-        let _ =
-            writeln!(text, "  {mark}  {} [{}]\n           {}", finding.what, finding.rule, finding.remedy);
+        let _ = writeln!(
+            text,
+            "  {mark}  {} [{}]\n           {}",
+            one_line(&finding.what),
+            finding.rule,
+            one_line(&finding.remedy)
+        );
     }
     text
 }
 
 /// One line of the tree: a row of the table, or a remark under one.
 enum Line {
-    Row([String; 4]),
+    Row(Vec<Cell>),
     Under(String),
+}
+
+/// A cell of a row, and whether it is a number, which stands at the right of its column.
+struct Cell(String, bool);
+
+impl Cell {
+    fn text(text: impl Into<String>) -> Cell {
+        Cell(text.into(), false)
+    }
+
+    fn number(text: impl Into<String>) -> Cell {
+        Cell(text.into(), true)
+    }
 }
 
 struct View<'a> {
     devices: &'a Devices,
     wanted: &'a BTreeSet<String>,
+    wide: bool,
 }
 
 impl View<'_> {
@@ -138,7 +160,7 @@ impl View<'_> {
                 (_, true) => "not known (above)",
                 _ => "(above)",
             };
-            lines.push(Line::Row([name, String::new(), kind(device), what.to_owned()]));
+            lines.push(self.row(device, name, None, what.to_owned()));
             return;
         }
         let upper: Vec<&BlockDevice> = device
@@ -160,11 +182,36 @@ impl View<'_> {
     /// A device's row, and under it what only whole devices have.
     fn lines(&self, device: &BlockDevice, stem: &str, indent: &str) -> Vec<Line> {
         let name = format!("{stem}{}", device.shown_name());
-        let mut lines = vec![Line::Row([name, size(device.size), kind(device), self.on(device)])];
+        let mut lines = vec![self.row(device, name, Some(device.size), self.on(device))];
+        if let Some(made) = device.made.as_ref().filter(|made| made.of.len() > 1) {
+            lines.push(Line::Under(format!("{indent}  over {}", self.names(&made.of))));
+        }
         if device.partition_of.is_none() {
             lines.extend(details(device).into_iter().map(|text| Line::Under(format!("{indent}  {text}"))));
         }
         lines
+    }
+
+    /// A row; a device that is told elsewhere has no size in it.
+    fn row(&self, device: &BlockDevice, name: String, bytes: Option<Bytes>, on: String) -> Line {
+        let told = |text: &dyn Fn(Bytes) -> String| Cell::number(bytes.map(text).unwrap_or_default());
+        let mut cells = vec![Cell::text(name)];
+        if self.wide {
+            cells.push(Cell::number(device.dev.to_string()));
+        }
+        cells.push(told(&size));
+        if self.wide {
+            cells.extend([told(&|bytes| format_bytes(bytes.0 as f64)), told(&|bytes| bytes.0.to_string())]);
+        }
+        cells.extend([Cell::text(kind(device)), Cell::text(on)]);
+        Line::Row(cells)
+    }
+
+    /// Devices by the names that people use.
+    fn names(&self, of: &[String]) -> String {
+        let names =
+            of.iter().map(|name| self.devices.get(name).map_or(name.as_str(), BlockDevice::shown_name));
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// What is on a device and what uses it.
@@ -184,11 +231,12 @@ impl View<'_> {
             Content::Nothing => {}
         }
         if !device.holders.is_empty() {
-            let holders = device
-                .holders
-                .iter()
-                .map(|h| self.devices.get(h).map_or(h.as_str(), BlockDevice::shown_name));
-            parts.push(format!("in {}", holders.collect::<Vec<_>>().join(", ")));
+            parts.push(format!("in {}", self.names(&device.holders)));
+        }
+        if let Some(all) = &device.shares {
+            let others: Vec<String> = all.of.iter().filter(|name| **name != device.name).cloned().collect();
+            let how = all.join.in_words(all.of.len(), all.missing);
+            parts.push(format!("with {} ({how})", self.names(&others)));
         }
         parts.extend(device.mounts.iter().map(|m| format!("on {}", m.mountpoint)));
         if let Some(used) = device.swap_used {
@@ -211,7 +259,30 @@ fn kind(device: &BlockDevice) -> String {
             format!("md {} of {}{chunk}{state}", md.level, md.members)
         }
         None if device.partition_of.is_some() => "partition".to_owned(),
-        None => device.kind.label().to_owned(),
+        None => match device.made.as_ref().filter(|_| device.kind == Kind::Lvm) {
+            Some(made) => format!("LVM {}", logical(made)),
+            None => device.kind.label().to_owned(),
+        },
+    }
+}
+
+/// What a logical volume is, in LVM's words.
+fn logical(made: &Made) -> String {
+    let (of, chunk) = (made.of.len(), made.join.chunk().map(|c| format!(", chunk {c}")).unwrap_or_default());
+    let missing = if made.missing > 0 { ", degraded" } else { "" };
+    let of = of as u32 + made.missing;
+    match made.join {
+        Join::Through => "linear".to_owned(),
+        Join::Linear => format!("linear of {of}"),
+        Join::Stripe { .. } => format!("striped of {of}{chunk}"),
+        Join::Mirror { .. } => format!("raid1 of {of}{missing}"),
+        Join::StripedMirror { .. } | Join::Parity { .. } => {
+            format!("{} of {of}{chunk}{missing}", made.join.name())
+        }
+        Join::Cache => "with a cache".to_owned(),
+        Join::Indirect => "thin or a snapshot".to_owned(),
+        // Without root its level is not known.
+        Join::Paths | Join::Other => format!("raid of {of}"),
     }
 }
 
@@ -262,19 +333,27 @@ fn size(bytes: Bytes) -> String {
 }
 
 fn table(lines: &[Line]) -> String {
-    let width = |column: usize| {
-        let cells = lines.iter().filter_map(|l| match l {
-            Line::Row(cells) => Some(cells[column].chars().count()),
-            Line::Under(_) => None,
-        });
-        cells.max().unwrap_or(0)
+    let row = |line: &Line| match line {
+        Line::Row(cells) => cells.iter().map(|Cell(text, _)| one_line(text).into_owned()).collect(),
+        Line::Under(_) => Vec::new(),
     };
-    let (name, bytes, kind) = (width(0), width(1), width(2));
+    let rows: Vec<Vec<String>> = lines.iter().map(row).collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| column_width(rows.iter().filter_map(|row| row.get(column)).map(String::as_str)))
+        .collect();
     let mut text = String::new();
-    for line in lines {
+    for (line, cells) in lines.iter().zip(&rows) {
         let row = match line {
-            Line::Row([a, b, c, d]) => format!("  {a:name$}  {b:>bytes$}  {c:kind$}  {d}"),
-            Line::Under(under) => format!("  {under}"),
+            Line::Row(kinds) => {
+                let cells =
+                    cells.iter().zip(kinds).zip(&widths).map(|((text, Cell(_, is_number)), &width)| {
+                        let cell = if *is_number { pad_left(text, width) } else { pad(text, width) };
+                        format!("  {cell}")
+                    });
+                cells.collect::<String>()
+            }
+            Line::Under(under) => format!("  {}", one_line(under)),
         };
         let _ = writeln!(text, "{}", row.trim_end());
     }

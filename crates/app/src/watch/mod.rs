@@ -9,6 +9,7 @@ pub mod screen;
 pub mod source;
 pub mod tui;
 
+use ebbtide_core::observe::host::HostRates;
 use ebbtide_core::observe::outlier::{MemberFigures, Outlier};
 use ebbtide_core::observe::standing::Standing;
 use ebbtide_core::observe::table::{DiskTable, Entry};
@@ -120,8 +121,12 @@ pub struct Watch {
     pub topology: Topology,
     /// Nominal time between readings.
     pub interval: Duration,
-    /// Time between the last two readings.
+    /// Time between the last two readings; of a report since boot, the time since then.
     pub span: Duration,
+    /// Whether the figures are means since boot.
+    pub since_boot: bool,
+    /// What the host did meanwhile.
+    pub host: HostRates,
     /// Readings with rates so far.
     pub readings: u64,
     /// Order of rows.

@@ -1,9 +1,13 @@
 //! A reading as lines: a table for people, JSON or CSV for programs.
 
 use super::{Remark, Watch};
+use ebbtide_core::observe::host::CpuShares;
 use ebbtide_core::observe::outlier::Difference;
 use ebbtide_core::observe::rates::{DiskRates, OpRates};
+use ebbtide_core::report::csv_field;
+use ebbtide_core::shown::{one_line, pad, width};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Number with about four significant digits in at most seven characters.
@@ -71,21 +75,65 @@ fn push_cell(text: &mut String, value: Option<f64>) {
     text.insert_str(start, &BLANKS[..blanks]);
 }
 
+/// What the processors did, and what was swapped: a line each, as far as it is known.
+pub fn host(watch: &Watch) -> Vec<String> {
+    let cpu = watch.host.cpu.map(|cpu| {
+        let CpuShares { user, nice, system, iowait, steal, idle } = cpu;
+        let parts = [
+            ("user", user),
+            ("nice", nice),
+            ("system", system),
+            ("iowait", iowait),
+            ("steal", steal),
+            ("idle", idle),
+        ];
+        let parts = parts.map(|(name, share)| format!("{name} {:.1}%", share * 100.0));
+        format!("cpu   {}", parts.join("  "))
+    });
+    let (unit, bytes) = watch.unit.of();
+    let swap = watch.host.swap.map(|swap| {
+        let [read, written] =
+            [swap.in_bytes_per_second, swap.out_bytes_per_second].map(|v| number(v / bytes));
+        format!("swap  in {read} {unit}  out {written} {unit}")
+    });
+    cpu.into_iter().chain(swap).collect()
+}
+
+/// Over which time the figures are: `since boot, 1 h 22 min ago`; nothing of an interval.
+pub fn since_boot(watch: &Watch) -> Option<String> {
+    let minutes = watch.span.as_secs() / 60;
+    let (days, hours, minutes) = (minutes / (24 * 60), minutes / 60 % 24, minutes % 60);
+    let ago = match (days, hours) {
+        (0, 0) => format!("{minutes} min"),
+        (0, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    };
+    watch.since_boot.then(|| format!("means since boot, {ago} ago"))
+}
+
 /// The reading as a table. Awaits are in ms, request sizes in KiB.
 pub fn table(watch: &Watch) -> String {
     let rows = watch.rows();
     let outliers = watch.outliers();
-    let width =
-        rows.iter().map(|r| 2 * r.depth + r.label.chars().count()).max().unwrap_or(0).max("Device".len()) + 1;
-    let mut text = format!("{:width$}", "Device");
+    let names: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let mark = if outliers.iter().any(|r| r.outlier.name == row.entry.name) { "!" } else { "" };
+            format!("{}{}{mark}", " ".repeat(2 * row.depth), one_line(row.label))
+        })
+        .collect();
+    let columns_of_names =
+        rows.iter().map(|r| 2 * r.depth + width(&one_line(r.label))).max().unwrap_or(0).max("Device".len())
+            + 1;
+    let mut text = String::new();
+    for line in since_boot(watch).into_iter().chain(host(watch)) {
+        let _ = writeln!(text, "{line}");
+    }
+    text.push_str(&pad("Device", columns_of_names));
     columns(watch).iter().for_each(|c| text.push_str(&format!(" {c:>7}")));
     text.push('\n');
-    for row in &rows {
-        let mark = if outliers.iter().any(|r| r.outlier.name == row.entry.name) { "!" } else { "" };
-        let start = text.len();
-        let _ = write!(text, "{:indent$}{}{mark}", "", row.label, indent = 2 * row.depth);
-        let blanks = width.saturating_sub(text[start..].chars().count());
-        let _ = write!(text, "{:blanks$}", "");
+    for (row, name) in rows.iter().zip(&names) {
+        text.push_str(&pad(name, columns_of_names));
         match &row.entry.rates {
             Some(rates) => {
                 figures(rates, watch.unit.of().1).into_iter().for_each(|f| push_cell(&mut text, f))
@@ -137,6 +185,8 @@ pub fn to_json(watch: &Watch, unix_seconds: f64) -> Value {
         "schema": "ebbtide.watch/1",
         "time_unix_seconds": unix_seconds,
         "interval_seconds": watch.span.as_secs_f64(),
+        "cpu": watch.host.cpu,
+        "swap": watch.host.swap,
         "devices": devices,
         "outliers": outliers,
     })
@@ -145,7 +195,8 @@ pub fn to_json(watch: &Watch, unix_seconds: f64) -> Value {
 /// Header of the CSV form.
 pub const CSV_HEADER: &str = "time_unix_s,interval_s,device,name,r_per_s,r_bytes_per_s,r_merged_per_s,r_await_ms,r_request_bytes,\
 w_per_s,w_bytes_per_s,w_merged_per_s,w_await_ms,w_request_bytes,d_per_s,d_bytes_per_s,d_await_ms,f_per_s,f_await_ms,\
-queue,util_share,outlier\n";
+queue,util_share,outlier,cpu_user_share,cpu_nice_share,cpu_system_share,cpu_iowait_share,cpu_steal_share,cpu_idle_share,\
+swap_in_bytes_per_s,swap_out_bytes_per_s\n";
 
 /// The reading as CSV rows; an empty cell for no data. Devices without rates yet have no row.
 pub fn csv(watch: &Watch, unix_seconds: f64) -> String {
@@ -155,7 +206,7 @@ pub fn csv(watch: &Watch, unix_seconds: f64) -> String {
     for row in watch.rows() {
         let Some(rates) = &row.entry.rates else { continue };
         let mut fields = vec![format!("{unix_seconds:.3}"), format!("{:.6}", watch.span.as_secs_f64())];
-        fields.extend([quote(&row.entry.name), quote(row.label)]);
+        fields.extend([csv_field(&row.entry.name), csv_field(row.label)].map(Cow::into_owned));
         for op in [&rates.read, &rates.write] {
             fields.extend([op.per_second, op.bytes_per_second, op.merged_per_second].map(|v| v.to_string()));
             fields.extend([op.await_ms, op.request_bytes].map(cell));
@@ -167,16 +218,12 @@ pub fn csv(watch: &Watch, unix_seconds: f64) -> String {
         fields.extend([rates.flush_per_second, rates.flush_await_ms].map(cell));
         fields.extend([rates.queue, rates.util].map(|v| v.to_string()));
         let outlier = outliers.iter().find(|r| r.outlier.name == row.entry.name);
-        fields.push(outlier.map(|r| quote(&r.outlier.reason())).unwrap_or_default());
+        fields.push(outlier.map(|r| csv_field(&r.outlier.reason()).into_owned()).unwrap_or_default());
+        let (cpu, swap) = (watch.host.cpu, watch.host.swap);
+        let parts = cpu.map(|c| [c.user, c.nice, c.system, c.iowait, c.steal, c.idle]);
+        fields.extend((0..6).map(|part| cell(parts.map(|parts| parts[part]))));
+        fields.extend([swap.map(|s| s.in_bytes_per_second), swap.map(|s| s.out_bytes_per_second)].map(cell));
         let _ = writeln!(text, "{}", fields.join(","));
     }
     text
-}
-
-fn quote(field: &str) -> String {
-    if field.contains([',', '"', '\n']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
 }

@@ -1,9 +1,10 @@
 //! The picture: header, one row per device with its history, outliers with their figures, keys.
 
 use super::keys::{HELP, Mode, Screen};
-use super::plain::{maybe, number, sentence};
+use super::plain::{host, maybe, number, sentence, since_boot};
 use super::{Row, Watch};
 use ebbtide_core::observe::rates::DiskRates;
+use ebbtide_core::shown::{is_control, one_line};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -48,8 +49,21 @@ const COLUMNS: &[Column] = &[
     fixed(5, 0, |_| "%util".into(), |r, _| number(r.util * 100.0)),
 ];
 
+/// On a lower screen the lines of the host are left out.
+const LEAST_HEIGHT_FOR_HOST: u16 = 10;
+
 /// Draws everything. `clock` is the time of day.
 pub fn draw(frame: &mut Frame<'_>, watch: &Watch, screen: &Screen, clock: &str) {
+    compose(frame, watch, screen, clock);
+    // Whatever the picture is made of, no cell of it drives the terminal.
+    for cell in &mut frame.buffer_mut().content {
+        if cell.symbol().contains(is_control) {
+            cell.set_symbol("\u{fffd}");
+        }
+    }
+}
+
+fn compose(frame: &mut Frame<'_>, watch: &Watch, screen: &Screen, clock: &str) {
     let area = frame.area();
     if area.height < 3 || area.width < 20 {
         frame.render_widget("too small", area);
@@ -70,18 +84,24 @@ pub fn draw(frame: &mut Frame<'_>, watch: &Watch, screen: &Screen, clock: &str) 
     let name_width = rows.iter().map(|r| name(r).chars().count()).max().unwrap_or(0).clamp(8, 20);
     let figures: usize = columns.iter().map(|c| c.width + 1).sum();
     let spark = usize::from(area.width).saturating_sub(name_width + 1 + figures + 1);
+    // A low screen is for devices.
+    let host = if area.height >= LEAST_HEIGHT_FOR_HOST { host(watch) } else { Vec::new() };
+    for (at, line) in host.iter().enumerate() {
+        frame.render_widget(Line::raw(format!(" {line}")), row(area, 1 + at as u16));
+    }
+    let top = 1 + host.len() as u16;
     let header = header(watch, &columns, name_width, spark);
-    frame.render_widget(Line::styled(header, Style::new().add_modifier(Modifier::BOLD)), row(area, 1));
-    let space = usize::from(area.height.saturating_sub(3)).saturating_sub(remarks.len());
+    frame.render_widget(Line::styled(header, Style::new().add_modifier(Modifier::BOLD)), row(area, top));
+    let space = usize::from(area.height.saturating_sub(2 + top)).saturating_sub(remarks.len());
     let first = screen.scroll.min(rows.len().saturating_sub(space));
     for (at, device) in rows.iter().skip(first).take(space).enumerate() {
         let outlier = outliers.iter().any(|r| r.outlier.name == device.entry.name);
         let line = device_line(watch, device, &columns, name_width, spark, outlier);
         let style = if outlier { Style::new().fg(Color::Red) } else { Style::new() };
-        frame.render_widget(Line::styled(line, style), row(area, 2 + at as u16));
+        frame.render_widget(Line::styled(line, style), row(area, 1 + top + at as u16));
     }
     if let Some(why) = watch.nothing_to_show().filter(|_| space > 0) {
-        frame.render_widget(Line::raw(format!(" {why}")), row(area, 2));
+        frame.render_widget(Line::raw(format!(" {why}")), row(area, 1 + top));
     }
     let first_remark = area.height - 1 - remarks.len() as u16;
     for (at, line) in remarks.into_iter().enumerate() {
@@ -102,11 +122,8 @@ fn row(area: Rect, y: u16) -> Rect {
 
 fn title(watch: &Watch, screen: &Screen, clock: &str, width: u16) -> String {
     let frozen = if screen.frozen { "  FROZEN" } else { "" };
-    let left = format!(
-        " ebb watch  every {:.3} s  sorted by {}{frozen}",
-        watch.span.as_secs_f64(),
-        watch.sort.label()
-    );
+    let over = since_boot(watch).unwrap_or_else(|| format!("every {:.3} s", watch.span.as_secs_f64()));
+    let left = format!(" ebb watch  {over}  sorted by {}{frozen}", watch.sort.label());
     let right = format!("{clock} ");
     let gap = usize::from(width).saturating_sub(left.chars().count() + right.chars().count());
     format!("{left}{}{right}", " ".repeat(gap))
@@ -147,7 +164,7 @@ fn device_line(
 }
 
 fn name(device: &Row<'_>) -> String {
-    format!("{}{}", " ".repeat(device.depth), device.label)
+    format!("{}{}", " ".repeat(device.depth), one_line(device.label))
 }
 
 fn truncated(text: &str, width: usize) -> String {

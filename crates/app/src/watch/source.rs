@@ -1,10 +1,15 @@
 //! Fills a [`Watch`] from the host: counters every interval, the tree of devices when devices come or go.
 
 use super::{Shown, Topology, Watch};
+use ebbtide_core::observe::host::HostCounters;
+use ebbtide_core::samples::Join;
+use ebbtide_core::shown::Shown as _;
 use ebbtide_core::units::Nanos;
 use ebbtide_host::chain;
+use ebbtide_host::command::{Never, Real};
+use ebbtide_host::probe::dm::Tables;
 use ebbtide_host::probe::{self, Relation};
-use ebbtide_host::sys::Sys;
+use ebbtide_host::sys::{self, Sys};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -25,10 +30,13 @@ pub struct Source {
     sys: Sys,
     wanted: Wanted,
     diskstats: File,
+    stat: Option<File>,
+    vmstat: Option<File>,
     text: String,
     started: Instant,
     last: Duration,
     known: Vec<(u32, u32)>,
+    host: HostCounters,
 }
 
 impl Source {
@@ -38,18 +46,23 @@ impl Source {
     /// When there is no `/proc/diskstats`, or a target is nothing that rests on a block device.
     pub fn open(sys: Sys, wanted: Wanted, watch: &mut Watch) -> Result<Source, String> {
         let path = sys.proc.join("diskstats");
-        let diskstats = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let diskstats = ebbtide_door::read::open(&path).map_err(|e| format!("{}: {e}", path.shown()))?;
+        let beside = |name: &str| ebbtide_door::read::open(&sys.proc.join(name)).ok();
+        let (stat, vmstat) = (beside("stat"), beside("vmstat"));
         let text = String::with_capacity(64 << 10);
         let mut source = Source {
             sys,
             wanted,
             diskstats,
+            stat,
+            vmstat,
             text,
             started: Instant::now(),
             last: Duration::ZERO,
             known: Vec::new(),
+            host: HostCounters::default(),
         };
-        source.count(watch).map_err(|e| format!("{}: {e}", path.display()))?;
+        source.count(watch).map_err(|e| format!("{}: {e}", path.shown()))?;
         watch.topology = topology(&source.sys, &source.wanted)?;
         watch.readings = 0;
         Ok(source)
@@ -70,14 +83,35 @@ impl Source {
         Ok(())
     }
 
+    /// What was counted since boot, as iostat's first report has it; nothing where nobody says when that was.
+    pub fn since_boot(&self, watch: &Watch) -> Option<Watch> {
+        let text = sys::text(&self.sys.proc.join("uptime"))?;
+        let up: f64 = text.split(' ').next()?.parse().ok().filter(|seconds| *seconds > 0.0)?;
+        let up = Nanos::from_secs_f64(up);
+        Some(Watch {
+            table: watch.table.since_boot(up),
+            span: Duration::from_nanos(up.0),
+            since_boot: true,
+            host: self.host.rates(up, rustix::param::page_size() as u64),
+            ..watch.clone()
+        })
+    }
+
     /// Reads the counters; whether devices came or went since the last time.
     fn count(&mut self, watch: &mut Watch) -> io::Result<bool> {
-        self.text.clear();
-        self.diskstats.rewind()?;
-        self.diskstats.read_to_string(&mut self.text)?;
+        read(&mut self.diskstats, &mut self.text)?;
         let now = self.started.elapsed();
         watch.table.update(&self.text, Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)));
         watch.span = now.saturating_sub(self.last);
+        let mut beside = |file: &mut Option<File>| {
+            // What cannot be read is not shown.
+            let done = file.as_mut().is_some_and(|file| read(file, &mut self.text).is_ok());
+            if done { self.text.clone() } else { String::new() }
+        };
+        let host = HostCounters::parse(&beside(&mut self.stat), &beside(&mut self.vmstat));
+        let span = Nanos(u64::try_from(watch.span.as_nanos()).unwrap_or(u64::MAX));
+        watch.host = host.since(&self.host).rates(span, rustix::param::page_size() as u64);
+        self.host = host;
         self.last = now;
         watch.readings += 1;
         let entries = watch.table.entries();
@@ -89,17 +123,38 @@ impl Source {
     }
 }
 
+/// The whole of a file of the kernel's, from its start.
+fn read(file: &mut File, text: &mut String) -> io::Result<()> {
+    text.clear();
+    file.rewind()?;
+    file.read_to_string(text)?;
+    Ok(())
+}
+
 /// What to show and who are siblings.
 fn topology(sys: &Sys, wanted: &Wanted) -> Result<Topology, String> {
     let devices = Devices(probe::relations(sys));
     let tops = if wanted.targets.is_empty() { devices.tops() } else { targets(sys, &devices, wanted)? };
-    let mut topology = Topology::default();
-    let mut seen = BTreeSet::new();
-    for top in &tops {
+    // A copy of a host has no programs to ask.
+    let tables = Tables::new(if sys.is_host() { &Real } else { &Never });
+    let mut below = Descent {
+        sys,
+        devices: &devices,
+        tables: &tables,
         // Among all devices each disk stands for itself; below a target stands all that it rests on.
-        let files = (!wanted.targets.is_empty()).then_some(sys);
-        descend(&devices, files, top, 0, &mut topology, &mut seen);
+        files: !wanted.targets.is_empty(),
+        topology: Topology::default(),
+        seen: BTreeSet::new(),
+    };
+    for top in &tops {
+        below.go(top, 0);
     }
+    let mut topology = below.topology;
+    // The devices of a file system have no device above them that would stand for it.
+    let is_shown = |name: &String| topology.shown.iter().any(|shown| shown.name == *name);
+    let file_systems = probe::file_systems(sys).into_iter().filter(|all| all.devices.iter().all(is_shown));
+    let groups: Vec<_> = file_systems.map(|all| (all.name, all.devices)).collect();
+    topology.groups.extend(groups);
     if wanted.siblings {
         if tops.len() < 2 {
             let only = tops.join(", ");
@@ -137,57 +192,76 @@ fn targets(sys: &Sys, devices: &Devices, wanted: &Wanted) -> Result<Vec<String>,
     let mut tops: Vec<String> = Vec::new();
     for target in &wanted.targets {
         let short = target.strip_prefix("/dev/mapper/").or(target.strip_prefix("/dev/")).unwrap_or(target);
-        let name = match devices.get(short) {
-            Some(device) => device.name.clone(),
+        let names: Vec<String> = match devices.get(short) {
+            Some(device) => vec![device.name.clone()],
             None => {
                 let chain = chain::of_path(sys, Path::new(target))
                     .map_err(|e| format!("`{target}` is no block device, and as a path: {e}"))?;
-                let link = chain.links.first().ok_or_else(|| {
+                if chain.links.is_empty() {
                     let kind = chain.fstype.as_deref().unwrap_or("no file system");
-                    format!("`{target}` is on {kind}, which rests on no block device")
-                })?;
-                link.name.clone()
+                    return Err(format!("`{target}` is on {kind}, which rests on no block device"));
+                }
+                chain.tops().map(|link| link.name.clone()).collect()
             }
         };
-        if !tops.contains(&name) {
-            tops.push(name);
+        for name in names {
+            if !tops.contains(&name) {
+                tops.push(name);
+            }
         }
     }
     Ok(tops)
 }
 
-/// A device, then what is below it, through the files of loop devices on the host `files`. Whole disks under a member
-/// that is a partition are left out: they count the same.
-fn descend(
-    devices: &Devices,
-    files: Option<&Sys>,
-    name: &str,
-    depth: usize,
-    topology: &mut Topology,
-    seen: &mut BTreeSet<String>,
-) {
-    let Some(device) = devices.get(name).filter(|_| depth < chain::DEEPEST) else { return };
-    if !seen.insert(device.name.clone()) {
-        return;
-    }
-    let label = device.shown_name().to_owned();
-    topology.shown.push(Shown { name: device.name.clone(), label: label.clone(), depth });
-    if device.slaves.len() > 1 {
-        topology.groups.push((label, device.slaves.clone()));
-    }
-    for slave in &device.slaves {
-        descend(devices, files, slave, depth + 1, topology, seen);
-    }
-    if let Some(disk) = device.partition_of.as_ref().filter(|_| depth == 0) {
-        descend(devices, files, disk, depth + 1, topology, seen);
-    }
-    if let Some(sys) = files.filter(|_| device.name.starts_with("loop") && device.partition_of.is_none()) {
-        for link in chain::of_device(sys, device.dev).links.iter().filter(|l| l.depth == 1) {
-            descend(devices, files, &link.name, depth + 1, topology, seen);
-            // The file takes only part of a partition: the rest of its disk tells what else is at work there.
-            if let Some(disk) = devices.get(&link.name).and_then(|part| part.partition_of.as_ref()) {
-                descend(devices, files, disk, depth + 2, topology, seen);
+/// A walk from devices down to what they are made of.
+struct Descent<'a> {
+    sys: &'a Sys,
+    devices: &'a Devices,
+    tables: &'a Tables<'a>,
+    /// Whether it goes through the files of loop devices.
+    files: bool,
+    topology: Topology,
+    seen: BTreeSet<String>,
+}
+
+impl Descent<'_> {
+    /// A device, then what is below it. Whole disks under a member that is a partition are left out: they count the same.
+    fn go(&mut self, name: &str, depth: usize) {
+        let devices = self.devices;
+        let Some(device) = devices.get(name).filter(|_| depth < chain::DEEPEST) else { return };
+        if !self.seen.insert(device.name.clone()) {
+            return;
+        }
+        let label = device.shown_name().to_owned();
+        self.topology.shown.push(Shown { name: device.name.clone(), label: label.clone(), depth });
+        if device.slaves.len() > 1 {
+            self.group(device, label);
+        }
+        for slave in &device.slaves {
+            self.go(slave, depth + 1);
+        }
+        if let Some(disk) = device.partition_of.as_ref().filter(|_| depth == 0) {
+            self.go(disk, depth + 1);
+        }
+        if self.files && device.name.starts_with("loop") && device.partition_of.is_none() {
+            let chain = chain::of_device(self.sys, device.dev);
+            let below = chain.tops().flat_map(|top| &top.below.links);
+            for link in below.filter_map(|at| chain.links.get(*at)) {
+                self.go(&link.name, depth + 1);
+                // The file takes only part of a partition: the rest of its disk tells what else is at work there.
+                if let Some(disk) = devices.get(&link.name).and_then(|part| part.partition_of.as_ref()) {
+                    self.go(disk, depth + 2);
+                }
             }
+        }
+    }
+
+    /// Those of its devices that do like work are siblings: not a cache and what it caches, nor data and what describes it.
+    fn group(&mut self, device: &Relation, label: String) {
+        let made = probe::made(self.sys, &self.sys.sys.join("block").join(&device.name), self.tables);
+        let alike = made.join.of_equals() || made.join == Join::Other;
+        if alike && made.of.len() > 1 {
+            self.topology.groups.push((label, made.of));
         }
     }
 }
@@ -260,6 +334,33 @@ mod tests {
         assert_eq!(shown(&of(&["loop0"])), [("loop0", 0), ("md0", 1), ("nvme0n1", 2), ("nvme1n1", 2)]);
         let all = of(&[]);
         assert!(shown(&all).contains(&("loop0", 0)) && shown(&all).contains(&("md0", 0)), "{all:?}");
+    }
+
+    /// The recorded guest of many stacks: devices of equal work are siblings, and those that describe or cache others are not.
+    #[test]
+    fn siblings_are_devices_of_equal_work() {
+        let root = unpack(include_str!("../../../host/tests/trees/stacks.tree"));
+        let topology = topology(&Sys::below(root.path()), &Wanted::default()).expect("a topology");
+        let groups: Vec<String> =
+            topology.groups.iter().map(|(name, of)| format!("{name}: {}", of.join(" "))).collect();
+        assert_eq!(
+            groups,
+            [
+                "vg-linear: vda vdb",
+                "vg-striped: vda vdb vdc vdd",
+                "vg-r1: dm-4 dm-6",
+                "vg-r5: dm-9 dm-11 dm-13 dm-15",
+                "vg-r10: dm-18 dm-20 dm-22 dm-24",
+                "vg-mir: dm-27 dm-28",
+                "md10: vdl vdm vdn vdo",
+                "md2: md0 md1",
+                "md0: vde vdf",
+                "md1: vdg vdh",
+                "md5: vdi vdj vdk",
+                "/mnt/b: vdp vdq",
+                "/mnt/b0: vdr vds",
+            ]
+        );
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use super::keys::{Mode, Screen, press};
 use super::*;
+use ebbtide_core::observe::host::HostCounters;
+use ebbtide_core::shown::is_control;
 use ebbtide_core::units::Nanos;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -22,6 +24,9 @@ fn array() -> Watch {
     watch.topology.shown.push(shown("vda", 0));
     watch.topology.groups = vec![("md0".into(), members.map(String::from).to_vec())];
     watch.span = Duration::from_secs(1);
+    let host = |stat: &str, vmstat: &str| HostCounters::parse(stat, vmstat);
+    watch.host = host("cpu  1250 0 800 7000 500 30 20 400\n", "pswpin 5\npswpout 300\n")
+        .rates(Nanos::from_secs(1), 4096);
     let mut n = 0;
     for second in 0..60u64 {
         n += if second == 59 { 400 } else { 100 + second };
@@ -112,6 +117,22 @@ fn a_new_filter_begins_empty_and_one_without_a_match_says_so() {
     assert!(plain::table(&watch).contains("`zzz`"));
 }
 
+#[test]
+fn names_drive_neither_the_screen_nor_the_table() {
+    let mut watch = array();
+    let hostile = "x\u{1b}[2J\u{9b}A\u{202e}\ny";
+    watch.topology.shown[0].label = hostile.to_owned();
+    watch.topology.groups[0].0 = hostile.to_owned();
+    for width in [40, 80, 200] {
+        let mut terminal = Terminal::new(TestBackend::new(width, 24)).expect("a terminal");
+        terminal.draw(|frame| screen::draw(frame, &watch, &Screen::default(), "now")).expect("drawn");
+        let cells = &terminal.backend().buffer().content;
+        assert!(cells.iter().all(|cell| !cell.symbol().contains(is_control)), "{width}");
+    }
+    assert!(picture(&watch, &Screen::default(), 200, 24).contains("x\\x1b[2J"));
+    assert!(plain::table(&watch).contains("\nx\\x1b[2J\\u009bA\\u202e\\ny"), "{}", plain::table(&watch));
+}
+
 /// Everything that the outlier's figures say is on the screen, however narrow.
 #[test]
 fn the_reason_of_an_outlier_is_not_cut() {
@@ -149,6 +170,22 @@ fn lines_for_people_and_programs() {
     let columns = plain::CSV_HEADER.split(',').count();
     let reader = csv.lines().filter(|l| !l.contains('"'));
     assert!(reader.clone().count() == 5 && reader.clone().all(|l| l.split(',').count() == columns), "{csv}");
+}
+
+#[test]
+fn a_report_since_boot_says_so() {
+    let mut watch = array();
+    watch.since_boot = true;
+    let mut first = |minutes: u64| {
+        watch.span = Duration::from_secs(minutes * 60 + 59);
+        plain::table(&watch).lines().next().map(str::to_owned).unwrap_or_default()
+    };
+    assert_eq!(first(7), "means since boot, 7 min ago");
+    assert_eq!(first(82), "means since boot, 1 h 22 min ago");
+    assert_eq!(first(3000), "means since boot, 2 d 2 h ago");
+    assert!(
+        picture(&watch, &Screen::default(), 80, 24).contains("means since boot, 2 d 2 h ago  sorted by tree")
+    );
 }
 
 #[test]

@@ -37,7 +37,8 @@ fn live(
     clock: fn() -> String,
 ) -> io::Result<()> {
     let mut screen = Screen::default();
-    let mut picture = watch.clone();
+    // Until the first interval is over.
+    let mut picture = source.since_boot(watch).unwrap_or_else(|| watch.clone());
     let mut time = clock();
     let mut due = Instant::now() + watch.interval;
     terminal.draw(|frame| draw(frame, &picture, &screen, &time))?;
@@ -63,9 +64,11 @@ fn live(
         if changed {
             if screen.frozen {
                 copy_view(watch, &mut picture);
-            } else {
+            } else if watch.readings > 0 {
                 picture = watch.clone();
                 time = clock();
+            } else {
+                copy_view(watch, &mut picture);
             }
             terminal.draw(|frame| draw(frame, &picture, &screen, &time))?;
         }

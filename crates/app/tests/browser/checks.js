@@ -84,6 +84,13 @@
     }
   }
 
+  // Sections are reached without scrolling sideways where there is room; a name that is spoken contains what is read.
+  const nav = document.querySelector("nav");
+  if (innerWidth >= 1200 && nav.scrollWidth > nav.clientWidth) say("the navigation does not fit", nav);
+  for (const e of all("button[aria-label], a[aria-label]").filter(shown)) {
+    if (!e.getAttribute("aria-label").includes(e.textContent.trim())) say("its name is not what it shows", e);
+  }
+
   // Tooltips and the switch for the other trials.
   const tip = document.getElementById("tip");
   for (const plot of all("[data-x]").filter(shown)) {

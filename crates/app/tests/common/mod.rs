@@ -112,6 +112,12 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
+    /// The same, for one that may have ended by itself.
+    pub fn signal_if_it_lives(&self, name: &str) {
+        let id = self.0.as_ref().unwrap().id().to_string();
+        let _ = Command::new("kill").args([&format!("-{name}"), &id]).output();
+    }
+
     pub fn wait(mut self) -> Output {
         self.0.take().unwrap().wait_with_output().unwrap()
     }

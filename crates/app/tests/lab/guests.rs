@@ -20,9 +20,6 @@ pub fn lab() -> (Places, Image) {
 
 /// A guest with these disks (name, bytes).
 pub fn guest(name: &str, disks: &[(String, u64)]) -> Guest {
-    let (places, image) = lab();
-    let accelerator = accel::choose(&places, &image).unwrap();
-    let program = program::pack(&places, Path::new(env!("CARGO_BIN_EXE_ebb"))).unwrap();
     let disks = disks
         .iter()
         .map(|(name, size)| Disk {
@@ -33,6 +30,14 @@ pub fn guest(name: &str, disks: &[(String, u64)]) -> Guest {
             link: None,
         })
         .collect();
+    guest_with(name, disks)
+}
+
+/// A guest with these disks.
+pub fn guest_with(name: &str, disks: Vec<Disk>) -> Guest {
+    let (places, image) = lab();
+    let accelerator = accel::choose(&places, &image).unwrap();
+    let program = program::pack(&places, Path::new(env!("CARGO_BIN_EXE_ebb"))).unwrap();
     let name = format!("test-{name}-{}", std::process::id());
     let machine = Machine {
         name,

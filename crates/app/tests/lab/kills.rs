@@ -5,13 +5,13 @@ use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
 
-/// Every kind of step but LVM's, whose commands take a second each under emulation; the unit tests have those.
+/// What a killed run has left on a volume is nobody's it knows of, so that the ids are needed. Every kind of step but LVM's, whose commands take a second each under emulation; the unit tests have those.
 const EXPERIMENT: &str = r#"
 name = "kills"
 [volumes]
-a.device = "/dev/disk/by-id/virtio-a"
-b.device = "/dev/disk/by-id/virtio-b"
-s.device = "/dev/disk/by-id/virtio-s"
+a = { device = "/dev/disk/by-id/virtio-a", id = "virtio-a" }
+b = { device = "/dev/disk/by-id/virtio-b", id = "virtio-b" }
+s = { device = "/dev/disk/by-id/virtio-s", id = "virtio-s" }
 [designs.rich]
 layout = "stripe"
 chunk = "64KiB"

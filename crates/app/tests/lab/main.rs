@@ -1,13 +1,15 @@
 //! Tests in QEMU guests with real kernels. `cargo xtask lab` runs them: a minute or two with KVM, several with
 //! software emulation.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 #[path = "../common/mod.rs"]
 mod common;
+mod door;
 mod guests;
 mod kernel;
 mod kills;
 mod layouts;
 mod pattern;
 mod sessions;
+mod trees;
 mod usage;

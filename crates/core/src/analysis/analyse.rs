@@ -2,11 +2,11 @@
 
 use super::compare::{self, Ratio};
 use super::estimate::{estimate, lag1_autocorrelation, least_trials};
-use super::metrics::{metric, primary};
+use super::metrics::{metric, natural, primary};
 use super::steady::{self, Judged};
 use super::{
-    AaPair, Analysis, Comparison, Conclusion, DesignResult, Metric, VerdictKind, Warning, WarningKind,
-    members, verdict,
+    AaPair, Analysis, Comparison, DesignResult, Metric, VerdictKind, Warning, WarningKind, below, members,
+    verdict,
 };
 use crate::plan::Role;
 use crate::samples::TrialSamples;
@@ -69,8 +69,8 @@ fn result(session: &Session, design: usize, workload: usize) -> DesignResult {
             Some((m, estimate(&values, answer.level)?))
         })
         .collect();
-    let primary = primary(asked);
-    let judged = if primary == Metric::LatP99 { Judged::Latency } else { Judged::Throughput };
+    let primary = primary(answer, asked);
+    let judged = if natural(asked) == Metric::LatP99 { Judged::Latency } else { Judged::Throughput };
     let failed = records(session, design, workload, Role::Candidate)
         .filter_map(|record| match &record.outcome {
             Outcome::Failed(reason) => Some(format!("round {}: {reason}", record.trial.round + 1)),
@@ -87,6 +87,7 @@ fn result(session: &Session, design: usize, workload: usize) -> DesignResult {
         precise: None,
         steady: steady::majority(trials.iter().map(|samples| steady::judge(samples, judged))),
         members: members::shares(&trials),
+        below: below::arrays(&trials),
         verdicts: Vec::new(),
         ruled_out: Vec::new(),
         trials: trials.len() as u32,
@@ -163,7 +164,7 @@ fn control_with_itself(session: &Session, workload: usize, analysis: &mut Analys
             same: interval.map(|(low, high)| low <= 1.0 && 1.0 <= high),
         });
         // One question per workload is asked of the session: together they are held to the level.
-        let decides = m == primary(&experiment.workloads[workload]);
+        let decides = m == primary(&experiment.answer, &experiment.workloads[workload]);
         if decides && compare::excludes_one(&pairs, level, experiment.workloads.len()) == Some(true) {
             analysis.warnings.push(Warning {
                 kind: WarningKind::AaDiffers,
@@ -188,6 +189,7 @@ fn warn(session: &Session, analysis: &mut Analysis) {
     let least = least_trials(answer.level).unwrap_or(usize::MAX);
     let mut warnings = Vec::new();
     for result in &analysis.results {
+        let asked = session.experiment.workloads.iter().find(|workload| workload.name == result.workload);
         let mut warning = |kind, message: String, advice: &str| {
             warnings.push(Warning {
                 kind,
@@ -237,7 +239,13 @@ fn warn(session: &Session, analysis: &mut Analysis) {
             warning(
                 WarningKind::Cache,
                 cache.sentence.clone(),
-                "these figures are of a cache, not of the volumes: use direct I/O, or a span of at least twice the memory",
+                if asked.is_none_or(|workload| !workload.direct) {
+                    "these figures are of a cache, not of the volumes: use direct I/O, or a span of at least twice the memory"
+                } else {
+                    "these figures are of a cache, not of the volumes, and one that O_DIRECT does not go past: end it where it \
+                     is (a loop device's, a controller's), or use a span that it does not hold (`ebb bench --profile seek` looks \
+                     for its size), or one as large as the application's"
+                },
             );
         }
         if result.steady == Some(false) {
@@ -279,7 +287,7 @@ fn dependent_rounds(session: &Session, warnings: &mut Vec<Warning>) {
     for (design, named) in session.experiment.designs.iter().enumerate() {
         for (workload, asked) in session.experiment.workloads.iter().enumerate() {
             let values: Vec<f64> = samples(session, design, workload, Role::Candidate)
-                .filter_map(|(_, samples)| metric(samples, primary(asked)))
+                .filter_map(|(_, samples)| metric(samples, primary(&session.experiment.answer, asked)))
                 .collect();
             let Some(correlation) = lag1_autocorrelation(&values) else { continue };
             if values.len() < DEPENDENT_LEAST || correlation * (values.len() as f64).sqrt() < DEPENDENT_ERRORS
@@ -298,9 +306,4 @@ fn dependent_rounds(session: &Session, warnings: &mut Vec<Warning>) {
             });
         }
     }
-}
-
-/// Whether a comparison decides anything: used where a session's exit status depends on it.
-pub fn decided(conclusion: Conclusion) -> bool {
-    conclusion != Conclusion::Inconclusive
 }

@@ -13,6 +13,7 @@
 //! median deviations answer it, so that single spikes are neither plateaus nor noise.
 
 use super::estimate::median;
+use super::verdict::usage::middle;
 
 /// Least points on either side: fewer are a spike.
 pub const MIN_SIDE: usize = 4;
@@ -79,7 +80,15 @@ pub fn step(values: &[f64]) -> Option<Step> {
     };
     let noise = deviation(left, before)?.max(deviation(right, after)?);
     let distance = (before - after).abs();
-    (distance >= MIN_STEP * before.max(after) && distance > 0.0 && distance >= MIN_DEVIATIONS * noise)
+    // What comes in lots is mostly nothing on one side of a split and mostly a lot on the other, by chance: the medians are
+    // far apart then, and the means of the middle halves are not.
+    let (middle_before, middle_after) = (middle(left.to_vec())?, middle(right.to_vec())?);
+    let lots = (middle_before - middle_after).abs() < MIN_STEP * middle_before.max(middle_after)
+        || (middle_before > middle_after) != (before > after);
+    (!lots
+        && distance >= MIN_STEP * before.max(after)
+        && distance > 0.0
+        && distance >= MIN_DEVIATIONS * noise)
         .then_some(Step { at, before, after })
 }
 
@@ -122,7 +131,9 @@ mod tests {
         let spike: Vec<f64> = (0..20).map(|i| if i == 9 || i == 14 { 20.0 } else { flat(i) }).collect();
         let drift: Vec<f64> = (0..20).map(|i| 100.0 - 3.0 * f64::from(i)).collect();
         let small: Vec<f64> = (0..20).map(|i| if i < 9 { 100.0 } else { 90.0 }).collect();
-        for series in [spike, drift, small, vec![5.0; 20], vec![100.0, 100.0, 50.0, 50.0], vec![]] {
+        // Now a lot and now a little, or nothing.
+        let lots: Vec<f64> = (0..20).map(|i| if i % 2 == 0 { 140.0 } else { 60.0 }).collect();
+        for series in [spike, drift, small, lots, vec![5.0; 20], vec![100.0, 100.0, 50.0, 50.0], vec![]] {
             assert_eq!(step(&series), None, "{series:?}");
         }
     }

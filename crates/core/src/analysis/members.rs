@@ -20,8 +20,10 @@ pub(super) fn latency(member: &MemberSamples) -> Histogram {
 /// Operations in flight at a member whose latencies nobody saw, as the kernel counted them on its device (`aqu-sz`).
 fn observed_in_flight(trial: &TrialSamples, position: usize) -> Option<f64> {
     let observed = trial.observed.as_ref()?;
-    let device = observed.devices.get(*observed.members.get(position)?.devices.first()?)?;
-    Some(device.total.weighted.as_secs_f64() / trial.elapsed.as_secs_f64())
+    let tops = observed.tops(observed.members.get(position)?);
+    let tops = tops.iter().filter_map(|top| observed.devices.get(*top));
+    let weighted = tops.map(|device| device.total.weighted.as_secs_f64()).reduce(|a, b| a + b)?;
+    Some(weighted / trial.elapsed.as_secs_f64())
 }
 
 /// The members of a design over its trials, in the order of the first trial.

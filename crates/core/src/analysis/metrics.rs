@@ -1,6 +1,7 @@
 //! Metrics of one trial, recomputed from its samples.
 
 use super::Metric;
+use crate::experiment::Answer;
 use crate::samples::{Histogram, TrialSamples};
 use crate::workload::{Access, Arrival, Workload};
 
@@ -25,12 +26,18 @@ pub fn metric(samples: &TrialSamples, metric: Metric) -> Option<f64> {
     }
 }
 
-/// The metric that decides when a workload has been measured often enough.
+/// The metric that decides when a workload has been measured often enough, and how designs compare: the one that the
+/// experiment asks for, else the one that suits the workload.
+pub fn primary(answer: &Answer, workload: &Workload) -> Metric {
+    answer.metric.unwrap_or_else(|| natural(workload))
+}
+
+/// The metric that suits a workload.
 ///
 /// In a closed loop the rate is the answer: bytes for sequential access, operations for random access. When
 /// arrivals are given (open loop, or a closed loop held back by a rate) the rate is the question and the 99th
 /// percentile of latency is the answer.
-pub fn primary(workload: &Workload) -> Metric {
+pub fn natural(workload: &Workload) -> Metric {
     match (workload.arrival, workload.rate, workload.access) {
         (Arrival::Fixed { .. } | Arrival::Poisson { .. }, _, _) | (_, Some(_), _) => Metric::LatP99,
         (Arrival::Closed, None, Access::Sequential) => Metric::Throughput,

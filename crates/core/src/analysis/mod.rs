@@ -5,24 +5,29 @@
 //! derives what is computed here.
 
 mod analyse;
+pub mod below;
 pub mod change;
 pub mod compare;
 pub mod estimate;
 #[cfg(test)]
 mod fixtures;
+pub mod ladder;
 pub mod members;
 pub mod metrics;
+pub mod pace;
 pub mod steady;
 pub mod stop;
 mod types;
+mod undecided;
 pub mod verdict;
 
-pub use analyse::{analyse, decided};
-pub use metrics::{metric, primary};
+pub use analyse::analyse;
+pub use metrics::{metric, natural, primary};
 pub use types::{
-    AaPair, Analysis, Comparison, Conclusion, DesignResult, Estimate, Evidence, MemberShare, Metric,
-    RuledOut, Verdict, VerdictKind, Warning, WarningKind,
+    AaPair, Analysis, ArrayBelow, Basis, Comparison, Conclusion, DesignResult, DeviceShare, Estimate,
+    Evidence, MemberShare, Metric, RuledOut, Verdict, VerdictKind, Warning, WarningKind,
 };
+pub use undecided::{Undecided, unanswered, undecided};
 
 #[cfg(test)]
 mod tests;

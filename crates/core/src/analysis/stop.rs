@@ -82,7 +82,7 @@ pub fn points(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<Point> {
     let mut points = Vec::with_capacity(experiment.designs.len() * experiment.workloads.len());
     for design in 0..experiment.designs.len() {
         for (workload, asked) in experiment.workloads.iter().enumerate() {
-            let metric_asked = primary(asked);
+            let metric_asked = primary(&experiment.answer, asked);
             let (mut values, mut failed) = (Vec::new(), 0);
             for record in trials {
                 let trial = &record.trial;

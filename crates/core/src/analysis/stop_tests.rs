@@ -14,6 +14,7 @@ fn answer(precision: f64, trials_max: u32) -> Answer {
         trials_max,
         budget: Nanos::from_secs(3600),
         rest: Nanos(0),
+        metric: None,
     }
 }
 

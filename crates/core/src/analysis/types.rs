@@ -1,5 +1,6 @@
 //! What the analysis says, as data. Reports render it; nothing here computes.
 
+use crate::samples::Join;
 use serde::{Deserialize, Serialize};
 
 /// What is estimated.
@@ -87,6 +88,40 @@ pub struct MemberShare {
     pub errors: u64,
 }
 
+/// An array that was there before the trial, below members of a design: what its devices did, as the kernel counted it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArrayBelow {
+    /// Its name, for example `md0`.
+    pub name: String,
+    /// Members of the design that rest on it.
+    pub members: Vec<String>,
+    /// How it is put together.
+    pub join: Join,
+    /// Devices that it lacks.
+    pub missing: u32,
+    /// What it is made of.
+    pub devices: Vec<DeviceShare>,
+}
+
+/// A device's part in an array below.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DeviceShare {
+    /// Its name.
+    pub name: String,
+    /// Its share of the bytes that all devices of the array moved, 0 to 1, over all trials; absent when nothing moved.
+    pub share: Option<f64>,
+    /// Bytes per second, median over trials.
+    pub throughput: f64,
+    /// Requests per second, median over trials.
+    pub iops: f64,
+    /// Mean time of a request in nanoseconds (`await`), median over trials; absent when there was none.
+    pub wait: Option<f64>,
+    /// Mean requests in flight (`aqu-sz`), median over trials.
+    pub in_flight: Option<f64>,
+    /// Share of the time with a request in flight (`%util`), 0 to 1, median over trials.
+    pub busy: Option<f64>,
+}
+
 /// One design under one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DesignResult {
@@ -104,6 +139,9 @@ pub struct DesignResult {
     pub steady: Option<bool>,
     /// Members, in the order of the experiment's volumes.
     pub members: Vec<MemberShare>,
+    /// Arrays that were there before the trials, below the members; upper ones first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub below: Vec<ArrayBelow>,
     /// What limits it, the best supported cause first; never empty when trials ran.
     pub verdicts: Vec<Verdict>,
     /// The other causes that were looked for, each with the reason for which it is not asserted.
@@ -236,10 +274,14 @@ pub enum VerdictKind {
     Member,
     /// A volume's own limit (shape or catalogue) is reached.
     VolumeLimit,
+    /// A rate that somebody set is reached.
+    RateLimit,
     /// The link that the volumes share is full.
     InstanceLimit,
     /// The host's CPU, or the tool itself.
     Cpu,
+    /// One write at a time, each made durable before the next.
+    SyncWrites,
     /// Too few operations in flight.
     Concurrency,
     /// Requests are split or too small.
@@ -266,8 +308,10 @@ impl VerdictKind {
         match self {
             VerdictKind::Member => "member",
             VerdictKind::VolumeLimit => "volume-limit",
+            VerdictKind::RateLimit => "rate-limit",
             VerdictKind::InstanceLimit => "instance-limit",
             VerdictKind::Cpu => "cpu",
+            VerdictKind::SyncWrites => "sync-writes",
             VerdictKind::Concurrency => "concurrency",
             VerdictKind::RequestSize => "request-size",
             VerdictKind::Readahead => "readahead",
@@ -294,11 +338,26 @@ pub struct Evidence {
     pub reference: Option<f64>,
 }
 
+/// How the limit that a verdict asserts is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// The experiment or the catalogue says it.
+    Declared,
+    /// The device reports it.
+    Reported,
+    /// From what was measured: nobody said it.
+    Inferred,
+}
+
 /// What limits a design under a workload, and why we say so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The kind.
     pub kind: VerdictKind,
+    /// Of a limit: how it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
     /// Confidence, 0 to 1.
     pub confidence: f64,
     /// How much of the gap between what is and what the next limit allows this cause explains, 0 to 1;

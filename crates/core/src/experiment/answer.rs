@@ -2,9 +2,10 @@
 
 use super::error::Problem;
 use super::names;
-use super::read::{Duration, Fraction, Given, Problems, good, section};
+use super::read::{Duration, Fraction, Given, Problems, Span, good, section};
 use super::{Answer, Design};
-use crate::units::Nanos;
+use crate::analysis::Metric;
+use crate::units::{Nanos, format_number};
 
 const LEVEL_DEFAULT: f64 = 0.95;
 const PRECISION_DEFAULT: f64 = 0.05;
@@ -32,6 +33,9 @@ section! {
         budget: Duration,
         /// Pause between trials [default: 0s].
         rest: Duration,
+        /// What decides under every workload: "throughput", "iops", "p50" or "p99" of latency [default: bytes per second
+        /// for sequential, operations per second for random access, p99 where arrivals or a rate are given].
+        metric: String,
     }
 }
 
@@ -81,7 +85,19 @@ pub(super) fn resolve(raw: &Given<RawAnswer>, problems: &mut Problems) -> Answer
         problems.report(span, Problem::OutOfRange { key: "budget", found, range, remedy });
     }
     let rest = good(&raw.rest).map_or(Nanos(0), |(rest, _)| *rest);
-    Answer { level, precision, trials_min, trials_max, budget, rest }
+    let metric = good(&raw.metric).and_then(|(name, span)| metric(name, span, problems));
+    Answer { level, precision, trials_min, trials_max, budget, rest, metric }
+}
+
+/// The metric of that name; latencies also without what JSON has before their percentile.
+fn metric(name: &str, span: &Span, problems: &mut Problems) -> Option<Metric> {
+    let known = |m: &Metric| m.name() == name || m.name().strip_prefix("lat_") == Some(name);
+    let found = Metric::ALL.into_iter().find(known);
+    if found.is_none() {
+        let remedy = names::choose(name, &["throughput", "iops", "p50", "p99"]);
+        problems.report(span, Problem::UnknownChoice { what: "metric", found: name.to_owned(), remedy });
+    }
+    found
 }
 
 /// Index of the control among the designs; `all` are the names in the file, those of wrong designs included.
@@ -110,7 +126,7 @@ fn within(
     if range.contains(value) {
         return *value;
     }
-    let found = value.to_string();
+    let found = format_number(*value);
     let remedy = format!("write for example `{key} = {default}`");
     let range = format!("from {} to {}", range.start(), range.end());
     problems.report(span, Problem::OutOfRange { key, found, range, remedy });

@@ -1,9 +1,12 @@
 //! What can be wrong with an experiment file: where it is, what is wrong, and what to write instead.
 
+use crate::shown::{self, escape, one_line};
 use crate::units::UnitError;
 use serde::Serialize;
 use std::fmt;
+use std::iter::repeat_n;
 use std::ops::Range;
+use unicode_width::UnicodeWidthChar;
 
 /// One kind of mistake. `Display` says what is wrong; [`Problem::remedy`] what to write instead.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -265,17 +268,23 @@ impl fmt::Display for ExperimentErrors {
             let ExperimentError { line, column, width, source_line, problem } = error;
             let number = line.to_string();
             let gutter = " ".repeat(number.len());
-            // Tabs stay tabs in front of the caret, so that it stands below its text on any terminal.
-            let indent: String =
-                source_line.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-            writeln!(f, "{}:{line}:{column}: error: {problem}", self.file_name)?;
+            // What stands in front of the caret and above it, as it is shown: tabs stay tabs, controls are longer.
+            let text_of = |from: usize, length: usize| source_line.chars().skip(from).take(length).collect();
+            let (before, marked): (String, String) = (text_of(0, column - 1), text_of(column - 1, *width));
+            let source_line = escape(source_line);
+            let indent: String = escape(&before)
+                .chars()
+                .flat_map(|c| repeat_n(if c == '\t' { '\t' } else { ' ' }, c.width().unwrap_or(1)))
+                .collect();
+            let width = shown::width(&escape(&marked)).max(1);
+            writeln!(f, "{}:{line}:{column}: error: {problem}", one_line(&self.file_name))?;
             writeln!(f, "{gutter} |")?;
             writeln!(f, "{number} | {source_line}")?;
-            writeln!(f, "{gutter} | {indent}{}", "^".repeat(*width))?;
+            writeln!(f, "{gutter} | {indent}{}", "^".repeat(width))?;
             write!(f, "{gutter} = help: {}", problem.remedy())?;
         }
         if self.more {
-            write!(f, "\n\n{}: there are more mistakes; correct these first", self.file_name)?;
+            write!(f, "\n\n{}: there are more mistakes; correct these first", one_line(&self.file_name))?;
         }
         Ok(())
     }

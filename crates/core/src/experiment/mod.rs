@@ -9,6 +9,7 @@ mod feasible;
 mod members;
 mod names;
 mod parse;
+mod paths;
 mod profiles;
 mod read;
 mod schema;
@@ -28,6 +29,7 @@ pub use profiles::{NoFiles, ProfileFiles, is_file as is_profile_file, own as own
 pub use schema::json_schema;
 pub use summary::{DesignSummary, Summary, VolumeSummary, WorkloadSummary};
 
+use crate::analysis::Metric;
 use crate::layout::LayoutNode;
 use crate::stack::Stack;
 use crate::units::{Bytes, Nanos};
@@ -179,6 +181,9 @@ pub struct Answer {
     pub budget: Nanos,
     /// Pause between trials, so that credits and caches of one do not colour the next.
     pub rest: Nanos,
+    /// What decides, instead of what suits each workload.
+    #[serde(default)]
+    pub metric: Option<Metric>,
 }
 
 impl Answer {
@@ -191,6 +196,7 @@ impl Answer {
             trials_max: 1,
             budget: Nanos(0),
             rest: Nanos(0),
+            metric: None,
         }
     }
 }

@@ -187,7 +187,7 @@ fn built_in(
         problems.report(&entry.span, Problem::MissingKey { key: "span", section, example });
         return None;
     }
-    let mut wish = Wish { size: span, runtime, memory: around.memory.unwrap_or_default() };
+    let mut wish = Wish { size: span, runtime, memory: around.memory.unwrap_or_default(), seed: 0 };
     let (files, _) = profile.course(&wish);
     if let (None, Some(capacity), false) = (span, capacity, profile.sized_by_memory)
         && files.iter().any(|files| files.all() > capacity)

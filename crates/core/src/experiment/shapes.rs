@@ -10,7 +10,7 @@ use super::traits::{
     self, RawBirth, RawCache, RawCosts, RawDrift, RawFailure, RawFirstTouch, RawMood, RawSeek,
 };
 use crate::samples::PerOp;
-use crate::units::Bytes;
+use crate::units::{Bytes, format_number};
 use crate::volume::{Latency, Limit, LinkShape, OneWay, Shape};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -229,7 +229,7 @@ impl<T: LimitUnit> FromToml for LimitOf<T> {
         };
         let out_of_range = |key: &'static str, found: f64, range: String| Problem::OutOfRange {
             key,
-            found: format!("{found} per second"),
+            found: format!("{} per second", format_number(found)),
             range,
             remedy: format!("write a rate, or for example `{} = {}`", T::KEY, T::EXAMPLE),
         };
@@ -241,12 +241,16 @@ impl<T: LimitUnit> FromToml for LimitOf<T> {
             if burst <= rate {
                 problems.report(
                     span,
-                    out_of_range("burst", burst, format!("more than the sustained rate, {rate}")),
+                    out_of_range(
+                        "burst",
+                        burst,
+                        format!("more than the sustained rate, {}", format_number(rate)),
+                    ),
                 );
                 return None;
             }
             if credits <= 0.0 {
-                let (found, range) = (credits.to_string(), "more than 0".to_owned());
+                let (found, range) = (format_number(credits), "more than 0".to_owned());
                 let remedy = format!("write for example `{} = {}`", T::KEY, T::EXAMPLE);
                 problems.report(span, Problem::OutOfRange { key: "credits", found, range, remedy });
                 return None;

@@ -2,6 +2,7 @@
 
 use super::{Experiment, Volume, VolumeSource};
 use crate::layout::{ArrayKind, LayoutNode, Map};
+use crate::shown::Shown;
 use crate::units::{Bytes, Nanos, format_count, format_waiting};
 use crate::workload::{Access, Arrival, Mix, Stop, Workload};
 use serde::Serialize;
@@ -154,10 +155,10 @@ impl Experiment {
         }
         if let Some(least) = least_time.filter(|least| *least > self.answer.budget.0) {
             notes.push(format!(
-                "the least {} rounds take {}, more than the budget of {}: the answer cannot be reached",
+                "the budget of {} ends it before the least {} rounds, which would take {}: the answer cannot be reached",
+                self.answer.budget,
                 self.answer.trials_min,
-                format_waiting(Nanos(least)),
-                self.answer.budget
+                format_waiting(Nanos(least))
             ));
         }
         notes.extend(self.refused_in_user_space().map(|why| format!("`--on files` refuses this: {why}")));
@@ -172,12 +173,12 @@ fn describe_volume(volume: &Volume, experiment: &Experiment) -> String {
     let source = match &volume.source {
         VolumeSource::NewFile { directory: None } => "new file".to_owned(),
         VolumeSource::NewFile { directory: Some(directory) } => {
-            format!("new file in {}", directory.display())
+            format!("new file in {}", directory.shown())
         }
-        VolumeSource::ExistingFile { path } => format!("file {}", path.display()),
-        VolumeSource::Device { path, .. } => format!("device {}", path.display()),
+        VolumeSource::ExistingFile { path } => format!("file {}", path.shown()),
+        VolumeSource::Device { path, .. } => format!("device {}", path.shown()),
     };
-    let size = volume.size.map_or_else(|| "its own size".to_owned(), |size| size.to_string());
+    let size = volume.size.map_or_else(|| "its own size".to_owned(), |size| size.short());
     match &volume.shape {
         None => format!("{size}, {source}, as fast as it is"),
         Some(shape) => {
@@ -254,7 +255,10 @@ fn percent(fraction: f64) -> String {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.description {
-            Some(description) => writeln!(f, "{}: {}", self.name, description.trim_end())?,
+            // Its own lines stand apart from those of the table.
+            Some(description) => {
+                writeln!(f, "{}: {}", self.name, description.trim_end().replace('\n', "\n    "))?;
+            }
             None => writeln!(f, "{}", self.name)?,
         }
         for (index, volumes) in self.volumes.iter().enumerate() {
@@ -265,7 +269,8 @@ impl fmt::Display for Summary {
             row(f, index, "volumes", &names, &volumes.what)?;
         }
         for (index, design) in self.designs.iter().enumerate() {
-            let capacity = design.capacity.map(|bytes| format!(", {}", Bytes(bytes))).unwrap_or_default();
+            let capacity =
+                design.capacity.map(|bytes| format!(", {}", Bytes(bytes).short())).unwrap_or_default();
             let control = if design.control { " (control)" } else { "" };
             row(f, index, "designs", &design.name, &format!("{}{capacity}{control}", design.what))?;
         }
@@ -280,13 +285,15 @@ impl fmt::Display for Summary {
         let (most, trials) = (format_count(most.into(), "round"), self.trials_per_round);
         writeln!(f, "  {:<10} {rounds}{most} of {}", "trials", format_count(trials, "trial"))?;
         if self.new_file_bytes > 0 {
-            writeln!(f, "  {:<10} {} of new files", "space", Bytes(self.new_file_bytes))?;
+            writeln!(f, "  {:<10} {} of new files", "space", Bytes(self.new_file_bytes).short())?;
         }
         match (self.least_ns, self.longest_ns) {
             (Some(least), Some(longest)) => {
                 let fill = if self.new_file_bytes > 0 { ", and the time to fill new files" } else { "" };
+                let cut = if least > longest { ", when the budget ends it" } else { "" };
                 let [least, longest] = [least.min(longest), longest].map(|time| format_waiting(Nanos(time)));
                 let span = if least == longest { longest } else { format!("{least} to {longest}") };
+                let fill = format!("{cut}{fill}");
                 writeln!(f, "  {:<10} {span}{fill}", "time")?;
             }
             _ => writeln!(f, "  {:<10} not known: a workload ends by size, not by time", "time")?,

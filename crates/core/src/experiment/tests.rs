@@ -180,6 +180,7 @@ fn every_key_reaches_the_model() {
         trials_max: 40,
         budget: Nanos::from_secs(3600),
         rest: Nanos::from_secs(5),
+        metric: Some(Metric::LatP99),
     };
     assert_eq!(experiment.answer, answer);
 }
@@ -209,6 +210,36 @@ fn a_summary_says_a_span_of_one_value_once() {
 }
 
 /// Keys that the schema knows, by the definition they stand in, names that users choose left out.
+#[test]
+fn devices_are_listed_in_one_table() {
+    let text = |device: &str, more: &str| {
+        format!(
+            "name = \"d\"\n[volumes.disk]\ndevice = {device}\n{more}\n[designs.all]\nlayout = \"stripe\"\nmembers = \
+             [\"disk*\"]\n[workloads.r]\nrw = \"read\"\nruntime = \"1s\"\n"
+        )
+    };
+    let parsed = |device: &str, more: &str| Experiment::parse(&text(device, more), "d.toml");
+    let range = parsed("\"/dev/sd[b..y]\"", "size = \"10GB\"").unwrap();
+    assert_eq!((range.volumes.len(), range.designs[0].layout.volumes().len()), (24, 24));
+    let path = |path: &str| VolumeSource::Device { path: path.into(), id: None };
+    assert_eq!((range.volumes[23].name.as_str(), &range.volumes[23].source), ("disk23", &path("/dev/sdy")));
+    assert_eq!(range.volumes[0].size, Some(Bytes(9_999_998_976)), "whole blocks of it");
+    let list = parsed("[\"/dev/sdb\", \"/dev/nvme[1..2]n1\"]", "").unwrap();
+    assert_eq!(list.volumes[2].source, path("/dev/nvme2n1"));
+    for (device, more, says) in [
+        ("\"/dev/sd*\"", "", "another day"),
+        ("[\"/dev/sdb\", \"/dev/sdb\"]", "", "defined twice"),
+        ("\"/dev/sd[b..c]\"", "count = 2", "as many volumes as devices"),
+        ("\"/dev/sd[b..c]\"", "id = \"nvme-x\"", "the id of one device"),
+        ("\"/dev/sdb\"", "count = 2", "write a list or a range"),
+        ("[]", "", "a path or a list of paths"),
+        ("3", "", "a path or a list of paths"),
+    ] {
+        let said = parsed(device, more).unwrap_err().to_string();
+        assert!(said.contains(says), "{device} {more}: {said}");
+    }
+}
+
 fn schema_keys(schema: &Value) -> BTreeSet<String> {
     let definitions =
         schema["definitions"].as_object().into_iter().flatten().map(|(_, definition)| definition);
@@ -366,6 +397,7 @@ fn defaults_are_those_of_the_documentation() {
         trials_max: 30,
         budget: Nanos::from_secs(600),
         rest: Nanos(0),
+        metric: None,
     };
     assert_eq!((experiment.control, experiment.answer), (0, answer));
 }

@@ -6,7 +6,7 @@ use super::read::{
     Duration, Fraction, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
 };
 use super::shapes::{LatencySpec, RawShape, one_way, positive};
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, format_number};
 use crate::volume::{
     Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Latency, Mood, Seek,
 };
@@ -139,16 +139,16 @@ section! {
     }
 }
 
-/// Largest factor or deviation that makes sense.
-const FACTOR_MAX: f64 = 1000.0;
+/// Smallest and largest factor that make sense.
+const FACTORS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
-/// A factor that must be more than 0.
+/// A factor.
 fn factor(key: &'static str, given: &Given<f64>, problems: &mut Problems) -> Option<f64> {
     let Some((value, span)) = good(given) else { return given.is_none().then_some(1.0) };
-    if *value > 0.0 && *value <= FACTOR_MAX {
+    if FACTORS.contains(value) {
         return Some(*value);
     }
-    let (found, range) = (value.to_string(), format!("more than 0 and at most {FACTOR_MAX}"));
+    let (found, range) = (format_number(*value), format!("from {} to {}", FACTORS.start(), FACTORS.end()));
     let remedy = format!("write for example `{key} = 0.5`");
     problems.report(span, Problem::OutOfRange { key, found, range, remedy });
     None
@@ -159,7 +159,7 @@ fn sigma(key: &'static str, value: f64, span: &Span, problems: &mut Problems) ->
     if value <= 3.0 {
         return Some(value);
     }
-    let (found, range) = (value.to_string(), "from 0 to 3".to_owned());
+    let (found, range) = (format_number(value), "from 0 to 3".to_owned());
     let remedy = format!("write for example `{key} = 0.1` for about 10%");
     problems.report(span, Problem::OutOfRange { key, found, range, remedy });
     None
@@ -247,14 +247,14 @@ fn resolve_seek(raw: &RawSeek, span: &Span, size: Option<Bytes>, problems: &mut 
         return None;
     }
     if !(60.0..=1e6).contains(rpm) {
-        let (found, range) = (rpm.to_string(), "from 60 to 1000000 rotations per minute".to_owned());
+        let (found, range) = (format_number(*rpm), "from 60 to 1000000 rotations per minute".to_owned());
         let remedy = "write for example `rpm = 7200`".to_owned();
         problems.report(rpm_at, Problem::OutOfRange { key: "rpm", found, range, remedy });
         return None;
     }
     let (transfer, transfer_at) = transfer?;
     if transfer.0 <= 0.0 {
-        let (found, range) = (transfer.0.to_string(), "more than 0 bytes per second".to_owned());
+        let (found, range) = (format_number(transfer.0), "more than 0 bytes per second".to_owned());
         let remedy = "write for example `transfer = \"100MB/s\"`".to_owned();
         problems.report(transfer_at, Problem::OutOfRange { key: "transfer", found, range, remedy });
         return None;

@@ -2,7 +2,10 @@
 
 use super::error::Problem;
 use super::names;
-use super::read::{Entry, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section};
+use super::paths::Paths;
+use super::read::{
+    At, Entry, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
+};
 use super::shapes::{RawShape, resolve_shape};
 use super::typed::Figures;
 use super::{Volume, VolumeSource};
@@ -29,16 +32,16 @@ section! {
         /// How many equal volumes to make: `[volumes.vol]` with `count = 8` gives vol0 to vol7.
         #[schemars(range(min = 1, max = 1024))]
         count: u32,
-        /// Usable size, a multiple of 4KiB. Required for new files; for existing files and devices all of
-        /// their own size when absent.
+        /// Usable size, taken down to whole blocks of 4KiB ("10GB" is 9999998976 bytes). Required for new files; for
+        /// existing files and devices all of their own size when absent.
         size: Size,
         /// Directory in which the run makes its files [default: the run's own directory].
         directory: String,
         /// An existing file instead of a new one. Written to only with `--destroy`.
         file: String,
-        /// A block device instead of a file, best by its stable path below /dev/disk/by-id. Written to only
-        /// with `--destroy`.
-        device: String,
+        /// A block device instead of a file, best by its stable path below /dev/disk/by-id; several as a list or a range
+        /// "/dev/nvme[1..24]n1", which gives vol0 to vol23. Written to only with `--destroy`.
+        device: Paths,
         /// Stable id (the name below /dev/disk/by-id) that the device must have before anything is written.
         id: String,
         /// Type in the catalogue whose speed the volume is given, for example "aws:gp3" (`ebb catalog list`), or
@@ -123,22 +126,27 @@ fn add(
         volumes.groups.push(Group { name: entry.name.clone(), volumes: None, counted: false });
         return;
     };
-    let count = count(raw, problems);
-    let names: Option<Vec<String>> = count.map(|count| match raw.count {
-        Some(_) => (0..count).map(|number| format!("{}{number}", entry.name)).collect(),
-        None => vec![entry.name.clone()],
+    let several = match good(&raw.device) {
+        Some((Paths::Several(paths), _)) => Some(paths.len() as u32),
+        _ => None,
+    };
+    let count = several.or_else(|| count(raw, problems));
+    let counted = raw.count.is_some() || several.is_some();
+    let names: Option<Vec<String>> = count.map(|count| match counted {
+        true => (0..count).map(|number| format!("{}{number}", entry.name)).collect(),
+        false => vec![entry.name.clone()],
     });
-    let source = source(raw, entry, paths, problems);
+    let sources = sources(raw, entry, paths, problems);
     let size = size(raw, entry, problems);
     let own = good(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, size, problems));
     let shape = figures.shape(raw, size, own, problems);
     if names.as_ref().is_some_and(|names| names.len() + volumes.list.len() > VOLUMES_MAX) {
         let what = format!("the experiment has more than {VOLUMES_MAX} volumes");
         problems.report(&entry.span, Problem::Geometry { what, remedy: "write fewer".to_owned() });
-        volumes.groups.push(Group { name: entry.name.clone(), volumes: None, counted: raw.count.is_some() });
+        volumes.groups.push(Group { name: entry.name.clone(), volumes: None, counted });
         return;
     }
-    for name in names.iter().flatten() {
+    for (name, source) in names.iter().flatten().zip(sources.iter().cycle()) {
         if volumes.index.contains_key(name) {
             let remedy =
                 format!("`{}` has it already; choose another name for one of them", owner(volumes, name));
@@ -150,7 +158,7 @@ fn add(
         volumes.sizes.push(size);
         volumes.list.push(Volume { name: name.clone(), source: source.clone(), size, shape: shape.clone() });
     }
-    volumes.groups.push(Group { name: entry.name.clone(), volumes: names, counted: raw.count.is_some() });
+    volumes.groups.push(Group { name: entry.name.clone(), volumes: names, counted });
 }
 
 /// The heading that has made the volume `name`.
@@ -187,7 +195,10 @@ fn size(raw: &RawVolume, entry: &Entry<RawVolume>, problems: &mut Problems) -> O
         return None;
     }
     let (size, span) = good(&raw.size)?;
-    multiple_of_block("size", *size, span, problems).then_some(*size)
+    // Decimal sizes are no whole blocks: what is beyond the last one is not used, as on a disk that ends within a block.
+    let whole = Bytes(size.0 / BLOCK * BLOCK);
+    let enough = if whole.0 == 0 { *size } else { whole };
+    multiple_of_block("size", enough, span, problems).then_some(whole)
 }
 
 /// Reports a size that is zero or not a multiple of [`BLOCK`]; whether it is right.
@@ -211,51 +222,87 @@ pub(super) fn multiple_of_block(
     false
 }
 
-/// Where the bytes of the volumes of `entry` are.
-fn source(
+/// Where the bytes of the volumes of `entry` are: one place for each, or one that is as good for all.
+fn sources(
     raw: &RawVolume,
     entry: &Entry<RawVolume>,
-    paths: &mut HashMap<String, String>,
+    known: &mut HashMap<String, String>,
     problems: &mut Problems,
-) -> VolumeSource {
-    let given = [("directory", &raw.directory), ("file", &raw.file), ("device", &raw.device)];
-    let mut chosen: Option<(&'static str, &String, &Span)> = None;
+) -> Vec<VolumeSource> {
+    let of_text = |at: &At<String>| (at.span.clone(), at.value.clone().map(|path| vec![path]));
+    let of_paths = |at: &At<Paths>| (at.span.clone(), at.value.as_ref().map(|paths| paths.all().to_vec()));
+    let given = [
+        ("directory", raw.directory.as_ref().map(of_text)),
+        ("file", raw.file.as_ref().map(of_text)),
+        ("device", raw.device.as_ref().map(of_paths)),
+    ];
+    let mut chosen: Option<(&'static str, Vec<String>, Span)> = None;
     let mut first: Option<&'static str> = None;
     for (key, value) in given {
-        let Some(at) = value else { continue };
+        let Some((span, value)) = value else { continue };
         if let Some(first) = first {
             let remedy =
                 "keep one of `directory` (new files), `file` (an existing one) and `device`".to_owned();
-            problems.report(&at.span, Problem::Conflict { first, second: key, remedy });
+            problems.report(&span, Problem::Conflict { first, second: key, remedy });
             continue;
         }
         first = Some(key);
-        chosen = at.value.as_ref().map(|path| (key, path, &at.span));
+        chosen = value.map(|paths| (key, paths, span));
     }
     if let (Some((_, span)), None) = (good(&raw.id), &raw.device) {
         let why = "only a block device has a stable id".to_owned();
         let remedy = "write `device = \"/dev/disk/by-id/...\"` with it, or remove it".to_owned();
         problems.report(span, Problem::Pointless { key: "id", why, remedy });
     }
-    let Some((key, path, span)) = chosen else { return VolumeSource::NewFile { directory: None } };
+    let Some((key, paths, span)) = chosen else { return vec![VolumeSource::NewFile { directory: None }] };
+    if let (Some((id, at)), [_, _, ..]) = (good(&raw.id), paths.as_slice()) {
+        let why = format!("`{id}` is the id of one device, and there are several");
+        let remedy = "name the devices by their paths below /dev/disk/by-id, which are their ids".to_owned();
+        problems.report(at, Problem::Pointless { key: "id", why, remedy });
+    }
+    paths.iter().map(|path| source(raw, entry, (key, path, &span), known, problems)).collect()
+}
+
+/// The volume at `path`, which `key` gives.
+fn source(
+    raw: &RawVolume,
+    entry: &Entry<RawVolume>,
+    (key, path, span): (&'static str, &String, &Span),
+    known: &mut HashMap<String, String>,
+    problems: &mut Problems,
+) -> VolumeSource {
     let wrong = match key {
         _ if path.is_empty() => Some("write a path".to_owned()),
         "device" if !path.starts_with("/dev/") => {
-            Some("write the device's path, for example \"/dev/disk/by-id/nvme-...\"".to_owned())
+            Some("write its path below /dev, for example \"/dev/disk/by-id/nvme-...\"; a regular file is given by `file = `".to_owned())
         }
         _ => None,
     };
     if let Some(remedy) = wrong {
-        let (expected, found) = ("a path", path.clone());
+        let (expected, found) =
+            (if key == "device" { "the path of a device" } else { "a path" }, path.clone());
         problems.report(span, Problem::WrongUnit { expected, found, remedy });
     }
     if key != "directory" {
         if let Some(count) = &raw.count {
-            let why = format!("`{key}` is one volume");
-            let remedy = "write one table `[volumes.NAME]` for each, without `count`".to_owned();
+            let several = matches!(good(&raw.device), Some((Paths::Several(_), _)));
+            let (why, remedy) = if several {
+                ("there are as many volumes as devices".to_owned(), "remove it")
+            } else if key == "device" {
+                (
+                    format!("`{key}` is one volume"),
+                    "write a list or a range: `device = \"/dev/nvme[1..24]n1\"`",
+                )
+            } else {
+                (
+                    format!("`{key}` is one volume"),
+                    "write one table `[volumes.NAME]` for each, without `count`",
+                )
+            };
+            let remedy = remedy.to_owned();
             problems.report(&count.span, Problem::Pointless { key: "count", why, remedy });
         }
-        if let Some(other) = paths.insert(path.clone(), entry.name.clone()) {
+        if let Some(other) = known.insert(path.clone(), entry.name.clone()) {
             let what = if key == "file" { "file" } else { "device" };
             let remedy = format!("volume `{other}` has it already; give each volume a path of its own");
             problems.report(span, Problem::Duplicate { what, name: path.clone(), remedy });

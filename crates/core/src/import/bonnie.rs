@@ -166,5 +166,6 @@ fn one(text: &str, line: usize) -> Result<Imported, ImportError> {
         ended_unix: None,
         measured,
         notes,
+        text: format!("{text}\n"),
     })
 }

@@ -80,7 +80,8 @@ pub(super) fn parse(text: &str, start: usize) -> Result<Imported, ImportError> {
     }
     tell_apart(&mut measured);
     let hostname = document["client_stats"][0]["hostname"].as_str().map(str::to_owned);
-    Ok(Imported { program, hostname, target, size, ended_unix: ended, measured, notes })
+    let text = text.to_owned();
+    Ok(Imported { program, hostname, target, size, ended_unix: ended, measured, notes, text })
 }
 
 fn number(value: &Value) -> Option<f64> {

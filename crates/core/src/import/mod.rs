@@ -16,6 +16,7 @@ use crate::samples::{CpuUse, Histogram, MemberSamples, OpSamples, PerOp, TrialSa
 use crate::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
 use crate::units::{Bytes, Nanos};
 use crate::workload::Workload;
+use std::collections::{HashMap, HashSet};
 
 /// Name of the only design of an imported session: what was measured, whatever it was built of.
 const DESIGN: &str = "imported";
@@ -94,6 +95,8 @@ pub struct Imported {
     pub measured: Vec<Measured>,
     /// What the reader must know.
     pub notes: Vec<String>,
+    /// What it was read from: of a file of many results, its own part.
+    pub text: String,
 }
 
 /// Reads `text`, the output of fio or bonnie++.
@@ -111,16 +114,18 @@ pub fn parse(text: &str) -> Result<Vec<Imported>, ImportError> {
 
 /// Names unique, in the order of their coming: the second `read` is `read-2`.
 fn tell_apart(measured: &mut [Measured]) {
-    let mut used: Vec<String> = Vec::new();
+    let mut used: HashSet<String> = HashSet::new();
+    // The last number of each name: those below it are taken.
+    let mut last: HashMap<String, usize> = HashMap::new();
     for measured in measured {
         let name = std::mem::take(&mut measured.workload.name);
         let mut unique = name.clone();
-        let mut number = 1;
         while used.contains(&unique) {
-            number += 1;
+            let number = last.entry(name.clone()).or_insert(1);
+            *number += 1;
             unique = format!("{name}-{number}");
         }
-        used.push(unique.clone());
+        used.insert(unique.clone());
         measured.workload.name = unique;
     }
 }
@@ -158,7 +163,7 @@ fn name(text: &str, otherwise: &str) -> String {
 }
 
 /// The session that the store keeps; `modified` is the file's time, for programs that write down none.
-pub fn session(imported: Imported, id: String, version: &str, text: &str, modified: Nanos) -> Session {
+pub fn session(imported: Imported, id: String, version: &str, modified: Nanos) -> Session {
     let ended = imported.ended_unix.unwrap_or(modified);
     let target = imported.target.clone().unwrap_or_else(|| "unknown".to_owned());
     let longest: u64 = imported.measured.iter().fold(0, |sum, m| sum.saturating_add(m.samples.elapsed.0));
@@ -206,6 +211,8 @@ pub fn session(imported: Imported, id: String, version: &str, text: &str, modifi
                     direct: workloads.iter().all(|w| w.direct),
                     disk: None,
                     disk_name: None,
+                    disks: Vec::new(),
+                    through: None,
                     filesystem: None,
                 }],
                 notes: Vec::new(),
@@ -218,7 +225,7 @@ pub fn session(imported: Imported, id: String, version: &str, text: &str, modifi
             workloads,
             ..Experiment::once(&name(&imported.program, "import"), vec![volume], designs)
         },
-        experiment_text: text.to_owned(),
+        experiment_text: imported.text,
         trials,
     }
 }

@@ -140,11 +140,36 @@ fn an_imported_session_can_be_analysed() {
     for text in [FIO_2, FIO_3, BONNIE_1, BONNIE_2] {
         let imported = only(text);
         let count = imported.measured.len();
-        let session = session(imported, "id".to_owned(), "0", text, Nanos(1));
+        let session = session(imported, "id".to_owned(), "0", Nanos(1));
         let analysis = analyse(&session);
         assert!(analysis.results.len() >= count);
         assert!(analysis.results.iter().all(|r| r.design == "imported"));
     }
+}
+
+/// What is kept of a file of many results grows with it and not with its square.
+#[test]
+fn each_line_of_many_keeps_itself_only() {
+    let many = BONNIE_2.repeat(500);
+    let found = parse(&many).expect("results");
+    assert_eq!(found.len(), 500);
+    assert_eq!(found.iter().map(|imported| imported.text.len()).sum::<usize>(), many.len());
+    let one = found.into_iter().next_back().expect("the last");
+    assert_eq!(session(one, "id".to_owned(), "0", Nanos(1)).experiment_text, BONNIE_2);
+    assert_eq!(only(FIO_3).text, FIO_3);
+}
+
+/// Ten thousand jobs of one name: looking through all names for each, and that from the first number on, would be
+/// some 10^12 comparisons.
+#[test]
+fn many_jobs_of_one_name_are_told_apart() {
+    let one = only(FIO_2).measured.remove(0);
+    let mut measured = vec![one; 10_000];
+    measured[1].workload.name = "random-read-3".to_owned();
+    tell_apart(&mut measured);
+    let names: Vec<&str> = measured.iter().map(|m| m.workload.name.as_str()).collect();
+    assert_eq!(names[..4], ["random-read", "random-read-3", "random-read-2", "random-read-4"]);
+    assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
 }
 
 proptest! {
@@ -161,7 +186,7 @@ proptest! {
         prop_assume!(whole.is_char_boundary(at));
         let text = if cut { format!("{}{with}", &whole[..at]) } else { format!("{}{with}{}", &whole[..at], &whole[at..]) };
         for imported in parse(&text).unwrap_or_default() {
-            let session = session(imported, "id".to_owned(), "0", &text, Nanos(1));
+            let session = session(imported, "id".to_owned(), "0", Nanos(1));
             let _ = analyse(&session);
         }
     }

@@ -1,5 +1,6 @@
 //! The levels side by side for given members, every figure found by asking [`Map`].
 
+use super::mirror::ROUNDING;
 use super::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map, Role};
 use crate::units::Bytes;
 use serde::Serialize;
@@ -146,9 +147,11 @@ fn with_chunk(kind: ArrayKind, bytes: u64) -> ArrayKind {
 }
 
 /// Sizes in the same order of size, with so few chunks that every one can be looked at: which members
-/// hold a chunk repeats after at most members * copies rows of each zone.
+/// hold a chunk repeats after at most members * copies rows of each zone. A mirror takes whole
+/// [`ROUNDING`]s only.
 fn few_rows(sizes: &[u64], chunk: u64) -> Vec<u64> {
     let period = MODEL_CHUNK * (sizes.len() * sizes.len()).max(4) as u64;
+    let period = period.next_multiple_of(ROUNDING);
     let whole: Vec<u64> = sizes.iter().map(|s| s / chunk.max(1)).collect();
     let distinct: BTreeSet<u64> = whole.iter().copied().collect();
     whole.iter().map(|s| (distinct.iter().position(|d| d == s).unwrap_or(0) as u64 + 1) * period).collect()
@@ -238,6 +241,27 @@ mod tests {
         assert_eq!(short(&named(&rows, "raid5", None, None)), (7, 1, 1, 8, 8, 2, 2));
         assert_eq!(short(&named(&rows, "raid6", None, None)), (6, 2, 2, 8, 8, 3, 3));
         assert_eq!(short(&named(&rows, "raid10", Some(2), Some(Arrangement::Near))).2, 4);
+    }
+
+    /// Two and three members are few: the small arrays that are tried instead of them must still be possible.
+    #[test]
+    fn what_can_be_built_has_figures_whatever_the_members() {
+        for members in 0..=MEMBERS_MAX.min(9) {
+            for size in [64 * Bytes::KIB, Bytes::MIB, 100 * Bytes::GIB + 4096] {
+                for row in compare(&vec![size; members], Bytes(64 * Bytes::KIB)).unwrap() {
+                    let enough = members >= row.least_members;
+                    // RAID10's far halves need two chunks of each member.
+                    let large = size >= Bytes::MIB || row.arrangement.is_none();
+                    let why = (members, size, &row);
+                    assert!(row.figures.is_some() || !enough || !large, "{why:?}");
+                    assert!(row.figures.is_none() || enough, "{why:?}");
+                }
+            }
+        }
+        let rows = compare(&[100 * Bytes::GIB; 2], Bytes(512 * Bytes::KIB)).unwrap();
+        assert_eq!(short(&named(&rows, "mirror", None, None)), (100, 1, 1, 1, 2, 0, 2));
+        let rows = compare(&[100 * Bytes::GIB; 3], Bytes(512 * Bytes::KIB)).unwrap();
+        assert_eq!(short(&named(&rows, "mirror", None, None)), (100, 2, 2, 1, 3, 0, 3));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::{LayoutError, Role};
 use crate::units::Bytes;
 
 /// What mdadm rounds the size of a mirror to, in bytes.
-const ROUNDING: u64 = 64 << 10;
+pub(super) const ROUNDING: u64 = 64 << 10;
 
 #[derive(Debug, Clone)]
 pub(super) struct Mirror {

@@ -129,6 +129,12 @@ impl LayoutNode {
         }
     }
 
+    /// The smallest chunk of all its levels, where one has chunks.
+    pub fn smallest_chunk(&self) -> Option<Bytes> {
+        let LayoutNode::Array { kind, members } = self else { return None };
+        members.iter().filter_map(LayoutNode::smallest_chunk).chain(kind.chunk()).min()
+    }
+
     /// Bytes of a whole stripe of the outermost array, chunk times members with data; `None` where there is no chunk.
     pub fn stripe_width(&self) -> Option<Bytes> {
         let LayoutNode::Array { kind, members } = self else { return None };

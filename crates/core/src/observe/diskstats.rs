@@ -139,6 +139,7 @@ impl DiskCounters {
             weighted: Nanos::from_millis(self.weighted_ms),
             discards: self.discard.map(|d| d.ops),
             flushes: self.flush.map(|f| f.0),
+            flush_time: self.flush.map(|f| Nanos::from_millis(f.1)),
         }
     }
 }
@@ -158,6 +159,8 @@ mod tests {
         assert_eq!(found[0].counters.discard, None);
         assert_eq!((found[0].counters.in_flight, found[0].counters.weighted_ms), (9, 11));
         assert_eq!(found[1].counters.flush, Some((2596, 58)));
+        let used = found[1].counters.to_use();
+        assert_eq!((used.flushes, used.flush_time), (Some(2596), Some(Nanos::from_millis(58))));
         assert_eq!(
             found[1].counters.write,
             OpCounters { ops: 23797, merged: 57465, sectors: 24489040, ms: 135552 }

@@ -2,6 +2,7 @@
 //! members with each other, and the readers of others' evidence.
 
 pub mod diskstats;
+pub mod host;
 pub mod iostat;
 pub mod nvme_health;
 pub mod nvme_log;

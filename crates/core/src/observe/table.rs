@@ -68,6 +68,16 @@ impl DiskTable {
         }
     }
 
+    /// The same devices with their means since boot, `up` ago; without history.
+    pub fn since_boot(&self, up: Nanos) -> DiskTable {
+        let mean = |entry: &Entry| Entry {
+            rates: DiskRates::over(&entry.counters, up),
+            history: VecDeque::new(),
+            ..entry.clone()
+        };
+        DiskTable { entries: self.entries.iter().map(mean).collect(), ..*self }
+    }
+
     /// Devices in the kernel's order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
@@ -129,6 +139,17 @@ mod tests {
         table.update("8 1 sdb 20 0 0 0 0 0 0 0 0 0 0\n", Nanos::from_secs(4));
         assert_eq!(rates(&table), [("sdb", None)], "milliseconds fell: another device");
         assert_eq!(table.entries()[0].history.len(), 3);
+    }
+
+    #[test]
+    fn means_since_boot() {
+        let mut table = DiskTable::default();
+        table.update(&text(&[("sda", 100)]), Nanos::from_secs(7));
+        assert_eq!(rates(&table.since_boot(Nanos::from_secs(50))), [("sda", Some(2.0))]);
+        assert_eq!(
+            (rates(&table), rates(&table.since_boot(Nanos(0)))),
+            (vec![("sda", None)], vec![("sda", None)])
+        );
     }
 
     #[test]

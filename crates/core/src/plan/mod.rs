@@ -8,6 +8,7 @@ mod steps;
 pub(crate) mod tests;
 
 pub use schedule::Schedule;
+pub(crate) use schedule::random_order;
 pub use steps::{Action, Plan, Step, Undo};
 
 use serde::{Deserialize, Serialize};

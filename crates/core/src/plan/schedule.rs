@@ -43,9 +43,7 @@ impl Schedule {
 
     /// The trials of round `round` (from 0) in the order in which they run.
     pub fn round(&self, round: u32) -> Vec<Trial> {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(mix(self.seed, u64::from(round)));
-        let mut order: Vec<usize> = (0..self.slots.len()).collect();
-        shuffle(&mut order, &mut rng);
+        let (order, mut rng) = random_order(self.slots.len(), self.seed, round);
         let first = u64::from(round).saturating_mul(self.slots.len() as u64);
         order
             .into_iter()
@@ -63,6 +61,14 @@ impl Schedule {
             })
             .collect()
     }
+}
+
+/// The numbers below `count` in the random order of round `round`, and the generator for what else that round draws.
+pub(crate) fn random_order(count: usize, seed: u64, round: u32) -> (Vec<usize>, Xoshiro256PlusPlus) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(mix(seed, u64::from(round)));
+    let mut order: Vec<usize> = (0..count).collect();
+    shuffle(&mut order, &mut rng);
+    (order, rng)
 }
 
 /// Two numbers to one seed, by SplitMix64's finaliser (Steele, Lea & Flood, OOPSLA 2014), so that

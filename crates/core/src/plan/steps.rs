@@ -3,6 +3,7 @@
 use super::{Role, Schedule, Trial};
 use crate::backend::BackendKind;
 use crate::experiment::{Experiment, VolumeSource};
+use crate::shown::Shown;
 use crate::units::{Bytes, Nanos, format_waiting};
 use crate::workload::Mix;
 use serde::{Deserialize, Serialize};
@@ -180,7 +181,7 @@ impl fmt::Display for Plan {
                         write!(f, ", {size}")?;
                     }
                     match directory {
-                        Some(directory) => write!(f, ", in {}", directory.display())?,
+                        Some(directory) => write!(f, ", in {}", directory.shown())?,
                         None => write!(f, ", in the run's own directory")?,
                     }
                 }
@@ -191,7 +192,7 @@ impl fmt::Display for Plan {
                     }
                 }
                 Action::Open { volume, path, overwrites } => {
-                    write!(f, "open volume {volume} at {}", path.display())?;
+                    write!(f, "open volume {volume} at {}", path.shown())?;
                     if *overwrites {
                         write!(f, ", WHAT IT HOLDS IS OVERWRITTEN")?;
                     }

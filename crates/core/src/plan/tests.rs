@@ -50,6 +50,7 @@ pub(crate) fn experiment(designs: usize, workloads: usize) -> Experiment {
             trials_max: 5,
             budget: Nanos::from_secs(60),
             rest: Nanos::from_millis(500),
+            metric: None,
         },
         environment: Default::default(),
     }

@@ -1,8 +1,9 @@
 //! The profiles that come with the program.
 
 use super::course::{Course, Kind};
+use super::seek::Seek;
 use super::{Files, Step, Wish};
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, format_count};
 use crate::workload::{Access, Fine, IoEngine, Mix, Regions, Stop, Workload};
 
 /// A profile.
@@ -69,10 +70,11 @@ pub static PROFILES: &[Profile] = &[
     },
     Profile {
         name: "efs",
-        imitates: "famzah's test of Amazon EFS: 8 processes, each with a file of its own, write and read a few bytes at \
-                   offset 0 with O_DIRECT and O_SYNC, again and again: operations per second of a network file system",
+        imitates: "famzah's test of Amazon EFS: 1, 8 and 20 processes, each with a file of its own, write and read a few \
+                   bytes at offset 0 with O_DIRECT and O_SYNC, again and again: operations per second of a network file \
+                   system",
         differs: "threads instead of processes; O_DIRECT needs whole blocks on most file systems, so 1 byte is done as 4096 \
-                  bytes and 10 kB as 12288 (NFS itself would take 1 byte)",
+                  bytes and 10 kB as 12288, and counted as such (NFS itself would take 1 byte): compare operations, not bytes",
         writes: true,
         takes_size: false,
         takes_runtime: true,
@@ -81,9 +83,10 @@ pub static PROFILES: &[Profile] = &[
     },
     Profile {
         name: "seek",
-        imitates: "lmbench's lat_mem_rd, on storage: one random 4 KiB read at a time over a working set that grows fourfold; \
-                   where the median latency jumps, a cache was left behind",
-        differs: "it ends at the size of the target; a cache larger than that, or one that needs longer to warm up than a \
+        imitates: "lmbench's lat_mem_rd, on storage: one random 4 KiB read at a time over working sets, each four times \
+                   the one before; where the median latency jumps, a cache was left behind",
+        differs: "six passes over all sets, each in a random order, and a cache is named only where they agree; it ends at \
+                  the size of the target; a cache larger than that, or one that needs longer to warm up than a \
                   step runs, is not seen",
         writes: false,
         takes_size: true,
@@ -194,19 +197,23 @@ fn bonnie(wish: &Wish) -> (Vec<Files>, Kind) {
 }
 
 fn efs(wish: &Wish) -> (Vec<Files>, Kind) {
-    const PROCESSES: u32 = 8;
     let stop = time(wish, 5);
     let mut steps = Vec::new();
     let mut files = Vec::new();
-    for (index, (asked, bs)) in [("1B", 4096), ("10kB", 12_288)].into_iter().enumerate() {
-        // A file is as long as one operation, so each is at its offset 0.
-        files.push(Files { count: PROCESSES, size: Bytes(bs), fill: false });
-        for (kind, mix) in [("write", Mix::Write), ("read", Mix::Read)] {
-            let base = workload(&format!("{kind}-{asked}"), Access::Sequential, mix, bs, stop);
-            let fine = Fine { regions: Regions::Own, ..Fine::default() };
-            let workload = Workload { numjobs: PROCESSES, sync: true, fine, ..base };
-            let note = format!("{asked} is done as {bs} bytes: O_DIRECT needs whole blocks");
-            steps.push(vec![Step { files: index, note: Some(note), ..step(workload) }]);
+    for processes in [1, 8, 20] {
+        for (asked, bs) in [("1B", 4096), ("10kB", 12_288)] {
+            // A file is as long as one operation, so each is at its offset 0.
+            files.push(Files { count: processes, size: Bytes(bs), fill: false });
+            for (kind, mix) in [("write", Mix::Write), ("read", Mix::Read)] {
+                let jobs = format_count(processes.into(), "job").replace(' ', "-");
+                let base = workload(&format!("{kind}-{asked}-{jobs}"), Access::Sequential, mix, bs, stop);
+                let fine = Fine { regions: Regions::Own, ..Fine::default() };
+                let workload = Workload { numjobs: processes, sync: true, fine, ..base };
+                let note = format!(
+                    "{asked} is done as {bs} bytes, and counted as such: O_DIRECT needs whole blocks"
+                );
+                steps.push(vec![Step { files: files.len() - 1, note: Some(note), ..step(workload) }]);
+            }
         }
     }
     (files, Kind::List(steps))
@@ -215,7 +222,7 @@ fn efs(wish: &Wish) -> (Vec<Files>, Kind) {
 fn seek(wish: &Wish) -> (Vec<Files>, Kind) {
     let size = wish.size.unwrap_or(Bytes(Bytes::GIB));
     let base = workload("seek", Access::Random, Mix::Read, 4096, time(wish, 2));
-    (one(size, true), Kind::Seek { base, size: whole(size) })
+    (one(size, true), Kind::Seek(Seek::new(base, whole(size), wish.seed)))
 }
 
 fn database(wish: &Wish) -> (Vec<Files>, Kind) {

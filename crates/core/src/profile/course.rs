@@ -1,9 +1,10 @@
 //! Which jobs come next, and what they all show in the end.
 
 use super::Step;
+use super::seek::Seek;
 use crate::analysis::steady::{ROUNDS, is_steady};
 use crate::samples::TrialSamples;
-use crate::units::{Bytes, format_iops, format_latency};
+use crate::units::{Bytes, format_iops};
 use crate::workload::{OpKind, Workload};
 
 /// What one job showed.
@@ -43,8 +44,8 @@ pub(super) enum Kind {
     List(Vec<Vec<Step>>),
     /// Doubles the iodepth.
     Ladder { base: Workload },
-    /// Enlarges the working set up to `size`.
-    Seek { base: Workload, size: Bytes },
+    /// Working sets of several sizes, in passes.
+    Seek(Seek),
     /// Rounds of mixes until they are steady.
     Snia { precondition: Box<Workload>, mixes: Box<[Workload; 3]> },
 }
@@ -55,13 +56,6 @@ const DEPTH_MAX: u32 = 1024;
 /// Where a ladder ends that does not look for its knee: as many requests as a queue of the kernel takes by default
 /// (`nr_requests` with an I/O scheduler).
 const FIXED_DEPTH_MAX: u32 = 256;
-/// First working set: smaller than any cache worth knowing.
-const FIRST_SET: u64 = Bytes::MIB;
-/// A working set is this many times the one before.
-const GROWTH: u64 = 4;
-/// A median this many times the one of the set before has left a cache. Smaller steps are within the noise of a
-/// shared host.
-const JUMP: f64 = 1.5;
 const SNIA_ROUNDS: usize = 25;
 
 /// A course of jobs under way.
@@ -78,11 +72,14 @@ impl Course {
     }
 
     /// All jobs in their order, as steps of which none depends on what another showed: a ladder goes up to an iodepth of
-    /// 256, working sets up to the whole.
+    /// 256, working sets up to the whole, each once: the rounds of an experiment are passes enough.
     ///
     /// # Errors
     /// Why the jobs of this course cannot stand each for itself.
     pub fn fixed(mut self) -> Result<Vec<Step>, &'static str> {
+        if let Kind::Seek(seek) = &self.kind {
+            return Ok(seek.sets());
+        }
         let mut steps = Vec::new();
         loop {
             match &self.kind {
@@ -109,17 +106,7 @@ impl Course {
                 }
                 vec![named(format!("iodepth-{depth}"), Workload { iodepth: depth, ..base.clone() })]
             }
-            Kind::Seek { base, size } => {
-                let mut set = FIRST_SET.min(size.0);
-                for _ in 0..self.given {
-                    if set >= size.0 {
-                        return None;
-                    }
-                    set = set.saturating_mul(GROWTH).min(size.0);
-                }
-                let workload = Workload { span: Some(Bytes(set)), ..base.clone() };
-                vec![named(format!("set-{}", Bytes(set)), workload)]
-            }
+            Kind::Seek(seek) => vec![seek.step(self.given)?],
             Kind::Snia { precondition, mixes } => match self.given {
                 0 => vec![named(precondition.name.clone(), Workload::clone(precondition))],
                 given => {
@@ -145,7 +132,7 @@ impl Course {
         match &self.kind {
             Kind::List(_) => Vec::new(),
             Kind::Ladder { .. } => knee(done).into_iter().collect(),
-            Kind::Seek { .. } => caches(done),
+            Kind::Seek(seek) => seek.conclusions(done),
             Kind::Snia { .. } => vec![match steady(done) {
                 Some(true) => format!("steady after {} rounds", rounds(done).len()),
                 _ => format!("steady state was not attained in {} rounds", rounds(done).len()),
@@ -154,7 +141,7 @@ impl Course {
     }
 }
 
-fn named(name: String, workload: Workload) -> Step {
+pub(super) fn named(name: String, workload: Workload) -> Step {
     Step { workload: Workload { name: name.clone(), ..workload }, name, files: 0, note: None }
 }
 
@@ -187,32 +174,6 @@ fn knee(done: &[Point]) -> Option<String> {
         format_iops(point.iops),
         point.iops / most * 100.0
     ))
-}
-
-/// Where the median jumps.
-fn caches(done: &[Point]) -> Vec<String> {
-    let mut found: Vec<String> = done
-        .windows(2)
-        .filter_map(|pair| {
-            let (small, large) = (pair[0].read_p50? as f64, pair[1].read_p50? as f64);
-            (large >= small * JUMP).then(|| {
-                format!(
-                    "a cache of between {} and {}: the median read takes {} within it and {} beyond",
-                    pair[0].span.unwrap_or_default(),
-                    pair[1].span.unwrap_or_default(),
-                    format_latency(small),
-                    format_latency(large)
-                )
-            })
-        })
-        .collect();
-    if found.is_empty() && done.len() > 1 {
-        let largest = done.last().and_then(|point| point.span).unwrap_or_default();
-        found.push(format!(
-            "no cache is seen up to {largest}: the median never rises by half from one set to the next"
-        ));
-    }
-    found
 }
 
 /// The writes of each round, in operations per second.

@@ -4,6 +4,7 @@
 mod bonnie;
 mod catalogue;
 mod course;
+mod seek;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,8 @@ pub struct Wish {
     pub runtime: Option<Nanos>,
     /// Memory of the host.
     pub memory: Bytes,
+    /// What the order of steps is drawn from, where it is random.
+    pub seed: u64,
 }
 
 /// One job of a course.

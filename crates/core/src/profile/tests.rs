@@ -1,8 +1,10 @@
 use super::*;
 use crate::workload::{Generator, Mix, Stop};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 fn wish(size: u64) -> Wish {
-    Wish { size: Some(Bytes(size)), runtime: Some(Nanos::from_millis(10)), memory: Bytes(1 << 30) }
+    Wish { size: Some(Bytes(size)), runtime: Some(Nanos::from_millis(10)), memory: Bytes(1 << 30), seed: 1 }
 }
 
 /// Runs a course on an imaginary device.
@@ -103,12 +105,56 @@ fn caches_are_found_by_their_latency() {
         )
     });
     let found = course.conclusions(&done);
-    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
     assert!(found[0].starts_with("a cache of between 16MiB and 64MiB"), "{found:?}");
     assert!(found[1].starts_with("a cache of between 256MiB and 1GiB"), "{found:?}");
     let (_, mut course) = Profile::get("seek").expect("is one").course(&wish(1 << 30));
     let done = run(&mut course, |_| (1.0, 80_000));
     assert!(course.conclusions(&done)[0].starts_with("no cache is seen up to 1GiB"));
+    assert_eq!(done.len(), 36, "six sets in six passes");
+    let order = |pass: usize| done[pass * 6..][..6].iter().map(|point| point.span).collect::<Vec<_>>();
+    assert!((1..6).any(|pass| order(pass) != order(0)), "in random order");
+}
+
+/// What a uniform device and one with a cache look like on a host that is busy now and then: most reads 20 us, 160 us
+/// beyond the cache, and every third step up to three times as slow.
+fn seek_on_a_busy_host(seed: u64, cache: Option<u64>) -> Vec<String> {
+    let (_, mut course) = Profile::get("seek").expect("is one").course(&Wish { seed, ..wish(1 << 30) });
+    let rng = std::cell::RefCell::new(Xoshiro256PlusPlus::seed_from_u64(seed));
+    let done = run(&mut course, |step| {
+        let draw = || rng.borrow_mut().next_u64() % 1000;
+        let busy = if draw() < 333 { 1.0 + draw() as f64 / 500.0 } else { 1.0 + draw() as f64 / 5000.0 };
+        let set = step.workload.span.expect("has one").0;
+        (1.0, (if cache.is_some_and(|cache| set > cache) { 160e3 } else { 20e3 } * busy) as u64)
+    });
+    course.conclusions(&done)
+}
+
+#[test]
+fn a_busy_host_is_not_a_cache() {
+    let named = |found: &[String]| found.iter().filter(|said| said.starts_with("a cache")).count();
+    let (mut invented, mut found) = (0, 0);
+    for seed in 0..200 {
+        invented += usize::from(named(&seek_on_a_busy_host(seed, None)) > 0);
+        let with = seek_on_a_busy_host(seed, Some(20 << 20));
+        found += usize::from(named(&with) == 1 && with[0].starts_with("a cache of between 16MiB and 64MiB"));
+    }
+    assert!(invented <= 2, "{invented} of 200 uniform devices have a cache");
+    assert!(found >= 180, "only {found} of 200 caches are found");
+}
+
+/// A small set that is always slower contradicts a cache, however much the larger ones differ.
+#[test]
+fn smaller_sets_must_be_faster() {
+    let (_, mut course) = Profile::get("seek").expect("is one").course(&wish(1 << 30));
+    let done = run(&mut course, |step| match step.workload.span.expect("has one").0 >> 20 {
+        1 => (1.0, 60_000),
+        4 => (1.0, 20_000),
+        _ => (1.0, 40_000),
+    });
+    let found = course.conclusions(&done);
+    assert!(found[0].starts_with("no cache is seen"), "{found:?}");
+    assert!(found[1].contains("not every smaller set is faster"), "{found:?}");
 }
 
 #[test]
@@ -132,7 +178,7 @@ fn snia_ends_when_the_writes_are_steady() {
 
 #[test]
 fn bonnie_is_sized_from_memory() {
-    let memory = Wish { size: None, runtime: None, memory: Bytes(1 << 30) };
+    let memory = Wish { size: None, runtime: None, memory: Bytes(1 << 30), seed: 1 };
     let (files, mut course) = Profile::get("bonnie").expect("is one").course(&memory);
     assert_eq!(files[0].size, Bytes(2 << 30));
     let first = course.next_group(&[]).expect("a step").remove(0).workload;

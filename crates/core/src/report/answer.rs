@@ -60,32 +60,77 @@ fn best<'a>(comparisons: &[&'a Comparison]) -> Option<&'a Comparison> {
 
 fn compared(report: &Report, all: &[&Comparison], first: &Comparison) -> Vec<String> {
     let verb = verb(report, &first.workload);
-    let sure = sureness(first);
+    let (sure, open) = (sureness(first), open_elsewhere(report, first));
+    let (design, control) = (&first.design, &first.control);
     let mut sentences = vec![match first.conclusion {
-        Conclusion::Faster | Conclusion::Slower => format!(
-            "{} {verb} {} times as fast as {} ({sure}).",
-            first.design,
-            words::ratio(speedup(first)),
-            first.control
-        ),
-        Conclusion::NoDifference => format!(
-            "{} {verb} as fast as {}: ratio {} ({sure}).",
-            first.design,
-            first.control,
-            words::ratio(speedup(first))
-        ),
+        Conclusion::Faster | Conclusion::Slower => {
+            format!("{design} {verb} {} {control} ({sure}){open}.", times(first, true))
+        }
+        Conclusion::NoDifference => {
+            let ratio = words::ratio(first.ratio);
+            format!("{design} {verb} {} {control}: ratio {ratio} ({sure}){open}.", as_well(first.metric))
+        }
         Conclusion::Inconclusive => format!(
-            "No difference between {} and {} is shown yet: {} {verb} {} times as fast ({sure}).",
-            first.design,
-            first.control,
-            first.design,
-            words::ratio(speedup(first))
+            "No difference between {design} and {control} is shown yet: {design} {verb} {} ({sure}){open}.",
+            times(first, false)
         ),
     }];
     let others: Vec<&Comparison> =
         all.iter().copied().filter(|c| c.design == first.design && c.workload != first.workload).collect();
-    sentences.extend(others_sentences(report, first, &others));
+    // A rate and a latency are not told in one breath: a ratio above 1 is good of the one and bad of the other.
+    for latencies in [false, true] {
+        let of_kind = |c: &&Comparison| c.metric.lower_is_better() == latencies;
+        let others: Vec<&Comparison> = others.iter().copied().filter(of_kind).collect();
+        sentences.extend(others_sentences(report, first, &others));
+    }
     sentences
+}
+
+/// `2.00 times as fast`, `with 0.50 times the p99 latency`: always the ratio of the table; with `than` the control's name
+/// can follow.
+fn times(comparison: &Comparison, than: bool) -> String {
+    let ratio = words::ratio(comparison.ratio);
+    match (comparison.metric.lower_is_better(), than) {
+        (false, true) => format!("{ratio} times as fast as"),
+        (false, false) => format!("{ratio} times as fast"),
+        (true, true) => format!("with {ratio} times the {} of", words::metric_label(comparison.metric)),
+        (true, false) => format!("with {ratio} times the {}", words::metric_label(comparison.metric)),
+    }
+}
+
+/// What goes before the control's name where there is no difference.
+fn as_well(metric: Metric) -> String {
+    if metric.lower_is_better() {
+        format!("with the {} of", words::metric_label(metric))
+    } else {
+        "as fast as".to_owned()
+    }
+}
+
+/// What is not decided of the other designs: it belongs to the first sentence, because it is why the answer is no whole
+/// one.
+fn open_elsewhere(report: &Report, first: &Comparison) -> String {
+    let open: Vec<_> = report.undecided.iter().filter(|open| open.design != first.design).collect();
+    let several = report.workloads.len() > 1;
+    match open.as_slice() {
+        [] => String::new(),
+        few if few.len() <= MOST_CLAUSES => {
+            let told: Vec<String> = few
+                .iter()
+                .map(|open| {
+                    let under = if several { format!(" under {}", open.workload) } else { String::new() };
+                    format!("{}{under} ({})", open.design, range(open.interval))
+                })
+                .collect();
+            format!("; not decided: {}", words::list(&told))
+        }
+        many => {
+            let mut designs: Vec<String> = many.iter().map(|open| open.design.clone()).collect();
+            designs.sort();
+            designs.dedup();
+            format!("; {} comparisons are not decided, of {}", many.len(), words::list(&designs))
+        }
+    }
 }
 
 /// What a design does under the workload; with the workload's name where others do the same.
@@ -104,7 +149,7 @@ fn others_sentences(report: &Report, first: &Comparison, others: &[&Comparison])
         others.iter().copied().filter(|c| wanted.contains(&c.conclusion)).collect()
     };
     let ranges = |comparisons: &[&Comparison]| {
-        let told: Vec<String> = comparisons.iter().map(|c| range(c)).collect();
+        let told: Vec<String> = comparisons.iter().map(|c| range(c.interval)).collect();
         match told.as_slice() {
             [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|range| range == first) => {
                 format!("{first} each")
@@ -119,26 +164,30 @@ fn others_sentences(report: &Report, first: &Comparison, others: &[&Comparison])
     match decided.as_slice() {
         [] => {}
         few if few.len() <= MOST_CLAUSES => {
-            let told: Vec<String> = few
-                .iter()
-                .map(|c| format!("{} {} times as fast", verb(c), words::ratio(speedup(c))))
-                .collect();
+            let told: Vec<String> = few.iter().map(|c| format!("{} {}", verb(c), times(c, false))).collect();
             sentences.push(format!("It {}.", words::list(&told)));
         }
         many => {
-            let gains = || many.iter().map(|c| speedup(c));
-            sentences.push(format!(
-                "Under {} other workloads it is {} to {} times as fast.",
-                many.len(),
-                words::ratio(gains().fold(f64::INFINITY, f64::min)),
-                words::ratio(gains().fold(0.0, f64::max))
-            ));
+            let ratios = || many.iter().map(|c| c.ratio);
+            let (least, most) = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(0.0, f64::max));
+            let (least, most) = (words::ratio(least), words::ratio(most));
+            sentences.push(match many.first().map(|c| c.metric).filter(|metric| metric.lower_is_better()) {
+                Some(metric) => format!(
+                    "Under {} other workloads it has {least} to {most} times the {}.",
+                    many.len(),
+                    words::metric_label(metric)
+                ),
+                None => {
+                    format!("Under {} other workloads it is {least} to {most} times as fast.", many.len())
+                }
+            });
         }
     }
     if !same.is_empty() {
         let told: Vec<String> = same.iter().map(|c| verb(c)).collect();
         let also = if same.len() <= MOST_CLAUSES { format!(" ({})", ranges(&same)) } else { String::new() };
-        sentences.push(format!("It {} as fast as {}{also}.", words::list(&told), first.control));
+        let as_well = as_well(same[0].metric);
+        sentences.push(format!("It {} {as_well} {}{also}.", words::list(&told), first.control));
     }
     if !open.is_empty() {
         let told: Vec<String> = open.iter().map(|c| c.workload.clone()).collect();
@@ -148,14 +197,10 @@ fn others_sentences(report: &Report, first: &Comparison, others: &[&Comparison])
     sentences
 }
 
-/// The interval of the speedup, `0.98 to 1.00`.
-fn range(comparison: &Comparison) -> String {
-    match comparison.interval {
-        Some((low, high)) => {
-            let (low, high) =
-                if comparison.metric.lower_is_better() { (1.0 / high, 1.0 / low) } else { (low, high) };
-            format!("{} to {}", words::ratio(low), words::ratio(high))
-        }
+/// The interval of a ratio, as in the table: `0.98 to 1.00`.
+fn range(interval: Option<(f64, f64)>) -> String {
+    match interval {
+        Some((low, high)) => format!("{} to {}", words::ratio(low), words::ratio(high)),
         None => "too few rounds".to_owned(),
     }
 }
@@ -166,7 +211,7 @@ fn sureness(comparison: &Comparison) -> String {
     if comparison.interval.is_none() {
         return format!("{rounds}, too few for an interval");
     }
-    format!("{} interval {}, {rounds}", words::level(comparison.ci_level), range(comparison))
+    format!("{} interval {}, {rounds}", words::level(comparison.ci_level), range(comparison.interval))
 }
 
 /// Nothing to compare: what the first design does, or that there is nothing.

@@ -185,7 +185,8 @@ fn table(sessions: &[(&Session, &Analysis)], names: &[String]) -> Option<BesideT
         .flat_map(|(index, (session, _))| session.experiment.workloads.iter().map(move |w| (index, w)))
         .filter(|(_, workload)| meant(&workload.name))
         .collect();
-    let metric = primary(asked.first()?.1);
+    let (first, workload) = asked.first()?;
+    let metric = primary(&sessions.get(*first)?.0.experiment.answer, workload);
     let mut rows: Vec<BesideRow> = sessions
         .iter()
         .enumerate()
@@ -252,7 +253,7 @@ mod tests {
 
     fn imported(text: &str, id: &str) -> Session {
         let first = import::parse(text).unwrap().remove(0);
-        import::session(first, id.to_owned(), "0.1.0", text, Nanos(1_000_000_000_000))
+        import::session(first, id.to_owned(), "0.1.0", Nanos(1_000_000_000_000))
     }
 
     fn beside(tables: &[Vec<String>]) -> Result<Beside, BesideError> {

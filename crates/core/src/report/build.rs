@@ -1,12 +1,13 @@
 //! From a session and what the analysis says of it to the report model.
 
 use super::model::{
-    DesignFacts, LatencyView, Report, ResultView, SeriesPoint, TrialFigures, TrialView, VolumeFacts,
-    WorkloadFacts,
+    DesignFacts, LatencyView, Percentiles, Report, ResultView, SeriesPoint, TrialFigures, TrialView,
+    VolumeFacts, WorkloadFacts,
 };
 use super::seen::SeenView;
 use super::{answer, describe};
-use crate::analysis::{Analysis, DesignResult, Metric, metric, primary};
+use crate::analysis::estimate::estimate;
+use crate::analysis::{Analysis, DesignResult, Metric, metric, primary, undecided};
 use crate::plan::Role;
 use crate::samples::{Count, Histogram, PerOp, TrialSamples};
 use crate::session::{Outcome, Session, TrialRecord};
@@ -33,7 +34,7 @@ impl Report {
                 name: workload.name.clone(),
                 summary: describe::workload(workload),
                 verb: describe::verb(workload),
-                headline: primary(workload),
+                headline: primary(&experiment.answer, workload),
             })
             .collect();
         let designs: Vec<DesignFacts> = experiment
@@ -62,6 +63,7 @@ impl Report {
         let mut report = Report {
             session: session.meta.clone(),
             stored: true,
+            each_trial: false,
             experiment: experiment.name.clone(),
             description: experiment.description.clone(),
             experiment_text: session.experiment_text.clone(),
@@ -72,6 +74,7 @@ impl Report {
             control: experiment.control,
             volumes: volumes(session),
             comparisons: analysis.comparisons.clone(),
+            undecided: undecided(experiment, &analysis.comparisons),
             aa: analysis.aa.clone(),
             warnings: analysis.warnings.clone(),
             designs,
@@ -93,19 +96,21 @@ fn volumes(session: &Session) -> Vec<VolumeFacts> {
         .map(|(index, volume)| {
             let mut facts = Vec::new();
             if let Some(found) = session.meta.inventory.volumes.get(index) {
-                facts.push(Bytes(found.size).to_string());
+                facts.push(Bytes(found.size).short());
                 facts.push(found.path.clone());
                 if let Some(filesystem) = &found.filesystem {
                     facts.push(filesystem.clone());
                 }
+                facts.extend(found.through.clone());
                 match (&found.disk_name, &found.disk) {
+                    _ if !found.disks.is_empty() => {}
                     (Some(name), Some(number)) => facts.push(format!("on {name} ({number})")),
                     (Some(one), None) | (None, Some(one)) => facts.push(format!("on {one}")),
                     (None, None) => {}
                 }
                 facts.push(if found.direct { "O_DIRECT" } else { "no O_DIRECT" }.to_owned());
             } else if let Some(size) = volume.size {
-                facts.push(size.to_string());
+                facts.push(size.short());
             }
             VolumeFacts { name: volume.name.clone(), facts, shape: describe::volume_shape(volume) }
         })
@@ -192,6 +197,14 @@ fn result_view(
         finished.iter().for_each(|samples| all.merge(&samples.array.get(op).latency));
         (!all.is_empty()).then(|| latency_view(&all))
     };
+    let level = session.experiment.answer.level;
+    let percentiles = |op: OpKind| -> Option<Percentiles> {
+        let of_each = |p: f64| -> Vec<f64> {
+            let latencies = finished.iter().map(|samples| &samples.array.get(op).latency);
+            latencies.filter_map(|latency| Some(latency.percentile(p)? as f64)).collect()
+        };
+        Some(Percentiles { p50: estimate(&of_each(50.0), level)?, p99: estimate(&of_each(99.0), level)? })
+    };
     let mut candidates: Vec<(usize, f64)> = trials
         .iter()
         .enumerate()
@@ -204,6 +217,7 @@ fn result_view(
         workload,
         result: result.clone(),
         latency: PerOp { read: merged(OpKind::Read), write: merged(OpKind::Write) },
+        percentiles: PerOp { read: percentiles(OpKind::Read), write: percentiles(OpKind::Write) },
         median_trial: candidates.get(candidates.len().saturating_sub(1) / 2).map(|(position, _)| *position),
         seen: SeenView::new(&finished),
     }

@@ -3,6 +3,7 @@
 use super::model::{Report, TrialView};
 use super::words;
 use crate::analysis::Metric;
+use std::borrow::Cow;
 
 /// Names of the columns.
 const HEADER: [&str; 13] = [
@@ -69,19 +70,22 @@ fn trial_row(text: &mut String, report: &Report, trial: &TrialView, metric: Metr
     );
 }
 
-/// Appends one record; fields are quoted when RFC 4180 asks for it, lines end in CR LF.
+/// Appends one record; lines end in CR LF.
 fn row(text: &mut String, fields: &[String]) {
     for (index, field) in fields.iter().enumerate() {
         if index > 0 {
             text.push(',');
         }
-        if field.contains([',', '"', '\r', '\n']) {
-            text.push('"');
-            text.push_str(&field.replace('"', "\"\""));
-            text.push('"');
-        } else {
-            text.push_str(field);
-        }
+        text.push_str(&csv_field(field));
     }
     text.push_str("\r\n");
+}
+
+/// `field` as RFC 4180 has it: in quotes when it holds what would end it.
+pub fn csv_field(field: &str) -> Cow<'_, str> {
+    if field.contains([',', '"', '\r', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\"")).into()
+    } else {
+        field.into()
+    }
 }

@@ -38,6 +38,10 @@ pub fn json(report: &Report, options: JsonOptions) -> Value {
             "ratio": c.ratio, "ci_low": c.interval.map(|i| i.0), "ci_high": c.interval.map(|i| i.1),
             "ci_level": c.ci_level, "rounds": c.rounds, "conclusion": c.conclusion,
         })).collect::<Vec<_>>(),
+        "undecided": report.undecided.iter().map(|u| json!({
+            "design": u.design, "workload": u.workload, "metric": u.metric.name(),
+            "ci_low": u.interval.map(|i| i.0), "ci_high": u.interval.map(|i| i.1), "rounds": u.rounds,
+        })).collect::<Vec<_>>(),
         "aa": report.aa.iter().map(|a| json!({
             "design": a.design, "workload": a.workload, "metric": a.metric.name(),
             "ratio": a.ratio, "ci_low": a.interval.map(|i| i.0), "ci_high": a.interval.map(|i| i.1),
@@ -99,7 +103,7 @@ fn results(view: &ResultView) -> Vec<Value> {
         .metrics
         .iter()
         .map(|(metric, estimate)| {
-            json!({
+            let mut object = json!({
                 "design": result.design,
                 "workload": result.workload,
                 "metric": metric.name(),
@@ -116,7 +120,11 @@ fn results(view: &ResultView) -> Vec<Value> {
                 "members": members,
                 "verdict": main,
                 "verdicts": verdicts,
-            })
+            });
+            if !result.below.is_empty() {
+                object["below"] = json!(result.below);
+            }
+            object
         })
         .collect()
 }
@@ -137,6 +145,7 @@ fn member(member: &MemberShare) -> Value {
 fn verdict(verdict: &Verdict) -> Value {
     json!({
         "kind": verdict.kind.name(),
+        "basis": verdict.basis,
         "confidence": verdict.confidence,
         "explains": verdict.explains,
         "sentence": verdict.sentence,

@@ -16,7 +16,7 @@ mod text;
 mod words;
 
 pub use beside::{Beside, BesideError, BesideRow, BesideSession, BesideTable};
-pub use csv::csv;
+pub use csv::{csv, csv_field};
 pub use html::html;
 pub use json::{JsonOptions, SCHEMA, json};
 pub use model::{

@@ -5,7 +5,7 @@
 //! user wrote it, so every view escapes it for its own medium.
 
 use super::seen::SeenView;
-use crate::analysis::{AaPair, Comparison, DesignResult, Metric, Verdict, Warning};
+use crate::analysis::{AaPair, Comparison, DesignResult, Estimate, Metric, Undecided, Verdict, Warning};
 use crate::samples::{CpuUse, Observation, PerOp};
 use crate::session::{Ending, SessionMeta};
 use crate::workload::OpKind;
@@ -17,6 +17,8 @@ pub struct Report {
     pub session: SessionMeta,
     /// Whether the session is in a store, from which it can be reported again.
     pub stored: bool,
+    /// Whether the text tells every trial's figure too.
+    pub each_trial: bool,
     /// The experiment's name.
     pub experiment: String,
     /// What the experiment is for, in its author's words.
@@ -43,6 +45,8 @@ pub struct Report {
     pub results: Vec<ResultView>,
     /// Each design against the control.
     pub comparisons: Vec<Comparison>,
+    /// Which of them, by the metric of their workload, decide nothing.
+    pub undecided: Vec<Undecided>,
     /// The control against itself.
     pub aa: Vec<AaPair>,
     /// Every trial in the order it ran.
@@ -97,10 +101,21 @@ pub struct ResultView {
     pub result: DesignResult,
     /// Latency over all its trials, by operation kind.
     pub latency: PerOp<Option<LatencyView>>,
+    /// Percentiles of each trial, by operation kind.
+    pub percentiles: PerOp<Option<Percentiles>>,
     /// Position in [`Report::trials`] of the trial whose headline figure is the (lower) median.
     pub median_trial: Option<usize>,
     /// What was seen around its trials, where somebody looked.
     pub seen: Option<SeenView>,
+}
+
+/// Median over the trials of what each of them has, with its interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Percentiles {
+    /// Median latency of a trial.
+    pub p50: Estimate,
+    /// 99th percentile of a trial.
+    pub p99: Estimate,
 }
 
 /// Latency of one operation kind over all trials of a result.

@@ -22,7 +22,7 @@ pub struct SeenView {
     pub memory_available: Option<u64>,
     /// Most dirty pages that were left after a trial, in bytes.
     pub dirty_after: Option<u64>,
-    /// Disks below the members, the busiest first.
+    /// Disks below the members, and what is made of them, the busiest first.
     pub disks: Vec<DiskSeen>,
     /// Network interfaces, where a member is remote, in the order of their coming.
     pub network: Vec<NetworkSeen>,
@@ -35,6 +35,8 @@ pub struct SeenView {
 pub struct DiskSeen {
     /// Kernel name.
     pub name: String,
+    /// Whether it is a disk, and not made of others; all are where nobody recorded what is made of what.
+    pub is_disk: bool,
     /// Share of the time with a request in flight, 0 to 1.
     pub busy: Option<f64>,
     /// Bytes per second that it moved, whoever asked.
@@ -117,9 +119,9 @@ impl SeenView {
         all
     }
 
-    /// The disk that was busy for the largest share of the time.
+    /// The disk at the bottom that was busy for the largest share of the time.
     pub fn busiest_disk(&self) -> Option<&DiskSeen> {
-        self.disks.first()
+        self.disks.iter().find(|disk| disk.is_disk).or(self.disks.first())
     }
 }
 
@@ -180,6 +182,7 @@ fn disk(name: &str, trials: &[(f64, &DeviceObservation)]) -> DiskSeen {
     let each = |d: &DeviceObservation, sum: f64| (requests(d) > 0.0).then(|| sum / requests(d));
     DiskSeen {
         name: name.to_owned(),
+        is_disk: trials.iter().all(|(_, device)| device.below.as_ref().is_none_or(|b| b.devices.is_empty())),
         // Counters tick in milliseconds, and so a little more than the time may be counted.
         busy: over(&|seconds, d| Some((d.total.busy.as_secs_f64() / seconds).min(1.0))),
         bytes_per_second: PerOp {
@@ -301,6 +304,20 @@ mod tests {
         assert_eq!((other.trials, other.bytes), (2, Some(PerOp { read: 0, write: 12 })));
         let [twice] = &SeenView::others_of([&seen, &seen].into_iter())[..] else { panic!("{seen:?}") };
         assert_eq!((twice.trials, twice.bytes), (4, Some(PerOp { read: 0, write: 24 })));
+    }
+
+    #[test]
+    fn the_busiest_disk_is_one_and_not_what_is_made_of_it() {
+        let mut trial = second(300, Vec::new());
+        let observed = trial.observed.as_mut().unwrap();
+        let mut array = observed.devices[0].clone();
+        array.name = "md0".to_owned();
+        array.total.busy = Nanos::from_millis(900);
+        array.below = Some(crate::samples::Below { devices: vec![0], ..Default::default() });
+        observed.devices.push(array);
+        let seen = SeenView::new(&[&trial]).unwrap();
+        assert_eq!(seen.disks[0].name, "md0");
+        assert_eq!(seen.busiest_disk().map(|disk| disk.name.as_str()), Some("vdb"));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Samples: what was seen. Raw and mergeable; every figure in a report is recomputed from them.
 
+mod below;
 mod histogram;
 mod observation;
+pub use below::{Array, Below, Cost, Join, Moves, Span};
 pub use histogram::{Bucket, Histogram};
 pub use observation::{
     CoreUse, DeviceObservation, DiskUse, ExceededInterval, LimitsExceeded, MemberObservation, MemoryUse,
-    NetworkUse, Observation, ObservedInterval, OtherActivity, OtherKind,
+    NetworkUse, Observation, ObservedInterval, OtherActivity, OtherKind, ProcessorUser,
 };
 
 use crate::units::Nanos;
@@ -109,6 +111,12 @@ pub struct CpuUse {
     pub cores: u32,
     /// Largest busy share of a single load thread, 0 to 1000 per mille.
     pub busiest_thread_permille: Option<u32>,
+    /// Largest share of the time that a single load thread was ready to run and had no processor, 0 to 1000 per mille.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_waiting_permille: Option<u32>,
+    /// Largest share of the time that a single load thread ran or waited to run, 0 to 1000 per mille: the rest it slept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_idle_permille: Option<u32>,
 }
 
 /// How the engine carried a trial out.
@@ -123,6 +131,32 @@ pub struct Execution {
     pub unfinished: u64,
     /// Latency in nanoseconds of each fsync and fdatasync between the operations, which are no operations themselves.
     pub syncs: Histogram,
+    /// How much later than it could the engine submitted an operation that had its instant, in nanoseconds: the instant, or
+    /// when there was a place in the queue if that came later. The engine's own fault, and part of each latency.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub lateness: Histogram,
+}
+
+/// The engine's own lateness is told when it is more than this part of a latency.
+const LATE: f64 = 0.1;
+
+impl TrialSamples {
+    /// That the engine was late to submit, where that matters: the median or the 99th percentile of its lateness is more
+    /// than a tenth of what is reported.
+    pub fn own_lateness(&self) -> Option<String> {
+        let late = &self.execution.lateness;
+        let mut latency = self.array.read.latency.clone();
+        latency.merge(&self.array.write.latency);
+        let percentile =
+            [50.0, 99.0].into_iter().find(|p| match (late.percentile(*p), latency.percentile(*p)) {
+                (Some(late), Some(all)) => late as f64 > LATE * all as f64,
+                _ => false,
+            })?;
+        Some(format!(
+            "operations were submitted late by more than a tenth of the latency (p{percentile}), of which that is a part: \
+             the service time has none of it; leave each job a core, and one beside"
+        ))
+    }
 }
 
 impl Execution {

@@ -5,7 +5,7 @@
 //! as differences over a time span, in bytes and nanoseconds instead of 512-byte sectors and
 //! milliseconds.
 
-use super::PerOp;
+use super::{Below, PerOp};
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,21 @@ pub struct Observation {
     pub others: Vec<OtherActivity>,
     /// Network interfaces, where a member is remote.
     pub network: Vec<NetworkUse>,
+    /// Who else used the processors during the measurement, the busiest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<ProcessorUser>,
+    /// Time in which some task waited for a processor during the measurement (`/proc/pressure/cpu`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor_waits: Option<Nanos>,
+}
+
+/// Somebody else who used the processors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessorUser {
+    /// Who, for example `cc1plus (pid 4711)`; a kernel thread has the name of its work.
+    pub who: String,
+    /// CPU time, over all processors.
+    pub time: Nanos,
 }
 
 /// One block device over the measurement.
@@ -35,8 +50,17 @@ pub struct Observation {
 pub struct DeviceObservation {
     /// Kernel name: `vda`, `nvme1n1p1`, `md0`.
     pub name: String,
+    /// Name that people use, where it differs (`vg0-data` for `dm-0`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
     /// "major:minor".
     pub number: String,
+    /// What it is made of; absent in sessions that recorded chains ([`MemberObservation::devices`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub below: Option<Below>,
+    /// Whether it is a loop device that goes through the page cache of its file (`loop/dio` is 0).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub page_cached: bool,
     /// Counters over the measurement, warm-up excluded.
     pub total: DiskUse,
     /// Largest request that the device takes (`queue/max_sectors_kb`).
@@ -52,6 +76,13 @@ pub struct DeviceObservation {
     /// The same from reading to reading, in the order of time; empty where no page could be read twice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exceeded_series: Vec<ExceededInterval>,
+}
+
+impl DeviceObservation {
+    /// The name to print: the alias where there is one.
+    pub fn shown_name(&self) -> &str {
+        self.alias.as_deref().unwrap_or(&self.name)
+    }
 }
 
 /// `/proc/diskstats` as differences over a time span.
@@ -76,6 +107,9 @@ pub struct DiskUse {
     pub discards: Option<u64>,
     /// Flushes completed, where the kernel counts them (5.5).
     pub flushes: Option<u64>,
+    /// Time that flushes took, summed over flushes, where the kernel counts it (5.5).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_time: Option<Nanos>,
 }
 
 /// What lies below one member.
@@ -84,8 +118,12 @@ pub struct DiskUse {
 pub struct MemberObservation {
     /// The member's name.
     pub member: String,
-    /// Indices into [`Observation::devices`], from the member downwards; the last one is the whole disk.
+    /// Indices into [`Observation::devices`] of all that is below it, upper ones first, each once.
     pub devices: Vec<usize>,
+    /// What it is directly on. Absent in sessions that recorded a chain instead of a tree: there the last one of
+    /// `devices` is the disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub below: Option<Below>,
     /// Bytes of it in the page cache before the trial (`cachestat`, `mincore`).
     pub resident_before: Option<Bytes>,
     /// Bytes of it in the page cache after the trial.

@@ -38,6 +38,8 @@ pub(super) struct Array {
     any_mortal: bool,
     /// Bytes of a whole stripe, where there is one.
     stripe: Option<Bytes>,
+    /// Smallest chunk of its levels.
+    chunk: u64,
 }
 
 /// Which copy a read should come from.
@@ -127,11 +129,17 @@ impl Array {
             parity,
             any_mortal,
             stripe: design.layout.stripe_width(),
+            chunk: design.layout.smallest_chunk().map_or(u64::MAX, |chunk| chunk.0),
         })
     }
 
     pub(super) fn stripe(&self) -> Option<Bytes> {
         self.stripe
+    }
+
+    /// Shortest I/O that a long operation is cut into.
+    pub(super) fn smallest_piece(&self) -> u64 {
+        self.chunk.min(self.max_request).max(512)
     }
 
     pub(super) fn capacity(&self) -> u64 {

@@ -84,6 +84,7 @@ impl Cpu {
             host_steal: Some(Nanos(0)),
             cores: self.cores.saturating_mul(self.clients),
             busiest_thread_permille: Some(share(busiest)),
+            ..CpuUse::default()
         }
     }
 }

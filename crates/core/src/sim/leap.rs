@@ -88,6 +88,13 @@ impl Leap {
     ) -> Option<Jump> {
         let at = self.look;
         self.look = at.saturating_add(self.cell);
+        if now >= self.look {
+            // No event for a whole cell or more: nothing there is typical.
+            let cells = (now - at) / self.cell;
+            self.look = at.saturating_add((cells + 1).saturating_mul(self.cell));
+            (self.settle, self.before) = (self.settle.saturating_sub(cells), None);
+            return None;
+        }
         let change = array.next_change(now);
         if change != self.change {
             (self.change, self.settle, self.before) = (change, SETTLE, None);
@@ -106,10 +113,6 @@ impl Leap {
             return None;
         };
         recorder.cell(&mut before.block);
-        if now >= self.look {
-            // No event for a whole cell: nothing here is typical.
-            return None;
-        }
         if before.block.len() < BLOCK {
             self.before = Some(before);
             return None;

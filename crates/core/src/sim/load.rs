@@ -10,15 +10,29 @@ use super::resync::Resync;
 use crate::backend::{BackendError, Control};
 use crate::experiment::Environment;
 use crate::samples::CpuUse;
-use crate::units::Nanos;
+use crate::units::{Nanos, format_waiting};
 use crate::workload::{Access, Generator, Op, OpKind, Pace, Stop, Workload};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Most slots that a trial may have.
 const SLOTS_MAX: u64 = 1 << 20;
 
-/// Events between two looks at the control.
-const EVENTS_PER_LOOK: u32 = 1 << 16;
+/// I/Os between two looks at the control.
+const WORK_PER_LOOK: u64 = 1 << 16;
+
+/// How many I/Os a trial may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    /// Before it is asked how far they brought it.
+    pub(super) free: u64,
+    /// Until its end, at the pace so far.
+    pub(super) most: f64,
+}
+
+impl Work {
+    /// Some seconds of computing, and some hours.
+    pub(super) const USUAL: Work = Work { free: 1 << 25, most: 1e11 };
+}
 
 /// Writeback requests in flight per member, as many as a device's queue takes by default.
 const WRITEBACK_PER_MEMBER: u32 = 32;
@@ -76,6 +90,11 @@ pub(super) struct Load<'a> {
     /// An event from here on never comes.
     never: u64,
     leap: Leap,
+    work: Work,
+    /// Bytes that all jobs are to move, when the trial ends by size.
+    budget: u64,
+    /// Most member I/Os of an operation.
+    pieces: u64,
 }
 
 /// What comes of a trial.
@@ -97,6 +116,7 @@ impl<'a> Load<'a> {
         array: Array,
         seed: u64,
         control: &'a Control,
+        work: Work,
     ) -> Result<Self, BackendError> {
         let window = Window::new(workload);
         let own = u64::from(workload.numjobs) * u64::from(workload.depth());
@@ -128,6 +148,8 @@ impl<'a> Load<'a> {
             })
             .collect();
         let pages = Pages::new(workload, environment, &array, seed)?;
+        let budget = jobs.iter().filter_map(|job| job.left).fold(0, u64::saturating_add);
+        let pieces = workload.bs.0.div_ceil(array.smallest_piece()).max(1);
         let writeback = if pages.is_some() { WRITEBACK_PER_MEMBER * array.len() as u32 } else { 0 };
         let resync = environment.resync.map(|resync| Resync::new(resync, &array));
         let queue = Queue::new(slots.len() + writeback as usize + 1);
@@ -152,6 +174,9 @@ impl<'a> Load<'a> {
             jobs,
             resync,
             window,
+            work,
+            budget,
+            pieces,
             alive: own as u32,
             last: 0,
             never: queue.horizon() / 2,
@@ -174,7 +199,9 @@ impl<'a> Load<'a> {
             self.queue.push(0, slot);
         }
         let own = self.slots.len() as u32;
-        let mut look = EVENTS_PER_LOOK;
+        let events_per_look = (WORK_PER_LOOK / self.pieces).max(1);
+        let mut look = events_per_look;
+        let mut worked = 0_u64;
         while self.alive > 0 {
             let Some((now, slot)) = self.queue.peek() else { break };
             if now >= self.never && self.window.end == u64::MAX {
@@ -195,8 +222,10 @@ impl<'a> Load<'a> {
             self.wake_writeback(now);
             look -= 1;
             if look == 0 {
-                look = EVENTS_PER_LOOK;
+                look = events_per_look;
+                worked = worked.saturating_add(events_per_look.saturating_mul(self.pieces));
                 self.report()?;
+                self.keeps_pace(worked, now)?;
             }
         }
         self.report()?;
@@ -389,6 +418,35 @@ impl<'a> Load<'a> {
         self.control.ops.store(counted.ops, Relaxed);
         self.control.bytes.store(counted.bytes, Relaxed);
         if self.control.stop.load(Relaxed) { Err(BackendError::Stopped) } else { Ok(()) }
+    }
+
+    /// Whether the trial comes to its end in some hours of computing, as far as `worked` I/Os until `now` tell. Volumes may
+    /// answer so fast that virtual time hardly moves, or not at all.
+    ///
+    /// # Errors
+    /// When it does not.
+    fn keeps_pace(&self, worked: u64, now: u64) -> Result<(), BackendError> {
+        let (done, what) = match self.workload.stop {
+            Stop::Runtime(_) => (
+                now as f64 / self.window.end.max(1) as f64,
+                format!("{} of {}", format_waiting(Nanos(now)), format_waiting(Nanos(self.window.end))),
+            ),
+            Stop::Size(_) => {
+                let left = self.jobs.iter().filter_map(|job| job.left).fold(0, u64::saturating_add);
+                let done = self.budget.saturating_sub(left);
+                (done as f64 / self.budget.max(1) as f64, format!("{} of {} bytes", done, self.budget))
+            }
+        };
+        let Work { free, most } = self.work;
+        if worked < free || worked as f64 <= most * done {
+            return Ok(());
+        }
+        Err(BackendError::Other(format!(
+            "workload {}: {worked} I/Os brought the simulation to {what}; more than {most:.0e} in all are too many (some \
+             millions are simulated per second); give the volumes a latency or lower limits (`burst` and `credits` too), or the \
+             workload a larger bs, a shorter runtime or a smaller size",
+            self.workload.name
+        )))
     }
 
     /// Why nothing completes any more.

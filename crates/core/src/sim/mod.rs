@@ -42,7 +42,7 @@ use crate::units::Nanos;
 use crate::volume::Model;
 use crate::workload::Workload;
 use array::Array;
-use load::Load;
+use load::{Load, Work};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -75,6 +75,8 @@ impl Backend for SimBackend {
             direct: true,
             disk: None,
             disk_name: None,
+            disks: Vec::new(),
+            through: None,
             filesystem: None,
         });
         Ok(Inventory {
@@ -111,9 +113,22 @@ fn derive(seed: u64, n: u64) -> u64 {
 /// any thread.
 ///
 /// # Errors
-/// When the experiment depends on what the simulator does not know, when a member fails for good during the trial,
-/// or when `control` says stop.
+/// When the experiment depends on what the simulator does not know, when a member fails for good during the trial, when the
+/// trial would take more I/Os than can be computed, or when `control` says stop.
 pub fn simulate(
+    experiment: &Experiment,
+    seed: u64,
+    design: &Design,
+    workload: &Workload,
+    trial: &Trial,
+    control: &Control,
+) -> Result<TrialSamples, BackendError> {
+    simulate_within(Work::USUAL, experiment, seed, design, workload, trial, control)
+}
+
+/// The same, taking at most so much `work`.
+fn simulate_within(
+    work: Work,
     experiment: &Experiment,
     seed: u64,
     design: &Design,
@@ -131,7 +146,7 @@ pub fn simulate(
     };
     let max_request = environment.host.max_request.map(|max| max.0);
     let array = Array::new(experiment, design, max_request, environment.clients as usize, model)?;
-    let outcome = Load::new(workload, environment, array, trial.seed, control)?.run()?;
+    let outcome = Load::new(workload, environment, array, trial.seed, control, work)?.run()?;
     let observed = observe::observe(experiment, &environment.host, design, &outcome);
     let mut members = outcome.recorded.members;
     for (index, member) in members.iter_mut().enumerate() {

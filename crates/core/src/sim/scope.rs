@@ -61,7 +61,8 @@ fn check_volume(volume: &Volume) -> Result<(), BackendError> {
     }
     if is_instant(shape) {
         return refuse(
-            "has neither latency nor limits: virtual time would stand still; give its shape a latency",
+            "has neither latency nor limits below 10^9 operations or 10^12 bytes per second (bursts too): virtual time \
+             would stand still; give its shape a latency, or lower limits",
         );
     }
     Ok(())
@@ -73,9 +74,10 @@ fn is_instant(shape: &Shape) -> bool {
         Latency::Constant(value) => value.0 == 0,
         Latency::Lognormal { median, .. } => median.0 == 0,
     };
-    // A rate beyond a thousand million per second is no limit at the clock's resolution.
-    let slow =
-        |limit: &Option<Limit>, most: f64| limit.is_some_and(|limit| limit.rate > 0.0 && limit.rate < most);
+    // A rate beyond a thousand million per second is no limit at the clock's resolution, nor is one that bursts to that.
+    let slow = |limit: &Option<Limit>, most: f64| {
+        limit.is_some_and(|limit| limit.rate > 0.0 && limit.burst_rate.unwrap_or(limit.rate) < most)
+    };
     (zero(&shape.read_latency) || zero(&shape.write_latency))
         && !slow(&shape.iops, 1e9)
         && !slow(&shape.throughput, 1e12)

@@ -168,60 +168,105 @@ pub struct Ledger {
     pub in_flight: u64,
 }
 
+/// A ledger as its lines come: what is kept of them is what they touched.
+#[derive(Debug, Default)]
+pub struct Replay {
+    ledger: Option<Ledger>,
+    begun: HashMap<u64, (u64, u64)>,
+    lines: usize,
+}
+
+impl Replay {
+    /// Takes the next whole line, without its end.
+    ///
+    /// # Errors
+    /// See [`LedgerError`].
+    pub fn take(&mut self, text: &str) -> Result<(), LedgerError> {
+        self.lines += 1;
+        let line = self.lines;
+        let Some(ledger) = &mut self.ledger else {
+            let header = header(text)?;
+            self.ledger = Some(Ledger { header, units: BTreeMap::new(), acknowledged: 0, in_flight: 0 });
+            return Ok(());
+        };
+        let unit = ledger.header.unit;
+        let impossible = |what| LedgerError::Impossible { line, what };
+        match entry(text).ok_or_else(|| LedgerError::Line { line, text: excerpt(text) })? {
+            Entry::Begin { generation, offset, length } => {
+                let end = offset.checked_add(length).ok_or(impossible("it ends beyond 64 bits"))?;
+                if !offset.is_multiple_of(unit) || !length.is_multiple_of(unit) || length > 1 << 32 {
+                    return Err(impossible("offset and length are no multiples of the unit, or too long"));
+                }
+                if self.begun.insert(generation, (offset, end)).is_some() {
+                    return Err(impossible("a generation begins twice"));
+                }
+            }
+            Entry::Acknowledged { generation } => {
+                let (offset, end) = self
+                    .begun
+                    .remove(&generation)
+                    .ok_or(impossible("it was acknowledged before it began"))?;
+                ledger.acknowledged += 1;
+                for at in (offset..end).step_by(unit as usize) {
+                    let known = ledger.units.entry(at).or_default();
+                    known.acknowledged = known.acknowledged.max(Some(generation));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole ledger.
+    ///
+    /// # Errors
+    /// When not even its header came.
+    pub fn finish(self) -> Result<Ledger, LedgerError> {
+        let mut ledger = match self.ledger {
+            Some(ledger) => ledger,
+            None => return Err(LedgerError::Header("it has no whole line".to_owned())),
+        };
+        ledger.in_flight = self.begun.len() as u64;
+        for (generation, (offset, end)) in self.begun {
+            for at in (offset..end).step_by(ledger.header.unit as usize) {
+                ledger.units.entry(at).or_default().in_flight.push(generation);
+            }
+        }
+        Ok(ledger)
+    }
+}
+
+fn header(line: &str) -> Result<Header, LedgerError> {
+    let header: Header =
+        serde_json::from_str(line).map_err(|error| LedgerError::Header(error.to_string()))?;
+    if header.schema != Header::SCHEMA {
+        let what = format!("its format is `{}` and not `{}`", header.schema, Header::SCHEMA);
+        return Err(LedgerError::Header(what));
+    }
+    if unit_of(Bytes(header.unit)) != Some(header.unit) {
+        return Err(LedgerError::Header(format!("a unit of {} bytes is not possible", header.unit)));
+    }
+    Ok(header)
+}
+
+/// The beginning of a line that may be anything.
+fn excerpt(line: &str) -> String {
+    const SHOWN: usize = 60;
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
 impl Ledger {
     /// Replays `text`.
     ///
     /// # Errors
     /// See [`LedgerError`]. A torn last line is none.
     pub fn parse(text: &str) -> Result<Ledger, LedgerError> {
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let mut lines = whole.split('\n').enumerate();
-        let first = lines.next().map_or("", |(_, line)| line);
-        let header: Header =
-            serde_json::from_str(first).map_err(|error| LedgerError::Header(error.to_string()))?;
-        if header.schema != Header::SCHEMA {
-            let what = format!("its format is `{}` and not `{}`", header.schema, Header::SCHEMA);
-            return Err(LedgerError::Header(what));
-        }
-        if unit_of(Bytes(header.unit)) != Some(header.unit) {
-            return Err(LedgerError::Header(format!("a unit of {} bytes is not possible", header.unit)));
-        }
-        let unit = header.unit;
-        let mut ledger = Ledger { header, units: BTreeMap::new(), acknowledged: 0, in_flight: 0 };
-        let mut begun: HashMap<u64, (u64, u64)> = HashMap::new();
-        for (index, text) in lines {
-            let line = index + 1;
-            let impossible = |what| LedgerError::Impossible { line, what };
-            match entry(text).ok_or_else(|| LedgerError::Line { line, text: text.to_owned() })? {
-                Entry::Begin { generation, offset, length } => {
-                    let end = offset.checked_add(length).ok_or(impossible("it ends beyond 64 bits"))?;
-                    if !offset.is_multiple_of(unit) || !length.is_multiple_of(unit) || length > 1 << 32 {
-                        return Err(impossible(
-                            "offset and length are no multiples of the unit, or too long",
-                        ));
-                    }
-                    if begun.insert(generation, (offset, end)).is_some() {
-                        return Err(impossible("a generation begins twice"));
-                    }
-                }
-                Entry::Acknowledged { generation } => {
-                    let (offset, end) =
-                        begun.remove(&generation).ok_or(impossible("it was acknowledged before it began"))?;
-                    ledger.acknowledged += 1;
-                    for at in (offset..end).step_by(unit as usize) {
-                        let known = ledger.units.entry(at).or_default();
-                        known.acknowledged = known.acknowledged.max(Some(generation));
-                    }
-                }
-            }
-        }
-        ledger.in_flight = begun.len() as u64;
-        for (generation, (offset, end)) in begun {
-            for at in (offset..end).step_by(unit as usize) {
-                ledger.units.entry(at).or_default().in_flight.push(generation);
-            }
-        }
-        Ok(ledger)
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        let mut replay = Replay::default();
+        whole.split_terminator('\n').try_for_each(|line| replay.take(line))?;
+        replay.finish()
     }
 
     /// Judges what was found where the unit at `offset` should be.

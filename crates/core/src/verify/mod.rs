@@ -2,7 +2,7 @@
 //!
 //! Every write is cut into *units* of at most 4 KiB. A unit carries its place, the generation of its write and a
 //! checksum over all of it ([`stamp`], [`read`]). The ledger says which writes began and which were acknowledged
-//! ([`Header`], [`Entry`]); [`Ledger`] replays it and judges what is found.
+//! ([`Header`], [`Entry`]); [`Replay`] takes its lines, [`Ledger`] judges what is found.
 
 mod block;
 mod ledger;
@@ -10,4 +10,4 @@ mod ledger;
 mod tests;
 
 pub use block::{Stamp, Unreadable, read, stamp};
-pub use ledger::{Entry, Header, HeaderMember, Ledger, LedgerError, Unit, Verdict, unit_of};
+pub use ledger::{Entry, Header, HeaderMember, Ledger, LedgerError, Replay, Unit, Verdict, unit_of};

@@ -36,7 +36,8 @@ struct Axis {
 impl Axis {
     fn new(rate: f64, credits: f64, share: f64) -> Self {
         // A rate that is not positive never lets anything through; the experiment's check refuses it earlier.
-        let nanos_per_unit = if rate > 0.0 { 1e9 / rate } else { f64::MAX };
+        // Finite, since a request may cost nothing: nothing times no end would be no number.
+        let nanos_per_unit = if rate > 0.0 { (1e9 / rate).min(f64::MAX) } else { f64::MAX };
         let ahead = if rate > 0.0 && credits > 0.0 { (credits * nanos_per_unit) as u64 } else { 0 };
         let spent = (ahead as f64 * (1.0 - share.clamp(0.0, 1.0))) as u64;
         Axis { nanos_per_unit, ahead, spent, end: None, rest: 0.0 }

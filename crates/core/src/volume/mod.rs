@@ -80,6 +80,20 @@ pub enum Latency {
     },
 }
 
+impl Latency {
+    /// Mean, in nanoseconds.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Latency::Constant(value) => value.0 as f64,
+            Latency::Lognormal { median, p99 } => {
+                // p99 = median * exp(2.3263 sigma), mean = median * exp(sigma^2 / 2).
+                let sigma = (p99.0.max(1) as f64 / median.0.max(1) as f64).ln().max(0.0) / 2.326_347_874;
+                median.0 as f64 * (sigma * sigma / 2.0).exp()
+            }
+        }
+    }
+}
+
 /// The speed that a volume is given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shape {

@@ -10,8 +10,11 @@ use super::latency::normal_quantile;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Mean visits to states per block.
+/// Mean visits to states per block, where all states are entered about as often.
 const BLOCK_CYCLES: u64 = 256;
+
+/// Most visits in the mean to states that stand for one of [`BLOCK_CYCLES`].
+const VISITS_PER_CYCLE: f64 = 16.0;
 
 /// Steps that the drift takes per timescale.
 const DRIFT_STEPS: u64 = 32;
@@ -64,20 +67,33 @@ fn normal(seed: u64, purpose: u64, n: u64) -> f64 {
     normal_quantile(open_unit(&mut Xoshiro256PlusPlus::seed_from_u64(derive(seed, purpose, n))))
 }
 
+/// Length of a block. Where moods that last long are hardly ever entered, a mean over moods would be a mean of nothing: what a
+/// visit lasts bounds the visits of a block, and with them the steps to any instant of it.
+fn block_of(moods: &[Mood]) -> u64 {
+    let cycle: u64 = moods.iter().fold(0, |sum, mood| sum.saturating_add(mood.dwell.0.max(1)));
+    let mean = (cycle / moods.len().max(1) as u64).max(1);
+    let total: f64 = moods.iter().map(|mood| mood.weight).sum();
+    let entries = |mood: &Mood| mood.weight * (total - mood.weight);
+    let visits: f64 = moods.iter().map(entries).sum();
+    let visit = moods.iter().map(|mood| entries(mood) * mood.dwell.0 as f64).sum::<f64>() / visits;
+    // A chain of one mood has no visits.
+    let most = if visit.is_finite() { (visit * VISITS_PER_CYCLE) as u64 } else { u64::MAX };
+    mean.min(most).max(1).saturating_mul(BLOCK_CYCLES)
+}
+
 impl Weather {
     /// The weather of the volume with `seed`; absent where nothing of it ever changes or differs.
     pub(super) fn new(seed: u64, moods: &[Mood], drift: Option<Drift>, birth: Option<Birth>) -> Option<Self> {
         if moods.is_empty() && drift.is_none() && birth.is_none() {
             return None;
         }
-        let cycle: u64 = moods.iter().fold(0, |sum, mood| sum.saturating_add(mood.dwell.0.max(1)));
         let factor = |sigma: f64, purpose| libm::exp(sigma * normal(seed, purpose, 0));
         Some(Weather {
             seed,
             moods: moods.to_vec(),
             drift: drift.filter(|drift| drift.timescale.0 >= DRIFT_STEPS),
             birth: birth.map_or((1.0, 1.0), |b| (factor(b.rate_sigma, 1), factor(b.latency_sigma, 2))),
-            block: (cycle / moods.len().max(1) as u64).max(1).saturating_mul(BLOCK_CYCLES),
+            block: block_of(moods),
             chain: None,
         })
     }

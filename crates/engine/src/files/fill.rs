@@ -2,9 +2,12 @@
 
 use super::volume::OpenVolume;
 use ebbtide_core::backend::{BackendError, Control};
+use ebbtide_core::blank;
+use ebbtide_core::shown::Shown;
+use ebbtide_door::Access;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rustix::fs::{Advice, OFlags};
+use rustix::fs::Advice;
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -71,7 +74,8 @@ fn fill_one(
 ) -> Result<(), BackendError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     random.fill_bytes(buffer);
-    let file = volume.open(OFlags::WRONLY | volume.direct_flag())?;
+    blank::mark(buffer);
+    let file = volume.open(Access { write: true, direct: true, sync: false })?;
     let mut offset = 0;
     while offset < volume.size {
         if control.stop.load(Ordering::Relaxed) {
@@ -88,12 +92,12 @@ fn fill_one(
                 Some(Errno::FBIG) => "; `ulimit -f` or the file system allows no larger file",
                 _ => "",
             };
-            volume.error(format!("cannot fill {} at offset {offset}: {error}{advice}", volume.path.display()))
+            volume.error(format!("cannot fill {} at offset {offset}: {error}{advice}", volume.path().shown()))
         })?;
         offset += length as u64;
         control.prepared.fetch_add(length as u64, Ordering::Relaxed);
     }
-    settle(&file).map_err(|error| volume.error(format!("cannot flush {}: {error}", volume.path.display())))
+    settle(&file).map_err(|error| volume.error(format!("cannot flush {}: {error}", volume.path().shown())))
 }
 
 /// On the device and out of the page cache.
@@ -121,7 +125,7 @@ mod tests {
         assert_eq!(control.prepared.into_inner(), 3 * size);
         let mut blocks = HashSet::new();
         for volume in &volumes {
-            let bytes = std::fs::read(&volume.path).expect("reads");
+            let bytes = std::fs::read(volume.path()).expect("reads");
             assert_eq!(bytes.len() as u64, size);
             for (n, block) in bytes.chunks(ALIGN).enumerate() {
                 assert!(blocks.insert(block[..16].to_vec()), "a block repeats");

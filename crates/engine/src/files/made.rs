@@ -2,11 +2,13 @@
 
 use super::place::mib;
 use ebbtide_core::journal::{Entry, FileId, Journal};
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use ebbtide_core::shown::Shown;
+use ebbtide_door::{Claim, Directory, id_of};
+use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
-use std::fs::{File, Metadata};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,14 +20,16 @@ pub(super) struct Made {
 }
 
 struct Item {
-    path: PathBuf,
-    directory: bool,
+    /// The directory that it is in.
+    place: Arc<Directory>,
+    name: OsString,
     id: FileId,
 }
 
-/// Identity of the file or directory that `found` is of.
-pub fn id_of(found: &Metadata) -> FileId {
-    FileId::new(found.dev(), found.ino(), found.created().ok())
+impl Item {
+    fn path(&self) -> PathBuf {
+        self.place.path().join(&self.name)
+    }
 }
 
 impl Made {
@@ -33,55 +37,51 @@ impl Made {
         Made { journal, items: Vec::new() }
     }
 
-    /// Makes a directory that only this user may enter.
-    pub(super) fn directory(&mut self, path: &Path) -> Result<(), String> {
+    /// Makes the directory `path`, which only this user may enter.
+    pub(super) fn directory(&mut self, path: &Path) -> Result<Arc<Directory>, String> {
+        let fail = |error: io::Error| format!("cannot make {}: {error}", path.shown());
+        let (place, name) = Directory::of(path).map_err(fail)?;
         self.journal.write(&Entry::MakingDirectory(path.to_owned()))?;
-        let made = rustix::fs::mkdir(path, Mode::RWXU)
-            .map_err(io::Error::from)
-            .and_then(|()| File::open(path))
-            .and_then(|directory| directory.metadata())
-            .map(|found| id_of(&found));
-        self.note(path, true, made).map_err(|error| format!("cannot make {}: {error}", path.display()))
+        let made = place.make(&name).and_then(|made| Ok((made.id()?, made)));
+        let (id, made) = self.made(path, made).map_err(fail)?;
+        self.items.push(Item { place: Arc::new(place), name, id });
+        self.journal.write(&Entry::Made(path.to_owned(), id))?;
+        Ok(Arc::new(made))
     }
 
-    /// Makes a file of `size` bytes with all its blocks allocated; opened for reading and writing.
-    pub(super) fn file(&mut self, path: &Path, size: u64) -> Result<File, String> {
-        let fail = |error: io::Error| format!("cannot make {}: {error}", path.display());
-        self.journal.write(&Entry::MakingFile(path.to_owned()))?;
-        // O_EXCL: never an existing file, not even through a symbolic link.
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map(File::from);
-        let file = opened.map_err(|errno| {
-            // Nothing was made: whatever is at that path is somebody else's.
-            let _ = self.journal.write(&Entry::Gone(path.to_owned()));
-            fail(errno.into())
-        })?;
-        self.note(path, false, file.metadata().map(|found| id_of(&found))).map_err(fail)?;
+    /// Makes the file `name` of `size` bytes in `directory`, with all its blocks allocated.
+    pub(super) fn file(
+        &mut self,
+        directory: &Arc<Directory>,
+        name: &str,
+        size: u64,
+    ) -> Result<Claim, String> {
+        let path = directory.path().join(name);
+        let fail = |error: io::Error| format!("cannot make {}: {error}", path.shown());
+        self.journal.write(&Entry::MakingFile(path.clone()))?;
+        let made = directory.create(name, 0o600).and_then(|file| Ok((id_of(&file.metadata()?), file)));
+        let (id, file) = self.made(&path, made).map_err(fail)?;
+        self.items.push(Item { place: directory.clone(), name: name.into(), id });
+        self.journal.write(&Entry::Made(path.clone(), id))?;
         allocate(&file, size).map_err(|errno| match errno {
             Errno::FBIG => format!(
                 "cannot make {} of {}: larger than the file system or `ulimit -f` allows",
-                path.display(),
+                path.shown(),
                 mib(size)
             ),
             Errno::NOSPC | Errno::DQUOT => {
-                format!("cannot make {} of {}: {errno}; free some space", path.display(), mib(size))
+                format!("cannot make {} of {}: {errno}; free some space", path.shown(), mib(size))
             }
             _ => fail(errno.into()),
         })?;
-        Ok(file)
+        Claim::of_new(file, &path).map_err(fail)
     }
 
-    fn note(&mut self, path: &Path, directory: bool, made: io::Result<FileId>) -> io::Result<()> {
-        match made {
-            Ok(id) => {
-                self.items.push(Item { path: path.to_owned(), directory, id });
-                self.journal.write(&Entry::Made(path.to_owned(), id)).map_err(io::Error::other)
-            }
-            Err(error) => {
-                let _ = self.journal.write(&Entry::Gone(path.to_owned()));
-                Err(error)
-            }
-        }
+    /// What was announced, if it was made; the journal knows when not: what is at that path then is somebody else's.
+    fn made<T>(&self, path: &Path, made: io::Result<T>) -> io::Result<T> {
+        made.inspect_err(|_| {
+            let _ = self.journal.write(&Entry::Gone(path.to_owned()));
+        })
     }
 
     /// Removes everything, the last one first; what cannot be removed stays on the list and is named.
@@ -89,13 +89,13 @@ impl Made {
         let mut left = Vec::new();
         let mut errors = Vec::new();
         while let Some(item) = self.items.pop() {
-            match item
-                .remove()
-                .and_then(|()| self.journal.write(&Entry::Gone(item.path.clone())).map_err(io::Error::other))
+            let removed = item.place.remove(&item.name, &item.id);
+            match removed
+                .and_then(|_| self.journal.write(&Entry::Gone(item.path())).map_err(io::Error::other))
             {
                 Ok(()) => {}
                 Err(error) => {
-                    errors.push(format!("{}: {error}", item.path.display()));
+                    errors.push(format!("{}: {error}", item.path().shown()));
                     left.push(item);
                 }
             }
@@ -107,26 +107,12 @@ impl Made {
 
     /// Leaves everything to the user.
     pub(super) fn keep(&mut self) -> Result<(), String> {
-        self.items.drain(..).try_for_each(|item| self.journal.write(&Entry::Kept(item.path)))
-    }
-}
-
-impl Item {
-    /// Already gone is success; something else under its name is left alone.
-    fn remove(&self) -> io::Result<()> {
-        let found = match std::fs::symlink_metadata(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            other => other?,
-        };
-        if id_of(&found) != self.id {
-            return Err(io::Error::other("something else has its name now; it is left alone"));
-        }
-        if self.directory { std::fs::remove_dir(&self.path) } else { std::fs::remove_file(&self.path) }
+        self.items.drain(..).try_for_each(|item| self.journal.write(&Entry::Kept(item.path())))
     }
 }
 
 /// All blocks now, so that no trial meets a full disk; only a length where the file system cannot (NFS, ZFS).
-fn allocate(file: &File, size: u64) -> rustix::io::Result<()> {
+pub(super) fn allocate(file: &File, size: u64) -> rustix::io::Result<()> {
     loop {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size) {
             Err(Errno::INTR) => {}

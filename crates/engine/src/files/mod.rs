@@ -11,19 +11,22 @@ mod place;
 mod trial;
 mod volume;
 
-pub use made::id_of;
 pub use place::{Place, Survey, survey};
 
+use crate::descriptors::make_room;
 use crate::target::{Shaper, Target};
-use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
+use ebbtide_core::backend::{
+    Backend, BackendError, BackendKind, Control, DiskBelow, Inventory, PreparedVolume,
+};
 use ebbtide_core::experiment::{Design, Experiment, Volume, VolumeSource};
-use ebbtide_core::guard::DeviceGuard;
 use ebbtide_core::journal::Journal;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::shown::Shown;
 use ebbtide_core::workload::Workload;
+use ebbtide_door::{Access, Door, Draft, Lent, Published};
 use made::Made;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use volume::OpenVolume;
@@ -33,10 +36,10 @@ use volume::OpenVolume;
 pub struct Beneath {
     /// Type of the file system, for a file.
     pub filesystem: Option<String>,
-    /// The whole disk as "major:minor", where it is one.
-    pub disk: Option<String>,
-    /// Name of that disk.
-    pub disk_name: Option<String>,
+    /// Every whole disk at the bottom.
+    pub disks: Vec<DiskBelow>,
+    /// What is between it and them, in words.
+    pub through: Option<String>,
 }
 
 /// Sees what lies beneath a path; the host crate can, the engine does not look at /sys.
@@ -48,8 +51,8 @@ pub trait Ground: Send + Sync {
 /// What the backend needs from the program around it.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// Says whether a file or device may be written.
-    pub guard: Arc<dyn DeviceGuard + Send + Sync>,
+    /// What exists already is opened through it.
+    pub door: Door,
     /// Sees the disks beneath.
     pub ground: Arc<dyn Ground>,
     /// Where changes are written down before they are made.
@@ -88,6 +91,13 @@ pub struct Options {
     pub places: Vec<PathBuf>,
     /// What is filled.
     pub fill: Fill,
+    /// Existing volumes, by their index, that are written; where it is absent, all are when any workload writes.
+    pub written: Option<Vec<usize>>,
+    /// Existing volumes were built by this very run: nobody needs to allow that they are written.
+    pub built: bool,
+    /// Volumes, by their index, whose files are made under a name of the user's and stay when they are kept
+    /// ([`FilesBackend::keep_named`]).
+    pub named: Vec<(usize, PathBuf)>,
 }
 
 /// A trial that runs at the same time as others.
@@ -128,6 +138,8 @@ pub struct FilesBackend {
     surroundings: Surroundings,
     options: Options,
     made: Made,
+    /// Files of [`Options::named`], under their names.
+    published: Vec<Published>,
     /// By index of the experiment's volumes; `None` for those that no design uses.
     volumes: Vec<Option<OpenVolume>>,
     /// Targets that trials have used, so that a ring's set-up is found out once.
@@ -140,6 +152,15 @@ fn used(experiment: &Experiment) -> impl Iterator<Item = (usize, &Volume)> {
     experiment.volumes.iter().enumerate().filter(move |(index, _)| used.contains(index))
 }
 
+/// Files that a session of `experiment` has open at the same time: each volume, which may have a directory, a lock and a
+/// device's log page beside it; the members of each target; the rings of the jobs of one trial.
+fn files_of(experiment: &Experiment) -> u64 {
+    let keys: HashSet<Access> = experiment.workloads.iter().map(trial::access).collect();
+    let members: usize = experiment.designs.iter().map(|design| design.layout.volumes().len()).sum();
+    let rings = experiment.workloads.iter().map(|workload| workload.numjobs).max().unwrap_or(0);
+    (4 * experiment.used_volumes().len() + members * keys.len()) as u64 + u64::from(rings)
+}
+
 /// Whether any workload of `experiment` writes.
 fn writes(experiment: &Experiment) -> bool {
     experiment.workloads.iter().any(Workload::writes)
@@ -150,7 +171,7 @@ impl FilesBackend {
     pub fn new(options: Options, surroundings: Surroundings) -> Self {
         let made = Made::new(surroundings.journal.clone());
         let (volumes, targets) = (Vec::new(), HashMap::new());
-        FilesBackend { surroundings, options, made, volumes, targets }
+        FilesBackend { surroundings, options, made, published: Vec::new(), volumes, targets }
     }
 
     /// The target that `design` is under `workload`, opened.
@@ -177,6 +198,14 @@ impl FilesBackend {
 
     /// Runs several trials at the same time and returns what came of each, in their order.
     pub fn run_together(&mut self, jobs: &[TogetherJob<'_>], control: &Control) -> Vec<Ran> {
+        // Trials of a session are one at a time, and there is room for each of them.
+        let rings = jobs.iter().map(|job| u64::from(job.workload.numjobs)).sum();
+        if jobs.len() > 1
+            && let Err(error) = make_room(rings)
+        {
+            let failed = |_| Ran::from(Err(BackendError::Other(error.clone()).into()));
+            return jobs.iter().map(failed).collect();
+        }
         let opened: Vec<Result<(), BackendError>> = jobs
             .iter()
             .map(|job| {
@@ -228,6 +257,7 @@ impl FilesBackend {
         control: &Control,
     ) -> Result<Inventory, BackendError> {
         let survey = survey(experiment, &self.options)?;
+        make_room(files_of(experiment)).map_err(BackendError::Other)?;
         let directories: Vec<PathBuf> = survey
             .places
             .iter()
@@ -235,20 +265,37 @@ impl FilesBackend {
             .collect();
         // Everything that can be refused comes first, before anything is made.
         self.volumes = experiment.volumes.iter().map(|_| None).collect();
-        for (index, volume) in used(experiment) {
-            if !matches!(volume.source, VolumeSource::NewFile { .. }) {
-                let write = writes(experiment) || self.options.destroy;
-                self.volumes[index] =
-                    Some(open::existing(index, volume, write, self.options.destroy, &self.surroundings)?);
+        let named: Vec<usize> = self.options.named.iter().map(|(index, _)| *index).collect();
+        let is_named = |index: usize| named.contains(&index);
+        let existing: Vec<(usize, &Volume)> = used(experiment)
+            .filter(|(index, volume)| {
+                !matches!(volume.source, VolumeSource::NewFile { .. }) && !is_named(*index)
+            })
+            .collect();
+        let is_written = |index: usize| {
+            let filled = self.options.destroy && self.options.fill.includes(index);
+            filled || self.options.written.as_ref().map_or(writes(experiment), |list| list.contains(&index))
+        };
+        for volume in open::existing(&existing, &is_written, &self.options, &self.surroundings)? {
+            let index = volume.index;
+            self.volumes[index] = Some(volume);
+        }
+        let mut drafts: Vec<Draft> = Vec::new();
+        for (index, path) in &self.options.named {
+            if let Some(volume) = experiment.volumes.get(*index) {
+                let (volume, draft) = open::draft(*index, volume, path, &self.surroundings)?;
+                self.volumes[*index] = Some(volume);
+                drafts.push(draft);
             }
         }
-        for directory in &directories {
-            self.made.directory(directory).map_err(BackendError::Other)?;
-        }
+        let directories = directories
+            .iter()
+            .map(|directory| self.made.directory(directory).map_err(BackendError::Other))
+            .collect::<Result<Vec<_>, _>>()?;
         for (index, volume) in used(experiment) {
             if let Some(place) = survey.place_of[index] {
-                let path = directories[place].join(open::file_name(index, &volume.name));
-                self.volumes[index] = Some(open::new_file(index, volume, &path, &mut self.made)?);
+                self.volumes[index] =
+                    Some(open::new_file(index, volume, &directories[place], &mut self.made)?);
             }
         }
         self.shape(experiment);
@@ -256,11 +303,35 @@ impl FilesBackend {
             .volumes
             .iter()
             .flatten()
-            .filter(|volume| survey.place_of[volume.index].is_some() || self.options.destroy)
+            .filter(|volume| {
+                survey.place_of[volume.index].is_some() || is_named(volume.index) || self.options.destroy
+            })
             .filter(|volume| self.options.fill.includes(volume.index))
             .collect();
         fill::fill(&fill, self.options.seed, control)?;
+        // What is half filled would pass for a whole file the next time.
+        for draft in drafts {
+            let path = draft.path();
+            let published = draft.publish();
+            self.published.push(published.map_err(|error| {
+                BackendError::Other(format!("cannot give {} its name: {error}", path.shown()))
+            })?);
+        }
         Ok(self.inventory(experiment, survey))
+    }
+
+    /// Leaves the files of [`Options::named`] to the user.
+    pub fn keep_named(&mut self) {
+        self.published.clear();
+    }
+
+    /// Lets go of the volumes so that the kernel can take them, but holds on to what they are. By their index.
+    ///
+    /// # Errors
+    /// When one cannot be held on to.
+    pub fn lend(&mut self) -> Result<Vec<(usize, Lent)>, BackendError> {
+        self.targets.clear();
+        self.volumes.drain(..).flatten().map(|volume| Ok((volume.index, volume.lend()?))).collect()
     }
 
     /// Gives volumes the speed that the experiment gives them, for the whole session.
@@ -287,30 +358,40 @@ impl FilesBackend {
                     direct: false,
                     disk: None,
                     disk_name: None,
+                    disks: Vec::new(),
+                    through: None,
                     filesystem: None,
                 });
                 continue;
             };
-            let beneath = self.surroundings.ground.beneath(&volume.path);
-            let filesystem = || place::filesystem(&volume.path).map(str::to_owned);
+            let beneath = self.surroundings.ground.beneath(volume.path());
+            let filesystem = || place::filesystem(volume.path()).map(str::to_owned);
+            let (one, several) = match <[DiskBelow; 1]>::try_from(beneath.disks) {
+                Ok([disk]) => (Some(disk), Vec::new()),
+                Err(disks) => (None, disks),
+            };
             volumes.push(PreparedVolume {
                 name: volume.name.clone(),
-                path: volume.path.display().to_string(),
+                path: volume.path().to_string_lossy().into_owned(),
                 size: volume.size,
                 direct: volume.direct,
-                disk: beneath.disk,
-                disk_name: beneath.disk_name,
+                disk: one.as_ref().map(|disk| disk.number.clone()),
+                disk_name: one.map(|disk| disk.name),
+                disks: several,
+                through: beneath.through,
                 filesystem: if volume.is_device() { None } else { beneath.filesystem.or_else(filesystem) },
             });
+            let named = self.options.named.iter().any(|(named, _)| *named == index);
             let filled = self.options.destroy && self.options.fill.includes(index);
-            let existing = survey.place_of[index].is_none() && !filled;
+            let existing = survey.place_of[index].is_none() && !named && !filled;
             let read = experiment.workloads.iter().any(Workload::reads);
-            if let Some(holes) = volume.holes().filter(|_| existing && read) {
+            let unwritten = if existing && read { volume.unwritten() } else { 0 };
+            if unwritten > 0 {
                 notes.push(format!(
-                    "volume {}: {} of {} are holes, which read as zeros without touching the disk: fill it first, or \
-                     let ebb fill it with --destroy",
+                    "volume {}: {} of {} were never written, and read as zeros without touching the disk: fill it \
+                     first, or let ebb fill it with --destroy",
                     volume.name,
-                    place::mib(holes),
+                    place::mib(unwritten),
                     place::mib(volume.size),
                 ));
             }
@@ -329,7 +410,17 @@ impl FilesBackend {
     /// Closes everything and removes what was made.
     fn put_back(&mut self) -> Result<(), BackendError> {
         self.close();
-        self.made.remove().map_err(BackendError::Other)
+        let discarded: Vec<String> = self
+            .published
+            .drain(..)
+            .filter_map(|published| published.discard().err())
+            .map(|error| format!("cannot remove what was made: {error}"))
+            .collect();
+        let removed = self.made.remove();
+        match (discarded.first(), removed) {
+            (Some(error), _) => Err(BackendError::Other(error.clone())),
+            (None, removed) => removed.map_err(BackendError::Other),
+        }
     }
 }
 

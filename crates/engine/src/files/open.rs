@@ -1,16 +1,19 @@
-//! Opens one volume, new or existing.
+//! Opens the volumes: what exists through the door, what is new in a directory of the run's own or under a name of the
+//! user's.
 
 use super::made::Made;
+use super::place::mib;
 use super::volume::OpenVolume;
-use super::{Surroundings, fill};
+use super::{Options, Surroundings, fill};
 use ebbtide_core::backend::BackendError;
 use ebbtide_core::experiment::{Volume, VolumeSource};
-use ebbtide_core::guard::WriteRequest;
-use rustix::fs::{Mode, OFlags};
+use ebbtide_core::guard::{Permission, RefusalKind, WriteRequest};
+use ebbtide_core::shown::Shown;
+use ebbtide_door::{Directory, DoorError, Draft, Expected, Wanted};
 use rustix::io::Errno;
-use std::fs::File;
-use std::os::unix::fs::FileTypeExt;
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Name of a volume's file: the index keeps names apart that differ only in what a file name cannot hold.
 pub(super) fn file_name(index: usize, name: &str) -> String {
@@ -22,75 +25,102 @@ pub(super) fn file_name(index: usize, name: &str) -> String {
     format!("{index:03}-{plain}.img")
 }
 
-/// Makes the file of `volume` at `path`.
+fn failed(volume: &Volume, what: String) -> BackendError {
+    BackendError::Volume { volume: volume.name.clone(), what }
+}
+
+/// The size of a file that is made for `volume`.
+fn new_size(volume: &Volume) -> Result<u64, BackendError> {
+    let size = volume.size.map_or(0, |size| size.0);
+    if size == 0 || !size.is_multiple_of(fill::ALIGN as u64) {
+        let what = format!("its size of {size} bytes is not a multiple of 4096; write for example 256MiB");
+        return Err(failed(volume, what));
+    }
+    Ok(size)
+}
+
+/// Makes the file of `volume` in `directory`.
 pub(super) fn new_file(
     index: usize,
     volume: &Volume,
-    path: &Path,
+    directory: &Arc<Directory>,
     made: &mut Made,
 ) -> Result<OpenVolume, BackendError> {
-    let fail = |what: String| BackendError::Volume { volume: volume.name.clone(), what };
-    let size = volume.size.map_or(0, |size| size.0);
-    if size == 0 || !size.is_multiple_of(fill::ALIGN as u64) {
-        return Err(fail(format!(
-            "its size of {size} bytes is not a multiple of 4096; write for example 256MiB"
-        )));
-    }
-    let claim = made.file(path, size).map_err(fail)?;
-    OpenVolume::new(index, &volume.name, path, Some(size), claim)
+    let size = new_size(volume)?;
+    let name = file_name(index, &volume.name);
+    let claim = made.file(directory, &name, size).map_err(|what| failed(volume, what))?;
+    OpenVolume::new(index, &volume.name, Some(size), claim)
 }
 
-/// Opens the file or device of `volume`, after asking the guard when it is to be written.
-pub(super) fn existing(
+/// Begins the file of `volume` for `path`, under which it appears when all volumes are ready.
+pub(super) fn draft(
     index: usize,
     volume: &Volume,
-    write: bool,
-    destroy: bool,
+    path: &Path,
     surroundings: &Surroundings,
-) -> Result<OpenVolume, BackendError> {
-    let fail = |what: String| BackendError::Volume { volume: volume.name.clone(), what };
-    let (path, id) = match &volume.source {
-        VolumeSource::ExistingFile { path } => (path, None),
-        VolumeSource::Device { path, id } => (path, id.as_deref()),
-        VolumeSource::NewFile { .. } => return Err(fail("is a new file".to_owned())),
-    };
-    let shown = path.display();
-    // Looked at before it is opened: opening a pipe would wait for its other end.
-    let found = std::fs::metadata(path).map_err(|error| {
-        fail(format!("cannot use {shown}: {error}; `file` and `device` name what exists already; without either, a new file is made"))
+) -> Result<(OpenVolume, Draft), BackendError> {
+    let fail = |error: io::Error| failed(volume, format!("cannot make {}: {error}", path.shown()));
+    let size = new_size(volume)?;
+    let draft = Draft::begin(path, 0o644, Some(surroundings.journal.clone())).map_err(fail)?;
+    super::made::allocate(draft.file(), size).map_err(|errno| {
+        let advice = match errno {
+            Errno::NOSPC | Errno::DQUOT => "; free some space or make it smaller",
+            Errno::FBIG => "; the file system or `ulimit -f` allows no file of that size",
+            _ => "",
+        };
+        failed(volume, format!("cannot make {} of {}: {errno}{advice}", path.shown(), mib(size)))
     })?;
-    let device = found.file_type().is_block_device();
-    if !device && !found.is_file() {
-        return Err(fail(format!(
-            "{shown} is neither a regular file nor a block device; a volume is one of these"
-        )));
-    }
-    if write && !destroy {
-        // A device that is in use is not to be had with --destroy either: the guard says so.
-        if device {
-            let request = WriteRequest { path, id, destroy };
-            surroundings.guard.may_write(&request).map_err(|refusal| fail(refusal.to_string()))?;
+    let claim = draft.claim().map_err(fail)?;
+    Ok((OpenVolume::new(index, &volume.name, Some(size), claim)?, draft))
+}
+
+/// Opens the files and devices of `volumes`, which exist, to be read, and those that `is_written` names by their index to be
+/// written as well.
+pub(super) fn existing(
+    volumes: &[(usize, &Volume)],
+    is_written: &dyn Fn(usize) -> bool,
+    options: &Options,
+    surroundings: &Surroundings,
+) -> Result<Vec<OpenVolume>, BackendError> {
+    let wanted: Vec<Wanted<'_>> = volumes
+        .iter()
+        .filter_map(|(index, volume)| {
+            let (path, id, expected) = match &volume.source {
+                VolumeSource::ExistingFile { path } => (path, None, Expected::File),
+                VolumeSource::Device { path, id } => (path, id.as_deref(), Expected::Device),
+                VolumeSource::NewFile { .. } => return None,
+            };
+            let permission = match options.built {
+                true => Permission::Built,
+                false => Permission::User { id, destroy: options.destroy, used: false },
+            };
+            Some(Wanted { request: WriteRequest { path, permission }, expected, write: is_written(*index) })
+        })
+        .collect();
+    let claims = surroundings.door.claim(&wanted).map_err(|(position, error)| {
+        let advice = match &error {
+            DoorError::System { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "; `file` and `device` name what exists already; without either, a new file is made"
+            }
+            DoorError::Refused(refusal)
+                if refusal.reasons.iter().all(|reason| reason.kind == RefusalKind::NotDestroy) =>
+            {
+                "; the workloads write, and would overwrite it"
+            }
+            _ => "",
+        };
+        match volumes.get(position) {
+            Some((_, volume)) => failed(volume, format!("{error}{advice}")),
+            None => BackendError::Other(error.to_string()),
         }
-        return Err(fail(format!(
-            "the workloads write, and would overwrite {shown}; say --destroy if its content may be lost"
-        )));
-    }
-    if write {
-        let request = WriteRequest { path, id, destroy };
-        surroundings.guard.may_write(&request).map_err(|refusal| fail(refusal.to_string()))?;
-    }
-    // O_EXCL without O_CREAT claims a block device: a mount or an array cannot take it meanwhile.
-    let mut flags = OFlags::CLOEXEC | if write { OFlags::RDWR } else { OFlags::RDONLY };
-    if write && device {
-        flags |= OFlags::EXCL;
-    }
-    let claim =
-        rustix::fs::open(path, flags, Mode::empty()).map(File::from).map_err(|errno| match errno {
-            Errno::BUSY => fail(format!("{shown} is in use: mounted, or part of an array")),
-            Errno::ACCESS | Errno::PERM => fail(format!("{shown} may not be opened by this user: {errno}")),
-            errno => fail(format!("cannot open {shown}: {errno}")),
-        })?;
-    OpenVolume::new(index, &volume.name, path, volume.size.map(|size| size.0), claim)
+    })?;
+    volumes
+        .iter()
+        .zip(claims)
+        .map(|((index, volume), claim)| {
+            OpenVolume::new(*index, &volume.name, volume.size.map(|size| size.0), claim)
+        })
+        .collect()
 }
 
 #[cfg(test)]

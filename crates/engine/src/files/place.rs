@@ -3,6 +3,7 @@
 use super::Options;
 use ebbtide_core::backend::BackendError;
 use ebbtide_core::experiment::{Experiment, VolumeSource};
+use ebbtide_core::shown::Shown;
 use ebbtide_core::units::Bytes;
 use rustix::fs::{StatVfs, statvfs};
 use std::collections::BTreeMap;
@@ -111,7 +112,7 @@ pub fn survey(experiment: &Experiment, options: &Options) -> Result<Survey, Back
         if place.filesystem.as_deref().is_some_and(|name| IN_MEMORY.contains(&name)) {
             survey.notes.push(format!(
                 "{} is a {}: its files are in memory, and unshaped volumes there measure memory",
-                place.directory.display(),
+                place.directory.shown(),
                 place.filesystem.as_deref().unwrap_or_default(),
             ));
         }
@@ -120,7 +121,7 @@ pub fn survey(experiment: &Experiment, options: &Options) -> Result<Survey, Back
 }
 
 fn look_at(directory: &Path, needed: u64) -> Result<Place, String> {
-    let shown = directory.display();
+    let shown = directory.shown();
     let remedy = "set `directory` to one that exists and may be written to";
     let absolute = std::fs::canonicalize(directory)
         .map_err(|error| format!("the directory {shown} for volumes cannot be used: {error}; {remedy}"))?;
@@ -145,7 +146,7 @@ fn choose(candidates: &[PathBuf], needed: u64, notes: &mut Vec<String>) -> Resul
         match look_at(candidate, needed) {
             Err(why) => refused.push(why),
             Ok(place) if place.filesystem.as_deref().is_some_and(|name| IN_MEMORY.contains(&name)) => {
-                let why = format!("{} was passed over: its files are in memory", candidate.display());
+                let why = format!("{} was passed over: its files are in memory", candidate.shown());
                 notes.push(why.clone());
                 refused.push(why);
             }
@@ -178,7 +179,7 @@ fn check_space(places: &[Place]) -> Result<(), BackendError> {
                 "the volumes need {} in {} and {} are free (64 MiB are left free beside them): free some space, lower \
                  `size`, or set `directory` to a larger file system",
                 mib(needed),
-                place.directory.display(),
+                place.directory.shown(),
                 mib(place.free),
             )));
         }

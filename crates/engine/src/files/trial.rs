@@ -9,23 +9,27 @@ use ebbtide_core::layout::{LayoutNode, Map};
 use ebbtide_core::plan::Trial;
 use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::workload::Workload;
-use rustix::fs::{Advice, OFlags};
+use ebbtide_door::Access;
+use rustix::fs::Advice;
 use std::collections::HashMap;
 
-/// What decides how the members of a target are opened.
+/// A target: a design's members, opened for workloads of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     /// Index of the design.
     design: usize,
-    direct: bool,
-    sync: bool,
-    write: bool,
+    access: Access,
 }
 
 impl Key {
     pub(super) fn new(workload: &Workload, trial: &Trial) -> Key {
-        Key { design: trial.design, direct: workload.direct, sync: workload.sync, write: workload.writes() }
+        Key { design: trial.design, access: access(workload) }
     }
+}
+
+/// How `workload` has the members opened.
+pub(super) fn access(workload: &Workload) -> Access {
+    Access { write: workload.writes(), direct: workload.direct, sync: workload.sync }
 }
 
 /// Opens what `workload` needs of `design`, unless an earlier trial has.
@@ -95,16 +99,9 @@ fn open(members: &[&OpenVolume], layout: &LayoutNode, key: Key) -> Result<Target
     let opened = members
         .iter()
         .map(|member| {
-            let mut flags = if key.write { OFlags::RDWR } else { OFlags::RDONLY };
-            if key.direct {
-                flags |= member.direct_flag();
-            }
-            if key.sync {
-                flags |= OFlags::SYNC;
-            }
             Ok(Member {
                 name: member.name.clone(),
-                file: member.open(flags)?,
+                file: member.open(key.access)?,
                 size: member.size,
                 shaper: member.shaper.clone(),
             })

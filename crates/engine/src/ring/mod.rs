@@ -8,10 +8,12 @@ mod drain;
 mod entry;
 mod setup;
 mod sync;
+mod wait;
 
 #[cfg(test)]
 pub(crate) use setup::refusal;
 pub(crate) use setup::{Ring, unavailable};
+pub(crate) use wait::AHEAD;
 
 use crate::error::EngineError;
 use crate::job::{Job, Slot, TICK};
@@ -21,7 +23,6 @@ use crate::source::Next;
 use batch::Batch;
 use drain::Drain;
 pub(crate) use drain::Patience;
-use ebbtide_core::units::Nanos;
 use ebbtide_core::workload::{Mix, Op, OpKind};
 use entry::Transfer;
 use io_uring::{opcode, types};
@@ -63,6 +64,8 @@ pub(crate) struct RingLoop<'a> {
     stamped: bool,
     /// Whether the copy that a read comes from changes with every operation.
     turns: bool,
+    /// Whether it watches for what it waits for before it sleeps.
+    watches: bool,
     failure: Option<EngineError>,
     /// The end: waiting for what the kernel still has.
     drain: Drain,
@@ -102,6 +105,7 @@ impl<'a> RingLoop<'a> {
             think_time: workload.think_time.0,
             stamped: workload.mix != Mix::Rewrite,
             turns: job.shared.turns(),
+            watches: job.shared.watches() && !io.polled,
             failure: None,
             drain: Drain::new(job.shared.patience),
             io,
@@ -301,29 +305,12 @@ impl<'a> RingLoop<'a> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        let result = match until {
-            Some(until) if want > 0 => {
-                let wait = Nanos(until).since(Nanos(now)).0;
-                let time = types::Timespec::new()
-                    .sec(wait / Nanos::PER_SECOND)
-                    .nsec((wait % Nanos::PER_SECOND) as u32);
-                let arguments = types::SubmitArgs::new().timespec(&time);
-                self.io.ring.submitter().submit_with_args(want, &arguments)
+        match until {
+            _ if want > 0 && self.watches && !self.drain.begun() => {
+                self.watch(until.unwrap_or(u64::MAX), now)
             }
-            _ => self.io.ring.submitter().submit_and_wait(want),
-        };
-        match result {
-            Ok(_) => Ok(()),
-            // ETIME: the wait is over. EINTR: a signal. EAGAIN, EBUSY: the kernel wants its completions reaped first.
-            Err(e)
-                if matches!(
-                    e.raw_os_error(),
-                    Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)
-                ) =>
-            {
-                Ok(())
-            }
-            Err(source) => Err(EngineError::System { what: "submit to the io_uring", source }),
+            Some(until) if want > 0 => self.sleep(until, now),
+            _ => self.told(self.io.ring.submitter().submit_and_wait(want)),
         }
     }
 
@@ -463,6 +450,9 @@ impl<'a> RingLoop<'a> {
         } else if self.think_time > 0 {
             self.resting.push_back((now + self.think_time, id));
         } else {
+            if self.free.is_empty() {
+                self.job.free_since = now;
+            }
             self.free.push(id);
         }
     }

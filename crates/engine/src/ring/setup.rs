@@ -67,7 +67,7 @@ fn make(entries: u32, hipri: bool, sqpoll: bool) -> io::Result<IoUring> {
             b.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
         },
         |b| {
-            b.setup_coop_taskrun();
+            b.setup_coop_taskrun().setup_taskrun_flag();
         },
         |_| {},
     ];

@@ -7,6 +7,7 @@ use ebbtide_core::samples::TrialSamples;
 use ebbtide_core::units::{Bytes, Nanos};
 use ebbtide_core::volume::{Latency, Limit, Shape};
 use ebbtide_core::workload::{Access, Mix, Stop, Workload};
+use ebbtide_door::Handle;
 use ebbtide_engine::{EngineError, Member, Shaper, Target, run};
 use std::fs::File;
 use std::path::Path;
@@ -51,7 +52,7 @@ pub fn members(
     (0..count)
         .map(|index| {
             let name = format!("vol{index}");
-            Member { file: file(dir, &name, size), name, size, shaper: shaper(index) }
+            Member { file: Handle::unjudged(file(dir, &name, size)), name, size, shaper: shaper(index) }
         })
         .collect()
 }

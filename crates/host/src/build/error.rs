@@ -1,6 +1,7 @@
 //! What can go wrong while a design is built or put back.
 
 use crate::command::CommandError;
+use ebbtide_core::shown::Shown;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -58,7 +59,7 @@ pub enum BuildError {
         what: String,
     },
     /// A directory that could not be made or removed.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {what}", path.shown())]
     Path {
         /// The path.
         path: PathBuf,

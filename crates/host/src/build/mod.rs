@@ -6,6 +6,7 @@
 
 mod error;
 mod free;
+mod kernel;
 mod lvm;
 mod mdadm;
 mod queue;
@@ -16,6 +17,7 @@ mod undo;
 
 pub use error::BuildError;
 pub use free::{free_loops, free_md_numbers, load_loop_driver};
+pub use kernel::missing_in_kernel;
 pub use tools::{Missing, missing};
 pub use undo::undo;
 
@@ -23,6 +25,7 @@ use crate::command::{Runner, Shown};
 use crate::sys::Sys;
 use ebbtide_core::journal::{Entry, Journal};
 use ebbtide_core::plan::build::{BuildAction, BuildStep, BuildUndo};
+use ebbtide_door::Directory;
 use rustix::process::{Signal, getpid, kill_process};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -170,14 +173,13 @@ impl Builder {
     }
 
     fn make_directory(&self, path: &Path) -> Result<(), BuildError> {
-        use std::os::unix::fs::DirBuilderExt;
         let place = at(&self.sys, path);
         if place.is_dir() {
             return Ok(());
         }
-        std::fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&place)
+        Directory::of(&place)
+            .and_then(|(parent, name)| parent.make(name))
+            .map(drop)
             .map_err(|error| BuildError::Path { path: path.to_owned(), what: error.to_string() })
     }
 }

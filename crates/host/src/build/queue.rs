@@ -3,6 +3,7 @@
 use super::{BuildError, at};
 use crate::sys::{self, Sys};
 use ebbtide_core::plan::build::{QueueAttribute, QueueSetting};
+use ebbtide_door::kernel::write_attribute;
 use std::path::{Path, PathBuf};
 
 /// The attribute's file, for a partition that of its disk.
@@ -42,7 +43,7 @@ pub(super) fn get(sys: &Sys, setting: &QueueSetting) -> Result<String, BuildErro
 pub(super) fn set(sys: &Sys, setting: &QueueSetting) -> Result<(), BuildError> {
     let file = file(sys, setting)?;
     let before = sys::text(&file).unwrap_or_default();
-    std::fs::write(&file, &setting.value).map_err(|error| {
+    write_attribute(&file, &setting.value, !sys.is_host()).map_err(|error| {
         let choices = match setting.attribute {
             QueueAttribute::Scheduler => format!("; there are {}", before.replace(['[', ']'], "")),
             _ => format!("; it is {before}"),
@@ -61,7 +62,7 @@ pub(super) fn restore(sys: &Sys, set: &QueueSetting, old: &str) -> Result<(), Bu
     if sys::text(&file).is_none_or(|now| value(&now) != set.value) {
         return Ok(());
     }
-    std::fs::write(&file, old).map_err(|error| {
+    write_attribute(&file, old, !sys.is_host()).map_err(|error| {
         let back = QueueSetting { value: old.to_owned(), ..set.clone() };
         fail(&back, &error.to_string())
     })

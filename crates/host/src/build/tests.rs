@@ -7,6 +7,8 @@ use ebbtide_core::experiment::Experiment;
 use ebbtide_core::journal::{Leftover, leftovers};
 use ebbtide_core::plan::build::{QueueAttribute, QueueSetting, Site, attach_loop, build};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 
 const DISKS: [&str; 5] = ["vdb", "vdc", "vdd", "vde", "vdf"];
@@ -272,6 +274,23 @@ impl Runner for Machine {
         let stderr = if fail.is_some() { "made to fail".to_owned() } else { String::new() };
         Ok(Output { status: Some(status), stdout: text.into_bytes(), stderr })
     }
+
+    fn run_on(&self, program: &str, arguments: &[&str], file: &File) -> Result<Output, CommandError> {
+        on_name(self, program, arguments, file)
+    }
+}
+
+/// A program that reads its standard input gets the name of what is open there.
+fn on_name(
+    machine: &dyn Runner,
+    program: &str,
+    arguments: &[&str],
+    file: &File,
+) -> Result<Output, CommandError> {
+    let name = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("is open");
+    let (_, others) = arguments.split_last().expect("the last is the file");
+    let arguments: Vec<&str> = others.iter().copied().chain(name.to_str()).collect();
+    machine.run_with(program, &arguments, b"")
 }
 
 /// A journal in memory; as a real one it is what a kill leaves.

@@ -50,7 +50,7 @@ fn detach(sys: &Sys, runner: &dyn Runner, device: &str, file: &Path) -> Result<(
 }
 
 fn remove_directory(sys: &Sys, path: &Path) -> Result<(), BuildError> {
-    match std::fs::remove_dir(at(sys, path)) {
+    match ebbtide_door::own::remove_empty(&at(sys, path)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         // Another run's mount point is in it.
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && path == Path::new(MOUNTS) => Ok(()),
@@ -95,11 +95,11 @@ fn close(runner: &dyn Runner, name: &str) -> Result<(), BuildError> {
 }
 
 fn unmount(sys: &Sys, runner: &dyn Runner, mountpoint: &Path) -> Result<(), BuildError> {
-    let shown = mountpoint.display().to_string();
+    let mounted = mountpoint.to_string_lossy().into_owned();
     insist(runner, || {
-        if !tables::mounts_of(sys).iter().any(|mount| mount.mountpoint == shown) {
+        if !tables::mounts_of(sys).iter().any(|mount| mount.mountpoint == mounted) {
             return Ok(());
         }
-        run(runner, "umount", &[&shown]).map(drop)
+        run(runner, "umount", &[&mounted]).map(drop)
     })
 }

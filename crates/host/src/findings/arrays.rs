@@ -1,8 +1,9 @@
 //! Rules about arrays: md, and striped logical volumes as far as their queue limits show them.
 
 use super::{Facts, Found};
-use crate::probe::{BlockDevice, Kind};
+use crate::probe::{BlockDevice, Content, Kind};
 use crate::sys;
+use ebbtide_core::samples::Join;
 use ebbtide_core::units::Bytes;
 use std::collections::BTreeMap;
 
@@ -15,13 +16,83 @@ fn stripe(device: &BlockDevice) -> Option<(Bytes, u64)> {
     if let Some(md) = device.md.as_ref().filter(|md| md.is_striped()) {
         return Some((md.chunk?, u64::from(md.data_members())));
     }
-    // A striped logical volume publishes its chunk as minimum_io_size and its stripe as optimal_io_size.
-    let (chunk, whole) = (device.queue.minimum_io?, device.queue.optimal_io?);
-    let striped = device.kind == Kind::Lvm
-        && device.slaves.len() > 1
-        && whole.0 > chunk.0
-        && whole.0.is_multiple_of(chunk.0);
-    striped.then(|| (chunk, whole.0 / chunk.0))
+    let made = device.made.as_ref().filter(|_| device.kind == Kind::Lvm)?;
+    let members = made.of.len() as u64;
+    let data = match made.join {
+        Join::Stripe { .. } => members,
+        Join::StripedMirror { copies, .. } => (members / u64::from(copies.max(1))).max(1),
+        Join::Parity { parity, of, .. } => u64::from(of.saturating_sub(parity)).max(1),
+        _ => return None,
+    };
+    Some((made.join.chunk()?, data))
+}
+
+/// An array's UUID as mdadm writes it, from blkid's way.
+fn uuid_of_md(uuid: &str) -> Option<String> {
+    let digits: String = uuid.chars().filter(char::is_ascii_hexdigit).collect();
+    (digits.len() == 32).then(|| {
+        let parts: Vec<&str> = (0..4).map(|part| &digits[part * 8..part * 8 + 8]).collect();
+        parts.join(":")
+    })
+}
+
+/// Members of an md array that is not assembled, as after `mdadm --stop`.
+pub(super) fn not_assembled(facts: &Facts) -> Vec<Found> {
+    let mut arrays: BTreeMap<&str, Vec<&BlockDevice>> = BTreeMap::new();
+    let mut inactive: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for device in facts.all() {
+        let Content::Signature(signature) = &device.content else { continue };
+        // The signature of a partition over all of a disk can be read on the disk as well.
+        if signature.kind != "linux_raid_member" || !device.partitions.is_empty() {
+            continue;
+        }
+        // An array that was not started has no size, and is not among the devices.
+        let unknown = |holder: &&String| holder.starts_with("md") && facts.devices.get(holder).is_none();
+        match device.holders.iter().find(unknown) {
+            Some(holder) => inactive.entry(holder).or_default().push(&device.name),
+            None if device.holders.is_empty() => {
+                arrays.entry(signature.uuid.as_deref().unwrap_or("")).or_default().push(device);
+            }
+            None => {}
+        }
+    }
+    // One whose other members are at work is a member that fell out, and no array.
+    let running = |uuid: &str| {
+        facts.all().any(|device| {
+            let Content::Signature(signature) = &device.content else { return false };
+            !device.holders.is_empty() && signature.uuid.as_deref() == Some(uuid)
+        })
+    };
+    let stopped = arrays.into_iter().filter(|(uuid, _)| !running(uuid)).map(|(uuid, members)| {
+        let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+        let label = members.iter().find_map(|member| match &member.content {
+            Content::Signature(signature) => signature.label.as_deref(),
+            _ => None,
+        });
+        // mdadm puts the name of the host that made the array in front of its own.
+        let name = label.map(|label| label.rsplit(':').next().unwrap_or(label));
+        let called = label.map(|label| format!(" \"{label}\"")).unwrap_or_default();
+        let (s, members) = if names.len() == 1 { ("s", "member") } else { ("", "members") };
+        let remedy = match (name, uuid_of_md(uuid)) {
+            (Some(name), Some(uuid)) => {
+                format!("`mdadm --assemble /dev/md/{name} --uuid={uuid}`, or all that there are: `mdadm --assemble --scan`")
+            }
+            _ => "`mdadm --assemble --scan`".to_owned(),
+        };
+        Found {
+            device: names.first().map_or_else(String::new, |name| (*name).to_owned()),
+            what: format!("an md array{called} is there and not assembled: {} hold{s} its {members}", names.join(", ")),
+            remedy,
+        }
+    });
+    let waiting = inactive.into_iter().map(|(array, members)| Found {
+        device: members.first().map_or_else(String::new, |name| (*name).to_owned()),
+        what: format!("{array} is assembled and not started: it has {} and lacks others", members.join(", ")),
+        remedy: format!(
+            "`mdadm --run /dev/{array}` starts it as it is; `mdadm --stop /dev/{array}` gives its members free"
+        ),
+    });
+    stopped.chain(waiting).collect()
 }
 
 pub(super) fn small_readahead(facts: &Facts) -> Vec<Found> {
@@ -90,8 +161,13 @@ pub(super) fn shared_disk(facts: &Facts) -> Vec<Found> {
     let mut found = Vec::new();
     for array in facts.all().filter(|d| d.slaves.len() > 1 || d.md.is_some()) {
         let mut direct: Vec<(&str, &str)> = Vec::new();
-        for slave in &array.slaves {
-            direct.extend(facts.devices.disks_below(slave).into_iter().map(|disk| (disk, slave.as_str())));
+        // What describes a member is on its disk by design, and so is a snapshot beside what it is of.
+        let made = array.made.as_ref();
+        let members =
+            made.filter(|made| made.join.of_equals() || made.join == Join::Other).map(|made| &made.of);
+        for member in members.into_iter().flatten() {
+            let name = facts.devices.get(member).map_or(member.as_str(), BlockDevice::shown_name);
+            direct.extend(facts.devices.disks_below(member).into_iter().map(|disk| (disk, name)));
         }
         direct.sort_by(|a, b| sys::natural_order(a.0, b.0));
         for pair in direct.windows(2).filter(|p| p[0].0 == p[1].0) {

@@ -138,6 +138,12 @@ pub const RULES: &[Rule] = &[
         check: arrays::geometry,
     },
     Rule {
+        id: "stopped-array",
+        about: "an md array is there and not assembled, or not started",
+        severity: Severity::Advice,
+        check: arrays::not_assembled,
+    },
+    Rule {
         id: "small-readahead",
         about: "readahead is too small to keep every member of a striped array busy",
         severity: Severity::Advice,

@@ -46,6 +46,31 @@ fn the_recorded_guest_has_exactly_these() {
     assert!(severities.is_sorted(), "{severities:?}");
 }
 
+/// The guest of many stacks, with md7 (vdt, vdu) stopped; and where one of its members is still at work, or it is waiting.
+#[test]
+fn an_array_that_is_not_assembled_is_named_with_the_command() {
+    let root = unpack(include_str!("../../tests/trees/stacks.tree"));
+    let sys = Sys::below(root.path());
+    let mut facts = Facts::read(&sys, probe::devices(&sys));
+    let said = text(&facts, "stopped-array");
+    assert!(
+        said.starts_with("an md array \"guest:7\" is there and not assembled: vdt, vdu hold its members: "),
+        "{said}"
+    );
+    assert!(said.contains("`mdadm --assemble /dev/md/7 --uuid="), "{said}");
+    // A member that fell out of an array which works without it.
+    device(&mut facts, "vdt").holders.push("md1".to_owned());
+    assert_eq!(named(&facts, "stopped-array"), Vec::<String>::new());
+    // Without a size the array itself is not among the devices.
+    device(&mut facts, "vdt").holders = vec!["md7".to_owned()];
+    device(&mut facts, "vdu").content = probe::Content::Nothing;
+    let said = text(&facts, "stopped-array");
+    assert!(
+        said.starts_with("md7 is assembled and not started: it has vdt")
+            && said.contains("`mdadm --run /dev/md7`")
+    );
+}
+
 #[test]
 fn a_drive_that_complains_is_named_and_one_that_is_well_is_not() {
     use ebbtide_core::observe::nvme_health::{Health, LENGTH};
@@ -110,7 +135,9 @@ fn a_partition_at_sector_63() {
 #[test]
 fn two_members_on_one_disk() {
     let mut facts = recorded();
-    device(&mut facts, "md1").slaves = vec!["vdb1".into(), "vdb2".into()];
+    let md1 = device(&mut facts, "md1");
+    md1.slaves = vec!["vdb1".into(), "vdb2".into()];
+    md1.made.as_mut().expect("it is made of others").of.clone_from(&md1.slaves);
     assert!(
         text(&facts, "shared-disk").contains("two members on vdb: vdb1 and vdb2"),
         "{}",

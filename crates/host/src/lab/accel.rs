@@ -8,7 +8,7 @@ use super::LabError;
 use super::image::Image;
 use super::machine::Accelerator;
 use super::places::Places;
-use std::fs::OpenOptions;
+use crate::sys;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -22,12 +22,12 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// # Errors
 /// When QEMU cannot be started, or the answer cannot be kept.
 pub fn choose(places: &Places, image: &Image) -> Result<Accelerator, LabError> {
-    if OpenOptions::new().read(true).write(true).open(DEVICE).is_err() {
+    if ebbtide_door::kernel::port(Path::new(DEVICE)).is_err() {
         return Ok(Accelerator::Tcg);
     }
-    let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
+    let boot = sys::text(Path::new(BOOT_ID)).unwrap_or_default();
     let kept = places.root().join("kvm");
-    let known = std::fs::read_to_string(&kept).unwrap_or_default();
+    let known = sys::text(&kept).unwrap_or_default();
     match known.strip_prefix(&boot).map(str::trim) {
         Some("works") if !boot.is_empty() => return Ok(Accelerator::Kvm),
         Some("hangs") if !boot.is_empty() => return Ok(Accelerator::Tcg),

@@ -1,6 +1,7 @@
 //! What can go wrong in the laboratory.
 
 use crate::command::CommandError;
+use ebbtide_core::shown::Shown;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ pub enum LabError {
     #[error("the lab's guests are x86-64 machines made of Debian packages; this is {0}")]
     Architecture(&'static str),
     /// A file or directory.
-    #[error("cannot {what} {}: {error}", path.display())]
+    #[error("cannot {what} {}: {error}", path.shown())]
     File {
         /// What was tried.
         what: &'static str,

@@ -7,9 +7,8 @@ use super::machine::{self, Accelerator, Machine, Use};
 use super::places::{GuestDirectory, Places};
 use super::{LabError, tools};
 use ebbtide_core::backend::Control;
-use rustix::fs::{Mode, OFlags};
+use ebbtide_door::{own, read};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
@@ -93,7 +92,7 @@ impl Guest {
         }
         let start = Instant::now();
         let log = directory.path().join("qemu.log");
-        let log = File::create(&log).map_err(LabError::file("make", &log))?;
+        let log = own::anew(&log).map_err(LabError::file("make", &log))?;
         let mut qemu = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "qemu-system-x86_64"])
             .args(&arguments)
@@ -310,25 +309,23 @@ fn make_disks(machine: &Machine, directory: &Path) -> Result<(), LabError> {
             return Err(LabError::Disk { name: disk.name.clone(), why });
         }
         let path = directory.join(disk.file());
-        let file = File::create_new(&path).map_err(LabError::file("make", &path))?;
-        file.set_len(disk.size).map_err(LabError::file("make room for", &path))?;
+        own::create_sparse(&path, disk.size).map_err(LabError::file("make", &path))?;
     }
     Ok(())
 }
 
 /// Whether the file system of `directory` has O_DIRECT.
 fn access_to(directory: &Path) -> Access {
-    let probe = directory.join("lock");
-    match rustix::fs::open(&probe, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()) {
-        Ok(_) => Access::Direct,
-        Err(_) => Access::Buffered,
+    match own::has_direct(&directory.join("lock")) {
+        true => Access::Direct,
+        false => Access::Buffered,
     }
 }
 
 /// Listens on the socket `name` in `directory`. Its own path may be longer than the 108 bytes that a socket's can be, so
 /// that it is reached through an open directory.
 fn listen(directory: &Path, name: &str) -> Result<UnixListener, LabError> {
-    let open = File::open(directory).map_err(LabError::file("open", directory))?;
+    let open = read::open(directory).map_err(LabError::file("open", directory))?;
     let short = format!("/proc/self/fd/{}/{}", open.as_raw_fd(), name);
     let listener = UnixListener::bind(short).map_err(LabError::file("listen in", directory))?;
     listener.set_nonblocking(true).map_err(LabError::file("listen in", directory))?;
@@ -362,11 +359,14 @@ fn accept(
     }
 }
 
+/// A log that is longer is not looked into.
+const LOG_MAX: u64 = 64 << 20;
+
 /// The last words of QEMU and of the guest's console.
 fn logs(directory: &Path) -> String {
     let mut text = String::new();
     for (name, file) in [("QEMU", "qemu.log"), ("its console", machine::CONSOLE)] {
-        let said = std::fs::read(directory.join(file)).unwrap_or_default();
+        let said = read::bytes(&directory.join(file), LOG_MAX).unwrap_or_default();
         let last = tools::last_lines(&String::from_utf8_lossy(&said), 6);
         if !last.is_empty() {
             text += &format!("\n{name} said last:\n{last}");

@@ -4,15 +4,22 @@
 //! the host's package database is neither read nor changed.
 
 use super::archive::Archive;
-use super::files::{lock, make_directory, remove_directory, write};
+use super::files::{lock, make_directory, remove_directory, rename, write};
 use super::modules::Dependencies;
 use super::places::Places;
 use super::settings::write_settings;
 use super::tools::{self, run};
 use super::{LabError, recipe};
+use crate::sys;
+use ebbtide_core::shown::Shown;
+use ebbtide_door::{own, read};
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// Largest file of an unpacked package that is read.
+const LARGEST: u64 = 1 << 30;
 
 /// An image that was built.
 #[derive(Debug, Clone)]
@@ -43,7 +50,7 @@ impl Image {
 
     /// Release of its kernel.
     pub fn kernel_release(&self) -> String {
-        std::fs::read_to_string(self.directory.join("release")).unwrap_or_default().trim().to_owned()
+        sys::word(&self.directory.join("release")).unwrap_or_default()
     }
 
     /// Where its files are.
@@ -87,7 +94,7 @@ fn assemble(places: &Places, work: &Path, say: &mut dyn FnMut(&str)) -> Result<I
     // Debian's merged /usr: packages that still have files in /bin follow these links.
     for name in ["bin", "sbin", "lib", "lib64"] {
         make_directory(&root.join("usr").join(name))?;
-        std::os::unix::fs::symlink(Path::new("usr").join(name), root.join(name))
+        own::link(&format!("usr/{name}"), &root.join(name))
             .map_err(LabError::file("make the link", &root.join(name)))?;
     }
     for package in packages.guest.iter().chain([&packages.kernel]) {
@@ -99,7 +106,7 @@ fn assemble(places: &Places, work: &Path, say: &mut dyn FnMut(&str)) -> Result<I
     write_settings(&root)?;
     early_archive(&root, &modules, &new.join("early.cpio"))?;
     let kernel = root.join("boot").join(format!("vmlinuz-{release}"));
-    std::fs::rename(&kernel, new.join("vmlinuz")).map_err(LabError::file("move", &kernel))?;
+    rename(&kernel, &new.join("vmlinuz"))?;
     remove_directory(&root.join("boot"))?;
 
     say("packing the root image");
@@ -118,7 +125,7 @@ fn assemble(places: &Places, work: &Path, say: &mut dyn FnMut(&str)) -> Result<I
     make_directory(&places.images())?;
     // Guests that run keep the old files open.
     remove_directory(&image.directory)?;
-    std::fs::rename(&new, &image.directory).map_err(LabError::file("move", &new))?;
+    rename(&new, &image.directory)?;
     Ok(image)
 }
 
@@ -243,7 +250,8 @@ fn keep_modules(root: &Path, release: &str) -> Result<Vec<PathBuf>, LabError> {
     let table = || -> Result<String, LabError> {
         depmod(root, release)?;
         let file = folder.join("modules.dep");
-        std::fs::read_to_string(&file).map_err(LabError::file("read", &file))
+        let text = read::text(&file, LARGEST).map_err(io::Error::from);
+        text.map_err(LabError::file("read", &file))
     };
     let text = table()?;
     let (keep, _) = Dependencies::parse(&text).files(&recipe::modules());
@@ -251,7 +259,7 @@ fn keep_modules(root: &Path, release: &str) -> Result<Vec<PathBuf>, LabError> {
     for file in &keep {
         let (from, to) = (folder.join(file), kept.join(file));
         make_directory(to.parent().unwrap_or(&kept))?;
-        std::fs::rename(&from, &to).map_err(LabError::file("move", &from))?;
+        rename(&from, &to)?;
         // The early init's insmod takes no compressed modules.
         if to.extension().is_some_and(|ending| ending == "xz") {
             run("xz", &["-d", path(&to)?])?;
@@ -259,7 +267,7 @@ fn keep_modules(root: &Path, release: &str) -> Result<Vec<PathBuf>, LabError> {
     }
     remove_directory(&folder.join("kernel"))?;
     let (from, to) = (kept.join("kernel"), folder.join("kernel"));
-    std::fs::rename(&from, &to).map_err(LabError::file("move", &from))?;
+    rename(&from, &to)?;
     remove_directory(&kept)?;
     let text = table()?;
     let (early, missing) = Dependencies::parse(&text).files(recipe::EARLY_MODULES);
@@ -284,7 +292,9 @@ fn depmod(root: &Path, release: &str) -> Result<(), LabError> {
 
 /// Writes the initial RAM disk: busybox, the modules to reach the root image, and the early init.
 fn early_archive(root: &Path, modules: &[PathBuf], to: &Path) -> Result<(), LabError> {
-    let read = |file: &Path| std::fs::read(file).map_err(LabError::file("read", file));
+    let read = |file: &Path| {
+        read::bytes(file, LARGEST).map_err(io::Error::from).map_err(LabError::file("read", file))
+    };
     let name = |file: &Path| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let busybox = read(&root.join("usr/bin/busybox"))?;
     let list: String = modules.iter().map(|file| name(file) + "\n").collect();
@@ -295,7 +305,7 @@ fn early_archive(root: &Path, modules: &[PathBuf], to: &Path) -> Result<(), LabE
         files.push((format!("modules/{}", name(file)), read(file)?));
     }
     let fill = || -> std::io::Result<()> {
-        let mut archive = Archive::new(std::io::BufWriter::new(std::fs::File::create(to)?));
+        let mut archive = Archive::new(std::io::BufWriter::new(own::anew(to)?));
         for directory in ["bin", "dev", "proc", "sys", "lower", "upper", "new", "modules"] {
             archive.directory(directory)?;
         }
@@ -334,7 +344,7 @@ fn path(path: &Path) -> Result<&str, LabError> {
     path.to_str().ok_or_else(|| {
         LabError::Unexpected(format!(
             "the path {} is not UTF-8; XDG_CACHE_HOME chooses another place",
-            path.display()
+            path.shown()
         ))
     })
 }

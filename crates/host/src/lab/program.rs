@@ -3,17 +3,20 @@
 //! Nobody has to build a static program: whatever `ebb` runs here runs there too, because the guest is given the
 //! very files that are mapped into this process. A static one has no loader and comes alone.
 
-use super::files::{lock, make_directory, remove_directory};
+use super::files::{lock, make_directory, remove_directory, rename};
 use super::places::Places;
 use super::recipe::Hash;
 use super::{LabError, tools};
+use ebbtide_door::{own, read};
 use std::collections::BTreeSet;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// This process's own program, also when its file was replaced since.
 pub const OWN: &str = "/proc/self/exe";
 const MAPS: &str = "/proc/self/maps";
+const MAPS_MAX: u64 = 64 << 20;
 
 /// `program` packed, where that was not done before. One other than [`OWN`] must run on the libraries that this
 /// process runs on.
@@ -21,7 +24,8 @@ const MAPS: &str = "/proc/self/maps";
 /// # Errors
 /// When a file cannot be read or written, or mksquashfs fails.
 pub fn pack(places: &Places, program: &Path) -> Result<PathBuf, LabError> {
-    let maps = std::fs::read_to_string(MAPS).map_err(LabError::file("read", Path::new(MAPS)))?;
+    let maps = read::text(Path::new(MAPS), MAPS_MAX).map_err(io::Error::from);
+    let maps = maps.map_err(LabError::file("read", Path::new(MAPS)))?;
     let own = Path::new(OWN);
     let name = std::fs::read_link(own).map_err(LabError::file("read", own))?;
     let libraries = libraries(&maps, &name);
@@ -42,9 +46,8 @@ pub fn pack(places: &Places, program: &Path) -> Result<PathBuf, LabError> {
     let work = places.programs().join("packing");
     remove_directory(&work)?;
     make_directory(&work)?;
-    let copy = |from: &Path, name: &str| {
-        std::fs::copy(from, work.join(name)).map(|_| ()).map_err(LabError::file("copy", from))
-    };
+    let copy =
+        |from: &Path, name: &str| own::copy(from, &work.join(name)).map_err(LabError::file("copy", from));
     copy(program, "ebb")?;
     for library in &libraries {
         let name = library.file_name().unwrap_or_default().to_string_lossy();
@@ -57,7 +60,7 @@ pub fn pack(places: &Places, program: &Path) -> Result<PathBuf, LabError> {
         &[&from, &to, "-all-root", "-comp", "lz4", "-noappend", "-no-progress", "-quiet", "-no-xattrs"],
     )?;
     remove_directory(&work)?;
-    std::fs::rename(&new, &packed).map_err(LabError::file("move", &new))?;
+    rename(&new, &packed)?;
     Ok(packed)
 }
 

@@ -2,7 +2,7 @@
 
 use super::files::{make_directory, write};
 use super::{LabError, recipe};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use ebbtide_door::own;
 use std::path::Path;
 
 const PASSWD: &str = "\
@@ -78,14 +78,10 @@ pub fn write_settings(root: &Path) -> Result<(), LabError> {
 
 fn program(path: &Path, content: &str) -> Result<(), LabError> {
     write(path, content.as_bytes())?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
-        .map_err(LabError::file("make executable", path))
+    own::make_executable(path).map_err(LabError::file("make executable", path))
 }
 
 /// A symbolic link, where nothing has its name.
 fn link(target: &str, path: &Path) -> Result<(), LabError> {
-    if path.symlink_metadata().is_ok() {
-        return Ok(());
-    }
-    symlink(target, path).map_err(LabError::file("make the link", path))
+    own::link(target, path).map_err(LabError::file("make the link", path))
 }

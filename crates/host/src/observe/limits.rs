@@ -4,7 +4,9 @@ use crate::probe::{Kind, classify_disk};
 use crate::sys::Sys;
 use ebbtide_core::observe::nvme_log::{EBS_LENGTH, LOG_ID, LogPage};
 use ebbtide_core::samples::ExceededInterval;
+use ebbtide_core::shown::Shown;
 use ebbtide_core::units::Nanos;
+use ebbtide_door::read;
 use std::fs::File;
 use std::io;
 use std::time::Duration;
@@ -57,7 +59,7 @@ impl LimitsReader for EbsLimits {
             return None;
         }
         let node = self.sys.dev.join(device);
-        let file = File::open(&node).map_err(|e| tracing::debug!("{}: {e}", node.display())).ok()?;
+        let file = read::open(&node).map_err(|e| tracing::debug!("{}: {e}", node.shown())).ok()?;
         Some(Box::new(EbsPage { file, fetch: self.fetch, page: vec![0; EBS_LENGTH] }))
     }
 }

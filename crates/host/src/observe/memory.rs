@@ -71,9 +71,7 @@ fn read_memory(sys: &Sys) -> Option<MemoryUse> {
 
 /// Microseconds in which some task waited for memory, since boot.
 fn pressure_us(sys: &Sys) -> Option<u64> {
-    let text = sys::text(&sys.proc.join("pressure/memory"))?;
-    let some = text.lines().find_map(|l| l.strip_prefix("some "))?;
-    some.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()
+    super::processors::some_total(&sys::text(&sys.proc.join("pressure/memory"))?)
 }
 
 /// Pages that writeback wrote since boot.

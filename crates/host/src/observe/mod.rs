@@ -7,6 +7,7 @@
 mod limits;
 mod memory;
 mod others;
+mod processors;
 mod timeline;
 
 pub use limits::{EbsLimits, Fetch, LimitsPage, LimitsReader, NoLimits};
@@ -14,11 +15,12 @@ pub use limits::{EbsLimits, Fetch, LimitsPage, LimitsReader, NoLimits};
 use crate::chain::{self, Chain};
 use crate::probe::{Kind, classify_disk};
 use crate::sys::{self, Sys};
-use ebbtide_core::samples::{DeviceObservation, MemberObservation, NetworkUse, Observation};
+use ebbtide_core::samples::{Below, DeviceObservation, MemberObservation, NetworkUse, Observation};
 use ebbtide_core::units::{Bytes, Nanos};
 use limits::LimitsLog;
 use memory::MemoryBefore;
 use others::Others;
+use processors::Processors;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -108,6 +110,7 @@ impl Observer {
         let watched = Arc::new(Mutex::new(Watched {
             timeline: Arc::clone(&timeline),
             others: Others::new(&self.sys, names()),
+            processors: Processors::new(&self.sys),
             limits: LimitsLog::new(self.limits.as_ref(), devices.iter().map(|d| d.name.as_str())),
         }));
         let memory = MemoryBefore::read(&self.sys);
@@ -146,21 +149,13 @@ impl Observer {
         let below = members
             .iter()
             .map(|member| {
-                let chain = chain::of_path(&self.sys, &member.path).unwrap_or(Chain {
-                    fstype: None,
-                    source: None,
-                    links: Vec::new(),
-                });
+                let chain = chain::of_path(&self.sys, &member.path).unwrap_or_default();
                 remote |= is_remote(&self.sys, &chain);
-                let indices = chain.links.iter().map(|link| {
-                    devices.iter().position(|d| d.name == link.name).unwrap_or_else(|| {
-                        devices.push(describe(&self.sys, &link.name, &link.dev.to_string()));
-                        devices.len() - 1
-                    })
-                });
+                let places = add(&self.sys, &chain, &mut devices);
                 MemberObservation {
                     member: member.name.clone(),
-                    devices: indices.collect(),
+                    below: Some(placed(&chain.below, &places)),
+                    devices: places,
                     resident_before: (self.residency)(&member.path).map(Bytes),
                     ..MemberObservation::default()
                 }
@@ -168,6 +163,31 @@ impl Observer {
             .collect();
         (devices, below, remote)
     }
+}
+
+/// Adds the devices of `chain` that are not among `devices` yet; the place of each of its links there.
+fn add(sys: &Sys, chain: &Chain, devices: &mut Vec<DeviceObservation>) -> Vec<usize> {
+    let places: Vec<usize> = chain
+        .links
+        .iter()
+        .map(|link| {
+            devices.iter().position(|d| d.name == link.name).unwrap_or_else(|| {
+                let seen = describe(sys, &link.name, &link.dev.to_string());
+                devices.push(DeviceObservation { alias: link.alias.clone(), ..seen });
+                devices.len() - 1
+            })
+        })
+        .collect();
+    for (link, place) in chain.links.iter().zip(&places) {
+        devices[*place].below = Some(placed(&link.below, &places));
+    }
+    places
+}
+
+/// What lies below a link, where its links are at these places.
+fn placed(below: &chain::Below, places: &[usize]) -> Below {
+    let devices = below.links.iter().filter_map(|link| places.get(*link).copied());
+    Below { devices: devices.collect(), join: below.join, missing: below.missing }
 }
 
 /// Remote: a network file system, or a disk that is reached over a network.
@@ -196,6 +216,7 @@ fn describe(sys: &Sys, name: &str, number: &str) -> DeviceObservation {
         readahead: kib("read_ahead_kb"),
         nr_requests: value("nr_requests").and_then(|v| v.try_into().ok()),
         rotational: value("rotational").map(|v| v == 1),
+        page_cached: sys::number::<u8>(&place.join("loop/dio")) == Some(0),
         ..DeviceObservation::default()
     }
 }
@@ -204,6 +225,7 @@ fn describe(sys: &Sys, name: &str, number: &str) -> DeviceObservation {
 struct Watched {
     timeline: Arc<Mutex<Timeline>>,
     others: Others,
+    processors: Processors,
     limits: LimitsLog,
 }
 
@@ -216,6 +238,7 @@ impl Watched {
         let at = started.elapsed();
         if self.others.last_look().is_none_or(|last| at.saturating_sub(last) >= OTHERS_INTERVAL) {
             self.others.look(at);
+            self.processors.look(started.elapsed());
         }
         if self.limits.is_due(at) {
             // A command to the device takes its time: the reading's own instant counts.
@@ -301,6 +324,7 @@ impl Running {
         let end = self.started.elapsed();
         timeline.look(end);
         watched.others.look(end);
+        watched.processors.look(end);
         // The looks before take their time, and the reading's own instant counts.
         watched.limits.look(self.started.elapsed());
         let (from, to) = self.span(window, end);
@@ -320,15 +344,19 @@ impl Running {
             let exceeded = exceeded_series.iter().map(|i| i.exceeded).reduce(|a, b| a.plus(&b));
             DeviceObservation { total, exceeded, exceeded_series, ..device.clone() }
         });
-        Observation {
+        let mut observed = Observation {
             devices: devices.collect(),
             members: std::mem::take(&mut self.below),
             series: seen.series,
             cores: seen.cores,
             memory,
-            others,
+            others: Vec::new(),
             network: network_since(&self.network, &interfaces(sys)),
-        }
+            users: watched.processors.users(from, to),
+            processor_waits: watched.processors.waited(from, to),
+        };
+        observed.others = others::plausible(others, &observed);
+        observed
     }
 
     /// The window on this observation's own clock; all of it without one, or when the clocks do not overlap.

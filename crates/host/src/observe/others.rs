@@ -1,11 +1,13 @@
 //! Who else is at work on the observed devices: processes, md's resync, ext4's lazy initialisation.
 
 use super::timeline::read_into;
-use crate::chain;
+use crate::chain::{self, Chain};
+use crate::probe::tables::{self, Mount};
 use crate::sys::{self, DevNum, Sys};
-use ebbtide_core::samples::{OtherActivity, OtherKind, PerOp};
+use ebbtide_core::samples::{Observation, OtherActivity, OtherKind, PerOp};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A process that moved less than this meanwhile is not worth naming.
@@ -134,8 +136,7 @@ impl Others {
         }
         let moved = process.readings.first().map_or(0, |r| (read - r.read).saturating_add(write - r.write));
         if moved >= LEAST_BYTES && process.device.is_none() {
-            let found = place_of(&self.sys, &place.join("fd"), &self.devices);
-            process.device = Some(found);
+            process.device = Some(place_of(&self.sys, &place, &self.devices));
         }
     }
 
@@ -237,35 +238,172 @@ fn parse_io(text: &str) -> Option<(u64, u64)> {
     Some((value("read_bytes")?, value("write_bytes")?))
 }
 
-/// Which of `devices` the process with these open files has one on.
-fn place_of(sys: &Sys, files: &std::path::Path, devices: &[String]) -> Place {
-    let Ok(entries) = std::fs::read_dir(files) else { return Place::Hidden };
-    let mut seen = Vec::new();
-    for entry in entries.flatten().take(MOST_FILES) {
-        let Ok(meta) = std::fs::metadata(entry.path()) else { continue };
-        let kind = meta.file_type();
-        let raw = if kind.is_block_device() {
-            meta.rdev()
-        } else if kind.is_file() || kind.is_dir() {
-            meta.dev()
-        } else {
-            continue;
-        };
-        let dev = DevNum::from_raw(raw);
-        if !seen.contains(&dev) {
-            seen.push(dev);
+/// File systems that rest on no block device of this host: in memory, made up by the kernel, or behind a network.
+const ON_NO_DEVICE: &[&str] = &[
+    "tmpfs",
+    "ramfs",
+    "devtmpfs",
+    "hugetlbfs",
+    "proc",
+    "sysfs",
+    "cgroup",
+    "cgroup2",
+    "devpts",
+    "mqueue",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "selinuxfs",
+    "configfs",
+    "pstore",
+    "bpf",
+    "efivarfs",
+    "binfmt_misc",
+    "autofs",
+    "rpc_pipefs",
+    "nsfs",
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "9p",
+    "virtiofs",
+    "ceph",
+];
+
+/// Beginnings of the names of the kernel's own servers: NFS, SMB, iSCSI, NVMe over fabrics.
+const SERVERS: &[&str] = &["nfsd", "ksmbd", "iscsi_t", "nvmet"];
+
+/// Which of `devices` the process at `place` in procfs works on, as far as its open files tell: the uppermost that is below
+/// one of them.
+fn place_of(sys: &Sys, place: &Path, devices: &[String]) -> Place {
+    // A thread of the kernel's works for somebody else, a loop device's or an array's for whoever uses it; a server's for
+    // others than are here.
+    if is_kernel_thread(place) {
+        let name = sys::word(&place.join("comm")).unwrap_or_default();
+        let serves = SERVERS.iter().any(|server| name.starts_with(server));
+        return if serves { Place::Hidden } else { Place::Elsewhere };
+    }
+    let Ok(entries) = std::fs::read_dir(place.join("fd")) else { return Place::Hidden };
+    let mut files = Files { sys, place, devices, mounts: None, seen: Vec::new() };
+    let mut open: Vec<(u32, PathBuf)> = entries
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
+        .take(MOST_FILES)
+        .collect();
+    // What it works on it opened itself, or was given as input and output; a log is where its errors go.
+    open.sort_by_key(|(fd, _)| (weight(*fd), *fd));
+    for group in open.chunk_by(|a, b| weight(a.0) == weight(b.0)) {
+        match files.of(group) {
+            // Nothing among these is a file: those that weigh less decide.
+            None => {}
+            Some(place) => return place,
         }
     }
-    let on = |dev: &DevNum| {
-        let links = chain::of_device(sys, *dev).links;
-        links.iter().rev().find(|l| devices.contains(&l.name)).map(|l| l.name.clone())
-    };
-    match seen.iter().find_map(on) {
-        Some(device) => Place::Observed(device),
-        // A file system without a device of its own (btrfs, overlay) may still be on them.
-        None if seen.iter().any(|d| d.major == 0) || seen.is_empty() => Place::Hidden,
-        None => Place::Elsewhere,
+    // One whose files are all closed again may have worked anywhere.
+    Place::Hidden
+}
+
+/// How little a descriptor says of what its process works on.
+fn weight(fd: u32) -> u32 {
+    match fd {
+        0 | 1 => 1,
+        2 => 2,
+        _ => 0,
     }
+}
+
+/// The flag of linux/sched.h, PF_KTHREAD, in the ninth field of `/proc/PID/stat`.
+fn is_kernel_thread(place: &Path) -> bool {
+    const KERNEL_THREAD: u64 = 0x0020_0000;
+    let stat = sys::text(&place.join("stat")).unwrap_or_default();
+    // The name in the second field may contain anything, also brackets.
+    let flags =
+        stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(6)?.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
+}
+
+/// The open files of a process.
+struct Files<'a> {
+    sys: &'a Sys,
+    place: &'a Path,
+    devices: &'a [String],
+    mounts: Option<Vec<Mount>>,
+    seen: Vec<DevNum>,
+}
+
+impl Files<'_> {
+    /// Where these descriptors are; nothing where none of them is a file or a device.
+    fn of(&mut self, descriptors: &[(u32, PathBuf)]) -> Option<Place> {
+        // Whether there is something whose device cannot be told; and something whose device can be.
+        let (mut hidden, mut known) = (false, false);
+        for (_, path) in descriptors {
+            let Ok(meta) = std::fs::metadata(path) else { continue };
+            let kind = meta.file_type();
+            let dev = DevNum::from_raw(if kind.is_block_device() { meta.rdev() } else { meta.dev() });
+            if !(kind.is_block_device() || kind.is_file() || kind.is_dir()) || self.seen.contains(&dev) {
+                continue;
+            }
+            self.seen.push(dev);
+            let name = std::fs::read_link(path).unwrap_or_default();
+            let chain = self.chain(dev, &name);
+            if let Some(link) = chain.links.iter().find(|link| self.devices.contains(&link.name)) {
+                return Some(Place::Observed(link.name.clone()));
+            }
+            // A file of memfd_create is on a mount that nobody sees.
+            let nowhere = chain.fstype.as_deref().is_some_and(|kind| ON_NO_DEVICE.contains(&kind))
+                || name.as_os_str().as_encoded_bytes().starts_with(b"/memfd:");
+            hidden |= chain.links.is_empty() && !nowhere;
+            known |= !chain.links.is_empty() || nowhere;
+        }
+        match (hidden, known) {
+            (true, _) => Some(Place::Hidden),
+            (false, true) => Some(Place::Elsewhere),
+            (false, false) => None,
+        }
+    }
+
+    fn chain(&mut self, dev: DevNum, path: &Path) -> Chain {
+        if dev.major != 0 {
+            return chain::of_device(self.sys, dev);
+        }
+        // Number and path are those of the process's own namespace.
+        let mounts = self.mounts.get_or_insert_with(|| {
+            tables::mountinfo(&sys::text(&self.place.join("mountinfo")).unwrap_or_default())
+        });
+        chain::of_file(self.sys, dev, mounts, path)
+    }
+}
+
+/// What of `others` can have been on the observed devices: who moved more in a direction than the disks below did for all has
+/// moved it elsewhere.
+pub(super) fn plausible(others: Vec<OtherActivity>, observed: &Observation) -> Vec<OtherActivity> {
+    let all: Vec<usize> = observed.members.iter().flat_map(|member| observed.disks(member)).collect();
+    others
+        .into_iter()
+        .filter_map(|mut other| {
+            let (OtherKind::Process, Some(bytes)) = (other.kind, &mut other.bytes) else {
+                return Some(other);
+            };
+            let at =
+                other.device.as_ref().and_then(|name| observed.devices.iter().position(|d| d.name == *name));
+            let mut disks = at.map_or_else(|| all.clone(), |at| observed.disks_of(at));
+            disks.sort_unstable();
+            disks.dedup();
+            let moved =
+                disks.iter().filter_map(|disk| observed.devices.get(*disk)).map(|disk| disk.total.bytes);
+            let moved = moved.fold(PerOp::default(), |sum: PerOp<u64>, more| PerOp {
+                read: sum.read.saturating_add(more.read),
+                write: sum.write.saturating_add(more.write),
+            });
+            for (own, all) in [(&mut bytes.read, moved.read), (&mut bytes.write, moved.write)] {
+                if *own > all.saturating_add(all / 4).saturating_add(LEAST_BYTES) {
+                    *own = 0;
+                }
+            }
+            (bytes.read.saturating_add(bytes.write) >= LEAST_BYTES).then_some(other)
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -303,6 +441,84 @@ mod tests {
         let activity = process.within(17, from, to).expect("activity");
         assert_eq!(activity.bytes.map(|b| b.write), Some(50 << 20));
         assert_eq!(process.within(17, seconds(0), seconds(1)), None);
+    }
+
+    /// A real process that has this open as its output, and that as its log.
+    fn place_with_open(file: std::fs::File, log: Option<std::fs::File>, devices: &[String]) -> Place {
+        use std::process::{Command, Stdio};
+        let mut child = Command::new("sleep")
+            .arg("60")
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(log.map_or_else(Stdio::null, Stdio::from))
+            .spawn()
+            .expect("sleep runs");
+        let sys = Sys::host();
+        let place = place_of(&sys, &sys.proc.join(child.id().to_string()), devices);
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        place
+    }
+
+    #[test]
+    fn a_process_is_where_its_files_are_and_those_in_memory_are_on_no_disk() {
+        let disk = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+        let below = chain::of_path(&Sys::host(), disk.path()).expect("a chain");
+        let devices: Vec<String> = below.links.iter().map(|link| link.name.clone()).collect();
+        let opened = || disk.reopen().expect("opened");
+        let here = place_with_open(opened(), None, &devices);
+        // In a container the file system may have no device that /sys shows.
+        match devices.first() {
+            Some(first) => assert_eq!(here, Place::Observed(first.clone())),
+            None => assert_eq!(here, Place::Hidden),
+        }
+        let memory =
+            rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::empty()).expect("a memory file");
+        assert_eq!(place_with_open(memory.into(), None, &devices), Place::Elsewhere);
+        if let Ok(memory) = tempfile::tempfile_in("/dev/shm") {
+            // Its log on the disk is not what it works on.
+            assert_eq!(place_with_open(memory, Some(opened()), &devices), Place::Elsewhere);
+        }
+        let null = || std::fs::File::open("/dev/null").expect("opened");
+        assert_eq!(place_with_open(null(), None, &devices), Place::Hidden, "it may have closed its files");
+        assert_eq!(place_with_open(null(), Some(opened()), &devices), here, "there is nothing else");
+    }
+
+    /// A kworker as Linux 6.18 shows it: whatever it moves, it moves for a loop device's user.
+    #[test]
+    fn threads_of_the_kernel_are_nobody() {
+        let root = unpack(
+            "f /proc/7/stat\n|7 (kworker/u8:1-loop1) I 2 0 0 0 -1 69238880 0 0 0 0 0 12 0 0 20 0 1 0 37 0 0\n\
+             f /proc/8/stat\n|8 (a) b) c) S 1 8 8 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 41 0 0\n",
+        );
+        assert!(is_kernel_thread(&root.path().join("proc/7")));
+        assert!(!is_kernel_thread(&root.path().join("proc/8")));
+        assert!(!is_kernel_thread(&root.path().join("proc/9")));
+    }
+
+    #[test]
+    fn who_moved_more_than_the_disks_did_was_elsewhere() {
+        use ebbtide_core::samples::{DeviceObservation, DiskUse, MemberObservation};
+        let total = DiskUse { bytes: PerOp { read: 900 << 20, write: 5 << 20 }, ..DiskUse::default() };
+        let observed = Observation {
+            devices: vec![DeviceObservation {
+                name: "vda".to_owned(),
+                total,
+                ..DeviceObservation::default()
+            }],
+            members: vec![MemberObservation { devices: vec![0], ..MemberObservation::default() }],
+            ..Observation::default()
+        };
+        let other = |device: Option<&str>, read: u64, write: u64| OtherActivity {
+            kind: OtherKind::Process,
+            who: "python3 (pid 7)".to_owned(),
+            device: device.map(str::to_owned),
+            bytes: Some(PerOp { read: read << 20, write: write << 20 }),
+        };
+        let left = |other| plausible(vec![other], &observed).pop().and_then(|other| other.bytes);
+        assert_eq!(left(other(Some("vda"), 0, 814)), None);
+        assert_eq!(left(other(None, 0, 814)), None);
+        assert_eq!(left(other(Some("vda"), 40, 814)), Some(PerOp { read: 40 << 20, write: 0 }));
+        assert_eq!(left(other(Some("vda"), 40, 4)), Some(PerOp { read: 40 << 20, write: 4 << 20 }));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::sys::Sys;
 use ebbtide_core::observe::diskstats::{self, DiskCounters, OpCounters, growth};
 use ebbtide_core::samples::{CoreUse, DiskUse, ObservedInterval};
 use ebbtide_core::units::Nanos;
-use std::fs::File;
+use ebbtide_door::read;
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -134,7 +134,7 @@ impl Timeline {
 /// Reads a whole file into `buffer`; false when it cannot be read.
 pub(super) fn read_into(path: &std::path::Path, buffer: &mut String) -> bool {
     buffer.clear();
-    File::open(path).and_then(|mut file| file.read_to_string(buffer)).is_ok()
+    read::open(path).and_then(|mut file| file.read_to_string(buffer)).is_ok()
 }
 
 fn part(of: u64, share: f64) -> u64 {

@@ -1,6 +1,7 @@
 //! What is known of one block device.
 
 use super::kind::Kind;
+use super::made::Made;
 use super::signature::Content;
 use super::tables::Mount;
 use crate::sys::DevNum;
@@ -47,6 +48,12 @@ pub struct BlockDevice {
     pub swap_used: Option<Bytes>,
     /// The array, when it is one of md's.
     pub md: Option<MdArray>,
+    /// What it is made of, where that is other devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
+    /// The file system over several devices that it is one of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares: Option<Made>,
     /// The file behind a loop device.
     pub backing_file: Option<String>,
     /// What an NVMe drive says of its health, once it was asked ([`ask_health`](super::ask_health)).
@@ -137,6 +144,8 @@ pub struct MdArray {
     pub level: String,
     /// Bytes on one member before the next member's turn; absent for levels without stripes.
     pub chunk: Option<Bytes>,
+    /// md's own number for how a RAID10 or RAID5 arranges its chunks.
+    pub layout: Option<u32>,
     /// Members that it should have.
     pub members: u32,
     /// Members that it lacks.
@@ -161,9 +170,18 @@ impl MdArray {
             "raid1" => 1,
             "raid4" | "raid5" => self.members.saturating_sub(1),
             "raid6" => self.members.saturating_sub(2),
-            // Two copies, md's default: half of the members carry distinct data.
-            "raid10" => (self.members / 2).max(1),
+            "raid10" => (self.members / self.copies()).max(1),
             _ => self.members,
+        }
+    }
+
+    /// Copies of every byte.
+    pub fn copies(&self) -> u32 {
+        match self.level.as_str() {
+            "raid1" => self.members.max(1),
+            // Near copies in the lowest byte, far ones or those at an offset in the next (md(4), RAID10).
+            "raid10" => self.layout.map_or(2, |layout| (layout & 0xff) * (layout >> 8 & 0xff)).max(1),
+            _ => 1,
         }
     }
 }

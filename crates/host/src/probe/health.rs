@@ -4,7 +4,7 @@ use super::{BlockDevice, Devices, Kind};
 use crate::observe::Fetch;
 use crate::sys::Sys;
 use ebbtide_core::observe::nvme_health::{Health, LENGTH, LOG_ID, WHOLE_DRIVE};
-use std::fs::File;
+use ebbtide_door::read;
 
 /// Drives of this machine. The health of a network volume is its provider's business, and says nothing here.
 const KINDS: [Kind; 2] = [Kind::Nvme, Kind::InstanceStore];
@@ -17,7 +17,7 @@ pub fn ask_health(sys: &Sys, devices: &mut Devices, fetch: Fetch) {
     };
     for device in devices.devices.iter_mut().filter(nvme) {
         let mut page = [0; LENGTH];
-        let asked = File::open(sys.dev.join(&device.name))
+        let asked = read::open(&sys.dev.join(&device.name))
             .and_then(|file| fetch(&file, WHOLE_DRIVE, LOG_ID, &mut page));
         device.health = match asked {
             Ok(()) => Health::parse(&page),
@@ -34,6 +34,7 @@ mod tests {
     use super::*;
     use crate::probe::devices;
     use crate::sys::tree::unpack;
+    use std::fs::File;
     use std::io;
 
     fn fetch(_device: &File, namespace: u32, id: u8, page: &mut [u8]) -> io::Result<()> {

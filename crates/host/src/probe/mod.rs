@@ -2,8 +2,10 @@
 
 mod cloud;
 mod device;
+pub mod dm;
 mod health;
 mod kind;
+mod made;
 mod relations;
 pub mod signature;
 pub mod tables;
@@ -14,6 +16,7 @@ pub use cloud::{Cloud, cloud};
 pub use device::{BlockDevice, Ids, MdArray, Queue};
 pub use health::ask_health;
 pub use kind::{Kind, classify};
+pub use made::{FileSystem, Made, btrfs, file_systems, made};
 pub use relations::{Relation, relations};
 pub use signature::{Content, Signature};
 
@@ -76,7 +79,19 @@ pub fn devices(sys: &Sys) -> Devices {
 pub fn devices_with(sys: &Sys, runner: &dyn Runner) -> Devices {
     let reader = Reader::new(sys, runner);
     let disks = sys::names(&sys.sys.join("block"));
-    Devices { devices: disks.iter().flat_map(|name| reader.disk(name)).collect() }
+    let mut devices: Vec<BlockDevice> = disks.iter().flat_map(|name| reader.disk(name)).collect();
+    // The kernel does not count a loop device among the holders of the device that it stands on.
+    let loops: Vec<(String, String)> = devices
+        .iter()
+        .filter(|device| device.backing_file.is_some())
+        .flat_map(|over| over.slaves.iter().map(|below| (below.clone(), over.name.clone())))
+        .collect();
+    for (below, over) in loops {
+        if let Some(device) = devices.iter_mut().find(|device| device.name == below) {
+            device.holders.push(over);
+        }
+    }
+    Devices { devices }
 }
 
 /// Of the same, only the disk that the device `dev` is, or is a partition of, with all its partitions; nothing where
@@ -88,6 +103,14 @@ pub fn disk_with(sys: &Sys, dev: DevNum, runner: &dyn Runner) -> Devices {
     let disk = if place.join("partition").exists() { place.parent() } else { Some(place.as_path()) };
     let name = disk.and_then(Path::file_name).and_then(|name| name.to_str());
     Devices { devices: name.map_or_else(Vec::new, |name| Reader::new(sys, runner).disk(name)) }
+}
+
+/// The kernel's own node for the device with the number `raw`, as `stat` gives it; nothing where it has none.
+pub fn node(sys: &Sys, raw: u64) -> Option<String> {
+    let place =
+        std::fs::canonicalize(sys.sys.join("dev/block").join(DevNum::from_raw(raw).to_string())).ok()?;
+    // Names in sysfs have `!` where those of nodes have a slash.
+    Some(format!("/dev/{}", place.file_name()?.to_str()?.replace('!', "/")))
 }
 
 /// The kind of the whole disk with this kernel name. Partitions have their disk's and are not known here.
@@ -132,6 +155,8 @@ struct Reader<'a> {
     swaps: Vec<Swap>,
     /// Names below /dev/disk/by-id, each with the kernel name of the device that it leads to.
     by_id: Vec<(String, String)>,
+    tables: dm::Tables<'a>,
+    file_systems: Vec<FileSystem>,
 }
 
 impl<'a> Reader<'a> {
@@ -148,6 +173,8 @@ impl<'a> Reader<'a> {
             mounts: tables::mounts_of(sys),
             swaps: tables::swaps_of(sys),
             by_id: links.filter_map(|link| leads_to(&link).map(|name| (link, name))).collect(),
+            tables: dm::Tables::new(runner),
+            file_systems: file_systems(sys),
         }
     }
 
@@ -184,6 +211,11 @@ impl<'a> Reader<'a> {
             None => self.identity(place, name, &udev),
         };
         let (mounts, swap_used) = self.uses(dev, name, dm_name.as_deref());
+        let made = made(self.sys, place, &self.tables);
+        let shares = self.file_systems.iter().find(|all| all.devices.iter().any(|one| one == name));
+        let shares = shares.map(|all| Made { join: all.join, of: all.devices.clone(), missing: all.missing });
+        let backing_file = sys::word(&place.join("loop/backing_file"));
+        let behind = backing_file.as_deref().and_then(|path| self.backing_device(path));
         Some(BlockDevice {
             name: name.to_owned(),
             dev,
@@ -195,17 +227,29 @@ impl<'a> Reader<'a> {
             removable: sys::number::<u8>(&place.join("removable")) == Some(1),
             ids,
             queue: disk.map_or_else(|| queue(place), |d| d.queue.clone()),
-            slaves: sys::names(&place.join("slaves")),
+            slaves: behind.map_or_else(|| sys::names(&place.join("slaves")), |below| vec![below]),
             holders: sys::names(&place.join("holders")),
             partitions: Vec::new(),
             content: self.content(name, &udev, disk),
             mounts,
             swap_used,
             md: md_array(place),
-            backing_file: sys::word(&place.join("loop/backing_file")),
+            made: Some(made).filter(|made| !made.of.is_empty()),
+            shares,
+            backing_file,
             alias: dm_name.filter(|n| n != name),
             health: None,
         })
+    }
+
+    /// Kernel name of the block device that a loop device stands on, when that is one and not a file.
+    fn backing_device(&self, path: &str) -> Option<String> {
+        let node = self.sys.dev.join(path.strip_prefix("/dev/")?);
+        let node = std::fs::canonicalize(&node).unwrap_or(node);
+        let name = node.file_name()?.to_str()?.to_owned();
+        let is_device =
+            ["class/block", "block"].iter().any(|place| self.sys.sys.join(place).join(&name).exists());
+        is_device.then_some(name)
     }
 
     /// What udev's database has of a device; empty where it has nothing.
@@ -270,8 +314,15 @@ impl<'a> Reader<'a> {
                     && std::fs::read_link(self.sys.dev.join(path.trim_start_matches("/dev/")))
                         .is_ok_and(|to| to.file_name().is_some_and(|f| f == name)))
         };
-        // btrfs and other multi-device file systems have a number of their own: their source names the device.
-        let mounts = self.mounts.iter().filter(|m| m.dev == dev || (m.dev.major == 0 && is_this(&m.source)));
+        // btrfs and other multi-device file systems have a number of their own: their source names one of their devices.
+        let siblings = self.file_systems.iter().find(|all| all.devices.iter().any(|one| one == name));
+        let is_sibling = |source: &str| {
+            siblings
+                .is_some_and(|all| all.devices.iter().any(|one| source.strip_prefix("/dev/") == Some(one)))
+        };
+        let is_mounted =
+            |m: &&Mount| m.dev == dev || (m.dev.major == 0 && (is_this(&m.source) || is_sibling(&m.source)));
+        let mounts = self.mounts.iter().filter(is_mounted);
         let swap = self.swaps.iter().find(|s| is_this(&s.path)).map(|s| Bytes(s.used_bytes));
         (mounts.cloned().collect(), swap)
     }
@@ -309,6 +360,7 @@ fn md_array(place: &Path) -> Option<MdArray> {
     Some(MdArray {
         level,
         chunk: sys::number(&md.join("chunk_size")).filter(|c| *c != 0).map(Bytes),
+        layout: sys::number(&md.join("layout")),
         members: sys::number(&md.join("raid_disks")).unwrap_or_default(),
         degraded: sys::number(&md.join("degraded")).unwrap_or_default(),
         action: sys::word(&md.join("sync_action")),

@@ -2,7 +2,10 @@
 
 use super::tables::Udev;
 use crate::command::{CommandError, Runner};
+use ebbtide_core::shown::Shown;
+use ebbtide_door::read;
 use serde::Serialize;
+use std::fs::File;
 use std::path::Path;
 
 /// What is written on a device.
@@ -79,16 +82,25 @@ pub fn from_udev(udev: &Udev, disk: Option<&Udev>) -> Option<Content> {
     }
 }
 
-/// What is on `device` now.
+/// What is on the device at `device` now.
 pub fn read(runner: &dyn Runner, device: &Path) -> Content {
-    // blkid exits with 2 both for "nothing found" and for "cannot be opened": open it first to tell them apart.
-    if let Err(e) = std::fs::File::open(device) {
-        return Content::Unknown(format!("{}: {e}", device.display()));
+    match read::open(device) {
+        Ok(file) => read_open(runner, &file),
+        Err(e) => Content::Unknown(format!("{}: {e}", device.shown())),
     }
-    let Some(path) = device.to_str() else {
-        return Content::Unknown(format!("{} is not UTF-8", device.display()));
-    };
-    match runner.run("blkid", &["-p", "-o", "export", path]) {
+}
+
+/// A program's standard input, to be opened again; /dev/stdin is missing where no udev made it, and blkid says of what is
+/// missing what it says of what is blank.
+const OPEN_AS: &str = "/proc/self/fd/0";
+
+/// What is on the device that `file` is open on: the very one, whatever its name leads to by now.
+pub fn read_open(runner: &dyn Runner, file: &File) -> Content {
+    match runner.run_on("blkid", &["-p", "-o", "export", OPEN_AS], file) {
+        // It ends with 2 both where there is nothing and where it could not look.
+        Ok(output) if output.status == Some(2) && !output.stderr.trim().is_empty() => {
+            Content::Unknown(output.stderr.trim().to_owned())
+        }
         Ok(output) => parse_blkid(output.status, &output.text()),
         Err(CommandError::Missing(program)) => Content::Unknown(format!("{program} is not installed")),
         Err(e) => Content::Unknown(e.to_string()),

@@ -42,9 +42,13 @@ impl Sys {
     }
 }
 
-/// The content of a small file without white space at its end; nothing when it is absent, unreadable or not text.
+/// Longest file of the kernel's or udev's that is read: a mount table of ten thousand mounts has a few megabytes.
+const LONGEST: u64 = 64 << 20;
+
+/// The content of a small file without white space at its end; nothing when it is absent, no regular file, unreadable, too
+/// long or not text.
 pub fn text(path: &Path) -> Option<String> {
-    let mut text = std::fs::read_to_string(path).ok()?;
+    let mut text = ebbtide_door::read::text(path, LONGEST).ok()?;
     text.truncate(text.trim_end().len());
     Some(text)
 }

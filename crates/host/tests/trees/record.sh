@@ -27,6 +27,10 @@ for b in /sys/block/*; do
   for p in "$r"/*/partition; do [ -e "$p" ] && device "$(dirname "$p")"; done
 done
 for b in /sys/dev/block/*; do case $(readlink "$b") in */loop*) [ -e "$b/loop/backing_file" ] || continue;; esac; link "$b"; done
+for b in /sys/fs/btrfs/*-*; do
+  for l in "$b"/devices/*; do link "$l"; done
+  for a in "$b"/allocation/data/*/total_bytes "$b"/devinfo/*/missing; do file "$a"; done
+done
 for f in /run/udev/data/b*; do file "$f"; done
 for l in /dev/disk/by-id/* /dev/mapper/*; do link "$l"; done
 exit 0

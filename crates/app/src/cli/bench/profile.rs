@@ -74,16 +74,19 @@ pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) ->
     })?;
     let path = path.as_path();
     let host = host_info(&Sys::host());
-    let wish =
-        Wish { size: args.workload.size, runtime: args.workload.runtime, memory: Bytes(host.memory_bytes) };
-    let (spec, made, mut running) = if is_profile_file(name) {
-        let (spec, made) = own(args, Path::new(name), path, seed)?;
-        (spec, made, None)
+    let wish = Wish {
+        size: args.workload.size,
+        runtime: args.workload.runtime,
+        memory: Bytes(host.memory_bytes),
+        seed,
+    };
+    let (spec, mut running) = if is_profile_file(name) {
+        (own(args, Path::new(name), path, seed)?, None)
     } else {
         let profile = built_in(name)?;
         takes(profile, &wish)?;
-        let (spec, made, running) = profile::spec(profile, path, wish, args.destroy, seed)?;
-        (spec, made, Some(running))
+        let (spec, running) = profile::spec(profile, path, wish, args.destroy, seed)?;
+        (spec, Some(running))
     };
     let control = stoppable(globals)?;
     let mut progress = Progress::new(globals.quiet);
@@ -96,9 +99,6 @@ pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) ->
         .map_err(|error| CliError::Failed(error.to_string()))?;
     drop(progress);
     results.notes.extend(small);
-    if results.ended_early.is_none() || !results.done.is_empty() {
-        made.into_iter().for_each(target::NewFile::keep);
-    }
     let conclusions = match (running, &results.ended_early) {
         (Some(running), None) => running.conclusions(&results.done),
         // What a course shows, it shows at its end.
@@ -119,7 +119,7 @@ pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) ->
         let early = results.ended_early.is_some();
         let whole = results.done.iter().filter(|done| !early || is_complete(done));
         let whole: Vec<_> = whole.map(|done| (done.job.name.as_str(), &done.samples)).collect();
-        views::print(&csv(&host, &whole))?;
+        views::print_data(&csv(&host, &whole))?;
     } else {
         show(name, &results, &conclusions, seed, globals)?;
     }
@@ -150,7 +150,7 @@ fn show(
     if globals.json {
         let mut value = describe::json(results, seed);
         value["ebbtide"] = json!({ "profile": name, "conclusions": conclusions });
-        return views::print(&format!("{value:#}\n"));
+        return views::print_json(&value);
     }
     let Some(first) = results.done.first() else { return Ok(()) };
     let mut remarks = conclusions.to_vec();
@@ -158,7 +158,7 @@ fn show(
     remarks.push(format!("seed {seed}"));
     let (columns, color) = views::stdout_width();
     let title = format!("profile {name} on {}", first.target);
-    views::print(&steps(&title, &by_name(results), &remarks, columns, color))
+    views::print_styled(&steps(&title, &by_name(results), &remarks, columns, color))
 }
 
 /// Every note once; one that only some steps have, with their names.
@@ -188,7 +188,12 @@ fn show_one(which: &str, args: &BenchArgs, json: bool) -> Result<String, CliErro
         return Ok(shown::own(which, &profile::own(Path::new(which))?, json));
     }
     let memory = Bytes(host_info(&Sys::host()).memory_bytes);
-    let wish = Wish { size: args.workload.size, runtime: args.workload.runtime, memory };
+    let wish = Wish {
+        size: args.workload.size,
+        runtime: args.workload.runtime,
+        memory,
+        seed: args.randseed.unwrap_or_default(),
+    };
     Ok(shown::built_in(built_in(which)?, &wish, json))
 }
 
@@ -210,12 +215,7 @@ fn warning(spec: &Spec, memory: u64) -> Option<String> {
 }
 
 /// The workloads of a file of the user's own, one after the other.
-fn own(
-    args: &BenchArgs,
-    file: &Path,
-    path: &Path,
-    seed: u64,
-) -> Result<(Spec, Vec<target::NewFile>), CliError> {
+fn own(args: &BenchArgs, file: &Path, path: &Path, seed: u64) -> Result<Spec, CliError> {
     let workloads = profile::own(file)?;
     let writes = workloads.iter().any(Workload::writes);
     let reads = workloads.iter().any(Workload::reads);
@@ -236,17 +236,19 @@ fn own(
         let (name, options, notes) = (workload.name.clone(), fio::options(&workload), Vec::new());
         Job { name, group, design: 0, workload, options, notes }
     });
-    let spec = Spec {
+    Ok(Spec {
         jobs: jobs.collect(),
         experiment: experiment(
             vec![resolved.volume],
-            vec![(path.display().to_string(), LayoutNode::Volume(0))],
+            vec![(path.to_string_lossy().into_owned(), LayoutNode::Volume(0))],
         ),
-        destroy: resolved.made.is_some() || fill || (args.destroy && writes),
+        destroy: args.destroy && (fill || writes),
+        written: Some(if writes { vec![0] } else { Vec::new() }),
+        named: if resolved.new { vec![(0, path.to_owned())] } else { Vec::new() },
         fill: Fill::Only(if fill { vec![0] } else { Vec::new() }),
+        ladder: true,
         seed,
-    };
-    Ok((spec, resolved.made.into_iter().collect()))
+    })
 }
 
 fn built_in(name: &str) -> Result<&'static Profile, CliError> {

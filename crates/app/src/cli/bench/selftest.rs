@@ -31,7 +31,7 @@ pub(super) fn run(globals: &Globals) -> Result<ExitCode, CliError> {
             "nop": ceiling(test.nop),
             "notes": test.notes,
         });
-        views::print(&format!("{value:#}\n"))?;
+        views::print_json(&value)?;
     } else {
         views::print(&text(&test, host.cores))?;
     }

@@ -3,6 +3,7 @@
 use ebbtide_core::profile::{PROFILES, Profile, Wish};
 use ebbtide_core::report::workload_words;
 use ebbtide_core::samples::Execution;
+use ebbtide_core::shown::{column_width, json as told, one_line, pad};
 use ebbtide_core::workload::{Stop, Workload};
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ const GROUPS_SHOWN: usize = 12;
 pub(super) fn list(as_json: bool) -> String {
     if as_json {
         let profiles: Vec<Value> = PROFILES.iter().map(facts).collect();
-        return format!("{:#}\n", json!({ "profiles": profiles }));
+        return told(&json!({ "profiles": profiles }));
     }
     PROFILES.iter().map(|profile| format!("{:<10}{}\n", profile.name, profile.imitates)).collect()
 }
@@ -41,7 +42,7 @@ pub(super) fn built_in(profile: &Profile, wish: &Wish, as_json: bool) -> String 
     if as_json {
         let mut value = facts(profile);
         value["groups_at_most"] = json!(groups);
-        return format!("{value:#}\n");
+        return told(&value);
     }
     format!(
         "{}\n\nimitates: {}\n\ndiffers: {}\n\n{}\n\n{}",
@@ -58,7 +59,7 @@ pub(super) fn own(name: &str, workloads: &[Workload], as_json: bool) -> String {
     let groups: Vec<Vec<Workload>> = workloads.iter().map(|workload| vec![workload.clone()]).collect();
     if as_json {
         let writes = workloads.iter().any(Workload::writes);
-        return format!("{:#}\n", json!({ "name": name, "writes": writes, "groups_at_most": groups }));
+        return told(&json!({ "name": name, "writes": writes, "groups_at_most": groups }));
     }
     format!("{name}\n\n{}", steps(&groups))
 }
@@ -66,7 +67,8 @@ pub(super) fn own(name: &str, workloads: &[Workload], as_json: bool) -> String {
 /// A line for each step; those of one group run at the same time.
 fn steps(groups: &[Vec<Workload>]) -> String {
     let mut lines = String::from("steps, one after the other:\n");
-    let width = groups.iter().take(GROUPS_SHOWN).flatten().map(|workload| workload.name.len()).max();
+    let width =
+        column_width(groups.iter().take(GROUPS_SHOWN).flatten().map(|workload| workload.name.as_str()));
     for group in groups.iter().take(GROUPS_SHOWN) {
         for (index, workload) in group.iter().enumerate() {
             let stop = match workload.stop {
@@ -75,9 +77,9 @@ fn steps(groups: &[Vec<Workload>]) -> String {
             };
             let span = workload.span.map(|span| format!(", within {span}")).unwrap_or_default();
             let beside = if index > 0 { ", at the same time" } else { "" };
-            let (name, width) = (&workload.name, width.unwrap_or(0));
             lines += &format!(
-                "  {name:<width$}  {}, {stop}{span}{beside}\n",
+                "  {}  {}, {stop}{span}{beside}\n",
+                pad(&one_line(&workload.name), width),
                 workload_words(workload, &Execution::default())
             );
         }

@@ -10,7 +10,6 @@ use ebbtide_host::lab::machine::Machine;
 use ebbtide_host::lab::network::{self, Network, Place};
 use serde_json::json;
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Name of guest `number`, from 1.
@@ -66,7 +65,7 @@ pub(super) fn run(
                 })
             })
             .collect();
-        views::print(&format!("{:#}\n", json!({ "schema": "ebbtide.lab-runs/1", "guests": each })))?;
+        views::print_json(&json!({ "schema": "ebbtide.lab-runs/1", "guests": each }))?;
     }
     let status = results.iter().map(|finished| finished.status).find(|status| *status != 0).unwrap_or(0);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
@@ -121,8 +120,5 @@ fn print_line(number: u8, stream: Stream, line: &[u8]) {
     let mut text = format!("{}: ", name(number)).into_bytes();
     text.extend(line);
     text.push(b'\n');
-    let _ = match stream {
-        Stream::Output => std::io::stdout().write_all(&text),
-        Stream::Errors => std::io::stderr().write_all(&text),
-    };
+    let _ = views::pass_on(stream, &text);
 }

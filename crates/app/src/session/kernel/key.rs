@@ -4,7 +4,7 @@ use crate::cli::CliError;
 use ebbtide_core::backend::Control;
 use ebbtide_core::experiment::Experiment;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering;
 
@@ -21,7 +21,7 @@ pub fn ask(experiment: &Experiment, control: &Control) -> Result<Option<Vec<u8>>
     else {
         return Ok(None);
     };
-    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|error| {
+    let terminal = ebbtide_door::kernel::terminal().map_err(|error| {
         CliError::Usage(format!(
             "design {} has `key = \"prompt\"`, and there is no terminal to ask at: {error}; write `key_file = \"...\"`",
             design.name

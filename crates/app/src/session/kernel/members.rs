@@ -46,9 +46,9 @@ impl Witness for KernelWitness {
 /// Takes the members' counts from `observed`.
 fn fill(samples: &mut TrialSamples, observed: &Observation) {
     for (position, member) in samples.members.iter_mut().enumerate() {
-        let Some(device) = observed.members.get(position).and_then(|member| member.devices.first()) else {
-            continue;
-        };
+        // A member is one device here; of a file on a file system over several, the first would be a part.
+        let tops = observed.members.get(position).map(|member| observed.tops(member));
+        let Some([device]) = tops else { continue };
         let Some(total) = observed.devices.get(*device).map(|device| device.total) else { continue };
         let op = |ops, bytes| OpSamples { count: Count { ops, bytes }, ..OpSamples::default() };
         member.ops.read = op(total.ops.read, total.bytes.read);

@@ -11,19 +11,22 @@ pub mod members;
 mod site;
 mod trial;
 
-pub use site::{KernelPlan, plan, show};
+pub use site::{Built, KernelPlan, plan, show};
 
 use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Inventory};
 use ebbtide_core::experiment::{Design, Experiment, VolumeSource};
-use ebbtide_core::guard::WriteRequest;
+use ebbtide_core::guard::{Permission, WriteRequest};
 use ebbtide_core::plan::Trial;
 use ebbtide_core::plan::build::{self, Build};
 use ebbtide_core::samples::TrialSamples;
+use ebbtide_core::shown::Shown;
 use ebbtide_core::workload::Workload;
+use ebbtide_door::Lent;
 use ebbtide_engine::files::{FilesBackend, Fill, Options, Surroundings};
 use ebbtide_host::build::{BuildError, Builder, load_loop_driver};
 use ebbtide_host::command::Real;
 use ebbtide_host::sys::Sys;
+use std::path::Path;
 
 type Result<T> = std::result::Result<T, BackendError>;
 
@@ -37,12 +40,16 @@ pub struct Kernel {
     experiment: Option<Experiment>,
     /// Block device of each volume, empty for those that no design uses.
     devices: Vec<String>,
+    /// What the volumes are, whatever their names lead to by now.
+    lent: Vec<(usize, Lent)>,
     /// What stays built for the whole session: loop devices.
     base: usize,
     /// Designs stay after their trial, until another one needs their volumes.
     keep: bool,
     /// Designs that stand.
     standing: Vec<Standing>,
+    /// What is run on without being built for it.
+    held: Option<trial::Ready>,
 }
 
 /// A design that was built and not taken apart.
@@ -77,9 +84,11 @@ impl Kernel {
             builder,
             experiment: None,
             devices: Vec::new(),
+            lent: Vec::new(),
             base: 0,
             keep: false,
             standing: Vec::new(),
+            held: None,
         }
     }
 
@@ -133,7 +142,7 @@ impl Kernel {
         }
         self.check_existing(experiment)?;
         let plan = plan(experiment, &self.options.name).map_err(other)?;
-        ebbtide_host::build::missing(plan.programs.iter().map(String::as_str)).map_err(other)?;
+        plan.check_host().map_err(other)?;
         if !plan.loops.is_empty() {
             load_loop_driver(&Sys::host(), &Real).map_err(other)?;
         }
@@ -147,7 +156,7 @@ impl Kernel {
         let volumes = self.volumes.insert(volumes);
         let mut inventory = volumes.make_volumes(experiment, control)?;
         // From here on the kernel needs the devices for itself.
-        volumes.close();
+        self.lent = volumes.lend()?;
 
         let files: Vec<(usize, String)> = plan
             .loops
@@ -163,6 +172,7 @@ impl Kernel {
         self.builder.build(&steps, &control.stop).map_err(build_error)?;
         self.base = self.builder.mark();
         self.devices = plan.devices;
+        self.name_devices()?;
         for (index, _) in files {
             if let Some(volume) = inventory.volumes.get_mut(index) {
                 volume.path.clone_from(&self.devices[index]);
@@ -181,7 +191,7 @@ impl Kernel {
             {
                 let what = format!(
                     "building an array overwrites {}; say --destroy if its content may be lost",
-                    path.display()
+                    path.shown()
                 );
                 return Err(BackendError::Volume { volume: volume.name.clone(), what });
             }
@@ -189,29 +199,97 @@ impl Kernel {
         Ok(())
     }
 
-    /// Asks once more before each build whether the members may be written: a session lasts, and things change.
-    fn may_build(&self, experiment: &Experiment, design: &Design) -> Result<()> {
-        for volume in design.volumes().iter().filter_map(|index| experiment.volumes.get(*index)) {
-            let VolumeSource::Device { path, id } = &volume.source else { continue };
-            let request = WriteRequest { path, id: id.as_deref(), destroy: self.options.destroy };
-            self.surroundings.guard.may_write(&request).map_err(|refusal| BackendError::Volume {
-                volume: volume.name.clone(),
-                what: refusal.to_string(),
-            })?;
+    /// Makes sure that each volume's device is what was judged, and calls it by the kernel's own name for it: a link may
+    /// be pointed elsewhere at any time.
+    fn name_devices(&mut self) -> Result<()> {
+        for (index, lent) in &self.lent {
+            let Some(device) = self.devices.get_mut(*index) else { continue };
+            let is_right = match lent.device() {
+                Some(number) => {
+                    if let Some(node) = ebbtide_host::probe::node(&Sys::host(), number) {
+                        *device = node;
+                    }
+                    lent.is_at(Path::new(device))
+                }
+                None => lent.is_behind(Path::new(device)),
+            };
+            if !is_right {
+                let what = format!("{device} does not lead to {} any more", lent.path().shown());
+                return Err(other(what));
+            }
         }
         Ok(())
     }
 
+    /// Asks once more before each build whether the members may be written: a session lasts, and things change.
+    fn may_build(&self, experiment: &Experiment, design: &Design) -> Result<()> {
+        let volumes = design.volumes();
+        let lent =
+            self.lent.iter().filter(|(index, lent)| volumes.contains(index) && lent.device().is_some());
+        let lent: Vec<(usize, &Lent)> = lent.map(|(index, lent)| (*index, lent)).collect();
+        let named = |index: usize| experiment.volumes.get(index).map_or("", |volume| volume.name.as_str());
+        let failed = |index, what| BackendError::Volume { volume: named(index).to_owned(), what };
+        let requests: Vec<(&Lent, WriteRequest<'_>)> =
+            lent.iter().map(|(index, lent)| (*lent, self.request(experiment, *index, lent))).collect();
+        self.surroundings
+            .door
+            .recheck(&requests)
+            .map_err(|(position, error)| failed(lent[position].0, error.to_string()))?;
+        for (index, lent) in lent {
+            let device = self.devices.get(index).map_or("", String::as_str);
+            if !lent.is_at(Path::new(device)) {
+                return Err(failed(index, format!("{device} is another device by now")));
+            }
+        }
+        Ok(())
+    }
+
+    fn request<'a>(&self, experiment: &'a Experiment, index: usize, lent: &'a Lent) -> WriteRequest<'a> {
+        let id = match experiment.volumes.get(index).map(|volume| &volume.source) {
+            Some(VolumeSource::Device { id, .. }) => id.as_deref(),
+            _ => None,
+        };
+        let permission = Permission::User { id, destroy: self.options.destroy, used: true };
+        WriteRequest { path: lent.path(), permission }
+    }
+
+    /// Devices that were blank and not named by their ids are left blank: what trials left on them is nobody's, and would
+    /// keep the next session from using them.
+    fn leave_blank(&mut self) {
+        let Some(experiment) = self.experiment.take() else { return };
+        for (index, lent) in std::mem::take(&mut self.lent) {
+            let request = self.request(&experiment, index, &lent);
+            let named_by_id = matches!(request.permission, Permission::User { id: Some(_), .. });
+            if lent.device().is_none() || named_by_id {
+                continue;
+            }
+            if let Err(error) = self.surroundings.door.erase(&lent, &request) {
+                tracing::warn!("{} is not left blank: {error}", lent.path().shown());
+            }
+        }
+    }
+
     fn put_back(&mut self, keep: bool) -> Result<()> {
+        // The file system that it is in goes with the design.
+        self.held = None;
         self.standing.clear();
         let built = self.builder.undo_to(0).map_err(build_error);
         self.base = 0;
+        if built.is_ok() {
+            self.leave_blank();
+        }
         let files = self.volumes.as_mut().map_or(Ok(()), |volumes| volumes.finish(keep));
         match (built, files) {
             (Err(built), Err(files)) => Err(other(format!("{built}; {files}"))),
             (built, files) => built.and(files),
         }
     }
+}
+
+/// Names of the members of `design`.
+fn members_of(design: &Design, experiment: &Experiment) -> impl Iterator<Item = String> {
+    let name = |volume: usize| experiment.volumes.get(volume).map_or_else(String::new, |v| v.name.clone());
+    design.layout.volumes().into_iter().map(name)
 }
 
 impl Backend for Kernel {
@@ -234,6 +312,11 @@ impl Backend for Kernel {
         control: &Control,
     ) -> Result<TrialSamples> {
         let experiment = self.experiment.clone().ok_or_else(|| other("the volumes were not prepared"))?;
+        if let Some(held) = &mut self.held {
+            let mut samples = held.run(workload, trial, control)?;
+            members::prepare(&mut samples, members_of(design, &experiment));
+            return Ok(samples);
+        }
         let build = self.stand(&experiment, design, trial, control)?;
         halt::built();
         let ran = trial::run(&build, workload, trial, &self.options, &self.surroundings, control);
@@ -247,11 +330,29 @@ impl Backend for Kernel {
             }
             (Err(error), Err(left)) => return Err(other(format!("{error}; and then: {left}"))),
         };
-        let names = design.layout.volumes().into_iter().map(|volume| {
-            experiment.volumes.get(volume).map_or_else(String::new, |volume| volume.name.clone())
-        });
-        members::prepare(&mut samples, names);
+        members::prepare(&mut samples, members_of(design, &experiment));
         Ok(samples)
+    }
+
+    fn hold(&mut self, design: &Design, workload: &Workload, trial: &Trial, control: &Control) -> Result<()> {
+        let experiment = self.experiment.clone().ok_or_else(|| other("the volumes were not prepared"))?;
+        let build = self.stand(&experiment, design, trial, control)?;
+        match trial::Ready::new(&build, workload, &self.options, &self.surroundings, control) {
+            Ok(ready) => {
+                self.held = Some(ready);
+                Ok(())
+            }
+            Err(error) => match self.take_apart() {
+                Ok(()) => Err(error),
+                Err(left) => Err(other(format!("{error}; and then: {left}"))),
+            },
+        }
+    }
+
+    fn release(&mut self) -> Result<()> {
+        let finished = self.held.take().map_or(Ok(()), trial::Ready::finish);
+        let undone = if self.keep { Ok(()) } else { self.take_apart() };
+        finished.and(undone)
     }
 
     fn finish(&mut self, keep: bool) -> Result<()> {

@@ -2,7 +2,8 @@
 
 use ebbtide_core::experiment::{Design, Experiment, VolumeSource};
 use ebbtide_core::plan::build::{self, Build, BuildPlanError, Site};
-use ebbtide_host::build::{free_loops, free_md_numbers};
+use ebbtide_core::shown::Shown;
+use ebbtide_host::build::{free_loops, free_md_numbers, missing, missing_in_kernel};
 use ebbtide_host::sys::Sys;
 use std::collections::BTreeSet;
 
@@ -19,6 +20,18 @@ pub struct KernelPlan {
     pub programs: Vec<String>,
     /// Things the reader must know.
     pub notes: Vec<String>,
+}
+
+impl KernelPlan {
+    /// Makes sure that this host has what builds.
+    ///
+    /// # Errors
+    /// What it lacks, and where that may be had.
+    pub fn check_host(&self) -> Result<(), String> {
+        let programs = || self.programs.iter().map(String::as_str);
+        missing(programs()).map_err(|missing| missing.to_string())?;
+        missing_in_kernel(&Sys::host(), programs()).map_or(Ok(()), Err)
+    }
 }
 
 /// Plans all designs of `experiment` for the run `name`; touches nothing.
@@ -40,8 +53,7 @@ pub fn plan(experiment: &Experiment, name: &str) -> Result<KernelPlan, BuildPlan
     for index in used {
         if let Some(VolumeSource::Device { path, .. }) = experiment.volumes.get(index).map(|v| &v.source) {
             let text = path.to_str();
-            devices[index] =
-                text.ok_or_else(|| BuildPlanError::Path { path: path.display().to_string() })?.to_owned();
+            devices[index] = text.ok_or_else(|| BuildPlanError::Path { path: path.shown() })?.to_owned();
         }
     }
     let builds = experiment
@@ -82,8 +94,19 @@ pub(super) fn build(
     build::build(design, &Site { run: name, build: number, devices, md_numbers: &md_numbers })
 }
 
+/// When the designs of a session are built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Built {
+    /// For each trial.
+    EachTrial,
+    /// For the first trial, to stay.
+    Once,
+    /// Where another design was there in between: they share volumes.
+    InTurn,
+}
+
 /// The builds as text: the exact commands of each design.
-pub fn show(experiment: &Experiment, plan: &KernelPlan) -> String {
+pub fn show(experiment: &Experiment, plan: &KernelPlan, built: Built) -> String {
     let mut text = String::new();
     for (index, device) in &plan.loops {
         if let Some(volume) = experiment.volumes.get(*index) {
@@ -92,10 +115,19 @@ pub fn show(experiment: &Experiment, plan: &KernelPlan) -> String {
         }
     }
     for (design, build) in experiment.designs.iter().zip(&plan.builds) {
-        text.push_str(&format!(
-            "each trial of {} builds it, and undoes it from the last step up:\n{build}",
-            design.name
-        ));
+        let name = &design.name;
+        text.push_str(&match built {
+            Built::EachTrial => {
+                format!("each trial of {name} builds it, and undoes it from the last step up:\n")
+            }
+            Built::Once => {
+                format!("the first trial of {name} builds it; it stays, and goes with the guest:\n")
+            }
+            Built::InTurn => format!(
+                "a trial of {name} builds it where another design was there, and that undoes it from the last step up:\n"
+            ),
+        });
+        text.push_str(&build.to_string());
     }
     text
 }

@@ -3,7 +3,6 @@
 use super::{Result, other};
 use ebbtide_core::backend::{Backend, Control};
 use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
-use ebbtide_core::guard::{DeviceGuard, Refusal, WriteRequest};
 use ebbtide_core::layout::LayoutNode;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::plan::build::Build;
@@ -14,7 +13,6 @@ use ebbtide_engine::files::{FilesBackend, Fill, Options, Surroundings};
 use ebbtide_host::hostinfo;
 use ebbtide_host::sys::Sys;
 use std::path::Path;
-use std::sync::Arc;
 
 /// The largest part of a file system that a trial's file takes by itself.
 const SHARE: (u64, u64) = (3, 4);
@@ -22,15 +20,6 @@ const SHARE: (u64, u64) = (3, 4);
 const FILE_MIN: u64 = Bytes::GIB;
 /// Sizes of files and offsets are multiples of this.
 const BLOCK: u64 = 4096;
-
-/// The array was built by this very run: it may be written.
-struct Ours;
-
-impl DeviceGuard for Ours {
-    fn may_write(&self, _: &WriteRequest<'_>) -> std::result::Result<(), Refusal> {
-        Ok(())
-    }
-}
 
 /// Runs `workload` on what `build` made.
 pub(super) fn run(
@@ -41,30 +30,64 @@ pub(super) fn run(
     surroundings: &Surroundings,
     control: &Control,
 ) -> Result<TrialSamples> {
-    let (source, size, fill) = match &build.mountpoint {
-        Some(directory) => {
-            let source = VolumeSource::NewFile { directory: Some(directory.clone()) };
-            (source, Some(Bytes(file_size(directory, workload)?)), Fill::Destroyable)
-        }
-        // What it holds was written to the members before they became an array.
-        None => {
-            let source = VolumeSource::Device { path: build.device.clone().into(), id: None };
-            (source, None, Fill::Only(Vec::new()))
-        }
-    };
-    let options = Options { destroy: true, places: Vec::new(), fill, ..options.clone() };
-    let surroundings = Surroundings { guard: Arc::new(Ours), ..surroundings.clone() };
-    let mut files = FilesBackend::new(options, surroundings);
-    let experiment = alone(source, size, workload);
-    let trial = Trial { design: 0, workload: 0, ..*trial };
-    let ran = files
-        .prepare(&experiment, control)
-        .and_then(|_| files.run_trial(&experiment.designs[0], workload, &trial, control));
-    let finished = files.finish(false);
-    match (ran, finished) {
+    let mut ready = Ready::new(build, workload, options, surroundings, control)?;
+    let ran = ready.run(workload, trial, control);
+    match (ran, ready.finish()) {
         (Ok(samples), Ok(())) => Ok(samples),
         (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
         (Err(error), Err(left)) => Err(other(format!("{error}; and then: {left}"))),
+    }
+}
+
+/// A design that is built, with its file laid out where it has a file system.
+pub(super) struct Ready {
+    files: FilesBackend,
+    experiment: Experiment,
+}
+
+impl Ready {
+    /// For workloads much like `workload`.
+    pub(super) fn new(
+        build: &Build,
+        workload: &Workload,
+        options: &Options,
+        surroundings: &Surroundings,
+        control: &Control,
+    ) -> Result<Ready> {
+        let (source, size, fill) = match &build.mountpoint {
+            Some(directory) => {
+                let source = VolumeSource::NewFile { directory: Some(directory.clone()) };
+                (source, Some(Bytes(file_size(directory, workload)?)), Fill::Destroyable)
+            }
+            // What it holds was written to the members before they became an array.
+            None => {
+                let source = VolumeSource::Device { path: build.device.clone().into(), id: None };
+                (source, None, Fill::Only(Vec::new()))
+            }
+        };
+        // The array was built by this very run: it may be written.
+        let options = Options { destroy: true, built: true, places: Vec::new(), fill, ..options.clone() };
+        let mut files = FilesBackend::new(options, surroundings.clone());
+        let experiment = alone(source, size, workload);
+        // What it made is gone again when it fails.
+        files.prepare(&experiment, control)?;
+        Ok(Ready { files, experiment })
+    }
+
+    /// Runs `workload` on it.
+    pub(super) fn run(
+        &mut self,
+        workload: &Workload,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<TrialSamples> {
+        let trial = Trial { design: 0, workload: 0, ..*trial };
+        self.files.run_trial(&self.experiment.designs[0], workload, &trial, control)
+    }
+
+    /// Closes it and removes the file.
+    pub(super) fn finish(mut self) -> Result<()> {
+        self.files.finish(false)
     }
 }
 

@@ -5,6 +5,7 @@
 //! once. Otherwise designs share them and are built again and again.
 
 use super::scale::{RUNTIME_ENOUGH, Scale, scaled};
+use crate::session::kernel::Built;
 use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
 use ebbtide_core::units::Bytes;
 use ebbtide_core::volume::Shape;
@@ -31,6 +32,8 @@ pub struct Adapted {
     pub scale: Scale,
     /// Why there is one, in words; absent where there is none.
     pub scaling: Option<String>,
+    /// When designs are built.
+    pub built: Built,
     /// What the reader must know.
     pub notes: Vec<String>,
 }
@@ -62,7 +65,12 @@ impl fmt::Display for Adapted {
             let limits = shape.map_or_else(|| "no limits".to_owned(), Shape::to_string);
             let link = disk.link.and_then(|link| self.experiment.links.get(link));
             let link = link.map_or_else(String::new, |link| format!(", on link {}", link.name));
-            writeln!(f, "disk {} is volume {volume}: {}, {limits}{link}", disk.device(), Bytes(disk.size))?;
+            writeln!(
+                f,
+                "disk {} is volume {volume}: {}, {limits}{link}",
+                disk.device(),
+                Bytes(disk.size).short()
+            )?;
         }
         self.scaling.iter().chain(&self.notes).try_for_each(|note| writeln!(f, "note: {note}"))
     }
@@ -109,6 +117,7 @@ pub fn adapt(
              when another was there in between"
         )
     });
+    let built = if own_disks { Built::Once } else { Built::InTurn };
     let mut disks = Disks::default();
     let shared = if own_disks { None } else { Some(disks.of(&measured, &used, "")?) };
     let mut designs = Vec::new();
@@ -122,7 +131,7 @@ pub fn adapt(
     let Disks { disks, volumes, stands_for } = disks;
     let inside = Experiment { volumes, links: Vec::new(), designs, ..measured.clone() };
     let links = measured.links.iter().map(Throttle::of_link).collect();
-    Ok(Adapted { experiment: measured, inside, disks, stands_for, links, scale, scaling, notes })
+    Ok(Adapted { experiment: measured, inside, disks, stands_for, links, scale, scaling, built, notes })
 }
 
 /// Refuses volumes that no guest can have: too many, or what is there already.

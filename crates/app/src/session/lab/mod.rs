@@ -89,6 +89,8 @@ pub struct Lab {
     adapted: Adapted,
     host: HostInfo,
     ceiling: std::result::Result<f64, String>,
+    /// A design stands in the guest, to be run on with other workloads than its own.
+    holds: bool,
 }
 
 impl Lab {
@@ -122,6 +124,7 @@ impl Lab {
             adapted: adapted.clone(),
             host: HostInfo::default(),
             ceiling: Err(String::new()),
+            holds: false,
         };
         match lab.hear() {
             Ok(Word::Here { host, ceiling }) => {
@@ -224,6 +227,8 @@ fn unused(volume: &Volume) -> PreparedVolume {
         direct: true,
         disk: None,
         disk_name: None,
+        disks: Vec::new(),
+        through: None,
         filesystem: None,
     }
 }
@@ -260,15 +265,43 @@ impl Backend for Lab {
     fn run_trial(
         &mut self,
         _design: &Design,
-        _workload: &Workload,
+        workload: &Workload,
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples> {
-        self.tell(&Order::Trial(*trial))?;
+        self.tell(&match self.holds {
+            true => Order::Rung(*trial, Box::new(workload.clone())),
+            false => Order::Trial(*trial),
+        })?;
         match self.answer(control)? {
             Word::Ran(Some(Outcome::Samples(samples))) => Ok(*samples),
             Word::Ran(Some(Outcome::Failed(why))) => Err(BackendError::Other(why)),
             Word::Ran(None) => Err(BackendError::Stopped),
+            _ => Err(self.confused()),
+        }
+    }
+
+    fn hold(
+        &mut self,
+        _design: &Design,
+        workload: &Workload,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<()> {
+        self.tell(&Order::Hold(*trial, Box::new(workload.clone())))?;
+        match self.answer(control)? {
+            Word::Held(held) => held?,
+            _ => return Err(self.confused()),
+        }
+        self.holds = true;
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<()> {
+        self.holds = false;
+        self.tell(&Order::Release)?;
+        match self.answer(&Control::default())? {
+            Word::Held(released) => released,
             _ => Err(self.confused()),
         }
     }

@@ -4,6 +4,7 @@ use ebbtide_core::backend::{BackendError, Inventory};
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::plan::Trial;
 use ebbtide_core::session::{HostInfo, Outcome};
+use ebbtide_core::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -21,6 +22,12 @@ pub enum Order {
     },
     /// Run this trial.
     Trial(Trial),
+    /// Have the design of this trial stand, for this workload and others like it.
+    Hold(Trial, Box<Workload>),
+    /// Run this trial with this workload instead of its own.
+    Rung(Trial, Box<Workload>),
+    /// Let go of the design that stands.
+    Release,
 }
 
 /// What the worker answers.
@@ -42,8 +49,10 @@ pub enum Word {
     },
     /// What came of [`Order::Prepare`].
     Prepared(Result<Inventory, BackendError>),
-    /// What came of [`Order::Trial`]; nothing when it was stopped.
+    /// What came of [`Order::Trial`] or [`Order::Rung`]; nothing when it was stopped.
     Ran(Option<Outcome>),
+    /// What came of [`Order::Hold`] or [`Order::Release`].
+    Held(Result<(), BackendError>),
 }
 
 /// A value as a line.

@@ -3,15 +3,13 @@
 use super::talk::{Order, Word, line};
 use crate::session::kernel::Kernel;
 use crate::session::kernel::members::KernelWitness;
-use crate::session::{Witness, measured, surroundings};
+use crate::session::{Witness, measured, measured_as, surroundings};
 use ebbtide_core::backend::{Backend, BackendError, Control, Inventory};
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::session::Outcome;
 use ebbtide_engine::files::{Fill, Options};
 use ebbtide_host::{hostinfo, sys::Sys};
-use std::fs::{File, Permissions};
 use std::io::{self, BufRead, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,8 +69,22 @@ fn obey(orders: impl BufRead, to: &Mutex<impl Write>, control: &Arc<Control>) ->
                 Some(Work { backend, witness, experiment }) => {
                     measured(experiment, &trial, backend, witness, control, || {})
                 }
-                None => Some(Outcome::Failed("the volumes were not prepared".to_owned())),
+                None => unprepared(),
             }),
+            Order::Rung(trial, workload) => Word::Ran(match &mut work {
+                Some(Work { backend, witness, experiment }) => {
+                    measured_as(&workload, experiment, &trial, backend, witness, control, || {})
+                }
+                None => unprepared(),
+            }),
+            Order::Hold(trial, workload) => Word::Held(match &mut work {
+                Some(Work { backend, experiment, .. }) => match experiment.designs.get(trial.design) {
+                    Some(design) => backend.hold(design, &workload, &trial, control),
+                    None => Err(BackendError::Other("the experiment has no such design".to_owned())),
+                },
+                None => Err(BackendError::Other(UNPREPARED.to_owned())),
+            }),
+            Order::Release => Word::Held(work.as_mut().map_or(Ok(()), |work| work.backend.release())),
         };
         say(to, &word)?;
     }
@@ -80,6 +92,12 @@ fn obey(orders: impl BufRead, to: &Mutex<impl Write>, control: &Arc<Control>) ->
         Some(mut work) => work.backend.finish(false).map_err(io::Error::other),
         None => Ok(()),
     }
+}
+
+const UNPREPARED: &str = "the volumes were not prepared";
+
+fn unprepared() -> Option<Outcome> {
+    Some(Outcome::Failed(UNPREPARED.to_owned()))
 }
 
 /// An experiment that is being carried out.
@@ -100,7 +118,7 @@ impl Work {
             .map_err(|error| BackendError::Other(format!("cannot make a key: {error}")))?;
         // The disks are not filled: their speed is the throttle's, whatever they hold.
         let options =
-            Options { name: id, seed, destroy: true, places: Vec::new(), fill: Fill::Only(Vec::new()) };
+            Options { name: id, seed, destroy: true, fill: Fill::Only(Vec::new()), ..Options::default() };
         let around = surroundings::of_host(&options.name).map_err(BackendError::Other)?;
         let mut backend = Kernel::new(options, around, Some(key)).keeping_designs();
         let inventory = backend.prepare(&experiment, control)?;
@@ -114,12 +132,12 @@ impl Work {
 /// and the guest's protects nothing that outlives it.
 fn make_keys(experiment: &Experiment) -> io::Result<Vec<u8>> {
     let mut key = Vec::new();
-    File::open("/dev/urandom")?.take(KEY_BYTES).read_to_end(&mut key)?;
+    ebbtide_door::read::open(Path::new("/dev/urandom"))?.take(KEY_BYTES).read_to_end(&mut key)?;
     let encryptions = experiment.designs.iter().filter_map(|design| design.stack.encryption.as_ref());
     for path in encryptions.filter_map(|encryption| encryption.key_file.as_ref()) {
-        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-        std::fs::write(path, &key)?;
-        std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+        ebbtide_door::Directory::make_all(path.parent().unwrap_or(Path::new("/")))?;
+        // Where the guest has a file of this name it is not this guest's to write.
+        ebbtide_door::own::create(path, 0o600, &key)?;
     }
     Ok(key)
 }

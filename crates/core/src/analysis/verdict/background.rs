@@ -1,7 +1,7 @@
 //! `background`: something else used the devices.
 //!
-//! Derivation. The disks below the members count what they move for everybody. What they moved beyond what
-//! the trial asked for, somebody else asked for. With direct I/O the trial's own part is exact; through the page
+//! Derivation. The disks below the members count what they move for everybody. What they moved beyond the most
+//! that the trial's operations can have taken (below a mirror or parity more than was asked), somebody else asked for. With direct I/O the trial's own part is exact; through the page
 //! cache readahead and delayed writes are the trial's own too, so there only those are counted whom the
 //! observer saw at work.
 //!
@@ -46,16 +46,20 @@ fn others(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
     let m = moved::moved(trial)?;
     let all = m.moved.read.saturating_add(m.moved.write) as f64;
     let bytes = if case.workload.direct {
-        m.moved.read.saturating_sub(m.asked.read).saturating_add(m.moved.write.saturating_sub(m.asked.write))
+        let beyond = |moved: u64, due: f64| (moved as f64 - due).max(0.0);
+        beyond(m.moved.read, m.due.read.most) + beyond(m.moved.write, m.due.write.most)
     } else {
-        let names: Vec<&str> = moved::disks(trial)?.iter().map(|disk| disk.name.as_str()).collect();
+        // Whoever works on an array works on the disks below it.
+        let names: Vec<&str> =
+            trial.observed.as_ref()?.devices.iter().map(|device| device.name.as_str()).collect();
         let seen = trial.observed.as_ref()?.others.iter().filter(|other| {
             other.kind != OtherKind::Writeback
                 && other.device.as_ref().is_none_or(|device| names.contains(&device.as_str()))
         });
-        seen.filter_map(|other| other.bytes).map(|b| b.read.saturating_add(b.write)).sum()
+        let bytes = seen.filter_map(|other| other.bytes).map(|b| b.read.saturating_add(b.write));
+        bytes.sum::<u64>() as f64
     };
-    (all > 0.0).then_some((bytes as f64, all.max(bytes as f64)))
+    (all > 0.0).then_some((bytes, all.max(bytes)))
 }
 
 /// The most of the gap that anything beside volumes, link and depth can explain, with the figures that say so: what
@@ -170,6 +174,7 @@ impl Rule for Background {
         }));
         Ok(Verdict {
             kind: VerdictKind::Background,
+            basis: None,
             confidence: if who.is_empty() { 0.8 } else { 0.95 },
             explains,
             sentence: format!(

@@ -3,17 +3,17 @@
 //! Derivation. A volume with credits runs at `B` until they are spent and at its sustained `S` from then on: two
 //! plateaus with one step down at `t = credits / (B - S)`. So from a step at `t` the credits spent since the load
 //! began are `(B - S) * t`. A step down is not enough to say so: a volume may have fallen into a bad hour. It is
-//! asserted when the same happens trial after trial, or when the volumes are known to have credits; and not when
-//! they are known to have none. When others were at work on the disks, it takes both.
+//! asserted when the same happens trial after trial, or when the volumes are known to have credits, or when what they run at in the end
+//! is a rate that somebody set ([`rate_limit`]); and not when they are known to have none. When others were at work on the disks, it takes both.
 
 use super::background::Background;
-use super::{Absent, Case, Judged, Rule, evidence};
+use super::{Absent, Case, Judged, Rule, evidence, rate_limit};
 use crate::analysis::change::{self, Step};
 use crate::analysis::estimate::median;
-use crate::analysis::metrics::primary;
-use crate::analysis::{Metric, Verdict, VerdictKind};
+use crate::analysis::metrics::natural;
+use crate::analysis::{Basis, Metric, Verdict, VerdictKind};
 use crate::samples::TrialSamples;
-use crate::units::{format_iops, format_throughput};
+use crate::units::{Nanos, format_iops, format_throughput};
 
 /// Operations that a point of the series must hold on average.
 const POINT_OPS: u64 = 5;
@@ -63,6 +63,15 @@ fn down(trial: &TrialSamples, metric: Metric) -> Option<Down> {
     Some(Down { seconds: *times.get(step.at.checked_sub(1)?)?, step })
 }
 
+/// When a trial slowed down in a step, from the start of the measurement; nothing where it did not.
+pub(super) fn step_down(case: &Case<'_>, trial: &TrialSamples) -> Option<Nanos> {
+    down(trial, metric_of(case)).map(|down| Nanos::from_secs_f64(down.seconds))
+}
+
+fn metric_of(case: &Case<'_>) -> Metric {
+    if natural(case.workload) == Metric::Throughput { Metric::Throughput } else { Metric::Iops }
+}
+
 /// Whether the working volumes, or a link of theirs, have burst credits: `None` when that is unknown of some.
 fn have_credits(case: &Case<'_>) -> Option<bool> {
     let mut any = false;
@@ -99,8 +108,7 @@ impl Rule for Burst {
                 "others' work comes and goes in steps, and the volumes are not known to have credits",
             ));
         }
-        let metric =
-            if primary(case.workload) == Metric::Throughput { Metric::Throughput } else { Metric::Iops };
+        let metric = metric_of(case);
         let downs: Vec<Option<Down>> = case.trials.iter().map(|trial| down(trial, metric)).collect();
         let found: Vec<Down> = downs.iter().copied().flatten().collect();
         let needed = REPEATED * downs.len() as f64;
@@ -116,7 +124,9 @@ impl Rule for Burst {
         if found.is_empty() {
             return Err(too_few());
         }
-        if downs.len() == 1 && known.is_none() {
+        // Of volumes of which nobody said anything: what they run at in the end is a rate that is set.
+        let set = known.is_none() && rate_limit::find(case).is_ok();
+        if downs.len() == 1 && known.is_none() && !set {
             return Err(Absent::because(
                 "one trial shows a step down, and nothing is known of the volumes: a host that slows down once looks the same",
             ));
@@ -124,6 +134,7 @@ impl Rule for Burst {
         let confidence = match (repeated, known) {
             (true, Some(true)) => 0.95,
             (true, _) => 0.75,
+            (false, None) if set && !disturbed && once_and_for_all(case, &downs, metric) => 0.75,
             (false, Some(true)) if !disturbed && once_and_for_all(case, &downs, metric) => 0.85,
             (false, _) => return Err(too_few()),
         };
@@ -141,6 +152,7 @@ impl Rule for Burst {
         };
         Ok(Verdict {
             kind: VerdictKind::Burst,
+            basis: Some(if known == Some(true) { Basis::Declared } else { Basis::Inferred }),
             confidence,
             explains: (1.0 - after / before).clamp(0.0, 1.0),
             sentence: format!(

@@ -1,14 +1,17 @@
 //! `cache`: memory answered, not the volume.
 //!
 //! Derivation. The disks below the members count what they move. Bytes that were asked for and not moved came
-//! from a cache in between: the hit share is `1 - moved / asked`. Where the disks were not observed, two weaker
-//! grounds remain: that the region was in the page cache before the trial, and answers faster than any device
-//! gives them while I/O goes through the page cache to a region that fits in memory.
+//! from a cache in between: the hit share is `1 - moved / due`, where `due` is what the disks have to move at least for what
+//! was asked: as much, or more below a mirror or parity. Where the disks were not observed, or nothing is due (thin
+//! provisioning), two weaker grounds remain: that the region was in the page cache before the trial, and answers faster than any device
+//! gives them while I/O goes through the page cache to a region that fits in memory. A cache behind the disks moves nothing
+//! in their counters: see [`far_end`].
 
-use super::{Absent, Case, Judged, Rule, evidence, moved};
+use super::{Absent, Case, Judged, Rule, evidence, far_end, moved, verdict_of};
 use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
+use crate::samples::{PerOp, Span};
 use crate::units::{Bytes, Nanos, format_bytes, format_latency};
-use crate::workload::Mix;
+use crate::workload::{Mix, OpKind};
 
 /// Hit share from which on a cache shapes the result: the ratio of cached to uncached speed then exceeds 1.2.
 pub const HIT_SHARE: f64 = 0.20;
@@ -32,13 +35,15 @@ impl Rule for Cache {
     fn judge(&self, case: &Case<'_>) -> Judged {
         match by_bytes(case) {
             Observed::Hits(verdict) => Ok(*verdict),
-            Observed::NoHits(share) => Err(Absent::because("the disks moved what was asked for").seen(
-                "share of the bytes asked for that the disks did not move",
-                share,
-                "share",
-                HIT_SHARE,
-            )),
-            Observed::Nothing => by_residency(case).or_else(|| by_speed(case)).ok_or_else(|| unseen(case)),
+            Observed::NoHits(share) => far_end::verdict(case).ok_or_else(|| {
+                let why = "the disks moved what was asked for, and nothing shows a cache behind them";
+                let what = "share of the bytes due that the disks did not move";
+                Absent::because(why).seen(what, share, "share", HIT_SHARE)
+            }),
+            Observed::Nothing => {
+                let found = by_residency(case).or_else(|| by_speed(case)).or_else(|| far_end::verdict(case));
+                found.ok_or_else(|| unseen(case))
+            }
         }
     }
 }
@@ -50,40 +55,59 @@ enum Observed {
 }
 
 fn verdict(confidence: f64, explains: f64, sentence: String, evidence: Vec<Evidence>) -> Verdict {
-    Verdict { kind: VerdictKind::Cache, confidence, explains: explains.clamp(0.0, 1.0), sentence, evidence }
+    verdict_of(VerdictKind::Cache, confidence, explains, sentence, evidence)
 }
 
-/// One direction of one trial: what was asked, and what the disks moved of it or for others.
+/// One direction of one trial: what was asked, what the disks have to move for it at least, and what they moved of it or
+/// for others.
 #[derive(Debug, Clone, Copy)]
 struct Hits {
     asked: u64,
+    due: f64,
     moved: u64,
 }
 
 impl Hits {
+    fn new(asked: PerOp<u64>, due: PerOp<Span>, moved: PerOp<u64>, op: OpKind) -> Hits {
+        Hits { asked: *asked.get(op), due: due.get(op).least, moved: *moved.get(op) }
+    }
+
     fn share(&self) -> f64 {
-        1.0 - (self.moved as f64 / self.asked as f64).min(1.0)
+        1.0 - (self.moved as f64 / self.due).min(1.0)
+    }
+
+    /// What the disks moved, against what.
+    fn in_words(&self) -> String {
+        let (moved, asked) = (format_bytes(self.moved as f64), format_bytes(self.asked as f64));
+        if self.due > self.asked as f64 {
+            let due = format_bytes(self.due);
+            return format!("the disks moved {moved} where the {asked} asked for come to {due} on them");
+        }
+        format!("the disks moved {moved} of {asked} asked for")
     }
 }
 
 /// The trial in the middle by its hit share: its share and its bytes belong together, which medians of each would not.
-fn middle(case: &Case<'_>, of: fn(&moved::Moved) -> Hits) -> Option<Hits> {
-    let trials = case.trials.iter().filter_map(|t| Some(of(&moved::moved(t)?)));
-    let mut hits: Vec<Hits> = trials.filter(|hits| hits.asked > 0).collect();
+fn middle(case: &Case<'_>, op: OpKind) -> Option<Hits> {
+    let trials = case.trials.iter().filter_map(|t| moved::moved(t));
+    let hits = trials.map(|m| Hits::new(m.asked, m.due, m.moved, op));
+    let mut hits: Vec<Hits> = hits.filter(|hits| hits.due > 0.0).collect();
     hits.sort_by(|a, b| a.share().total_cmp(&b.share()));
     // Of two in the middle the one with the smaller share.
     hits.get(hits.len().checked_sub(1)? / 2).copied()
 }
 
 fn by_bytes(case: &Case<'_>) -> Observed {
-    let read = middle(case, |m| Hits { asked: m.asked.read, moved: m.moved.read });
-    let written = middle(case, |m| Hits { asked: m.asked.write, moved: m.moved.write });
-    let directions = [("read", read), ("written", written)];
+    let directions = [("read", middle(case, OpKind::Read)), ("written", middle(case, OpKind::Write))];
     let known = directions.into_iter().filter_map(|(what, hits)| Some((what, hits?)));
     let Some((what, hits)) = known.max_by(|a, b| a.1.share().total_cmp(&b.1.share())) else {
         return Observed::Nothing;
     };
-    let (share, asked, moved) = (hits.share(), hits.asked as f64, hits.moved as f64);
+    let share = hits.share();
+    let by_loop = if case.workload.direct { cached_loop(case) } else { None };
+    let how = by_loop.map_or(String::new(), |name| {
+        format!("; {name} goes through the page cache of its file, which `losetup --direct-io=on /dev/{name}` ends")
+    });
     if share < HIT_SHARE {
         return Observed::NoHits(share);
     }
@@ -91,21 +115,26 @@ fn by_bytes(case: &Case<'_>) -> Observed {
         0.95,
         share,
         format!(
-            "a cache answered {:.0}% of the bytes {what}: in the median trial the disks moved {} of {} asked for",
+            "a cache answered {:.0}% of the bytes {what}: in the median trial {}{how}",
             share * 100.0,
-            format_bytes(moved),
-            format_bytes(asked)
+            hits.in_words()
         ),
         vec![
             evidence(
                 &format!("bytes {what} by the disks in the median trial, against those asked for"),
-                moved,
+                hits.moved as f64,
                 "bytes",
-                Some(asked),
+                Some(hits.due),
             ),
             evidence("share answered by a cache", share, "share", Some(HIT_SHARE)),
         ],
     )))
+}
+
+/// A loop device below the members that goes through the page cache of its file, which direct I/O to it does not end.
+pub fn cached_loop<'a>(case: &Case<'a>) -> Option<&'a str> {
+    let observed = case.trials.iter().find_map(|trial| trial.observed.as_deref())?;
+    observed.devices.iter().find(|device| device.page_cached).map(|device| device.name.as_str())
 }
 
 /// Bytes of the region that the trials used, at most: what the volumes have, or the workload's span.
@@ -127,6 +156,12 @@ fn region(case: &Case<'_>) -> Option<u64> {
 
 /// Why there is none where the disks were not observed.
 fn unseen(case: &Case<'_>) -> Absent {
+    let asked = |m: &moved::Moved| m.asked.read.saturating_add(m.asked.write) > 0;
+    if case.trials.iter().filter_map(|t| moved::moved(t)).any(|m| asked(&m)) {
+        return Absent::because(
+            "what the disks have to move for what is asked is not known: a thin volume or a snapshot is below",
+        );
+    }
     if case.workload.direct {
         return Absent::because("the disks were not observed, and direct I/O goes past the page cache");
     }

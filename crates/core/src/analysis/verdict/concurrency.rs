@@ -8,17 +8,18 @@
 //! floor there are two weaker grounds: members of a parallel layout that are idle because there are fewer operations
 //! than members, and `N = 1`, at which nothing can wait for anything.
 //!
-//! Where it is cheap, a session ends with a short probe of the same with twice the operations in flight: it settles
-//! whether more of them help.
+//! After the last trial the same runs for a moment with twice and four times the operations in flight (the ladder): that
+//! settles whether more of them help, and shows it where nothing else does.
 
 use super::member::Member;
+use super::rungs::{More, Rungs};
+use super::sync_writes::SyncWrites;
 use super::{Absent, Case, Judged, Rule, cpu, evidence, limited_above, shared_device, volume_limit};
 use crate::analysis::members;
-use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
+use crate::analysis::{ArrayBelow, Evidence, Metric, Verdict, VerdictKind};
 use crate::layout::{ArrayKind, LayoutNode};
-use crate::samples::TrialSamples;
+use crate::samples::{Join, TrialSamples};
 use crate::units::{Nanos, format_latency};
-use crate::volume::Latency;
 use crate::workload::{Arrival, IoEngine};
 
 /// Floor over mean latency from which on operations do not wait: at most 30% of the latency is waiting, and
@@ -27,11 +28,16 @@ pub const FLOOR_SHARE: f64 = 0.70;
 /// Operations in flight per member below which members are idle for want of work.
 pub const IDLE_MEMBERS: f64 = 0.75;
 
-/// Rate of the probe over that of the trials below which twice the operations in flight did not help. Double the rate
-/// is what Little's law promises; a probe of half a second varies by some percent.
+/// Rate with twice the operations in flight over that with as many below which they did not help; twice that for four times
+/// as many. Double the rate is what Little's law promises; a probe of half a second varies by some percent.
 pub const NO_GAIN: f64 = 1.10;
 /// From this on it did, beyond doubt: half of what is promised.
 pub const GAIN: f64 = 1.50;
+/// From this on more in flight are a cause by themselves, where nothing is known of what one operation alone takes.
+pub const MORE: f64 = 1.25;
+
+/// Confidence of grounds that hold against a ladder that says nothing.
+const SURE: f64 = 0.8;
 
 /// The rule.
 #[derive(Debug)]
@@ -45,18 +51,6 @@ fn kept_in_flight(case: &Case<'_>) -> Option<f64> {
         workload.arrival == Arrival::Closed && workload.rate.is_none() && workload.think_time == Nanos(0);
     let depth = if workload.ioengine == IoEngine::Psync { 1 } else { workload.iodepth };
     free.then(|| f64::from(depth) * f64::from(workload.numjobs))
-}
-
-/// Mean of a latency distribution in nanoseconds.
-fn mean(latency: &Latency) -> f64 {
-    match latency {
-        Latency::Constant(value) => value.0 as f64,
-        Latency::Lognormal { median, p99 } => {
-            // p99 = median * exp(2.3263 sigma), mean = median * exp(sigma^2 / 2).
-            let sigma = (p99.0.max(1) as f64 / median.0.max(1) as f64).ln().max(0.0) / 2.326_347_874;
-            median.0 as f64 * (sigma * sigma / 2.0).exp()
-        }
-    }
 }
 
 /// Mean latency of the members' operations and the floor of a typical member, in nanoseconds, for one trial; `None`
@@ -78,7 +72,7 @@ pub(super) fn latency_and_floor(case: &Case<'_>, trial: &TrialSamples) -> Option
             (Some(floor), _) => floor.0 as f64,
             (None, Some(shape)) => {
                 let reads = member.ops.read.count.ops as f64 / ops as f64;
-                mean(&shape.read_latency) * reads + mean(&shape.write_latency) * (1.0 - reads)
+                shape.read_latency.mean() * reads + shape.write_latency.mean() * (1.0 - reads)
             }
             (None, None) => return None,
         });
@@ -105,10 +99,10 @@ fn miss(case: &Case<'_>) -> Option<f64> {
             return None;
         }
         if case.workload.reads() {
-            slowest = slowest.max(mean(&shape.read_latency));
+            slowest = slowest.max(shape.read_latency.mean());
         }
         if case.workload.writes() {
-            slowest = slowest.max(mean(&shape.write_latency));
+            slowest = slowest.max(shape.write_latency.mean());
         }
     }
     (slowest > 0.0).then_some(slowest)
@@ -123,14 +117,6 @@ fn parallel(node: &LayoutNode) -> bool {
     }
 }
 
-/// What the session's probe of this case saw: operations in flight, and per second.
-fn probed(case: &Case<'_>) -> Option<(u32, f64)> {
-    let probe = case.session.meta.depth_probes.iter();
-    let mut probe = probe.filter(|p| p.design == case.design.name && p.workload == case.workload.name);
-    let probe = probe.next()?;
-    Some((probe.in_flight, probe.iops()?))
-}
-
 impl Rule for Concurrency {
     fn kind(&self) -> VerdictKind {
         VerdictKind::Concurrency
@@ -143,8 +129,14 @@ impl Rule for Concurrency {
             )
         })?;
         volume_limit::yield_to(case, "more in flight would only wait longer")?;
-        if let Some(busy) = cpu::busiest_thread(case).filter(|busy| *busy >= cpu::THREAD_BUSY) {
-            let what = "busy share of the busiest load thread, which would have to be below";
+        if SyncWrites.judge(case).is_ok() {
+            return Err(Absent::yields(
+                VerdictKind::SyncWrites,
+                "it says what the one at a time consists of",
+            ));
+        }
+        if let Some(busy) = cpu::pressed(case).filter(|busy| *busy >= cpu::THREAD_BUSY) {
+            let what = "share of the time that the least idle load thread ran or waited to, which would have to be below";
             let why = "a load thread has little time left, of which latency may consist";
             return Err(Absent::because(why).seen(what, busy, "share", cpu::THREAD_BUSY));
         }
@@ -158,7 +150,10 @@ impl Rule for Concurrency {
             evidence("operations in flight", kept, "operations", None),
             evidence("operations per second", iops, "ops/s", None),
         ];
+        let rungs = Rungs::of(case);
+        let base = rungs.as_ref().map_or(iops, |rungs| rungs.base);
         let floor = latency_over_floor(case);
+        let mut by_ladder = false;
         let (explains, mut confidence, mut sentence) = if let Some((latency, floor)) =
             floor.filter(|(latency, floor)| *floor >= FLOOR_SHARE * latency)
         {
@@ -182,28 +177,38 @@ impl Rule for Concurrency {
                 .or_else(|| idle_members(case, kept, &mut evidence_list))
                 // Where the floor is known, something makes this one operation wait that is not another.
                 .or_else(|| floor.is_none().then(|| one_at_a_time(case, kept)).flatten())
+                .or_else(|| {
+                    by_ladder = true;
+                    more_helped(case, rungs.as_ref()?, kept)
+                })
                 .ok_or_else(|| waiting(case, floor))?
         };
-        if let Some((in_flight, probed)) = probed(case) {
-            let gain = if iops > 0.0 { probed / iops } else { 0.0 };
-            if gain < NO_GAIN {
+        if let Some(more) = rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN)) {
+            let (step, gain) = more.seen();
+            let in_flight = step.rung.in_flight;
+            // What is known of one operation alone holds unless the ladder says otherwise; the other grounds need it.
+            let sure = confidence >= SURE;
+            if matches!(more, More::Flat(..)) || (!sure && matches!(more, More::Unclear(..))) {
                 let why =
                     "a short probe at the end of the session withdrew it: more in flight gave hardly more";
                 let what =
-                    format!("rate with {in_flight} in flight instead of {kept:.0}, over that of the trials");
+                    format!("rate with {in_flight} in flight instead of {kept:.0}, over that with as many");
                 return Err(Absent::because(why).seen(&what, gain, "times", NO_GAIN));
             }
             let what = format!("operations per second with {in_flight} in flight, in a short probe");
-            evidence_list.push(evidence(&what, probed, "ops/s", Some(iops)));
-            if gain >= GAIN {
+            evidence_list.push(evidence(&what, step.ops.rate, "ops/s", Some(base)));
+            if matches!(more, More::Helped(..)) && gain >= GAIN {
                 confidence = f64::max(confidence, 0.95);
-                sentence.push_str(&format!(
-                    "; a short probe with {in_flight} in flight had {gain:.1} times the rate"
-                ));
+                if !by_ladder {
+                    sentence.push_str(&format!(
+                        "; a short probe with {in_flight} in flight had {gain:.1} times the rate"
+                    ));
+                }
             }
         }
         Ok(Verdict {
             kind: VerdictKind::Concurrency,
+            basis: None,
             confidence,
             explains,
             sentence,
@@ -215,7 +220,7 @@ impl Rule for Concurrency {
 /// Why none of the grounds holds.
 fn waiting(case: &Case<'_>, floor: Option<(f64, f64)>) -> Absent {
     let per_member = per_working_member(case);
-    let idle = per_member.is_some_and(|each| each < IDLE_MEMBERS) && parallel(&case.design.layout);
+    let idle = per_member.is_some_and(|each| each < IDLE_MEMBERS) && works_at_once(case);
     let why = if !idle {
         Absent::because("operations wait, and the members have enough of them")
     } else if shared_device::shared(case).is_some() {
@@ -240,11 +245,34 @@ fn waiting(case: &Case<'_>, floor: Option<(f64, f64)>) -> Absent {
     )
 }
 
+/// Those that work: how many, and the operations in flight at all of them. Of a single member that is an array of the host,
+/// the array's devices.
+fn workers(case: &Case<'_>) -> (usize, Option<f64>) {
+    let all = |each: &[(f64, Option<f64>)]| {
+        let known: Vec<f64> = each.iter().filter_map(|(_, in_flight)| *in_flight).collect();
+        let working = each.iter().filter(|(iops, _)| *iops > 0.0).count();
+        (working, (!known.is_empty()).then(|| known.iter().sum::<f64>()))
+    };
+    match array_alone(case) {
+        Some(array) => all(&array.devices.iter().map(|d| (d.iops, d.in_flight)).collect::<Vec<_>>()),
+        None => all(&case.result.members.iter().map(|m| (m.iops, m.in_flight)).collect::<Vec<_>>()),
+    }
+}
+
+/// The array that is the design's one member.
+fn array_alone<'a>(case: &Case<'a>) -> Option<&'a ArrayBelow> {
+    case.result.below.first().filter(|_| case.result.members.len() == 1)
+}
+
+/// Whether the layout, or that of the array that is its one member, works its members at once.
+fn works_at_once(case: &Case<'_>) -> bool {
+    array_alone(case).map_or_else(|| parallel(&case.design.layout), |array| array.join.is_parallel())
+}
+
 /// Operations in flight per member that works, where there are several.
 fn per_working_member(case: &Case<'_>) -> Option<f64> {
-    let working = case.result.members.iter().filter(|m| m.iops > 0.0).count();
-    let known: Vec<f64> = case.result.members.iter().filter_map(|m| m.in_flight).collect();
-    (working > 1 && !known.is_empty()).then(|| known.iter().sum::<f64>() / working as f64)
+    let (working, in_flight) = workers(case);
+    in_flight.filter(|_| working > 1).map(|all| all / working as f64)
 }
 
 fn operations(number: f64) -> String {
@@ -275,12 +303,20 @@ fn far_misses(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option
 /// Members of a parallel layout have nothing to do: not where they wait for a slow one among them, for the link or for a
 /// thread, or are one disk.
 fn idle_members(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option<Ground> {
-    let working = case.result.members.iter().filter(|m| m.iops > 0.0).count();
+    let (working, _) = workers(case);
     let per_member = per_working_member(case).filter(|each| *each < IDLE_MEMBERS)?;
     let elsewhere =
         || shared_device::shared(case).is_some() || limited_above(case) || Member.judge(case).is_ok();
-    if !parallel(&case.design.layout) || elsewhere() {
+    if !works_at_once(case) || elsewhere() {
         return None;
+    }
+    // What the kernel counted at an array's devices is not all: operations that are elsewhere (a cache, a processor) are no
+    // want of operations, and one that is written to copies or parity is several.
+    if let Some(array) = array_alone(case) {
+        let several = case.workload.writes() && !matches!(array.join, Join::Stripe { .. });
+        if several || per_member * (working as f64) < FLOOR_SHARE * kept {
+            return None;
+        }
     }
     figures.push(evidence("operations in flight per working member", per_member, "operations", Some(1.0)));
     let sentence = format!(
@@ -290,6 +326,23 @@ fn idle_members(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Opti
         if kept == 1.0 { "s" } else { "" },
     );
     Some((1.0 - per_member, 0.7, sentence))
+}
+
+/// More in flight had more of them done in the same time, whatever they wait for: but not for a processor, at each of whose
+/// turns more of them can be taken care of.
+fn more_helped(case: &Case<'_>, rungs: &Rungs<'_>, kept: f64) -> Option<Ground> {
+    let Some(More::Helped(step, gain)) = rungs.more(MORE) else { return None };
+    if cpu::Cpu.judge(case).is_ok() {
+        return None;
+    }
+    let sentence = format!(
+        "{} in flight do{} not fill the array: more of them have more done, {:.0}% more with {} in flight",
+        operations(kept),
+        if kept == 1.0 { "es" } else { "" },
+        (gain - 1.0) * 100.0,
+        step.rung.in_flight
+    );
+    Some((1.0 - 1.0 / gain, 0.8, sentence))
 }
 
 /// With one in flight nothing can wait for anything, but for the arm of a disk that spins.

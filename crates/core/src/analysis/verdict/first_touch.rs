@@ -73,6 +73,7 @@ impl Rule for FirstTouch {
         };
         (slow <= SLOWER * fast).then(|| Verdict {
             kind: VerdictKind::FirstTouch,
+            basis: None,
             confidence: if later.len() > 1 { 0.85 } else { 0.65 },
             explains: (1.0 - slow / fast).clamp(0.0, 1.0),
             sentence: format!(
@@ -117,6 +118,7 @@ fn by_latency(case: &Case<'_>, first: usize) -> Judged {
     };
     (floor <= FLOOR_SHARE * latency).then(|| Verdict {
         kind: VerdictKind::FirstTouch,
+        basis: None,
         confidence: 0.7,
         explains: (1.0 - floor / latency).clamp(0.0, 1.0),
         sentence: format!(

@@ -8,7 +8,7 @@ use super::exceeded::longest_exceeded;
 use super::volume_limit::{NEAR, REACHED};
 use super::{Absent, Case, Judged, Rule, usage};
 use crate::analysis::{Evidence, Verdict, VerdictKind};
-use crate::samples::{Count, PerOp};
+use crate::samples::{Count, PerOp, TrialSamples};
 use crate::units::{format_iops, format_throughput};
 use crate::volume::Limit;
 
@@ -60,6 +60,7 @@ impl Rule for InstanceLimit {
             };
             return Ok(Verdict {
                 kind: VerdictKind::InstanceLimit,
+                basis: None,
                 confidence: if used >= REACHED { 0.95 } else { 0.7 },
                 explains: used.min(1.0),
                 sentence: format!(
@@ -116,12 +117,32 @@ fn full(
             .iter()
             .enumerate()
             .filter(|(_, member)| behind(&member.name))
-            .map(|(m, _)| of(&usage::whole(trial, m)))
+            .map(|(m, member)| {
+                let asked = usage::whole(trial, m);
+                // This tool holds its volumes to what is asked of them, and a link carries what the disks move.
+                of(&if case.slowed_by_tool(&member.name) {
+                    asked
+                } else {
+                    carried(trial, &member.name, asked)
+                })
+            })
             .sum();
         (seconds > 0.0).then(|| sum / seconds)
     })?;
     let ceiling = usage::ceiling(limit, rate);
     (ceiling > 0.0).then(|| (rate / ceiling, rate, ceiling))
+}
+
+/// What is carried at least to the disks below a member for what was asked of it: a mirror's copies each take the way.
+fn carried(trial: &TrialSamples, member: &str, asked: PerOp<Count>) -> PerOp<Count> {
+    let observed = trial.observed.as_deref();
+    let below = observed.and_then(|o| Some(o.cost(o.members.iter().find(|m| m.member == member)?)));
+    let Some(cost) = below else { return asked };
+    let times = |count: Count, by: f64| {
+        let by = by.max(1.0);
+        Count { ops: (count.ops as f64 * by) as u64, bytes: (count.bytes as f64 * by) as u64 }
+    };
+    PerOp { read: times(asked.read, cost.read.read.least), write: times(asked.write, cost.write.write.least) }
 }
 
 fn by_report(case: &Case<'_>) -> Option<Verdict> {
@@ -130,6 +151,7 @@ fn by_report(case: &Case<'_>) -> Option<Verdict> {
     let (_, longest) = limits?;
     Some(Verdict {
         kind: VerdictKind::InstanceLimit,
+        basis: None,
         confidence: 0.9,
         explains: longest.share.min(1.0),
         sentence: format!(

@@ -12,13 +12,19 @@ mod case;
 mod concurrency;
 mod cpu;
 mod exceeded;
+mod far_end;
 mod first_touch;
 mod instance_limit;
 mod member;
 mod moved;
+mod rate_limit;
 mod readahead;
 mod request_size;
+mod rungs;
+mod saturated;
 mod shared_device;
+mod standing;
+mod sync_writes;
 mod unknown;
 pub mod usage;
 mod volume_limit;
@@ -49,9 +55,11 @@ pub fn rules() -> &'static [&'static dyn Rule] {
         &member::Member,
         &burst::Burst,
         &background::Background,
+        &rate_limit::RateLimit,
         &volume_limit::VolumeLimit,
         &instance_limit::InstanceLimit,
         &cpu::Cpu,
+        &sync_writes::SyncWrites,
         &concurrency::Concurrency,
         &first_touch::FirstTouch,
         &request_size::RequestSize,
@@ -74,7 +82,8 @@ pub fn judge(case: &Case<'_>) -> (Vec<Verdict>, Vec<RuledOut>) {
     // Likewise requests too small for it, which use up the operations and leave the bytes.
     for deeper in [VerdictKind::Burst, VerdictKind::RequestSize] {
         let explained = verdicts.iter().find(|v| v.kind == deeper).map_or(0.0, |v| v.explains);
-        for verdict in verdicts.iter_mut().filter(|v| v.kind == VerdictKind::VolumeLimit) {
+        let limits = [VerdictKind::VolumeLimit, VerdictKind::RateLimit];
+        for verdict in verdicts.iter_mut().filter(|v| limits.contains(&v.kind)) {
             verdict.explains *= 1.0 - explained;
         }
     }
@@ -88,6 +97,17 @@ pub fn judge(case: &Case<'_>) -> (Vec<Verdict>, Vec<RuledOut>) {
 /// Whether something between the volumes and the load is known to limit: the link that they share, or a load thread.
 fn limited_above(case: &Case<'_>) -> bool {
     cpu::thread_is_busy(case) || instance_limit::InstanceLimit.judge(case).is_ok()
+}
+
+/// A verdict that explains so much at most.
+fn verdict_of(
+    kind: VerdictKind,
+    confidence: f64,
+    explains: f64,
+    sentence: String,
+    evidence: Vec<Evidence>,
+) -> Verdict {
+    Verdict { kind, basis: None, confidence, explains: explains.clamp(0.0, 1.0), sentence, evidence }
 }
 
 /// A figure with its unit, and what it is compared with.

@@ -34,8 +34,8 @@ impl Rule for Readahead {
         // The window is that of the topmost device with one: the array's, where the kernel has one.
         let window = case.median(|t| {
             let observed = t.observed.as_ref()?;
-            let tops =
-                observed.members.iter().filter_map(|m| observed.devices.get(*m.devices.first()?)?.readahead);
+            let tops = observed.members.iter().flat_map(|m| observed.tops(m));
+            let tops = tops.filter_map(|top| observed.devices.get(*top)?.readahead);
             tops.map(|b| b.0).min().map(|b| b as f64)
         });
         let busy = case.median(|t| {
@@ -72,6 +72,7 @@ impl Rule for Readahead {
         (window < needed as f64 && busy < DISKS_IDLE && from_disk >= missed && !reader_busy)
             .then(|| Verdict {
                 kind: VerdictKind::Readahead,
+                basis: None,
                 confidence: 0.75,
                 explains: (1.0 - busy).clamp(0.0, 1.0),
                 sentence: format!(

@@ -9,6 +9,7 @@ use super::volume_limit::NEAR;
 use super::{Absent, Case, Judged, Rule, evidence, moved, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::{Verdict, VerdictKind};
+use crate::samples::TrialSamples;
 use crate::units::Bytes;
 use crate::workload::Access;
 
@@ -75,6 +76,7 @@ fn too_small(case: &Case<'_>) -> Option<Verdict> {
     let (iops, bytes) = limits_used(case)?;
     (iops >= NEAR && bytes <= BYTES_UNUSED).then(|| Verdict {
         kind: VerdictKind::RequestSize,
+        basis: None,
         confidence: 0.85,
         explains: (1.0 - bytes).clamp(0.0, 1.0) * 0.9,
         sentence: format!(
@@ -89,14 +91,25 @@ fn too_small(case: &Case<'_>) -> Option<Verdict> {
     })
 }
 
-/// Requests at the disks for each one asked, where the bytes agree.
+/// Requests at the disks for each one asked, where the bytes agree. A mirror's copies are no parts: what counts is how much
+/// smaller than those asked the requests at the disks are.
 fn parts(case: &Case<'_>) -> Option<f64> {
     case.median(|t| {
         let m = moved::moved(t)?;
         let (asked, moved) = (m.asked.read + m.asked.write, m.moved.read + m.moved.write);
-        let same = (moved as f64 - asked as f64).abs() <= SAME_BYTES * asked as f64;
-        (same && m.asked_ops > 0).then(|| m.moved_ops as f64 / m.asked_ops as f64)
+        let (least, most) = (m.due.read.least + m.due.write.least, m.due.read.most + m.due.write.most);
+        let moved = moved as f64;
+        let same = moved >= least * (1.0 - SAME_BYTES) && moved <= most * (1.0 + SAME_BYTES);
+        let copies = moved / asked as f64;
+        (same && m.asked_ops > 0 && copies > 0.0).then(|| m.moved_ops as f64 / m.asked_ops as f64 / copies)
     })
+}
+
+/// Smallest chunk of an array below the members: what is longer is split by the array, whatever the disks take.
+fn chunk_below(trial: &TrialSamples) -> Option<f64> {
+    let observed = trial.observed.as_ref()?;
+    let arrays = observed.members.iter().flat_map(|member| observed.arrays(member));
+    arrays.filter_map(|array| array.below.join.chunk()).map(|chunk| chunk.0 as f64).reduce(f64::min)
 }
 
 fn split(case: &Case<'_>) -> Option<Verdict> {
@@ -108,8 +121,10 @@ fn split(case: &Case<'_>) -> Option<Verdict> {
     let largest = case.median(|t| {
         moved::disks(t)?.iter().map(|disk| disk.max_request.map(|b| b.0)).min()?.map(|b| b as f64)
     })?;
-    (parts >= SPLIT && size >= AT_LARGEST * largest).then(|| Verdict {
+    let by_array = case.median(chunk_below).is_some_and(|chunk| chunk <= largest);
+    (parts >= SPLIT && size >= AT_LARGEST * largest && !by_array).then(|| Verdict {
         kind: VerdictKind::RequestSize,
+        basis: None,
         confidence: 0.6,
         explains: (1.0 - 1.0 / parts).clamp(0.0, 1.0) * 0.5,
         sentence: format!(

@@ -16,7 +16,7 @@ const PAUSING: f64 = 0.5;
 pub fn verdict(case: &Case<'_>) -> Verdict {
     if let Some((sentence, seen)) = own_rate(case).or_else(|| own_pauses(case)) {
         let (kind, evidence) = (VerdictKind::Unknown, vec![seen]);
-        return Verdict { kind, confidence: 0.0, explains: 0.0, sentence, evidence };
+        return Verdict { kind, basis: None, confidence: 0.0, explains: 0.0, sentence, evidence };
     }
     let mut evidence_list = Vec::new();
     let mut sentence = "nothing that was measured shows what limits this design".to_owned();
@@ -43,7 +43,14 @@ pub fn verdict(case: &Case<'_>) -> Verdict {
             )
         };
     }
-    Verdict { kind: VerdictKind::Unknown, confidence: 0.0, explains: 0.0, sentence, evidence: evidence_list }
+    Verdict {
+        kind: VerdictKind::Unknown,
+        basis: None,
+        confidence: 0.0,
+        explains: 0.0,
+        sentence,
+        evidence: evidence_list,
+    }
 }
 
 /// The workload's `rate`, where it is reached.

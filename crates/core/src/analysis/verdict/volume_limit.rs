@@ -6,14 +6,16 @@
 //! linear array, a layout that works all of them) raises it. Known limits are those of the volume's shape or
 //! type; an EBS volume also reports the time it spent above its limits (NVMe log page 0xD0).
 //!
+//! Where nobody says it, the limit is inferred from the ladder ([`saturated`](super::saturated)).
+//!
 //! A spindle has no such number, but one arm: random operations that wait in line for it keep it busy all the time, and
 //! then its rate is one over the time that it takes for one of them, however many wait.
 
 use super::exceeded::longest_exceeded;
 use super::usage::{self, Against, Resource};
-use super::{Absent, Case, Judged, Rule, evidence, limited_above};
+use super::{Absent, Case, Judged, Rule, evidence, limited_above, saturated};
 use crate::analysis::estimate::median;
-use crate::analysis::{Evidence, Verdict, VerdictKind};
+use crate::analysis::{Basis, Evidence, Verdict, VerdictKind};
 use crate::units::{format_iops, format_latency, format_throughput};
 use crate::workload::Access;
 
@@ -51,16 +53,17 @@ impl Rule for VolumeLimit {
 
     fn judge(&self, case: &Case<'_>) -> Judged {
         let found = by_limits(case).or_else(|| by_report(case)).or_else(|| by_arm(case));
-        found.ok_or_else(|| match usage::met(case) {
+        found.map_or_else(|| saturated::judge(case), Ok).map_err(|saturated| match usage::met(case) {
             Some(met) => Absent::because("the working members are below their known limits").seen(
                 "use of their limits, weighted by bytes",
                 met,
                 "share",
                 NEAR,
             ),
-            None => Absent::because(
-                "no limit of a working member is known, and none reports time above one: a volume's shape or type says it",
-            ),
+            None => Absent {
+                why: format!("no limit of a working member is known or reported, and {}", saturated.why),
+                ..saturated
+            },
         })
     }
 }
@@ -115,6 +118,7 @@ fn by_limits(case: &Case<'_>) -> Option<Verdict> {
     evidence.extend(summarised(full));
     Some(Verdict {
         kind: VerdictKind::VolumeLimit,
+        basis: Some(Basis::Declared),
         confidence: if met >= REACHED { 0.95 } else { 0.7 },
         explains: met.min(1.0),
         sentence,
@@ -207,6 +211,7 @@ fn by_report(case: &Case<'_>) -> Option<Verdict> {
     let (what, longest) = limits?;
     Some(Verdict {
         kind: VerdictKind::VolumeLimit,
+        basis: Some(Basis::Reported),
         confidence: 0.9,
         explains: longest.share.min(1.0),
         sentence: format!(
@@ -241,6 +246,7 @@ fn by_arm(case: &Case<'_>) -> Option<Verdict> {
     };
     Some(Verdict {
         kind: VerdictKind::VolumeLimit,
+        basis: Some(Basis::Declared),
         confidence: 0.8,
         explains: 0.9,
         sentence: format!(

@@ -1,6 +1,7 @@
 //! Groups devices of a log into arrays and compares their members.
 
 use super::super::outlier::{LEAST_REQUESTS, MemberFigures, Outlier, Spared, outliers, spared};
+use super::device::{self, Alone};
 use super::{IostatReport, IostatRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ pub struct Explanation {
     pub groups: Vec<Group>,
     /// Arrays that did something, whose members were not found.
     pub arrays_without_members: Vec<String>,
+    /// Devices of which the log says something by themselves, the longest queue first.
+    pub devices: Vec<Alone>,
 }
 
 /// Members of an array, or devices taken for them.
@@ -25,6 +28,8 @@ pub struct Group {
     pub grouping: Grouping,
     /// Means over the reports.
     pub members: Vec<MemberFigures>,
+    /// Members that were named and did nothing, which are not compared with those that worked.
+    pub idle: Vec<String>,
     /// Members that stand out, by the means.
     pub outliers: Vec<Outlier>,
     /// For each outlier, in how many reports it also stands out by itself.
@@ -53,6 +58,13 @@ const ADD_UP: f64 = 0.03;
 /// Members of a striped array do equal work within this.
 const EQUAL: f64 = 0.25;
 
+/// Devices of equal work do at least this share of what the median of those does that add up.
+const PEER: f64 = 0.5;
+/// Mean requests in flight below which a device is idle.
+const IDLE_QUEUE: f64 = 0.05;
+/// Share of the time with a request in flight below which it is.
+const IDLE_UTIL: f64 = 0.02;
+
 /// Explains a log. `members` names the members of the array where the user knows them; a log that was recorded with
 /// -y has `every_report` compared, any other all but the first of several.
 pub fn explain(reports: &[IostatReport], members: &[String], every_report: bool) -> Explanation {
@@ -64,11 +76,12 @@ pub fn explain(reports: &[IostatReport], members: &[String], every_report: bool)
     let groups: Vec<Group> = groups(&means, members, seconds)
         .into_iter()
         .map(|(grouping, indices)| {
-            let members: Vec<MemberFigures> = indices.iter().map(|i| means[*i].figures()).collect();
+            let all: Vec<MemberFigures> = indices.iter().map(|i| means[*i].figures()).collect();
+            let (members, idle) = working(all, seconds);
             let outliers = outliers(&members, seconds);
             let in_reports = outliers.iter().map(|o| reports_with(compared, &members, o)).collect();
             let spared = spared(&members, seconds);
-            Group { grouping, members, outliers, in_reports, spared }
+            Group { grouping, members, idle, outliers, in_reports, spared }
         })
         .collect();
     let found = |name: &str| {
@@ -80,7 +93,26 @@ pub fn explain(reports: &[IostatReport], members: &[String], every_report: bool)
     };
     let active = means.iter().filter(|r| is_array(&r.device) && r.requests() > 0.0);
     let arrays_without_members = active.map(|r| r.device.clone()).filter(|name| !found(name)).collect();
-    Explanation { reports: compared.len(), first_left_out, groups, arrays_without_members }
+    let leaves = (0..means.len()).filter(|i| is_leaf(&means, *i));
+    let mut devices: Vec<Alone> = leaves.filter_map(|i| device::judge(&means[i], compared)).collect();
+    devices.sort_by(|a, b| b.figures.queue.total_cmp(&a.figures.queue));
+    Explanation { reports: compared.len(), first_left_out, groups, arrays_without_members, devices }
+}
+
+/// Those that worked, and the names of those that did nothing, where at least two worked: beside many that are idle each that
+/// works stands out, and the slow one among them does not. Where one does all the work, that it does is the answer.
+fn working(all: Vec<MemberFigures>, seconds: f64) -> (Vec<MemberFigures>, Vec<String>) {
+    // One that hangs completes nothing either, but has a queue.
+    let is_idle = |m: &MemberFigures| {
+        m.requests_per_second * seconds < LEAST_REQUESTS
+            && m.queue < IDLE_QUEUE
+            && m.util.is_none_or(|util| util < IDLE_UTIL)
+    };
+    if all.iter().filter(|m| !is_idle(m)).count() < 2 {
+        return (all, Vec::new());
+    }
+    let (idle, members): (Vec<MemberFigures>, Vec<MemberFigures>) = all.into_iter().partition(is_idle);
+    (members, idle.into_iter().map(|m| m.name).collect())
 }
 
 /// In how many reports a member stands out in the same way.
@@ -174,27 +206,32 @@ fn is_leaf(rows: &[IostatRow], index: usize) -> bool {
     !rows.iter().any(|r| is_partition_of(&r.device))
 }
 
-/// Devices whose bytes add up to the array's; the set with the most members that fits, among equally busy ones.
+/// Devices whose bytes add up to the array's, reads and writes each: the fewest that do, among equally busy ones, and others
+/// that do as much as these. What moves a few bytes beside them, a root's partition, would add up as well.
 fn members_of(rows: &[IostatRow], array: &IostatRow, leaves: &[usize]) -> Option<(Grouping, Vec<usize>)> {
     let near = |a: f64, b: f64| (a - b).abs() <= ADD_UP * b.max(1.0);
+    let adds_up = |members: &[usize]| {
+        let sum = |of: fn(&IostatRow) -> Option<f64>| {
+            members.iter().filter_map(|i| of(&rows[*i])).sum::<f64>() - of(array).unwrap_or(0.0)
+        };
+        sum(|r| r.read_bytes).abs() + sum(|r| r.write_bytes).abs() <= ADD_UP * array.bytes().max(1.0)
+    };
     let mut busy: Vec<usize> = leaves.iter().copied().filter(|i| rows[*i].bytes() > 0.0).collect();
     busy.sort_by(|a, b| rows[*b].bytes().total_cmp(&rows[*a].bytes()));
-    let mut best: Option<Vec<usize>> = None;
-    for from in 0..busy.len() {
-        let mut sum = 0.0;
-        for (count, index) in busy[from..].iter().enumerate() {
-            sum += rows[*index].bytes();
-            let members = &busy[from..=from + count];
-            if count > 0 && near(sum, array.bytes()) && best.as_ref().is_none_or(|b| members.len() > b.len())
-            {
-                best = Some(members.to_vec());
-            }
-        }
-    }
+    let windows = (2..=busy.len()).flat_map(|count| busy.windows(count));
+    let best = windows.into_iter().find(|members| adds_up(members));
     // A device that carries all of an array's bytes alone is what it rests on (dm-0 on sda3); any other beside it that
     // moves next to nothing would add up as well.
     let alone = busy.iter().filter(|i| near(rows[**i].bytes(), array.bytes())).count() == 1;
-    if let Some(mut members) = best.filter(|_| !alone) {
+    if let Some(best) = best.filter(|_| !alone) {
+        let mut members = best.to_vec();
+        let usual = rows[best[best.len() / 2]].bytes();
+        for index in busy.iter().filter(|index| !best.contains(index)) {
+            members.push(*index);
+            if rows[*index].bytes() < PEER * usual || !adds_up(&members) {
+                members.pop();
+            }
+        }
         members.sort_unstable();
         return Some((Grouping::AddUp(array.device.clone()), members));
     }

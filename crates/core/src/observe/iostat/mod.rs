@@ -1,10 +1,12 @@
 //! Reports of `iostat -x`, old and new, as text or JSON: which member of an array stands out, from a log alone.
 
+mod device;
 mod explain;
 mod parse;
 #[cfg(test)]
 mod tests;
 
+pub use device::{Alone, State};
 pub use explain::{Explanation, Group, Grouping, explain};
 pub use parse::parse;
 

@@ -167,6 +167,92 @@ fn an_array_whose_members_are_not_found_is_told() {
     assert_eq!((given.groups[0].outliers.len(), given.groups[0].spared[0].name.as_str()), (0, "vdc"));
 }
 
+/// iostat on a guest with throttled disks: md0 over vda to vdd under load, while 22 kB/s of 67 MB/s go to a partition.
+#[test]
+fn a_partition_of_few_bytes_is_no_member_of_an_array() {
+    let reports = parse(include_str!("recorded/md0-and-root.txt")).expect("reports");
+    let explanation = explain(&reports, &[], false);
+    let group = &explanation.groups[0];
+    assert_eq!((explanation.groups.len(), &group.grouping), (1, &Grouping::AddUp("md0".into())));
+    let names: Vec<&str> = group.members.iter().map(|m| m.name.as_str()).collect();
+    assert_eq!(names, ["vda", "vdb", "vdc", "vdd"]);
+    assert_eq!(group.outliers, []);
+}
+
+/// More members than the tolerance has room for one of: leaving one out would add up as well.
+#[test]
+fn no_member_of_many_is_left_out() {
+    let names: Vec<String> = (0..40).map(|i| format!("sd{i:02}x")).collect();
+    let mut log: Vec<(&str, f64, f64, f64, f64)> =
+        names.iter().map(|name| (name.as_str(), 100.0, 1000.0, 1.0, 0.1)).collect();
+    log.push(("md0", 4000.0, 40_000.0, 1.0, 4.0));
+    log.push(("sda1", 5.0, 60.0, 1.0, 0.0));
+    assert_eq!(explained(&log).groups[0].members.len(), 40);
+}
+
+/// The same guest: vdf alone, held to 150 requests/s with 26 in flight.
+#[test]
+fn a_full_disk_is_told_by_itself() {
+    let reports = parse(include_str!("recorded/saturated.txt")).expect("reports");
+    let explanation = explain(&reports, &[], false);
+    assert_eq!((explanation.groups.len(), explanation.devices.len()), (0, 1));
+    let full = &explanation.devices[0];
+    assert_eq!((full.figures.name.as_str(), full.state, full.in_reports), ("vdf", State::Saturated, 4));
+    assert!(full.same_rate, "150.00, 150.00, 149.50 and 150.00 requests/s");
+    assert!((full.each_ms - 6.67).abs() < 0.05, "{full:?}");
+}
+
+/// The same guest: md1 over vdg, vdh and the slow vdl, given beside three that did nothing.
+#[test]
+fn idle_ones_do_not_hide_the_slow_one() {
+    let reports = parse(include_str!("recorded/slow-and-idle.txt")).expect("reports");
+    let given = ["vdg", "vdh", "vdl", "vdi", "vdj", "vdk"].map(str::to_owned);
+    let group = &explain(&reports, &given, false).groups[0];
+    assert_eq!(group.idle, ["vdi", "vdj", "vdk"]);
+    let named: Vec<_> = group.outliers.iter().map(|o| (o.name.as_str(), o.difference)).collect();
+    assert_eq!((named, group.in_reports.as_slice()), (vec![("vdl", Difference::Slow)], &[4][..]));
+    // Without names the array's bytes tell.
+    let found = explain(&reports, &[], false);
+    assert_eq!(found.groups[0].members.len(), 3);
+    assert_eq!(found.groups[0].outliers[0].name, "vdl");
+    assert_eq!(found.devices[0].figures.name, "vdl");
+    // One of eight that works is the answer, not an exception among idle ones.
+    let linear: Vec<(String, f64)> =
+        (0..8).map(|i| (format!("sd{i}x"), if i == 2 { 900.0 } else { 0.0 })).collect();
+    let log: Vec<_> =
+        linear.iter().map(|(name, r)| (name.as_str(), *r, r * 64.0, r / 450.0, r / 500.0)).collect();
+    let names: Vec<String> = linear.iter().map(|(name, _)| name.clone()).collect();
+    let one = explain(&parse(&report(&log)).expect("a report"), &names, false);
+    assert_eq!((one.groups[0].idle.len(), one.groups[0].outliers[0].difference), (0, Difference::Busy));
+}
+
+#[test]
+fn a_device_by_itself_is_full_never_idle_or_slow() {
+    let of = |reports: &[(f64, f64, f64, f64)]| {
+        let text: String = reports
+            .iter()
+            .map(|(requests, wait, queue, util)| {
+                format!(
+                    "Device r/s rkB/s r_await aqu-sz %util\nnvme0n1 {requests} 4000 {wait} {queue} {util}\n\n"
+                )
+            })
+            .collect();
+        let found = explain(&parse(&text).expect("reports"), &[], true).devices;
+        found.first().map(|found| (found.state, found.same_rate, found.whatever_queue))
+    };
+    // Many at once in little time each: full or not, nobody can tell.
+    assert_eq!(of(&[(106_000.0, 0.3, 32.0, 100.0)]), Some((State::NeverIdle, false, None)));
+    // Twice the queue, and no more requests.
+    let ladder = [(99_000.0, 0.15, 16.0, 99.9), (106_000.0, 0.3, 32.0, 100.0), (105_000.0, 0.6, 64.0, 100.0)];
+    assert_eq!(of(&ladder), Some((State::Saturated, false, Some((16.0, 64.0)))));
+    let more = [(50_000.0, 0.3, 16.0, 99.9), (100_000.0, 0.3, 32.0, 100.0), (190_000.0, 0.33, 64.0, 100.0)];
+    assert_eq!(of(&more), Some((State::NeverIdle, false, None)));
+    assert_eq!(of(&[(40.0, 25.0, 1.0, 99.0)]), None, "one at a time is never idle, and not full");
+    assert_eq!(of(&[(40.0, 31.0, 1.2, 99.0)]), Some((State::Slow, false, None)));
+    assert_eq!(of(&[(4.0, 31.0, 0.1, 12.0)]), None, "too few to tell");
+    assert_eq!(of(&[(900.0, 0.9, 0.8, 60.0)]), None);
+}
+
 #[test]
 fn every_report_of_a_log_recorded_with_y_counts() {
     let reports = parse(NEW).expect("reports");

@@ -2,6 +2,7 @@
 
 use super::identity::tag;
 use super::{BuildAction, BuildPlanError, BuildStep, BuildUndo, Geometry, MOUNTS, Planner};
+use crate::shown::Shown;
 use crate::stack::{Encryption, EncryptionFormat, Filesystem};
 use std::path::PathBuf;
 
@@ -20,9 +21,7 @@ impl Planner<'_> {
         encryption: &Encryption,
     ) -> Result<String, BuildPlanError> {
         let key_file = match &encryption.key_file {
-            Some(path) => {
-                path.to_str().ok_or_else(|| BuildPlanError::Path { path: path.display().to_string() })?
-            }
+            Some(path) => path.to_str().ok_or_else(|| BuildPlanError::Path { path: path.shown() })?,
             // Standard input.
             None => "-",
         };
@@ -91,7 +90,7 @@ impl Planner<'_> {
             let undo = BuildUndo::RemoveDirectory(directory.clone());
             self.steps.push(BuildStep { action: BuildAction::MakeDirectory(directory), undo: Some(undo) });
         }
-        let path = mountpoint.display().to_string();
+        let path = mountpoint.to_string_lossy().into_owned();
         let mut arguments: Vec<&str> = vec!["-t", filesystem.word()];
         if let Some(options) = &self.design.stack.mount_options {
             arguments.extend(["-o", options]);

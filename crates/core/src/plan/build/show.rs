@@ -1,6 +1,7 @@
 //! Builds as text: the exact commands, as one would type them.
 
 use super::{Build, BuildAction, BuildStep, BuildUndo, QueueAttribute, QueueSetting};
+use crate::shown::Shown;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -107,7 +108,7 @@ impl fmt::Display for Build {
             }
         }
         if let Some(mountpoint) = &self.mountpoint {
-            writeln!(f, "      trials use a file below {}", mountpoint.display())?;
+            writeln!(f, "      trials use a file below {}", mountpoint.shown())?;
         } else {
             writeln!(f, "      trials use {}", self.device)?;
         }

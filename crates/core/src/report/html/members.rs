@@ -31,6 +31,10 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
                 summary { "Rates and latencies of each member" }
                 (scrolling(&format!("Members of {}", report.design_name(*design)), details(views)))
             }
+            @if views.iter().any(|view| !view.result.below.is_empty()) {
+                p.sub { "Arrays that were there before the trials, below these members: their devices as the kernel counted them." }
+                (scrolling(&format!("Arrays below the members of {}", report.design_name(*design)), below(views)))
+            }
         }
     })
 }
@@ -59,6 +63,29 @@ fn shares(views: &[&ResultView]) -> Markup {
                     } }
                 }
             } } }
+        }
+    }
+}
+
+fn below(views: &[&ResultView]) -> Markup {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    html! {
+        table {
+            thead { tr {
+                th { "workload" } th { "array" } th { "device" } th.n { "share" } th.n { "throughput" } th.n { "requests/s" }
+                th.n { "a request took" } th.n { "in flight" } th.n { "busy" }
+            } }
+            tbody { @for view in views { @for array in &view.result.below { @for device in &array.devices { tr {
+                td { (view.result.workload) }
+                td { (array.name) ", " (array.join.in_words(array.devices.len(), array.missing)) }
+                th scope="row" { (device.name) }
+                td.n { (or_dash(device.share.map(words::percent))) }
+                td.n { (format_throughput(device.throughput)) }
+                td.n { (format_iops(device.iops)) }
+                td.n { (or_dash(device.wait.map(format_latency))) }
+                td.n { (or_dash(device.in_flight.map(words::ratio))) }
+                td.n { (or_dash(device.busy.map(words::percent))) }
+            } } } } }
         }
     }
 }

@@ -2,7 +2,8 @@
 //! and on a phone.
 //!
 //! Sections are functions from the report to markup, listed in [`SECTIONS`]; to add one, write the function and add a
-//! line. Text from users reaches the page only through maud, which escapes it.
+//! line. Text from users reaches the page only through maud, which escapes its markup; controls, which HTML has no use
+//! for or which would reorder the page, are written out last.
 
 mod chart;
 mod intervals;
@@ -18,6 +19,7 @@ mod trust;
 use super::model::Report;
 use super::words;
 use crate::civil::Civil;
+use crate::shown::escape;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
@@ -31,30 +33,42 @@ const POLICY: &str =
 struct Section {
     id: &'static str,
     title: &'static str,
+    /// The title in the navigation, where that is too long to stand beside the others.
+    short: Option<&'static str>,
     render: fn(&Report) -> Option<Markup>,
 }
 
 /// The page from top to bottom; a section without anything to show is left out.
 const SECTIONS: &[Section] = &[
-    Section { id: "summary", title: "Result", render: summary::section },
-    Section { id: "limits", title: "What limits them", render: trust::limits },
-    Section { id: "trust", title: "How far to trust it", render: trust::section },
-    Section { id: "intervals", title: "Intervals side by side", render: intervals::section },
-    Section { id: "time", title: "Throughput over time", render: over_time::section },
-    Section { id: "latency", title: "Latency", render: latency::section },
-    Section { id: "members", title: "Members", render: members::section },
-    Section { id: "seen", title: "Surroundings", render: seen::section },
-    Section { id: "order", title: "Trials in order", render: order::section },
-    Section { id: "environment", title: "Environment", render: tables::environment },
-    Section { id: "experiment", title: "Experiment", render: tables::experiment },
-    Section { id: "figures", title: "Every figure", render: tables::figures },
+    Section { id: "summary", title: "Result", short: None, render: summary::section },
+    Section { id: "limits", title: "What limits them", short: Some("Limits"), render: trust::limits },
+    Section { id: "trust", title: "How far to trust it", short: Some("Trust"), render: trust::section },
+    Section {
+        id: "intervals",
+        title: "Intervals side by side",
+        short: Some("Intervals"),
+        render: intervals::section,
+    },
+    Section {
+        id: "time",
+        title: "Throughput over time",
+        short: Some("Over time"),
+        render: over_time::section,
+    },
+    Section { id: "latency", title: "Latency", short: None, render: latency::section },
+    Section { id: "members", title: "Members", short: None, render: members::section },
+    Section { id: "seen", title: "Surroundings", short: None, render: seen::section },
+    Section { id: "order", title: "Trials in order", short: Some("Trials"), render: order::section },
+    Section { id: "environment", title: "Environment", short: None, render: tables::environment },
+    Section { id: "experiment", title: "Experiment", short: None, render: tables::experiment },
+    Section { id: "figures", title: "Every figure", short: None, render: tables::figures },
 ];
 
 /// The report as an HTML document.
 pub fn html(report: &Report) -> String {
     let sections: Vec<(&Section, Markup)> =
         SECTIONS.iter().filter_map(|section| Some((section, (section.render)(report)?))).collect();
-    html! {
+    let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -69,7 +83,7 @@ pub fn html(report: &Report) -> String {
             body {
                 (header(report))
                 nav aria-label="Sections" {
-                    @for (section, _) in &sections { a href={ "#" (section.id) } { (section.title) } }
+                    @for (section, _) in &sections { a href={ "#" (section.id) } { (section.short.unwrap_or(section.title)) } }
                 }
                 main {
                     @for (section, markup) in &sections {
@@ -88,7 +102,8 @@ pub fn html(report: &Report) -> String {
             }
         }
     }
-    .into_string()
+    .into_string();
+    escape(&page).into_owned()
 }
 
 /// Title, the answer, and what kind of session it was.
@@ -99,7 +114,7 @@ fn header(report: &Report) -> Markup {
         header {
             div.bar {
                 p.what { span.name { (report.experiment) } " · " (Civil::from_unix(session.started_unix)) }
-                button #theme type="button" aria-label="Switch between light and dark" { "Light / dark" }
+                button #theme type="button" title="Switch between light and dark" { "Light / dark" }
             }
             @for (index, sentence) in report.answer.iter().enumerate() {
                 @if index == 0 { h1 #answer { (sentence) } } @else { p.answer { (sentence) } }

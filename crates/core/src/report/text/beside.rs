@@ -1,12 +1,12 @@
 //! Sessions beside one another, as tables.
 
-use super::paint::{Paint, clean};
 use super::table::{Cell, Table};
 use super::{LEAST_WIDTH, Page, bare};
 use crate::analysis::{Estimate, Metric};
 use crate::civil::Civil;
 use crate::report::beside::{Beside, BesideRow, BesideTable, NOT_PAIRED};
 use crate::report::words;
+use crate::shown::{Paint, Styled};
 
 /// What a session is called in the tables: A, B, and so on; numbers after Z.
 fn letter(session: usize) -> String {
@@ -17,7 +17,7 @@ fn letter(session: usize) -> String {
 }
 
 /// The comparison for a terminal of `width` columns, with colours when `color`. Lines end in `\n`.
-pub fn beside(beside: &Beside, width: usize, color: bool) -> String {
+pub fn beside(beside: &Beside, width: usize, color: bool) -> Styled {
     let mut page = Page { lines: Vec::new(), width: width.max(LEAST_WIDTH), color };
     for (index, session) in beside.sessions.iter().enumerate() {
         let on = words::backend(session.backend);
@@ -43,7 +43,7 @@ pub fn beside(beside: &Beside, width: usize, color: bool) -> String {
             Paint::Caution,
         );
     }
-    page.lines.join("\n") + "\n"
+    Styled::lines(&page.lines)
 }
 
 impl Page {
@@ -84,7 +84,7 @@ fn laid_out(table: &BesideTable, named: bool, intervals: bool) -> Table {
         "p99".to_owned(),
     ]);
     let row = |(index, row): (usize, &BesideRow)| {
-        let mut cells = vec![Cell::plain(&format!("{} {}", letter(row.session), clean(&row.design)))];
+        let mut cells = vec![Cell::plain(&format!("{} {}", letter(row.session), row.design))];
         if named {
             cells.push(Cell::plain(&row.workload));
         }

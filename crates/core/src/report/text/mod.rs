@@ -1,12 +1,15 @@
 //! The report as text for a terminal: the answer, a table for each workload, what limits each design, how far to
 //! trust it.
 
+mod below;
 mod beside;
-mod paint;
+mod latency;
 mod seen;
 mod single;
 mod steps;
 mod table;
+mod trials;
+mod wrap;
 
 pub use beside::beside;
 pub use single::{Single, single, workload_words};
@@ -16,8 +19,9 @@ use super::model::{Report, ResultView};
 use super::words;
 use crate::analysis::{Comparison, Conclusion, Metric};
 use crate::session::Ending;
-use paint::{Paint, clean, width, wrap};
+use crate::shown::{Paint, Styled, one_line, width};
 use table::{Cell, Table};
+use wrap::wrap;
 
 /// Narrower than this nothing is laid out.
 const LEAST_WIDTH: usize = 40;
@@ -27,58 +31,56 @@ const WIDEST_PROSE: usize = 100;
 const MOST_BARS: usize = 16;
 
 /// The report for a terminal of `width` columns, with colours when `color`. Lines end in `\n`.
-pub fn text(report: &Report, width: usize, color: bool) -> String {
+pub fn text(report: &Report, width: usize, color: bool) -> Styled {
     let mut page = Page { lines: Vec::new(), width: width.max(LEAST_WIDTH), color };
     page.head(report);
     for workload in 0..report.workloads.len() {
         page.workload(report, workload);
     }
+    page.latencies(report);
+    if report.each_trial {
+        page.trials(report);
+    }
     page.limits(report);
     page.aa(report);
+    page.below(report);
     page.seen(report);
     page.warnings(report);
     page.notes(report);
     page.foot(report);
-    let mut text = page.lines.join("\n");
-    text.push('\n');
-    text
+    Styled::lines(&page.lines)
 }
 
 struct Page {
-    lines: Vec<String>,
+    lines: Vec<Styled>,
     width: usize,
     color: bool,
 }
 
 impl Page {
     fn blank(&mut self) {
-        self.lines.push(String::new());
+        self.lines.push(Styled::default());
     }
 
     /// A paragraph; lines after the first begin with `indent` spaces.
     fn prose(&mut self, text: &str, indent: usize, paint: Paint) {
         let lead = text.len() - text.trim_start_matches(' ').len();
         let columns = self.width.min(WIDEST_PROSE);
-        let lines = wrap(&clean(text), columns.saturating_sub(lead), indent.saturating_sub(lead));
+        let lines = wrap(&one_line(text), columns.saturating_sub(lead), indent.saturating_sub(lead));
         for line in lines {
-            self.lines.push(format!("{}{}", " ".repeat(lead), paint.apply(&line, self.color)));
+            self.lines.push(Styled::plain(&" ".repeat(lead)).then(&paint.apply(&line, self.color)));
         }
     }
 
     fn heading(&mut self, name: &str, more: &str) {
         self.blank();
-        let name = clean(name);
-        let more = clean(more);
+        let (name, more) = (one_line(name), one_line(more));
         let indent = 2;
-        let text = if more.is_empty() { name.clone() } else { format!("{name}: {more}") };
+        let text = if more.is_empty() { name.to_string() } else { format!("{name}: {more}") };
         for (index, line) in wrap(&text, self.width.min(WIDEST_PROSE), indent).iter().enumerate() {
-            let line = match line.strip_prefix(name.as_str()) {
+            let line = match line.strip_prefix(&*name) {
                 Some(rest) if index == 0 => {
-                    format!(
-                        "{}{}",
-                        Paint::Strong.apply(&name, self.color),
-                        Paint::Faint.apply(rest, self.color)
-                    )
+                    Paint::Strong.apply(&name, self.color).then(&Paint::Faint.apply(rest, self.color))
                 }
                 _ => Paint::Faint.apply(line, self.color),
             };
@@ -198,7 +200,7 @@ impl Page {
             self.prose("  This session is not stored; with -o FILE its report is kept.", 4, Paint::Faint);
             return;
         }
-        let id = clean(&report.session.id);
+        let id = one_line(&report.session.id);
         for (command, gives) in
             [("-o report.html", "charts"), ("--json", "all figures"), ("--csv", "every trial")]
         {
@@ -211,15 +213,15 @@ impl Page {
 fn table_of(report: &Report, views: &[&ResultView], metric: Metric, latencies: bool, long: bool) -> Table {
     let level = words::level(report.ci_level);
     let mut header: Vec<String> =
-        ["design", if metric == Metric::Iops { "IOPS" } else { "median" }, &format!("{level} interval")]
-            .map(str::to_owned)
-            .into();
+        ["design", median_header(metric), &format!("{level} interval")].map(str::to_owned).into();
     let compared = report.designs.len() > 1;
+    // The one that decides has a column already.
+    let others = || [Metric::LatP50, Metric::LatP99].into_iter().filter(move |m| *m != metric);
     if compared {
-        header.push(format!("vs {}", clean(report.design_name(report.control))));
+        header.push(format!("vs {}", one_line(report.design_name(report.control))));
     }
     if latencies {
-        header.extend(["p50".to_owned(), "p99".to_owned()]);
+        header.extend(others().map(|m| m.name().trim_start_matches("lat_").to_owned()));
     }
     header.extend(["members".to_owned(), "limited by".to_owned()]);
     let rows = views
@@ -241,7 +243,7 @@ fn table_of(report: &Report, views: &[&ResultView], metric: Metric, latencies: b
                 row.push(ratio_cell(report, view, metric));
             }
             if latencies {
-                for metric in [Metric::LatP50, Metric::LatP99] {
+                for metric in others() {
                     let median = view.result.metric(metric).map(|e| words::value(metric, e.median));
                     row.push(Cell::plain(median.as_deref().unwrap_or("–")));
                 }
@@ -252,6 +254,16 @@ fn table_of(report: &Report, views: &[&ResultView], metric: Metric, latencies: b
         })
         .collect();
     Table { header, rows }
+}
+
+/// What the column of medians is called.
+fn median_header(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Iops => "IOPS",
+        Metric::Throughput => "median",
+        Metric::LatP50 => "median p50",
+        Metric::LatP99 => "median p99",
+    }
 }
 
 /// `quantity` without the unit that the column's header gives.

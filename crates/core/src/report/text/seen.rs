@@ -1,11 +1,11 @@
 //! What was seen around the trials, as a table with a row for each result.
 
 use super::Page;
-use super::paint::Paint;
 use super::table::{Cell, Table};
 use crate::report::model::{Report, ResultView};
 use crate::report::seen::SeenView;
 use crate::report::words;
+use crate::shown::Paint;
 use crate::units::{format_latency, format_throughput};
 
 /// What the columns are.

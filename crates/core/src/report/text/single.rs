@@ -1,16 +1,22 @@
 //! One run of one workload, as `ebb bench` shows it.
 
-use super::paint::{Paint, clean, wrap};
+use super::below;
 use super::table::{Cell, Table};
+use super::wrap::wrap;
 use super::{LEAST_WIDTH, WIDEST_PROSE};
 use crate::analysis::Verdict;
+use crate::analysis::below::arrays;
 use crate::report::words;
 use crate::samples::{Count, Execution, Histogram, MemberSamples, OpSamples, PerOp, TrialSamples};
+use crate::shown::{Paint, Styled, one_line};
 use crate::units::{Nanos, format_iops, format_latency, format_throughput};
 use crate::workload::{Access, Arrival, IoEngine, Mix, OpKind, Stop, Workload};
 
 /// Up to this many members have a line each.
 const MOST_MEMBERS: usize = 32;
+
+/// From this share of the time on, in thousandths, a thread's wait for a processor is told.
+const WAITED: u32 = 50;
 
 /// One run of one workload on one target.
 #[derive(Debug, Clone, Copy)]
@@ -111,11 +117,11 @@ fn options(workload: &Workload) -> Vec<String> {
 }
 
 /// The run for a terminal of `width` columns, with colours when `color`. Lines end in `\n`.
-pub fn single(run: &Single<'_>, width: usize, color: bool) -> String {
+pub fn single(run: &Single<'_>, width: usize, color: bool) -> Styled {
     let width = width.max(LEAST_WIDTH);
     let mut lines = Vec::new();
     let (samples, workload) = (run.samples, run.workload);
-    lines.push(Paint::Strong.apply(&clean(run.target), color));
+    lines.push(Paint::Strong.apply(&one_line(run.target), color));
     prose(&mut lines, &workload_words(workload, &samples.execution), "", width, Paint::Faint, color);
     let after = if workload.warm_up.0 > 0 {
         format!(" after {:.1} s of warm-up", workload.warm_up.as_secs_f64())
@@ -127,17 +133,21 @@ pub fn single(run: &Single<'_>, width: usize, color: bool) -> String {
         Stop::Size(size) => format!(" for {size}"),
     };
     lines.push(Paint::Faint.apply(&format!("{:.2} s{whole}{after}", samples.elapsed.as_secs_f64()), color));
-    lines.push(String::new());
+    lines.push(Styled::default());
     lines.extend(figures(samples).lines(width, color));
     if samples.members.len() > 1 {
-        lines.push(String::new());
+        lines.push(Styled::default());
         lines.extend(members(samples).lines(width, color));
         let left = samples.members.len().saturating_sub(MOST_MEMBERS);
         if left > 0 {
-            lines.push(format!("  and {left} more; --json has them all"));
+            lines.push(format!("  and {left} more; --json has them all").into());
         }
     }
-    lines.push(String::new());
+    for table in below::tables(&arrays(&[samples])) {
+        lines.push(Styled::default());
+        lines.extend(table.lines(width, color));
+    }
+    lines.push(Styled::default());
     if let [alone] = samples.members.as_slice()
         && !alone.errors.is_empty()
     {
@@ -157,17 +167,15 @@ pub fn single(run: &Single<'_>, width: usize, color: bool) -> String {
     for note in samples.notes.iter().chain(run.notes) {
         prose(&mut lines, note, "  note     ", width, Paint::Caution, color);
     }
-    let mut text = lines.join("\n");
-    text.push('\n');
-    text
+    Styled::lines(&lines)
 }
 
 /// `text` after `lead`, later lines below its beginning.
-fn prose(lines: &mut Vec<String>, text: &str, lead: &str, width: usize, paint: Paint, color: bool) {
+fn prose(lines: &mut Vec<Styled>, text: &str, lead: &str, width: usize, paint: Paint, color: bool) {
     let columns = width.min(WIDEST_PROSE).saturating_sub(lead.len());
-    for (index, line) in wrap(&clean(text), columns, 0).iter().enumerate() {
+    for (index, line) in wrap(&one_line(text), columns, 0).iter().enumerate() {
         let before = if index == 0 { lead.to_owned() } else { " ".repeat(lead.len()) };
-        lines.push(format!("{before}{}", paint.apply(line, color)));
+        lines.push(Styled::plain(&before).then(&paint.apply(line, color)));
     }
 }
 
@@ -216,6 +224,12 @@ fn figures(samples: &TrialSamples) -> Table {
             row.extend(latency_cells(service));
             rows.push(row);
         }
+    }
+    let lateness = &samples.execution.lateness;
+    if !lateness.is_empty() {
+        let mut row = vec![Cell::new("  lateness", Paint::Faint), Cell::plain(""), Cell::plain("")];
+        row.extend(latency_cells(lateness));
+        rows.push(row);
     }
     let syncs = &samples.execution.syncs;
     if !syncs.is_empty() {
@@ -275,8 +289,9 @@ fn unfinished(samples: &TrialSamples) -> Option<String> {
     let unfinished = samples.execution.unfinished;
     (unfinished > 0 && unfinished >= ops / 100).then(|| {
         format!(
-            "{} under way at the end and not in the figures",
-            words::count(unfinished, if unfinished == 1 { "operation was" } else { "operations were" })
+            "{} {} under way at the end and not in the figures",
+            words::count(unfinished, "operation"),
+            if unfinished == 1 { "was" } else { "were" }
         )
     })
 }
@@ -301,6 +316,10 @@ fn cpu(samples: &TrialSamples) -> String {
     }
     if let Some(busiest) = cpu.busiest_thread_permille {
         text.push_str(&format!("; the busiest job thread {}", words::percent(f64::from(busiest) / 1000.0)));
+    }
+    if let Some(waited) = cpu.most_waiting_permille.filter(|waited| *waited >= WAITED) {
+        let share = words::percent(f64::from(waited) / 1000.0);
+        text.push_str(&format!("; one waited {share} of the time for a processor"));
     }
     text
 }

@@ -1,10 +1,11 @@
 //! The steps of a profile as one table.
 
 use super::LEAST_WIDTH;
-use super::paint::{Paint, clean, wrap};
 use super::table::{Cell, Table};
+use super::wrap::wrap;
 use crate::report::words;
 use crate::samples::TrialSamples;
+use crate::shown::{Paint, Styled, one_line};
 use crate::units::{format_iops, format_latency, format_throughput};
 
 /// The steps of a profile, each by name, and what they show together.
@@ -14,7 +15,7 @@ pub fn steps(
     remarks: &[String],
     columns: usize,
     color: bool,
-) -> String {
+) -> Styled {
     let columns = columns.max(LEAST_WIDTH);
     let header = ["step", "", "IOPS", "throughput", "p50", "p99", "max", "CPU"].map(str::to_owned).to_vec();
     let mut rows = Vec::new();
@@ -42,15 +43,17 @@ pub fn steps(
             name = "";
         }
     }
-    let mut lines = vec![Paint::Strong.apply(&clean(title), color), String::new()];
+    let mut lines = vec![Paint::Strong.apply(&one_line(title), color), Styled::default()];
     lines.extend(Table { header, rows }.lines(columns, color));
     if !remarks.is_empty() {
-        lines.push(String::new());
+        lines.push(Styled::default());
     }
     for remark in remarks {
         lines.extend(
-            wrap(&clean(remark), columns.min(super::WIDEST_PROSE) - 2, 2).iter().map(|l| format!("  {l}")),
+            wrap(&one_line(remark), columns.min(super::WIDEST_PROSE) - 2, 2)
+                .iter()
+                .map(|line| format!("  {line}").into()),
         );
     }
-    lines.join("\n") + "\n"
+    Styled::lines(&lines)
 }

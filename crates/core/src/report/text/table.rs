@@ -1,6 +1,7 @@
 //! A table that fits: columns that do not are told below their row.
 
-use super::paint::{Paint, clean, width, wrap};
+use super::wrap::wrap;
+use crate::shown::{Paint, Styled, one_line, width};
 
 /// One cell.
 #[derive(Debug, Clone)]
@@ -11,7 +12,7 @@ pub(super) struct Cell {
 
 impl Cell {
     pub(super) fn new(text: &str, paint: Paint) -> Self {
-        Cell { text: clean(text), paint }
+        Cell { text: one_line(text).into_owned(), paint }
     }
 
     pub(super) fn plain(text: &str) -> Self {
@@ -51,7 +52,7 @@ impl Table {
     }
 
     /// The lines of the table in at most `columns` columns, as far as its first column allows.
-    pub(super) fn lines(&self, columns: usize, color: bool) -> Vec<String> {
+    pub(super) fn lines(&self, columns: usize, color: bool) -> Vec<Styled> {
         let kept = (1..=self.header.len()).rev().find(|&n| self.width_of(n) <= columns).unwrap_or(1);
         let header: Vec<Cell> =
             self.header.iter().take(kept).map(|text| Cell::new(text, Paint::Faint)).collect();
@@ -72,22 +73,22 @@ impl Table {
                 lines.extend(
                     wrap(text.trim_start(), columns.saturating_sub(indent), 0)
                         .iter()
-                        .map(|line| format!("{}{line}", " ".repeat(indent))),
+                        .map(|line| format!("{}{line}", " ".repeat(indent)).into()),
                 );
             }
         }
         lines
     }
 
-    fn line(&self, cells: &[Cell], kept: usize, color: bool) -> String {
-        let mut line = " ".repeat(INDENT);
+    fn line(&self, cells: &[Cell], kept: usize, color: bool) -> Styled {
+        let mut line = Styled::plain(&" ".repeat(INDENT));
         for (column, cell) in cells.iter().take(kept).enumerate() {
-            line.push_str(&cell.paint.apply(&cell.text, color));
+            line = line.then(&cell.paint.apply(&cell.text, color));
             if column + 1 < kept.min(cells.len()) {
                 let pad = self.column_width(column).saturating_sub(width(&cell.text)) + GAP;
-                line.push_str(&" ".repeat(pad));
+                line = line.then(&" ".repeat(pad).into());
             }
         }
-        line.trim_end().to_owned()
+        line.trim_end()
     }
 }

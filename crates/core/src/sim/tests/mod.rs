@@ -1,5 +1,6 @@
 mod arrivals;
 mod backend;
+mod extremes;
 mod failures;
 mod host;
 mod layouts;
@@ -62,6 +63,7 @@ fn experiment(n: usize, kind: ArrayKind, shape: &Shape) -> Experiment {
             trials_max: 20,
             budget: Nanos::from_secs(60),
             rest: Nanos::from_secs(1),
+            metric: None,
         },
         environment: Environment::default(),
     }

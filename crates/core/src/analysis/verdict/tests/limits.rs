@@ -1,11 +1,15 @@
 //! Volumes, links and processors that are full, or are not.
 
 use super::*;
+use crate::analysis::WarningKind;
 use crate::analysis::fixtures::{BS, reads, trial};
-use crate::samples::{DeviceObservation, ExceededInterval, LimitsExceeded, Observation, PerOp, TrialSamples};
+use crate::samples::{
+    CoreUse, DeviceObservation, ExceededInterval, LimitsExceeded, MemberObservation, Observation, PerOp,
+    ProcessorUser, TrialSamples,
+};
 use crate::volume::{FarCache, Latency, LinkShape, Seek};
 use crate::workload::Access;
-use VerdictKind::{Concurrency, Cpu, InstanceLimit, SharedDevice, Unknown, VolumeLimit};
+use VerdictKind::{Cache, Concurrency, Cpu, InstanceLimit, SharedDevice, Unknown, VolumeLimit};
 
 const FOUR: [&str; 4] = ["v0", "v1", "v2", "v3"];
 
@@ -105,10 +109,19 @@ fn a_far_cache_whose_misses_do_not_wait() {
     let verdict = &verdicts(&six_rounds(&experiment, at(20_000_000)))[0];
     assert_eq!(verdict.kind, Concurrency);
     assert!(verdict.sentence.contains("misses the volume's cache 20.0 ms"), "{}", verdict.sentence);
-    // Opposites: misses that wait, and hits only, of which nothing is known.
-    for latency in [40_000_000, 2_000_000] {
-        assert_eq!(kinds(&six_rounds(&experiment, at(latency))), [Unknown], "{latency}");
-    }
+    // Opposites: misses that wait; hits only, which are no figures of the volume.
+    assert_eq!(kinds(&six_rounds(&experiment, at(40_000_000))), [Unknown]);
+    let session = six_rounds(&experiment, at(400_000));
+    let cache = &verdicts(&session)[0];
+    assert_eq!(cache.kind, Cache);
+    assert!(
+        cache.sentence.starts_with("a cache at the far end of the volumes answered 100%"),
+        "{}",
+        cache.sentence
+    );
+    let warned = analyse(&session).warnings.into_iter().find(|w| w.kind == WarningKind::Cache);
+    let advice = warned.and_then(|warning| warning.advice).unwrap_or_default();
+    assert!(advice.contains("--profile seek") && !advice.contains("direct I/O"), "{advice}");
 }
 
 #[test]
@@ -301,4 +314,70 @@ fn a_busy_thread_a_busy_host_and_the_tool_itself() {
     assert_eq!(kinds(&six_rounds(&stripe(1), host(3.95, 0.0))), [Cpu]);
     assert_eq!(kinds(&six_rounds(&stripe(1), host(1.0, 0.8))), [Cpu]);
     assert_eq!(kinds(&six_rounds(&stripe(1), host(1.0, 0.1))), [Unknown]);
+}
+
+/// A thread that ran and waited for a processor for these shares of the time, beside a hog on both cores.
+fn waiting(ran: u32, waited: u32) -> impl Fn(&Trial) -> TrialSamples {
+    move |_| {
+        let mut samples = trial(&[("v0", 5000, 400_000)]);
+        let part = |share: f64| Nanos::from_secs_f64(share * samples.elapsed.as_secs_f64());
+        let busy = CoreUse { user: part(0.99), idle: part(0.01), ..CoreUse::default() };
+        samples.observed = Some(Box::new(Observation {
+            cores: vec![busy; 2],
+            users: vec![ProcessorUser { who: "hog (pid 4711)".into(), time: part(1.5) }],
+            processor_waits: Some(part(0.9)),
+            ..Observation::default()
+        }));
+        samples.cpu.load_user = part(f64::from(ran) / 1000.0);
+        samples.cpu.busiest_thread_permille = Some(ran);
+        samples.cpu.most_waiting_permille = Some(waited);
+        samples.cpu.least_idle_permille = Some((ran + waited).min(1000));
+        samples
+    }
+}
+
+#[test]
+fn a_processor_that_others_have_is_named_with_them() {
+    let verdict = &verdicts(&six_rounds(&stripe(1), waiting(230, 760)))[0];
+    assert_eq!(verdict.kind, Cpu);
+    assert_eq!(
+        verdict.sentence,
+        "processors are taken by others: a load thread runs 23% of the time, waits 76% for a processor and sleeps 1%; hog \
+         (pid 4711) 150% of one"
+    );
+    assert!((verdict.explains - 0.76).abs() < 1e-9);
+    // Its own threads want more than there is.
+    let own = |t: &Trial| {
+        let mut samples = waiting(450, 500)(t);
+        samples.cpu.load_user = Nanos::from_secs_f64(0.9 * 2.0 * samples.elapsed.as_secs_f64());
+        samples
+    };
+    let verdict = &verdicts(&six_rounds(&stripe(1), own))[0];
+    assert!(verdict.sentence.contains("the load's own threads"), "{}", verdict.sentence);
+    // A thread that has time to sleep while several are in flight holds nothing back, however busy the cores are.
+    assert_eq!(kinds(&six_rounds(&stripe(1), waiting(100, 300))), [Unknown]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), waiting(900, 50))), [Unknown]);
+    // But where they were done already, and waited for it to take note of them.
+    let done = |t: &Trial| {
+        let mut samples = waiting(100, 300)(t);
+        let observed = samples.observed.as_mut().expect("is observed");
+        observed.devices = vec![DeviceObservation { name: "sda".into(), ..DeviceObservation::default() }];
+        observed.members = vec![MemberObservation {
+            member: "v0".into(),
+            devices: vec![0],
+            resident_before: None,
+            ..MemberObservation::default()
+        }];
+        samples.members[0].ops.read.count.bytes = 0;
+        samples.array.read.count.bytes = 0;
+        samples
+    };
+    assert_eq!(kinds(&six_rounds(&stripe(1), done)), [Cpu]);
+    // With one in flight, what it waits for is a part of every operation: the larger part of what is in the way comes first.
+    let mut alone = stripe(1);
+    alone.workloads[0].iodepth = 1;
+    let found = verdicts(&six_rounds(&alone, waiting(100, 300)));
+    assert_eq!(found.iter().map(|v| v.kind).collect::<Vec<_>>(), [Concurrency, Cpu]);
+    assert!(found[1].sentence.contains("and sleeps 60%"), "{}", found[1].sentence);
+    assert_eq!(kinds(&six_rounds(&alone, waiting(100, 600))), [Cpu, Concurrency]);
 }

@@ -1,9 +1,11 @@
 //! Made-up sessions with a known cause, each beside its opposite: the same set-up without the cause.
 
 mod around;
+mod ladder;
 mod limits;
 mod members;
 mod queues;
+mod trees;
 
 use crate::analysis::fixtures::session;
 use crate::analysis::{Verdict, VerdictKind, analyse};
@@ -67,6 +69,8 @@ fn on_disks(session: &mut Session, disks: &[&str]) {
             direct: true,
             disk: Some((*disk).to_owned()),
             disk_name: Some(format!("disk{disk}")),
+            disks: Vec::new(),
+            through: None,
             filesystem: None,
         })
         .collect();
@@ -112,11 +116,13 @@ fn kinds(session: &Session) -> Vec<VerdictKind> {
 }
 
 /// Each kind's page in the user guide.
-const PAGES: [(VerdictKind, &str); 13] = [
+const PAGES: [(VerdictKind, &str); 15] = [
     (VerdictKind::Member, include_str!("../../../../../../docs/verdicts/member.md")),
     (VerdictKind::VolumeLimit, include_str!("../../../../../../docs/verdicts/volume-limit.md")),
+    (VerdictKind::RateLimit, include_str!("../../../../../../docs/verdicts/rate-limit.md")),
     (VerdictKind::InstanceLimit, include_str!("../../../../../../docs/verdicts/instance-limit.md")),
     (VerdictKind::Cpu, include_str!("../../../../../../docs/verdicts/cpu.md")),
+    (VerdictKind::SyncWrites, include_str!("../../../../../../docs/verdicts/sync-writes.md")),
     (VerdictKind::Concurrency, include_str!("../../../../../../docs/verdicts/concurrency.md")),
     (VerdictKind::RequestSize, include_str!("../../../../../../docs/verdicts/request-size.md")),
     (VerdictKind::Readahead, include_str!("../../../../../../docs/verdicts/readahead.md")),

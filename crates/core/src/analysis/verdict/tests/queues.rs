@@ -3,7 +3,7 @@
 use super::*;
 use crate::analysis::fixtures::trial;
 use crate::samples::{MemberObservation, Observation};
-use crate::session::DepthProbe;
+use crate::session::Rung;
 use crate::workload::Arrival;
 use VerdictKind::{Concurrency, Unknown};
 
@@ -26,36 +26,63 @@ fn latency_at_the_floor_means_that_nothing_waits() {
     assert!((seen[0].0 - 0.125).abs() < 1e-3 && seen[0].1 == Some(0.7), "{seen:?}");
 }
 
+/// A rung with so many in flight that does so many operations per second.
+fn rung(experiment: &Experiment, in_flight: u32, iops: u64) -> Rung {
+    let latency = u64::from(in_flight) * 1_000_000_000 / iops;
+    Rung {
+        design: experiment.designs[0].name.clone(),
+        workload: experiment.workloads[0].name.clone(),
+        in_flight,
+        bs: experiment.workloads[0].bs,
+        samples: Box::new(trial(&[("v0", iops, latency)])),
+    }
+}
+
 #[test]
 fn a_probe_at_double_depth_settles_it() {
     let mut experiment = shaped(stripe(1), 5000.0, Nanos::from_millis(1));
     experiment.workloads[0].iodepth = 1;
     let probed = |ops: u64| {
         let mut session = six_rounds(&experiment, |_| trial(&[("v0", 930, 1_070_000)]));
-        session.meta.depth_probes = vec![DepthProbe {
-            design: experiment.designs[0].name.clone(),
-            workload: experiment.workloads[0].name.clone(),
-            in_flight: 2,
-            ops,
-            elapsed: Nanos::from_millis(500),
-        }];
+        session.meta.rungs = vec![rung(&experiment, 2, ops)];
         session
     };
-    let verdict = &verdicts(&probed(900))[0];
+    let verdict = &verdicts(&probed(1800))[0];
     assert_eq!((verdict.kind, verdict.confidence), (Concurrency, 0.95));
     assert!(verdict.sentence.ends_with("with 2 in flight had 1.9 times the rate"), "{}", verdict.sentence);
     let figure = verdict.evidence.last().expect("evidence");
     assert_eq!((figure.value, figure.reference), (1800.0, Some(930.0)));
     // A little more is told and settles nothing; no more withdraws the verdict.
-    assert_eq!(verdicts(&probed(560))[0].confidence, 0.9);
-    assert_eq!(kinds(&probed(480)), [Unknown]);
-    let (why, seen) = ruled_out(&probed(480), Concurrency);
+    assert_eq!(verdicts(&probed(1120))[0].confidence, 0.9);
+    assert_eq!(kinds(&probed(960)), [Unknown]);
+    let (why, seen) = ruled_out(&probed(960), Concurrency);
     assert!(why.contains("short probe"), "{why}");
     assert_eq!(seen, [(960.0 / 930.0, Some(1.1))]);
+    // What else went on by then may have made all slower: the same at the time of the probe is what it is compared with.
+    let mut slower = probed(960);
+    slower.meta.rungs.push(rung(&experiment, 1, 520));
+    assert_eq!(kinds(&slower), [Concurrency]);
     // What was probed of another workload says nothing.
-    let mut other = probed(480);
-    other.meta.depth_probes[0].workload = "another".into();
+    let mut other = probed(960);
+    other.meta.rungs[0].workload = "another".into();
     assert_eq!(kinds(&other), [Concurrency]);
+}
+
+/// Sixteen on a volume of which nothing is known.
+#[test]
+fn more_in_flight_that_help_are_a_cause_by_themselves() {
+    let mut experiment = stripe(1);
+    experiment.workloads[0].iodepth = 16;
+    let with = |rungs: &[(u32, u64)]| {
+        let mut session = six_rounds(&experiment, |_| trial(&[("v0", 10_000, 1_600_000)]));
+        session.meta.rungs = rungs.iter().map(|(depth, iops)| rung(&experiment, *depth, *iops)).collect();
+        session
+    };
+    let helped = &verdicts(&with(&[(32, 14_000), (16, 10_000), (64, 17_000)]))[0];
+    assert_eq!(helped.kind, Concurrency);
+    assert!(helped.sentence.ends_with("40% more with 32 in flight"), "{}", helped.sentence);
+    assert_eq!(kinds(&with(&[(32, 11_000), (16, 10_000), (64, 12_000)])), [Unknown]);
+    assert_eq!(kinds(&with(&[])), [Unknown]);
 }
 
 #[test]
@@ -173,4 +200,71 @@ fn a_workload_that_limits_itself_is_said_to() {
     );
     experiment.workloads[0].think_time = Nanos(10_000);
     assert!(!said(&experiment, 4000).contains("thinktime"));
+}
+
+/// 300 synchronous writes a second, each 3.33 ms: the device's requests, its flushes, and the rest.
+fn durable(sync: bool, rungs: &[(u32, u64)]) -> Session {
+    use crate::samples::{DeviceObservation, DiskUse, PerOp};
+    use crate::workload::Mix;
+    let mut experiment = stripe(1);
+    let workload = &mut experiment.workloads[0];
+    (workload.iodepth, workload.mix, workload.sync) = (1, Mix::Write, sync);
+    let writes = |iops: u64, latency: u64| {
+        let mut samples = trial(&[("v0", iops, latency)]);
+        std::mem::swap(&mut samples.array.read, &mut samples.array.write);
+        let member = &mut samples.members[0].ops;
+        std::mem::swap(&mut member.read, &mut member.write);
+        let ops = 2 * iops;
+        let total = DiskUse {
+            ops: PerOp { read: 0, write: 2 * ops },
+            bytes: PerOp { read: 0, write: ops * 4096 },
+            time: PerOp { read: Nanos(0), write: Nanos(ops * 500_000) },
+            flushes: Some(ops),
+            flush_time: Some(Nanos(ops * 2_000_000)),
+            ..DiskUse::default()
+        };
+        samples.observed = Some(Box::new(Observation {
+            devices: vec![DeviceObservation { name: "sda".into(), total, ..DeviceObservation::default() }],
+            members: vec![MemberObservation {
+                member: "v0".into(),
+                devices: vec![0],
+                ..MemberObservation::default()
+            }],
+            ..Observation::default()
+        }));
+        samples
+    };
+    let mut session = six_rounds(&experiment, |_| writes(300, 3_300_000));
+    let mut climbed: Vec<Rung> = rungs.iter().map(|(depth, iops)| rung(&experiment, *depth, *iops)).collect();
+    climbed.iter_mut().for_each(|rung| rung.bs = experiment.workloads[0].bs);
+    session.meta.rungs = climbed;
+    session
+}
+
+#[test]
+fn one_synchronous_write_at_a_time_is_told_in_its_parts() {
+    let session = durable(true, &[(2, 560), (1, 300), (4, 1000)]);
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, VerdictKind::SyncWrites);
+    assert_eq!(
+        verdict.sentence,
+        "one synchronous write at a time (O_SYNC): each takes 3.33 ms, of which the device's requests are 500 us (15%), its \
+         flushes 2.00 ms (60%), and the file system and the rest 833 us (25%); 8 made durable together would take at \
+         least 854 us each, 3.9 times the rate at most; 2 at a time had 1.9 times the rate"
+    );
+    let (why, _) = ruled_out(&session, Concurrency);
+    assert!(why.starts_with("held back by `sync-writes`"), "{why}");
+    // Without a ladder one job alone is enough, with less confidence.
+    let alone = &verdicts(&durable(true, &[]))[0];
+    assert!(alone.kind == VerdictKind::SyncWrites && alone.confidence < verdict.confidence, "{alone:?}");
+    // Opposites: writes that nobody makes durable, and more at a time that have no more done.
+    assert_eq!(kinds(&durable(false, &[(2, 560), (1, 300), (4, 1000)])), [Concurrency]);
+    let flat = durable(true, &[(2, 305), (1, 300), (4, 300)]);
+    assert!(!kinds(&flat).contains(&VerdictKind::SyncWrites), "{:?}", kinds(&flat));
+    let mut several = durable(true, &[]);
+    several.experiment.workloads[0].numjobs = 4;
+    assert!(!kinds(&several).contains(&VerdictKind::SyncWrites));
+    let mut deep = durable(true, &[]);
+    deep.experiment.workloads[0].iodepth = 8;
+    assert!(!kinds(&deep).contains(&VerdictKind::SyncWrites));
 }

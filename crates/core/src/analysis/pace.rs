@@ -1,0 +1,139 @@
+//! How fast operations complete, where they may come in lots.
+//!
+//! What holds operations back often lets them pass in lots: the kernel's own limits every 100 ms, a cloud volume as its
+//! tokens come. Counted from the start of a run to its end, a second of that is off by a lot: by a tenth. From the end of one
+//! lot to the end of another it is exact: so many lots in so many periods. Without lots it is what was counted by the time
+//! between the first interval and the last.
+
+use crate::samples::{Count, Interval, PerOp, TrialSamples};
+use crate::units::Nanos;
+
+/// Stretches of time that are compared to tell how much a rate varies.
+const STRETCHES: usize = 6;
+
+/// A rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Per second.
+    pub rate: f64,
+    /// Standard error of the rate, relative to it: from how much it varied meanwhile.
+    pub error: f64,
+    /// Largest distance of what was done by some time from what an even rate would have done, relative to all.
+    pub unevenness: f64,
+    /// An interval of the series by the time between the first and the last that count: a rate is no finer than that where
+    /// operations come in lots.
+    pub grain: f64,
+    /// Seconds between the first interval and the last that count.
+    pub span: f64,
+}
+
+/// Operations of both kinds.
+pub fn ops(count: &PerOp<Count>) -> u64 {
+    count.read.ops.saturating_add(count.write.ops)
+}
+
+/// Bytes of both kinds.
+pub fn bytes(count: &PerOp<Count>) -> u64 {
+    count.read.bytes.saturating_add(count.write.bytes)
+}
+
+/// The pace of the array in `samples` from `from` on; nothing where less than three intervals had anything done.
+pub fn of(samples: &TrialSamples, from: Nanos, what: fn(&PerOp<Count>) -> u64) -> Option<Pace> {
+    over(&samples.series, from, |interval| what(&interval.array))
+}
+
+/// The pace of what `what` makes of each interval.
+pub fn over(series: &[Interval], from: Nanos, what: impl Fn(&Interval) -> u64) -> Option<Pace> {
+    let mut done = 0.0;
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for interval in series.iter().filter(|interval| interval.end > from) {
+        let more = what(interval) as f64;
+        if more > 0.0 {
+            done += more;
+            points.push((interval.end.as_secs_f64(), done));
+        }
+    }
+    let ((begin, none), (end, all)) = (*points.first()?, *points.last()?);
+    let (span, done) = (end - begin, all - none);
+    if points.len() < 3 || span <= 0.0 || done <= 0.0 {
+        return None;
+    }
+    let rate = done / span;
+    let unevenness = points
+        .iter()
+        .map(|(at, count)| (count - none - rate * (at - begin)).abs() / done)
+        .fold(0.0, f64::max);
+    let grain = series.first().map_or(0.0, |first| first.end.as_secs_f64() / span);
+    Some(Pace { rate, error: error(&points, rate), unevenness, grain, span })
+}
+
+/// Standard error of the mean of the rates between points that are about as far apart.
+fn error(points: &[(f64, f64)], rate: f64) -> f64 {
+    let ((begin, _), (end, _)) = (points[0], points[points.len() - 1]);
+    let stretches = STRETCHES.min(points.len() - 1);
+    let mut at = points[0];
+    let mut rates: Vec<f64> = Vec::new();
+    for stretch in 1..=stretches {
+        let wanted = begin + (end - begin) * stretch as f64 / stretches as f64;
+        let next = points.iter().copied().find(|(time, _)| *time >= wanted - 1e-9);
+        if let Some(next) = next.filter(|next| next.0 > at.0) {
+            rates.push((next.1 - at.1) / (next.0 - at.0));
+            at = next;
+        }
+    }
+    let number = rates.len() as f64;
+    if number < 2.0 {
+        return 1.0;
+    }
+    let variance = rates.iter().map(|r| (r - rate).powi(2)).sum::<f64>() / (number - 1.0);
+    (variance / number).sqrt() / rate
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixtures::series;
+
+    fn pace(counts: &[u64]) -> Pace {
+        over(&series(counts), Nanos(0), |interval| ops(&interval.array)).expect("a pace")
+    }
+
+    #[test]
+    fn lots_are_counted_from_end_to_end() {
+        // A hundred every half second, in intervals of 100 ms, from somewhere to somewhere: 200 a second.
+        let lots = [0, 0, 100, 0, 0, 0, 0, 100, 0, 0, 0, 0, 100, 0, 0, 0, 0, 100, 0, 0, 0];
+        let found = pace(&lots);
+        assert!(
+            (found.rate - 200.0).abs() < 1e-9 && found.error < 1e-9 && found.unevenness < 1e-9,
+            "{found:?}"
+        );
+        // What is late comes with the next.
+        let mut late = [100; 30];
+        (late[0], late[7], late[8]) = (168, 0, 200);
+        let found = pace(&late);
+        assert!((found.rate - 1000.0).abs() < 1e-9 && found.unevenness < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn what_varies_is_told() {
+        let even = pace(&[100; 20]);
+        assert!((even.rate - 1000.0).abs() < 1e-9 && even.error < 1e-9);
+        let mut slower = [100; 20];
+        slower[10..].fill(50);
+        let found = pace(&slower);
+        assert!(
+            (found.rate - 7400.0 / 9.9).abs() < 30.0 && found.error > 0.1 && found.unevenness > 0.1,
+            "{found:?}"
+        );
+        // From the step on it is even again.
+        let after =
+            over(&series(&slower), Nanos::from_secs(1), |interval| ops(&interval.array)).expect("a pace");
+        assert!((after.rate - 500.0).abs() < 1e-9 && after.error < 1e-9, "{after:?}");
+    }
+
+    #[test]
+    fn too_little_has_no_pace() {
+        let none = |counts: &[u64]| over(&series(counts), Nanos(0), |i| ops(&i.array)).is_none();
+        assert!(none(&[]) && none(&[0; 5]) && none(&[100, 100]) && none(&[0, 100, 0, 100]));
+    }
+}

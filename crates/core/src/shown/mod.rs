@@ -1,0 +1,111 @@
+//! Text for a terminal. Names, file names, mount points and excerpts come from outside: no character of theirs drives the
+//! terminal, and only [`Styled`] has a style.
+//!
+//! | what comes from outside and stands | passes through |
+//! | --- | --- |
+//! | in a text of several lines | [`escape`], which everything that is printed passes last |
+//! | in a cell or a line | [`one_line`], so that it cannot forge lines |
+//! | as the path of a file in a sentence | [`Shown`] |
+//! | in JSON | [`json`] |
+//! | in a line of a styled report | [`Styled`] |
+
+mod columns;
+mod styled;
+#[cfg(test)]
+mod tests;
+
+pub use columns::{column_width, columns, pad, pad_left};
+pub use styled::{Paint, Styled};
+
+use serde_json::Value;
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::path::Path;
+use unicode_width::UnicodeWidthStr;
+
+/// Whether `c` drives a terminal or reorders what is beside it: C0, DEL, C1, the controls of bidirectional text
+/// (Unicode Standard Annex 9, with the deprecated ones) and the separators of lines and paragraphs.
+pub fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}')
+}
+
+/// `text` with every control written out (`\x1b`, `\u202e`), but for line breaks and tabs.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    escape_but(text, &['\n', '\t'])
+}
+
+/// `text` with every control written out, line breaks and tabs too.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    escape_but(text, &[])
+}
+
+/// What a sentence may name.
+pub trait Shown {
+    /// It on one line, every control written out.
+    fn shown(&self) -> String;
+}
+
+impl Shown for Path {
+    fn shown(&self) -> String {
+        self.as_os_str().shown()
+    }
+}
+
+impl Shown for OsStr {
+    /// What is not UTF-8 in it is U+FFFD.
+    fn shown(&self) -> String {
+        one_line(&self.to_string_lossy()).into_owned()
+    }
+}
+
+fn escape_but<'a>(text: &'a str, kept: &[char]) -> Cow<'a, str> {
+    let written_out = |c: char| is_control(c) && !kept.contains(&c);
+    if !text.contains(written_out) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        // Writing to a string cannot fail.
+        let _infallible = match c {
+            c if !written_out(c) => escaped.write_char(c),
+            '\n' => escaped.write_str("\\n"),
+            '\r' => escaped.write_str("\\r"),
+            '\t' => escaped.write_str("\\t"),
+            c if c.is_ascii() => write!(escaped, "\\x{:02x}", u32::from(c)),
+            c => write!(escaped, "\\u{:04x}", u32::from(c)),
+        };
+    }
+    Cow::Owned(escaped)
+}
+
+/// `value` over several lines, the last with its end: the same value, in ASCII wherever a control stands.
+pub fn json(value: &Value) -> String {
+    escape_json(&format!("{value:#}\n"))
+}
+
+/// `value` on one line, with its end.
+pub fn json_line(value: &Value) -> String {
+    escape_json(&format!("{value}\n"))
+}
+
+/// JSON leaves DEL, C1 and the controls of bidirectional text as they are; they stand in texts only, where `\u` may
+/// stand too.
+fn escape_json(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_control(c) && c != '\n' {
+            let _infallible = write!(escaped, "\\u{:04x}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// Columns that `text` takes on a terminal.
+pub fn width(text: &str) -> usize {
+    text.width()
+}

@@ -1,0 +1,469 @@
+//! Opens, then judges what was opened, then hands out a claim.
+
+use crate::claim::{Claim, Lent, reopen};
+use crate::held::Held;
+use crate::pause::pause_at;
+use ebbtide_core::blank::windows;
+use ebbtide_core::guard::{Permission, Reason, Refusal, RefusalKind, WriteRequest};
+use ebbtide_core::shown::Shown;
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, SeekFrom, flock};
+use rustix::io::Errno;
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a lock on a device is waited for: udev takes one while it looks at a device that has just changed.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+
+/// One file or device, whatever it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Identity {
+    /// A regular file.
+    File {
+        /// Device number of its file system.
+        dev: u64,
+        /// Inode number.
+        ino: u64,
+    },
+    /// A block device by its number.
+    Device(u64),
+}
+
+impl Identity {
+    /// Of the file or block device that `found` is of.
+    pub fn of(found: &Metadata) -> Identity {
+        if found.file_type().is_block_device() {
+            Identity::Device(found.rdev())
+        } else {
+            Identity::File { dev: found.dev(), ino: found.ino() }
+        }
+    }
+}
+
+/// Which bytes something stands on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Footprint {
+    /// What it is: itself, and what a loop device passes everything on to.
+    pub covers: Vec<Identity>,
+    /// What it has a part of: the disk of a partition, the members of an array, the physical volumes of a logical one.
+    pub within: Vec<Identity>,
+}
+
+impl Footprint {
+    /// Of something that nothing is known about but itself.
+    pub fn alone(identity: Identity) -> Footprint {
+        Footprint { covers: vec![identity], within: Vec::new() }
+    }
+
+    /// Whether writing the one may change the other.
+    pub fn overlaps(&self, other: &Footprint) -> bool {
+        let shared = |these: &[Identity], those: &[Identity]| these.iter().any(|one| those.contains(one));
+        shared(&self.covers, &other.covers)
+            || shared(&self.covers, &other.within)
+            || shared(&self.within, &other.covers)
+    }
+}
+
+/// What is to be judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Opened<'a> {
+    /// The file or device, open to be read at least.
+    pub file: &'a File,
+    /// Whether the kernel refused an exclusive claim: something in it has one.
+    pub busy: bool,
+    /// What for.
+    pub request: &'a WriteRequest<'a>,
+}
+
+/// Knows what may be written: the host crate's room.
+pub trait Judge: Send + Sync {
+    /// Looks at the host as it is now.
+    fn look(&self) -> Box<dyn Look + '_>;
+}
+
+/// The host at one instant, which what was opened before is judged by.
+pub trait Look {
+    /// What `file` stands on.
+    ///
+    /// # Errors
+    /// When it cannot be found out.
+    fn footprint(&self, file: &File) -> io::Result<Footprint>;
+
+    /// Every reason against writing what was opened, the ones that no option lifts first; none when it may be written.
+    fn reasons(&self, opened: &Opened<'_>) -> Vec<Reason>;
+
+    /// Who uses the regular file that `file` is open on: reasons against taking its name away.
+    fn users(&self, file: &File) -> Vec<Reason>;
+}
+
+/// Something to be claimed.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// What, and who allows that it is written.
+    pub request: WriteRequest<'a>,
+    /// What the path is taken for.
+    pub expected: Expected,
+    /// Whether it is to be written, or read only.
+    pub write: bool,
+}
+
+/// What the caller takes a path for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// A regular file.
+    File,
+    /// A block device.
+    Device,
+    /// Either.
+    Any,
+}
+
+/// Why something was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// It must not be written.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    /// It is nothing that can be a volume.
+    #[error("{} is {what}", path.shown())]
+    NoVolume {
+        /// The path.
+        path: PathBuf,
+        /// What it is instead, and what to write.
+        what: String,
+    },
+    /// The system refused.
+    #[error("cannot {what} {}: {source}", path.shown())]
+    System {
+        /// What was tried: "open".
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+}
+
+impl DoorError {
+    pub(crate) fn system<'a>(
+        what: &'static str,
+        path: &'a Path,
+    ) -> impl FnOnce(io::Error) -> DoorError + use<'a> {
+        move |source| DoorError::System { what, path: path.to_owned(), source }
+    }
+
+    pub(crate) fn refused(path: &Path, reasons: Vec<Reason>) -> DoorError {
+        DoorError::Refused(Refusal { path: path.shown(), reasons })
+    }
+
+    pub(crate) fn reason(path: &Path, kind: RefusalKind, what: String, remedy: &str) -> DoorError {
+        DoorError::refused(path, vec![Reason { kind, what, remedy: remedy.to_owned() }])
+    }
+}
+
+/// The door with the rules of this host.
+#[derive(Clone)]
+pub struct Door {
+    judge: Arc<dyn Judge>,
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Door")
+    }
+}
+
+impl Door {
+    /// A door at which `judge` decides.
+    pub fn new(judge: Arc<dyn Judge>) -> Door {
+        Door { judge }
+    }
+
+    pub(crate) fn look(&self) -> Box<dyn Look + '_> {
+        self.judge.look()
+    }
+
+    /// Claims existing files and devices.
+    ///
+    /// Each path is looked up once; what it leads to is then held, opened (a device that is to be written exclusively) and
+    /// judged, and nothing else is ever written through its claim. All are opened before the host is looked at, once for
+    /// all of them.
+    ///
+    /// # Errors
+    /// The first that must not be written, with every reason, or cannot be opened, by its position in `wanted`. None is
+    /// claimed then.
+    pub fn claim(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Claim>, (usize, DoorError)> {
+        let opened: Vec<Candidate<'_>> =
+            wanted.iter().map(Candidate::open).enumerate().map(numbered).collect::<Result<_, _>>()?;
+        if opened.is_empty() {
+            return Ok(Vec::new());
+        }
+        pause_at("volume.opened");
+        let look = self.look();
+        // What is named twice is told so, before it would seem to be somebody else's that has it open.
+        let held: Vec<Option<Held>> = opened
+            .iter()
+            .map(|candidate| candidate.hold(look.as_ref()))
+            .enumerate()
+            .map(numbered)
+            .collect::<Result<_, _>>()?;
+        let claims = opened.into_iter().zip(held);
+        claims
+            .map(|(candidate, held)| candidate.claim(look.as_ref(), held))
+            .enumerate()
+            .map(numbered)
+            .collect()
+    }
+}
+
+impl Door {
+    /// Judges again what was lent, before a program is let at it.
+    ///
+    /// # Errors
+    /// The first that must not be written by now, by its position.
+    pub fn recheck(&self, lent: &[(&Lent, WriteRequest<'_>)]) -> Result<(), (usize, DoorError)> {
+        let opened: Vec<Candidate<'_>> = lent
+            .iter()
+            .map(|(lent, request)| Candidate::of(&lent.pin, request, true))
+            .enumerate()
+            .map(numbered)
+            .collect::<Result<_, _>>()?;
+        let look = self.look();
+        opened.iter().map(|candidate| candidate.judge(look.as_ref())).enumerate().try_for_each(numbered)
+    }
+
+    /// Makes what was lent look as blank as it was before this run: zeros where a device is looked at.
+    ///
+    /// # Errors
+    /// When it may not be written by now, or cannot be.
+    pub fn erase(&self, lent: &Lent, request: &WriteRequest<'_>) -> Result<(), DoorError> {
+        let candidate = Candidate::of(&lent.pin, request, true)?;
+        candidate.judge(self.look().as_ref())?;
+        let failed = |error: io::Error| DoorError::system("erase", request.path)(error);
+        let size =
+            rustix::fs::seek(&candidate.file, SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
+        for (offset, length) in windows(size) {
+            candidate.file.write_all_at(&vec![0; length as usize], offset).map_err(failed)?;
+        }
+        candidate.file.sync_all().map_err(failed)
+    }
+}
+
+/// An error with its position.
+fn numbered<T>((index, result): (usize, Result<T, DoorError>)) -> Result<T, (usize, DoorError)> {
+    result.map_err(|error| (index, error))
+}
+
+/// What was opened to be claimed, and is not yet judged.
+struct Candidate<'a> {
+    request: &'a WriteRequest<'a>,
+    write: bool,
+    file: File,
+    device: bool,
+    /// Why it could not be opened to be written: the judge may know better.
+    refused: Option<io::Error>,
+    lock: Lock,
+}
+
+impl<'a> Candidate<'a> {
+    fn open(wanted: &'a Wanted<'a>) -> Result<Candidate<'a>, DoorError> {
+        let pin = pin(wanted.request.path, wanted.expected)?;
+        pause_at("volume.pinned");
+        Candidate::of(&pin, &wanted.request, wanted.write)
+    }
+
+    /// Opens what `pin` holds on to.
+    fn of(pin: &File, request: &'a WriteRequest<'a>, write: bool) -> Result<Candidate<'a>, DoorError> {
+        let path = request.path;
+        let found = pin.metadata().map_err(DoorError::system("look at", path))?;
+        let device = found.file_type().is_block_device();
+        if !write {
+            let file = reopen(pin, OFlags::RDONLY).map_err(DoorError::system("open", path))?;
+            return Ok(Candidate { request, write, file, device, refused: None, lock: Lock(None) });
+        }
+        let mut flags = OFlags::RDWR;
+        flags.set(OFlags::EXCL, device);
+        let opened = match request.permission {
+            // What may not be destroyed is looked at without the traces that opening it to be written leaves.
+            Permission::User { destroy: false, .. } if !device => Err(Errno::PERM.into()),
+            Permission::User { destroy: false, .. } => {
+                reopen(pin, OFlags::RDONLY | OFlags::EXCL).and(Err(Errno::PERM.into()))
+            }
+            _ => reopen(pin, flags),
+        };
+        let (file, refused) = match opened {
+            Ok(file) => (file, None),
+            Err(error) => {
+                (reopen(pin, OFlags::RDONLY).map_err(DoorError::system("open", path))?, Some(error))
+            }
+        };
+        let lock = if device { Lock::take(&file, path)? } else { Lock(None) };
+        Ok(Candidate { request, write, file, device, refused, lock })
+    }
+
+    fn judge(&self, look: &dyn Look) -> Result<(), DoorError> {
+        let path = self.request.path;
+        let refused = self.refused.as_ref().and_then(Errno::from_io_error);
+        let opened = Opened { file: &self.file, busy: refused == Some(Errno::BUSY), request: self.request };
+        let reasons = if self.write { look.reasons(&opened) } else { Vec::new() };
+        if !reasons.is_empty() {
+            return Err(DoorError::refused(path, reasons));
+        }
+        match refused {
+            None => Ok(()),
+            Some(Errno::TXTBSY) => Err(DoorError::reason(
+                path,
+                RefusalKind::Open,
+                "it is swap in use, or a program that runs".to_owned(),
+                "end what uses it first",
+            )),
+            Some(errno) => Err(DoorError::system("open", path)(errno.into())),
+        }
+    }
+
+    /// Holds it against a second claim of this program. What was built stands on what this program holds already.
+    fn hold(&self, look: &dyn Look) -> Result<Option<Held>, DoorError> {
+        let path = self.request.path;
+        if self.request.permission == Permission::Built {
+            return Ok(None);
+        }
+        let footprint = look.footprint(&self.file).map_err(DoorError::system("look at", path))?;
+        Held::claim(path.shown(), footprint).map(Some).map_err(|other| {
+            DoorError::reason(
+                path,
+                RefusalKind::Twice,
+                format!("it shares its blocks with {other}, which is in use here already"),
+                "name each file or device once",
+            )
+        })
+    }
+
+    fn claim(self, look: &dyn Look, held: Option<Held>) -> Result<Claim, DoorError> {
+        self.judge(look)?;
+        let Candidate { request, write, file, device, lock, .. } = self;
+        let path = request.path;
+        if write && !device {
+            lock_file(&file, path)?;
+        }
+        drop(lock);
+        pause_at("volume.judged");
+        Claim::new(file, path, write, held).map_err(DoorError::system("look at", path))
+    }
+}
+
+/// Whether the kernel uses the block device `number`, whose node is at `path`, or a program has claimed it: a claim of
+/// one's own cannot be had. Another device at `path` counts as used.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn is_claimed(path: &Path, number: u64) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+        Ok(fd) => {
+            let found = File::from(fd).metadata()?;
+            Ok(!(found.file_type().is_block_device() && found.rdev() == number))
+        }
+        Err(Errno::BUSY) => Ok(true),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Holds on to what `path` leads to, without opening it: opening a pipe waits for its other end, opening a tape winds
+/// it back.
+fn pin(path: &Path, expected: Expected) -> Result<File, DoorError> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())
+        .map_err(|errno| DoorError::system("use", path)(errno.into()))?;
+    let pin = File::from(fd);
+    let kind = pin.metadata().map_err(DoorError::system("look at", path))?.file_type();
+    let wrong = |what| Err(DoorError::NoVolume { path: path.to_owned(), what });
+    if !kind.is_file() && !kind.is_block_device() {
+        let kind = kind_name(kind);
+        return wrong(format!(
+            "{kind}, neither a regular file nor a block device; a volume is one of these (`ebb volumes` lists devices)"
+        ));
+    }
+    if expected == Expected::File && kind.is_block_device() {
+        return wrong("a block device and not a file; write `device = ` for a device".to_owned());
+    }
+    if expected == Expected::Device && kind.is_file() {
+        return wrong("a regular file and not a device; write `file = ` for a file".to_owned());
+    }
+    Ok(pin)
+}
+
+/// A lock on a device while it is judged: who locks devices (udev, partitioning tools) is at work on it.
+struct Lock(Option<File>);
+
+impl Lock {
+    fn take(file: &File, path: &Path) -> Result<Lock, DoorError> {
+        let failed = |errno: Errno| DoorError::system("lock", path)(errno.into());
+        let begin = Instant::now();
+        loop {
+            match flock(file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) if begin.elapsed() < LOCK_PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(Errno::WOULDBLOCK) => return Err(locked(path)),
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        // Of the same description, which has the lock.
+        Ok(Lock(Some(file.try_clone().map_err(DoorError::system("lock", path))?)))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some(file) = &self.0 {
+            // It would go with the descriptor anyway.
+            let _ = flock(file, FlockOperation::Unlock);
+        }
+    }
+}
+
+/// Locks a file for as long as it is claimed, against other programs that ask.
+fn lock_file(file: &File, path: &Path) -> Result<(), DoorError> {
+    match ebbtide_sys::lock::try_lock(file) {
+        // A file system without locks (some network ones): nobody else has one either.
+        Ok(true) | Err(_) => {}
+        Ok(false) => return Err(locked(path)),
+    }
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(locked(path)),
+        _ => Ok(()),
+    }
+}
+
+fn locked(path: &Path) -> DoorError {
+    DoorError::reason(
+        path,
+        RefusalKind::Open,
+        "another program holds a lock on it".to_owned(),
+        "end the program (`lslocks` lists them)",
+    )
+}
+
+/// What something that is no volume is, in words.
+pub(crate) fn kind_name(kind: std::fs::FileType) -> &'static str {
+    if kind.is_dir() {
+        "a directory"
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_char_device() {
+        "a character device"
+    } else if kind.is_block_device() {
+        "a block device"
+    } else if kind.is_symlink() {
+        "a symbolic link"
+    } else {
+        "a regular file"
+    }
+}

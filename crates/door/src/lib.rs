@@ -1,0 +1,42 @@
+//! The one door: everything that is written to is opened here, judged here by what was opened, and written through the
+//! handle that comes out.
+//!
+//! What may live here: opening for writing, claims and their identity, files made whole and published under a name, and
+//! what removes exactly what was made. What may not: reading /proc and /sys, running programs, and the rules of what may be
+//! written, which the host crate has ([`Judge`]). No other crate opens anything for writing: clippy refuses the calls
+//! (clippy.toml), and `cargo xtask check` refuses exceptions.
+//!
+//! | to write | use |
+//! | --- | --- |
+//! | an existing file or device as a volume | [`Door::claim`], then [`Claim::open`] |
+//! | a new file that appears under its name when it is ready | [`Draft`] |
+//! | a report, replacing an older one as a whole | [`Output`] |
+//! | something in a directory, made and removed by identity | [`Directory`] |
+//! | a file that grows line by line (journal, ledger) | [`Log`], [`Draft`] |
+//! | a database whose library opens it by name | [`Database`] |
+//! | an attribute of the kernel's, a terminal, a port | [`kernel`] |
+//! | `ebb`'s own files in its own directories | [`own`] |
+//!
+//! What is read is opened here too ([`read`]): a pipe has another end to wait for, and a device may have none.
+
+mod claim;
+mod database;
+mod directory;
+mod door;
+mod draft;
+mod held;
+pub mod kernel;
+mod log;
+mod output;
+pub mod own;
+mod pause;
+pub mod read;
+
+pub use claim::{Access, Claim, Handle, Lent};
+pub use database::Database;
+pub use directory::{Directory, Removed, id_of};
+pub use door::{Door, DoorError, Expected, Footprint, Identity, Judge, Look, Opened, Wanted, is_claimed};
+pub use draft::{Draft, Published};
+pub use log::Log;
+pub use output::Output;
+pub use pause::pause_at;

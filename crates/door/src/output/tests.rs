@@ -1,0 +1,103 @@
+use super::*;
+use crate::door::{Judge, Look, Opened};
+use std::sync::Arc;
+
+/// Holds nothing against anything but files that begin with "used".
+struct Lenient;
+
+impl Judge for Lenient {
+    fn look(&self) -> Box<dyn Look + '_> {
+        Box::new(Lenient)
+    }
+}
+
+impl Look for Lenient {
+    fn footprint(&self, file: &File) -> io::Result<Footprint> {
+        Ok(Footprint::alone(Identity::of(&file.metadata()?)))
+    }
+
+    fn reasons(&self, _: &Opened<'_>) -> Vec<Reason> {
+        Vec::new()
+    }
+
+    fn users(&self, file: &File) -> Vec<Reason> {
+        use std::os::unix::fs::FileExt;
+        let mut begin = [0; 4];
+        match file.read_exact_at(&mut begin, 0) {
+            Ok(()) if begin == *b"used" => {
+                vec![Reason { kind: RefusalKind::Open, what: "it is open".into(), remedy: "close it".into() }]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn door() -> Door {
+    Door::new(Arc::new(Lenient))
+}
+
+fn place() -> tempfile::TempDir {
+    tempfile::tempdir_in("/var/tmp").expect("a directory")
+}
+
+#[test]
+fn a_report_is_new_or_replaces_a_file_as_a_whole_and_leaves_nothing_beside_it() {
+    let (place, door) = (place(), door());
+    let path = place.path().join("r.html");
+    for content in ["first", "the second", "3"] {
+        door.output(&path).expect("may").write(content.as_bytes()).expect("writes");
+        assert_eq!(std::fs::read_to_string(&path).expect("reads"), content);
+        assert_eq!(std::fs::read_dir(place.path()).expect("reads").count(), 1);
+    }
+    let mode = |path: &Path| std::fs::metadata(path).expect("is there").mode() & 0o7777;
+    assert_eq!(mode(&path) & !0o644, 0);
+    let private = place.path().join("private");
+    std::fs::write(&private, "old").expect("writes");
+    std::fs::set_permissions(&private, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("sets");
+    door.output(&private).expect("may").write(b"new").expect("writes");
+    assert_eq!(mode(&private), 0o600);
+}
+
+#[test]
+fn what_is_no_plain_file_or_is_used_is_refused_before_anything_is_touched() {
+    let (place, door) = (place(), door());
+    let at = |name: &str| place.path().join(name);
+    std::fs::write(at("victim"), "a user's own").expect("writes");
+    std::os::unix::fs::symlink("victim", at("link")).expect("links");
+    std::os::unix::fs::symlink("nowhere", at("dangling")).expect("links");
+    std::fs::write(at("busy"), "used by somebody").expect("writes");
+    for (name, words) in [
+        ("link", "symbolic link"),
+        ("dangling", "symbolic link"),
+        ("busy", "it is open"),
+        (".", "a directory"),
+    ] {
+        let error = door.output(&at(name)).expect_err(name).to_string();
+        assert!(error.contains(words), "{name}: {error}");
+    }
+    for path in ["/dev/zero", "/dev/random", "/no/such/place", "/dev/fd/9999"] {
+        assert!(door.output(Path::new(path)).is_err(), "{path}");
+    }
+    assert!(door.output(Path::new("/dev/null")).expect("may").write(b"x").is_ok());
+    assert_eq!(std::fs::read(at("victim")).expect("reads"), b"a user's own");
+}
+
+#[test]
+fn what_this_program_has_claimed_is_not_replaced() {
+    let (place, door) = (place(), door());
+    let path = place.path().join("store");
+    let _database = crate::Database::at(&path, true).expect("makes");
+    let error = door.output(&path).expect_err("is the store").to_string();
+    assert!(error.contains("the store"), "{error}");
+}
+
+#[test]
+fn a_file_that_takes_the_name_meanwhile_stays() {
+    let (place, door) = (place(), door());
+    let path = place.path().join("r");
+    let output = door.output(&path).expect("may");
+    std::fs::write(&path, "used by somebody").expect("writes");
+    assert!(output.write(b"report").is_err());
+    assert_eq!(std::fs::read(&path).expect("reads"), b"used by somebody");
+    assert_eq!(std::fs::read_dir(place.path()).expect("reads").count(), 1);
+}

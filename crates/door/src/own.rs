@@ -1,0 +1,209 @@
+//! `ebb`'s own files: what it makes in directories of its own, and how they are told from others'.
+
+use crate::directory::Directory;
+use ebbtide_core::session::STORE_APPLICATION_ID;
+use ebbtide_core::verify::Header;
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+/// What an SQLite database begins with; its application id is at byte 68 (SQLite's file format, 1.3).
+const DATABASE: &[u8] = b"SQLite format 3\0";
+const APPLICATION_ID: std::ops::Range<usize> = 68..72;
+
+/// Which of the files that `ebb` keeps for its user `file` is open on: "a store", "a ledger".
+pub fn recognise(file: &File) -> Option<&'static str> {
+    let mut begin = [0; 72];
+    file.read_exact_at(&mut begin, 0).ok()?;
+    if begin.starts_with(DATABASE) && begin[APPLICATION_ID] == STORE_APPLICATION_ID.to_be_bytes() {
+        return Some("a store");
+    }
+    begin.starts_with(format!("{{\"schema\":\"{}", Header::SCHEMA).as_bytes()).then_some("a ledger")
+}
+
+/// Whether `file` begins as an SQLite database does.
+pub(crate) fn is_database(file: &File) -> bool {
+    let mut begin = [0; DATABASE.len()];
+    file.read_exact_at(&mut begin, 0).is_ok() && begin == DATABASE
+}
+
+/// Makes the file `path` with `content`, where nothing may be. `mode` is cut by the umask.
+///
+/// # Errors
+/// When there is something of this name, or it cannot be made.
+pub fn create(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
+    let (directory, name) = Directory::of(path)?;
+    directory.create(name, mode)?.write_all(content)
+}
+
+/// Makes the file `path` of `size` bytes, all of it a hole, where nothing may be.
+///
+/// # Errors
+/// As [`create`].
+pub fn create_sparse(path: &Path, size: u64) -> io::Result<()> {
+    let (directory, name) = Directory::of(path)?;
+    directory.create(name, 0o600)?.set_len(size)
+}
+
+/// Whether the file `path` of `ebb`'s own can be accessed with O_DIRECT.
+pub fn has_direct(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, path, flags, Mode::empty()).is_ok()
+}
+
+/// Opens the file `path` in a directory of `ebb`'s own to be written anew, making it where it is missing.
+///
+/// # Errors
+/// When it is a link or no regular file, or cannot be opened.
+pub fn anew(path: &Path) -> io::Result<File> {
+    let file = made_or_found(path)?;
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// Opens the file `path`, no link and with no second name, or makes it for this user.
+fn made_or_found(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)?);
+    let found = file.metadata()?;
+    if !found.is_file() || found.nlink() > 1 {
+        return Err(io::Error::other("it is a link, or no regular file"));
+    }
+    Ok(file)
+}
+
+/// Writes the whole file `path` in a directory of `ebb`'s own.
+///
+/// # Errors
+/// As [`anew`].
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    anew(path)?.write_all(content)
+}
+
+/// Copies the file `from` to `to` in a directory of `ebb`'s own, with what it says of who may run it.
+///
+/// # Errors
+/// As [`anew`].
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let mut copy = anew(to)?;
+    io::copy(&mut source, &mut copy)?;
+    copy.set_permissions(source.metadata()?.permissions())
+}
+
+/// Waits for the lock `path`, a file that is made where it is missing, and takes it until the file is dropped.
+///
+/// # Errors
+/// As [`anew`].
+pub fn lock(path: &Path) -> io::Result<File> {
+    let file = made_or_found(path)?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
+/// Takes the lock `path`; nothing while somebody has it.
+///
+/// # Errors
+/// As [`anew`].
+pub fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    let file = made_or_found(path)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Removes a directory of `ebb`'s own with everything in it; already gone is success. No link in it is followed.
+///
+/// # Errors
+/// When something cannot be removed.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Gives what is at `from` the name `to`, both in directories of `ebb`'s own; a file there is replaced.
+///
+/// # Errors
+/// When it cannot be moved.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)
+}
+
+/// Makes the link `path` to `target` in a directory of `ebb`'s own, where nothing has its name.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn link(target: &str, path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(()),
+        Err(_) => std::os::unix::fs::symlink(target, path),
+    }
+}
+
+/// Removes the directory `path` if it is empty.
+///
+/// # Errors
+/// When it is not, or cannot be removed.
+pub fn remove_empty(path: &Path) -> io::Result<()> {
+    std::fs::remove_dir(path)
+}
+
+/// Makes the file `path` in a directory of `ebb`'s own executable.
+///
+/// # Errors
+/// When it is not there or not ours.
+pub fn make_executable(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::chmodat(
+        CWD,
+        path,
+        Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH,
+        rustix::fs::AtFlags::empty(),
+    )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_not_written_through() {
+        let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let (victim, link, second) =
+            (place.path().join("victim"), place.path().join("link"), place.path().join("second"));
+        std::fs::write(&victim, "a user's own").expect("writes");
+        std::os::unix::fs::symlink(&victim, &link).expect("links");
+        std::fs::hard_link(&victim, &second).expect("links");
+        for path in [&link, &second] {
+            assert!(write(path, b"x").is_err() && create(path, 0o600, b"x").is_err(), "{}", path.display());
+        }
+        assert_eq!(std::fs::read(&victim).expect("reads"), b"a user's own");
+        let mine = place.path().join("mine");
+        write(&mine, b"long").expect("makes");
+        write(&mine, b"new").expect("writes");
+        assert_eq!(std::fs::read(&mine).expect("reads"), b"new");
+    }
+
+    #[test]
+    fn own_files_are_recognised_by_how_they_begin() {
+        let of = |bytes: &[u8]| {
+            let file = tempfile::NamedTempFile::new().expect("a file");
+            std::fs::write(file.path(), bytes).expect("writes");
+            recognise(&File::open(file.path()).expect("opens"))
+        };
+        let mut store = [0; 100];
+        store[..16].copy_from_slice(DATABASE);
+        assert_eq!(of(&store), None, "another program's database");
+        store[APPLICATION_ID].copy_from_slice(&STORE_APPLICATION_ID.to_be_bytes());
+        assert_eq!(of(&store), Some("a store"));
+        let ledger = format!("{{\"schema\":\"{}\",\"run\":1{}", Header::SCHEMA, " ".repeat(99));
+        assert_eq!(of(ledger.as_bytes()), Some("a ledger"));
+        assert_eq!(of(b"{}"), None);
+    }
+}

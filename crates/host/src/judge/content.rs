@@ -1,0 +1,126 @@
+//! What is on a device: signatures, and data without one, read through what was opened.
+
+use super::file::open_backing;
+use super::users::Backing;
+use super::{Found, HostLook};
+use crate::command::Runner;
+use crate::probe::{Content, signature};
+use crate::sys::DevNum;
+use ebbtide_core::blank::{first_foreign, windows};
+use ebbtide_core::guard::RefusalKind;
+use ebbtide_core::shown::Shown;
+use ebbtide_door::read;
+use rustix::fs::{SeekFrom, seek};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+
+/// Where the first byte is that is neither zero nor of `ebb`'s own filling, in the stretches that are looked at.
+fn foreign_data(device: &File) -> io::Result<Option<u64>> {
+    let size = seek(device, SeekFrom::End(0))?;
+    for (offset, length) in windows(size) {
+        let mut bytes = vec![0; length as usize];
+        device.read_exact_at(&mut bytes, offset)?;
+        if let Some(at) = first_foreign(&bytes) {
+            return Ok(Some(offset + at as u64));
+        }
+    }
+    Ok(None)
+}
+
+impl HostLook {
+    /// What is on the device `dev`, which `file` is open on, and on what it stands on, that would be lost; of one that was
+    /// `used` by this run signatures only.
+    pub(super) fn contents(&self, runner: &dyn Runner, dev: DevNum, file: &File, used: bool) -> Vec<Found> {
+        let mut found = Vec::new();
+        let partitions = self.partition_names(dev);
+        found.extend(named(&signature::read_open(runner, file), "it", partitions.len()));
+        if found.is_empty() && !partitions.is_empty() {
+            let what = format!("it has the partitions {}", partitions.join(", "));
+            found.push(Found { kind: RefusalKind::PartitionTable, what });
+        }
+        if found.is_empty() && !used {
+            match foreign_data(file) {
+                Ok(None) => {}
+                Ok(Some(at)) => found.push(Found {
+                    kind: RefusalKind::Data,
+                    what: format!("it carries data of an unknown kind (byte {at} is not zero)"),
+                }),
+                Err(error) => found.push(unreadable("it", &error.to_string())),
+            }
+        }
+        self.contents_below(runner, dev, &mut found);
+        found
+    }
+
+    fn partition_names(&self, dev: DevNum) -> Vec<String> {
+        let Some(disk) = self.users.relation(dev) else { return Vec::new() };
+        let parts = self.users.tree.iter().filter(|part| part.partition_of.as_ref() == Some(&disk.name));
+        parts.map(|part| part.name.clone()).collect()
+    }
+
+    /// A file system or a superblock of the whole disk that a partition is on, or of all of what a loop device is a part
+    /// of: writing the part damages it.
+    fn contents_below(&self, runner: &dyn Runner, dev: DevNum, found: &mut Vec<Found>) {
+        if let Some(over) = self.users.loops.iter().find(|over| over.dev == dev) {
+            match over.backing {
+                Backing::Device(below) => self.whole(runner, below, true, found),
+                Backing::File(..) if over.part => match open_backing(over, self.sys.root()) {
+                    Some(file) => {
+                        let who = over.path.shown();
+                        found.extend(named(&signature::read_open(runner, &file), &who, 0));
+                    }
+                    None => found.push(unreadable(&over.path.shown(), "its file is not there")),
+                },
+                _ => {}
+            }
+            return;
+        }
+        let disk = self.users.relation(dev).and_then(|relation| relation.partition_of.as_ref());
+        if let Some(disk) = disk.and_then(|disk| self.users.named(disk)) {
+            self.whole(runner, disk.dev, false, found);
+        }
+    }
+
+    /// What is on all of the device `dev`; a partition table counts where what is written is no partition.
+    fn whole(&self, runner: &dyn Runner, dev: DevNum, table: bool, found: &mut Vec<Found>) {
+        let Some(relation) = self.users.relation(dev) else { return };
+        let path = self.sys.dev.join(&relation.name);
+        let opened = read::open(&path).and_then(|file| {
+            let there = file.metadata()?;
+            match there.file_type().is_block_device() && DevNum::from_raw(there.rdev()) == dev {
+                true => Ok(file),
+                false => Err(io::Error::other("another device has its name")),
+            }
+        });
+        match opened.map(|file| signature::read_open(runner, &file)) {
+            Ok(Content::PartitionTable(_)) if !table => {}
+            Ok(content) => found.extend(named(&content, &relation.name, self.partition_names(dev).len())),
+            Err(error) => found.push(unreadable(&relation.name, &error.to_string())),
+        }
+        if self.users.loops.iter().any(|over| over.dev == dev) {
+            self.contents_below(runner, dev, found);
+        }
+    }
+}
+
+fn unreadable(what: &str, why: &str) -> Found {
+    Found { kind: RefusalKind::Unreadable, what: format!("what is on {what} cannot be read: {why}") }
+}
+
+/// `content` of `who` in words; nothing where there is none.
+pub(super) fn named(content: &Content, who: &str, partitions: usize) -> Option<Found> {
+    let (kind, what) = match content {
+        Content::Nothing => return None,
+        Content::Signature(s) => {
+            let label = s.label.as_deref().map(|l| format!(" \"{l}\"")).unwrap_or_default();
+            (RefusalKind::Signature, format!("{who} carries {}{label}", s.kind))
+        }
+        Content::PartitionTable(table) => (
+            RefusalKind::PartitionTable,
+            format!("{who} carries a {table} partition table with {partitions} partitions"),
+        ),
+        Content::Unknown(why) => return Some(unreadable(who, why)),
+    };
+    Some(Found { kind, what })
+}

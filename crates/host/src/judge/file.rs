@@ -1,0 +1,172 @@
+//! Regular files: who has them open, and what the kernel's and `ebb`'s own are.
+
+use super::users::{Backing, LoopDevice, PATIENCE, STEP};
+use super::{HostLook, cannot_tell, not_destroy};
+use ebbtide_core::guard::{Permission, Reason, RefusalKind};
+use ebbtide_core::shown::Shown;
+use ebbtide_door::read;
+use ebbtide_sys::lease::{Openers, openers};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::time::Instant;
+
+/// File systems whose regular files are the kernel's own attributes (linux/magic.h).
+const KERNELS: &[(u64, &str)] = &[
+    (0x9fa0, "procfs"),
+    (0x6265_6572, "sysfs"),
+    (0x6462_6720, "debugfs"),
+    (0x7472_6163, "tracefs"),
+    (0x6265_6570, "configfs"),
+    (0x7363_6673, "securityfs"),
+    (0xde5e_81e4, "efivarfs"),
+    (0x0027_e0eb, "cgroup"),
+    (0x6367_7270, "cgroup2"),
+    (0xcafe_4a11, "bpf"),
+    (0x6165_676c, "pstore"),
+    (0x1cd1, "devpts"),
+    (0xf97c_ff8c, "selinuxfs"),
+    (0x6e73_6673, "nsfs"),
+    (0x4249_4e4d, "binfmt_misc"),
+];
+
+impl HostLook {
+    /// Every reason against writing the regular file that `file` is open on.
+    pub(super) fn against_file(&self, file: &File, permission: Permission<'_>) -> Vec<Reason> {
+        let magic = rustix::fs::fstatfs(file).map_or(0, |found| found.f_type as u64 & 0xFFFF_FFFF);
+        let mut reasons = Vec::new();
+        let mut push = |kind, what: String, remedy: &str| {
+            reasons.push(Reason { kind, what, remedy: remedy.to_owned() });
+        };
+        if let Some((_, name)) = KERNELS.iter().find(|(number, _)| *number == magic) {
+            push(
+                RefusalKind::NotADevice,
+                format!("it is a file of the kernel's ({name})"),
+                "name a file on a disk",
+            );
+        }
+        if let Some(own) = ebbtide_door::own::recognise(file) {
+            push(RefusalKind::Own, format!("it is {own} of ebb's"), "name another file");
+        }
+        reasons.extend(self.users_of_file(file));
+        let Permission::User { id, destroy, .. } = permission else { return reasons };
+        let in_use = !reasons.is_empty();
+        if let Some(id) = id {
+            reasons.push(Reason {
+                kind: RefusalKind::WrongId,
+                what: format!("it is a file, and `{id}` is the id of a device"),
+                remedy: "write `file = ` without an id, or name the device".to_owned(),
+            });
+        }
+        if !destroy && !in_use {
+            reasons.push(not_destroy("it is an existing file"));
+        }
+        reasons
+    }
+
+    /// Who else has the file open: loop devices, swap, programs.
+    pub(super) fn users_of_file(&self, file: &File) -> Vec<Reason> {
+        let Ok(found) = file.metadata() else { return vec![cannot_tell("what it is", "try again")] };
+        let begin = Instant::now();
+        let told = loop {
+            match openers(file) {
+                Openers::None => return Vec::new(),
+                // One that has just been started still holds what its parent has.
+                Openers::Some if begin.elapsed() < PATIENCE => std::thread::sleep(STEP),
+                told => break told,
+            }
+        };
+        let mut reasons = self.named_users((found.dev(), found.ino()), None);
+        if !reasons.is_empty() {
+            return reasons;
+        }
+        match told {
+            Openers::Some => reasons.push(Reason {
+                kind: RefusalKind::Open,
+                what: "a program has it open, which this user may not see".to_owned(),
+                remedy: "`fuser -v FILE` as root names it; end it first".to_owned(),
+            }),
+            // Its owner is not told by this file system; who may see everybody's open files has seen nobody.
+            _ => reasons.extend(self.untold_openers()),
+        }
+        reasons
+    }
+
+    /// That not all programs' open files can be seen.
+    pub(super) fn untold_openers(&self) -> Option<Reason> {
+        let hidden = self.users.openers(&self.sys).hidden;
+        (hidden > 0).then(|| {
+            let what = format!("whether one of {hidden} programs of other users has it open");
+            cannot_tell(&what, "run it as root, or as the owner of the file")
+        })
+    }
+
+    /// Users of the file with this device and inode number that can be named, but for the loop device `through`.
+    fn named_users(&self, file: (u64, u64), through: Option<&LoopDevice>) -> Vec<Reason> {
+        let mut reasons = Vec::new();
+        for over in &self.users.loops {
+            if through.is_some_and(|through| through.dev == over.dev) {
+                continue;
+            }
+            match &over.backing {
+                Backing::File(dev, ino) if (*dev, *ino) == file => reasons.push(Reason {
+                    kind: RefusalKind::Held,
+                    what: format!("it is behind {}", over.name),
+                    remedy: format!("detach it first (`losetup -d /dev/{}`) if nothing needs it", over.name),
+                }),
+                _ => {}
+            }
+        }
+        for swap in &self.users.swaps {
+            let path = self.sys.root().join(swap.path.trim_start_matches('/'));
+            if std::fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == file) {
+                reasons.push(Reason {
+                    kind: RefusalKind::Swap,
+                    what: format!("{} is swap in use", swap.path),
+                    remedy: format!("`swapoff {}` if the memory suffices without it", swap.path),
+                });
+            }
+        }
+        for opener in self.users.openers(&self.sys).files.get(&file).into_iter().flatten() {
+            reasons.push(Reason {
+                kind: RefusalKind::Open,
+                what: format!("{} (process {}) has it open", opener.name, opener.pid),
+                remedy: "end the program first".to_owned(),
+            });
+        }
+        reasons.dedup();
+        reasons
+    }
+
+    /// Uses of the file behind the loop device `over` by others than that.
+    pub(super) fn file_below(&self, over: &LoopDevice, file: (u64, u64), reasons: &mut Vec<Reason>) {
+        let shown = over.path.shown();
+        for mut reason in self.named_users(file, Some(over)) {
+            reason.what = format!("{shown}, the file behind {}: {}", over.name, reason.what);
+            reasons.push(reason);
+        }
+        let unknown: Vec<&str> = self
+            .users
+            .loops
+            .iter()
+            .filter(|other| matches!(other.backing, Backing::Unknown(_)))
+            .map(|other| other.name.as_str())
+            .collect();
+        if !unknown.is_empty() {
+            let what = format!("whether {} has the same file", unknown.join(", "));
+            reasons.push(cannot_tell(&what, "run it as root"));
+        }
+    }
+}
+
+/// Where the content of the loop device `over`'s file can be read: only where its name still leads to it.
+pub(super) fn open_backing(over: &LoopDevice, root: &std::path::Path) -> Option<File> {
+    let path = root.join(over.path.strip_prefix("/").unwrap_or(&over.path));
+    let Backing::File(dev, ino) = over.backing else { return None };
+    let found = std::fs::metadata(&path).ok()?;
+    if (found.dev(), found.ino()) != (dev, ino) {
+        return None;
+    }
+    let file = read::open(&path).ok()?;
+    let found = file.metadata().ok()?;
+    ((found.dev(), found.ino()) == (dev, ino)).then_some(file)
+}

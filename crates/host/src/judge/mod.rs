@@ -1,0 +1,195 @@
+//! What may be written: the rules of the door ([`ebbtide_door`]) for this host.
+//!
+//! A device in use (mounted, swapped on, part of another device, open in a program) is never written, nor is one that
+//! shares its blocks with such a one: its partitions, the disk that it is a partition of, what a loop device of it or
+//! below it stands on. A device with anything on it is written only when the experiment names that very device by a
+//! stable id and the command says `--destroy`; an existing file when the command says `--destroy`. What cannot be found
+//! out counts against it.
+
+mod content;
+mod file;
+mod stack;
+#[cfg(test)]
+mod tests;
+mod users;
+
+use crate::command::{Never, Real};
+use crate::probe::{self, BlockDevice};
+use crate::sys::{DevNum, Sys};
+use ebbtide_core::guard::{Permission, Reason, RefusalKind, WriteRequest};
+use ebbtide_door::{Door, Footprint, Identity, Judge, Look, Opened};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::sync::Arc;
+use users::Users;
+
+/// The door of this host.
+pub fn door() -> Door {
+    Door::new(Arc::new(HostJudge))
+}
+
+struct HostJudge;
+
+impl Judge for HostJudge {
+    fn look(&self) -> Box<dyn Look + '_> {
+        Box::new(HostLook::new(Sys::host()))
+    }
+}
+
+/// The host at one instant.
+struct HostLook {
+    sys: Sys,
+    users: Users,
+}
+
+impl HostLook {
+    fn new(sys: Sys) -> HostLook {
+        HostLook { users: Users::look(&sys), sys }
+    }
+}
+
+impl Look for HostLook {
+    fn footprint(&self, file: &File) -> io::Result<Footprint> {
+        let found = file.metadata()?;
+        if found.file_type().is_block_device() {
+            Ok(self.footprint_of(DevNum::from_raw(found.rdev())))
+        } else {
+            Ok(Footprint::alone(Identity::of(&found)))
+        }
+    }
+
+    fn reasons(&self, opened: &Opened<'_>) -> Vec<Reason> {
+        let Ok(found) = opened.file.metadata() else {
+            return vec![cannot_tell("what it is", "try again")];
+        };
+        if found.is_file() {
+            return self.against_file(opened.file, opened.request.permission);
+        }
+        let dev = DevNum::from_raw(found.rdev());
+        let contents = match opened.request.permission {
+            Permission::Built => Vec::new(),
+            Permission::User { used, .. } => self.contents(&Real, dev, opened.file, used),
+        };
+        self.against_device(dev, contents, opened.busy, opened.request)
+    }
+
+    fn users(&self, file: &File) -> Vec<Reason> {
+        self.users_of_file(file)
+    }
+}
+
+/// Something that could not be found out.
+fn cannot_tell(what: &str, remedy: &str) -> Reason {
+    Reason { kind: RefusalKind::Untold, what: format!("{what} cannot be told"), remedy: remedy.to_owned() }
+}
+
+/// Something found on a device that would be lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    kind: RefusalKind,
+    what: String,
+}
+
+impl HostLook {
+    /// Every reason against writing the device `dev`, on which `contents` were found; `busy` when the kernel refuses an
+    /// exclusive claim.
+    fn against_device(
+        &self,
+        dev: DevNum,
+        contents: Vec<Found>,
+        busy: bool,
+        request: &WriteRequest<'_>,
+    ) -> Vec<Reason> {
+        let devices = probe::disk_with(&self.sys, dev, &Never);
+        let Some(device) = devices.by_dev(dev) else {
+            return vec![Reason {
+                kind: RefusalKind::NotADevice,
+                what: format!("no block device {dev} of non-zero size is in /sys/block"),
+                remedy: "`ebb volumes` lists devices".to_owned(),
+            }];
+        };
+        let mut reasons = self.in_use(dev);
+        if busy && !reasons.iter().any(|reason| reason.kind.is_absolute()) {
+            reasons.push(Reason {
+                kind: RefusalKind::Held,
+                what: format!("the kernel or a program has claimed {} for itself", device.shown_name()),
+                remedy: "end what uses it first: a mount, an array, a program".to_owned(),
+            });
+        }
+        if device.read_only {
+            reasons.push(Reason {
+                kind: RefusalKind::ReadOnly,
+                what: format!("{} is read-only", device.name),
+                remedy: "choose another device".to_owned(),
+            });
+        }
+        let Permission::User { id, destroy, .. } = request.permission else { return reasons };
+        let in_use = !reasons.is_empty();
+        if let Some(id) = id
+            && !device.ids.matches(id)
+        {
+            reasons.push(Reason {
+                kind: RefusalKind::WrongId,
+                what: format!("its stable id is not `{id}`"),
+                remedy: match device.ids.best() {
+                    Some(own) => format!("the experiment may mean another device; this one is `{own}`"),
+                    None => "the device has no stable id".to_owned(),
+                },
+            });
+        }
+        // How to release what may not be written at all would be bad advice.
+        if !in_use {
+            reasons.extend(self.not_allowed(device, contents, id, destroy));
+        }
+        reasons
+    }
+
+    /// What is on the device, and what lacks to be allowed to destroy it.
+    fn not_allowed(
+        &self,
+        device: &BlockDevice,
+        contents: Vec<Found>,
+        id: Option<&str>,
+        destroy: bool,
+    ) -> Vec<Reason> {
+        if destroy && id.is_some() {
+            return Vec::new();
+        }
+        let untold = self.untold_openers();
+        if contents.is_empty() && untold.is_none() {
+            return if destroy { Vec::new() } else { vec![not_destroy("its content would be lost")] };
+        }
+        let remedy = match device.ids.best() {
+            Some(id) => format!("if it may be lost, give `id = \"{id}\"` in the experiment and `--destroy`"),
+            None => format!(
+                "it has no stable id, so it cannot be released by one: erase it yourself (`blkdiscard -f -z /dev/{}`) \
+                 if it may be lost",
+                device.name
+            ),
+        };
+        let mut reasons: Vec<Reason> = contents
+            .into_iter()
+            .map(|Found { kind, what }| Reason { kind, what, remedy: remedy.clone() })
+            .collect();
+        reasons.extend(untold);
+        if destroy {
+            reasons.push(Reason {
+                kind: RefusalKind::NoId,
+                what: "it is not named by its stable id".to_owned(),
+                remedy: "names like /dev/sdb move at a reboot; an id does not".to_owned(),
+            });
+        } else if id.is_some() {
+            reasons.push(not_destroy("its content would be lost"));
+        }
+        reasons
+    }
+}
+
+fn not_destroy(what: &str) -> Reason {
+    Reason {
+        kind: RefusalKind::NotDestroy,
+        what: what.to_owned(),
+        remedy: "say `--destroy` if it may be overwritten".to_owned(),
+    }
+}

@@ -1,0 +1,155 @@
+use super::*;
+use crate::probe::{Content, Devices};
+use crate::sys::tree::unpack;
+use std::path::Path;
+
+const ARRAYS: &str = include_str!("../../tests/trees/arrays.tree");
+
+/// A recorded host, and what is on its devices as udev saw it.
+struct Recorded {
+    _root: tempfile::TempDir,
+    look: HostLook,
+    devices: Devices,
+}
+
+impl Recorded {
+    fn new() -> Recorded {
+        let root = unpack(ARRAYS);
+        let sys = Sys::below(root.path());
+        Recorded { devices: probe::devices(&sys), look: HostLook::new(sys), _root: root }
+    }
+
+    fn found(&self, name: &str) -> Vec<Found> {
+        let device = self.devices.get(name).expect("recorded");
+        content::named(&device.content, "it", device.partitions.len()).into_iter().collect()
+    }
+
+    fn kinds_with(
+        &self,
+        name: &str,
+        contents: Vec<Found>,
+        id: Option<&str>,
+        destroy: bool,
+    ) -> Vec<RefusalKind> {
+        let dev = self.devices.get(name).expect("recorded").dev;
+        let request = WriteRequest {
+            path: Path::new("/dev/x"),
+            permission: Permission::User { id, destroy, used: false },
+        };
+        let reasons = self.look.against_device(dev, contents, false, &request);
+        reasons.iter().map(|reason| reason.kind).collect()
+    }
+
+    fn kinds(&self, name: &str, id: Option<&str>, destroy: bool) -> Vec<RefusalKind> {
+        self.kinds_with(name, self.found(name), id, destroy)
+    }
+}
+
+/// One disk only is read in full: what is seen there is what a look at the whole host sees.
+#[test]
+fn one_disk_is_seen_as_among_all() {
+    let root = unpack(ARRAYS);
+    let sys = Sys::below(root.path());
+    let all = probe::devices(&sys);
+    assert!(all.devices.iter().any(|device| !device.partitions.is_empty()));
+    for device in &all.devices {
+        let disk = device.partition_of.as_ref().map_or(device, |name| all.get(name).expect("its disk"));
+        let parts = disk.partitions.iter().map(|name| all.get(name).expect("its partition"));
+        let expected: Vec<&BlockDevice> = std::iter::once(disk).chain(parts).collect();
+        let seen = probe::disk_with(&sys, device.dev, &Never);
+        assert_eq!(seen.devices.iter().collect::<Vec<_>>(), expected, "{}", device.name);
+    }
+    let none = DevNum { major: 259, minor: 999 };
+    assert_eq!(probe::disk_with(&sys, none, &Never), Devices::default());
+}
+
+#[test]
+fn an_empty_device_needs_destroy_and_no_id() {
+    let host = Recorded::new();
+    assert_eq!(host.kinds("nvme3n1", None, true), []);
+    assert_eq!(host.kinds("nvme3n1", Some("vol0a1b2c3d4e5f60703"), true), []);
+    assert_eq!(host.kinds("nvme3n1", None, false), [RefusalKind::NotDestroy]);
+}
+
+#[test]
+fn a_wrong_id_is_refused_even_for_an_empty_device() {
+    let host = Recorded::new();
+    assert_eq!(host.kinds("nvme3n1", Some("vol0a1b2c3d4e5f60702"), true), [RefusalKind::WrongId]);
+}
+
+#[test]
+fn devices_in_use_are_refused_whatever_is_said() {
+    let host = Recorded::new();
+    for (name, id, kind) in [
+        ("md0", "md-uuid-2c489a92:8b07e035:2ebfd658:3605bd0e", RefusalKind::Mounted),
+        ("nvme0n1", "vol0a1b2c3d4e5f60700", RefusalKind::Held),
+        ("vdd", "virtio-vol00000006", RefusalKind::Held),
+        ("vde", "virtio-vol00000007", RefusalKind::Held),
+        ("vda", "virtio-root", RefusalKind::Mounted),
+    ] {
+        assert_eq!(host.kinds(name, Some(id), true), [kind], "{name}");
+    }
+}
+
+#[test]
+fn a_disk_is_in_use_when_its_partitions_are() {
+    let kinds = Recorded::new().kinds("vdc", Some("virtio-vol00000005"), true);
+    assert_eq!(kinds, [RefusalKind::Swap, RefusalKind::Held]);
+}
+
+#[test]
+fn what_the_kernel_claims_for_itself_is_in_use() {
+    let host = Recorded::new();
+    let dev = host.devices.get("nvme3n1").expect("recorded").dev;
+    let permission = Permission::User { id: Some("vol0a1b2c3d4e5f60703"), destroy: true, used: false };
+    let request = WriteRequest { path: Path::new("/dev/x"), permission };
+    let reasons = host.look.against_device(dev, Vec::new(), true, &request);
+    assert_eq!(reasons.iter().map(|reason| reason.kind).collect::<Vec<_>>(), [RefusalKind::Held]);
+}
+
+#[test]
+fn content_needs_both_the_id_and_destroy() {
+    let id = Some("md-uuid-4712d46c:8f0a7822:fdd224ad:66f104fb");
+    let host = Recorded::new();
+    let ask = |id, destroy| host.kinds_with("md1", host.found("vde"), id, destroy);
+    assert_eq!(ask(None, false), [RefusalKind::Signature]);
+    assert_eq!(ask(None, true), [RefusalKind::Signature, RefusalKind::NoId]);
+    assert_eq!(ask(id, false), [RefusalKind::Signature, RefusalKind::NotDestroy]);
+    assert_eq!(ask(id, true), []);
+}
+
+#[test]
+fn content_that_cannot_be_read_is_refused_with_the_id_that_releases_it() {
+    let host = Recorded::new();
+    let device = host.devices.get("nvme3n1").expect("recorded");
+    let unknown = content::named(&Content::Unknown("no permission".into()), "it", 0);
+    let request = WriteRequest {
+        path: Path::new("/dev/x"),
+        permission: Permission::User { id: None, destroy: false, used: false },
+    };
+    let found = host.look.against_device(device.dev, unknown.into_iter().collect(), false, &request);
+    assert_eq!(found[0].kind, RefusalKind::Unreadable);
+    assert!(found[0].remedy.contains("vol0a1b2c3d4e5f60703"), "{}", found[0].remedy);
+}
+
+#[test]
+fn volumes_share_blocks_with_what_they_stand_on_and_not_with_their_neighbours() {
+    let host = Recorded::new();
+    let of = |name: &str| host.look.footprint_of(host.devices.get(name).expect("recorded").dev);
+    let disks: Vec<&BlockDevice> =
+        host.devices.devices.iter().filter(|device| !device.partitions.is_empty()).collect();
+    assert!(!disks.is_empty());
+    for disk in disks {
+        for part in &disk.partitions {
+            assert!(of(&disk.name).overlaps(&of(part)) && of(part).overlaps(&of(&disk.name)), "{part}");
+        }
+        if let [first, second, ..] = disk.partitions.as_slice() {
+            assert!(!of(first).overlaps(&of(second)), "{first} and {second}");
+        }
+    }
+    let md = host.devices.get("md0").expect("recorded");
+    for member in &md.slaves {
+        assert!(of("md0").overlaps(&of(member)), "{member}");
+    }
+    assert!(!of("md0").overlaps(&of("nvme3n1")));
+}

@@ -1,0 +1,208 @@
+//! Who uses devices and files: mounts of every namespace that can be seen, swap, loop devices, programs.
+
+use crate::chain;
+use crate::probe::tables::{self, Mount, Swap};
+use crate::probe::{Relation, relations};
+use crate::sys::{self, DevNum, Sys};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// For how long somebody who has a file open is watched before they count as its user.
+pub(super) const PATIENCE: Duration = Duration::from_millis(600);
+/// Between two looks at them.
+pub(super) const STEP: Duration = Duration::from_millis(50);
+
+/// What a loop device stands on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// A block device; where on it the loop device begins, and whether it is all of it.
+    Device(DevNum),
+    /// A regular file by device and inode number.
+    File(u64, u64),
+    /// Something under this name that cannot be looked at.
+    Unknown(PathBuf),
+}
+
+/// A loop device that is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LoopDevice {
+    pub(super) name: String,
+    pub(super) dev: DevNum,
+    pub(super) backing: Backing,
+    /// Its file's path as the kernel has it.
+    pub(super) path: PathBuf,
+    /// Whether it is only a part of what it stands on.
+    pub(super) part: bool,
+}
+
+/// A program that has something open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Opener {
+    pub(super) name: String,
+    pub(super) pid: u32,
+    pub(super) writes: bool,
+}
+
+/// Who has which devices and files open.
+#[derive(Debug, Default)]
+pub(super) struct Openers {
+    pub(super) devices: BTreeMap<DevNum, Vec<Opener>>,
+    pub(super) files: BTreeMap<(u64, u64), Vec<Opener>>,
+    /// Programs whose files this user may not see.
+    pub(super) hidden: usize,
+}
+
+/// Who uses what, at one instant.
+pub(super) struct Users {
+    pub(super) tree: Vec<Relation>,
+    pub(super) mounts: Vec<Mount>,
+    pub(super) swaps: Vec<Swap>,
+    pub(super) loops: Vec<LoopDevice>,
+    openers: OnceCell<Openers>,
+}
+
+impl Users {
+    pub(super) fn look(sys: &Sys) -> Users {
+        Users {
+            tree: relations(sys),
+            mounts: mounts_everywhere(sys),
+            swaps: tables::swaps_of(sys),
+            loops: loop_devices(sys),
+            openers: OnceCell::new(),
+        }
+    }
+
+    /// Programs that have the device `dev` open to write, and go on to have it for a moment: one that has just been started
+    /// still holds what its parent has, and udev looks at a device that was closed.
+    pub(super) fn writers(&self, sys: &Sys, dev: DevNum) -> Vec<Opener> {
+        let mut writers: Vec<Opener> = self.openers(sys).devices.get(&dev).cloned().unwrap_or_default();
+        writers.retain(|opener| opener.writes);
+        let begin = Instant::now();
+        while !writers.is_empty() && begin.elapsed() < PATIENCE {
+            std::thread::sleep(STEP);
+            writers.retain(|opener| {
+                let place = sys.proc.join(opener.pid.to_string());
+                let open = std::fs::read_dir(place.join("fd")).into_iter().flatten().flatten();
+                open.into_iter().any(|entry| {
+                    let is_it = std::fs::metadata(entry.path()).is_ok_and(|found| {
+                        found.file_type().is_block_device() && DevNum::from_raw(found.rdev()) == dev
+                    });
+                    is_it && is_open_to_write(&place.join("fdinfo").join(entry.file_name()))
+                })
+            });
+        }
+        writers
+    }
+
+    /// Programs with open files; looked at when first asked.
+    pub(super) fn openers(&self, sys: &Sys) -> &Openers {
+        self.openers.get_or_init(|| openers(sys))
+    }
+
+    pub(super) fn relation(&self, dev: DevNum) -> Option<&Relation> {
+        self.tree.iter().find(|relation| relation.dev == dev)
+    }
+
+    pub(super) fn named(&self, name: &str) -> Option<&Relation> {
+        self.tree.iter().find(|relation| relation.name == name)
+    }
+}
+
+/// The mounts of this process's namespace, and of every other one that a process is in and that may be read.
+fn mounts_everywhere(sys: &Sys) -> Vec<Mount> {
+    let mut mounts = tables::mounts_of(sys);
+    let namespace = |pid: &str| std::fs::read_link(sys.proc.join(pid).join("ns/mnt")).ok();
+    let mut seen: BTreeSet<PathBuf> = namespace("self").into_iter().collect();
+    for pid in processes(sys) {
+        let pid = pid.to_string();
+        if let Some(namespace) = namespace(&pid)
+            && seen.insert(namespace)
+        {
+            let text = sys::text(&sys.proc.join(&pid).join("mountinfo")).unwrap_or_default();
+            mounts.extend(tables::mountinfo(&text));
+        }
+    }
+    mounts
+}
+
+fn processes(sys: &Sys) -> impl Iterator<Item = u32> {
+    sys::names(&sys.proc).into_iter().filter_map(|name| name.parse().ok())
+}
+
+fn loop_devices(sys: &Sys) -> Vec<LoopDevice> {
+    let all = sys.sys.join("block");
+    let names = sys::names(&all).into_iter().filter(|name| name.starts_with("loop"));
+    names
+        .filter_map(|name| {
+            let place = all.join(&name);
+            let path = PathBuf::from(sys::word(&place.join("loop/backing_file"))?);
+            let dev = sys::text(&place.join("dev"))?.parse().ok()?;
+            let attribute = |name: &str| sys::number::<u64>(&place.join("loop").join(name)).unwrap_or(0);
+            let part = attribute("offset") != 0 || attribute("sizelimit") != 0;
+            let backing = backing(sys, &name, dev, &path);
+            Some(LoopDevice { name, dev, backing, path, part })
+        })
+        .collect()
+}
+
+/// What the loop device `name` stands on: as the kernel says, or where it does not say so to this user, by the name.
+fn backing(sys: &Sys, name: &str, dev: DevNum, path: &Path) -> Backing {
+    if let Some(behind) = chain::behind(sys, name, dev) {
+        return match behind.rdev {
+            Some(rdev) => Backing::Device(DevNum::from_raw(rdev)),
+            None => Backing::File(behind.dev, behind.ino),
+        };
+    }
+    let there = sys.root().join(path.strip_prefix("/").unwrap_or(path));
+    match std::fs::metadata(&there) {
+        Ok(found) if found.file_type().is_block_device() => Backing::Device(DevNum::from_raw(found.rdev())),
+        Ok(found) if found.is_file() => Backing::File(found.dev(), found.ino()),
+        _ => Backing::Unknown(path.to_owned()),
+    }
+}
+
+fn openers(sys: &Sys) -> Openers {
+    let mut all = Openers::default();
+    let own = std::process::id();
+    for pid in processes(sys).filter(|pid| *pid != own) {
+        let place = sys.proc.join(pid.to_string());
+        let Ok(open) = std::fs::read_dir(place.join("fd")) else {
+            // One that ended meanwhile has nothing open any more; a thread of the kernel's has no files.
+            let lives = sys::text(&place.join("status")).is_some_and(|text| !text.contains("State:\tZ"));
+            all.hidden += usize::from(
+                lives
+                    && std::fs::read_link(place.join("exe"))
+                        .map_or_else(|error| error.kind() != std::io::ErrorKind::NotFound, |_| true),
+            );
+            continue;
+        };
+        for entry in open.flatten() {
+            let Ok(found) = std::fs::metadata(entry.path()) else { continue };
+            let kind = found.file_type();
+            if !kind.is_block_device() && !kind.is_file() {
+                continue;
+            }
+            let name = sys::word(&place.join("comm")).unwrap_or_else(|| "a program".to_owned());
+            let writes = is_open_to_write(&place.join("fdinfo").join(entry.file_name()));
+            let opener = Opener { name, pid, writes };
+            if kind.is_block_device() {
+                all.devices.entry(DevNum::from_raw(found.rdev())).or_default().push(opener);
+            } else {
+                all.files.entry((found.dev(), found.ino())).or_default().push(opener);
+            }
+        }
+    }
+    all
+}
+
+/// Whether the descriptor that `info` (`/proc/PID/fdinfo/FD`) is about may write; one that cannot be read may.
+fn is_open_to_write(info: &Path) -> bool {
+    const ACCESS_MODE: u32 = 0o3;
+    let text = sys::text(info).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_none_or(|flags| flags & ACCESS_MODE != 0)
+}

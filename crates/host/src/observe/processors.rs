@@ -1,0 +1,192 @@
+//! Who used the processors while a trial ran, and for how long somebody waited for one.
+
+use super::timeline::read_into;
+use crate::sys::{self, Sys};
+use ebbtide_core::samples::ProcessorUser;
+use ebbtide_core::units::Nanos;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Nanoseconds of a tick in `/proc/PID/stat`: USER_HZ is 100 on every architecture that Linux supports today.
+const TICK: u64 = 10_000_000;
+/// Most users that are kept.
+const MOST: usize = 8;
+/// Share of one processor from which on a user is worth naming.
+const LEAST: f64 = 0.05;
+
+/// CPU time of a process, in ticks, at the looks at which it had grown.
+#[derive(Debug)]
+struct Process {
+    name: String,
+    readings: Vec<(Duration, u64)>,
+}
+
+/// CPU time of everybody over time.
+pub(super) struct Processors {
+    sys: Sys,
+    own: u32,
+    processes: BTreeMap<u32, Process>,
+    pressure: Vec<(Duration, u64)>,
+    last_look: Option<Duration>,
+    buffer: String,
+}
+
+impl Processors {
+    pub fn new(sys: &Sys) -> Processors {
+        Processors {
+            sys: sys.clone(),
+            own: std::process::id(),
+            processes: BTreeMap::new(),
+            pressure: Vec::new(),
+            last_look: None,
+            buffer: String::new(),
+        }
+    }
+
+    pub fn look(&mut self, at: Duration) {
+        let before = self.last_look;
+        for name in std::fs::read_dir(&self.sys.proc).into_iter().flatten().flatten().map(|e| e.file_name()) {
+            let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok()).filter(|pid| *pid != self.own)
+            else {
+                continue;
+            };
+            let stat = self.sys.proc.join(pid.to_string()).join("stat");
+            if read_into(&stat, &mut self.buffer)
+                && let Some((name, ticks)) = parse_stat(&self.buffer)
+            {
+                // What appeared since the last look has used all its time since.
+                let born = || Process {
+                    name: name.to_owned(),
+                    readings: before.map(|before| (before, 0)).into_iter().collect(),
+                };
+                let process = self.processes.entry(pid).or_insert_with(born);
+                process.read(at, before, name, ticks);
+            }
+        }
+        if let Some(total) = sys::text(&self.sys.proc.join("pressure/cpu")).as_deref().and_then(some_total) {
+            self.pressure.push((at, total));
+        }
+        self.last_look = Some(at);
+    }
+
+    /// Who used the processors from `from` to `to`, the busiest first.
+    pub fn users(&self, from: Duration, to: Duration) -> Vec<ProcessorUser> {
+        let least = LEAST * to.saturating_sub(from).as_secs_f64();
+        let mut users: Vec<ProcessorUser> = self
+            .processes
+            .iter()
+            .filter_map(|(pid, process)| {
+                let ticks = between(&process.readings, to) - between(&process.readings, from);
+                let time = Nanos((ticks.max(0.0) * TICK as f64) as u64);
+                (time.as_secs_f64() > least)
+                    .then(|| ProcessorUser { who: format!("{} (pid {pid})", process.name), time })
+            })
+            .collect();
+        users.sort_by_key(|user| std::cmp::Reverse(user.time));
+        users.truncate(MOST);
+        users
+    }
+
+    /// Time from `from` to `to` in which somebody waited for a processor, where the kernel tells.
+    pub fn waited(&self, from: Duration, to: Duration) -> Option<Nanos> {
+        let grown = || between(&self.pressure, to) - between(&self.pressure, from);
+        (self.pressure.len() > 1).then(|| Nanos((grown().max(0.0) * 1e3) as u64))
+    }
+}
+
+impl Process {
+    fn read(&mut self, at: Duration, before: Option<Duration>, name: &str, ticks: u64) {
+        // Another process under the same number.
+        if self.name != name || self.readings.last().is_some_and(|(_, last)| *last > ticks) {
+            self.readings.clear();
+            name.clone_into(&mut self.name);
+        }
+        let last = self.readings.last().copied();
+        if last.is_some_and(|(_, last)| last == ticks) {
+            return;
+        }
+        // It stood still until the look before this one.
+        if let (Some((seen, last)), Some(before)) = (last, before)
+            && before > seen
+        {
+            self.readings.push((before, last));
+        }
+        self.readings.push((at, ticks));
+    }
+}
+
+/// The counter at `at`, between the readings around it; the first before all, the last after.
+fn between(readings: &[(Duration, u64)], at: Duration) -> f64 {
+    let next = readings.partition_point(|(time, _)| *time < at);
+    let (Some((begin, low)), Some((end, high))) =
+        (next.checked_sub(1).and_then(|before| readings.get(before)), readings.get(next))
+    else {
+        let nearest = if next == 0 { readings.first() } else { readings.last() };
+        return nearest.map_or(0.0, |(_, value)| *value as f64);
+    };
+    let share = (at - *begin).as_secs_f64() / (*end - *begin).as_secs_f64().max(1e-9);
+    *low as f64 + (high.saturating_sub(*low)) as f64 * share
+}
+
+/// Name and ticks of user and system time of a `/proc/PID/stat` (proc(5)). The name may hold anything, also brackets.
+fn parse_stat(text: &str) -> Option<(&str, u64)> {
+    let (front, after) = text.rsplit_once(')')?;
+    let (_, name) = front.split_once('(')?;
+    // After the name: state is the third field, utime the 14th and stime the 15th.
+    let mut fields = after.split_ascii_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    Some((name, next()?.saturating_add(next()?)))
+}
+
+/// Microseconds since boot in which some task waited, from a file of `/proc/pressure`.
+pub(super) fn some_total(text: &str) -> Option<u64> {
+    let some = text.lines().find_map(|l| l.strip_prefix("some "))?;
+    some.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::tree::unpack;
+
+    /// Recorded on Linux 6.18; the name of a kernel thread has a bracket of its own.
+    const STAT: &str = "4711 (kworker/u8:3+a) b) R 2 0 0 0 -1 69238880 0 0 0 0 12 345 0 0 20 0 1 0 311 0 0 18446744073709551615 \
+                        0 0 0 0 0 0 0 2147483647 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0";
+
+    fn tree(ticks: u64, waited_us: u64) -> tempfile::TempDir {
+        unpack(&format!(
+            "f /proc/4711/stat\n|4711 (hog) R 2 0 0 0 -1 69238880 0 0 0 0 12 {ticks} 0 0 20 0 1 0 311 0\n\
+             f /proc/pressure/cpu\n|some avg10=1.00 avg60=1.00 avg300=1.00 total={waited_us}\n|full avg10=0.00 total=0\n"
+        ))
+    }
+
+    #[test]
+    fn a_process_is_named_with_what_it_used_meanwhile() {
+        assert_eq!(parse_stat(STAT), Some(("kworker/u8:3+a) b", 357)));
+        assert_eq!(parse_stat("4711 (x) R 1"), None);
+        let seconds = Duration::from_secs;
+        let mut processors = Processors::new(&Sys::below(tree(0, 0).path()));
+        for (at, ticks, waited) in [(0, 100, 0), (1, 190, 500_000), (2, 280, 900_000), (3, 280, 900_000)] {
+            let root = tree(ticks, waited);
+            processors.sys = Sys::below(root.path());
+            processors.look(seconds(at));
+        }
+        let used = |from, to| processors.users(seconds(from), seconds(to));
+        let expected = ProcessorUser { who: "hog (pid 4711)".into(), time: Nanos::from_millis(1800) };
+        assert_eq!(used(0, 2), [expected]);
+        assert_eq!(used(2, 3), []);
+        assert_eq!(processors.waited(seconds(0), seconds(2)), Some(Nanos::from_millis(900)));
+        let half = processors.users(Duration::from_millis(500), seconds(1));
+        assert_eq!(half[0].time, Nanos::from_millis(450));
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_left_out() {
+        let root = unpack("d /proc\n");
+        let mut processors = Processors::new(&Sys::below(root.path()));
+        processors.look(Duration::ZERO);
+        processors.look(Duration::from_secs(1));
+        assert!(processors.users(Duration::ZERO, Duration::from_secs(1)).is_empty());
+        assert_eq!(processors.waited(Duration::ZERO, Duration::from_secs(1)), None);
+    }
+}

@@ -22,24 +22,24 @@ struct Scene {
 }
 
 impl Scene {
-    fn new() -> Scene {
+    /// The free device is /dev/loopN: `REATTACH` sets that name free for a moment, and what looks for a free loop
+    /// device in the meantime must not find it.
+    fn new(number: usize) -> Scene {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         let disk = blank(place.path(), "victim-disk");
-        tool(
-            "mkfs.ext4",
-            &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", disk.to_str().unwrap()],
-        );
+        tool("mkfs.ext4", &["-q", "-F", disk.to_str().unwrap()]);
         let victim = Loop::over(&disk);
-        // Reading it must not change it.
-        let mounted = Mount::new(&victim.device, &place.path().join("mounted"), &["-o", "noatime"]);
-        let blank = Loop::over(&blank(place.path(), "blank-disk"));
+        let mounted = Mount::new(&victim.device, &place.path().join("mounted"), &[]);
+        let device = format!("/dev/loop{number}");
+        tool("losetup", &[&device, blank(place.path(), "blank-disk").to_str().unwrap()]);
+        let blank = Loop { device };
+        std::fs::write(place.path().join("mounted/precious"), vec![7; 200_000]).unwrap();
+        mounted.freeze();
         let scene =
             Scene { home: Home::new(), place, blank, victim, _mounted: mounted, guards: Default::default() };
         std::fs::write(scene.at("precious"), vec![7; 200_000]).unwrap();
-        std::fs::write(scene.at("mounted/precious"), vec![7; 200_000]).unwrap();
         std::fs::create_dir(scene.at("precious-directory")).unwrap();
         std::fs::write(scene.at("precious-directory/file"), "a user's own").unwrap();
-        tool("sync", &["-f", scene.at("mounted/precious").to_str().unwrap()]);
         scene
     }
 
@@ -177,11 +177,13 @@ const REATTACH: Attack = ("the loop device gets another file", |scene| {
 });
 /// Somebody makes a file system on the device and mounts it.
 const MKFS_AND_MOUNT: Attack = ("a file system is made on the device and mounted", |scene| {
-    let made = Command::new("mkfs.ext4").args(["-q", "-F", &scene.blank.device]).output().unwrap();
+    let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&scene.blank.device).output().unwrap();
     std::fs::create_dir_all(scene.at("other")).unwrap();
-    let mounted = Command::new("mount").arg(&scene.blank.device).arg(scene.at("other")).output().unwrap();
-    if made.status.success() && mounted.status.success() {
+    let mut mount = Command::new("mount");
+    mount.args(["-o", "noatime"]).arg(&scene.blank.device).arg(scene.at("other"));
+    if made.status.success() && mount.output().unwrap().status.success() {
         std::fs::write(scene.at("other/precious"), vec![7; 100_000]).unwrap();
+        tool("fsfreeze", &["--freeze", scene.at("other").to_str().unwrap()]);
         scene.keep(Unmount(scene.at("other")));
     }
 });
@@ -276,6 +278,7 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
 struct Unmount(PathBuf);
 impl Drop for Unmount {
     fn drop(&mut self) {
+        let _ = Command::new("fsfreeze").arg("--unfreeze").arg(&self.0).status();
         let _ = Command::new("umount").arg(&self.0).status();
     }
 }
@@ -327,8 +330,8 @@ const RACES: &[(Doing, &str, &[Attack])] = &[
 ];
 
 /// What came of one race where something was lost.
-fn race(doing: Doing, point: &str, attack: &Attack) -> Option<String> {
-    let scene = Scene::new();
+fn race(doing: Doing, point: &str, attack: &Attack, number: usize) -> Option<String> {
+    let scene = Scene::new(number);
     let before = scene.state();
     let mut command = doing.command(&scene);
     command.env("EBB_TEST_PAUSE", point).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -342,10 +345,13 @@ fn race(doing: Doing, point: &str, attack: &Attack) -> Option<String> {
     let blank_before = blank_state(&scene);
     tool("kill", &["-CONT", &child.id().to_string()]);
     let output = child.wait_with_output().unwrap();
-    let mut lost = Vec::new();
-    if scene.state() != before {
-        lost.push("what was somebody's has changed".to_owned());
-    }
+    let mut lost: Vec<String> = scene
+        .state()
+        .iter()
+        .filter_map(|(name, now)| {
+            Some(format!("somebody's {name} has changed {}", changed(&before[name], now)?))
+        })
+        .collect();
     if let Some(kept) = blank_before
         && blank_state(&scene) != Some(kept)
     {
@@ -374,6 +380,15 @@ fn race(doing: Doing, point: &str, attack: &Attack) -> Option<String> {
     })
 }
 
+/// Where `now` differs from `before`.
+fn changed(before: &[u8], now: &[u8]) -> Option<String> {
+    if before.len() != now.len() {
+        return Some(format!("from {} to {} bytes", before.len(), now.len()));
+    }
+    let differ: Vec<usize> = (0..now.len()).filter(|at| before[*at] != now[*at]).collect();
+    Some(format!("in {} bytes from {} to {}", differ.len(), differ.first()?, differ.last()?))
+}
+
 /// What is on the device that was free, once somebody has put something there.
 fn blank_state(scene: &Scene) -> Option<Vec<u8>> {
     let mut begin = vec![0; 1 << 20];
@@ -382,6 +397,10 @@ fn blank_state(scene: &Scene) -> Option<Vec<u8>> {
         let _ = open.sync_all();
     }
     device.read_exact_at(&mut begin, 0).unwrap();
+    if begin[..4096].ends_with(b"SWAPSPACE2") {
+        // The kernel swaps behind the first page.
+        begin.truncate(4096);
+    }
     begin.iter().any(|byte| *byte != 0).then_some(begin)
 }
 
@@ -396,12 +415,13 @@ fn no_change_of_the_world_between_a_check_and_its_use_loses_anything() {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let lost = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
+        for number in 256..260 {
+            let (next, races, lost) = (&next, &races, &lost);
+            scope.spawn(move || {
                 while let Some((doing, point, attack)) =
                     races.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
                 {
-                    let what = race(*doing, point, attack);
+                    let what = race(*doing, point, attack, number);
                     lost.lock().unwrap().extend(what);
                 }
             });

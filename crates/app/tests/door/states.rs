@@ -35,10 +35,16 @@ impl Mount {
         tool("mount", &arguments);
         Mount(directory.to_owned())
     }
+
+    /// Brings everything to the device and stops what the file system would write in its own time.
+    pub fn freeze(&self) {
+        tool("fsfreeze", &["--freeze", text(&self.0)]);
+    }
 }
 
 impl Drop for Mount {
     fn drop(&mut self) {
+        let _ = Command::new("fsfreeze").arg("--unfreeze").arg(&self.0).output();
         let _ = Command::new("umount").arg(&self.0).status();
     }
 }
@@ -195,7 +201,6 @@ fn device(place: &Path, prepare: impl FnOnce(&Path)) -> Standing {
 
 fn mkfs(kind: &str, target: &str) {
     match kind {
-        // Nothing is left to be done by the kernel after the mount.
         "ext4" => {
             drop(tool("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", target]))
         }
@@ -215,7 +220,7 @@ fn mounted(place: &Path, kind: &str) -> Standing {
     let mut standing = device(place, |file| mkfs(kind, text(file)));
     let mount = Mount::new(text(&standing.target), &place.join("mounted"), &[]);
     std::fs::write(place.join("mounted/precious"), vec![7; 100_000]).unwrap();
-    tool("sync", &["-f", text(place.join("mounted/precious").as_path())]);
+    mount.freeze();
     standing.guards.push(Box::new(mount));
     standing
 }
@@ -245,6 +250,7 @@ fn under_a_mounted_part(place: &Path, target: PathBuf, mut standing: Standing) -
     let part = part_of(&standing.target, MIB);
     mkfs("ext4", &part.device);
     let mount = Mount::new(&part.device, &place.join("mounted"), &[]);
+    mount.freeze();
     standing.guards.push(Box::new(part));
     standing.guards.push(Box::new(mount));
     standing.target = target;
@@ -411,6 +417,7 @@ pub const PROTECTED: &[State] = &[
             let part = Partition::of(&mut standing, &disk);
             mkfs("ext4", text(&part));
             let mount = Mount::new(text(&part), &place.join("mounted"), &[]);
+            mount.freeze();
             standing.guards.push(Box::new(mount));
             standing
         },

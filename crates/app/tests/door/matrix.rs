@@ -93,8 +93,10 @@ fn a_change_is_seen() {
     let standing = (PROTECTED[0].build)(place.path());
     let before = standing.bytes();
     assert!(standing.bytes() == before);
-    std::fs::write(place.path().join("mounted/another"), [8; 5000]).unwrap();
-    super::common::tool("sync", &["-f", place.path().join("mounted/another").to_str().unwrap()]);
+    let mounted = place.path().join("mounted");
+    super::common::tool("mount", &["-o", "remount,rw", mounted.to_str().unwrap()]);
+    std::fs::write(mounted.join("another"), [8; 5000]).unwrap();
+    super::common::tool("sync", &["-f", mounted.to_str().unwrap()]);
     assert!(standing.bytes() != before);
     assert!(Path::new(&standing.target).exists());
 }

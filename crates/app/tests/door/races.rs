@@ -34,7 +34,7 @@ impl Scene {
         tool("losetup", &[&device, blank(place.path(), "blank-disk").to_str().unwrap()]);
         let blank = Loop { device };
         std::fs::write(place.path().join("mounted/precious"), vec![7; 200_000]).unwrap();
-        mounted.freeze();
+        mounted.settle();
         let scene =
             Scene { home: Home::new(), place, blank, victim, _mounted: mounted, guards: Default::default() };
         std::fs::write(scene.at("precious"), vec![7; 200_000]).unwrap();
@@ -183,7 +183,8 @@ const MKFS_AND_MOUNT: Attack = ("a file system is made on the device and mounted
     mount.args(["-o", "noatime"]).arg(&scene.blank.device).arg(scene.at("other"));
     if made.status.success() && mount.output().unwrap().status.success() {
         std::fs::write(scene.at("other/precious"), vec![7; 100_000]).unwrap();
-        tool("fsfreeze", &["--freeze", scene.at("other").to_str().unwrap()]);
+        // So that the file system writes nothing more in its own time.
+        tool("mount", &["-o", "remount,ro", scene.at("other").to_str().unwrap()]);
         scene.keep(Unmount(scene.at("other")));
     }
 });
@@ -278,7 +279,6 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
 struct Unmount(PathBuf);
 impl Drop for Unmount {
     fn drop(&mut self) {
-        let _ = Command::new("fsfreeze").arg("--unfreeze").arg(&self.0).status();
         let _ = Command::new("umount").arg(&self.0).status();
     }
 }

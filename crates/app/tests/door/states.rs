@@ -36,15 +36,14 @@ impl Mount {
         Mount(directory.to_owned())
     }
 
-    /// Brings everything to the device and stops what the file system would write in its own time.
-    pub fn freeze(&self) {
-        tool("fsfreeze", &["--freeze", text(&self.0)]);
+    /// Lets the file system write nothing more in its own time.
+    pub fn settle(&self) {
+        tool("mount", &["-o", "remount,ro", text(&self.0)]);
     }
 }
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = Command::new("fsfreeze").arg("--unfreeze").arg(&self.0).output();
         let _ = Command::new("umount").arg(&self.0).status();
     }
 }
@@ -220,7 +219,7 @@ fn mounted(place: &Path, kind: &str) -> Standing {
     let mut standing = device(place, |file| mkfs(kind, text(file)));
     let mount = Mount::new(text(&standing.target), &place.join("mounted"), &[]);
     std::fs::write(place.join("mounted/precious"), vec![7; 100_000]).unwrap();
-    mount.freeze();
+    mount.settle();
     standing.guards.push(Box::new(mount));
     standing
 }
@@ -250,7 +249,7 @@ fn under_a_mounted_part(place: &Path, target: PathBuf, mut standing: Standing) -
     let part = part_of(&standing.target, MIB);
     mkfs("ext4", &part.device);
     let mount = Mount::new(&part.device, &place.join("mounted"), &[]);
-    mount.freeze();
+    mount.settle();
     standing.guards.push(Box::new(part));
     standing.guards.push(Box::new(mount));
     standing.target = target;
@@ -417,7 +416,7 @@ pub const PROTECTED: &[State] = &[
             let part = Partition::of(&mut standing, &disk);
             mkfs("ext4", text(&part));
             let mount = Mount::new(text(&part), &place.join("mounted"), &[]);
-            mount.freeze();
+            mount.settle();
             standing.guards.push(Box::new(mount));
             standing
         },

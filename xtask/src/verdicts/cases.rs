@@ -28,7 +28,7 @@ pub struct Case {
 }
 
 /// Every class, in the order of the table.
-pub const CLASSES: [VerdictKind; 13] = [
+pub const CLASSES: [VerdictKind; 14] = [
     VerdictKind::VolumeLimit,
     VerdictKind::InstanceLimit,
     VerdictKind::Member,
@@ -41,6 +41,7 @@ pub const CLASSES: [VerdictKind; 13] = [
     VerdictKind::RequestSize,
     VerdictKind::Readahead,
     VerdictKind::Background,
+    VerdictKind::PartialStripe,
     VerdictKind::Unknown,
 ];
 
@@ -373,6 +374,18 @@ pub fn case(truth: VerdictKind, seed: u64) -> Case {
             let mut experiment = setup.experiment();
             experiment.environment.resync = Some(Resync { rate });
             experiment
+        }
+        VerdictKind::PartialStripe => {
+            also = &[VerdictKind::VolumeLimit];
+            setup.members = setup.members.max(4);
+            let chunk = Bytes(setup.random.one_of(&[64, 128, 256]) << 10);
+            let two = setup.random.chance(0.4);
+            setup.kind = if two { ArrayKind::Raid6 { chunk } } else { ArrayKind::Raid5 { chunk } };
+            setup.workload.access = Access::Random;
+            setup.workload.mix = Mix::Write;
+            setup.workload.bs = Bytes(setup.random.one_of(&[4, 8, 16]) << 10);
+            setup.deep();
+            setup.experiment()
         }
         _ => {
             // As much as arrives is served: nothing limits it.

@@ -195,7 +195,8 @@ fn page(table: &str) -> String {
          from odd ones.\n\n{table}\n\
          A cause that belongs to the truth counts as there: a volume whose credits ran out is at its limit, requests that are\n\
          too small are so because operations are used up, a resync shares the volumes' limits with the trial, a cached read\n\
-         keeps its thread busy copying, and a slow first touch is a latency that more operations in flight would hide.\n\n\
+         keeps its thread busy copying, a slow first touch is a latency that more operations in flight would hide, and parity that\n\
+         small writes update uses up the volumes' limits.\n\n\
          What this does not say: the set-ups are the simulator's. Real systems have causes that it does not model, and causes\n\
          come together. `shared-device` is by the inventory. An `unknown` in place of a cause is a miss, but not a lie.\n"
     )

@@ -37,12 +37,13 @@ pub fn in_flight(workload: &Workload) -> u32 {
 }
 
 /// Whether a ladder says more of a result with these verdicts: nothing is known to limit it, or it is that too few are in
-/// flight, or one synchronous write; and nothing but their completion holds back the next operation.
+/// flight, or one synchronous write, or members that work for parity, of which it is not known whether they could do more; and
+/// nothing but their completion holds back the next operation.
 pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
     let free = !workload.is_open_loop() && workload.rate.is_none() && workload.think_time == Nanos(0);
     let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
-    let few = [VerdictKind::Concurrency, VerdictKind::SyncWrites];
-    free && (unknown || verdicts.iter().any(|verdict| few.contains(&verdict.kind)))
+    let open = [VerdictKind::Concurrency, VerdictKind::SyncWrites, VerdictKind::PartialStripe];
+    free && (unknown || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
 }
 
 /// The rungs for `workload`, whose trials took `measured` in all, the most telling first: each is a workload that runs

@@ -286,6 +286,8 @@ pub enum VerdictKind {
     Concurrency,
     /// Requests are split or too small.
     RequestSize,
+    /// An array of parity updates stripes in part, for which it reads.
+    PartialStripe,
     /// Readahead is too small.
     Readahead,
     /// A cache answered, not the volume.
@@ -314,6 +316,7 @@ impl VerdictKind {
             VerdictKind::SyncWrites => "sync-writes",
             VerdictKind::Concurrency => "concurrency",
             VerdictKind::RequestSize => "request-size",
+            VerdictKind::PartialStripe => "partial-stripe",
             VerdictKind::Readahead => "readahead",
             VerdictKind::Cache => "cache",
             VerdictKind::Burst => "burst",

@@ -17,6 +17,7 @@ mod first_touch;
 mod instance_limit;
 mod member;
 mod moved;
+mod partial_stripe;
 mod rate_limit;
 mod readahead;
 mod request_size;
@@ -63,10 +64,21 @@ pub fn rules() -> &'static [&'static dyn Rule] {
         &concurrency::Concurrency,
         &first_touch::FirstTouch,
         &request_size::RequestSize,
+        &partial_stripe::PartialStripe,
         &readahead::Readahead,
         &shared_device::SharedDevice,
     ]
 }
+
+/// Causes for which a limit is reached, each with the limits that keep only what it leaves to explain.
+const DEEPER: &[(VerdictKind, &[VerdictKind])] = &[
+    (VerdictKind::Burst, &[VerdictKind::VolumeLimit, VerdictKind::RateLimit]),
+    (VerdictKind::RequestSize, &[VerdictKind::VolumeLimit, VerdictKind::RateLimit]),
+    (
+        VerdictKind::PartialStripe,
+        &[VerdictKind::VolumeLimit, VerdictKind::RateLimit, VerdictKind::InstanceLimit],
+    ),
+];
 
 /// Every verdict that the evidence supports, the cause that explains most first, or `unknown` when none does; and what
 /// was looked for in vain.
@@ -79,10 +91,10 @@ pub fn judge(case: &Case<'_>) -> (Vec<Verdict>, Vec<RuledOut>) {
         }
     }
     // Credits that ran out are why the volume's limit is reached: the limit keeps what they leave to explain.
-    // Likewise requests too small for it, which use up the operations and leave the bytes.
-    for deeper in [VerdictKind::Burst, VerdictKind::RequestSize] {
-        let explained = verdicts.iter().find(|v| v.kind == deeper).map_or(0.0, |v| v.explains);
-        let limits = [VerdictKind::VolumeLimit, VerdictKind::RateLimit];
+    // Likewise requests too small for it, which use up the operations and leave the bytes, and what is read and written for
+    // parity, which a link carries too.
+    for (deeper, limits) in DEEPER {
+        let explained = verdicts.iter().find(|v| v.kind == *deeper).map_or(0.0, |v| v.explains);
         for verdict in verdicts.iter_mut().filter(|v| limits.contains(&v.kind)) {
             verdict.explains *= 1.0 - explained;
         }

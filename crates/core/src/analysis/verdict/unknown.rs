@@ -53,6 +53,19 @@ pub fn verdict(case: &Case<'_>) -> Verdict {
     }
 }
 
+/// Whether the workload has all that it asks for: an open loop whose operations are served as they arrive, a `rate` that is
+/// reached, or jobs that mostly pause.
+pub(super) fn served(case: &Case<'_>) -> bool {
+    let iops = case.result.metric(Metric::Iops).map(|estimate| estimate.median);
+    let arrivals = match (case.workload.arrival, iops) {
+        (Arrival::Fixed { iops: asked } | Arrival::Poisson { iops: asked }, Some(iops)) => {
+            iops >= SERVED * asked
+        }
+        _ => false,
+    };
+    arrivals || own_rate(case).or_else(|| own_pauses(case)).is_some()
+}
+
 /// The workload's `rate`, where it is reached.
 fn own_rate(case: &Case<'_>) -> Option<(String, Evidence)> {
     let rate = case.workload.rate?.0 as f64;

@@ -4,6 +4,7 @@ mod around;
 mod ladder;
 mod limits;
 mod members;
+mod parity;
 mod queues;
 mod trees;
 
@@ -116,7 +117,7 @@ fn kinds(session: &Session) -> Vec<VerdictKind> {
 }
 
 /// Each kind's page in the user guide.
-const PAGES: [(VerdictKind, &str); 15] = [
+const PAGES: [(VerdictKind, &str); 16] = [
     (VerdictKind::Member, include_str!("../../../../../../docs/verdicts/member.md")),
     (VerdictKind::VolumeLimit, include_str!("../../../../../../docs/verdicts/volume-limit.md")),
     (VerdictKind::RateLimit, include_str!("../../../../../../docs/verdicts/rate-limit.md")),
@@ -125,6 +126,7 @@ const PAGES: [(VerdictKind, &str); 15] = [
     (VerdictKind::SyncWrites, include_str!("../../../../../../docs/verdicts/sync-writes.md")),
     (VerdictKind::Concurrency, include_str!("../../../../../../docs/verdicts/concurrency.md")),
     (VerdictKind::RequestSize, include_str!("../../../../../../docs/verdicts/request-size.md")),
+    (VerdictKind::PartialStripe, include_str!("../../../../../../docs/verdicts/partial-stripe.md")),
     (VerdictKind::Readahead, include_str!("../../../../../../docs/verdicts/readahead.md")),
     (VerdictKind::Cache, include_str!("../../../../../../docs/verdicts/cache.md")),
     (VerdictKind::Burst, include_str!("../../../../../../docs/verdicts/burst.md")),

@@ -248,7 +248,7 @@ impl Bench<'_> {
         let ran_as = self.trial(index, job);
         self.progress.probing(&job.name, self.control);
         let mut rungs = Vec::new();
-        for (number, rung) in ladder::rungs(&job.workload, done.samples.elapsed).iter().enumerate() {
+        for (number, rung) in ladder::rungs(&job.workload, &[&done.samples]).iter().enumerate() {
             let trial = ladder::trial_of(&ran_as, number);
             let mut witness = HostWitness::default();
             witness.ready(inventory);

@@ -5,9 +5,11 @@
 //! their size, or so many bytes whatever theirs, counts operations or bytes. None of this shows at one depth and one
 //! size, which is all that trials have.
 
+use crate::analysis::verdict::queue_limit::half_full;
 use crate::analysis::{Verdict, VerdictKind};
 use crate::experiment::Experiment;
 use crate::plan::{Role, Trial};
+use crate::samples::TrialSamples;
 use crate::session::{Outcome, Rung, Session};
 use crate::units::{Bytes, Nanos};
 use crate::workload::{IoEngine, Stop, Workload};
@@ -46,13 +48,20 @@ pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
     free && (unknown || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
 }
 
-/// The rungs for `workload`, whose trials took `measured` in all, the most telling first: each is a workload that runs
-/// for a moment.
-pub fn rungs(workload: &Workload, measured: Nanos) -> Vec<Workload> {
+/// The rungs for `workload` after these trials of it, the most telling first: each is a workload that runs for a moment. Where the
+/// queue of a disk was full, one with half of what it holds takes the place of four times as many, of which the disk would see
+/// nothing.
+pub fn rungs(workload: &Workload, trials: &[&TrialSamples]) -> Vec<Workload> {
+    let measured = trials.iter().fold(Nanos(0), |sum, samples| sum.plus(samples.elapsed));
+    let half_full = half_full(trials, in_flight(workload));
+    rungs_after(workload, measured, half_full)
+}
+
+fn rungs_after(workload: &Workload, measured: Nanos, half_full: Option<u32>) -> Vec<Workload> {
     let mut rungs: Vec<Workload> = [
         times(workload, 2, 1),
         times(workload, 1, 1),
-        times(workload, 4, 1),
+        half_full.map_or_else(|| times(workload, 4, 1), |half| keeping(workload, half)),
         other_sizes(workload.bs)[0].and_then(|bs| sized(workload, bs)),
         times(workload, 1, 2),
         other_sizes(workload.bs)[1].and_then(|bs| sized(workload, bs)),
@@ -88,6 +97,17 @@ fn times(workload: &Workload, up: u32, down: u32) -> Option<Workload> {
     *depth = depth.checked_mul(up).filter(|depth| depth.is_multiple_of(down))? / down;
     let changed = up != down;
     (in_flight(&rung) <= DEEPEST || !changed).then_some(rung)
+}
+
+/// `workload` with so many operations in flight, or a little fewer where its jobs share them; nothing where these are more.
+fn keeping(workload: &Workload, operations: u32) -> Option<Workload> {
+    let mut rung = workload.clone();
+    if rung.ioengine == IoEngine::Psync {
+        rung.numjobs = operations;
+    } else {
+        rung.iodepth = operations / rung.numjobs.max(1);
+    }
+    (in_flight(&rung) > 0).then_some(rung)
 }
 
 /// The sizes that operations of `bs` are compared with, smaller and larger, but within what every device takes.
@@ -128,12 +148,15 @@ pub fn of_session(session: &Session) -> Vec<Ladder> {
         .filter_map(|(design, workload, asked)| {
             let mut of_it =
                 session.trials.iter().filter(|r| (r.trial.design, r.trial.workload) == (design, workload));
-            let measured = of_it.clone().fold(Nanos(0), |sum, record| match &record.outcome {
-                Outcome::Samples(samples) => sum.plus(samples.elapsed),
-                Outcome::Failed(_) => sum,
-            });
+            let measured: Vec<&TrialSamples> = of_it
+                .clone()
+                .filter_map(|record| match &record.outcome {
+                    Outcome::Samples(samples) => Some(samples.as_ref()),
+                    Outcome::Failed(_) => None,
+                })
+                .collect();
             let trial = of_it.next_back()?.trial;
-            let rungs = rungs(asked, measured);
+            let rungs = rungs(asked, &measured);
             let trial = Trial { role: Role::Candidate, ..trial };
             (!rungs.is_empty()).then_some(Ladder { trial, rungs })
         })
@@ -153,7 +176,7 @@ pub fn trial_of(trial: &Trial, rung: usize) -> Trial {
 }
 
 /// What a session keeps of a rung that ran.
-pub fn ran(design: &str, rung: &Workload, samples: crate::samples::TrialSamples) -> Rung {
+pub fn ran(design: &str, rung: &Workload, samples: TrialSamples) -> Rung {
     Rung {
         design: design.to_owned(),
         workload: rung.name.clone(),
@@ -179,20 +202,32 @@ mod tests {
 
     #[test]
     fn a_ladder_has_more_and_less_in_flight_and_other_sizes() {
-        let all = rungs(&workload(32, 4096), Nanos::from_secs(100));
+        let all = rungs_after(&workload(32, 4096), Nanos::from_secs(100), None);
         let expected = [(64, 4096), (32, 4096), (128, 4096), (32, 8192), (16, 4096), (32, 16384)];
         assert_eq!(shown(&all), expected);
         assert!(all.iter().all(|rung| rung.warm_up.0 == 200_000_000));
         assert!(all.iter().all(|rung| rung.stop == Stop::Runtime(Nanos::from_millis(800))));
         // Synchronous engines have more jobs instead.
         let psync = Workload { ioengine: IoEngine::Psync, numjobs: 2, ..workload(1, 65536) };
-        let all = rungs(&psync, Nanos::from_secs(100));
+        let all = rungs_after(&psync, Nanos::from_secs(100), None);
         assert_eq!(shown(&all), [(4, 65536), (2, 65536), (8, 65536), (2, 32768), (1, 65536), (2, 131_072)]);
         assert_eq!(all.iter().map(|rung| rung.numjobs).collect::<Vec<_>>(), [4, 2, 8, 2, 1, 2]);
         // One in flight has no half, and there is an end to depths and sizes.
-        let all = rungs(&workload(1, 1 << 20), Nanos::from_secs(100));
+        let all = rungs_after(&workload(1, 1 << 20), Nanos::from_secs(100), None);
         assert_eq!(shown(&all), [(2, 1 << 20), (1, 1 << 20), (4, 1 << 20), (1, 1 << 19), (1, 1 << 18)]);
-        assert_eq!(shown(&rungs(&workload(2048, 4096), Nanos::from_secs(100)))[0], (2048, 4096));
+        assert_eq!(shown(&rungs_after(&workload(2048, 4096), Nanos::from_secs(100), None))[0], (2048, 4096));
+    }
+
+    #[test]
+    fn half_of_what_a_full_queue_holds_takes_the_place_of_four_times_as_many() {
+        let all = rungs_after(&workload(64, 4096), Nanos::from_secs(100), Some(4));
+        assert_eq!(shown(&all)[..4], [(128, 4096), (64, 4096), (4, 4096), (64, 8192)]);
+        let jobs = Workload { numjobs: 4, ..workload(16, 4096) };
+        let all = rungs_after(&jobs, Nanos::from_secs(100), Some(30));
+        assert_eq!((shown(&all)[2], all[2].numjobs), ((28, 4096), 4));
+        // As many jobs cannot have fewer than one each.
+        let all = rungs_after(&jobs, Nanos::from_secs(100), Some(3));
+        assert_eq!(shown(&all)[2], (64, 8192));
     }
 
     #[test]
@@ -205,7 +240,7 @@ mod tests {
             rungs.iter().map(one).sum()
         };
         for seconds in [0, 1, 2, 4, 10, 30, 1000] {
-            let rungs = rungs(&workload(32, 4096), Nanos::from_secs(seconds));
+            let rungs = rungs_after(&workload(32, 4096), Nanos::from_secs(seconds), None);
             let measured = seconds as f64 * 1e9;
             let most = (MOST * measured).min((SHARE * measured).max(ENOUGH.0 as f64));
             assert!(time(&rungs) as f64 <= most, "{seconds} s");
@@ -214,11 +249,11 @@ mod tests {
         }
         // What tells most comes first: more in flight, then as many as in the trials.
         assert_eq!(
-            shown(&rungs(&workload(32, 4096), Nanos::from_secs(2))),
+            shown(&rungs_after(&workload(32, 4096), Nanos::from_secs(2), None)),
             [(64, 4096), (32, 4096), (128, 4096)]
         );
-        assert_eq!(rungs(&workload(32, 4096), Nanos::from_secs(5)).len(), 6);
-        assert!(rungs(&workload(32, 4096), Nanos::from_millis(600)).is_empty());
+        assert_eq!(rungs_after(&workload(32, 4096), Nanos::from_secs(5), None).len(), 6);
+        assert!(rungs_after(&workload(32, 4096), Nanos::from_millis(600), None).is_empty());
     }
 
     #[test]

@@ -282,6 +282,8 @@ pub enum VerdictKind {
     Cpu,
     /// One write at a time, each made durable before the next.
     SyncWrites,
+    /// The queue of a disk holds fewer requests than are asked for.
+    QueueLimit,
     /// Too few operations in flight.
     Concurrency,
     /// Requests are split or too small.
@@ -314,6 +316,7 @@ impl VerdictKind {
             VerdictKind::InstanceLimit => "instance-limit",
             VerdictKind::Cpu => "cpu",
             VerdictKind::SyncWrites => "sync-writes",
+            VerdictKind::QueueLimit => "queue-limit",
             VerdictKind::Concurrency => "concurrency",
             VerdictKind::RequestSize => "request-size",
             VerdictKind::PartialStripe => "partial-stripe",

@@ -67,8 +67,15 @@ pub struct DeviceObservation {
     pub max_request: Option<Bytes>,
     /// Readahead (`queue/read_ahead_kb`).
     pub readahead: Option<Bytes>,
-    /// Requests that its queue holds (`queue/nr_requests`).
+    /// Requests that each of its queues holds (`queue/nr_requests`).
     pub nr_requests: Option<u32>,
+    /// Queues to the hardware (entries of `mq`); absent where it has none, as what is made of other devices (md, dm), or nobody
+    /// recorded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hardware_queues: Option<u32>,
+    /// Commands that a SCSI disk takes at once (`device/queue_depth`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_depth: Option<u32>,
     /// Whether it spins (`queue/rotational`).
     pub rotational: Option<bool>,
     /// EBS: time above limits during the measurement, from NVMe log page 0xD0.

@@ -215,10 +215,20 @@ fn describe(sys: &Sys, name: &str, number: &str) -> DeviceObservation {
         max_request: kib("max_sectors_kb"),
         readahead: kib("read_ahead_kb"),
         nr_requests: value("nr_requests").and_then(|v| v.try_into().ok()),
+        hardware_queues: hardware_queues(queue.as_deref()),
+        device_depth: queue
+            .as_ref()
+            .and_then(|q| sys::number(&q.with_file_name("device").join("queue_depth"))),
         rotational: value("rotational").map(|v| v == 1),
         page_cached: sys::number::<u8>(&place.join("loop/dio")) == Some(0),
         ..DeviceObservation::default()
     }
+}
+
+/// Queues to the hardware of the disk whose `queue` this is; what is made of other devices has none.
+fn hardware_queues(queue: Option<&Path>) -> Option<u32> {
+    let queues = sys::names(&queue?.with_file_name("mq"));
+    u32::try_from(queues.len()).ok().filter(|number| *number > 0)
 }
 
 /// What the thread fills. The timeline has a lock of its own: the edges of a trial must not wait for the slower looks.

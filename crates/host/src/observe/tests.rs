@@ -1,6 +1,7 @@
 //! Observation of real files on this host.
 
 use super::*;
+use crate::sys::tree::unpack;
 use std::io::Write;
 
 /// A file in the build's own directory: /tmp may be memory, which no block device shows.
@@ -55,4 +56,18 @@ fn interfaces_of_a_recorded_table() {
     let found = parse_net_dev(text);
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].interface.as_str(), found[0].received, found[0].sent), ("eth0", 1000, 2000));
+}
+
+#[test]
+fn a_disk_has_queues_of_its_own_and_what_is_made_of_others_has_none() {
+    let tree = unpack(
+        "f /sys/devices/sda/queue/nr_requests\n|64\nf /sys/devices/sda/mq/0/cpu_list\n|0\nf /sys/devices/sda/mq/1/cpu_list\n|1\n\
+         f /sys/devices/sda/device/queue_depth\n|32\nf /sys/devices/md0/queue/nr_requests\n|128\n\
+         l /sys/dev/block/8:0 ../../devices/sda\nl /sys/dev/block/9:0 ../../devices/md0\n",
+    );
+    let sys = Sys::below(tree.path());
+    let disk = describe(&sys, "sda", "8:0");
+    assert_eq!((disk.nr_requests, disk.hardware_queues, disk.device_depth), (Some(64), Some(2), Some(32)));
+    let array = describe(&sys, "md0", "9:0");
+    assert_eq!((array.nr_requests, array.hardware_queues, array.device_depth), (Some(128), None, None));
 }

@@ -18,6 +18,7 @@ mod instance_limit;
 mod member;
 mod moved;
 mod partial_stripe;
+pub mod queue_limit;
 mod rate_limit;
 mod readahead;
 mod request_size;
@@ -61,6 +62,7 @@ pub fn rules() -> &'static [&'static dyn Rule] {
         &instance_limit::InstanceLimit,
         &cpu::Cpu,
         &sync_writes::SyncWrites,
+        &queue_limit::QueueLimit,
         &concurrency::Concurrency,
         &first_touch::FirstTouch,
         &request_size::RequestSize,

@@ -8,7 +8,7 @@
 //! queue they have not reached the device yet, which looks idle; behind the device they fill its queue.
 
 use super::rungs::{Rungs, Step};
-use super::{Absent, Case, Judged, Rule, burst, evidence, standing, volume_limit};
+use super::{Absent, Case, Judged, Rule, burst, evidence, queue_limit, standing, volume_limit};
 use crate::analysis::estimate::median;
 use crate::analysis::ladder::in_flight;
 use crate::analysis::pace::{self, Pace};
@@ -140,6 +140,14 @@ pub(super) fn find(case: &Case<'_>) -> Result<Found, Absent> {
     let depths = rungs.depths();
     whatever_the_depth(&rungs, &depths, ops, alike, &mut figures)?;
     let counted = counted(case, &rungs, ops, (alike, above), &mut figures)?;
+    if let Some((grows, needed)) = queue_limit::proportional(case, &rungs).filter(|_| !above) {
+        let absent = Absent::yields(
+            VerdictKind::QueueLimit,
+            "its disk's queue is full, and has as much more done for each request as it holds more",
+        );
+        let what = "rate for each doubling of the requests at the device, which would have to be below";
+        return Err(absent.seen(what, grows, "times", needed));
+    }
     if let (Some(at), Some(share)) = (at, at_devices) {
         figures.push(evidence(
             "busy share of the least busy member's device",

@@ -115,6 +115,12 @@ impl<'a> Rungs<'a> {
         self.shallower.iter().copied().chain(self.same).chain(self.deeper.iter().copied()).collect()
     }
 
+    /// Rate with as many in flight as in the trials over that of `step`, at least: less one standard error, and never below zero.
+    pub fn surely_over(&self, step: &Step<'_>) -> f64 {
+        let sure = 1.0 - self.error.hypot(step.ops.error);
+        sure.max(0.0) * self.base / step.ops.rate
+    }
+
     /// What more in flight did: they helped where one of them gained `by_doubling` with each doubling beyond what chance
     /// makes of it, over what ran as long as they and over the trials; they did not where none of them gained that over
     /// either. Nothing where none ran.

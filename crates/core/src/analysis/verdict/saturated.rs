@@ -10,6 +10,7 @@ use super::background::Background;
 use super::cpu::{Cpu, THREAD_BUSY, pressed, waited};
 use super::instance_limit::InstanceLimit;
 use super::member::Member;
+use super::queue_limit::{self, QueueLimit};
 use super::rate_limit::RateLimit;
 use super::rungs::{More, Rungs};
 use super::{Absent, Case, Judged, Rule, concurrency, evidence, shared_device, standing};
@@ -45,10 +46,30 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
         return Err(Absent::because(why).seen(&what, gain, "times", concurrency::NO_GAIN));
     }
     yield_to_others(case)?;
+    if QueueLimit.judge(case).is_ok() {
+        return Err(Absent::yields(VerdictKind::QueueLimit, "more in flight do not reach the device"));
+    }
     let devices = standing::devices(case).ok_or_else(|| {
         Absent::because("the devices of the members were not observed, so that it may be anything")
     })?;
-    let at_devices = standing::at_devices(case).unwrap_or(0.0);
+    let kept = in_flight(case.workload);
+    let served: Vec<&Rung> = rungs.depths().iter().map(|step| step.rung).collect();
+    let (Some(knee), Some(deepest)) = (knee(&served), served.last().copied()) else {
+        return Err(Absent::because("no rate of a short run is known"));
+    };
+    let full = queue_limit::full(case, Some(&rungs));
+    if let Some(queue) = full.first().filter(|queue| queue.wanted(f64::from(knee.in_flight)) > queue.holds) {
+        let what = format!(
+            "requests that the fewest with this rate want, against what the queue of {} holds",
+            queue.name
+        );
+        let absent = Absent::because(
+            "no more reach the device than its queue holds, and whether it could serve more is not known",
+        );
+        return Err(absent.seen(&what, queue.wanted(f64::from(knee.in_flight)), "requests", queue.holds));
+    }
+    // Behind a full queue nothing else can be at the device.
+    let at_devices = if full.is_empty() { standing::at_devices(case).unwrap_or(0.0) } else { 1.0 };
     let busy = |absent: Absent| {
         absent.seen("busy share of the least busy member's device", devices.least_busy, "share", BUSY).seen(
             "share of the operations in flight that are at the devices",
@@ -62,11 +83,6 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
             "more in flight have no more done, but wait above the members' devices, which have time to spare";
         return Err(busy(Absent::because(why)));
     }
-    let kept = in_flight(case.workload);
-    let served: Vec<&Rung> = rungs.depths().iter().map(|step| step.rung).collect();
-    let (Some(knee), Some(deepest)) = (knee(&served), served.last().copied()) else {
-        return Err(Absent::because("no rate of a short run is known"));
-    };
     let (rate, unit) = rate_of(case, deepest);
     let grown = standing::latency(&deepest.samples)
         .zip(standing::latency(&knee.samples))
@@ -131,7 +147,7 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     })
 }
 
-/// Has it yield to what is known to serve no faster, or to have been in the way.
+/// Has it yield to what is known to serve no faster, or to have been in the way, and to processors without time.
 fn yield_to_others(case: &Case<'_>) -> Result<(), Absent> {
     if let Some(busy) = pressed(case).filter(|busy| *busy >= THREAD_BUSY) {
         let what = "share of the time that the least idle load thread ran or waited to, which would have to be below";
@@ -145,6 +161,11 @@ fn yield_to_others(case: &Case<'_>) -> Result<(), Absent> {
         let absent = Absent::because("the processors have little time left, which the devices may wait for");
         return Err(absent.seen(what, busy, "share", HOST_BUSY));
     }
+    yield_to_named(case)
+}
+
+/// Has a rule yield to causes that are asserted of what serves the operations.
+pub(super) fn yield_to_named(case: &Case<'_>) -> Result<(), Absent> {
     if shared_device::shared(case).is_some() {
         return Err(Absent::yields(VerdictKind::SharedDevice, "it is one disk that several members share"));
     }

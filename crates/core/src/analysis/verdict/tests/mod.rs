@@ -1,6 +1,7 @@
 //! Made-up sessions with a known cause, each beside its opposite: the same set-up without the cause.
 
 mod around;
+mod full_queues;
 mod ladder;
 mod limits;
 mod members;
@@ -117,13 +118,14 @@ fn kinds(session: &Session) -> Vec<VerdictKind> {
 }
 
 /// Each kind's page in the user guide.
-const PAGES: [(VerdictKind, &str); 16] = [
+const PAGES: [(VerdictKind, &str); 17] = [
     (VerdictKind::Member, include_str!("../../../../../../docs/verdicts/member.md")),
     (VerdictKind::VolumeLimit, include_str!("../../../../../../docs/verdicts/volume-limit.md")),
     (VerdictKind::RateLimit, include_str!("../../../../../../docs/verdicts/rate-limit.md")),
     (VerdictKind::InstanceLimit, include_str!("../../../../../../docs/verdicts/instance-limit.md")),
     (VerdictKind::Cpu, include_str!("../../../../../../docs/verdicts/cpu.md")),
     (VerdictKind::SyncWrites, include_str!("../../../../../../docs/verdicts/sync-writes.md")),
+    (VerdictKind::QueueLimit, include_str!("../../../../../../docs/verdicts/queue-limit.md")),
     (VerdictKind::Concurrency, include_str!("../../../../../../docs/verdicts/concurrency.md")),
     (VerdictKind::RequestSize, include_str!("../../../../../../docs/verdicts/request-size.md")),
     (VerdictKind::PartialStripe, include_str!("../../../../../../docs/verdicts/partial-stripe.md")),

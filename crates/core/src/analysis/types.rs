@@ -280,6 +280,8 @@ pub enum VerdictKind {
     InstanceLimit,
     /// The host's CPU, or the tool itself.
     Cpu,
+    /// The load waits for memory to be freed.
+    Memory,
     /// One write at a time, each made durable before the next.
     SyncWrites,
     /// The queue of a disk holds fewer requests than are asked for.
@@ -315,6 +317,7 @@ impl VerdictKind {
             VerdictKind::RateLimit => "rate-limit",
             VerdictKind::InstanceLimit => "instance-limit",
             VerdictKind::Cpu => "cpu",
+            VerdictKind::Memory => "memory",
             VerdictKind::SyncWrites => "sync-writes",
             VerdictKind::QueueLimit => "queue-limit",
             VerdictKind::Concurrency => "concurrency",

@@ -6,8 +6,8 @@ mod observation;
 pub use below::{Array, Below, Cost, Join, Moves, Span};
 pub use histogram::{Bucket, Histogram};
 pub use observation::{
-    CoreUse, DeviceObservation, DiskUse, ExceededInterval, LimitsExceeded, MemberObservation, MemoryUse,
-    NetworkUse, Observation, ObservedInterval, OtherActivity, OtherKind, ProcessorUser,
+    CoreUse, DeviceObservation, DiskUse, ExceededInterval, GroupMemory, LimitsExceeded, MemberObservation,
+    MemoryUse, NetworkUse, Observation, ObservedInterval, OtherActivity, OtherKind, ProcessorUser,
 };
 
 use crate::units::Nanos;

@@ -33,6 +33,9 @@ pub struct Observation {
     /// Time in which some task waited for a processor during the measurement (`/proc/pressure/cpu`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor_waits: Option<Nanos>,
+    /// Time in which some task waited for I/O during the measurement, of whatever device (`/proc/pressure/io`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_waits: Option<Nanos>,
 }
 
 /// Somebody else who used the processors.
@@ -194,6 +197,37 @@ pub struct MemoryUse {
     pub dirty_after: Bytes,
     /// Time in which some task waited for memory during the measurement.
     pub pressure_some: Option<Nanos>,
+    /// Time in which all tasks that were not idle waited for memory during the measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure_full: Option<Nanos>,
+    /// Pages of files that had been in memory, were given up and came back from a disk during the measurement, whoever used
+    /// them (`workingset_refault_file` of `/proc/vmstat`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refaulted: Option<Bytes>,
+    /// The load's own control group, where it is not the whole host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupMemory>,
+}
+
+/// Memory of the control group that the load runs in, over the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupMemory {
+    /// Processes in it beside this one when the measurement had ended (version 2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<u32>,
+    /// Lowest limit of it and of those that it is in: `memory.max` and `memory.high`, `memory.limit_in_bytes` in version 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Bytes>,
+    /// Times that a limit was met: `max` and `high` of `memory.events`, `memory.failcnt` in version 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub met: Option<u64>,
+    /// Time in which a task of it waited for memory (`memory.pressure`, version 2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure_some: Option<Nanos>,
+    /// Time in which all tasks of it that were not idle waited for memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure_full: Option<Nanos>,
 }
 
 /// What kind of work somebody else did.

@@ -9,6 +9,7 @@ mod memory;
 mod others;
 mod processors;
 mod timeline;
+mod waits;
 
 pub use limits::{EbsLimits, Fetch, LimitsPage, LimitsReader, NoLimits};
 
@@ -27,6 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use timeline::Timeline;
+use waits::Waits;
 
 /// Snapshots four times a second: fine enough for trials of seconds, at about 0.1 ms of CPU each.
 pub const INTERVAL: Duration = Duration::from_millis(250);
@@ -111,6 +113,7 @@ impl Observer {
             timeline: Arc::clone(&timeline),
             others: Others::new(&self.sys, names()),
             processors: Processors::new(&self.sys),
+            waits: Waits::new(&self.sys),
             limits: LimitsLog::new(self.limits.as_ref(), devices.iter().map(|d| d.name.as_str())),
         }));
         let memory = MemoryBefore::read(&self.sys);
@@ -236,6 +239,7 @@ struct Watched {
     timeline: Arc<Mutex<Timeline>>,
     others: Others,
     processors: Processors,
+    waits: Waits,
     limits: LimitsLog,
 }
 
@@ -246,6 +250,7 @@ impl Watched {
             timeline.look(started.elapsed());
         }
         let at = started.elapsed();
+        self.waits.look(at);
         if self.others.last_look().is_none_or(|last| at.saturating_sub(last) >= OTHERS_INTERVAL) {
             self.others.look(at);
             self.processors.look(started.elapsed());
@@ -335,13 +340,14 @@ impl Running {
         timeline.look(end);
         watched.others.look(end);
         watched.processors.look(end);
+        watched.waits.look(end);
         // The looks before take their time, and the reading's own instant counts.
         watched.limits.look(self.started.elapsed());
         let (from, to) = self.span(window, end);
         timeline.ended_at(to);
         let seen = timeline.cut(from, to);
         let mut others = watched.others.within(from, to);
-        let memory = self.memory.after(sys, end, to.saturating_sub(from));
+        let memory = self.memory.after(sys).map(|memory| watched.waits.of_memory(memory, from, to));
         if !self.observer.buffered {
             others.extend(self.memory.writeback(sys, end, to.saturating_sub(from)));
         }
@@ -364,6 +370,7 @@ impl Running {
             network: network_since(&self.network, &interfaces(sys)),
             users: watched.processors.users(from, to),
             processor_waits: watched.processors.waited(from, to),
+            io_waits: watched.waits.io(from, to),
         };
         observed.others = others::plausible(others, &observed);
         observed

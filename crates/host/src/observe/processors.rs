@@ -63,7 +63,9 @@ impl Processors {
                 process.read(at, before, name, ticks);
             }
         }
-        if let Some(total) = sys::text(&self.sys.proc.join("pressure/cpu")).as_deref().and_then(some_total) {
+        if let Some(total) =
+            sys::text(&self.sys.proc.join("pressure/cpu")).and_then(|text| total(&text, "some"))
+        {
             self.pressure.push((at, total));
         }
         self.last_look = Some(at);
@@ -116,7 +118,7 @@ impl Process {
 }
 
 /// The counter at `at`, between the readings around it; the first before all, the last after.
-fn between(readings: &[(Duration, u64)], at: Duration) -> f64 {
+pub(super) fn between(readings: &[(Duration, u64)], at: Duration) -> f64 {
     let next = readings.partition_point(|(time, _)| *time < at);
     let (Some((begin, low)), Some((end, high))) =
         (next.checked_sub(1).and_then(|before| readings.get(before)), readings.get(next))
@@ -138,10 +140,10 @@ fn parse_stat(text: &str) -> Option<(&str, u64)> {
     Some((name, next()?.saturating_add(next()?)))
 }
 
-/// Microseconds since boot in which some task waited, from a file of `/proc/pressure`.
-pub(super) fn some_total(text: &str) -> Option<u64> {
-    let some = text.lines().find_map(|l| l.strip_prefix("some "))?;
-    some.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()
+/// Microseconds since boot in which `some` task waited, or all did (`full`), from a file of `/proc/pressure`.
+pub(super) fn total(text: &str, whose: &str) -> Option<u64> {
+    let line = text.lines().find_map(|l| l.strip_prefix(whose)?.strip_prefix(' '))?;
+    line.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()
 }
 
 #[cfg(test)]

@@ -212,7 +212,7 @@ fn taken_by_others(case: &Case<'_>) -> Option<Finding> {
     Some((waited.min(1.0), confidence, sentence, figures))
 }
 
-fn part(trial: &TrialSamples, time: Nanos) -> f64 {
+pub(super) fn part(trial: &TrialSamples, time: Nanos) -> f64 {
     time.as_secs_f64() / trial.elapsed.as_secs_f64()
 }
 
@@ -228,7 +228,7 @@ fn own_share(case: &Case<'_>) -> Option<f64> {
 }
 
 /// Who else used the processors, and how much of one core over the trials, the busiest first.
-fn users(case: &Case<'_>) -> Vec<(String, f64)> {
+pub(super) fn users(case: &Case<'_>) -> Vec<(String, f64)> {
     let mut found: Vec<(String, f64)> = Vec::new();
     let elapsed: f64 = case.trials.iter().map(|trial| trial.elapsed.as_secs_f64()).sum();
     for user in case.trials.iter().filter_map(|t| t.observed.as_ref()).flat_map(|observed| &observed.users) {

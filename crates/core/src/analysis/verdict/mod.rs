@@ -16,6 +16,7 @@ mod far_end;
 mod first_touch;
 mod instance_limit;
 mod member;
+mod memory;
 mod moved;
 mod partial_stripe;
 pub mod queue_limit;
@@ -61,6 +62,7 @@ pub fn rules() -> &'static [&'static dyn Rule] {
         &volume_limit::VolumeLimit,
         &instance_limit::InstanceLimit,
         &cpu::Cpu,
+        &memory::Memory,
         &sync_writes::SyncWrites,
         &queue_limit::QueueLimit,
         &concurrency::Concurrency,
@@ -100,6 +102,12 @@ pub fn judge(case: &Case<'_>) -> (Vec<Verdict>, Vec<RuledOut>) {
         for verdict in verdicts.iter_mut().filter(|v| limits.contains(&v.kind)) {
             verdict.explains *= 1.0 - explained;
         }
+    }
+    // Pages are freed by the thread that needs them, whose processor time and whose wait for durability that is.
+    let explained = verdicts.iter().find(|v| v.kind == VerdictKind::Memory).map_or(0.0, |v| v.explains);
+    let above = [VerdictKind::Cpu, VerdictKind::SyncWrites];
+    for verdict in verdicts.iter_mut().filter(|v| above.contains(&v.kind)) {
+        verdict.explains *= 1.0 - explained;
     }
     verdicts.sort_by(|a, b| (b.explains * b.confidence).total_cmp(&(a.explains * a.confidence)));
     if verdicts.is_empty() {

@@ -2,6 +2,7 @@
 
 mod around;
 mod full_queues;
+mod host;
 mod ladder;
 mod limits;
 mod members;
@@ -118,12 +119,13 @@ fn kinds(session: &Session) -> Vec<VerdictKind> {
 }
 
 /// Each kind's page in the user guide.
-const PAGES: [(VerdictKind, &str); 17] = [
+const PAGES: [(VerdictKind, &str); 18] = [
     (VerdictKind::Member, include_str!("../../../../../../docs/verdicts/member.md")),
     (VerdictKind::VolumeLimit, include_str!("../../../../../../docs/verdicts/volume-limit.md")),
     (VerdictKind::RateLimit, include_str!("../../../../../../docs/verdicts/rate-limit.md")),
     (VerdictKind::InstanceLimit, include_str!("../../../../../../docs/verdicts/instance-limit.md")),
     (VerdictKind::Cpu, include_str!("../../../../../../docs/verdicts/cpu.md")),
+    (VerdictKind::Memory, include_str!("../../../../../../docs/verdicts/memory.md")),
     (VerdictKind::SyncWrites, include_str!("../../../../../../docs/verdicts/sync-writes.md")),
     (VerdictKind::QueueLimit, include_str!("../../../../../../docs/verdicts/queue-limit.md")),
     (VerdictKind::Concurrency, include_str!("../../../../../../docs/verdicts/concurrency.md")),

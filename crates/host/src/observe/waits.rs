@@ -1,0 +1,272 @@
+//! For how long tasks waited for memory and I/O, on the whole host and in the load's own control group
+//! (Documentation/accounting/psi.rst, Documentation/admin-guide/cgroup-v2.rst).
+
+use super::processors::{between, total};
+use crate::probe::tables::{self, Mount};
+use crate::sys::{self, Sys};
+use ebbtide_core::samples::{GroupMemory, MemoryUse};
+use ebbtide_core::units::{Bytes, Nanos};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A limit of version 1 from here on is none: the kernel writes the largest number of pages that a signed word counts.
+const NO_LIMIT: u64 = 1 << 62;
+
+/// A counter over time.
+#[derive(Debug, Default)]
+struct Counter(Vec<(Duration, u64)>);
+
+impl Counter {
+    fn read(&mut self, at: Duration, value: Option<u64>) {
+        self.0.extend(value.map(|value| (at, value)));
+    }
+
+    /// What it grew by from `from` to `to`; nothing where it was not read twice.
+    fn grown(&self, from: Duration, to: Duration) -> Option<u64> {
+        let grown = || (between(&self.0, to) - between(&self.0, from)).max(0.0) as u64;
+        (self.0.len() > 1).then(grown)
+    }
+
+    /// The same of microseconds.
+    fn waited(&self, from: Duration, to: Duration) -> Option<Nanos> {
+        self.grown(from, to).map(|us| Nanos(us.saturating_mul(1000)))
+    }
+}
+
+/// The two of a file of pressure.
+#[derive(Debug, Default)]
+struct Pressure {
+    some: Counter,
+    full: Counter,
+}
+
+impl Pressure {
+    fn look(&mut self, at: Duration, file: &Path) {
+        let text = sys::text(file).unwrap_or_default();
+        self.some.read(at, total(&text, "some"));
+        self.full.read(at, total(&text, "full"));
+    }
+}
+
+/// The control groups that this process is in.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Group {
+    /// Version 2: the directory of its own group, where that is not the whole host.
+    unified: Option<PathBuf>,
+    /// Version 1's of memory, the same.
+    memory: Option<PathBuf>,
+    /// Lowest limit of memory of it and of those above it that are visible.
+    limit: Option<Bytes>,
+}
+
+/// Waits over time.
+pub(super) struct Waits {
+    sys: Sys,
+    group: Group,
+    memory: Pressure,
+    io: Counter,
+    group_memory: Pressure,
+    met: Counter,
+    refaulted: Counter,
+}
+
+impl Waits {
+    pub fn new(sys: &Sys) -> Waits {
+        Waits {
+            group: Group::of(sys),
+            sys: sys.clone(),
+            memory: Pressure::default(),
+            io: Counter::default(),
+            group_memory: Pressure::default(),
+            met: Counter::default(),
+            refaulted: Counter::default(),
+        }
+    }
+
+    pub fn look(&mut self, at: Duration) {
+        let pressure = self.sys.proc.join("pressure");
+        self.memory.look(at, &pressure.join("memory"));
+        let io = sys::text(&pressure.join("io")).unwrap_or_default();
+        self.io.read(at, total(&io, "some"));
+        let vmstat = sys::text(&self.sys.proc.join("vmstat")).unwrap_or_default();
+        self.refaulted.read(at, refaulted(&vmstat));
+        if let Some(unified) = &self.group.unified {
+            self.group_memory.look(at, &unified.join("memory.pressure"));
+        }
+        self.met.read(at, self.group.met());
+    }
+
+    /// Time from `from` to `to` in which some task waited for I/O, where the kernel tells.
+    pub fn io(&self, from: Duration, to: Duration) -> Option<Nanos> {
+        self.io.waited(from, to)
+    }
+
+    /// Fills in what `memory` says of waits from `from` to `to`.
+    pub fn of_memory(&self, memory: MemoryUse, from: Duration, to: Duration) -> MemoryUse {
+        let page = rustix::param::page_size() as u64;
+        let group = GroupMemory {
+            others: self.group.others(),
+            limit: self.group.limit,
+            met: self.met.grown(from, to),
+            pressure_some: self.group_memory.some.waited(from, to),
+            pressure_full: self.group_memory.full.waited(from, to),
+        };
+        MemoryUse {
+            pressure_some: self.memory.some.waited(from, to),
+            pressure_full: self.memory.full.waited(from, to),
+            refaulted: self.refaulted.grown(from, to).map(|pages| Bytes(pages.saturating_mul(page))),
+            group: (group != GroupMemory::default()).then_some(group),
+            ..memory
+        }
+    }
+}
+
+impl Group {
+    fn of(sys: &Sys) -> Group {
+        let mounts = tables::mounts_of(sys);
+        let own = sys::text(&sys.proc.join("self/cgroup")).unwrap_or_default();
+        let place = |controller: Option<&str>| directory(sys, &mounts, &own, controller);
+        // Only the whole host's group has no such file.
+        let unified = place(None).filter(|(group, _)| group.join("cgroup.events").exists());
+        let memory = place(Some("memory")).filter(|(group, top)| group != top);
+        let limits = |place: &Option<(PathBuf, PathBuf)>, files: &[&str]| {
+            let (group, top) = place.as_ref()?;
+            let groups = group.ancestors().take_while(|above| above.starts_with(top));
+            let values =
+                groups.flat_map(|group| files.iter().map(|file| group.join(file)).collect::<Vec<_>>());
+            values.filter_map(|file| sys::number::<u64>(&file)).filter(|limit| *limit < NO_LIMIT).min()
+        };
+        let limit = limits(&unified, &["memory.max", "memory.high"])
+            .or_else(|| limits(&memory, &["memory.limit_in_bytes"]));
+        Group {
+            unified: unified.map(|place| place.0),
+            memory: memory.map(|place| place.0),
+            limit: limit.map(Bytes),
+        }
+    }
+
+    /// Processes in its own group of version 2 beside this one, now.
+    fn others(&self) -> Option<u32> {
+        let all = sys::text(&self.unified.as_ref()?.join("cgroup.procs"))?;
+        let own = std::process::id();
+        let others = all.lines().filter_map(|line| line.trim().parse::<u32>().ok()).filter(|pid| *pid != own);
+        others.count().try_into().ok()
+    }
+
+    /// How often a limit was met since the group was made.
+    fn met(&self) -> Option<u64> {
+        let events = self.unified.as_ref().and_then(|group| sys::text(&group.join("memory.events")));
+        let event = |text: &str, name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok())
+        };
+        let of_two = events.and_then(|text| Some(event(&text, "high")?.saturating_add(event(&text, "max")?)));
+        of_two.or_else(|| sys::number(&self.memory.as_ref()?.join("memory.failcnt")))
+    }
+}
+
+/// The directory of this process's group and that of its hierarchy's uppermost visible group, of version 2 or of one
+/// controller of version 1. `own` is `/proc/self/cgroup`.
+fn directory(sys: &Sys, mounts: &[Mount], own: &str, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
+    let path = own.lines().find_map(|line| {
+        let (_, line) = line.split_once(':')?;
+        let (controllers, path) = line.split_once(':')?;
+        let is = match controller {
+            None => controllers.is_empty(),
+            Some(controller) => controllers.split(',').any(|one| one == controller),
+        };
+        is.then_some(path)
+    })?;
+    let is = |mount: &&Mount| match controller {
+        None => mount.fstype == "cgroup2",
+        Some(controller) => mount.fstype == "cgroup" && mount.has_option(controller),
+    };
+    let mount = mounts.iter().find(is)?;
+    // A container's mount shows the group that the container is.
+    let below =
+        Path::new(path).strip_prefix(&mount.root).or_else(|_| Path::new(path).strip_prefix("/")).ok()?;
+    let top = sys.root().join(mount.mountpoint.trim_start_matches('/'));
+    Some((top.join(below), top))
+}
+
+/// Pages of files that came back (`workingset_refault` before Linux 5.9).
+fn refaulted(vmstat: &str) -> Option<u64> {
+    let value = |key: &str| vmstat.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(' ')?.parse().ok());
+    value("workingset_refault_file").or_else(|| value("workingset_refault"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::tree::unpack;
+
+    /// Recorded on Linux 6.18 with both versions mounted, while a load wrote through the page cache in a group of version 1
+    /// with 40 MiB of memory and in one of version 2 beside it; mounts and counters that matter here.
+    const BEFORE: &str = include_str!("../../tests/trees/memory-before.tree");
+    const AFTER: &str = include_str!("../../tests/trees/memory-after.tree");
+
+    #[test]
+    fn waits_of_a_recorded_load_in_a_group_that_is_too_small() {
+        let (before, after) = (unpack(BEFORE), unpack(AFTER));
+        let mut waits = Waits::new(&Sys::below(before.path()));
+        assert_eq!(waits.group.limit, Some(Bytes(40 << 20)));
+        waits.look(Duration::ZERO);
+        let now = Sys::below(after.path());
+        (waits.group, waits.sys) = (Group::of(&now), now);
+        let end = Duration::from_secs(4);
+        waits.look(end);
+        let memory = waits.of_memory(MemoryUse::default(), Duration::ZERO, end);
+        let group = memory.group.expect("a group of its own");
+        assert_eq!(group.pressure_some, Some(Nanos(424_124_000)));
+        assert_eq!(group.pressure_full, Some(Nanos(412_128_000)));
+        assert_eq!((group.limit, group.met), (Some(Bytes(40 << 20)), Some(174_223)));
+        assert_eq!(memory.pressure_some, Some(Nanos(420_461_000)));
+        assert_eq!(memory.pressure_full, Some(Nanos(380_059_000)));
+        assert_eq!(memory.refaulted.map(|b| b.0 / rustix::param::page_size() as u64), Some(92_043));
+        let half = waits.of_memory(MemoryUse::default(), Duration::ZERO, end / 2);
+        assert_eq!(half.pressure_some, Some(Nanos(210_230_000)));
+        assert_eq!(waits.io(Duration::ZERO, end), Some(Nanos(3_318_534_000)));
+    }
+
+    #[test]
+    fn the_whole_host_is_no_group_and_limits_above_count() {
+        let mounts = "f /proc/self/mountinfo\n|30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let host = unpack(&format!(
+            "{mounts}f /proc/self/cgroup\n|0::/\nf /sys/fs/cgroup/memory.pressure\n|some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
+        ));
+        assert_eq!(Group::of(&Sys::below(host.path())), Group::default());
+        let nested = unpack(&format!(
+            "{mounts}f /proc/self/cgroup\n|0::/user.slice/a.scope\n\
+             f /sys/fs/cgroup/user.slice/memory.max\n|1048576\n\
+             f /sys/fs/cgroup/user.slice/a.scope/cgroup.events\n|populated 1\n\
+             f /sys/fs/cgroup/user.slice/a.scope/memory.max\n|max\n\
+             f /sys/fs/cgroup/user.slice/a.scope/memory.high\n|2097152\n\
+             f /sys/fs/cgroup/user.slice/a.scope/memory.events\n|low 0\n|high 20\n|max 3\n|oom 0\n|oom_kill 0\n"
+        ));
+        let group = Group::of(&Sys::below(nested.path()));
+        assert_eq!((group.limit, group.met()), (Some(Bytes(1 << 20)), Some(23)));
+        let own = std::process::id();
+        let procs = nested.path().join("sys/fs/cgroup/user.slice/a.scope/cgroup.procs");
+        std::fs::write(procs, format!("{own}\n{}\n", own + 1)).expect("written");
+        assert_eq!(group.others(), Some(1));
+    }
+
+    #[test]
+    fn a_container_sees_its_own_group_at_the_top() {
+        let root = unpack(
+            "f /proc/self/mountinfo\n|30 24 0:26 /kubepods/pod1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n\
+             f /proc/self/cgroup\n|0::/kubepods/pod1\nf /sys/fs/cgroup/cgroup.events\n|populated 1\n\
+             f /sys/fs/cgroup/memory.max\n|536870912\n",
+        );
+        assert_eq!(Group::of(&Sys::below(root.path())).limit, Some(Bytes(512 << 20)));
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_left_out() {
+        let root = unpack("d /proc\n");
+        let mut waits = Waits::new(&Sys::below(root.path()));
+        waits.look(Duration::ZERO);
+        waits.look(Duration::from_secs(1));
+        let seen = waits.of_memory(MemoryUse::default(), Duration::ZERO, Duration::from_secs(1));
+        assert_eq!((seen, waits.io(Duration::ZERO, Duration::from_secs(1))), (MemoryUse::default(), None));
+    }
+}

@@ -1,7 +1,6 @@
 //! From a path down to the whole disks that hold it: file, file system, partition, md or dm, loop file, disk. A tree: what
 //! is made of several devices has all of them below it.
 
-use crate::command::{Never, Real, Runner};
 use crate::probe::dm::Tables;
 use crate::probe::tables::{self, Mount};
 use crate::probe::{Made, btrfs, made};
@@ -153,13 +152,11 @@ pub fn of_device(sys: &Sys, dev: DevNum) -> Chain {
 }
 
 fn walk_down(sys: &Sys, down: impl FnOnce(&mut Walk<'_>) -> Chain) -> Chain {
-    // A copy of a host has no programs to ask; those of this host know nothing of it.
-    walk_with(sys, if sys.is_host() { &Real } else { &Never }, down)
+    walk_with(sys, &Tables::of_host(sys), down)
 }
 
-fn walk_with(sys: &Sys, runner: &dyn Runner, down: impl FnOnce(&mut Walk<'_>) -> Chain) -> Chain {
-    let tables = Tables::new(runner);
-    let mut walk = Walk { sys, tables: &tables, links: Vec::new(), open: Vec::new() };
+fn walk_with(sys: &Sys, tables: &Tables<'_>, down: impl FnOnce(&mut Walk<'_>) -> Chain) -> Chain {
+    let mut walk = Walk { sys, tables, links: Vec::new(), open: Vec::new() };
     let chain = down(&mut walk);
     Chain { links: walk.links, ..chain }
 }
@@ -333,6 +330,7 @@ fn btrfs_members(sys: &Sys, device: &str) -> (Vec<String>, Join, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::{Never, Runner};
     use crate::sys::tree::unpack;
 
     const ARRAYS: &str = include_str!("../tests/trees/arrays.tree");
@@ -413,7 +411,10 @@ mod tests {
         let sys = Sys::below(root.path());
         let chain = |dev: &str, runner: &dyn Runner| {
             let dev = dev.parse().expect("a device number");
-            walk_with(&sys, runner, |walk| Chain { below: walk.one(dev, 0), ..Chain::default() })
+            walk_with(&sys, &Tables::new(runner), |walk| Chain {
+                below: walk.one(dev, 0),
+                ..Chain::default()
+            })
         };
         let whole = [
             ("9:2", "md2 stripe(md0 stripe(vde vdf) md1 mirror(vdg vdh))"),

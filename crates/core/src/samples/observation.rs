@@ -61,6 +61,9 @@ pub struct DeviceObservation {
     /// What it is made of; absent in sessions that recorded chains ([`MemberObservation::devices`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below: Option<Below>,
+    /// How it encrypts, where it is a mapping of dm-crypt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<Encryption>,
     /// Whether it is a loop device that goes through the page cache of its file (`loop/dio` is 0).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub page_cached: bool,
@@ -93,6 +96,24 @@ impl DeviceObservation {
     pub fn shown_name(&self) -> &str {
         self.alias.as_deref().unwrap_or(&self.name)
     }
+}
+
+/// A mapping of dm-crypt (Documentation/admin-guide/device-mapper/dm-crypt.rst). What only root may see is absent for others.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Encryption {
+    /// Cipher in dm-crypt's words: `aes-xts-plain64`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cipher: Option<String>,
+    /// Bytes that are encrypted at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sector: Option<Bytes>,
+    /// Its options, without the size of its sectors: `no_read_workqueue`, `same_cpu_crypt`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// Whether the processor says that it has instructions for AES.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aes_instructions: Option<bool>,
 }
 
 /// `/proc/diskstats` as differences over a time span.

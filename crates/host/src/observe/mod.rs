@@ -4,6 +4,7 @@
 //! [`Running::stop`] cuts the snapshots to the trial's measured window and returns them as an [`Observation`].
 //! Nothing here fails: what cannot be seen is left out.
 
+mod devices;
 mod limits;
 mod memory;
 mod others;
@@ -13,10 +14,11 @@ mod waits;
 
 pub use limits::{EbsLimits, Fetch, LimitsPage, LimitsReader, NoLimits};
 
-use crate::chain::{self, Chain};
-use crate::probe::{Kind, classify_disk};
+use crate::chain;
+use crate::probe::dm::Tables;
 use crate::sys::{self, Sys};
-use ebbtide_core::samples::{Below, DeviceObservation, MemberObservation, NetworkUse, Observation};
+use devices::{add, is_remote, placed};
+use ebbtide_core::samples::{DeviceObservation, MemberObservation, NetworkUse, Observation};
 use ebbtide_core::units::{Bytes, Nanos};
 use limits::LimitsLog;
 use memory::MemoryBefore;
@@ -147,6 +149,7 @@ impl Observer {
 
     /// Devices below the members, each once; for each member their indices; whether any is remote.
     fn resolve(&self, members: &[Member]) -> (Vec<DeviceObservation>, Vec<MemberObservation>, bool) {
+        let tables = Tables::of_host(&self.sys);
         let mut devices: Vec<DeviceObservation> = Vec::new();
         let mut remote = false;
         let below = members
@@ -154,7 +157,7 @@ impl Observer {
             .map(|member| {
                 let chain = chain::of_path(&self.sys, &member.path).unwrap_or_default();
                 remote |= is_remote(&self.sys, &chain);
-                let places = add(&self.sys, &chain, &mut devices);
+                let places = add(&self.sys, &tables, &chain, &mut devices);
                 MemberObservation {
                     member: member.name.clone(),
                     below: Some(placed(&chain.below, &places)),
@@ -166,72 +169,6 @@ impl Observer {
             .collect();
         (devices, below, remote)
     }
-}
-
-/// Adds the devices of `chain` that are not among `devices` yet; the place of each of its links there.
-fn add(sys: &Sys, chain: &Chain, devices: &mut Vec<DeviceObservation>) -> Vec<usize> {
-    let places: Vec<usize> = chain
-        .links
-        .iter()
-        .map(|link| {
-            devices.iter().position(|d| d.name == link.name).unwrap_or_else(|| {
-                let seen = describe(sys, &link.name, &link.dev.to_string());
-                devices.push(DeviceObservation { alias: link.alias.clone(), ..seen });
-                devices.len() - 1
-            })
-        })
-        .collect();
-    for (link, place) in chain.links.iter().zip(&places) {
-        devices[*place].below = Some(placed(&link.below, &places));
-    }
-    places
-}
-
-/// What lies below a link, where its links are at these places.
-fn placed(below: &chain::Below, places: &[usize]) -> Below {
-    let devices = below.links.iter().filter_map(|link| places.get(*link).copied());
-    Below { devices: devices.collect(), join: below.join, missing: below.missing }
-}
-
-/// Remote: a network file system, or a disk that is reached over a network.
-fn is_remote(sys: &Sys, chain: &Chain) -> bool {
-    const NETWORK_FILE_SYSTEMS: &[&str] =
-        &["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs", "9p", "lustre", "glusterfs"];
-    chain.fstype.as_deref().is_some_and(|t| NETWORK_FILE_SYSTEMS.contains(&t))
-        || chain.disks().any(|disk| {
-            // EBS has a link of its own, which no interface of the guest shows.
-            matches!(
-                classify_disk(sys, &disk.name),
-                Kind::Iscsi | Kind::NvmeFabric | Kind::Nbd | Kind::Rbd | Kind::Drbd
-            )
-        })
-}
-
-fn describe(sys: &Sys, name: &str, number: &str) -> DeviceObservation {
-    let place = sys.sys.join("dev/block").join(number);
-    let queue = sys::queue(&place);
-    let value = |attribute: &str| queue.as_ref().and_then(|q| sys::number::<u64>(&q.join(attribute)));
-    let kib = |attribute: &str| value(attribute).and_then(|v| v.checked_mul(1024)).map(Bytes);
-    DeviceObservation {
-        name: name.to_owned(),
-        number: number.to_owned(),
-        max_request: kib("max_sectors_kb"),
-        readahead: kib("read_ahead_kb"),
-        nr_requests: value("nr_requests").and_then(|v| v.try_into().ok()),
-        hardware_queues: hardware_queues(queue.as_deref()),
-        device_depth: queue
-            .as_ref()
-            .and_then(|q| sys::number(&q.with_file_name("device").join("queue_depth"))),
-        rotational: value("rotational").map(|v| v == 1),
-        page_cached: sys::number::<u8>(&place.join("loop/dio")) == Some(0),
-        ..DeviceObservation::default()
-    }
-}
-
-/// Queues to the hardware of the disk whose `queue` this is; what is made of other devices has none.
-fn hardware_queues(queue: Option<&Path>) -> Option<u32> {
-    let queues = sys::names(&queue?.with_file_name("mq"));
-    u32::try_from(queues.len()).ok().filter(|number| *number > 0)
 }
 
 /// What the thread fills. The timeline has a lock of its own: the edges of a trial must not wait for the slower looks.

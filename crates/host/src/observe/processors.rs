@@ -14,10 +14,36 @@ const MOST: usize = 8;
 /// Share of one processor from which on a user is worth naming.
 const LEAST: f64 = 0.05;
 
-/// CPU time of a process, in ticks, at the looks at which it had grown.
-#[derive(Debug)]
-struct Process {
-    name: String,
+/// Who uses processors: a process, or all workers of the kernel that work for one of its queues.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum User {
+    Process(u32, String),
+    Queue(String),
+}
+
+impl User {
+    /// A worker's name ends with the queue that it works for (`+`) or worked for last (`-`): `kworker/u8:3+kcryptd/253:0`.
+    fn of(pid: u32, name: &str) -> User {
+        let worker = name.strip_prefix("kworker/");
+        let queue = worker.and_then(|worker| worker.split_once(['+', '-'])).map(|(_, queue)| queue);
+        match queue.filter(|queue| !queue.is_empty()) {
+            Some(queue) => User::Queue(queue.to_owned()),
+            None => User::Process(pid, name.to_owned()),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            User::Process(pid, name) => format!("{name} (pid {pid})"),
+            User::Queue(queue) => format!("{queue} (kworkers)"),
+        }
+    }
+}
+
+/// CPU time of a user since the first look, in ticks, at the looks at which it had grown.
+#[derive(Debug, Default)]
+struct Used {
+    ticks: u64,
     readings: Vec<(Duration, u64)>,
 }
 
@@ -25,7 +51,9 @@ struct Process {
 pub(super) struct Processors {
     sys: Sys,
     own: u32,
-    processes: BTreeMap<u32, Process>,
+    /// Ticks of each process at the last look.
+    seen: BTreeMap<u32, u64>,
+    users: BTreeMap<User, Used>,
     pressure: Vec<(Duration, u64)>,
     last_look: Option<Duration>,
     buffer: String,
@@ -36,7 +64,8 @@ impl Processors {
         Processors {
             sys: sys.clone(),
             own: std::process::id(),
-            processes: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            users: BTreeMap::new(),
             pressure: Vec::new(),
             last_look: None,
             buffer: String::new(),
@@ -44,7 +73,8 @@ impl Processors {
     }
 
     pub fn look(&mut self, at: Duration) {
-        let before = self.last_look;
+        let mut now = BTreeMap::new();
+        let mut grown: BTreeMap<User, u64> = BTreeMap::new();
         for name in std::fs::read_dir(&self.sys.proc).into_iter().flatten().flatten().map(|e| e.file_name()) {
             let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok()).filter(|pid| *pid != self.own)
             else {
@@ -54,15 +84,25 @@ impl Processors {
             if read_into(&stat, &mut self.buffer)
                 && let Some((name, ticks)) = parse_stat(&self.buffer)
             {
-                // What appeared since the last look has used all its time since.
-                let born = || Process {
-                    name: name.to_owned(),
-                    readings: before.map(|before| (before, 0)).into_iter().collect(),
-                };
-                let process = self.processes.entry(pid).or_insert_with(born);
-                process.read(at, before, name, ticks);
+                // What appeared since the last look has used all its time since; less than before is another process under
+                // the same number.
+                let before = self.seen.get(&pid).filter(|before| **before <= ticks).copied();
+                let since = before.unwrap_or(if self.last_look.is_some() { 0 } else { ticks });
+                if ticks > since {
+                    *grown.entry(User::of(pid, name)).or_default() += ticks - since;
+                }
+                now.insert(pid, ticks);
             }
         }
+        for (user, ticks) in grown {
+            let used = self.users.entry(user).or_default();
+            // It stood still until the look before this one.
+            let stood = self.last_look.filter(|last| used.readings.last().is_none_or(|(at, _)| last > at));
+            used.readings.extend(stood.map(|last| (last, used.ticks)));
+            used.ticks = used.ticks.saturating_add(ticks);
+            used.readings.push((at, used.ticks));
+        }
+        self.seen = now;
         if let Some(total) =
             sys::text(&self.sys.proc.join("pressure/cpu")).and_then(|text| total(&text, "some"))
         {
@@ -74,16 +114,12 @@ impl Processors {
     /// Who used the processors from `from` to `to`, the busiest first.
     pub fn users(&self, from: Duration, to: Duration) -> Vec<ProcessorUser> {
         let least = LEAST * to.saturating_sub(from).as_secs_f64();
-        let mut users: Vec<ProcessorUser> = self
-            .processes
-            .iter()
-            .filter_map(|(pid, process)| {
-                let ticks = between(&process.readings, to) - between(&process.readings, from);
-                let time = Nanos((ticks.max(0.0) * TICK as f64) as u64);
-                (time.as_secs_f64() > least)
-                    .then(|| ProcessorUser { who: format!("{} (pid {pid})", process.name), time })
-            })
-            .collect();
+        let used = self.users.iter().filter_map(|(user, used)| {
+            let ticks = between(&used.readings, to) - between(&used.readings, from);
+            let time = Nanos((ticks.max(0.0) * TICK as f64) as u64);
+            (time.as_secs_f64() > least).then(|| ProcessorUser { who: user.name(), time })
+        });
+        let mut users: Vec<ProcessorUser> = used.collect();
         users.sort_by_key(|user| std::cmp::Reverse(user.time));
         users.truncate(MOST);
         users
@@ -93,27 +129,6 @@ impl Processors {
     pub fn waited(&self, from: Duration, to: Duration) -> Option<Nanos> {
         let grown = || between(&self.pressure, to) - between(&self.pressure, from);
         (self.pressure.len() > 1).then(|| Nanos((grown().max(0.0) * 1e3) as u64))
-    }
-}
-
-impl Process {
-    fn read(&mut self, at: Duration, before: Option<Duration>, name: &str, ticks: u64) {
-        // Another process under the same number.
-        if self.name != name || self.readings.last().is_some_and(|(_, last)| *last > ticks) {
-            self.readings.clear();
-            name.clone_into(&mut self.name);
-        }
-        let last = self.readings.last().copied();
-        if last.is_some_and(|(_, last)| last == ticks) {
-            return;
-        }
-        // It stood still until the look before this one.
-        if let (Some((seen, last)), Some(before)) = (last, before)
-            && before > seen
-        {
-            self.readings.push((before, last));
-        }
-        self.readings.push((at, ticks));
     }
 }
 
@@ -180,6 +195,32 @@ mod tests {
         assert_eq!(processors.waited(seconds(0), seconds(2)), Some(Nanos::from_millis(900)));
         let half = processors.users(Duration::from_millis(500), seconds(1));
         assert_eq!(half[0].time, Nanos::from_millis(450));
+    }
+
+    /// Names as Linux 6.1 gives them; a worker goes from one queue to another.
+    #[test]
+    fn workers_count_for_the_queue_that_they_work_for() {
+        assert_eq!(User::of(7, "kworker/u8:3-kcryptd/253:0"), User::Queue("kcryptd/253:0".into()));
+        assert_eq!(User::of(7, "kworker/u8:3"), User::Process(7, "kworker/u8:3".into()));
+        assert_eq!(User::of(7, "dmcrypt_write/253:0"), User::Process(7, "dmcrypt_write/253:0".into()));
+        let stat = |pid: u32, name: &str, ticks: u64| {
+            format!(
+                "f /proc/{pid}/stat\n|{pid} ({name}) I 2 0 0 0 -1 69238880 0 0 0 0 0 {ticks} 0 0 20 0 1 0 311 0\n"
+            )
+        };
+        let mut processors = Processors::new(&Sys::below(unpack("d /proc\n").path()));
+        for (at, first, second) in [
+            (0, ("kworker/u8:1-events_unbound", 500), ("kworker/u8:2+kcryptd/253:0", 100)),
+            (1, ("kworker/u8:1+kcryptd/253:0", 540), ("kworker/u8:2+kcryptd/253:0", 160)),
+            (2, ("kworker/u8:1-kcryptd/253:0", 580), ("kworker/u8:2-flush-254:0", 190)),
+        ] {
+            let root = unpack(&format!("{}{}", stat(5, first.0, first.1), stat(6, second.0, second.1)));
+            processors.sys = Sys::below(root.path());
+            processors.look(Duration::from_secs(at));
+        }
+        let users = processors.users(Duration::ZERO, Duration::from_secs(2));
+        let user = |who: &str, ms| ProcessorUser { who: who.into(), time: Nanos::from_millis(ms) };
+        assert_eq!(users, [user("kcryptd/253:0 (kworkers)", 1400), user("flush-254:0 (kworkers)", 300)]);
     }
 
     #[test]

@@ -7,9 +7,9 @@
 //!
 //! Arguments by target: Linux Documentation/admin-guide/device-mapper.
 
-use crate::command::Runner;
-use crate::sys::DevNum;
-use ebbtide_core::samples::Join;
+use crate::command::{Never, Real, Runner};
+use crate::sys::{DevNum, Sys};
+use ebbtide_core::samples::{Encryption, Join};
 use ebbtide_core::units::Bytes;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -44,14 +44,27 @@ impl<'a> Tables<'a> {
         Tables { runner, asked: OnceCell::new() }
     }
 
+    /// To be asked on the host of `sys`: a copy of a host has no programs to ask, those of this host know nothing of it.
+    pub fn of_host(sys: &Sys) -> Tables<'static> {
+        Tables::new(if sys.is_host() { &Real } else { &Never })
+    }
+
     /// The mapping of this name; nothing where it cannot be seen.
     pub fn of(&self, name: &str) -> Option<Mapping> {
-        let tables = self.asked.get_or_init(|| {
+        mapping(self.all().get(name)?)
+    }
+
+    /// How the mapping of this name encrypts; nothing where it does not, or cannot be seen.
+    pub fn encryption(&self, name: &str) -> Option<Encryption> {
+        self.all().get(name)?.iter().find_map(Segment::encryption)
+    }
+
+    fn all(&self) -> &BTreeMap<String, Vec<Segment>> {
+        self.asked.get_or_init(|| {
             // Without --showkeys the keys of dm-crypt are left out.
             let asked = self.runner.run("dmsetup", &["table", "--manglename", "none"]);
             asked.map(|said| tables(&said.text())).unwrap_or_default()
-        });
-        mapping(tables.get(name)?)
+        })
     }
 }
 
@@ -139,6 +152,21 @@ impl Segment {
             _ => Join::Other,
         };
         Mapping { join, devices, missing }
+    }
+
+    /// `crypt CIPHER KEY IV DEVICE OFFSET [#OPTIONS OPTIONS...]`
+    fn encryption(&self) -> Option<Encryption> {
+        let arguments = Some(&self.arguments).filter(|_| self.target == "crypt")?;
+        let (sizes, options): (Vec<&String>, Vec<&String>) =
+            arguments.iter().skip(6).partition(|word| word.starts_with("sector_size:"));
+        let sector = sizes.first().and_then(|size| size.strip_prefix("sector_size:")?.parse().ok());
+        Some(Encryption {
+            cipher: arguments.first().cloned(),
+            // 512 bytes unless it says otherwise.
+            sector: Some(Bytes(sector.unwrap_or(512))),
+            options: options.into_iter().cloned().collect(),
+            aes_instructions: None,
+        })
     }
 
     /// Arguments at the beginning that name devices which hold no data.
@@ -243,6 +271,24 @@ mod tests {
     }
 
     #[test]
+    fn how_a_mapping_encrypts() {
+        let of = |text: &str| tables(text).values().flatten().find_map(Segment::encryption);
+        let recorded = of(RECORDED).expect("one of them encrypts");
+        assert_eq!(recorded.cipher.as_deref(), Some("aes-xts-plain64"));
+        assert_eq!((recorded.sector, recorded.options.len()), (Some(Bytes(512)), 0));
+        // After the documentation of dm-crypt.
+        let tuned = of(
+            "a: 0 8192 crypt capi:xts(aes)-plain64 :64:logon:k 0 8:0 0 3 allow_discards no_read_workqueue sector_size:4096",
+        );
+        let tuned = tuned.expect("it encrypts");
+        assert_eq!(
+            (tuned.sector, tuned.options),
+            (Some(Bytes(4096)), vec!["allow_discards".into(), "no_read_workqueue".into()])
+        );
+        assert_eq!(of("a: 0 8192 linear 8:0 0"), None);
+    }
+
+    #[test]
     fn what_is_no_table_is_left_out() {
         assert!(tables("No devices found\n\na: b c linear 8:0 0\nx: 0 8\n").is_empty());
         assert_eq!(mapping(&[]), None);
@@ -252,7 +298,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in "(?s)([a-z]{1,3}: |[0-9]{1,3} |raid |raid5_ls |striped |8:[0-9] |- |\n|.){0,40}") {
             for segments in tables(&text).values() {
-                let _ = mapping(segments);
+                let _ = (mapping(segments), segments.iter().find_map(Segment::encryption));
             }
         }
     }

@@ -8,7 +8,9 @@
 //! with nothing behind it. Not asserted while the members are at known limits, or held to a rate: then a busy thread is
 //! not what stops the array.
 
-use super::{Absent, Case, Judged, Rule, evidence, rate_limit, saturated, standing, volume_limit};
+use super::{
+    Absent, Case, Judged, Rule, encryption, evidence, rate_limit, saturated, standing, volume_limit,
+};
 use crate::analysis::ladder::in_flight;
 use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
 use crate::samples::TrialSamples;
@@ -37,7 +39,7 @@ const NAMED: usize = 3;
 pub struct Cpu;
 
 /// A ground: how much it explains, with which confidence, its sentence and its figures.
-type Finding = (f64, f64, String, Vec<Evidence>);
+pub(super) type Finding = (f64, f64, String, Vec<Evidence>);
 
 impl Rule for Cpu {
     fn kind(&self) -> VerdictKind {
@@ -61,7 +63,11 @@ impl Rule for Cpu {
         let iops = case.result.metric(Metric::Iops).map(|estimate| estimate.median);
         let of_ceiling = ceiling.zip(iops).map(|(ceiling, iops)| iops / ceiling);
 
+        let encrypting = encryption::find(case);
         let mut findings: Vec<Finding> = Vec::new();
+        if let Some(seen) = encrypting.as_ref().filter(|seen| seen.holds()) {
+            findings.push(seen.finding());
+        }
         if let Some(busy) = thread.filter(|busy| *busy >= THREAD_FULL) {
             let figure = evidence("busy share of the busiest load thread", busy, "share", Some(THREAD_FULL));
             let sentence = "a load thread is busy all the time: more jobs (numjobs), larger requests or a faster core would help";
@@ -101,6 +107,18 @@ impl Rule for Cpu {
                 .seen_where_known("busy share of all cores", host, "share", HOST_BUSY)
                 .seen_where_known("rate against the engine's own ceiling", of_ceiling, "share", CEILING)
                 .seen_where_known("time stolen, of all cores", steal, "share", STEAL)
+                .seen_where_known(
+                    "processor time of dm-crypt's workers, of one core",
+                    encrypting.as_ref().map(|seen| seen.cores),
+                    "cores",
+                    encryption::WHOLE,
+                )
+                .seen_where_known(
+                    "share of a request's time that it was in dm-crypt",
+                    encrypting.as_ref().map(|seen| seen.inside),
+                    "share",
+                    encryption::INSIDE,
+                )
         })?;
         Ok(Verdict {
             kind: VerdictKind::Cpu,

@@ -11,6 +11,7 @@ mod cache;
 mod case;
 mod concurrency;
 mod cpu;
+mod encryption;
 mod exceeded;
 mod far_end;
 mod first_touch;

@@ -3,7 +3,8 @@
 use super::*;
 use crate::analysis::fixtures::trial;
 use crate::samples::{
-    DeviceObservation, DiskUse, GroupMemory, MemberObservation, MemoryUse, Observation, PerOp, TrialSamples,
+    Below, DeviceObservation, DiskUse, Encryption, GroupMemory, Join, MemberObservation, MemoryUse,
+    Observation, PerOp, ProcessorUser, TrialSamples,
 };
 use VerdictKind::{Cpu, Memory, SyncWrites, Unknown};
 
@@ -147,4 +148,112 @@ fn a_durable_write_that_waits_for_memory_says_so_first() {
     assert_eq!(kinds(&six_rounds(&writes, waited(WAITS))), [Memory, SyncWrites]);
     let little = Waited { some: 0.2, full: 0.2, ..WAITS };
     assert_eq!(kinds(&six_rounds(&writes, waited(little))), [SyncWrites, Memory]);
+}
+
+/// What dm-crypt did over the disk vda.
+#[derive(Clone, Copy)]
+struct Encrypted<'a> {
+    /// Milliseconds of a request at the mapping and at the disk.
+    times: (f64, f64),
+    /// Requests at the disk for each at the mapping.
+    split: f64,
+    /// Cores that the workers used, and how they are called.
+    workers: (f64, &'a str),
+}
+
+const ENCRYPTED: Encrypted<'_> =
+    Encrypted { times: (4.0, 1.0), split: 1.0, workers: (1.6, "kcryptd/253:0 (kworkers)") };
+
+fn encrypted(seen: Encrypted<'_>) -> impl Fn(&Trial) -> TrialSamples {
+    move |_| {
+        let mut samples = trial(&[("v0", 1000, 4_000_000)]);
+        let part = |share: f64| Nanos::from_secs_f64(share * samples.elapsed.as_secs_f64());
+        let ops = samples.array.read.count.ops;
+        let device = |name: &str, number: &str, ops: f64, each: f64| {
+            let time = Nanos((ops * each * 1e6) as u64);
+            let bytes = PerOp { read: samples.array.read.count.bytes, write: 0 };
+            let total = DiskUse {
+                ops: PerOp { read: ops as u64, write: 0 },
+                bytes,
+                time: PerOp { read: time, write: Nanos(0) },
+                busy: part(0.5),
+                weighted: time,
+                ..DiskUse::default()
+            };
+            DeviceObservation {
+                name: name.into(),
+                number: number.into(),
+                total,
+                ..DeviceObservation::default()
+            }
+        };
+        let encryption = Encryption {
+            cipher: Some("aes-xts-plain64".into()),
+            sector: Some(Bytes(512)),
+            aes_instructions: Some(true),
+            ..Encryption::default()
+        };
+        let below = Below { devices: vec![1], join: Join::Through, missing: 0 };
+        let mapping = DeviceObservation {
+            alias: Some("secret".into()),
+            encryption: Some(encryption),
+            below: Some(below),
+            ..device("dm-0", "253:0", ops as f64, seen.times.0)
+        };
+        let disk = device("vda", "254:0", ops as f64 * seen.split, seen.times.1);
+        samples.observed = Some(Box::new(Observation {
+            devices: vec![mapping, disk],
+            members: vec![MemberObservation {
+                member: "v0".into(),
+                devices: vec![0, 1],
+                below: Some(Below { devices: vec![0], join: Join::Through, missing: 0 }),
+                ..MemberObservation::default()
+            }],
+            users: vec![ProcessorUser { who: seen.workers.1.into(), time: part(seen.workers.0) }],
+            ..Observation::default()
+        }));
+        samples
+    }
+}
+
+#[test]
+fn dm_crypts_workers_that_requests_wait_for() {
+    let verdict = &verdicts(&six_rounds(&stripe(1), encrypted(ENCRYPTED)))[0];
+    assert_eq!(verdict.kind, Cpu);
+    assert!(
+        verdict.sentence.starts_with(
+            "encryption is the limit: dm-crypt's workers use 1.6 cores for 4.10 MB/s through secret, 390.6 s of processor time \
+             for each GB, and requests are there for 75% of their time; sectors of 4096 instead of 512 bytes"
+        ),
+        "{}",
+        verdict.sentence
+    );
+    assert!(!verdict.sentence.contains("no instructions"), "{}", verdict.sentence);
+    assert!((verdict.explains - 0.75).abs() < 0.01);
+    // The workers of Linux 6.10 and later, and the thread that sorts writes.
+    let newer = Encrypted { workers: (1.6, "kcryptd-253:0-1 (kworkers)"), ..ENCRYPTED };
+    assert_eq!(kinds(&six_rounds(&stripe(1), encrypted(newer))), [Cpu]);
+    let writer = Encrypted { workers: (1.0, "dmcrypt_write/253:0 (pid 99)"), ..ENCRYPTED };
+    assert_eq!(kinds(&six_rounds(&stripe(1), encrypted(writer))), [Cpu]);
+}
+
+#[test]
+fn dm_crypts_workers_that_nothing_waits_for() {
+    let why_not = |seen: Encrypted<'_>| {
+        let (_, figures) = ruled_out(&six_rounds(&stripe(1), encrypted(seen)), Cpu);
+        figures.iter().any(|(_, needed)| *needed == Some(super::super::encryption::WHOLE))
+    };
+    // The disk below is what takes the time; workers that have time left; those of another mapping.
+    assert!(why_not(Encrypted { times: (4.0, 3.5), ..ENCRYPTED }));
+    assert!(why_not(Encrypted { workers: (0.6, "kcryptd/253:0 (kworkers)"), ..ENCRYPTED }));
+    assert!(why_not(Encrypted { workers: (1.6, "kcryptd/253:1 (kworkers)"), ..ENCRYPTED }));
+    // Eight requests that the disk merged into one, or one that was split into eight, are not in dm-crypt.
+    assert!(why_not(Encrypted { times: (4.0, 4.0), split: 0.125, ..ENCRYPTED }));
+    assert!(why_not(Encrypted { times: (4.0, 0.5), split: 8.0, ..ENCRYPTED }));
+}
+
+#[test]
+fn dm_crypts_workers_do_not_count_at_a_known_limit() {
+    let shaped = shaped(stripe(1), 1000.0, Nanos(1));
+    assert_eq!(kinds(&six_rounds(&shaped, encrypted(ENCRYPTED))), [VerdictKind::VolumeLimit]);
 }

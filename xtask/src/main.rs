@@ -34,6 +34,7 @@ const HELP: &str = "cargo xtask COMMAND
   statistics   coverage of intervals and false winners: writes the tables of docs/statistics.md
   verdicts  how often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
             [--tuning] [--each N] [CLASS]
+            --real: on real devices of this machine (root, a quarter of an hour); `--real --help` lists its options
   test      setup, check, unit, root, browser, lab and fuzz
 ";
 

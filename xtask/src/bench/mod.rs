@@ -9,7 +9,7 @@ mod tool;
 
 use std::path::PathBuf;
 use target::Target;
-pub use tool::build_load;
+pub use tool::{build as build_program, build_load};
 use tool::{Figures, Tool};
 
 const HELP: &str = "cargo xtask bench [OPTION...]

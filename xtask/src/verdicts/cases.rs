@@ -3,6 +3,7 @@
 //! Every case starts from the same kind of set-up (a few volumes of one type with limits, latencies and small
 //! differences, an array over them, a workload) with nothing in short supply, and then one thing is made short.
 
+use super::random::Random;
 use ebbtide_core::analysis::VerdictKind;
 use ebbtide_core::experiment::{Answer, Design, Environment, Experiment, Resync, Volume, VolumeSource};
 use ebbtide_core::layout::{Arrangement, ArrayKind, LayoutNode};
@@ -11,8 +12,6 @@ use ebbtide_core::stack::Stack;
 use ebbtide_core::units::{Bytes, Nanos};
 use ebbtide_core::volume::{Birth, FirstTouch, Latency, Limit, LinkShape, Mood, Shape};
 use ebbtide_core::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A set-up with its truth.
 #[derive(Debug)]
@@ -45,27 +44,6 @@ pub const CLASSES: [VerdictKind; 14] = [
     VerdictKind::Unknown,
 ];
 
-struct Random(Xoshiro256PlusPlus);
-
-impl Random {
-    fn unit(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-    }
-    fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.unit()
-    }
-    /// Log-uniform.
-    fn about(&mut self, low: f64, high: f64) -> f64 {
-        low * (high / low).powf(self.unit())
-    }
-    fn one_of<T: Copy>(&mut self, items: &[T]) -> T {
-        items[(self.0.next_u64() % items.len() as u64) as usize]
-    }
-    fn chance(&mut self, share: f64) -> bool {
-        self.unit() < share
-    }
-}
-
 /// A set-up with nothing in short supply.
 struct Setup {
     random: Random,
@@ -79,7 +57,7 @@ struct Setup {
 
 impl Setup {
     fn new(seed: u64) -> Self {
-        let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(seed));
+        let mut random = Random::new(seed);
         let members = random.one_of(&[1, 2, 3, 4, 4, 6, 8]);
         let chunk = Bytes(random.one_of(&[64, 128, 256, 512]) << 10);
         let (sequential, reads) = (random.chance(0.4), random.chance(0.6));
@@ -405,7 +383,7 @@ fn member(mut setup: Setup) -> Experiment {
     setup.at_least(3);
     setup.deep();
     setup.workload.iodepth = setup.workload.iodepth.saturating_mul(2).min(2048);
-    let slow = (setup.random.0.next_u64() % setup.members as u64) as usize;
+    let slow = setup.random.below(setup.members);
     let factor = setup.random.between(0.2, 0.55);
     let hidden = setup.random.chance(0.7);
     let mut experiment = setup.experiment();

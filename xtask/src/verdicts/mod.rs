@@ -3,6 +3,8 @@
 //! Cases are drawn from seeds: even ones to tune rules and thresholds on, odd ones to report from.
 
 mod cases;
+mod random;
+mod real;
 
 use crate::pages;
 use cases::{CLASSES, Case, case};
@@ -35,11 +37,14 @@ enum Set {
     Reporting,
 }
 
-/// `cargo xtask verdicts [--tuning] [--each N] [CLASS]`
+/// `cargo xtask verdicts [--tuning] [--each N] [CLASS]`, or `--real` and its own options
 ///
 /// # Errors
 /// When a case cannot be simulated or the page cannot be written.
 pub fn run(arguments: &[String]) -> Result<(), String> {
+    if arguments.iter().any(|argument| argument == "--real") {
+        return real::run(arguments);
+    }
     let mut set = Set::Reporting;
     let mut each = EACH;
     let mut only = None;
@@ -68,7 +73,9 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
             println!("{} {}: {} ({})", name(case.truth), case.seed, named.join(" "), case.sentence);
         }
     } else if only.is_none() && each == EACH {
-        pages::write(&pages::root().join("docs/verdict-accuracy.md"), &page(&table))?;
+        let path = pages::root().join("docs/verdict-accuracy.md");
+        let text = pages::read(&path)?;
+        pages::write(&path, &pages::between(&text, "verdicts", None, &table)?)?;
     }
     Ok(())
 }
@@ -182,24 +189,6 @@ fn matrix(judged: &[Judged]) -> String {
         share(invented),
     );
     out
-}
-
-fn page(table: &str) -> String {
-    format!(
-        "# How often the verdicts are right\n\n\
-         Written by `cargo xtask verdicts`. The simulator makes set-ups whose limiting cause is known because it was built in:\n\
-         1 to 8 volumes of one type with limits, latencies and small differences between siblings, an array over them, a\n\
-         workload with nothing in short supply, and then one thing made short. `unknown` is a load that is served as it\n\
-         arrives: nothing limits it, and nothing should be named. Each case is a session of 6 rounds, analysed as any other.\n\n\
-         Cases come from seeds. Rules and thresholds were tuned on even ones (`cargo xtask verdicts --tuning`); this table is\n\
-         from odd ones.\n\n{table}\n\
-         A cause that belongs to the truth counts as there: a volume whose credits ran out is at its limit, requests that are\n\
-         too small are so because operations are used up, a resync shares the volumes' limits with the trial, a cached read\n\
-         keeps its thread busy copying, a slow first touch is a latency that more operations in flight would hide, and parity that\n\
-         small writes update uses up the volumes' limits.\n\n\
-         What this does not say: the set-ups are the simulator's. Real systems have causes that it does not model, and causes\n\
-         come together. `shared-device` is by the inventory. An `unknown` in place of a cause is a miss, but not a lie.\n"
-    )
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::probe::{Kind, classify_disk};
 use crate::sys::{self, Sys};
 use ebbtide_core::samples::{Below, DeviceObservation, Encryption};
 use ebbtide_core::units::Bytes;
+use std::path::Path;
 
 /// Adds the devices of `chain` that are not among `devices` yet; the place of each of its links there.
 pub(super) fn add(

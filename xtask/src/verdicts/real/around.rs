@@ -1,0 +1,102 @@
+//! What else goes on during a case: what it makes itself, and what others do.
+
+use super::case::Neighbour;
+use super::ground::{Group, read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest life of a neighbour, in seconds.
+const LIFE: u32 = 60;
+/// How long others are looked at.
+const LOOK: Duration = Duration::from_millis(400);
+
+/// A program beside the load, which ends with this.
+pub struct Beside(Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A command that runs in a group.
+pub fn in_group(group: &Group, program: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo $$ > \"$1\" && shift && exec \"$@\"", "sh"]).arg(group.processes()).arg(program);
+    command
+}
+
+fn beside(mut command: Command) -> Result<Beside, String> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().map(Beside).map_err(|error| format!("a program beside the load: {error}"))
+}
+
+/// A loop without an end on one core.
+pub fn hog(group: &Group, core: usize) -> Result<Beside, String> {
+    let mut command = in_group(group, "taskset");
+    command.args(["-c", &core.to_string(), "sh", "-c", "while :; do :; done"]);
+    beside(command)
+}
+
+/// fio on a file or device.
+pub fn neighbour(group: &Group, path: &str, n: &Neighbour) -> Result<Beside, String> {
+    let mut command = in_group(group, "fio");
+    command.args([
+        "--name=neighbour".to_owned(),
+        format!("--filename={path}"),
+        format!("--rw={}", n.rw),
+        format!("--bs={}k", n.bs_kib),
+        format!("--iodepth={}", n.iodepth),
+        "--direct=1".to_owned(),
+        "--ioengine=io_uring".to_owned(),
+        "--time_based".to_owned(),
+        format!("--runtime={LIFE}"),
+        "--thread".to_owned(),
+    ]);
+    command.args(n.rate_mib.map(|rate| format!("--rate={rate}m")));
+    beside(command)
+}
+
+/// Time of all cores in ticks: busy, and all.
+fn ticks() -> Result<(u64, u64), String> {
+    let text = read(Path::new("/proc/stat"))?;
+    let first = text.lines().next().unwrap_or_default();
+    let fields: Vec<u64> = first.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
+    let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields[..] else {
+        return Err(format!("/proc/stat: {first}"));
+    };
+    let busy = user + nice + system + irq + softirq + steal;
+    Ok((busy, busy + idle + iowait))
+}
+
+/// Busy share of all cores while `work` runs.
+pub fn busy_during<T>(work: impl FnOnce() -> T) -> Result<(f64, T), String> {
+    let before = ticks()?;
+    let done = work();
+    let after = ticks()?;
+    let all = after.1.saturating_sub(before.1).max(1);
+    Ok((after.0.saturating_sub(before.0) as f64 / all as f64, done))
+}
+
+/// Busy share of all cores for a moment.
+pub fn busy() -> Result<f64, String> {
+    Ok(busy_during(|| std::thread::sleep(LOOK))?.0)
+}
+
+/// Waits until others leave enough of the processors, but no longer than `most`.
+pub fn wait_for_quiet(below: f64, most: Duration) -> Result<(), String> {
+    let start = Instant::now();
+    while busy()? > below && start.elapsed() < most {
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Bytes that a disk has read since the system started (`/sys/block/NAME/stat`, in sectors of 512 bytes).
+pub fn bytes_read(disk: &str) -> Result<u64, String> {
+    let stat = read(&Path::new("/sys/block").join(disk).join("stat"))?;
+    let sectors: Option<u64> = stat.split_whitespace().nth(2).and_then(|field| field.parse().ok());
+    sectors.map(|sectors| sectors * 512).ok_or_else(|| format!("{disk}: {stat}"))
+}

@@ -1,0 +1,409 @@
+//! One case: made, run, and held against its truth.
+
+use super::around::{self, Beside, in_group};
+use super::case::{Base, Case, Cause, Truth};
+use super::ground::{Ground, Target, write};
+use super::load::Load;
+use super::oracle;
+use super::shell::{output, said};
+use ebbtide_core::analysis::VerdictKind;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Rate without a cause over that with it from which on it is there: a short run varies by some percent.
+pub const THERE: f64 = 1.15;
+/// Of several causes each that gains this share of what the largest gains may come first.
+const NEAR: f64 = 0.90;
+/// Busy share of all cores by others above which it is looked whether the load would be faster ahead of them.
+const QUIET: f64 = 0.25;
+/// How long a case waits for others that use more.
+const WAIT: Duration = Duration::from_secs(4);
+/// Share of what was asked that the disk may have read while a cache answers the rest.
+const CACHED: f64 = 0.20;
+/// Share of what arrives from which on all is served.
+const SERVED: f64 = 0.97;
+/// Readahead that is enough, in KiB.
+const WIDE: u64 = 4096;
+/// Longest life of a run of `ebb`, in seconds.
+const LIFE: u32 = 90;
+
+/// What came of a case.
+pub struct Judged {
+    pub case: Case,
+    pub outcome: Outcome,
+    /// Busy share of all cores by others, before and after.
+    pub others: f64,
+    /// Rate without each cause over that with all.
+    pub gains: Vec<f64>,
+    /// Rate ahead of others for a processor over that beside them, where they used much.
+    pub ahead: Option<f64>,
+}
+
+pub enum Outcome {
+    Counted(Counted),
+    /// The cause was not there, and why that is known.
+    Void(String),
+    Failed(String),
+}
+
+/// A verdict on a case whose truth is known.
+pub struct Counted {
+    /// Any of these is right.
+    pub right: Vec<VerdictKind>,
+    /// All verdicts in their order.
+    pub named: Vec<VerdictKind>,
+    pub sentence: String,
+    /// Why those that would be right were not named.
+    pub why_not: Vec<String>,
+    /// Whether a cause was named that is not there, first or further down.
+    pub invented: bool,
+}
+
+impl Counted {
+    pub fn is_right(&self) -> bool {
+        self.named.first().is_some_and(|first| self.right.contains(first))
+    }
+
+    pub fn is_wrong(&self) -> bool {
+        !self.is_right() && self.named.first() != Some(&VerdictKind::Unknown)
+    }
+}
+
+/// Makes a case, runs it, and takes all of it away again.
+pub fn judge(ground: &Ground, case: &Case) -> Judged {
+    turn(ground, case).unwrap_or_else(|why| Judged {
+        case: case.clone(),
+        outcome: Outcome::Failed(why),
+        others: 0.0,
+        gains: Vec::new(),
+        ahead: None,
+    })
+}
+
+fn turn(ground: &Ground, case: &Case) -> Result<Judged, String> {
+    let alone = case.members == 1;
+    let targets: Result<Vec<Target>, String> =
+        (0..case.members).map(|index| ground.target(case.base, index, alone)).collect();
+    let stage = Stage { ground, case, targets: targets? };
+    let all: Vec<&Cause> = case.causes.iter().collect();
+    let disk = ground.disk()?.1;
+    if case.truth == Truth::Cached {
+        // Whatever cache it is to come from has it.
+        let target = &stage.targets[0];
+        let file = format!("if={}", target.file.as_ref().unwrap_or(&target.path));
+        output("dd", &[&file, "of=/dev/null", "bs=1M"])?;
+    }
+    around::wait_for_quiet(QUIET, WAIT)?;
+    let before = around::busy()?;
+    let read = around::bytes_read(&disk)?;
+    let full = stage.run(&case.load, &all, Place::Beside)?;
+    let read = around::bytes_read(&disk)?.saturating_sub(read);
+    let others = f64::midpoint(before, around::busy()?);
+    let moment = case.load.for_a_moment();
+    let ahead = if others > QUIET { Some(stage.rate(&moment, &all, Place::Ahead, &full)?) } else { None };
+    let mut gains = Vec::new();
+    let right = match case.truth {
+        Truth::Made => {
+            for without in &case.causes {
+                let kept: Vec<&Cause> = case.causes.iter().filter(|cause| *cause != without).collect();
+                gains.push(stage.rate(&moment, &kept, Place::Beside, &full)?);
+            }
+            let without_all = match case.causes.len() {
+                1 => gains[0],
+                _ => stage.rate(&moment, &[], Place::Beside, &full)?,
+            };
+            made(case, &gains, ahead, without_all)
+        }
+        Truth::Built(kind) => Ok(vec![kind]),
+        Truth::Served => {
+            let asked = case.load.rate_iops.unwrap_or(0) as f64;
+            let served = full.iops / asked;
+            (served >= SERVED)
+                .then(|| vec![VerdictKind::Unknown])
+                .ok_or(format!("{:.0}% of what arrived was served", served * 100.0))
+        }
+        Truth::Cached => {
+            let share = read as f64 / full.bytes.max(1.0);
+            (share < CACHED)
+                .then(|| vec![VerdictKind::Cache])
+                .ok_or(format!("the disk read {:.0}% of what was asked", share * 100.0))
+        }
+        Truth::Saturated => oracle::saturated(case, &stage.targets[0].path)?,
+    };
+    let outcome = match right {
+        Err(why) => Outcome::Void(why),
+        Ok(mut right) => {
+            // Others on the processors are a cause like any other; which of the two is the larger is known only of those
+            // that were made.
+            if case.truth != Truth::Made && ahead.is_some_and(|gain| gain >= THERE) {
+                right.push(VerdictKind::Cpu);
+            }
+            let there = |kind: &VerdictKind| {
+                *kind == VerdictKind::Unknown
+                    || right.contains(kind)
+                    || case.also.contains(kind)
+                    || (*kind == VerdictKind::Cpu && ahead.is_some_and(|gain| gain >= THERE))
+                    || case.causes.iter().any(|cause| cause.kind() == *kind)
+            };
+            let invented = full.named.iter().any(|kind| !there(kind));
+            let why_not = right.iter().filter_map(|kind| full.why_not(*kind)).collect();
+            let Said { named, sentence, .. } = full;
+            Outcome::Counted(Counted { right, named, sentence, why_not, invented })
+        }
+    };
+    Ok(Judged { case: case.clone(), outcome, others, gains, ahead })
+}
+
+/// The causes that are right as the first: whose end gains most, or nearly as much; others on the processors are one.
+fn made(
+    case: &Case,
+    gains: &[f64],
+    ahead: Option<f64>,
+    without_all: f64,
+) -> Result<Vec<VerdictKind>, String> {
+    if without_all < THERE {
+        return Err(format!("without it the rate was {without_all:.2} times as high"));
+    }
+    let made = case.causes.iter().map(Cause::kind).zip(gains.iter().copied());
+    let others = ahead.filter(|gain| *gain >= THERE).map(|gain| (VerdictKind::Cpu, gain));
+    let causes: Vec<(VerdictKind, f64)> = made.chain(others).collect();
+    let most = causes.iter().map(|(_, gain)| *gain).fold(0.0, f64::max);
+    // Where none alone holds it back, each does.
+    let near = |gain: f64| most < THERE || gain >= NEAR * most;
+    Ok(causes.into_iter().filter(|(_, gain)| near(*gain)).map(|(kind, _)| kind).collect())
+}
+
+/// Where a run stands among those who want a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// As anybody.
+    Beside,
+    /// Before all others.
+    Ahead,
+}
+
+/// What `ebb` said.
+struct Said {
+    iops: f64,
+    /// Bytes that were read or written.
+    bytes: f64,
+    named: Vec<VerdictKind>,
+    sentence: String,
+    /// `ruled_out` of its answer.
+    ruled_out: Value,
+}
+
+impl Said {
+    /// Why this was not named, with the figures.
+    fn why_not(&self, kind: VerdictKind) -> Option<String> {
+        let of_kind = |one: &&Value| one["kind"] == kind.name();
+        let found = self.ruled_out.as_array()?.iter().find(of_kind)?;
+        let figure = |one: &Value| {
+            format!("; {}: {:.3} ({})", one["what"].as_str().unwrap_or_default(), one["value"], one["reference"])
+        };
+        let figures: String = found["evidence"].as_array()?.iter().map(figure).collect();
+        Some(format!("{}: {}{figures}", kind.name(), found["why"].as_str()?))
+    }
+}
+
+/// A case whose devices are there.
+struct Stage<'a> {
+    ground: &'a Ground,
+    case: &'a Case,
+    targets: Vec<Target>,
+}
+
+impl Stage<'_> {
+    /// Rate under `causes` over that of `full`.
+    fn rate(&self, load: &Load, causes: &[&Cause], place: Place, full: &Said) -> Result<f64, String> {
+        Ok(self.run(load, causes, place)?.iops / full.iops.max(1e-9))
+    }
+
+    /// Runs `ebb` under these causes, which end with it.
+    fn run(&self, load: &Load, causes: &[&Cause], place: Place) -> Result<Said, String> {
+        let (group, others) = (self.ground.group("load")?, self.ground.group("others")?);
+        let mut load = load.clone();
+        // The last core: the first has more of the interrupts.
+        let core = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+        let pinned = self.case.causes.iter().any(|cause| matches!(cause, Cause::Hogs(_)));
+        let (mut beside, mut later): (Vec<Beside>, Vec<std::thread::JoinHandle<()>>) = Default::default();
+        // A cause that can be seen on the device is set either way.
+        for cause in &self.case.causes {
+            let is_there = causes.contains(&cause);
+            match cause {
+                Cause::Shallow(times) if !is_there => load.iodepth *= times,
+                Cause::Durable if !is_there => load.durable = None,
+                Cause::Readahead(kib) => {
+                    let kib = if is_there { *kib } else { WIDE };
+                    for target in &self.targets {
+                        write(&target.queue("read_ahead_kb"), &kib.to_string())?;
+                        output("blockdev", &["--flushbufs", &target.path])?;
+                    }
+                }
+                Cause::Split(kib) => {
+                    for target in &self.targets {
+                        let most = super::ground::read(&target.queue("max_hw_sectors_kb"))?;
+                        let kib = if is_there { kib.to_string() } else { most };
+                        write(&target.queue("max_sectors_kb"), &kib)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        for cause in causes {
+            match cause {
+                Cause::Throttle(throttle) => {
+                    let device =
+                        if throttle.below { self.ground.disk()?.0 } else { self.targets[0].number.clone() };
+                    match throttle.first {
+                        Some((times, seconds)) => {
+                            group.hold(&device, throttle, (throttle.rate as f64 * times) as u64)?;
+                            let after = Duration::from_secs_f64(seconds);
+                            later.push(group.hold_later(&device, *throttle, after));
+                        }
+                        None => group.hold(&device, throttle, throttle.rate)?,
+                    }
+                }
+                Cause::SlowMember(index, throttle) => {
+                    group.hold(&self.targets[*index].number, throttle, throttle.rate)?;
+                }
+                Cause::Hogs(number) => {
+                    for _ in 0..*number {
+                        beside.push(around::hog(&others, core)?);
+                    }
+                }
+                Cause::Neighbour(neighbour) => {
+                    let path = self.ground.file(Base::File, 1, true)?;
+                    beside.push(around::neighbour(&others, &path, neighbour)?);
+                    // Until it has started.
+                    std::thread::sleep(Duration::from_millis(500));
+                }
+                _ => {}
+            }
+        }
+        let arguments = self.arguments(&load)?;
+        let mut command = in_group(&group, "timeout");
+        command.arg(LIFE.to_string());
+        if place == Place::Ahead {
+            command.args(["chrt", "--fifo", "1"]);
+        }
+        if pinned {
+            command.args(["taskset", "-c", &core.to_string()]);
+        }
+        let home = self.ground.directory();
+        command.arg(&self.ground.ebb).args(&arguments).current_dir(home);
+        command.env("XDG_DATA_HOME", home.join("data")).env("XDG_STATE_HOME", home.join("state"));
+        let done = command.output().map_err(|error| format!("sh: {error}"))?;
+        drop(beside);
+        for thread in later {
+            let _ = thread.join();
+        }
+        // 3: it ran and is not sure.
+        if !matches!(done.status.code(), Some(0 | 3)) {
+            return Err(format!("ebb {}: {}: {}", arguments.join(" "), done.status, said(&done)));
+        }
+        let document = serde_json::from_slice(&done.stdout)
+            .map_err(|error| format!("ebb {}: {error}", arguments.join(" ")))?;
+        understood(&document).ok_or_else(|| format!("ebb {}: no rate in its answer", arguments.join(" ")))
+    }
+
+    /// `ebb bench` on one target; `ebb run` with a stripe over several.
+    fn arguments(&self, load: &Load) -> Result<Vec<String>, String> {
+        let own = |list: &[&str]| list.iter().map(|one| (*one).to_owned()).collect::<Vec<String>>();
+        if let [target] = self.targets.as_slice() {
+            let mut arguments = own(&["bench", &target.path, "--json", "--quiet"]);
+            arguments.extend(load.options());
+            return Ok(arguments);
+        }
+        let mut text = "name = \"real\"\n".to_owned();
+        for (index, target) in self.targets.iter().enumerate() {
+            let key = if target.file.is_some() { "device" } else { "file" };
+            text.push_str(&format!("[volumes.v{index}]\n{key} = \"{}\"\n", target.path));
+        }
+        let last = self.targets.len() - 1;
+        text.push_str(&format!(
+            "[designs.array]\nlayout = \"stripe\"\nchunk = \"64KiB\"\nmembers = [\"v[0..{last}]\"]\n\
+             [workloads.load]\n{}[answer]\nlevel = 0.75\ntrials_min = 3\ntrials_max = 3\nbudget = \"60s\"\n",
+            load.toml()
+        ));
+        let file = self.ground.directory().join("real.toml");
+        write(&file, &text)?;
+        let mut arguments = own(&["run", "real.toml", "--json", "--quiet"]);
+        arguments.extend(load.writes().then(|| "--destroy".to_owned()));
+        Ok(arguments)
+    }
+}
+
+/// What a document of `ebb bench` or `ebb run` says.
+fn understood(document: &Value) -> Option<Said> {
+    let job = &document["jobs"][0];
+    let (iops, bytes, said) = if job.is_object() {
+        let both = |key: &str| Some(job["read"][key].as_f64()? + job["write"][key].as_f64()?);
+        (both("iops")?, both("io_bytes")?, &job["ebbtide"])
+    } else {
+        let rows = document["results"].as_array()?;
+        let row = rows.iter().find(|row| row["metric"] == "iops")?;
+        (row["median"].as_f64()?, 0.0, row)
+    };
+    let verdicts = said["verdicts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let kind = |verdict: &Value| serde_json::from_value(verdict["kind"].clone()).ok();
+    let sentence = verdicts.first().and_then(|verdict| verdict["sentence"].as_str()).unwrap_or_default();
+    let named = verdicts.iter().filter_map(kind).collect();
+    Some(Said { iops, bytes, named, sentence: sentence.to_owned(), ruled_out: said["ruled_out"].clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::Throttle;
+    use super::*;
+
+    fn case(causes: Vec<Cause>) -> Case {
+        Case {
+            class: "mixed",
+            seed: 1,
+            base: Base::File,
+            members: 1,
+            load: Load::new("randread", 4, 8),
+            causes,
+            truth: Truth::Made,
+            also: &[],
+        }
+    }
+
+    #[test]
+    fn the_cause_whose_end_gains_most_is_first_and_one_that_gains_nothing_is_void() {
+        let throttle = Throttle { below: false, write: false, bytes: false, rate: 100, first: None };
+        let two = case(vec![Cause::Throttle(throttle), Cause::Hogs(2)]);
+        assert_eq!(made(&two, &[3.0, 1.1], None, 4.0), Ok(vec![VerdictKind::RateLimit]));
+        assert_eq!(made(&two, &[1.3, 1.29], None, 4.0), Ok(vec![VerdictKind::RateLimit, VerdictKind::Cpu]));
+        // At the boundary neither alone makes a difference, but both together do.
+        assert_eq!(made(&two, &[1.1, 1.0], None, 4.0), Ok(vec![VerdictKind::RateLimit, VerdictKind::Cpu]));
+        assert!(made(&two, &[1.1, 1.0], None, 1.1).is_err());
+        // Others that take the processors are a cause, where the load is faster ahead of them.
+        assert_eq!(made(&two, &[1.5, 1.1], Some(1.1), 2.0), Ok(vec![VerdictKind::RateLimit]));
+        assert_eq!(made(&two, &[1.5, 1.1], Some(2.0), 2.0), Ok(vec![VerdictKind::Cpu]));
+        let one = case(vec![Cause::Hogs(2)]);
+        assert_eq!(made(&one, &[1.5], None, 1.5), Ok(vec![VerdictKind::Cpu]));
+        assert!(made(&one, &[1.05], None, 1.05).is_err());
+    }
+
+    #[test]
+    fn both_documents_are_understood() {
+        let way = |iops: f64| serde_json::json!({ "iops": iops, "io_bytes": iops * 4096.0 });
+        let bench = serde_json::json!({ "jobs": [{
+            "read": way(10.0), "write": way(5.0),
+            "ebbtide": { "verdicts": [{ "kind": "rate-limit", "sentence": "so" }, { "kind": "cpu" }] },
+        }] });
+        let said = understood(&bench).expect("is one");
+        assert_eq!((said.iops, said.bytes), (15.0, 15.0 * 4096.0));
+        assert_eq!(said.named, [VerdictKind::RateLimit, VerdictKind::Cpu]);
+        assert_eq!(said.sentence, "so");
+        let run = serde_json::json!({ "results": [
+            { "metric": "throughput", "median": 1.0 },
+            { "metric": "iops", "median": 7.0, "verdicts": [{ "kind": "member", "sentence": "v1" }] },
+        ] });
+        let said = understood(&run).expect("is one");
+        assert_eq!((said.iops, said.named), (7.0, vec![VerdictKind::Member]));
+        assert!(understood(&serde_json::json!({})).is_none());
+    }
+}

@@ -1,0 +1,139 @@
+//! `cargo xtask verdicts --real`: how often the verdicts are right on real devices of this machine.
+//!
+//! Each case makes its cause on real devices (a throttle, hogs on the load's processor, a neighbour, a slow member...),
+//! runs `ebb` as users run it, and looks which verdict comes first. That the cause is there does not rest on the rules
+//! that are judged: the same load runs once more for a moment with that cause taken away, and is faster then; or `fio` and
+//! the kernel's own counters say it. A case in which it is not there is void, and counts for nothing.
+
+mod around;
+mod case;
+mod draw;
+mod ground;
+mod judge;
+mod load;
+mod oracle;
+mod page;
+mod shell;
+
+use super::Set;
+use crate::{packages, pages};
+use case::Case;
+use ground::Ground;
+use judge::{Judged, Outcome};
+use std::time::Instant;
+
+const HELP: &str = "cargo xtask verdicts --real [OPTION...] [CLASS|CLASS:SEED]...
+
+  --tuning     the cases of even seeds, which rules are tuned on; nothing is written
+  --list       what the cases are, without running them
+  --ebb PATH   the program that is judged (target/release/ebb, which is built)
+
+It takes about a quarter of an hour, needs root, and 2 GiB in /var/tmp and /dev/shm each.";
+
+struct Options {
+    set: Set,
+    list: bool,
+    ebb: Option<String>,
+    /// Classes, or single cases by their seeds.
+    only: Vec<(String, Option<u64>)>,
+}
+
+fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
+    let mut options = Options { set: Set::Reporting, list: false, ebb: None, only: Vec::new() };
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--real" => {}
+            "--help" | "-h" => return Ok(None),
+            "--tuning" => options.set = Set::Tuning,
+            "--list" => options.list = true,
+            "--ebb" => {
+                options.ebb = Some(arguments.next().ok_or("--ebb takes the path of a program")?.clone());
+            }
+            one => {
+                let (class, seed) = match one.split_once(':') {
+                    Some((class, seed)) => {
+                        let number = seed.parse().map_err(|_| format!("{one}: write CLASS:SEED"))?;
+                        (class, Some(number))
+                    }
+                    None => (one, None),
+                };
+                if !draw::CLASSES.iter().any(|(name, ..)| *name == class) {
+                    let known: Vec<&str> = draw::CLASSES.iter().map(|(name, ..)| *name).collect();
+                    return Err(format!("there is no class {class:?}, but {}", known.join(", ")));
+                }
+                options.only.push((class.to_owned(), seed));
+            }
+        }
+    }
+    Ok(Some(options))
+}
+
+impl Options {
+    fn cases(&self) -> Vec<Case> {
+        let wanted = |case: &Case| {
+            let named = |(class, seed): &(String, Option<u64>)| {
+                *class == case.class && seed.is_none_or(|seed| seed == case.seed)
+            };
+            self.only.is_empty() || self.only.iter().any(named)
+        };
+        draw::all(self.set == Set::Reporting).into_iter().filter(wanted).collect()
+    }
+}
+
+/// The path that it has from elsewhere too.
+fn absolute(program: &str) -> Result<String, String> {
+    let path = std::fs::canonicalize(program).map_err(|error| format!("{program}: {error}"))?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// See [`HELP`].
+///
+/// # Errors
+/// Without root, when devices cannot be made, when `ebb` fails, or when the page cannot be written.
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let Some(options) = parse(arguments)? else {
+        println!("{HELP}");
+        return Ok(());
+    };
+    let cases = options.cases();
+    if options.list {
+        for case in &cases {
+            println!("{} {}: {case}", case.class, case.seed);
+        }
+        println!("{} cases", cases.len());
+        return Ok(());
+    }
+    if !packages::is_root() {
+        return Err("real cases are made of loop devices, cgroups and neighbours: run this as root".to_owned());
+    }
+    for program in ["fio", "losetup", "taskset", "timeout", "blockdev", "chrt"] {
+        if !packages::on_path(program) {
+            return Err(format!("{program} is missing, which real cases are made with"));
+        }
+    }
+    let ebb = match &options.ebb {
+        Some(path) => absolute(path)?,
+        None => absolute(&crate::bench::build_program(&["--package", "ebbtide"], "ebb")?)?,
+    };
+    let start = Instant::now();
+    let ground = Ground::new(&ebb)?;
+    let mut judged: Vec<Judged> = Vec::new();
+    for (index, case) in cases.iter().enumerate() {
+        let one = judge::judge(&ground, case);
+        println!("{:3}/{} {}", index + 1, cases.len(), page::line(&one));
+        judged.push(one);
+    }
+    drop(ground);
+    let table = page::table(&judged);
+    println!("\n{table}\n{:.0} s", start.elapsed().as_secs_f64());
+    if options.set == Set::Reporting && options.only.is_empty() {
+        let path = pages::root().join("docs/verdict-accuracy.md");
+        let page = pages::read(&path)?;
+        pages::write(&path, &pages::between(&page, page::COMMAND, None, &table)?)?;
+    }
+    match judged.iter().filter(|one| matches!(one.outcome, Outcome::Failed(_))).count() {
+        0 => Ok(()),
+        failed => Err(format!("{failed} cases could not be run")),
+    }
+}

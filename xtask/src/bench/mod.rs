@@ -9,8 +9,8 @@ mod tool;
 
 use std::path::PathBuf;
 use target::Target;
-pub use tool::{build as build_program, build_load};
 use tool::{Figures, Tool};
+pub use tool::{build as build_program, build_load};
 
 const HELP: &str = "cargo xtask bench [OPTION...]
 

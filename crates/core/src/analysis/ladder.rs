@@ -26,6 +26,8 @@ pub const LONGEST: Nanos = Nanos(1_000_000_000);
 pub const SHORTEST: Nanos = Nanos(400_000_000);
 /// Share of a rung that is not counted: queues fill, and what was left unused is spent.
 const START: f64 = 0.2;
+/// Confidence of a verdict from which on a ladder does not change it.
+const SURE: f64 = 0.8;
 /// More in flight than this is no question of want.
 const DEEPEST: u32 = 1024;
 /// Sizes of rungs are between these.
@@ -38,14 +40,16 @@ pub fn in_flight(workload: &Workload) -> u32 {
     each.saturating_mul(workload.numjobs)
 }
 
-/// Whether a ladder says more of a result with these verdicts: nothing is known to limit it, or it is that too few are in
-/// flight, or one synchronous write, or members that work for parity, of which it is not known whether they could do more; and
-/// nothing but their completion holds back the next operation.
+/// Whether a ladder says more of a result with these verdicts: nothing is known to limit it, or it may be the processors, but
+/// as well a rate that is set, or it is that too few are in flight, or one synchronous write, or members that work for parity,
+/// of which it is not known whether they could do more; and nothing but their completion holds back the next operation.
 pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
     let free = !workload.is_open_loop() && workload.rate.is_none() && workload.think_time == Nanos(0);
     let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
+    let weak =
+        verdicts.first().is_some_and(|first| first.kind == VerdictKind::Cpu && first.confidence < SURE);
     let open = [VerdictKind::Concurrency, VerdictKind::SyncWrites, VerdictKind::PartialStripe];
-    free && (unknown || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
+    free && (unknown || weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
 }
 
 /// The rungs for `workload` after these trials of it, the most telling first: each is a workload that runs for a moment. Where the
@@ -271,6 +275,9 @@ mod tests {
         let plain = workload(4, 4096);
         assert!(wanted(&plain, std::slice::from_ref(&unknown)));
         assert!(wanted(&plain, &[cache.clone(), concurrency]));
+        let cpu = verdict(VerdictKind::Cpu);
+        assert!(wanted(&plain, std::slice::from_ref(&cpu)), "a weak one");
+        assert!(!wanted(&plain, &[Verdict { confidence: 0.9, ..cpu }]));
         assert!(!wanted(&plain, &[cache]) && !wanted(&plain, &[]));
         let unknown = [unknown];
         assert!(!wanted(&Workload { arrival: Arrival::Fixed { iops: 10.0 }, ..plain.clone() }, &unknown));

@@ -24,7 +24,8 @@ impl Drop for Beside {
 /// A command that runs in a group.
 pub fn in_group(group: &Group, program: &str) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", "echo $$ > \"$1\" && shift && exec \"$@\"", "sh"]).arg(group.processes()).arg(program);
+    let join = "while [ \"$1\" != -- ]; do echo $$ > \"$1\" || exit 1; shift; done; shift; exec \"$@\"";
+    command.args(["-c", join, "sh"]).args(group.processes()).args(["--", program]);
     command
 }
 

@@ -40,16 +40,7 @@ pub fn all(reporting: bool) -> Vec<Case> {
 }
 
 fn case(base: Base, load: Load, causes: Vec<Cause>) -> Case {
-    Case {
-        class: "",
-        seed: 0,
-        base,
-        members: 1,
-        load,
-        causes,
-        truth: Truth::Made,
-        also: &[],
-    }
+    Case { class: "", seed: 0, base, members: 1, load, causes, truth: Truth::Made, also: &[] }
 }
 
 /// Two significant digits, as people set limits.
@@ -75,7 +66,8 @@ fn throttle(random: &mut Random) -> Case {
     let bs_kib = random.one_of(&[4, 8, 16, 64]);
     let throttle = rate(random, bs_kib, write, false);
     let base = random.one_of(&[Base::LoopInMemory, Base::LoopOnDisk]);
-    let load = Load::new(if write { "randwrite" } else { "randread" }, bs_kib, random.one_of(&[4, 8, 16, 32]));
+    let load =
+        Load::new(if write { "randwrite" } else { "randread" }, bs_kib, random.one_of(&[4, 8, 16, 32]));
     case(base, load, vec![Cause::Throttle(throttle)])
 }
 
@@ -100,10 +92,7 @@ fn burst(random: &mut Random) -> Case {
         ..Load::new(if write { "randwrite" } else { "randread" }, 4, random.one_of(&[8, 16, 32]))
     };
     let base = random.one_of(&[Base::LoopInMemory, Base::LoopOnDisk]);
-    Case {
-        also: &[VerdictKind::RateLimit],
-        ..case(base, load, vec![Cause::Throttle(throttle)])
-    }
+    Case { also: &[VerdictKind::RateLimit], ..case(base, load, vec![Cause::Throttle(throttle)]) }
 }
 
 fn deep(random: &mut Random, base: Base) -> Case {
@@ -191,23 +180,14 @@ fn member(random: &mut Random) -> Case {
     let write = random.chance(0.3);
     let rw = if write { "randwrite" } else { "randread" };
     let bs_kib = random.one_of(&[4, 16]);
-    let throttle = Throttle {
-        below: false,
-        write,
-        bytes: false,
-        rate: set(random.about(300.0, 3000.0)),
-        first: None,
-    };
+    let throttle =
+        Throttle { below: false, write, bytes: false, rate: set(random.about(300.0, 3000.0)), first: None };
     let load = Load { seconds: 1.0, ..Load::new(rw, bs_kib, random.one_of(&[4, 8]) * members as u32) };
     Case {
         members,
         // The one is held to a rate.
         also: &[VerdictKind::RateLimit],
-        ..case(
-            Base::LoopInMemory,
-            load,
-            vec![Cause::SlowMember(random.below(members), throttle)],
-        )
+        ..case(Base::LoopInMemory, load, vec![Cause::SlowMember(random.below(members), throttle)])
     }
 }
 

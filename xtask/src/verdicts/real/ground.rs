@@ -20,6 +20,10 @@ const EACH: u64 = 256;
 /// How often a loop device is asked for: others may take the free one in between.
 const TRIES: u32 = 10;
 
+/// Weight of the programs of a case beside others' (cgroup v1 `cpu.shares`, its largest; v2 `cpu.weight`): on a machine that
+/// others use, a case runs as if they left its processors alone. The kernel's workers come when they come.
+const WEIGHT: [(&str, &str); 2] = [("cpu.shares", "262144"), ("cpu.weight", "10000")];
+
 /// Ends the programs in the groups `$3`, detaches the loop devices over files in `$1` and `$2`, and removes these.
 const SWEEPER: &str = r#"
 trap '' INT TERM HUP
@@ -29,7 +33,7 @@ for turn in 1 2 3 4 5; do
         [ -f "$group/cgroup.procs" ] && for process in $(cat "$group/cgroup.procs"); do kill -9 "$process"; done
     done
     sleep 0.1
-    rmdir "$3"/* "$3" 2> /dev/null
+    rmdir "$3"/* "$3" "$4" 2> /dev/null
     [ -d "$3" ] || break
 done
 losetup --list --noheadings --output NAME,BACK-FILE | while read -r name file; do
@@ -50,6 +54,8 @@ pub struct Ground {
 /// Where groups with limits on block devices are made.
 struct Groups {
     root: PathBuf,
+    /// The group with a weight of its own, where that is another one.
+    weighted: Option<PathBuf>,
     version: Version,
 }
 
@@ -66,28 +72,33 @@ impl Ground {
     pub fn new(ebb: &str) -> Result<Ground, String> {
         let name = format!("ebbtide-verdicts-{}", std::process::id());
         let (disk, memory) = (Path::new(ON_DISK).join(&name), Path::new(IN_MEMORY).join(&name));
-        let (parent, version) = if Path::new("/sys/fs/cgroup/blkio/cgroup.procs").exists() {
-            ("/sys/fs/cgroup/blkio", Version::One)
+        let one = Path::new("/sys/fs/cgroup/blkio/cgroup.procs").exists();
+        let (parent, version) = if one {
+            (Path::new("/sys/fs/cgroup/blkio"), Version::One)
         } else {
-            ("/sys/fs/cgroup", Version::Two)
+            (Path::new("/sys/fs/cgroup"), Version::Two)
         };
-        let root = Path::new(parent).join(&name);
+        let root = parent.join(&name);
+        let weighted = one.then(|| Path::new("/sys/fs/cgroup/cpu").join(&name));
         let sweeper = Command::new("sh")
             .args(["-c", SWEEPER, "sweeper"])
-            .args([&disk, &memory, &root])
+            .args([&disk, &memory, &root, weighted.as_ref().unwrap_or(&root)])
             .stdin(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| format!("sh: {error}"))?;
-        let ground = Ground { ebb: ebb.to_owned(), disk, memory, groups: Groups { root, version }, sweeper };
-        for directory in [&ground.disk, &ground.memory, &ground.groups.root] {
+        let groups = Groups { root, weighted, version };
+        let ground = Ground { ebb: ebb.to_owned(), disk, memory, groups, sweeper };
+        let groups = &ground.groups;
+        for directory in [&ground.disk, &ground.memory, &groups.root].into_iter().chain(&groups.weighted) {
             fs::create_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         }
         if version == Version::Two {
-            for directory in [Path::new(parent), &ground.groups.root] {
-                write(&directory.join("cgroup.subtree_control"), "+io")?;
-            }
+            write(&parent.join("cgroup.subtree_control"), "+io +cpu")?;
+            write(&groups.root.join("cgroup.subtree_control"), "+io")?;
         }
+        let (file, weight) = WEIGHT[usize::from(!one)];
+        write(&groups.weighted.as_ref().unwrap_or(&groups.root).join(file), weight)?;
         if output("stat", &["-f", "-c", "%T", ON_DISK])?.trim() == "tmpfs" {
             return Err(format!("{ON_DISK} is in memory, and real cases need a real disk"));
         }
@@ -154,7 +165,8 @@ impl Ground {
     pub fn group(&self, name: &str) -> Result<Group, String> {
         let directory = self.groups.root.join(name);
         fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        Ok(Group { directory, version: self.groups.version })
+        let weighted = self.groups.weighted.clone();
+        Ok(Group { directory, weighted, version: self.groups.version })
     }
 }
 
@@ -198,13 +210,15 @@ impl Drop for Target {
 /// A group of programs, which goes when they have ended.
 pub struct Group {
     directory: PathBuf,
+    weighted: Option<PathBuf>,
     version: Version,
 }
 
 impl Group {
     /// Where the number of a process that joins is written.
-    pub fn processes(&self) -> PathBuf {
-        self.directory.join("cgroup.procs")
+    pub fn processes(&self) -> impl Iterator<Item = PathBuf> {
+        let all = [&self.directory].into_iter().chain(&self.weighted);
+        all.map(|directory| directory.join("cgroup.procs"))
     }
 
     /// Holds the group's programs to so many operations or bytes of a device per second, or to none (`rate` 0 in version 1).
@@ -213,7 +227,12 @@ impl Group {
     }
 
     /// The same from another thread, `after` so long.
-    pub fn hold_later(&self, device: &str, throttle: Throttle, after: Duration) -> std::thread::JoinHandle<()> {
+    pub fn hold_later(
+        &self,
+        device: &str,
+        throttle: Throttle,
+        after: Duration,
+    ) -> std::thread::JoinHandle<()> {
         let (directory, version, device) = (self.directory.clone(), self.version, device.to_owned());
         std::thread::spawn(move || {
             std::thread::sleep(after);
@@ -223,7 +242,13 @@ impl Group {
     }
 }
 
-fn set(directory: &Path, version: Version, device: &str, throttle: &Throttle, rate: u64) -> Result<(), String> {
+fn set(
+    directory: &Path,
+    version: Version,
+    device: &str,
+    throttle: &Throttle,
+    rate: u64,
+) -> Result<(), String> {
     let (file, line) = line(version, device, throttle, rate);
     write(&directory.join(file), &line)
 }

@@ -199,7 +199,12 @@ impl Said {
         let of_kind = |one: &&Value| one["kind"] == kind.name();
         let found = self.ruled_out.as_array()?.iter().find(of_kind)?;
         let figure = |one: &Value| {
-            format!("; {}: {:.3} ({})", one["what"].as_str().unwrap_or_default(), one["value"], one["reference"])
+            format!(
+                "; {}: {:.3} ({})",
+                one["what"].as_str().unwrap_or_default(),
+                one["value"],
+                one["reference"]
+            )
         };
         let figures: String = found["evidence"].as_array()?.iter().map(figure).collect();
         Some(format!("{}: {}{figures}", kind.name(), found["why"].as_str()?))

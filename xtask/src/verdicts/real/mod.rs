@@ -105,7 +105,9 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         return Ok(());
     }
     if !packages::is_root() {
-        return Err("real cases are made of loop devices, cgroups and neighbours: run this as root".to_owned());
+        return Err(
+            "real cases are made of loop devices, cgroups and neighbours: run this as root".to_owned()
+        );
     }
     for program in ["fio", "losetup", "taskset", "timeout", "blockdev", "chrt"] {
         if !packages::on_path(program) {

@@ -31,7 +31,8 @@ pub fn line(judged: &Judged) -> String {
                 "UNKNOWN"
             };
             let invented = if counted.invented { " INVENTED" } else { "" };
-            let want = if counted.is_right() { String::new() } else { format!(" for {}", names(&counted.right)) };
+            let want =
+                if counted.is_right() { String::new() } else { format!(" for {}", names(&counted.right)) };
             let says = if counted.is_right() {
                 String::new()
             } else {
@@ -53,7 +54,9 @@ pub fn line(judged: &Judged) -> String {
 
 /// The table with its sums, and what was not right.
 pub fn table(judged: &[Judged]) -> String {
-    let mut out = String::from("| class | cases | right | unknown | wrong | named first |\n| --- | ---: | ---: | ---: | ---: | --- |\n");
+    let mut out = String::from(
+        "| class | cases | right | unknown | wrong | named first |\n| --- | ---: | ---: | ---: | ---: | --- |\n",
+    );
     for (class, ..) in CLASSES {
         let row: Vec<&Counted> = counted(judged, class).collect();
         if row.is_empty() {

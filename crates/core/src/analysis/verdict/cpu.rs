@@ -23,12 +23,19 @@ pub const THREAD_FULL: f64 = 0.95;
 pub const THREAD_BUSY: f64 = 0.80;
 /// Share of the time that a load thread must have waited for a processor for others to be what it lacks.
 pub const WAITED: f64 = 0.20;
+/// Share of the operations in flight that must be at the devices or can be done and wait for the thread: one that is done wakes
+/// it, so that it waits no longer than the thread runs or waits to. What is neither is held elsewhere, by a limit above the
+/// devices. The rest is on its way there and back.
+pub const ACCOUNTED: f64 = 0.85;
 /// Busy share of all cores together above which the host has no time left.
 pub const HOST_BUSY: f64 = 0.95;
 /// Share of time taken by the hypervisor that shows in latencies.
 pub const STEAL: f64 = 0.10;
 /// Share of the engine's ceiling above which a result measures the engine: within 20% of it.
 pub const CEILING: f64 = 0.80;
+/// Processor time that the kernel's workers must have had, of one core, for operations to have waited for them to get more: a
+/// worker that has something to do all the time has as much beside five others on its core.
+const WORKERS: f64 = 0.15;
 /// Share of all busy time from which on it is the load's own.
 const OWN: f64 = 0.80;
 /// Most of those who use the processors whom the sentence names.
@@ -146,6 +153,17 @@ fn all_cores(case: &Case<'_>, busy: f64) -> Option<Finding> {
     let what = "share of the operations in flight that are at the devices";
     figures.push(evidence(what, waiting, "share", Some(saturated::AT_DEVICES)));
     let users = users(case);
+    let workers = users.iter().filter(|(who, _)| who.starts_with("kworker"));
+    let workers: f64 = workers.map(|(_, cores)| cores).sum();
+    if workers < WORKERS {
+        return None;
+    }
+    figures.push(evidence(
+        "processor time of the kernel's workers, of one core",
+        workers,
+        "share",
+        Some(WORKERS),
+    ));
     let named: Vec<String> =
         users.iter().take(NAMED).map(|(who, cores)| format!("{who} {:.0}%", cores * 100.0)).collect();
     let who = if named.is_empty() { String::new() } else { format!("; of one core: {}", named.join(", ")) };
@@ -163,7 +181,7 @@ fn taken_by_others(case: &Case<'_>) -> Option<Finding> {
     // waited for the thread to take note of it.
     let alone = in_flight(case.workload) <= case.workload.numjobs;
     let at_devices = standing::at_devices(case);
-    let done = at_devices.is_some_and(|share| share < saturated::AT_DEVICES);
+    let done = at_devices.is_some_and(|share| share < saturated::AT_DEVICES && share + pressed >= ACCOUNTED);
     if pressed < THREAD_BUSY && !alone && !done {
         return None;
     }

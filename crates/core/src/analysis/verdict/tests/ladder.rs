@@ -3,7 +3,9 @@
 use super::*;
 use crate::analysis::Basis;
 use crate::analysis::fixtures::trial;
-use crate::samples::{CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, PerOp};
+use crate::samples::{
+    CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, PerOp, ProcessorUser,
+};
 use crate::session::Rung;
 use VerdictKind::{Burst, Concurrency, Cpu, RateLimit, Unknown, VolumeLimit};
 
@@ -164,21 +166,25 @@ fn a_thread_or_processors_without_time_are_not_the_volume() {
         assert_eq!(kinds(&thread), [expected]);
     }
     // Busy with what the load does not wait for, and served by a disk that needs no processor: that is the volume.
-    let with = |device: &'static str, waiting: u32| {
+    let with = |device: &'static str, waiting: u32, worked: f64| {
         let mut session = climbed(1, Seen { cores: 0.99, ..SATURATED }, &FLAT);
         for record in &mut session.trials {
             if let Outcome::Samples(samples) = &mut record.outcome {
                 samples.cpu.most_waiting_permille = Some(waiting);
                 samples.cpu.least_idle_permille = Some(waiting + 200);
-                samples.observed.as_mut().expect("is observed").devices[0].name = device.into();
+                let time = Nanos::from_secs_f64(worked * samples.elapsed.as_secs_f64());
+                let observed = samples.observed.as_mut().expect("is observed");
+                observed.devices[0].name = device.into();
+                observed.users = vec![ProcessorUser { who: "kworker/u8:2 (pid 17)".into(), time }];
             }
         }
         kinds(&session)
     };
-    assert_eq!(with("vda", 20), [VolumeLimit]);
-    assert_eq!(with("vda", 350), [VolumeLimit], "it waits, and has time all the same");
-    assert_eq!(with("loop0", 20), [Cpu], "what serves the device waits");
-    assert_eq!(with("vda", 700), [Cpu]);
+    assert_eq!(with("vda", 20, 0.3), [VolumeLimit]);
+    assert_eq!(with("vda", 350, 0.3), [VolumeLimit], "it waits, and has time all the same");
+    assert_eq!(with("loop0", 20, 0.3), [Cpu], "what serves the device waits");
+    assert_eq!(with("loop0", 20, 0.04), [Unknown], "what serves the device has little to do");
+    assert_eq!(with("vda", 700, 0.3), [Cpu]);
     // Nor is one disk that they share.
     let mut shared = climbed(2, SATURATED, &FLAT);
     on_disks(&mut shared, &["8:0"; 2]);

@@ -4,8 +4,8 @@ use super::*;
 use crate::analysis::WarningKind;
 use crate::analysis::fixtures::{BS, reads, trial};
 use crate::samples::{
-    CoreUse, DeviceObservation, ExceededInterval, LimitsExceeded, MemberObservation, Observation, PerOp,
-    ProcessorUser, TrialSamples,
+    CoreUse, DeviceObservation, DiskUse, ExceededInterval, LimitsExceeded, MemberObservation, Observation,
+    PerOp, ProcessorUser, TrialSamples,
 };
 use crate::volume::{FarCache, Latency, LinkShape, Seek};
 use crate::workload::Access;
@@ -358,21 +358,30 @@ fn a_processor_that_others_have_is_named_with_them() {
     assert_eq!(kinds(&six_rounds(&stripe(1), waiting(100, 300))), [Unknown]);
     assert_eq!(kinds(&six_rounds(&stripe(1), waiting(900, 50))), [Unknown]);
     // But where they were done already, and waited for it to take note of them.
-    let done = |t: &Trial| {
-        let mut samples = waiting(100, 300)(t);
-        let observed = samples.observed.as_mut().expect("is observed");
-        observed.devices = vec![DeviceObservation { name: "sda".into(), ..DeviceObservation::default() }];
-        observed.members = vec![MemberObservation {
-            member: "v0".into(),
-            devices: vec![0],
-            resident_before: None,
-            ..MemberObservation::default()
-        }];
-        samples.members[0].ops.read.count.bytes = 0;
-        samples.array.read.count.bytes = 0;
-        samples
+    let done = |ran: u32, at_devices: f64| {
+        move |t: &Trial| {
+            let mut samples = waiting(ran, 300)(t);
+            let weighted = Nanos::from_secs_f64(at_devices * 8.0 * samples.elapsed.as_secs_f64());
+            let total = DiskUse { weighted, ..DiskUse::default() };
+            let observed = samples.observed.as_mut().expect("is observed");
+            observed.devices =
+                vec![DeviceObservation { name: "sda".into(), total, ..DeviceObservation::default() }];
+            observed.members = vec![MemberObservation {
+                member: "v0".into(),
+                devices: vec![0],
+                resident_before: None,
+                ..MemberObservation::default()
+            }];
+            samples.members[0].ops.read.count.bytes = 0;
+            samples.array.read.count.bytes = 0;
+            samples
+        }
     };
-    assert_eq!(kinds(&six_rounds(&stripe(1), done)), [Cpu]);
+    let mut eight = stripe(1);
+    eight.workloads[0].iodepth = 8;
+    assert_eq!(kinds(&six_rounds(&eight, done(300, 0.4))), [Cpu]);
+    // What is done wakes it: while it sleeps, most of what is in flight is neither done nor at the devices, but held.
+    assert_eq!(kinds(&six_rounds(&eight, done(100, 0.1))), [Unknown]);
     // With one in flight, what it waits for is a part of every operation: the larger part of what is in the way comes first.
     let mut alone = stripe(1);
     alone.workloads[0].iodepth = 1;

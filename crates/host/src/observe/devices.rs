@@ -53,7 +53,7 @@ pub(super) fn is_remote(sys: &Sys, chain: &Chain) -> bool {
         })
 }
 
-fn describe(sys: &Sys, name: &str, number: &str) -> DeviceObservation {
+pub(super) fn describe(sys: &Sys, name: &str, number: &str) -> DeviceObservation {
     let place = sys.sys.join("dev/block").join(number);
     let queue = sys::queue(&place);
     let value = |attribute: &str| queue.as_ref().and_then(|q| sys::number::<u64>(&q.join(attribute)));

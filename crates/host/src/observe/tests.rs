@@ -66,8 +66,8 @@ fn a_disk_has_queues_of_its_own_and_what_is_made_of_others_has_none() {
          l /sys/dev/block/8:0 ../../devices/sda\nl /sys/dev/block/9:0 ../../devices/md0\n",
     );
     let sys = Sys::below(tree.path());
-    let disk = describe(&sys, "sda", "8:0");
+    let disk = devices::describe(&sys, "sda", "8:0");
     assert_eq!((disk.nr_requests, disk.hardware_queues, disk.device_depth), (Some(64), Some(2), Some(32)));
-    let array = describe(&sys, "md0", "9:0");
+    let array = devices::describe(&sys, "md0", "9:0");
     assert_eq!((array.nr_requests, array.hardware_queues, array.device_depth), (Some(128), None, None));
 }

@@ -136,13 +136,12 @@ impl Seen<'_> {
         if has("same_cpu_crypt") {
             advice.push("without same_cpu_crypt other cores help");
         }
-        if !encryption.options.is_empty() || encryption.cipher.is_some() {
-            if !has("no_read_workqueue") || !has("no_write_workqueue") {
-                advice.push(
-                    "no_read_workqueue and no_write_workqueue (cryptsetup refresh --perf-no_read_workqueue \
-                             --perf-no_write_workqueue) save the way through the workers",
-                );
-            }
+        let read = !encryption.options.is_empty() || encryption.cipher.is_some();
+        if read && !(has("no_read_workqueue") && has("no_write_workqueue")) {
+            advice.push(
+                "no_read_workqueue and no_write_workqueue (cryptsetup refresh --perf-no_read_workqueue \
+                 --perf-no_write_workqueue) save the way through the workers",
+            );
         }
         advice.push("more or faster cores");
         advice.join("; ")

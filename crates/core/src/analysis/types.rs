@@ -298,6 +298,8 @@ pub enum VerdictKind {
     Cache,
     /// Burst credits ran out.
     Burst,
+    /// A cache that takes writes was full.
+    WriteCache,
     /// Blocks were touched for the first time.
     FirstTouch,
     /// Something else used the devices.
@@ -326,6 +328,7 @@ impl VerdictKind {
             VerdictKind::Readahead => "readahead",
             VerdictKind::Cache => "cache",
             VerdictKind::Burst => "burst",
+            VerdictKind::WriteCache => "write-cache",
             VerdictKind::FirstTouch => "first-touch",
             VerdictKind::Background => "background",
             VerdictKind::SharedDevice => "shared-device",

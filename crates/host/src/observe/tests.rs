@@ -63,7 +63,7 @@ fn a_disk_has_queues_of_its_own_and_what_is_made_of_others_has_none() {
     let tree = unpack(
         "f /sys/devices/sda/queue/nr_requests\n|64\nf /sys/devices/sda/mq/0/cpu_list\n|0\nf /sys/devices/sda/mq/1/cpu_list\n|1\n\
          f /sys/devices/sda/device/queue_depth\n|32\nf /sys/devices/md0/queue/nr_requests\n|128\n\
-         l /sys/dev/block/8:0 ../../devices/sda\nl /sys/dev/block/9:0 ../../devices/md0\n",
+         l /sys/dev/block/8:0 -> ../../devices/sda\nl /sys/dev/block/9:0 -> ../../devices/md0\n",
     );
     let sys = Sys::below(tree.path());
     let disk = devices::describe(&sys, "sda", "8:0");

@@ -5,8 +5,10 @@
 //! began are `(B - S) * t`. A step down is not enough to say so: a volume may have fallen into a bad hour. It is
 //! asserted when the same happens trial after trial, or when the volumes are known to have credits, or when what they run at in the end
 //! is a rate that somebody set ([`rate_limit`]); and not when they are known to have none. When others were at work on the disks, it takes both.
+//! Where only writes do so, and at no rate that looks set, it is a cache that fills ([`write_cache`](super::write_cache)).
 
 use super::background::Background;
+use super::write_cache::WriteCache;
 use super::{Absent, Case, Judged, Rule, evidence, rate_limit};
 use crate::analysis::change::{self, Step};
 use crate::analysis::estimate::median;
@@ -30,9 +32,11 @@ pub struct Burst;
 
 /// A step down with the time at which it came.
 #[derive(Debug, Clone, Copy)]
-struct Down {
-    seconds: f64,
-    step: Step,
+pub(super) struct Down {
+    /// Since the start of the measurement.
+    pub seconds: f64,
+    /// Bytes or operations per second.
+    pub step: Step,
 }
 
 /// Rates of a trial by points, with the time at the end of each, in bytes or operations per second.
@@ -57,7 +61,8 @@ fn points(trial: &TrialSamples, metric: Metric) -> (Vec<f64>, Vec<f64>) {
     (times, rates)
 }
 
-fn down(trial: &TrialSamples, metric: Metric) -> Option<Down> {
+/// The step down that a trial shows in `metric` per second.
+pub(super) fn down(trial: &TrialSamples, metric: Metric) -> Option<Down> {
     let (times, rates) = points(trial, metric);
     let step = change::step(&rates).filter(|step| step.after < step.before)?;
     Some(Down { seconds: *times.get(step.at.checked_sub(1)?)?, step })
@@ -73,7 +78,7 @@ fn metric_of(case: &Case<'_>) -> Metric {
 }
 
 /// Whether the working volumes, or a link of theirs, have burst credits: `None` when that is unknown of some.
-fn have_credits(case: &Case<'_>) -> Option<bool> {
+pub(super) fn have_credits(case: &Case<'_>) -> Option<bool> {
     let mut any = false;
     for member in case.result.members.iter().filter(|m| m.iops > 0.0) {
         let shape = case.volume(&member.name)?.shape.as_ref()?;
@@ -106,6 +111,12 @@ impl Rule for Burst {
             return Err(Absent::yields(
                 VerdictKind::Background,
                 "others' work comes and goes in steps, and the volumes are not known to have credits",
+            ));
+        }
+        if WriteCache.judge(case).is_ok() {
+            return Err(Absent::yields(
+                VerdictKind::WriteCache,
+                "only writes slow down, and to no rate that looks set",
             ));
         }
         let metric = metric_of(case);

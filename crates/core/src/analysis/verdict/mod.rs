@@ -32,6 +32,7 @@ mod sync_writes;
 mod unknown;
 pub mod usage;
 mod volume_limit;
+mod write_cache;
 
 #[cfg(test)]
 mod tests;
@@ -58,6 +59,7 @@ pub fn rules() -> &'static [&'static dyn Rule] {
         &cache::Cache,
         &member::Member,
         &burst::Burst,
+        &write_cache::WriteCache,
         &background::Background,
         &rate_limit::RateLimit,
         &volume_limit::VolumeLimit,
@@ -78,6 +80,7 @@ pub fn rules() -> &'static [&'static dyn Rule] {
 /// Causes for which a limit is reached, each with the limits that keep only what it leaves to explain.
 const DEEPER: &[(VerdictKind, &[VerdictKind])] = &[
     (VerdictKind::Burst, &[VerdictKind::VolumeLimit, VerdictKind::RateLimit]),
+    (VerdictKind::WriteCache, &[VerdictKind::VolumeLimit, VerdictKind::RateLimit]),
     (VerdictKind::RequestSize, &[VerdictKind::VolumeLimit, VerdictKind::RateLimit]),
     (
         VerdictKind::PartialStripe,
@@ -95,7 +98,8 @@ pub fn judge(case: &Case<'_>) -> (Vec<Verdict>, Vec<RuledOut>) {
             Err(Absent { why, evidence }) => ruled_out.push(RuledOut { kind: rule.kind(), why, evidence }),
         }
     }
-    // Credits that ran out are why the volume's limit is reached: the limit keeps what they leave to explain.
+    // Credits that ran out, or a cache that is full, are why the volume's limit is reached: the limit keeps what they leave to
+    // explain.
     // Likewise requests too small for it, which use up the operations and leave the bytes, and what is read and written for
     // parity, which a link carries too.
     for (deeper, limits) in DEEPER {

@@ -9,6 +9,7 @@ mod members;
 mod parity;
 mod queues;
 mod trees;
+mod write_caches;
 
 use crate::analysis::fixtures::session;
 use crate::analysis::{Verdict, VerdictKind, analyse};
@@ -134,6 +135,7 @@ const PAGES: [(VerdictKind, &str); 18] = [
     (VerdictKind::Readahead, include_str!("../../../../../../docs/verdicts/readahead.md")),
     (VerdictKind::Cache, include_str!("../../../../../../docs/verdicts/cache.md")),
     (VerdictKind::Burst, include_str!("../../../../../../docs/verdicts/burst.md")),
+    (VerdictKind::WriteCache, include_str!("../../../../../../docs/verdicts/write-cache.md")),
     (VerdictKind::FirstTouch, include_str!("../../../../../../docs/verdicts/first-touch.md")),
     (VerdictKind::Background, include_str!("../../../../../../docs/verdicts/background.md")),
     (VerdictKind::SharedDevice, include_str!("../../../../../../docs/verdicts/shared-device.md")),

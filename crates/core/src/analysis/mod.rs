@@ -20,6 +20,7 @@ pub mod stop;
 mod types;
 mod undecided;
 pub mod verdict;
+pub mod waves;
 
 pub use analyse::analyse;
 pub use metrics::{metric, natural, primary};

@@ -300,6 +300,8 @@ pub enum VerdictKind {
     Burst,
     /// A cache that takes writes was full.
     WriteCache,
+    /// A device swings between two speeds by itself.
+    DeviceWaves,
     /// Blocks were touched for the first time.
     FirstTouch,
     /// Something else used the devices.
@@ -329,6 +331,7 @@ impl VerdictKind {
             VerdictKind::Cache => "cache",
             VerdictKind::Burst => "burst",
             VerdictKind::WriteCache => "write-cache",
+            VerdictKind::DeviceWaves => "device-waves",
             VerdictKind::FirstTouch => "first-touch",
             VerdictKind::Background => "background",
             VerdictKind::SharedDevice => "shared-device",

@@ -13,6 +13,7 @@ use super::{Absent, Case, Judged, Rule, evidence, rate_limit};
 use crate::analysis::change::{self, Step};
 use crate::analysis::estimate::median;
 use crate::analysis::metrics::natural;
+use crate::analysis::waves;
 use crate::analysis::{Basis, Metric, Verdict, VerdictKind};
 use crate::samples::TrialSamples;
 use crate::units::{Nanos, format_iops, format_throughput};
@@ -40,7 +41,7 @@ pub(super) struct Down {
 }
 
 /// Rates of a trial by points, with the time at the end of each, in bytes or operations per second.
-fn points(trial: &TrialSamples, metric: Metric) -> (Vec<f64>, Vec<f64>) {
+pub(super) fn points(trial: &TrialSamples, metric: Metric) -> (Vec<f64>, Vec<f64>) {
     let count = |i: &crate::samples::Interval| match metric {
         Metric::Throughput => i.array.read.bytes.saturating_add(i.array.write.bytes),
         _ => i.array.read.ops.saturating_add(i.array.write.ops),
@@ -65,6 +66,10 @@ fn points(trial: &TrialSamples, metric: Metric) -> (Vec<f64>, Vec<f64>) {
 pub(super) fn down(trial: &TrialSamples, metric: Metric) -> Option<Down> {
     let (times, rates) = points(trial, metric);
     let step = change::step(&rates).filter(|step| step.after < step.before)?;
+    // What goes down and up again and again did not run out of anything when it went down last.
+    if waves::waves(&rates).is_some() {
+        return None;
+    }
     Some(Down { seconds: *times.get(step.at.checked_sub(1)?)?, step })
 }
 
@@ -73,7 +78,8 @@ pub(super) fn step_down(case: &Case<'_>, trial: &TrialSamples) -> Option<Nanos> 
     down(trial, metric_of(case)).map(|down| Nanos::from_secs_f64(down.seconds))
 }
 
-fn metric_of(case: &Case<'_>) -> Metric {
+/// What the rate of a workload is counted in.
+pub(super) fn metric_of(case: &Case<'_>) -> Metric {
     if natural(case.workload) == Metric::Throughput { Metric::Throughput } else { Metric::Iops }
 }
 

@@ -11,6 +11,7 @@ mod cache;
 mod case;
 mod concurrency;
 mod cpu;
+mod device_waves;
 mod encryption;
 mod exceeded;
 mod far_end;
@@ -60,6 +61,7 @@ pub fn rules() -> &'static [&'static dyn Rule] {
         &member::Member,
         &burst::Burst,
         &write_cache::WriteCache,
+        &device_waves::DeviceWaves,
         &background::Background,
         &rate_limit::RateLimit,
         &volume_limit::VolumeLimit,

@@ -9,6 +9,7 @@ mod members;
 mod parity;
 mod queues;
 mod trees;
+mod waves;
 mod write_caches;
 
 use crate::analysis::fixtures::session;
@@ -120,7 +121,7 @@ fn kinds(session: &Session) -> Vec<VerdictKind> {
 }
 
 /// Each kind's page in the user guide.
-const PAGES: [(VerdictKind, &str); 18] = [
+const PAGES: [(VerdictKind, &str); 19] = [
     (VerdictKind::Member, include_str!("../../../../../../docs/verdicts/member.md")),
     (VerdictKind::VolumeLimit, include_str!("../../../../../../docs/verdicts/volume-limit.md")),
     (VerdictKind::RateLimit, include_str!("../../../../../../docs/verdicts/rate-limit.md")),
@@ -136,6 +137,7 @@ const PAGES: [(VerdictKind, &str); 18] = [
     (VerdictKind::Cache, include_str!("../../../../../../docs/verdicts/cache.md")),
     (VerdictKind::Burst, include_str!("../../../../../../docs/verdicts/burst.md")),
     (VerdictKind::WriteCache, include_str!("../../../../../../docs/verdicts/write-cache.md")),
+    (VerdictKind::DeviceWaves, include_str!("../../../../../../docs/verdicts/device-waves.md")),
     (VerdictKind::FirstTouch, include_str!("../../../../../../docs/verdicts/first-touch.md")),
     (VerdictKind::Background, include_str!("../../../../../../docs/verdicts/background.md")),
     (VerdictKind::SharedDevice, include_str!("../../../../../../docs/verdicts/shared-device.md")),

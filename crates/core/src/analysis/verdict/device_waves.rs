@@ -3,7 +3,8 @@
 //! Derivation. An SSD collects garbage when it runs out of erased blocks, and throttles itself when it is hot: under a steady
 //! load it is fast and slow in turn, for a while each, and nothing outside of it changes. What is behind a network volume does
 //! the like. From outside this is a rate with two levels ([`waves`](crate::analysis::waves)) while operations wait at the device, which is
-//! busy all the time and takes longer for each, moves no more for others than before, and the processors have time. What it
+//! busy all the time and takes longer for each, and the processors have time. The rate is the device's own, of all who use it: what
+//! it does for others instead is no wave of it. What it
 //! does meanwhile is not seen from here; that it does it by itself is.
 
 use super::background::Background;
@@ -14,7 +15,7 @@ use crate::analysis::estimate::median;
 use crate::analysis::ladder::in_flight;
 use crate::analysis::waves::{self, Waves};
 use crate::analysis::{Basis, Metric, Verdict, VerdictKind};
-use crate::samples::{Observation, TrialSamples};
+use crate::samples::{DiskUse, Observation, TrialSamples};
 use crate::units::{Nanos, format_iops, format_latency, format_throughput};
 use crate::workload::Arrival;
 
@@ -22,50 +23,16 @@ use crate::workload::Arrival;
 pub const COST: f64 = 0.10;
 /// Time of a request while it is slow over that while it is fast, at least: less than the step between the levels makes of it.
 pub const LONGER: f64 = 1.15;
-/// Waves that one trial alone must show.
-const ALONE: usize = 4;
+/// Waves that all trials together must show.
+const IN_ALL: usize = 4;
+/// Most points of a series; more are put together.
+const MAX_POINTS: usize = 200;
 
 /// The rule.
 #[derive(Debug)]
 pub struct DeviceWaves;
 
-/// A trial with its waves.
-struct Found<'a> {
-    trial: &'a TrialSamples,
-    waves: Waves,
-    /// End of each point of the series, in seconds.
-    times: Vec<f64>,
-}
-
-impl Found<'_> {
-    fn slow_share(&self) -> f64 {
-        self.waves.slow.iter().filter(|slow| **slow).count() as f64 / self.waves.slow.len() as f64
-    }
-
-    /// What the slow times cost of what the faster level would have done.
-    fn cost(&self) -> f64 {
-        self.slow_share() * (1.0 - self.waves.low / self.waves.high)
-    }
-
-    /// Seconds from one slow time to the next.
-    fn period(&self) -> f64 {
-        let slow = &self.waves.slow;
-        let starts = (1..slow.len()).filter(|at| slow[*at] && !slow[*at - 1]).map(|at| self.times[at - 1]);
-        let starts: Vec<f64> = starts.collect();
-        let apart: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        median(&apart).unwrap_or(0.0)
-    }
-
-    /// Whether all from `begin` to `end` was slow, or all was fast; nothing where some was.
-    fn level(&self, begin: f64, end: f64) -> Option<bool> {
-        let first = self.times.iter().position(|time| *time > begin + 1e-9)?;
-        let last = self.times.iter().position(|time| *time >= end - 1e-9)?;
-        let slow = *self.waves.slow.get(first)?;
-        self.waves.slow.get(first..=last)?.iter().all(|other| *other == slow).then_some(slow)
-    }
-}
-
-/// What was seen of a device and of the processors while a trial was at one level.
+/// What was seen of a device, and of the processors, over a time.
 #[derive(Debug, Clone, Copy, Default)]
 struct At {
     seconds: f64,
@@ -78,6 +45,29 @@ struct At {
 }
 
 impl At {
+    fn add(&mut self, device: &DiskUse, seconds: f64, cores: f64) {
+        self.seconds += seconds;
+        self.requests += device.ops.read.saturating_add(device.ops.write) as f64;
+        self.bytes += device.bytes.read.saturating_add(device.bytes.write) as f64;
+        self.time += device.time.read.plus(device.time.write).0 as f64;
+        self.busy += device.busy.as_secs_f64();
+        self.weighted += device.weighted.as_secs_f64();
+        self.cores += cores;
+    }
+
+    fn plus(self, more: At) -> At {
+        At {
+            seconds: self.seconds + more.seconds,
+            requests: self.requests + more.requests,
+            bytes: self.bytes + more.bytes,
+            time: self.time + more.time,
+            busy: self.busy + more.busy,
+            weighted: self.weighted + more.weighted,
+            cores: self.cores + more.cores,
+        }
+    }
+
+    /// Nanoseconds that a request takes.
     fn wait(&self) -> f64 {
         self.time / self.requests
     }
@@ -99,65 +89,122 @@ struct Seen {
     cores: Option<f64>,
 }
 
-/// Sums over the observer's intervals that are within one level; `index` is that of the device.
-fn sums(found: &Found<'_>, observed: &Observation, index: usize) -> (At, At) {
-    let (mut fast, mut slow, mut begin) = (At::default(), At::default(), 0.0);
-    for interval in &observed.series {
-        let end = interval.end.as_secs_f64();
-        let (from, seconds) = (begin, end - begin);
-        begin = end;
-        let (Some(is_slow), Some(device)) = (found.level(from, end), interval.devices.get(index)) else {
-            continue;
-        };
-        let at = if is_slow { &mut slow } else { &mut fast };
-        at.seconds += seconds;
-        at.requests += device.ops.read.saturating_add(device.ops.write) as f64;
-        at.bytes += device.bytes.read.saturating_add(device.bytes.write) as f64;
-        at.time += device.time.read.plus(device.time.write).0 as f64;
-        at.busy += device.busy.as_secs_f64();
-        at.weighted += device.weighted.as_secs_f64();
-        at.cores += interval.core_busy.iter().map(|core| core.as_secs_f64()).sum::<f64>();
-    }
-    (fast, slow)
+/// The devices of a trial's members from point to point of the observer's series.
+struct Watched<'a> {
+    observed: &'a Observation,
+    /// Places of the devices.
+    devices: Vec<usize>,
+    /// At each point each device; the points are as long as each other.
+    points: Vec<Vec<At>>,
 }
 
-/// The device of a member whose requests take most longer while a trial is slow; nothing where no device was seen at both levels.
-fn slowest(found: &Found<'_>) -> Option<Seen> {
-    let observed = found.trial.observed.as_deref()?;
-    let mut indices: Vec<usize> =
-        observed.members.iter().filter_map(|m| m.devices.first().copied()).collect();
-    indices.sort_unstable();
-    indices.dedup();
-    let cores = observed.cores.len();
-    let mut all: Vec<Seen> = Vec::new();
-    for index in indices {
-        let (fast, slow) = sums(found, observed, index);
-        if fast.seconds <= 0.0 || slow.seconds <= 0.0 || fast.requests <= 0.0 || slow.requests <= 0.0 {
-            continue;
+impl<'a> Watched<'a> {
+    fn of(trial: &'a TrialSamples) -> Option<Watched<'a>> {
+        let observed = trial.observed.as_deref()?;
+        let mut devices: Vec<usize> =
+            observed.members.iter().filter_map(|m| m.devices.first().copied()).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        let width = observed.series.len().div_ceil(MAX_POINTS).max(1);
+        let mut begin = 0.0;
+        let mut points = Vec::new();
+        for chunk in observed.series.chunks_exact(width) {
+            let mut point = vec![At::default(); devices.len()];
+            for interval in chunk {
+                let end = interval.end.as_secs_f64();
+                let seconds = end - begin;
+                begin = end;
+                let cores = interval.core_busy.iter().map(|core| core.as_secs_f64()).sum();
+                for (at, index) in point.iter_mut().zip(&devices) {
+                    at.add(interval.devices.get(*index)?, seconds, cores);
+                }
+            }
+            points.push(point);
         }
-        let name = observed.devices.get(index)?.shown_name().to_owned();
-        let cores = (cores > 0).then(|| slow.share(slow.cores) / cores as f64);
-        all.push(Seen { name, fast, slow, queue: 0.0, cores });
+        // What is left over at the end of the measurement is no interval.
+        let length = |point: &Vec<At>| point.first().map_or(0.0, |at| at.seconds);
+        let usual = median(&points.iter().map(length).collect::<Vec<f64>>())?;
+        points.retain(|point| length(point) >= 0.5 * usual);
+        (usual > 0.0).then_some(Watched { observed, devices, points })
     }
-    let queue = all.iter().map(|seen| seen.slow.share(seen.slow.weighted)).sum();
-    let longer = |seen: &Seen| seen.slow.wait() / seen.fast.wait();
-    let most = all.into_iter().max_by(|a, b| longer(a).total_cmp(&longer(b)))?;
-    Some(Seen { queue, ..most })
+
+    /// What all devices did in each second of each point.
+    fn rates(&self, metric: Metric) -> Vec<f64> {
+        let of = |at: &At| at.share(if metric == Metric::Throughput { at.bytes } else { at.requests });
+        self.points.iter().map(|point| point.iter().map(of).sum()).collect()
+    }
+
+    /// The device whose requests take most longer while `slow` says so.
+    fn slowest(&self, slow: &[bool]) -> Option<Seen> {
+        let cores = self.observed.cores.len();
+        let level = |place: usize, wanted: bool| {
+            let at = self.points.iter().zip(slow).filter(|(_, slow)| **slow == wanted);
+            at.filter_map(|(point, _)| point.get(place)).fold(At::default(), |sum, at| sum.plus(*at))
+        };
+        let mut all: Vec<Seen> = Vec::new();
+        for (place, index) in self.devices.iter().enumerate() {
+            let (fast, slow) = (level(place, false), level(place, true));
+            if fast.requests <= 0.0 || slow.requests <= 0.0 {
+                continue;
+            }
+            let name = self.observed.devices.get(*index)?.shown_name().to_owned();
+            let cores = (cores > 0).then(|| slow.share(slow.cores) / cores as f64);
+            all.push(Seen { name, fast, slow, queue: 0.0, cores });
+        }
+        let queue = all.iter().map(|seen| seen.slow.share(seen.slow.weighted)).sum();
+        let longer = |seen: &Seen| seen.slow.wait() / seen.fast.wait();
+        let most = all.into_iter().max_by(|a, b| longer(a).total_cmp(&longer(b)))?;
+        Some(Seen { queue, ..most })
+    }
+}
+
+/// A trial with its waves.
+struct Found {
+    waves: Waves,
+    seen: Option<Seen>,
+    /// Seconds of a point.
+    each: f64,
+}
+
+impl Found {
+    fn of(trial: &TrialSamples, metric: Metric) -> Option<Found> {
+        let watched = Watched::of(trial)?;
+        let waves = waves::waves(&watched.rates(metric))?;
+        let each = watched.points.first()?.first()?.seconds;
+        Some(Found { seen: watched.slowest(&waves.slow), waves, each })
+    }
+
+    fn slow_share(&self) -> f64 {
+        self.waves.slow.iter().filter(|slow| **slow).count() as f64 / self.waves.slow.len() as f64
+    }
+
+    /// What the slow times cost of what the faster level would have done.
+    fn cost(&self) -> f64 {
+        self.slow_share() * (1.0 - self.waves.low / self.waves.high)
+    }
+
+    /// Seconds from one slow time to the next.
+    fn period(&self) -> f64 {
+        let slow = &self.waves.slow;
+        let starts: Vec<usize> = (1..slow.len()).filter(|at| slow[*at] && !slow[*at - 1]).collect();
+        let apart: Vec<f64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64 * self.each).collect();
+        median(&apart).unwrap_or(0.0)
+    }
 }
 
 /// The trials with waves; why there are none.
-fn find<'a>(case: &Case<'a>, metric: Metric) -> Result<Vec<Found<'a>>, Absent> {
-    let waves_of = |trial: &&'a TrialSamples| {
-        let (times, rates) = burst::points(trial, metric);
-        Some(Found { trial, waves: waves::waves(&rates)?, times })
-    };
-    let found: Vec<Found<'a>> = case.trials.iter().filter_map(waves_of).collect();
+fn find(case: &Case<'_>, metric: Metric) -> Result<Vec<Found>, Absent> {
+    if !case.trials.iter().any(|trial| Watched::of(trial).is_some()) {
+        return Err(Absent::because("the devices of the members were not observed"));
+    }
+    let found: Vec<Found> = case.trials.iter().filter_map(|trial| Found::of(trial, metric)).collect();
     let (told, all) = (found.len(), case.trials.len());
     let number: usize = found.iter().map(|found| found.waves.number).sum();
-    if 2 * told <= all || number < ALONE {
-        let absent = Absent::because("the trials do not go back and forth between two levels");
-        let absent = absent.seen("trials that do", told as f64, "trials", all as f64 / 2.0);
-        return Err(absent.seen("times that they do, in all", number as f64, "times", ALONE as f64));
+    if 2 * told <= all || number < IN_ALL {
+        let absent =
+            Absent::because("the devices of the members do not go back and forth between two levels");
+        let absent = absent.seen("trials in which they do", told as f64, "trials", all as f64 / 2.0);
+        return Err(absent.seen("times that they do, in all", number as f64, "times", IN_ALL as f64));
     }
     Ok(found)
 }
@@ -197,7 +244,7 @@ impl Rule for DeviceWaves {
         volume_limit::yield_to(case, "the members are at their limits")?;
         let metric = burst::metric_of(case);
         let found = find(case, metric)?;
-        let of = |value: &dyn Fn(&Found<'_>) -> f64| {
+        let of = |value: &dyn Fn(&Found) -> f64| {
             median(&found.iter().map(value).collect::<Vec<f64>>()).unwrap_or(0.0)
         };
         let cost = of(&|found| found.cost());
@@ -206,17 +253,16 @@ impl Rule for DeviceWaves {
             return Err(Absent::because("the slower times cost little").seen(what, cost, "share", COST));
         }
         yield_to_others(case)?;
-        let seen: Vec<Seen> = found.iter().filter_map(slowest).collect();
-        let levels = of(&|found| found.waves.low / found.waves.high);
-        let seen = seen_of_most(seen, found.len())?;
-        by_itself(case, &seen, levels)?;
+        let seen: Vec<Seen> = found.iter().filter_map(|found| found.seen.clone()).collect();
+        let seen = seen_of_most(seen)?;
+        by_itself(case, &seen)?;
         let (low, high) = (of(&|found| found.waves.low), of(&|found| found.waves.high));
         let (period, share) = (of(&|found| found.period()), of(&|found| found.slow_share()));
         let shown = |rate: f64| match metric {
             Metric::Throughput => format_throughput(rate),
-            _ => format!("{} operations/s", format_iops(rate)),
+            _ => format!("{} requests/s", format_iops(rate)),
         };
-        let unit = if metric == Metric::Throughput { "bytes/s" } else { "ops/s" };
+        let unit = if metric == Metric::Throughput { "bytes/s" } else { "requests/s" };
         let (slow, fast) = (seen.slow.wait(), seen.fast.wait());
         let processors = seen.cores.map_or_else(String::new, |busy| {
             format!(", the processors are busy {:.0}% meanwhile", busy * 100.0)
@@ -265,11 +311,7 @@ impl Rule for DeviceWaves {
 }
 
 /// The device that most trials name, as the one with the middle wait has it.
-fn seen_of_most(mut seen: Vec<Seen>, trials: usize) -> Result<Seen, Absent> {
-    let unseen = "the devices of the members were not observed for long enough while it was slow and while it was fast";
-    if 2 * seen.len() <= trials {
-        return Err(Absent::because(unseen));
-    }
+fn seen_of_most(mut seen: Vec<Seen>) -> Result<Seen, Absent> {
     let count = |name: &str| seen.iter().filter(|other| other.name == name).count();
     let named = seen.iter().map(|one| one.name.clone()).max_by_key(|name| count(name));
     let all = seen.len();
@@ -279,11 +321,11 @@ fn seen_of_most(mut seen: Vec<Seen>, trials: usize) -> Result<Seen, Absent> {
     }
     seen.sort_by(|a, b| a.slow.wait().total_cmp(&b.slow.wait()));
     let middle = seen.len() / 2;
-    seen.into_iter().nth(middle).ok_or_else(|| Absent::because(unseen))
+    seen.into_iter().nth(middle).ok_or_else(|| Absent::because("no device was seen at both levels"))
 }
 
 /// Whether it is the device, and the device alone, that is slower.
-fn by_itself(case: &Case<'_>, seen: &Seen, levels: f64) -> Result<(), Absent> {
+fn by_itself(case: &Case<'_>, seen: &Seen) -> Result<(), Absent> {
     let longer = seen.slow.wait() / seen.fast.wait();
     let busy = seen.slow.share(seen.slow.busy).min(1.0);
     let waiting = seen.queue / f64::from(in_flight(case.workload)).max(1.0);
@@ -305,19 +347,6 @@ fn by_itself(case: &Case<'_>, seen: &Seen, levels: f64) -> Result<(), Absent> {
                 "share",
                 saturated::AT_DEVICES,
             ));
-    }
-    // Others who have what the load has lost: then as much moves as before.
-    let moved = seen.slow.share(seen.slow.bytes) / seen.fast.share(seen.fast.bytes);
-    let most = (1.0 + levels) / 2.0;
-    if moved > most {
-        let absent =
-            Absent::because("while it is slow for the load, the device moves as much as before: for others");
-        return Err(absent.seen(
-            "bytes that it moves while slow over while fast, which would have to be below",
-            moved,
-            "times",
-            most,
-        ));
     }
     if let Some(cores) = seen.cores.filter(|cores| *cores >= saturated::HOST_BUSY) {
         let absent = Absent::because("while it is slow, the processors have little time left");

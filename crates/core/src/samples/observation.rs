@@ -33,6 +33,9 @@ pub struct Observation {
     /// Time in which some task waited for a processor during the measurement (`/proc/pressure/cpu`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor_waits: Option<Nanos>,
+    /// The lines with the most interrupts on the core that spent the most time on interrupts, the busiest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<InterruptUse>,
     /// Time in which some task waited for I/O during the measurement, of whatever device (`/proc/pressure/io`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_waits: Option<Nanos>,
@@ -45,6 +48,25 @@ pub struct ProcessorUser {
     pub who: String,
     /// CPU time, over all processors.
     pub time: Nanos,
+}
+
+/// Interrupts of one line on one core (`/proc/interrupts`).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InterruptUse {
+    /// The core's place in [`Observation::cores`].
+    pub core: usize,
+    /// The core's number.
+    pub cpu: u32,
+    /// The line's number, or its name where it has none: `36`, `CAL`.
+    pub line: String,
+    /// What it is for: `nvme0q3`, `virtio1-req.0`, `Function call interrupts`.
+    pub who: String,
+    /// Interrupts over the measurement.
+    pub count: u64,
+    /// Whether it is a line of a member's disk, or of a network interface where a member is remote.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_member: bool,
 }
 
 /// One block device over the measurement.
@@ -187,6 +209,9 @@ pub struct CoreUse {
     pub user: Nanos,
     /// System, interrupt and soft-interrupt time.
     pub system: Nanos,
+    /// The part of `system` that was spent on interrupts and soft interrupts, where it was kept apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<Nanos>,
     /// Idle while I/O was outstanding.
     pub iowait: Nanos,
     /// Time stolen by the hypervisor.
@@ -198,9 +223,18 @@ pub struct CoreUse {
 impl CoreUse {
     /// Share of the time in which the core did work for this system, 0 to 1; `None` when nothing was counted.
     pub fn busy_share(&self) -> Option<f64> {
-        let busy = self.user.0.saturating_add(self.system.0);
-        let all = busy.saturating_add(self.iowait.0).saturating_add(self.steal.0).saturating_add(self.idle.0);
-        (all > 0).then(|| busy as f64 / all as f64)
+        self.share_of(self.user.plus(self.system))
+    }
+
+    /// Share of the time that was spent on interrupts, 0 to 1.
+    pub fn interrupt_share(&self) -> Option<f64> {
+        self.share_of(self.interrupts?)
+    }
+
+    fn share_of(&self, part: Nanos) -> Option<f64> {
+        let parts = [self.user, self.system, self.iowait, self.steal, self.idle];
+        let all = parts.into_iter().fold(Nanos(0), Nanos::plus);
+        (all.0 > 0).then(|| part.0 as f64 / all.0 as f64)
     }
 }
 

@@ -5,6 +5,7 @@
 //! Nothing here fails: what cannot be seen is left out.
 
 mod devices;
+mod interrupts;
 mod limits;
 mod memory;
 mod others;
@@ -20,6 +21,7 @@ use crate::sys::{self, Sys};
 use devices::{add, is_remote, placed};
 use ebbtide_core::samples::{DeviceObservation, MemberObservation, NetworkUse, Observation};
 use ebbtide_core::units::{Bytes, Nanos};
+use interrupts::{Interrupts, Ours};
 use limits::LimitsLog;
 use memory::MemoryBefore;
 use others::Others;
@@ -119,6 +121,10 @@ impl Observer {
             limits: LimitsLog::new(self.limits.as_ref(), devices.iter().map(|d| d.name.as_str())),
         }));
         let memory = MemoryBefore::read(&self.sys);
+        let mut lines = Ours::default();
+        devices.iter().for_each(|device| lines.add_disk(&self.sys, &device.number));
+        network.iter().for_each(|interface| lines.add_interface(&self.sys, &interface.interface));
+        let interrupts = Interrupts::read(&self.sys);
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started = Instant::now();
         lock(&watched).look(started);
@@ -138,6 +144,8 @@ impl Observer {
             paths: members.iter().map(|m| m.path.clone()).collect(),
             network,
             memory,
+            interrupts,
+            lines,
             timeline,
             watched,
             started,
@@ -226,6 +234,9 @@ pub struct Running {
     paths: Vec<PathBuf>,
     network: Vec<NetworkUse>,
     memory: MemoryBefore,
+    interrupts: Interrupts,
+    /// Lines of the members' devices.
+    lines: Ours,
     timeline: Arc<Mutex<Timeline>>,
     watched: Arc<Mutex<Watched>>,
     started: Instant,
@@ -297,11 +308,14 @@ impl Running {
             let exceeded = exceeded_series.iter().map(|i| i.exceeded).reduce(|a, b| a.plus(&b));
             DeviceObservation { total, exceeded, exceeded_series, ..device.clone() }
         });
+        let spans = (end, to.saturating_sub(from));
+        let interrupts = self.interrupts.until(&Interrupts::read(sys), &seen.cores, &self.lines, spans);
         let mut observed = Observation {
             devices: devices.collect(),
             members: std::mem::take(&mut self.below),
             series: seen.series,
             cores: seen.cores,
+            interrupts,
             memory,
             others: Vec::new(),
             network: network_since(&self.network, &interfaces(sys)),

@@ -195,6 +195,7 @@ fn cores_between(before: &Snapshot, now: &Snapshot) -> Vec<CoreUse> {
             CoreUse {
                 user: nanos(ticks(0) + ticks(1)),
                 system: nanos(ticks(2) + ticks(5) + ticks(6)),
+                interrupts: Some(nanos(ticks(5) + ticks(6))),
                 iowait: nanos(ticks(4)),
                 steal: nanos(ticks(7)),
                 idle: nanos(ticks(3)),
@@ -295,5 +296,8 @@ mod tests {
             "cpu  10 2 3 400 5 6 7 8 0 0\ncpu0 4 1 1 200 2 3 3 4 0 0\ncpu1 6 1 2 200 3 3 4 4\nintr 9 9\n",
         );
         assert_eq!(cores, [[4, 1, 1, 200, 2, 3, 3, 4], [6, 1, 2, 200, 3, 3, 4, 4]]);
+        let at = |cores| Snapshot { at: Duration::ZERO, disks: Vec::new(), cores };
+        let used = cores_between(&at(vec![[0; 8]]), &at(vec![cores[0]]))[0];
+        assert_eq!((used.system, used.interrupts), (Nanos(7 * TICK), Some(Nanos(6 * TICK))));
     }
 }

@@ -9,7 +9,8 @@
 //! not what stops the array.
 
 use super::{
-    Absent, Case, Judged, Rule, encryption, evidence, rate_limit, saturated, standing, volume_limit,
+    Absent, Case, Judged, Rule, encryption, evidence, interrupts, rate_limit, saturated, standing,
+    volume_limit,
 };
 use crate::analysis::ladder::in_flight;
 use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
@@ -75,6 +76,8 @@ impl Rule for Cpu {
         if let Some(seen) = encrypting.as_ref().filter(|seen| seen.holds()) {
             findings.push(seen.finding());
         }
+        let interrupts = interrupts::find(case);
+        findings.extend(interrupts.as_ref().and_then(|seen| seen.finding(case)));
         if let Some(busy) = thread.filter(|busy| *busy >= THREAD_FULL) {
             let figure = evidence("busy share of the busiest load thread", busy, "share", Some(THREAD_FULL));
             let sentence = "a load thread is busy all the time: more jobs (numjobs), larger requests or a faster core would help";
@@ -92,9 +95,11 @@ impl Rule for Cpu {
         }
         if let Some(share) = steal.filter(|share| *share >= STEAL) {
             let figure = evidence("time stolen, of all cores", share, "share", Some(STEAL));
-            let sentence =
-                "the hypervisor takes processor time away: neighbours on this host are measured too";
-            findings.push((share, 0.7, sentence.to_owned(), vec![figure]));
+            let sentence = format!(
+                "the hypervisor took {:.0}% of the cores' time: neighbours on this host are measured too",
+                share * 100.0
+            );
+            findings.push((share, 0.7, sentence, vec![figure]));
         }
         let (explains, confidence, sentence, _) = findings.first().ok_or_else(|| {
             Absent::because("neither processors nor the tool were full, and the load did not wait for them")
@@ -114,6 +119,12 @@ impl Rule for Cpu {
                 .seen_where_known("busy share of all cores", host, "share", HOST_BUSY)
                 .seen_where_known("rate against the engine's own ceiling", of_ceiling, "share", CEILING)
                 .seen_where_known("time stolen, of all cores", steal, "share", STEAL)
+                .seen_where_known(
+                    "share of the time of the core with the most interrupts that they took",
+                    interrupts.as_ref().map(|seen| seen.interrupted),
+                    "share",
+                    interrupts::INTERRUPTED,
+                )
                 .seen_where_known(
                     "processor time of dm-crypt's workers, of one core",
                     encrypting.as_ref().map(|seen| seen.cores),
@@ -152,6 +163,7 @@ fn all_cores(case: &Case<'_>, busy: f64) -> Option<Finding> {
     let mut figures = vec![figure];
     let what = "share of the operations in flight that are at the devices";
     figures.push(evidence(what, waiting, "share", Some(saturated::AT_DEVICES)));
+    figures.extend(standing::waits(case));
     let users = users(case);
     let workers = users.iter().filter(|(who, _)| who.starts_with("kworker"));
     let workers: f64 = workers.map(|(_, cores)| cores).sum();
@@ -204,10 +216,7 @@ fn taken_by_others(case: &Case<'_>) -> Option<Finding> {
         let what = "share of the operations in flight that are at the devices";
         evidence(what, share, "share", Some(saturated::AT_DEVICES))
     }));
-    let psi = case.median(|trial| Some(part(trial, trial.observed.as_ref()?.processor_waits?)));
-    figures.extend(psi.map(|psi| {
-        evidence("share of the time that somebody waited for a processor (PSI)", psi, "share", None)
-    }));
+    figures.extend(standing::waits(case));
     let own = own_share(case);
     figures.extend(own.map(|own| {
         evidence(

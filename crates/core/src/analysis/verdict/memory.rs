@@ -85,10 +85,7 @@ impl Rule for Memory {
         // Others use the devices too: where the group is the load alone, its own counter is the better one.
         let waits = if others > 0.0 { seen.min(room.unwrap_or(1.0)) } else { seen };
         let mut figures = vec![evidence(what, seen, "share", Some(needed))];
-        figures.extend(host.map(|host| {
-            let what = "share of the time that somebody of the host waited for memory (PSI)";
-            evidence(what, host, "share", None)
-        }));
+        figures.extend(standing::waits(case));
         let limit = group(case, |_, group| group.limit.map(|limit| limit.0 as f64));
         let met = group(case, |trial, group| Some(group.met? as f64 / trial.elapsed.as_secs_f64()));
         let came_back = case.median(|trial| {

@@ -17,6 +17,7 @@ mod exceeded;
 mod far_end;
 mod first_touch;
 mod instance_limit;
+mod interrupts;
 mod member;
 mod memory;
 mod moved;

@@ -1,9 +1,10 @@
 //! How the devices of the members stood during a trial or a rung: busy, and with how many requests at them.
 
-use super::Case;
+use super::{Case, evidence};
 use crate::analysis::ladder::in_flight;
-use crate::analysis::members;
+use crate::analysis::{Evidence, members};
 use crate::samples::{Observation, TrialSamples};
+use crate::units::Nanos;
 
 /// A member's device.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,6 +107,24 @@ fn cores(observed: &Observation, of: fn(&crate::samples::CoreUse) -> u64) -> Opt
         .sum();
     let part: u64 = observed.cores.iter().map(of).sum();
     (all > 0).then(|| part as f64 / all as f64)
+}
+
+/// For how much of the time somebody of the host waited for a processor, for memory, for I/O (PSI), as far as the kernel told: the
+/// load or anybody else. Medians over the trials.
+pub fn waits(case: &Case<'_>) -> Vec<Evidence> {
+    let share = |of: fn(&Observation) -> Option<Nanos>| {
+        case.median(|trial| Some(super::cpu::part(trial, of(trial.observed.as_ref()?)?)))
+    };
+    let waits = [
+        ("a processor", share(|observed| observed.processor_waits)),
+        ("memory", share(|observed| observed.memory?.pressure_some)),
+        ("I/O", share(|observed| observed.io_waits)),
+    ];
+    let told = waits.into_iter().filter_map(|(what, share)| Some((what, share?)));
+    let figure = |(what, share): (&str, f64)| {
+        evidence(&format!("share of the time that somebody waited for {what} (PSI)"), share, "share", None)
+    };
+    told.map(figure).collect()
 }
 
 /// Mean latency of a trial's operations in nanoseconds.

@@ -1,6 +1,6 @@
 //! `unknown`: none of the rules found evidence.
 
-use super::{Case, evidence};
+use super::{Case, evidence, standing};
 use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
 use crate::units::{format_iops, format_throughput};
 use crate::workload::Arrival;
@@ -18,7 +18,7 @@ pub fn verdict(case: &Case<'_>) -> Verdict {
         let (kind, evidence) = (VerdictKind::Unknown, vec![seen]);
         return Verdict { kind, basis: None, confidence: 0.0, explains: 0.0, sentence, evidence };
     }
-    let mut evidence_list = Vec::new();
+    let mut evidence_list = standing::waits(case);
     let mut sentence = "nothing that was measured shows what limits this design".to_owned();
     let iops = case.result.metric(Metric::Iops).map(|estimate| estimate.median);
     if let (Arrival::Fixed { iops: asked } | Arrival::Poisson { iops: asked }, Some(iops)) =

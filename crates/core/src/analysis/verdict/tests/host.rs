@@ -3,8 +3,8 @@
 use super::*;
 use crate::analysis::fixtures::trial;
 use crate::samples::{
-    Below, DeviceObservation, DiskUse, Encryption, GroupMemory, Join, MemberObservation, MemoryUse,
-    Observation, PerOp, ProcessorUser, TrialSamples,
+    Below, CoreUse, DeviceObservation, DiskUse, Encryption, GroupMemory, InterruptUse, Join,
+    MemberObservation, MemoryUse, Observation, PerOp, ProcessorUser, TrialSamples,
 };
 use VerdictKind::{Cpu, Memory, SyncWrites, Unknown};
 
@@ -256,4 +256,110 @@ fn dm_crypts_workers_that_nothing_waits_for() {
 fn dm_crypts_workers_do_not_count_at_a_known_limit() {
     let shaped = shaped(stripe(1), 1000.0, Nanos(1));
     assert_eq!(kinds(&six_rounds(&shaped, encrypted(ENCRYPTED))), [VerdictKind::VolumeLimit]);
+}
+
+/// Four cores of which the third takes interrupts for this share of the time, and runs nothing else but for the rest of `busy`.
+fn interrupted(
+    share: f64,
+    busy: f64,
+    others: f64,
+    lines: &[(&str, &str, u64, bool)],
+) -> impl Fn(&Trial) -> TrialSamples {
+    let lines: Vec<InterruptUse> = lines
+        .iter()
+        .map(|(line, who, count, of_member)| InterruptUse {
+            core: 2,
+            cpu: 6,
+            line: (*line).to_owned(),
+            who: (*who).to_owned(),
+            count: *count,
+            of_member: *of_member,
+        })
+        .collect();
+    move |_| {
+        let mut samples = trial(&[("v0", 5000, 200_000)]);
+        let part = |share: f64| Nanos::from_secs_f64(share * samples.elapsed.as_secs_f64());
+        let core = |interrupts: f64, busy: f64| CoreUse {
+            user: part(busy - interrupts),
+            system: part(interrupts),
+            interrupts: Some(part(interrupts)),
+            idle: part(1.0 - busy),
+            ..CoreUse::default()
+        };
+        let quiet = core(0.0, others);
+        samples.observed = Some(Box::new(Observation {
+            cores: vec![quiet, quiet, core(share, busy), quiet],
+            interrupts: lines.clone(),
+            ..Observation::default()
+        }));
+        samples.cpu.cores = 4;
+        samples.cpu.busiest_thread_permille = Some(400);
+        samples
+    }
+}
+
+const DISK: (&str, &str, u64, bool) = ("41", "nvme0q3", 200_000, true);
+const TIMER: (&str, &str, u64, bool) = ("LOC", "Local timer interrupts", 900_000, false);
+const NETWORK: (&str, &str, u64, bool) = ("52", "eth0-rx-0", 500_000, false);
+
+#[test]
+fn one_core_that_takes_all_interrupts_of_the_disk() {
+    let session = six_rounds(&stripe(1), interrupted(0.92, 0.99, 0.2, &[TIMER, DISK]));
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, Cpu);
+    assert!(
+        verdict.sentence.starts_with(
+            "interrupts fill core 6: 92% of its time, 100000 a second of line 41 (nvme0q3), while the other cores are busy 20%"
+        ),
+        "{}",
+        verdict.sentence
+    );
+    assert!((verdict.explains - 0.92).abs() < 1e-6);
+}
+
+#[test]
+fn interrupts_that_hold_nothing_back() {
+    let why_not = |run: &dyn Fn(&Trial) -> TrialSamples| {
+        let (_, figures) = ruled_out(&six_rounds(&stripe(1), run), Cpu);
+        figures.iter().any(|(_, needed)| *needed == Some(super::super::interrupts::INTERRUPTED))
+    };
+    // That core has time; the others have none either; it runs threads mostly.
+    assert!(why_not(&interrupted(0.85, 0.88, 0.2, &[DISK])));
+    assert!(why_not(&interrupted(0.92, 0.99, 0.8, &[DISK])));
+    assert!(why_not(&interrupted(0.30, 0.99, 0.2, &[DISK])));
+    // Another device's interrupts; lines that are not known.
+    assert!(why_not(&interrupted(0.92, 0.99, 0.2, &[NETWORK, DISK])));
+    assert!(why_not(&interrupted(0.92, 0.99, 0.2, &[TIMER])));
+    // A session that did not keep interrupts apart.
+    let older = |t: &Trial| {
+        let mut samples = interrupted(0.92, 0.99, 0.2, &[DISK])(t);
+        let observed = samples.observed.as_mut().expect("is observed");
+        observed.cores.iter_mut().for_each(|core| core.interrupts = None);
+        samples
+    };
+    assert_eq!(kinds(&six_rounds(&stripe(1), older)), [Unknown]);
+    // A thread of the load that is full itself is what is said.
+    let thread = |t: &Trial| {
+        let mut samples = interrupted(0.92, 0.99, 0.2, &[DISK])(t);
+        samples.cpu.busiest_thread_permille = Some(990);
+        samples
+    };
+    let verdict = &verdicts(&six_rounds(&stripe(1), thread))[0];
+    assert!(verdict.sentence.starts_with("a load thread is busy all the time"), "{}", verdict.sentence);
+}
+
+#[test]
+fn what_the_hypervisor_took_is_told() {
+    let stolen = |t: &Trial| {
+        let mut samples = interrupted(0.0, 0.3, 0.2, &[])(t);
+        samples.cpu.host_steal = Some(Nanos::from_secs_f64(0.25 * 4.0 * samples.elapsed.as_secs_f64()));
+        samples
+    };
+    let verdict = &verdicts(&six_rounds(&stripe(1), stolen))[0];
+    assert_eq!(verdict.kind, Cpu);
+    assert!(
+        verdict.sentence.starts_with("the hypervisor took 25% of the cores' time"),
+        "{}",
+        verdict.sentence
+    );
 }

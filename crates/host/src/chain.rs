@@ -55,6 +55,8 @@ pub struct Chain {
     pub fstype: Option<String>,
     /// What is mounted there: a device, or a server's export.
     pub source: Option<String>,
+    /// Where that is mounted.
+    pub mountpoint: Option<String>,
     /// Every device from the path down to the disks, upper layers first, each once.
     pub links: Vec<Link>,
     /// What the path is directly on: the device, or those of its file system.
@@ -142,6 +144,7 @@ pub(crate) fn of_file(sys: &Sys, dev: DevNum, mounts: &[Mount], path: &Path) -> 
         below: walk.file(dev, mount, 0),
         fstype: mount.map(|m| m.fstype.clone()),
         source: mount.map(|m| m.source.clone()),
+        mountpoint: mount.map(|m| m.mountpoint.clone()),
         links: Vec::new(),
     })
 }

@@ -282,6 +282,8 @@ pub enum VerdictKind {
     Cpu,
     /// The load waits for memory to be freed.
     Memory,
+    /// Requests to a file server wait at the client before they are sent.
+    RemoteQueue,
     /// One write at a time, each made durable before the next.
     SyncWrites,
     /// The queue of a disk holds fewer requests than are asked for.
@@ -322,6 +324,7 @@ impl VerdictKind {
             VerdictKind::InstanceLimit => "instance-limit",
             VerdictKind::Cpu => "cpu",
             VerdictKind::Memory => "memory",
+            VerdictKind::RemoteQueue => "remote-queue",
             VerdictKind::SyncWrites => "sync-writes",
             VerdictKind::QueueLimit => "queue-limit",
             VerdictKind::Concurrency => "concurrency",

@@ -6,9 +6,9 @@ mod observation;
 pub use below::{Array, Below, Cost, Join, Moves, Span};
 pub use histogram::{Bucket, Histogram};
 pub use observation::{
-    CoreUse, DeviceObservation, DiskUse, Encryption, ExceededInterval, GroupMemory, InterruptUse,
+    CallUse, CoreUse, DeviceObservation, DiskUse, Encryption, ExceededInterval, GroupMemory, InterruptUse,
     LimitsExceeded, MemberObservation, MemoryUse, NetworkUse, Observation, ObservedInterval, OtherActivity,
-    OtherKind, ProcessorUser,
+    OtherKind, ProcessorUser, RemoteUse,
 };
 
 use crate::units::Nanos;

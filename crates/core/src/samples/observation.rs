@@ -177,6 +177,9 @@ pub struct MemberObservation {
     /// `devices` is the disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below: Option<Below>,
+    /// The network file system that it is on, where it is on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteUse>,
     /// Bytes of it in the page cache before the trial (`cachestat`, `mincore`).
     pub resident_before: Option<Bytes>,
     /// Bytes of it in the page cache after the trial.
@@ -187,6 +190,43 @@ pub struct MemberObservation {
     /// Bytes of the trial's region that had never been touched before the trial (unwritten extents,
     /// blocks of a snapshot not yet fetched).
     pub untouched_before: Option<Bytes>,
+}
+
+/// A mounted network file system over the measurement, whoever used it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RemoteUse {
+    /// `nfs`, `nfs4`, `cifs`.
+    pub fstype: String,
+    /// What is mounted: `server:/export`.
+    pub source: String,
+    /// Where.
+    pub mountpoint: String,
+    /// Largest bytes of one request (`rsize`, `wsize`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest: Option<PerOp<Bytes>>,
+    /// Connections to the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    /// Its READ and WRITE calls, where the kernel counts them: NFS does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<PerOp<CallUse>>,
+}
+
+/// Remote calls of one kind (`/proc/self/mountstats`, "per-op statistics").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CallUse {
+    /// Calls completed.
+    pub calls: u64,
+    /// Times that a call was sent, the first included.
+    pub sent: u64,
+    /// Time before they were sent, summed over calls: for a slot, and for the connection.
+    pub queued: Nanos,
+    /// Time from when they were sent until the answer was there, summed over calls.
+    pub round_trip: Nanos,
+    /// All of their time, summed over calls.
+    pub whole: Nanos,
 }
 
 /// One interval as the observer saw it.

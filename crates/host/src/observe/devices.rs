@@ -1,5 +1,6 @@
 //! The devices below the members: what they are, before anything is counted.
 
+use super::remote;
 use crate::chain::{self, Chain};
 use crate::probe::dm::Tables;
 use crate::probe::{Kind, classify_disk};
@@ -41,9 +42,7 @@ pub(super) fn placed(below: &chain::Below, places: &[usize]) -> Below {
 
 /// Remote: a network file system, or a disk that is reached over a network.
 pub(super) fn is_remote(sys: &Sys, chain: &Chain) -> bool {
-    const NETWORK_FILE_SYSTEMS: &[&str] =
-        &["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs", "9p", "lustre", "glusterfs"];
-    chain.fstype.as_deref().is_some_and(|t| NETWORK_FILE_SYSTEMS.contains(&t))
+    remote::of_chain(chain).is_some()
         || chain.disks().any(|disk| {
             // EBS has a link of its own, which no interface of the guest shows.
             matches!(

@@ -10,6 +10,7 @@ mod limits;
 mod memory;
 mod others;
 mod processors;
+mod remote;
 mod timeline;
 mod waits;
 
@@ -26,6 +27,7 @@ use limits::LimitsLog;
 use memory::MemoryBefore;
 use others::Others;
 use processors::Processors;
+use remote::Calls;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -109,8 +111,8 @@ impl Observer {
 
     /// Looks at `members` and begins.
     pub fn start(&self, members: &[Member]) -> Running {
-        let (devices, below, remote) = self.resolve(members);
-        let network = if remote { interfaces(&self.sys) } else { Vec::new() };
+        let (devices, below, is_remote) = self.resolve(members);
+        let network = if is_remote { interfaces(&self.sys) } else { Vec::new() };
         let names = || devices.iter().map(|d| d.name.clone()).collect();
         let timeline = Arc::new(Mutex::new(Timeline::new(&self.sys, names())));
         let watched = Arc::new(Mutex::new(Watched {
@@ -118,6 +120,7 @@ impl Observer {
             others: Others::new(&self.sys, names()),
             processors: Processors::new(&self.sys),
             waits: Waits::new(&self.sys),
+            calls: Calls::new(&self.sys, below.iter().filter_map(|member| member.remote.as_ref())),
             limits: LimitsLog::new(self.limits.as_ref(), devices.iter().map(|d| d.name.as_str())),
         }));
         let memory = MemoryBefore::read(&self.sys);
@@ -159,23 +162,24 @@ impl Observer {
     fn resolve(&self, members: &[Member]) -> (Vec<DeviceObservation>, Vec<MemberObservation>, bool) {
         let tables = Tables::of_host(&self.sys);
         let mut devices: Vec<DeviceObservation> = Vec::new();
-        let mut remote = false;
+        let mut any_remote = false;
         let below = members
             .iter()
             .map(|member| {
                 let chain = chain::of_path(&self.sys, &member.path).unwrap_or_default();
-                remote |= is_remote(&self.sys, &chain);
+                any_remote |= is_remote(&self.sys, &chain);
                 let places = add(&self.sys, &tables, &chain, &mut devices);
                 MemberObservation {
                     member: member.name.clone(),
                     below: Some(placed(&chain.below, &places)),
                     devices: places,
+                    remote: remote::of_chain(&chain),
                     resident_before: (self.residency)(&member.path).map(Bytes),
                     ..MemberObservation::default()
                 }
             })
             .collect();
-        (devices, below, remote)
+        (devices, below, any_remote)
     }
 }
 
@@ -185,6 +189,7 @@ struct Watched {
     others: Others,
     processors: Processors,
     waits: Waits,
+    calls: Calls,
     limits: LimitsLog,
 }
 
@@ -196,6 +201,7 @@ impl Watched {
         }
         let at = started.elapsed();
         self.waits.look(at);
+        self.calls.look(started.elapsed());
         if self.others.last_look().is_none_or(|last| at.saturating_sub(last) >= OTHERS_INTERVAL) {
             self.others.look(at);
             self.processors.look(started.elapsed());
@@ -289,6 +295,7 @@ impl Running {
         watched.others.look(end);
         watched.processors.look(end);
         watched.waits.look(end);
+        watched.calls.look(end);
         // The looks before take their time, and the reading's own instant counts.
         watched.limits.look(self.started.elapsed());
         let (from, to) = self.span(window, end);
@@ -301,6 +308,7 @@ impl Running {
         }
         for (member, path) in self.below.iter_mut().zip(&self.paths) {
             member.resident_after = (self.observer.residency)(path).map(Bytes);
+            member.remote = member.remote.take().map(|remote| watched.calls.within(remote, from, to));
         }
         let devices = self.devices.iter().zip(seen.totals).enumerate();
         let devices = devices.map(|(index, (device, total))| {

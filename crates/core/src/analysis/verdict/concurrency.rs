@@ -14,7 +14,7 @@
 use super::member::Member;
 use super::rungs::{More, Rungs};
 use super::sync_writes::SyncWrites;
-use super::{Absent, Case, Judged, Rule, cpu, evidence, limited_above, shared_device, volume_limit};
+use super::{Absent, Case, Judged, Rule, cpu, evidence, limited_above, remote, shared_device, volume_limit};
 use crate::analysis::members;
 use crate::analysis::{ArrayBelow, Evidence, Metric, Verdict, VerdictKind};
 use crate::layout::{ArrayKind, LayoutNode};
@@ -144,6 +144,9 @@ impl Rule for Concurrency {
             let why = "through the page cache the kernel decides what is in flight at the volumes";
             return Err(Absent::because(why));
         }
+        if remote::RemoteQueue.judge(case).is_ok() {
+            return Err(Absent::yields(VerdictKind::RemoteQueue, "more in flight would wait at the client"));
+        }
         let iops = case.result.metric(Metric::Iops).map(|estimate| estimate.median);
         let iops = iops.ok_or_else(|| Absent::because("no rate was measured"))?;
         let mut evidence_list = vec![
@@ -205,6 +208,10 @@ impl Rule for Concurrency {
                     ));
                 }
             }
+        }
+        if let Some((clause, figures)) = remote::round_trips(case, kept) {
+            sentence.push_str(&clause);
+            evidence_list.extend(figures);
         }
         Ok(Verdict {
             kind: VerdictKind::Concurrency,

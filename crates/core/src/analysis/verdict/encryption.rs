@@ -136,8 +136,9 @@ impl Seen<'_> {
         if has("same_cpu_crypt") {
             advice.push("without same_cpu_crypt other cores help");
         }
-        let read = !encryption.options.is_empty() || encryption.cipher.is_some();
-        if read && !(has("no_read_workqueue") && has("no_write_workqueue")) {
+        // Options are only known where the table could be seen.
+        let through_workers = !has("no_read_workqueue") || !has("no_write_workqueue");
+        if encryption.cipher.is_some() && through_workers {
             advice.push(
                 "no_read_workqueue and no_write_workqueue (cryptsetup refresh --perf-no_read_workqueue \
                  --perf-no_write_workqueue) save the way through the workers",

@@ -25,6 +25,7 @@ mod partial_stripe;
 pub mod queue_limit;
 mod rate_limit;
 mod readahead;
+mod remote;
 mod request_size;
 mod rungs;
 mod saturated;
@@ -69,6 +70,7 @@ pub fn rules() -> &'static [&'static dyn Rule] {
         &instance_limit::InstanceLimit,
         &cpu::Cpu,
         &memory::Memory,
+        &remote::RemoteQueue,
         &sync_writes::SyncWrites,
         &queue_limit::QueueLimit,
         &concurrency::Concurrency,

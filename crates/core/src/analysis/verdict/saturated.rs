@@ -13,7 +13,7 @@ use super::member::Member;
 use super::queue_limit::{self, QueueLimit};
 use super::rate_limit::RateLimit;
 use super::rungs::{More, Rungs};
-use super::{Absent, Case, Judged, Rule, concurrency, evidence, shared_device, standing};
+use super::{Absent, Case, Judged, Rule, concurrency, evidence, remote, shared_device, standing};
 use crate::analysis::ladder::in_flight;
 use crate::analysis::metrics::natural;
 use crate::analysis::{Basis, Metric, Verdict, VerdictKind};
@@ -49,9 +49,9 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     if QueueLimit.judge(case).is_ok() {
         return Err(Absent::yields(VerdictKind::QueueLimit, "more in flight do not reach the device"));
     }
-    let devices = standing::devices(case).ok_or_else(|| {
-        Absent::because("the devices of the members were not observed, so that it may be anything")
-    })?;
+    let Some(devices) = standing::devices(case) else {
+        return remote::serves_no_faster(case, gain);
+    };
     let kept = in_flight(case.workload);
     let served: Vec<&Rung> = rungs.depths().iter().map(|step| step.rung).collect();
     let (Some(knee), Some(deepest)) = (knee(&served), served.last().copied()) else {

@@ -8,6 +8,7 @@ mod limits;
 mod members;
 mod parity;
 mod queues;
+mod remote;
 mod trees;
 mod waves;
 mod write_caches;
@@ -121,13 +122,14 @@ fn kinds(session: &Session) -> Vec<VerdictKind> {
 }
 
 /// Each kind's page in the user guide.
-const PAGES: [(VerdictKind, &str); 19] = [
+const PAGES: [(VerdictKind, &str); 20] = [
     (VerdictKind::Member, include_str!("../../../../../../docs/verdicts/member.md")),
     (VerdictKind::VolumeLimit, include_str!("../../../../../../docs/verdicts/volume-limit.md")),
     (VerdictKind::RateLimit, include_str!("../../../../../../docs/verdicts/rate-limit.md")),
     (VerdictKind::InstanceLimit, include_str!("../../../../../../docs/verdicts/instance-limit.md")),
     (VerdictKind::Cpu, include_str!("../../../../../../docs/verdicts/cpu.md")),
     (VerdictKind::Memory, include_str!("../../../../../../docs/verdicts/memory.md")),
+    (VerdictKind::RemoteQueue, include_str!("../../../../../../docs/verdicts/remote-queue.md")),
     (VerdictKind::SyncWrites, include_str!("../../../../../../docs/verdicts/sync-writes.md")),
     (VerdictKind::QueueLimit, include_str!("../../../../../../docs/verdicts/queue-limit.md")),
     (VerdictKind::Concurrency, include_str!("../../../../../../docs/verdicts/concurrency.md")),

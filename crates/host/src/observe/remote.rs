@@ -1,0 +1,230 @@
+//! Calls of network file systems: what NFS counts of each mount (`/proc/self/mountstats`; net/sunrpc/stats.c,
+//! Documentation of nfsiostat(8) and mountstats(8)).
+//!
+//! ```text
+//! device server:/export mounted on /mnt with fstype nfs4 statvers=1.1
+//!         opts:   rw,vers=4.1,rsize=1048576,wsize=1048576,...
+//!         xprt:   tcp 0 0 1 0 0 12755 12754 0 51500 0 32 101086 25994          one for each connection
+//!         per-op statistics
+//!             READ: CALLS SENT TIMEOUTS BYTES-SENT BYTES-RECEIVED QUEUED ROUND-TRIP WHOLE [ERRORS]   in milliseconds
+//! ```
+
+use super::processors::between;
+use crate::chain::Chain;
+use crate::probe::tables::unescape;
+use crate::sys::{self, Sys};
+use ebbtide_core::samples::{CallUse, PerOp, RemoteUse};
+use ebbtide_core::units::{Bytes, Nanos};
+use std::time::Duration;
+
+/// Types of file systems behind a network.
+const TYPES: [&str; 9] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs", "9p", "lustre", "glusterfs"];
+
+/// The network file system that `chain` ends at.
+pub(super) fn of_chain(chain: &Chain) -> Option<RemoteUse> {
+    let fstype = chain.fstype.clone().filter(|fstype| TYPES.contains(&fstype.as_str()))?;
+    Some(RemoteUse {
+        fstype,
+        source: chain.source.clone().unwrap_or_default(),
+        mountpoint: chain.mountpoint.clone().unwrap_or_default(),
+        ..RemoteUse::default()
+    })
+}
+
+/// Counters of one kind of call in the order of [`CallUse`], milliseconds for times.
+type Counters = [u64; 5];
+
+/// One mount at an instant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Mounted {
+    largest: Option<PerOp<Bytes>>,
+    connections: u32,
+    read: Option<Counters>,
+    write: Option<Counters>,
+}
+
+/// Counters of one mount over time.
+#[derive(Debug, Default)]
+struct Series {
+    read: Vec<(Duration, Counters)>,
+    write: Vec<(Duration, Counters)>,
+    last: Mounted,
+}
+
+/// The calls of all mounts that members are on, over time.
+pub(super) struct Calls {
+    sys: Sys,
+    mounts: Vec<(String, Series)>,
+}
+
+impl Calls {
+    /// Of these members' file systems; of others than NFS nothing is counted.
+    pub fn new<'a>(sys: &Sys, remotes: impl Iterator<Item = &'a RemoteUse>) -> Calls {
+        let mut mounts: Vec<(String, Series)> = Vec::new();
+        for remote in remotes.filter(|remote| remote.fstype.starts_with("nfs")) {
+            if mounts.iter().all(|(mountpoint, _)| *mountpoint != remote.mountpoint) {
+                mounts.push((remote.mountpoint.clone(), Series::default()));
+            }
+        }
+        Calls { sys: sys.clone(), mounts }
+    }
+
+    pub fn look(&mut self, at: Duration) {
+        if self.mounts.is_empty() {
+            return;
+        }
+        let text = sys::text(&self.sys.proc.join("self/mountstats")).unwrap_or_default();
+        for (mountpoint, series) in &mut self.mounts {
+            let Some(now) = mounted(&text, mountpoint) else { continue };
+            series.read.extend(now.read.map(|counters| (at, counters)));
+            series.write.extend(now.write.map(|counters| (at, counters)));
+            series.last = now;
+        }
+    }
+
+    /// `remote` with its calls from `from` to `to`.
+    pub fn within(&self, remote: RemoteUse, from: Duration, to: Duration) -> RemoteUse {
+        let Some((_, series)) = self.mounts.iter().find(|(mountpoint, _)| *mountpoint == remote.mountpoint)
+        else {
+            return remote;
+        };
+        let calls = grown(&series.read, from, to).zip(grown(&series.write, from, to));
+        RemoteUse {
+            largest: series.last.largest,
+            connections: Some(series.last.connections).filter(|connections| *connections > 0),
+            calls: calls.map(|(read, write)| PerOp { read, write }),
+            ..remote
+        }
+    }
+}
+
+/// What counters grew by; nothing where they were not read twice, or went back: mounted anew.
+fn grown(readings: &[(Duration, Counters)], from: Duration, to: Duration) -> Option<CallUse> {
+    let value = |index: usize| {
+        let one: Vec<(Duration, u64)> =
+            readings.iter().map(|(at, counters)| (*at, counters[index])).collect();
+        let back = one.windows(2).any(|pair| pair[1].1 < pair[0].1);
+        (one.len() > 1 && !back).then(|| (between(&one, to) - between(&one, from)).max(0.0))
+    };
+    let time = |index: usize| value(index).map(|ms| Nanos((ms * 1e6) as u64));
+    Some(CallUse {
+        calls: value(0)? as u64,
+        sent: value(1)? as u64,
+        queued: time(2)?,
+        round_trip: time(3)?,
+        whole: time(4)?,
+    })
+}
+
+/// The NFS that is mounted there, the last where several cover one another.
+fn mounted(text: &str, mountpoint: &str) -> Option<Mounted> {
+    let mut found = None;
+    let mut inside = false;
+    for line in text.lines() {
+        if let Some(device) = line.strip_prefix("device ") {
+            // Spaces in names are escaped, so that these words are its own.
+            let mut words = device.split(" mounted on ").nth(1).unwrap_or_default().split(" with fstype ");
+            let place = words.next().unwrap_or_default();
+            inside =
+                unescape(place) == mountpoint && words.next().is_some_and(|kind| kind.starts_with("nfs"));
+            if inside {
+                found = Some(Mounted::default());
+            }
+            continue;
+        }
+        if let Some(mounted) = found.as_mut().filter(|_| inside) {
+            mounted.line(line.trim());
+        }
+    }
+    found
+}
+
+impl Mounted {
+    fn line(&mut self, line: &str) {
+        let Some((key, value)) = line.split_once(':') else { return };
+        match key {
+            "opts" => {
+                let option = |name: &str| {
+                    value
+                        .trim()
+                        .split(',')
+                        .find_map(|one| one.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+                };
+                let sizes = option("rsize").zip(option("wsize"));
+                self.largest = sizes.map(|(read, write)| PerOp { read: Bytes(read), write: Bytes(write) });
+            }
+            "xprt" => self.connections += 1,
+            "READ" => self.read = counters(value),
+            "WRITE" => self.write = counters(value),
+            _ => {}
+        }
+    }
+}
+
+fn counters(text: &str) -> Option<Counters> {
+    let numbers: Option<Vec<u64>> = text.split_ascii_whitespace().map(|word| word.parse().ok()).collect();
+    let numbers = numbers?;
+    let at = |index: usize| numbers.get(index).copied();
+    Some([at(0)?, at(1)?, at(5)?, at(6)?, at(7)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::tree::unpack;
+
+    /// As Linux 5 shows two mounts of NFS 4.1 and 3 beside an ext4: made up after recorded ones, with other names.
+    const TEXT: &str = include_str!("../../tests/trees/mountstats.txt");
+
+    #[test]
+    fn the_calls_of_a_mount() {
+        let found = mounted(TEXT, "/mnt/my files").expect("it is mounted");
+        assert_eq!(found.largest, Some(PerOp { read: Bytes(1 << 20), write: Bytes(1 << 20) }));
+        assert_eq!(found.connections, 2);
+        assert_eq!(found.read, Some([1000, 1000, 1689, 503_927, 505_677]));
+        assert_eq!(found.write, Some([2000, 2003, 5_178_088, 48_850, 5_230_077]));
+        // Version 3 counts errors in a column more.
+        assert_eq!(mounted(TEXT, "/srv/old").and_then(|m| m.read), Some([27, 27, 1, 40, 42]));
+        assert_eq!(mounted(TEXT, "/"), None);
+        assert_eq!(mounted(TEXT, "/nowhere"), None);
+    }
+
+    #[test]
+    fn what_grew_in_the_measured_part() {
+        let remote =
+            RemoteUse { fstype: "nfs4".into(), mountpoint: "/mnt/my files".into(), ..RemoteUse::default() };
+        let mut calls = Calls::new(&Sys::host(), [&remote].into_iter());
+        let later = TEXT.replace(
+            "READ: 1000 1000 0 220000 1048680000 1689 503927 505677",
+            "READ: 3000 3000 0 1 1 2689 2903927 2906677",
+        );
+        for (at, text) in [(0, TEXT), (2, &later)] {
+            let lines: String = text.lines().map(|line| format!("|{line}\n")).collect();
+            let root = unpack(&format!("f /proc/self/mountstats\n{lines}"));
+            calls.sys = Sys::below(root.path());
+            calls.look(Duration::from_secs(at));
+        }
+        let used =
+            calls.within(remote.clone(), Duration::ZERO, Duration::from_secs(1)).calls.expect("counted");
+        assert_eq!((used.read.calls, used.write.calls), (1000, 0));
+        assert_eq!(
+            (used.read.queued, used.read.round_trip),
+            (Nanos::from_millis(500), Nanos::from_millis(1_200_000))
+        );
+        let other = RemoteUse { mountpoint: "/x".into(), ..remote };
+        assert_eq!(calls.within(other.clone(), Duration::ZERO, Duration::from_secs(1)), other);
+    }
+
+    #[test]
+    fn text_that_is_something_else_is_nothing() {
+        for text in [
+            "",
+            "device",
+            "device x mounted on /m",
+            "device x mounted on /m with fstype nfs4\nREAD: a b\nopts",
+            "READ: 1",
+        ] {
+            assert!(mounted(text, "/m").is_none_or(|found| found == Mounted::default()), "{text}");
+        }
+    }
+}

@@ -22,10 +22,10 @@ impl Drop for Beside {
 }
 
 /// A command that runs in a group.
-pub fn in_group(group: &Group, program: &str) -> Command {
+pub fn in_group(group: &Group, real_time: bool, program: &str) -> Command {
     let mut command = Command::new("sh");
     let join = "while [ \"$1\" != -- ]; do echo $$ > \"$1\" || exit 1; shift; done; shift; exec \"$@\"";
-    command.args(["-c", join, "sh"]).args(group.processes()).args(["--", program]);
+    command.args(["-c", join, "sh"]).args(group.processes(real_time)).args(["--", program]);
     command
 }
 
@@ -36,14 +36,14 @@ fn beside(mut command: Command) -> Result<Beside, String> {
 
 /// A loop without an end on one core.
 pub fn hog(group: &Group, core: usize) -> Result<Beside, String> {
-    let mut command = in_group(group, "taskset");
+    let mut command = in_group(group, false, "taskset");
     command.args(["-c", &core.to_string(), "sh", "-c", "while :; do :; done"]);
     beside(command)
 }
 
 /// fio on a file or device.
 pub fn neighbour(group: &Group, path: &str, n: &Neighbour) -> Result<Beside, String> {
-    let mut command = in_group(group, "fio");
+    let mut command = in_group(group, false, "fio");
     command.args([
         "--name=neighbour".to_owned(),
         format!("--filename={path}"),

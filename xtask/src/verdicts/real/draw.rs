@@ -9,22 +9,22 @@ type Draw = fn(&mut Random) -> Case;
 
 /// Classes in the order of the table, with the number of cases of each in a set.
 pub const CLASSES: [(&str, u64, Draw); 16] = [
-    ("throttle", 8, throttle),
+    ("throttle", 7, throttle),
     ("throttle-below", 4, throttle_below),
-    ("burst", 5, burst),
-    ("disk", 7, disk),
-    ("memory", 4, memory),
-    ("hogs", 6, hogs),
-    ("neighbour", 6, neighbour),
-    ("durable", 6, durable),
-    ("shallow", 6, shallow),
-    ("cached", 6, cached),
-    ("member", 7, member),
-    ("one-disk", 5, one_disk),
+    ("burst", 4, burst),
+    ("disk", 5, disk),
+    ("memory", 3, memory),
+    ("hogs", 5, hogs),
+    ("neighbour", 5, neighbour),
+    ("durable", 5, durable),
+    ("shallow", 5, shallow),
+    ("cached", 5, cached),
+    ("member", 5, member),
+    ("one-disk", 4, one_disk),
     ("window", 4, window),
-    ("split", 4, split),
-    ("served", 6, served),
-    ("mixed", 10, mixed),
+    ("split", 3, split),
+    ("served", 5, served),
+    ("mixed", 8, mixed),
 ];
 
 /// Every case of a set. A seed is of one class, and even or odd by its hundreds.

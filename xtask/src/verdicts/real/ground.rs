@@ -20,6 +20,8 @@ const EACH: u64 = 256;
 /// How often a loop device is asked for: others may take the free one in between.
 const TRIES: u32 = 10;
 
+/// Settings of a device that cases change, which outlive what a loop device was over.
+const SETTINGS: [&str; 2] = ["max_sectors_kb", "read_ahead_kb"];
 /// Weight of the programs of a case beside others' (cgroup v1 `cpu.shares`, its largest; v2 `cpu.weight`): on a machine that
 /// others use, a case runs as if they left its processors alone. The kernel's workers come when they come.
 const WEIGHT: [(&str, &str); 2] = [("cpu.shares", "262144"), ("cpu.weight", "10000")];
@@ -144,7 +146,7 @@ impl Ground {
     pub fn target(&self, base: Base, index: usize, alone: bool) -> Result<Target, String> {
         let file = self.file(base, index, alone)?;
         if base == Base::File {
-            return Ok(Target { path: file, file: None, number: self.disk()?.0 });
+            return Ok(Target { path: file, file: None, number: self.disk()?.0, before: Vec::new() });
         }
         let direct = if base == Base::LoopCached { "--direct-io=off" } else { "--direct-io=on" };
         let mut tries = 0;
@@ -156,8 +158,10 @@ impl Ground {
             }
             std::thread::sleep(Duration::from_millis(50));
         };
-        let mut target = Target { path, file: Some(file), number: String::new() };
+        let mut target = Target { path, file: Some(file), number: String::new(), before: Vec::new() };
         target.number = read(&Path::new("/sys/block").join(target.name()).join("dev"))?;
+        target.before =
+            SETTINGS.iter().map(|file| read(&target.queue(file))).collect::<Result<Vec<String>, String>>()?;
         Ok(target)
     }
 
@@ -184,6 +188,8 @@ pub struct Target {
     pub file: Option<String>,
     /// `major:minor` of the device, or of the disk that a file lies on.
     pub number: String,
+    /// What a loop device had of [`SETTINGS`].
+    before: Vec<String>,
 }
 
 impl Target {
@@ -201,6 +207,9 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if self.file.is_some() {
+            for (file, value) in SETTINGS.iter().zip(&self.before) {
+                let _ = write(&self.queue(file), value);
+            }
             // The sweeper has another go at it.
             let _ = output("losetup", &["--detach", &self.path]);
         }
@@ -215,9 +224,11 @@ pub struct Group {
 }
 
 impl Group {
-    /// Where the number of a process that joins is written.
-    pub fn processes(&self) -> impl Iterator<Item = PathBuf> {
-        let all = [&self.directory].into_iter().chain(&self.weighted);
+    /// Where the number of a process that joins is written; of one with a real-time priority without the weight, which goes
+    /// with no such (`CONFIG_RT_GROUP_SCHED`).
+    pub fn processes(&self, real_time: bool) -> impl Iterator<Item = PathBuf> {
+        let weighted = self.weighted.as_ref().filter(|_| !real_time);
+        let all = [&self.directory].into_iter().chain(weighted);
         all.map(|directory| directory.join("cgroup.procs"))
     }
 

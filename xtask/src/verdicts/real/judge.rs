@@ -287,7 +287,7 @@ impl Stage<'_> {
             }
         }
         let arguments = self.arguments(&load)?;
-        let mut command = in_group(&group, "timeout");
+        let mut command = in_group(&group, place == Place::Ahead, "timeout");
         command.arg(LIFE.to_string());
         if place == Place::Ahead {
             command.args(["chrt", "--fifo", "1"]);

@@ -2,7 +2,8 @@
 //!
 //! What holds operations back often lets them pass in lots: the kernel's own limits every 100 ms, a cloud volume as its
 //! tokens come. Counted from the start of a run to its end, a second of that is off by a lot: by a tenth. From the end of one
-//! lot to the end of another it is exact: so many lots in so many periods. Without lots it is what was counted by the time
+//! lot to the end of another it is exact: so many lots in so many periods. A lot may go on from one interval to the next; where
+//! nothing is done between them, each is over before the next begins. Without lots it is what was counted by the time
 //! between the first interval and the last.
 
 use crate::samples::{Count, Interval, PerOp, TrialSamples};
@@ -10,6 +11,9 @@ use crate::units::Nanos;
 
 /// Stretches of time that are compared to tell how much a rate varies.
 const STRETCHES: usize = 6;
+
+/// Points that a rate needs: the first only begins it.
+const LEAST: usize = 3;
 
 /// A rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,17 +49,31 @@ pub fn of(samples: &TrialSamples, from: Nanos, what: fn(&PerOp<Count>) -> u64) -
 /// The pace of what `what` makes of each interval.
 pub fn over(series: &[Interval], from: Nanos, what: impl Fn(&Interval) -> u64) -> Option<Pace> {
     let mut done = 0.0;
-    let mut points: Vec<(f64, f64)> = Vec::new();
+    let (mut points, mut lots): (Vec<(f64, f64)>, Vec<(f64, f64)>) = Default::default();
+    let mut in_lot = false;
     for interval in series.iter().filter(|interval| interval.end > from) {
         let more = what(interval) as f64;
         if more > 0.0 {
             done += more;
-            points.push((interval.end.as_secs_f64(), done));
+            let point = (interval.end.as_secs_f64(), done);
+            points.push(point);
+            match lots.last_mut().filter(|_| in_lot) {
+                Some(lot) => *lot = point,
+                None => lots.push(point),
+            }
         }
+        in_lot = more > 0.0;
+    }
+    // One that is not over yet may be a part of a lot.
+    if in_lot && lots.len() > LEAST {
+        lots.pop();
+    }
+    if lots.len() >= LEAST {
+        points = lots;
     }
     let ((begin, none), (end, all)) = (*points.first()?, *points.last()?);
     let (span, done) = (end - begin, all - none);
-    if points.len() < 3 || span <= 0.0 || done <= 0.0 {
+    if points.len() < LEAST || span <= 0.0 || done <= 0.0 {
         return None;
     }
     let rate = done / span;
@@ -112,6 +130,19 @@ mod tests {
         (late[0], late[7], late[8]) = (168, 0, 200);
         let found = pace(&late);
         assert!((found.rate - 1000.0).abs() < 1e-9 && found.unevenness < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn a_lot_in_two_intervals_is_one() {
+        // 110 every 100 ms in intervals of 10 ms times ten: the first goes on into the next interval, the last is cut off.
+        let mut lots = [0; 41];
+        (lots[3], lots[4], lots[13], lots[23], lots[33], lots[40]) = (10, 100, 110, 110, 110, 5);
+        let found = pace(&lots);
+        assert!((found.rate / (330.0 / 2.9) - 1.0).abs() < 1e-9, "{found:?}");
+        // Where something is done all the time there are no lots.
+        let mut even = [100; 20];
+        even[7] = 0;
+        assert!((pace(&even).rate - 1800.0 / 1.9).abs() < 1e-9);
     }
 
     #[test]

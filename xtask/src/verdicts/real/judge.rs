@@ -17,7 +17,7 @@ const NEAR: f64 = 0.90;
 /// Busy share of all cores by others above which it is looked whether the load would be faster ahead of them.
 const QUIET: f64 = 0.25;
 /// How long a case waits for others that use more.
-const WAIT: Duration = Duration::from_secs(4);
+const WAIT: Duration = Duration::from_millis(1500);
 /// Share of what was asked that the disk may have read while a cache answers the rest.
 const CACHED: f64 = 0.20;
 /// Share of what arrives from which on all is served.

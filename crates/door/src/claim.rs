@@ -162,13 +162,13 @@ impl Claim {
     }
 
     /// Lets go of an exclusive claim so that the kernel or a program can take the device, and holds on to the device
-    /// itself: its number cannot come to mean another one, and a loop device keeps its file.
+    /// itself: its number cannot come to mean another one, and a loop device keeps its file. A file stays locked.
     ///
     /// # Errors
     /// When it cannot be opened once more.
     pub fn lend(self) -> io::Result<Lent> {
-        let pin = reopen(&self.file, OFlags::RDONLY)?;
-        let Claim { path, device, held, .. } = self;
+        let Claim { file, path, device, held, .. } = self;
+        let pin = if device.is_some() { reopen(&file, OFlags::RDONLY)? } else { file };
         Ok(Lent { pin, path, device, _held: held })
     }
 }
@@ -191,6 +191,18 @@ impl Lent {
     /// Its device number as `stat` gives it, where it is a block device.
     pub fn device(&self) -> Option<u64> {
         self.device
+    }
+
+    /// The path that the kernel knows it by now, without links.
+    ///
+    /// # Errors
+    /// When /proc does not tell, or it has none any more.
+    pub fn current_path(&self) -> io::Result<PathBuf> {
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", self.pin.as_raw_fd()))?;
+        match self.is_at(&path) {
+            true => Ok(path),
+            false => Err(io::Error::other("it was renamed or removed")),
+        }
     }
 
     /// Whether the loop device at `path` stands on it.

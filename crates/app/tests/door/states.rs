@@ -716,5 +716,13 @@ pub const FREE: &[State] = &[
             standing
         },
     },
-    State { name: "file", build: file },
+    State {
+        name: "file",
+        build: |place| {
+            let standing = file(place);
+            // Large enough for a file system, and what trials leave free on it.
+            File::options().write(true).open(&standing.target).unwrap().set_len(SIZE).unwrap();
+            standing
+        },
+    },
 ];

@@ -22,7 +22,8 @@ pub enum May {
     Devices,
     /// Files, in whose place something new comes.
     Files,
-    /// Devices, where the host has the programs for it; the guest's tests have them.
+    /// Devices, where the host has the programs for it (the guest's tests have them), and not such that it is seen when the
+    /// run has made the device blank again.
     DevicesPerhaps,
     /// Nothing that is there.
     Nothing,
@@ -43,6 +44,23 @@ fn experiment(home: &Home, target: &Path, key: &str, options: &str) -> Command {
     );
     home.write("x.toml", &text);
     home.ebb(&format!("run x.toml --quiet {options}"))
+}
+
+/// A design that is built over the target, or has it as its swap, for a workload that writes nothing.
+fn on_a_file_system(home: &Home, target: &Path, key: &str, swap: bool) -> Command {
+    let named = format!("{key} = \"{}\"", target.display());
+    let (new, rest) = match swap {
+        true => ("[volumes.new]\nsize = \"160MiB\"\n", "swap = [{ members = [\"v\"] }]"),
+        false => ("", ""),
+    };
+    let member = if swap { "new" } else { "v" };
+    let text = format!(
+        "name = \"x\"\n{new}[volumes.v]\n{named}\n[designs.d]\nlayout = \"linear\"\nmembers = [\"{member}\"]\n\
+         filesystem = \"ext4\"\n{rest}\n[workloads.w]\nrw = \"randread\"\nspan = \"1MiB\"\nruntime = \"20ms\"\n\
+         [answer]\nlevel = 0.75\ntrials_min = 3\ntrials_max = 3\nbudget = \"20s\"\n"
+    );
+    home.write("x.toml", &text);
+    home.ebb("run x.toml --quiet --destroy --on kernel")
 }
 
 /// A session in the home's own store, for reports.
@@ -152,6 +170,21 @@ pub const WAYS: &[Way] = &[
         name: "run on the kernel",
         may: May::DevicesPerhaps,
         command: |home, target| experiment(home, target, "device", "--destroy --on kernel"),
+    },
+    Way {
+        name: "run on the kernel that only reads a new file system",
+        may: May::Devices,
+        command: |home, target| on_a_file_system(home, target, "device", false),
+    },
+    Way {
+        name: "run on the kernel that only reads a new file system on a file",
+        may: May::Files,
+        command: |home, target| on_a_file_system(home, target, "file", false),
+    },
+    Way {
+        name: "run on the kernel that makes it swap",
+        may: May::DevicesPerhaps,
+        command: |home, target| on_a_file_system(home, target, "device", true),
     },
     Way { name: "report --json", may: May::Files, command: |home, target| report(home, target, "--json") },
     Way { name: "report --csv", may: May::Files, command: |home, target| report(home, target, "--csv") },

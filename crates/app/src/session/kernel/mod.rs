@@ -23,10 +23,13 @@ use ebbtide_core::shown::Shown;
 use ebbtide_core::workload::Workload;
 use ebbtide_door::Lent;
 use ebbtide_engine::files::{FilesBackend, Fill, Options, Surroundings};
-use ebbtide_host::build::{BuildError, Builder, load_loop_driver};
+use ebbtide_host::build::{BuildError, Builder, free_loops, load_loop_driver};
 use ebbtide_host::command::Real;
 use ebbtide_host::sys::Sys;
 use std::path::Path;
+
+/// How often another loop device is chosen because somebody else was faster.
+const LOOP_TRIES: u32 = 16;
 
 type Result<T> = std::result::Result<T, BackendError>;
 
@@ -152,35 +155,55 @@ impl Kernel {
         if !(reads && bare) {
             self.options.fill = Fill::Only(Vec::new());
         }
-        let volumes = FilesBackend::new(self.options.clone(), self.surroundings.clone());
-        let volumes = self.volumes.insert(volumes);
+        // What is built overwrites what it is built on, whatever the workloads do.
+        let options = Options {
+            written: Some(experiment.used_volumes().into_iter().collect()),
+            ..self.options.clone()
+        };
+        let volumes = self.volumes.insert(FilesBackend::new(options, self.surroundings.clone()));
         let mut inventory = volumes.make_volumes(experiment, control)?;
         // From here on the kernel needs the devices for itself.
         self.lent = volumes.lend()?;
 
-        let files: Vec<(usize, String)> = plan
-            .loops
-            .iter()
-            .filter_map(|(index, _)| Some((*index, inventory.volumes.get(*index)?.path.clone())))
-            .collect();
-        let steps: Vec<_> = plan
-            .loops
-            .iter()
-            .zip(&files)
-            .map(|((_, device), (_, file))| build::attach_loop(device, file))
-            .collect();
-        self.builder.build(&steps, &control.stop).map_err(build_error)?;
-        self.base = self.builder.mark();
         self.devices = plan.devices;
+        for (index, _) in &plan.loops {
+            self.attach(*index, control)?;
+        }
+        self.base = self.builder.mark();
         self.name_devices()?;
-        for (index, _) in files {
-            if let Some(volume) = inventory.volumes.get_mut(index) {
-                volume.path.clone_from(&self.devices[index]);
+        for (index, _) in &plan.loops {
+            if let Some(volume) = inventory.volumes.get_mut(*index) {
+                volume.path.clone_from(&self.devices[*index]);
             }
         }
         inventory.notes.extend(plan.notes);
         self.experiment = Some(experiment.clone());
         Ok(inventory)
+    }
+
+    /// Attaches the loop device that was chosen for a volume to its file, or another one where somebody took that meanwhile. It
+    /// gets the path that the kernel knows the file by: this is what it tells of the device later.
+    fn attach(&mut self, index: usize, control: &Control) -> Result<()> {
+        let lent = self.lent.iter().find(|(lent, _)| *lent == index).map(|(_, lent)| lent);
+        let lent = lent.ok_or_else(|| other("a volume has no file"))?;
+        let path = lent.current_path().map_err(|error| other(format!("{}: {error}", lent.path().shown())))?;
+        let Some(file) = path.to_str() else {
+            return Err(other(format!("{} is not UTF-8: rename the file", path.shown())));
+        };
+        let mut tries = LOOP_TRIES;
+        loop {
+            let device = self.devices[index].clone();
+            let step = build::attach_loop(&device, file);
+            let Err(error) = self.builder.build(&[step], &control.stop) else { return Ok(()) };
+            let free = free_loops(&Sys::host(), self.devices.len() + 1);
+            let taken = !free.contains(&device) && !lent.is_behind(Path::new(&device));
+            let next = free.into_iter().find(|device| !self.devices.contains(device));
+            match next.filter(|_| taken && tries > 0) {
+                Some(next) => self.devices[index] = next,
+                None => return Err(build_error(error)),
+            }
+            tries -= 1;
+        }
     }
 
     /// An array overwrites its members, whatever the workloads do.

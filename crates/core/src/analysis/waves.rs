@@ -27,8 +27,37 @@ pub struct Waves {
     pub high: f64,
     /// Of each value whether it is one of the lower ones.
     pub slow: Vec<bool>,
-    /// Times that it went down to them with higher ones before and after.
-    pub number: usize,
+    /// Indices at which it went down to them to stay, single values among others aside, each with higher ones before and after.
+    pub starts: Vec<usize>,
+    /// What the lower ones cost of what the higher level would have come to, 0 to 1: values between the levels count as what they are.
+    pub cost: f64,
+}
+
+impl Waves {
+    /// Share of the time at the lower level, by what it cost.
+    pub fn slow_share(&self) -> f64 {
+        (self.cost / (1.0 - self.low / self.high)).clamp(0.0, 1.0)
+    }
+
+    /// Mean number of values from one start to the next.
+    pub fn period(&self) -> f64 {
+        match (self.starts.first(), self.starts.last()) {
+            (Some(first), Some(last)) if last > first => {
+                (last - first) as f64 / (self.starts.len() - 1) as f64
+            }
+            _ => 0.0,
+        }
+    }
+}
+
+/// Each by the majority of itself and its neighbours.
+fn settled(slow: &[bool]) -> Vec<bool> {
+    let at = |index: usize| slow.get(index).copied();
+    let settled = |index: usize| match (index.checked_sub(1).and_then(at), at(index + 1)) {
+        (Some(before), Some(after)) if before == after => before,
+        _ => slow[index],
+    };
+    (0..slow.len()).map(settled).collect()
 }
 
 /// Index of the first of the sorted values that is in the upper group.
@@ -78,11 +107,13 @@ pub fn waves(values: &[f64]) -> Option<Waves> {
     if (changes + 1) as f64 > RUNS * by_chance {
         return None;
     }
-    // Down and up again.
-    let first = slow.iter().position(|slow| !slow)?;
-    let last = slow.iter().rposition(|slow| !slow)?;
-    let number = slow[first..=last].windows(2).filter(|pair| !pair[0] && pair[1]).count();
-    (number >= MIN_WAVES).then_some(Waves { low, high, slow, number })
+    let settled = settled(&slow);
+    let last = settled.iter().rposition(|slow| !slow)?;
+    // Down, and up again.
+    let starts: Vec<usize> = (1..=last).filter(|at| settled[*at] && !settled[*at - 1]).collect();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let cost = (1.0 - mean / high).clamp(0.0, 1.0);
+    (starts.len() >= MIN_WAVES).then_some(Waves { low, high, slow, starts, cost })
 }
 
 #[cfg(test)]
@@ -102,7 +133,20 @@ mod tests {
         let found = found.expect("waves");
         assert!((found.high - 101.0).abs() < 1.1 && (found.low - 41.0).abs() < 1.1, "{found:?}");
         // The last goes down and does not come up again.
-        assert_eq!((found.number, found.slow.iter().filter(|slow| **slow).count()), (3, 16));
+        assert_eq!(
+            (found.starts.as_slice(), found.slow.iter().filter(|slow| **slow).count()),
+            (&[6, 16, 26][..], 16)
+        );
+        assert!((found.period() - 10.0).abs() < 1e-9 && (found.slow_share() - 0.4).abs() < 0.02, "{found:?}");
+        // Some between the levels and one that is off do not make more of them.
+        let blurred = of((0..40u32).map(|i| match (i, i % 10) {
+            (13 | 28, _) => 35.0,
+            (_, 5) => 72.0,
+            (_, phase) => f64::from(if phase < 6 { 100 } else { 40 } + i % 3),
+        }));
+        let blurred = blurred.expect("waves");
+        assert_eq!(blurred.starts.len(), 3, "{blurred:?}");
+        assert!((blurred.period() - 10.0).abs() < 1.0, "{blurred:?}");
     }
 
     #[test]

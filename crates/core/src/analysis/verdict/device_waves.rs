@@ -4,8 +4,7 @@
 //! load it is fast and slow in turn, for a while each, and nothing outside of it changes. What is behind a network volume does
 //! the like. From outside this is a rate with two levels ([`waves`](crate::analysis::waves)) while operations wait at the device, which is
 //! busy all the time and takes longer for each, and the processors have time. The rate is the device's own, of all who use it: what
-//! it does for others instead is no wave of it. What it
-//! does meanwhile is not seen from here; that it does it by itself is.
+//! it does for others instead is no wave of it. What it does meanwhile is not seen from here; that it does it by itself is.
 
 use super::background::Background;
 use super::burst::{self, Burst};
@@ -173,23 +172,6 @@ impl Found {
         let each = watched.points.first()?.first()?.seconds;
         Some(Found { seen: watched.slowest(&waves.slow), waves, each })
     }
-
-    fn slow_share(&self) -> f64 {
-        self.waves.slow.iter().filter(|slow| **slow).count() as f64 / self.waves.slow.len() as f64
-    }
-
-    /// What the slow times cost of what the faster level would have done.
-    fn cost(&self) -> f64 {
-        self.slow_share() * (1.0 - self.waves.low / self.waves.high)
-    }
-
-    /// Seconds from one slow time to the next.
-    fn period(&self) -> f64 {
-        let slow = &self.waves.slow;
-        let starts: Vec<usize> = (1..slow.len()).filter(|at| slow[*at] && !slow[*at - 1]).collect();
-        let apart: Vec<f64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64 * self.each).collect();
-        median(&apart).unwrap_or(0.0)
-    }
 }
 
 /// The trials with waves; why there are none.
@@ -199,7 +181,7 @@ fn find(case: &Case<'_>, metric: Metric) -> Result<Vec<Found>, Absent> {
     }
     let found: Vec<Found> = case.trials.iter().filter_map(|trial| Found::of(trial, metric)).collect();
     let (told, all) = (found.len(), case.trials.len());
-    let number: usize = found.iter().map(|found| found.waves.number).sum();
+    let number: usize = found.iter().map(|found| found.waves.starts.len()).sum();
     if 2 * told <= all || number < IN_ALL {
         let absent =
             Absent::because("the devices of the members do not go back and forth between two levels");
@@ -219,7 +201,7 @@ fn yield_to_others(case: &Case<'_>) -> Result<(), Absent> {
     if let Some(rule) = others.iter().find(|rule| rule.judge(case).is_ok()) {
         return Err(Absent::yields(rule.kind(), "its steps look the same"));
     }
-    saturated::yield_to_named(case)
+    saturated::yield_to_named(case, "that may make the device look slow now and then")
 }
 
 impl Rule for DeviceWaves {
@@ -247,7 +229,7 @@ impl Rule for DeviceWaves {
         let of = |value: &dyn Fn(&Found) -> f64| {
             median(&found.iter().map(value).collect::<Vec<f64>>()).unwrap_or(0.0)
         };
-        let cost = of(&|found| found.cost());
+        let cost = of(&|found| found.waves.cost);
         let what = "share of what the faster level would have done that the slower times cost";
         if cost < COST {
             return Err(Absent::because("the slower times cost little").seen(what, cost, "share", COST));
@@ -257,7 +239,8 @@ impl Rule for DeviceWaves {
         let seen = seen_of_most(seen)?;
         by_itself(case, &seen)?;
         let (low, high) = (of(&|found| found.waves.low), of(&|found| found.waves.high));
-        let (period, share) = (of(&|found| found.period()), of(&|found| found.slow_share()));
+        let (period, share) =
+            (of(&|found| found.waves.period() * found.each), of(&|found| found.waves.slow_share()));
         let shown = |rate: f64| match metric {
             Metric::Throughput => format_throughput(rate),
             _ => format!("{} requests/s", format_iops(rate)),

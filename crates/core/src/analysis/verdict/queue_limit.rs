@@ -233,7 +233,7 @@ impl Rule for QueueLimit {
             return Err(absent.seen(&what, gain, "times", NO_GAIN));
         }
         // Processors without time are no reason: more at the device had more done meanwhile.
-        saturated::yield_to_named(case)?;
+        saturated::yield_to_named(case, "that is what operations wait for")?;
         Ok(verdict(case, queue, &queues, (fewer, grows), &of[1]))
     }
 }

@@ -161,17 +161,17 @@ fn yield_to_others(case: &Case<'_>) -> Result<(), Absent> {
         let absent = Absent::because("the processors have little time left, which the devices may wait for");
         return Err(absent.seen(what, busy, "share", HOST_BUSY));
     }
-    yield_to_named(case)
+    yield_to_named(case, "that is what more in flight would wait for")
 }
 
-/// Has a rule yield to causes that are asserted of what serves the operations.
-pub(super) fn yield_to_named(case: &Case<'_>) -> Result<(), Absent> {
+/// Has a rule yield to causes that are asserted of what serves the operations; `why` it does.
+pub(super) fn yield_to_named(case: &Case<'_>, why: &str) -> Result<(), Absent> {
     if shared_device::shared(case).is_some() {
         return Err(Absent::yields(VerdictKind::SharedDevice, "it is one disk that several members share"));
     }
     let others: [&dyn Rule; 5] = [&RateLimit, &Cpu, &InstanceLimit, &Member, &Background];
     match others.iter().find(|rule| rule.judge(case).is_ok()) {
-        Some(rule) => Err(Absent::yields(rule.kind(), "that is what more in flight would wait for")),
+        Some(rule) => Err(Absent::yields(rule.kind(), why)),
         None => Ok(()),
     }
 }

@@ -216,12 +216,12 @@ impl Rule for PartialStripe {
         ];
         if read < READ || needless < NEEDLESS {
             let absent = Absent::because("members read little for parity");
-            return Err(absent.seen(what[0], read, "bytes", READ).seen(what[1], needless, "share", NEEDLESS));
+            return Err(absent.seen(what[0], read, "times", READ).seen(what[1], needless, "share", NEEDLESS));
         }
         if read > most * SLACK {
             let absent = Absent::because("members read more than parity takes: somebody else reads them");
             let what = "bytes that members read beyond what was asked, for each byte written, which would have to be below";
-            return Err(absent.seen(what, read, "bytes", most * SLACK));
+            return Err(absent.seen(what, read, "times", most * SLACK));
         }
         if resyncs(case) || background::Background.judge(case).is_ok() {
             return Err(Absent::yields(VerdictKind::Background, "others read the members too"));
@@ -266,11 +266,11 @@ fn verdict(case: &Case<'_>, seen: &Seen, what: [&str; 2]) -> Verdict {
         None => "write whole stripes, or use RAID10".to_owned(),
     };
     let figures = vec![
-        evidence(what[0], read, "bytes", Some(0.0)),
+        evidence(what[0], read, "times", Some(0.0)),
         evidence(
             "bytes that members write for each byte written, against whole stripes",
             written,
-            "bytes",
+            "times",
             Some(whole),
         ),
         evidence(what[1], needless, "share", Some(NEEDLESS)),

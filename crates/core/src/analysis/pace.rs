@@ -49,7 +49,8 @@ pub fn of(samples: &TrialSamples, from: Nanos, what: fn(&PerOp<Count>) -> u64) -
 /// The pace of what `what` makes of each interval.
 pub fn over(series: &[Interval], from: Nanos, what: impl Fn(&Interval) -> u64) -> Option<Pace> {
     let mut done = 0.0;
-    let (mut points, mut lots): (Vec<(f64, f64)>, Vec<(f64, f64)>) = Default::default();
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    let mut lots: Vec<(f64, f64)> = Vec::new();
     let mut in_lot = false;
     for interval in series.iter().filter(|interval| interval.end > from) {
         let more = what(interval) as f64;

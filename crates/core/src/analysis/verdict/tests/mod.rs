@@ -122,7 +122,7 @@ fn kinds(session: &Session) -> Vec<VerdictKind> {
 }
 
 /// Each kind's page in the user guide.
-const PAGES: [(VerdictKind, &str); 20] = [
+const PAGES: [(VerdictKind, &str); 21] = [
     (VerdictKind::Member, include_str!("../../../../../../docs/verdicts/member.md")),
     (VerdictKind::VolumeLimit, include_str!("../../../../../../docs/verdicts/volume-limit.md")),
     (VerdictKind::RateLimit, include_str!("../../../../../../docs/verdicts/rate-limit.md")),

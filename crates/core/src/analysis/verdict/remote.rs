@@ -3,8 +3,9 @@
 //! Derivation. NFS counts for each call how long it waited for a slot or for its connection (queue), and how long its answer took
 //! from when it was sent (round trip: the way there and back, and the server's own time). By Little's law as many calls are at the
 //! server as calls a second times their round trip. Where most of a call's time passes before it is sent, the client does not
-//! let more of them out at a time, and what is in flight beyond that waits for its turn. Whether more at a time would have more
-//! done depends on whether the server's answers take longer then. The counters are of the mount, whoever used it.
+//! let more of them out at a time, and what is in flight beyond that waits for its turn. A server that is full looks the same, but
+//! its answers took less time while there were fewer of them: a short run with fewer in flight tells (the ladder), and without
+//! one nothing is asserted. The counters are of the mount, whoever used it.
 
 use super::concurrency::NO_GAIN;
 use super::rungs::{More, Rungs};
@@ -20,6 +21,10 @@ pub const QUEUED: f64 = 0.50;
 /// Share of a call's time that it must be at the server or on the way, for the server to be what serves no faster; and share
 /// of an operation's latency that its calls must be, for them to be what it consists of.
 pub const AT_SERVER: f64 = 0.50;
+/// Calls at the server in the short run with fewer, over those of the trials, up to which they are fewer.
+pub const FEWER: f64 = 0.70;
+/// Round trip over that with fewer calls at the server up to which the server's answers took no longer.
+pub const NO_LONGER: f64 = 1.10;
 /// Fewest calls of a trial whose mean is worth telling.
 const LEAST_CALLS: u64 = 20;
 /// Share of an interface's speed from which on it may be what calls wait for.
@@ -101,12 +106,27 @@ fn typical(case: &Case<'_>) -> Option<Each> {
     })
 }
 
-/// Calls that are at the server, or on the way there and back, on average.
+/// Calls of a trial that are at the server, or on the way there and back, on average.
+fn at_server_in(case: &Case<'_>, trial: &TrialSamples) -> Option<f64> {
+    let each = each(case, trial)?;
+    Some(each.calls * each.round_trip / 1e9 / trial.elapsed.as_secs_f64())
+}
+
+/// The same of the trials: their median.
 fn at_server(case: &Case<'_>) -> Option<f64> {
-    case.median(|trial| {
-        let each = each(case, trial)?;
-        Some(each.calls * each.round_trip / 1e9 / trial.elapsed.as_secs_f64())
-    })
+    case.median(|trial| at_server_in(case, trial))
+}
+
+/// Calls at the server and their round trip in nanoseconds in the short run with the fewest at the server, where they were fewer
+/// than `at_server`.
+fn with_fewer(case: &Case<'_>, at_server: f64) -> Option<(f64, f64)> {
+    let rungs = Rungs::of(case)?;
+    let seen = rungs.shallower.iter().filter_map(|step| {
+        let samples = &step.rung.samples;
+        Some((at_server_in(case, samples)?, each(case, samples)?.round_trip))
+    });
+    let fewest = seen.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    (fewest.0 <= FEWER * at_server).then_some(fewest)
 }
 
 /// What the members are on, where all of them are on network file systems: that of the first.
@@ -187,9 +207,34 @@ impl Rule for RemoteQueue {
             return Err(Absent::because(why).seen(what, *share, "share", LINK));
         }
         let at_server = at_server(case).unwrap_or(0.0);
+        let (fewer, then) = with_fewer(case, at_server).ok_or_else(|| {
+            let why = "calls wait at the client, but no short run had so few at the server that it shows whether it answers more of \
+                       them as fast";
+            Absent::because(why).seen(what, queued, "share", QUEUED).seen(
+                "calls at the server or on the way, on average, of which a short run would have to have at most",
+                at_server,
+                "calls",
+                FEWER * at_server,
+            )
+        })?;
+        let longer = each.round_trip / then.max(1.0);
+        if longer > NO_LONGER {
+            let why =
+                "calls wait at the client, but the server's answers take longer the more of them it has";
+            let what = format!(
+                "round trip with {at_server:.0} calls at the server over that with {fewer:.0}, which would have to be at most"
+            );
+            return Err(Absent::because(why).seen(&what, longer, "times", NO_LONGER));
+        }
         let mut list = vec![evidence(what, queued, "share", Some(QUEUED))];
         list.extend(figures(&each));
-        list.push(evidence("calls at the server or on the way, on average", at_server, "calls", None));
+        list.push(evidence(
+            "calls at the server or on the way, against a short run with fewer",
+            at_server,
+            "calls",
+            Some(fewer),
+        ));
+        list.push(evidence("round trip, against that with fewer", each.round_trip, "ns", Some(then)));
         list.extend(link.map(|(name, share)| {
             evidence(
                 &format!("share of {name}'s speed, which would have to be below"),
@@ -205,18 +250,18 @@ impl Rule for RemoteQueue {
         };
         let sentence = format!(
             "calls to {} wait at this client for {:.0}% of their time, {} each, before they are sent: {at_server:.0} at a time are at the \
-             server{connections}, and each is answered in {}; more connections (mount option nconnect) or slots \
-             (max_session_slots of nfs, tcp_max_slot_table_entries of sunrpc) help while answers take no longer",
+             server{connections}, answered in {} each, no later than {fewer:.0} at a time ({}); more connections (mount option nconnect) \
+             or slots (max_session_slots of nfs, tcp_max_slot_table_entries of sunrpc) would have more done",
             place.source,
             queued * 100.0,
             format_latency(each.queued),
-            format_latency(each.round_trip)
+            format_latency(each.round_trip),
+            format_latency(then)
         );
         Ok(Verdict {
             kind: VerdictKind::RemoteQueue,
             basis: None,
-            // That more at a time would have more done is not shown.
-            confidence: 0.6,
+            confidence: 0.8,
             explains: queued.min(1.0),
             sentence,
             evidence: list,

@@ -62,38 +62,68 @@ fn reads(iodepth: u32) -> Experiment {
 const WAITS: Call = Call { queued: 6000, round_trip: 2000, calls: 1 };
 const SENT: Call = Call { queued: 100, round_trip: 1100, calls: 1 };
 
+/// More in flight than are let out, and a short run with half of it, in which calls took so long.
+fn with_half(in_flight: u32, trial: impl Fn() -> TrialSamples, half: (u64, Call)) -> Session {
+    let experiment = reads(in_flight);
+    let mut session = six_rounds(&experiment, |_| trial());
+    session.meta.rungs = vec![Rung {
+        design: experiment.designs[0].name.clone(),
+        workload: experiment.workloads[0].name.clone(),
+        in_flight: in_flight / 2,
+        bs: experiment.workloads[0].bs,
+        samples: Box::new(on_nfs(half.0, (half.1.queued + half.1.round_trip) / half.1.calls, half.1, 0.2)),
+    }];
+    session
+}
+
+/// 64 in flight of which 16 are at the server, answered in 2 ms; of 32 the 10 that are there in as many.
+const HALF: (u64, Call) = (5000, Call { queued: 4400, round_trip: 2000, calls: 1 });
+
 #[test]
 fn calls_that_wait_at_the_client() {
-    let verdict = &verdicts(&six_rounds(&reads(256), |_| on_nfs(32_000, 8000, WAITS, 0.3)))[0];
+    let waits = |share: f64| move || on_nfs(8000, 8000, WAITS, share);
+    let verdict = &verdicts(&with_half(64, waits(0.3), HALF))[0];
     assert_eq!(verdict.kind, RemoteQueue);
     assert!(
         verdict.sentence.starts_with(
-            "calls to files:/export wait at this client for 75% of their time, 6.00 ms each, before they are sent: 64 at a time are \
-             at the server over one connection, and each is answered in 2.00 ms"
+            "calls to files:/export wait at this client for 75% of their time, 6.00 ms each, before they are sent: 16 at a time are \
+             at the server over one connection, answered in 2.00 ms each, no later than 10 at a time (2.00 ms)"
         ),
         "{}",
         verdict.sentence
     );
-    // Opposites: they are sent soon; the interface is full; the page cache decides; a thread is full; nothing was counted.
+    // Opposites: the server answered fewer of them sooner: it is full, and more at a time would wait there.
+    let sooner = (8000, Call { queued: 2750, round_trip: 1250, calls: 1 });
+    let (why, figures) = ruled_out(&with_half(64, waits(0.3), sooner), RemoteQueue);
+    assert!(why.contains("take longer the more"), "{why}");
+    assert!((figures[0].0 - 1.6).abs() < 1e-6, "{figures:?}");
+    // No short run, or one that had as many at the server.
+    let as_many = (8000, Call { queued: 2000, round_trip: 2000, calls: 1 });
+    for session in [six_rounds(&reads(64), |_| waits(0.3)()), with_half(64, waits(0.3), as_many)] {
+        let (why, _) = ruled_out(&session, RemoteQueue);
+        assert!(why.contains("no short run had so few"), "{why}");
+    }
+    // They are sent soon; the interface is full; the page cache decides; a thread is full; nothing was counted.
     assert_eq!(kinds(&six_rounds(&reads(8), |_| on_nfs(6000, 1200, SENT, 0.3))), [Unknown]);
-    let (why, _) = ruled_out(&six_rounds(&reads(256), |_| on_nfs(32_000, 8000, WAITS, 0.95)), RemoteQueue);
+    let (why, _) = ruled_out(&with_half(64, waits(0.95), HALF), RemoteQueue);
     assert!(why.starts_with("eth0 is full"), "{why}");
-    let mut buffered = reads(256);
-    buffered.workloads[0].direct = false;
-    assert_eq!(kinds(&six_rounds(&buffered, |_| on_nfs(32_000, 8000, WAITS, 0.3))), [Unknown]);
-    let full = |_: &Trial| {
-        let mut samples = on_nfs(32_000, 8000, WAITS, 0.3);
+    let mut buffered = with_half(64, waits(0.3), HALF);
+    buffered.experiment.workloads[0].direct = false;
+    let (why, _) = ruled_out(&buffered, RemoteQueue);
+    assert!(why.starts_with("through the page cache"), "{why}");
+    let full = || {
+        let mut samples = waits(0.3)();
         samples.cpu.busiest_thread_permille = Some(990);
         samples
     };
-    assert_eq!(kinds(&six_rounds(&reads(256), full)), [Cpu]);
-    let cifs = |_: &Trial| {
-        let mut samples = on_nfs(32_000, 8000, WAITS, 0.3);
+    assert_eq!(kinds(&with_half(64, full, HALF)), [Cpu]);
+    let cifs = || {
+        let mut samples = waits(0.3)();
         let remote = samples.observed.as_mut().and_then(|o| o.members[0].remote.as_mut()).expect("is remote");
         (remote.fstype, remote.calls) = ("cifs".into(), None);
         samples
     };
-    let (why, _) = ruled_out(&six_rounds(&reads(256), cifs), RemoteQueue);
+    let (why, _) = ruled_out(&with_half(64, cifs, HALF), RemoteQueue);
     assert!(why.contains("calls of cifs"), "{why}");
 }
 
@@ -149,7 +179,10 @@ fn a_server_that_serves_no_faster() {
     let more = climbed(&[(16, 5000), (32, 9500), (64, 18_000)], at_server);
     assert!(!kinds(&more).contains(&VolumeLimit));
     let waiting = |latency: u64| Call { queued: latency * 7 / 10, round_trip: latency * 3 / 10, calls: 1 };
-    assert_eq!(kinds(&climbed(&[(16, 5000), (32, 5050), (64, 5020)], waiting)), [RemoteQueue]);
-    let helped = climbed(&[(16, 5000), (32, 9500), (64, 18_000)], waiting);
-    assert!(!kinds(&helped).contains(&RemoteQueue), "the client lets them out");
+    let at_client = climbed(&[(16, 5000), (32, 5050), (64, 5020)], waiting);
+    let (why, _) = ruled_out(&at_client, VolumeLimit);
+    assert!(why.contains("wait at this client"), "{why}");
+    let helped = climbed(&[(8, 2500), (16, 5000), (32, 9500), (64, 18_000)], waiting);
+    let (why, _) = ruled_out(&helped, RemoteQueue);
+    assert!(why.contains("lets more of them out"), "{why}");
 }

@@ -10,6 +10,7 @@ mod kernel;
 mod kills;
 mod layouts;
 mod pattern;
+mod remote;
 mod sessions;
 mod trees;
 mod usage;

@@ -4,7 +4,7 @@ use super::case::Neighbour;
 use super::ground::{Group, read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longest life of a neighbour, in seconds.
 const LIFE: u32 = 60;
@@ -81,23 +81,24 @@ pub fn busy_during<T>(work: impl FnOnce() -> T) -> Result<(f64, T), String> {
     Ok((after.0.saturating_sub(before.0) as f64 / all as f64, done))
 }
 
-/// Busy share of all cores for a moment.
-pub fn busy() -> Result<f64, String> {
-    Ok(busy_during(|| std::thread::sleep(LOOK))?.0)
-}
-
-/// Waits until others leave enough of the processors, but no longer than `most`.
-pub fn wait_for_quiet(below: f64, most: Duration) -> Result<(), String> {
-    let start = Instant::now();
-    while busy()? > below && start.elapsed() < most {
-        std::thread::sleep(LOOK);
-    }
-    Ok(())
-}
-
-/// Bytes that a disk has read since the system started (`/sys/block/NAME/stat`, in sectors of 512 bytes).
-pub fn bytes_read(disk: &str) -> Result<u64, String> {
+/// Bytes that a disk has read and written since the system started (`/sys/block/NAME/stat`, in sectors of 512 bytes).
+fn bytes(disk: &str) -> Result<(u64, u64), String> {
     let stat = read(&Path::new("/sys/block").join(disk).join("stat"))?;
-    let sectors: Option<u64> = stat.split_whitespace().nth(2).and_then(|field| field.parse().ok());
-    sectors.map(|sectors| sectors * 512).ok_or_else(|| format!("{disk}: {stat}"))
+    let sectors = |field: usize| stat.split_whitespace().nth(field).and_then(|text| text.parse::<u64>().ok());
+    let both = sectors(2).zip(sectors(6));
+    both.map(|(read, written)| (read * 512, written * 512)).ok_or_else(|| format!("{disk}: {stat}"))
+}
+
+/// Bytes that a disk has read since the system started.
+pub fn bytes_read(disk: &str) -> Result<u64, String> {
+    Ok(bytes(disk)?.0)
+}
+
+/// What others do for a moment: busy share of all cores, and bytes per second that they move on a disk.
+pub fn look(disk: &str) -> Result<(f64, f64), String> {
+    let before = bytes(disk)?;
+    let (busy, ()) = busy_during(|| std::thread::sleep(LOOK))?;
+    let after = bytes(disk)?;
+    let moved = after.0.saturating_sub(before.0) + after.1.saturating_sub(before.1);
+    Ok((busy, moved as f64 / LOOK.as_secs_f64()))
 }

@@ -14,10 +14,11 @@ use std::time::Duration;
 pub const THERE: f64 = 1.15;
 /// Of several causes each that gains this share of what the largest gains may come first.
 const NEAR: f64 = 0.90;
-/// Busy share of all cores by others above which it is looked whether the load would be faster ahead of them.
+/// Busy share of all cores by others above which a case runs ahead of them (SCHED_FIFO), as if they were not there.
 const QUIET: f64 = 0.25;
-/// How long a case waits for others that use more.
-const WAIT: Duration = Duration::from_millis(1500);
+/// Bytes per second of others on the disk, before or after, up to which a case counts that is on it; and how often it runs.
+const STILL: f64 = 100e6;
+const TURNS: u32 = 2;
 /// Share of what was asked that the disk may have read while a cache answers the rest.
 const CACHED: f64 = 0.20;
 /// Share of what arrives from which on all is served.
@@ -35,14 +36,16 @@ pub struct Judged {
     pub others: f64,
     /// Rate without each cause over that with all.
     pub gains: Vec<f64>,
-    /// Rate ahead of others for a processor over that beside them, where they used much.
-    pub ahead: Option<f64>,
+    /// It ran ahead of others for a processor, because they used much.
+    pub ahead: bool,
 }
 
 pub enum Outcome {
     Counted(Counted),
     /// The cause was not there, and why that is known.
     Void(String),
+    /// Others moved so many bytes per second on the disk, whenever it ran.
+    Disturbed(f64),
     Failed(String),
 }
 
@@ -69,15 +72,24 @@ impl Counted {
     }
 }
 
-/// Makes a case, runs it, and takes all of it away again.
+/// Makes a case, runs it, and takes all of it away again; once more where others were at work on its disk.
 pub fn judge(ground: &Ground, case: &Case) -> Judged {
-    turn(ground, case).unwrap_or_else(|why| Judged {
-        case: case.clone(),
-        outcome: Outcome::Failed(why),
-        others: 0.0,
-        gains: Vec::new(),
-        ahead: None,
-    })
+    let mut last = None;
+    for _ in 0..TURNS {
+        let judged = turn(ground, case).unwrap_or_else(|why| Judged {
+            case: case.clone(),
+            outcome: Outcome::Failed(why),
+            others: 0.0,
+            gains: Vec::new(),
+            ahead: false,
+        });
+        let disturbed = matches!(judged.outcome, Outcome::Disturbed(_));
+        last = Some(judged);
+        if !disturbed {
+            break;
+        }
+    }
+    last.expect("a case has a turn at least")
 }
 
 fn turn(ground: &Ground, case: &Case) -> Result<Judged, String> {
@@ -93,26 +105,33 @@ fn turn(ground: &Ground, case: &Case) -> Result<Judged, String> {
         let file = format!("if={}", target.file.as_ref().unwrap_or(&target.path));
         output("dd", &[&file, "of=/dev/null", "bs=1M"])?;
     }
-    around::wait_for_quiet(QUIET, WAIT)?;
-    let before = around::busy()?;
+    let on_disk = case.base != Base::LoopInMemory;
+    let (before, moved_before) = around::look(&disk)?;
+    let hogs = case.causes.iter().any(|cause| matches!(cause, Cause::Hogs(_)));
+    let ahead = before > QUIET && !hogs;
+    let place = if ahead { Place::Ahead } else { Place::Beside };
     let read = around::bytes_read(&disk)?;
-    let full = stage.run(&case.load, &all, Place::Beside)?;
+    let full = stage.run(&case.load, &all, place)?;
     let read = around::bytes_read(&disk)?.saturating_sub(read);
-    let others = f64::midpoint(before, around::busy()?);
+    let (after, moved_after) = around::look(&disk)?;
+    let (others, moved) = (f64::midpoint(before, after), moved_before.max(moved_after));
+    if on_disk && moved > STILL {
+        let outcome = Outcome::Disturbed(moved);
+        return Ok(Judged { case: case.clone(), outcome, others, gains: Vec::new(), ahead });
+    }
     let moment = case.load.for_a_moment();
-    let ahead = if others > QUIET { Some(stage.rate(&moment, &all, Place::Ahead, &full)?) } else { None };
     let mut gains = Vec::new();
     let right = match case.truth {
         Truth::Made => {
             for without in &case.causes {
                 let kept: Vec<&Cause> = case.causes.iter().filter(|cause| *cause != without).collect();
-                gains.push(stage.rate(&moment, &kept, Place::Beside, &full)?);
+                gains.push(stage.rate(&moment, &kept, place, &full)?);
             }
             let without_all = match case.causes.len() {
                 1 => gains[0],
-                _ => stage.rate(&moment, &[], Place::Beside, &full)?,
+                _ => stage.rate(&moment, &[], place, &full)?,
             };
-            made(case, &gains, ahead, without_all)
+            made(case, &gains, without_all)
         }
         Truth::Built(kind) => Ok(vec![kind]),
         Truth::Served => {
@@ -132,17 +151,11 @@ fn turn(ground: &Ground, case: &Case) -> Result<Judged, String> {
     };
     let outcome = match right {
         Err(why) => Outcome::Void(why),
-        Ok(mut right) => {
-            // Others on the processors are a cause like any other; which of the two is the larger is known only of those
-            // that were made.
-            if case.truth != Truth::Made && ahead.is_some_and(|gain| gain >= THERE) {
-                right.push(VerdictKind::Cpu);
-            }
+        Ok(right) => {
             let there = |kind: &VerdictKind| {
                 *kind == VerdictKind::Unknown
                     || right.contains(kind)
                     || case.also.contains(kind)
-                    || (*kind == VerdictKind::Cpu && ahead.is_some_and(|gain| gain >= THERE))
                     || case.causes.iter().any(|cause| cause.kind() == *kind)
             };
             let invented = full.named.iter().any(|kind| !there(kind));
@@ -154,23 +167,16 @@ fn turn(ground: &Ground, case: &Case) -> Result<Judged, String> {
     Ok(Judged { case: case.clone(), outcome, others, gains, ahead })
 }
 
-/// The causes that are right as the first: whose end gains most, or nearly as much; others on the processors are one.
-fn made(
-    case: &Case,
-    gains: &[f64],
-    ahead: Option<f64>,
-    without_all: f64,
-) -> Result<Vec<VerdictKind>, String> {
+/// The causes that are right as the first: whose end gains most, or nearly as much.
+fn made(case: &Case, gains: &[f64], without_all: f64) -> Result<Vec<VerdictKind>, String> {
     if without_all < THERE {
         return Err(format!("without it the rate was {without_all:.2} times as high"));
     }
-    let made = case.causes.iter().map(Cause::kind).zip(gains.iter().copied());
-    let others = ahead.filter(|gain| *gain >= THERE).map(|gain| (VerdictKind::Cpu, gain));
-    let causes: Vec<(VerdictKind, f64)> = made.chain(others).collect();
-    let most = causes.iter().map(|(_, gain)| *gain).fold(0.0, f64::max);
+    let most = gains.iter().copied().fold(0.0, f64::max);
     // Where none alone holds it back, each does.
     let near = |gain: f64| most < THERE || gain >= NEAR * most;
-    Ok(causes.into_iter().filter(|(_, gain)| near(*gain)).map(|(kind, _)| kind).collect())
+    let causes = case.causes.iter().zip(gains).filter(|(_, gain)| near(**gain));
+    Ok(causes.map(|(cause, _)| cause.kind()).collect())
 }
 
 /// Where a run stands among those who want a processor.
@@ -379,17 +385,14 @@ mod tests {
     fn the_cause_whose_end_gains_most_is_first_and_one_that_gains_nothing_is_void() {
         let throttle = Throttle { below: false, write: false, bytes: false, rate: 100, first: None };
         let two = case(vec![Cause::Throttle(throttle), Cause::Hogs(2)]);
-        assert_eq!(made(&two, &[3.0, 1.1], None, 4.0), Ok(vec![VerdictKind::RateLimit]));
-        assert_eq!(made(&two, &[1.3, 1.29], None, 4.0), Ok(vec![VerdictKind::RateLimit, VerdictKind::Cpu]));
+        assert_eq!(made(&two, &[3.0, 1.1], 4.0), Ok(vec![VerdictKind::RateLimit]));
+        assert_eq!(made(&two, &[1.3, 1.29], 4.0), Ok(vec![VerdictKind::RateLimit, VerdictKind::Cpu]));
         // At the boundary neither alone makes a difference, but both together do.
-        assert_eq!(made(&two, &[1.1, 1.0], None, 4.0), Ok(vec![VerdictKind::RateLimit, VerdictKind::Cpu]));
-        assert!(made(&two, &[1.1, 1.0], None, 1.1).is_err());
-        // Others that take the processors are a cause, where the load is faster ahead of them.
-        assert_eq!(made(&two, &[1.5, 1.1], Some(1.1), 2.0), Ok(vec![VerdictKind::RateLimit]));
-        assert_eq!(made(&two, &[1.5, 1.1], Some(2.0), 2.0), Ok(vec![VerdictKind::Cpu]));
+        assert_eq!(made(&two, &[1.1, 1.0], 4.0), Ok(vec![VerdictKind::RateLimit, VerdictKind::Cpu]));
+        assert!(made(&two, &[1.1, 1.0], 1.1).is_err());
         let one = case(vec![Cause::Hogs(2)]);
-        assert_eq!(made(&one, &[1.5], None, 1.5), Ok(vec![VerdictKind::Cpu]));
-        assert!(made(&one, &[1.05], None, 1.05).is_err());
+        assert_eq!(made(&one, &[1.5], 1.5), Ok(vec![VerdictKind::Cpu]));
+        assert!(made(&one, &[1.05], 1.05).is_err());
     }
 
     #[test]

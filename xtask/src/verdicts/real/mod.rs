@@ -26,6 +26,7 @@ const HELP: &str = "cargo xtask verdicts --real [OPTION...] [CLASS|CLASS:SEED]..
 
   --tuning     the cases of even seeds, which rules are tuned on; nothing is written
   --list       what the cases are, without running them
+  --minutes N  no case begins after so many; the table says how many were left out
   --ebb PATH   the program that is judged (target/release/ebb, which is built)
 
 It takes about a quarter of an hour, needs root, and 2 GiB in /var/tmp and /dev/shm each.";
@@ -34,12 +35,13 @@ struct Options {
     set: Set,
     list: bool,
     ebb: Option<String>,
+    minutes: Option<u64>,
     /// Classes, or single cases by their seeds.
     only: Vec<(String, Option<u64>)>,
 }
 
 fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
-    let mut options = Options { set: Set::Reporting, list: false, ebb: None, only: Vec::new() };
+    let mut options = Options { set: Set::Reporting, list: false, ebb: None, minutes: None, only: Vec::new() };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -47,6 +49,10 @@ fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
             "--help" | "-h" => return Ok(None),
             "--tuning" => options.set = Set::Tuning,
             "--list" => options.list = true,
+            "--minutes" => {
+                let number = arguments.next().and_then(|n| n.parse().ok());
+                options.minutes = Some(number.ok_or("--minutes takes a number")?);
+            }
             "--ebb" => {
                 options.ebb = Some(arguments.next().ok_or("--ebb takes the path of a program")?.clone());
             }
@@ -122,12 +128,15 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let ground = Ground::new(&ebb)?;
     let mut judged: Vec<Judged> = Vec::new();
     for (index, case) in cases.iter().enumerate() {
+        if options.minutes.is_some_and(|minutes| start.elapsed().as_secs() >= 60 * minutes) {
+            break;
+        }
         let one = judge::judge(&ground, case);
         println!("{:3}/{} {}", index + 1, cases.len(), page::line(&one));
         judged.push(one);
     }
     drop(ground);
-    let table = page::table(&judged);
+    let table = page::table(&judged, cases.len());
     println!("\n{table}\n{:.0} s", start.elapsed().as_secs_f64());
     if options.set == Set::Reporting && options.only.is_empty() {
         let path = pages::root().join("docs/verdict-accuracy.md");

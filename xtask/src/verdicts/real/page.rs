@@ -1,7 +1,7 @@
 //! What came of the cases, as a line each and as the table of docs/verdict-accuracy.md.
 
 use super::draw::CLASSES;
-use super::judge::{Counted, Judged, Outcome, THERE};
+use super::judge::{Counted, Judged, Outcome};
 use ebbtide_core::analysis::VerdictKind;
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ fn names(kinds: &[VerdictKind]) -> String {
 fn gains(judged: &Judged) -> String {
     let each = judged.case.causes.iter().zip(&judged.gains);
     let each = each.map(|(cause, gain)| format!(" [without {}: x{gain:.2}]", cause.kind().name()));
-    each.chain(judged.ahead.map(|gain| format!(" [ahead of others: x{gain:.2}]"))).collect()
+    each.chain(judged.ahead.then(|| " [ahead of others]".to_owned())).collect()
 }
 
 /// A case and what came of it, on a line.
@@ -41,6 +41,7 @@ pub fn line(judged: &Judged) -> String {
             format!("{how}{invented} {}{want}{says}", names(&counted.named))
         }
         Outcome::Void(why) => format!("void: {why}"),
+        Outcome::Disturbed(rate) => format!("disturbed: others moved {:.0} MB/s on the disk", rate / 1e6),
         Outcome::Failed(why) => format!("FAILED: {why}"),
     };
     format!(
@@ -53,7 +54,7 @@ pub fn line(judged: &Judged) -> String {
 }
 
 /// The table with its sums, and what was not right.
-pub fn table(judged: &[Judged]) -> String {
+pub fn table(judged: &[Judged], drawn: usize) -> String {
     let mut out = String::from(
         "| class | cases | right | unknown | wrong | named first |\n| --- | ---: | ---: | ---: | ---: | --- |\n",
     );
@@ -99,17 +100,22 @@ pub fn table(judged: &[Judged]) -> String {
     }
     let number = |of: fn(&Outcome) -> bool| judged.iter().filter(|one| of(&one.outcome)).count();
     let void = number(|outcome| matches!(outcome, Outcome::Void(_)));
+    let disturbed = number(|outcome| matches!(outcome, Outcome::Disturbed(_)));
     let failed = number(|outcome| matches!(outcome, Outcome::Failed(_)));
-    let ahead = judged.iter().filter(|one| one.ahead.is_some_and(|gain| gain >= THERE)).count();
+    let ahead = judged.iter().filter(|one| one.ahead).count();
     let mut others: Vec<f64> = judged.iter().map(|one| one.others).collect();
     others.sort_by(f64::total_cmp);
     let middle = others.get(others.len() / 2).copied().unwrap_or(0.0);
     let _ = writeln!(
         out,
-        "Not counted: {void} whose cause turned out not to be there, {failed} that could not be run. Others used {:.0}% of the\n\
-         processors around the case in the middle; {ahead} cases would have been faster ahead of them.",
+        "Not counted: {void} whose cause turned out not to be there, {disturbed} during which others moved more than 100 MB/s on\n\
+         the disk, {failed} that could not be run. Others used {:.0}% of the processors around the case in the middle; {ahead} cases ran\n\
+         ahead of them.",
         middle * 100.0
     );
+    if judged.len() < drawn {
+        let _ = writeln!(out, "For {} of the {drawn} cases drawn there was no time.", drawn - judged.len());
+    }
     let missed: Vec<&Judged> =
         judged.iter().filter(|one| one.counted().is_some_and(|c| !c.is_right() || c.invented)).collect();
     if !missed.is_empty() {

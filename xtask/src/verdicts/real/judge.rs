@@ -5,9 +5,9 @@ use super::case::{Base, Case, Cause, Truth};
 use super::ground::{Ground, Target, write};
 use super::load::Load;
 use super::oracle;
+use super::said::{Said, understood};
 use super::shell::{output, said};
 use ebbtide_core::analysis::VerdictKind;
-use serde_json::Value;
 use std::time::Duration;
 
 /// Rate without a cause over that with it from which on it is there: a short run varies by some percent.
@@ -188,35 +188,6 @@ enum Place {
     Ahead,
 }
 
-/// What `ebb` said.
-struct Said {
-    iops: f64,
-    /// Bytes that were read or written.
-    bytes: f64,
-    named: Vec<VerdictKind>,
-    sentence: String,
-    /// `ruled_out` of its answer.
-    ruled_out: Value,
-}
-
-impl Said {
-    /// Why this was not named, with the figures.
-    fn why_not(&self, kind: VerdictKind) -> Option<String> {
-        let of_kind = |one: &&Value| one["kind"] == kind.name();
-        let found = self.ruled_out.as_array()?.iter().find(of_kind)?;
-        let figure = |one: &Value| {
-            format!(
-                "; {}: {:.3} ({})",
-                one["what"].as_str().unwrap_or_default(),
-                one["value"],
-                one["reference"]
-            )
-        };
-        let figures: String = found["evidence"].as_array()?.iter().map(figure).collect();
-        Some(format!("{}: {}{figures}", kind.name(), found["why"].as_str()?))
-    }
-}
-
 /// A case whose devices are there.
 struct Stage<'a> {
     ground: &'a Ground,
@@ -345,24 +316,6 @@ impl Stage<'_> {
     }
 }
 
-/// What a document of `ebb bench` or `ebb run` says.
-fn understood(document: &Value) -> Option<Said> {
-    let job = &document["jobs"][0];
-    let (iops, bytes, said) = if job.is_object() {
-        let both = |key: &str| Some(job["read"][key].as_f64()? + job["write"][key].as_f64()?);
-        (both("iops")?, both("io_bytes")?, &job["ebbtide"])
-    } else {
-        let rows = document["results"].as_array()?;
-        let row = rows.iter().find(|row| row["metric"] == "iops")?;
-        (row["median"].as_f64()?, 0.0, row)
-    };
-    let verdicts = said["verdicts"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let kind = |verdict: &Value| serde_json::from_value(verdict["kind"].clone()).ok();
-    let sentence = verdicts.first().and_then(|verdict| verdict["sentence"].as_str()).unwrap_or_default();
-    let named = verdicts.iter().filter_map(kind).collect();
-    Some(Said { iops, bytes, named, sentence: sentence.to_owned(), ruled_out: said["ruled_out"].clone() })
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::case::Throttle;
@@ -393,25 +346,5 @@ mod tests {
         let one = case(vec![Cause::Hogs(2)]);
         assert_eq!(made(&one, &[1.5], 1.5), Ok(vec![VerdictKind::Cpu]));
         assert!(made(&one, &[1.05], 1.05).is_err());
-    }
-
-    #[test]
-    fn both_documents_are_understood() {
-        let way = |iops: f64| serde_json::json!({ "iops": iops, "io_bytes": iops * 4096.0 });
-        let bench = serde_json::json!({ "jobs": [{
-            "read": way(10.0), "write": way(5.0),
-            "ebbtide": { "verdicts": [{ "kind": "rate-limit", "sentence": "so" }, { "kind": "cpu" }] },
-        }] });
-        let said = understood(&bench).expect("is one");
-        assert_eq!((said.iops, said.bytes), (15.0, 15.0 * 4096.0));
-        assert_eq!(said.named, [VerdictKind::RateLimit, VerdictKind::Cpu]);
-        assert_eq!(said.sentence, "so");
-        let run = serde_json::json!({ "results": [
-            { "metric": "throughput", "median": 1.0 },
-            { "metric": "iops", "median": 7.0, "verdicts": [{ "kind": "member", "sentence": "v1" }] },
-        ] });
-        let said = understood(&run).expect("is one");
-        assert_eq!((said.iops, said.named), (7.0, vec![VerdictKind::Member]));
-        assert!(understood(&serde_json::json!({})).is_none());
     }
 }

@@ -105,6 +105,8 @@ impl Load {
             format!("--runtime={}ms", (seconds * 1000.0).round()),
             "--group_reporting".to_owned(),
             "--norandommap".to_owned(),
+            // What it writes must not look like somebody's data to `ebb`.
+            "--zero_buffers".to_owned(),
             "--output-format=json".to_owned(),
         ]
     }

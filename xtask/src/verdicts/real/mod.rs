@@ -13,6 +13,7 @@ mod judge;
 mod load;
 mod oracle;
 mod page;
+mod said;
 mod shell;
 
 use super::Set;
@@ -29,7 +30,7 @@ const HELP: &str = "cargo xtask verdicts --real [OPTION...] [CLASS|CLASS:SEED]..
   --minutes N  no case begins after so many; the table says how many were left out
   --ebb PATH   the program that is judged (target/release/ebb, which is built)
 
-It takes about a quarter of an hour, needs root, and 2 GiB in /var/tmp and /dev/shm each.";
+It takes about a quarter of an hour, needs root, and 3 GiB in /var/tmp and /dev/shm each.";
 
 struct Options {
     set: Set,
@@ -41,7 +42,8 @@ struct Options {
 }
 
 fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
-    let mut options = Options { set: Set::Reporting, list: false, ebb: None, minutes: None, only: Vec::new() };
+    let mut options =
+        Options { set: Set::Reporting, list: false, ebb: None, minutes: None, only: Vec::new() };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {

@@ -1,22 +1,30 @@
-//! A database file that its library opens by name: held on to by identity, before, during and after.
+//! A database file that its library opens by name: held on to by identity, before, during and after. What SQLite finds beside
+//! it, it rolls back, copies into it and deletes: that is judged before SQLite sees any of it.
+
+mod beside;
+mod format;
+mod place;
 
 use crate::claim::reopen;
 use crate::directory::{Directory, id_of};
 use crate::door::{DoorError, Footprint, Identity, kind_name};
 use crate::held::Held;
-use crate::own;
+use beside::Beside;
 use ebbtide_core::guard::RefusalKind;
 use ebbtide_core::journal::FileId;
 use ebbtide_core::shown::Shown;
+use format::Content;
 use rustix::fs::OFlags;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// What SQLite keeps beside a database (its "Temporary Files" page).
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// Held while a database is looked at. Closing a file drops all locks of this process on it, SQLite's too, so that nobody
+/// else may open it meanwhile.
+static LOOKING: Mutex<()> = Mutex::new(());
 
 /// A database file, held on to while it is open. Opening and closing it here takes no lock and drops none.
 #[derive(Debug)]
@@ -25,7 +33,7 @@ pub struct Database {
     name: OsString,
     path: PathBuf,
     id: FileId,
-    foreign: bool,
+    foreign: Option<&'static str>,
     /// Without it the inode's number could be given to another file.
     _pin: File,
     _held: Held,
@@ -36,25 +44,30 @@ impl Database {
     /// to be made, else `None`.
     ///
     /// # Errors
-    /// When it is no regular file, when something else stands where its library would write beside it, when it is claimed
-    /// as a volume, or when it cannot be made.
+    /// When it is no regular file, when something else stands where its library would write beside it, or what that would
+    /// take away is not its own, when anybody may make files beside it, when it is claimed as a volume, or when it cannot
+    /// be made.
     pub fn at(path: &Path, make: bool) -> Result<Option<Database>, DoorError> {
         let failed = |error| DoorError::System { what: "open", path: path.to_owned(), source: error };
-        // A user's link to a store is meant; SQLite resolves it likewise.
-        let resolved = match std::fs::canonicalize(path) {
-            Ok(resolved) => resolved,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-            Err(error) => return Err(failed(error)),
-        };
-        let (directory, name) = match Directory::of(&resolved) {
+        let path = std::path::absolute(resolved(path).map_err(failed)?).map_err(failed)?;
+        let (directory, name) = match Directory::of(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !make => return Ok(None),
             other => other.map_err(failed)?,
         };
-        let path = std::path::absolute(&resolved).map_err(failed)?;
+        // Before the database: a log that another process begins meanwhile would seem to be beside nothing.
+        let beside = Beside::look(&directory, &name, &path)?;
         let pin = match directory.pin(&name).map_err(failed)? {
-            Some(pin) => pin,
             None if !make => return Ok(None),
+            pin => pin,
+        };
+        if let Some(pin) = &pin {
+            is_file(pin, &path)?;
+        }
+        place::judge(&directory, &path)?;
+        let pin = match pin {
+            Some(pin) => pin,
             None => {
+                beside.judge(None, Content::Nothing)?;
                 match directory.create(&name, 0o600) {
                     Ok(_) => {}
                     // Another process made it at the same moment.
@@ -65,43 +78,31 @@ impl Database {
                 directory.pin(&name).map_err(failed)?.ok_or_else(gone)?
             }
         };
-        let found = pin.metadata().map_err(failed)?;
-        if !found.is_file() {
-            let what = format!("{}, not a regular file", kind_name(found.file_type()));
-            return Err(DoorError::NoVolume { path, what });
-        }
-        for suffix in BESIDE {
-            let mut beside = name.clone();
-            beside.push(suffix);
-            let strange = match directory.look(&beside).map_err(failed)? {
-                Some(found) => !found.is_file() || found.nlink() != 1,
-                None => false,
-            };
-            if strange {
-                let what = format!("{} beside it is a link, or no file of its own", beside.shown());
-                return Err(DoorError::reason(
-                    &path,
-                    RefusalKind::NotADevice,
-                    what,
-                    "remove it, or choose another store",
-                ));
-            }
-        }
+        let found = is_file(&pin, &path)?;
+        let footprint = Footprint::alone(Identity::of(&found));
+        let _looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
         let what = format!("the store {}", path.shown());
-        let held = Held::share(what, Footprint::alone(Identity::of(&found))).map_err(|other| {
+        let held = Held::share(what, footprint.clone()).map_err(|other| {
             let what = format!("it is {other}, which is in use here already");
             DoorError::reason(&path, RefusalKind::Twice, what, "choose another store")
         })?;
-        // SQLite takes a file of less than a page for an empty database. Closing what it has open drops its locks, so that
-        // only the first claim may look.
-        let alone = Held::count(&Footprint::alone(Identity::of(&found))) == 1;
-        let foreign =
-            alone && found.len() > 0 && !own::is_database(&reopen(&pin, OFlags::RDONLY).map_err(failed)?);
+        let mut foreign = None;
+        // Only the first claim looks, for the others.
+        if Held::count(&footprint) == 1 {
+            let main = reopen(&pin, OFlags::RDONLY).map_err(failed)?;
+            let log = beside.log().map_err(failed)?;
+            let content = Content::of(&main, log.as_ref()).map_err(failed)?;
+            foreign = content.foreign();
+            if foreign.is_none() {
+                beside.judge(Some(found.uid()), content)?;
+            }
+        }
         Ok(Some(Database { id: id_of(&found), directory, name, path, foreign, _pin: pin, _held: held }))
     }
 
-    /// Whether it holds something that is no database.
-    pub fn is_foreign(&self) -> bool {
+    /// What it is instead of a store of `ebb`'s, where it is something else. It is left as it is: its library must not open
+    /// it.
+    pub fn foreign(&self) -> Option<&'static str> {
         self.foreign
     }
 
@@ -125,36 +126,31 @@ impl Database {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_database_that_is_replaced_is_noticed() {
-        let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
-        let path = place.path().join("store");
-        assert!(Database::at(&path, false).expect("looks").is_none());
-        let database = Database::at(&path, true).expect("makes").expect("is there");
-        assert!(database.is_there().expect("looks"));
-        assert!(Database::at(&path, false).expect("is shared").is_some());
-        std::fs::rename(&path, place.path().join("elsewhere")).expect("moves");
-        assert!(!database.is_there().expect("looks"));
-        std::fs::write(&path, "").expect("makes");
-        assert!(!database.is_there().expect("looks"));
+/// What the system says of `pin`, which `path` led to and which must be a regular file.
+fn is_file(pin: &File, path: &Path) -> Result<Metadata, DoorError> {
+    let found = pin.metadata().map_err(DoorError::system("look at", path))?;
+    if found.is_file() {
+        return Ok(found);
     }
+    let what = format!("{}, not a regular file", kind_name(found.file_type()));
+    Err(DoorError::NoVolume { path: path.to_owned(), what })
+}
 
-    #[test]
-    fn nothing_but_a_file_is_a_database_and_nothing_is_planted_beside_it() {
-        let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
-        for path in [place.path(), Path::new("/dev/null")] {
-            assert!(
-                matches!(Database::at(path, true), Err(DoorError::NoVolume { .. })),
-                "{}",
-                path.display()
-            );
-        }
-        std::os::unix::fs::symlink("/etc/passwd", place.path().join("store-wal")).expect("links");
-        let error = Database::at(&place.path().join("store"), true).expect_err("is planted").to_string();
-        assert!(error.contains("store-wal"), "{error}");
+/// Where `path` leads, also where there is no file yet. A user's link to a store, or to its directory, is meant; SQLite
+/// follows none.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let above = match std::fs::canonicalize(path) {
+        Err(error) if missing(&error) => path.parent().zip(path.file_name()),
+        other => return other,
+    };
+    let Some((parent, name)) = above else { return Ok(path.to_owned()) };
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    match std::fs::canonicalize(parent) {
+        Err(error) if missing(&error) => Ok(path.to_owned()),
+        parent => Ok(parent?.join(name)),
     }
 }
+
+#[cfg(test)]
+mod tests;

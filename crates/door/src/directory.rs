@@ -100,6 +100,11 @@ impl Directory {
         Ok(id_of(&self.fd.metadata()?))
     }
 
+    /// What the system says of it now.
+    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+        self.fd.metadata()
+    }
+
     /// Makes the directory `name` in it, for this user only.
     ///
     /// # Errors

@@ -11,8 +11,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 /// What an SQLite database begins with; its application id is at byte 68 (SQLite's file format, 1.3).
-const DATABASE: &[u8] = b"SQLite format 3\0";
-const APPLICATION_ID: std::ops::Range<usize> = 68..72;
+pub(crate) const DATABASE: &[u8] = b"SQLite format 3\0";
+pub(crate) const APPLICATION_ID: std::ops::Range<usize> = 68..72;
 
 /// Which of the files that `ebb` keeps for its user `file` is open on: "a store", "a ledger".
 pub fn recognise(file: &File) -> Option<&'static str> {
@@ -22,12 +22,6 @@ pub fn recognise(file: &File) -> Option<&'static str> {
         return Some("a store");
     }
     begin.starts_with(format!("{{\"schema\":\"{}", Header::SCHEMA).as_bytes()).then_some("a ledger")
-}
-
-/// Whether `file` begins as an SQLite database does.
-pub(crate) fn is_database(file: &File) -> bool {
-    let mut begin = [0; DATABASE.len()];
-    file.read_exact_at(&mut begin, 0).is_ok() && begin == DATABASE
 }
 
 /// Makes the file `path` with `content`, where nothing may be. `mode` is cut by the umask.

@@ -40,11 +40,8 @@ pub(super) fn claim(path: &Path, make: bool) -> Result<Option<Database>, StoreEr
         DoorError::NoVolume { what, .. } => open(format!("it is {what}")),
         DoorError::System { source, .. } => open(source.to_string()),
     })?;
-    match file {
-        Some(file) if file.is_foreign() => Err(StoreError::NotAStore {
-            path: path.to_owned(),
-            what: "it is not an SQLite database".to_owned(),
-        }),
-        other => Ok(other),
+    match file.as_ref().and_then(Database::foreign) {
+        Some(what) => Err(StoreError::NotAStore { path: path.to_owned(), what: what.to_owned() }),
+        None => Ok(file),
     }
 }

@@ -17,7 +17,7 @@ use ebbtide_core::plan::Trial;
 use ebbtide_core::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
 use ebbtide_core::shown::Shown;
 use ebbtide_core::units::Nanos;
-use ebbtide_door::{Database, own};
+use ebbtide_door::Database;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, named_params, params};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -130,9 +130,12 @@ impl Store {
             name.push(format!(".rescued-{number}"));
             PathBuf::from(name)
         };
-        let to = (1..100).map(beside).find(|path| own::create(path, 0o600, b"").is_ok())?;
-        let copied = self.connection.execute("VACUUM INTO ?1", [to.to_str()?]);
-        copied.is_ok().then_some(to)
+        // Claimed like any other: what has the names of its journal and log is somebody's.
+        let claimed = |path: &PathBuf| location::claim(path, true).ok().flatten();
+        let mut free = (1..100).map(beside).filter(|path| path.symlink_metadata().is_err());
+        let to = free.find_map(|path| claimed(&path))?;
+        let copied = self.connection.execute("VACUUM INTO ?1", [to.path().to_str()?]);
+        copied.is_ok().then(|| to.path().to_owned())
     }
 
     /// Writes down a session that begins: everything but its trials.

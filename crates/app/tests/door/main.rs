@@ -9,4 +9,5 @@ mod matrix;
 mod races;
 mod reports;
 mod states;
+mod stores;
 mod ways;

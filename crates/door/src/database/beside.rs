@@ -1,0 +1,164 @@
+//! What is beside a database under the names that SQLite takes for its own there, without asking whose it is: it rolls back a
+//! journal and deletes it, and the super-journal that it names too; it copies a log into the database and deletes it.
+
+use super::format::{Content, Journal, is_blank, is_index, is_log};
+use crate::claim::reopen;
+use crate::directory::Directory;
+use crate::door::DoorError;
+use ebbtide_core::guard::RefusalKind;
+use ebbtide_core::shown::Shown;
+use rustix::fs::OFlags;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What SQLite keeps beside a database (its "Temporary Files" page).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A rollback journal.
+    Journal,
+    /// A write-ahead log.
+    Log,
+    /// The index of the log, which is shared memory.
+    Index,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Journal, Kind::Log, Kind::Index];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Kind::Journal => "-journal",
+            Kind::Log => "-wal",
+            Kind::Index => "-shm",
+        }
+    }
+}
+
+/// What was beside a database when it was looked at.
+#[derive(Debug)]
+pub(super) struct Beside {
+    path: PathBuf,
+    found: Vec<Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    kind: Kind,
+    name: OsString,
+    pin: File,
+    owner: u32,
+}
+
+/// What a file beside a database turns out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// Nothing that anybody could miss.
+    Nothing,
+    /// What its name says, of a database with something in it.
+    Own,
+    /// A journal that names another file.
+    Super,
+    /// Something else.
+    Strange,
+    /// This user may not read it, and SQLite neither.
+    Unreadable,
+}
+
+impl Beside {
+    /// Looks at what is in `directory` beside the database `name`, which is at `path`.
+    ///
+    /// # Errors
+    /// When something there is a link, no regular file, or has a second name.
+    pub fn look(directory: &Directory, name: &OsStr, path: &Path) -> Result<Beside, DoorError> {
+        let found =
+            Kind::ALL.into_iter().filter_map(|kind| Found::look(directory, name, kind, path).transpose());
+        Ok(Beside { path: path.to_owned(), found: found.collect::<Result<_, _>>()? })
+    }
+
+    /// The write-ahead log, where there is one that may be read.
+    pub fn log(&self) -> io::Result<Option<File>> {
+        let log = self.found.iter().find(|found| found.kind == Kind::Log);
+        Ok(log.map(Found::open).transpose()?.flatten())
+    }
+
+    /// Whether SQLite may work on it, with a database of this `owner` (nobody's where there is none yet) and `content`. Not
+    /// to be asked while this process has the database open: SQLite's locks on the index would be dropped.
+    ///
+    /// # Errors
+    /// When something is not the database's own.
+    pub fn judge(&self, owner: Option<u32>, content: Content) -> Result<(), DoorError> {
+        let own = [Some(rustix::process::geteuid().as_raw()), owner];
+        for found in &self.found {
+            let held = found.held().map_err(DoorError::system("read", &self.path))?;
+            let (what, remedy) = match held {
+                _ if !own.contains(&Some(found.owner)) => {
+                    ("belongs to another user", "remove it if nobody needs it")
+                }
+                Held::Super => (
+                    "names another file, which would be deleted with it, as no journal of ebb's does",
+                    "see who made it, and move it away",
+                ),
+                Held::Strange => ("is not what SQLite keeps there, and would be lost", "move it away"),
+                Held::Own | Held::Unreadable if content == Content::Nothing => (
+                    "is of a database that is not there, and would be lost",
+                    "put it back beside its database, or move it away",
+                ),
+                Held::Nothing | Held::Own | Held::Unreadable => continue,
+            };
+            let what = format!("{} beside it {what}", found.name.shown());
+            return Err(DoorError::reason(&self.path, RefusalKind::Own, what, remedy));
+        }
+        Ok(())
+    }
+}
+
+impl Found {
+    fn look(
+        directory: &Directory,
+        name: &OsStr,
+        kind: Kind,
+        path: &Path,
+    ) -> Result<Option<Found>, DoorError> {
+        let failed = |error| DoorError::System { what: "look at", path: path.to_owned(), source: error };
+        let mut beside = name.to_owned();
+        beside.push(kind.suffix());
+        let Some(pin) = directory.pin(&beside).map_err(failed)? else { return Ok(None) };
+        let found = pin.metadata().map_err(failed)?;
+        // One that another process removes at this moment has no name any more.
+        if !found.is_file() || found.nlink() > 1 {
+            let what = format!("{} beside it is a link, or no file of its own", beside.shown());
+            let remedy = "remove it, or choose another store";
+            return Err(DoorError::reason(path, RefusalKind::NotADevice, what, remedy));
+        }
+        Ok(Some(Found { kind, name: beside, owner: found.uid(), pin }))
+    }
+
+    /// Opens it to be read; nothing where this user may not.
+    fn open(&self) -> io::Result<Option<File>> {
+        match reopen(&self.pin, OFlags::RDONLY) {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    fn held(&self) -> io::Result<Held> {
+        let Some(file) = self.open()? else { return Ok(Held::Unreadable) };
+        if is_blank(&file)? {
+            return Ok(Held::Nothing);
+        }
+        let is_own = match self.kind {
+            Kind::Journal => match Journal::of(&file)? {
+                // What a kill at a database's first write leaves.
+                Journal::Of(0) => return Ok(Held::Nothing),
+                Journal::Super => return Ok(Held::Super),
+                journal => journal != Journal::Other,
+            },
+            Kind::Log => is_log(&file)?,
+            Kind::Index => is_index(&file)?,
+        };
+        Ok(if is_own { Held::Own } else { Held::Strange })
+    }
+}

@@ -1,0 +1,182 @@
+use super::*;
+
+#[test]
+fn a_database_that_is_replaced_is_noticed() {
+    let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+    let path = place.path().join("store");
+    assert!(Database::at(&path, false).expect("looks").is_none());
+    let database = Database::at(&path, true).expect("makes").expect("is there");
+    assert!(database.is_there().expect("looks"));
+    assert!(Database::at(&path, false).expect("is shared").is_some());
+    std::fs::rename(&path, place.path().join("elsewhere")).expect("moves");
+    assert!(!database.is_there().expect("looks"));
+    std::fs::write(&path, "").expect("makes");
+    assert!(!database.is_there().expect("looks"));
+}
+
+#[test]
+fn nothing_but_a_file_is_a_database_and_nothing_is_planted_beside_it() {
+    let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+    for path in [place.path(), Path::new("/dev/null")] {
+        assert!(matches!(Database::at(path, true), Err(DoorError::NoVolume { .. })), "{}", path.display());
+    }
+    std::os::unix::fs::symlink("/etc/passwd", place.path().join("store-wal")).expect("links");
+    let error = Database::at(&place.path().join("store"), true).expect_err("is planted").to_string();
+    assert!(error.contains("store-wal"), "{error}");
+}
+
+fn refusal(path: &Path, make: bool) -> String {
+    Database::at(path, make).expect_err("is refused").to_string()
+}
+
+/// A rollback journal of a database that had `pages`, with what follows its header.
+fn journal(pages: u32, rest: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    for field in [0, 12_345, pages, 512, 4096] {
+        bytes.extend(u32::to_be_bytes(field));
+    }
+    bytes.resize(512, 0);
+    [&bytes, rest].concat()
+}
+
+/// The first page of a database with this application id and count of entries.
+fn page(application: u32, entries: u16) -> Vec<u8> {
+    let mut bytes = vec![0; 4096];
+    bytes[..16].copy_from_slice(b"SQLite format 3\0");
+    bytes[16..18].copy_from_slice(&4096u16.to_be_bytes());
+    bytes[68..72].copy_from_slice(&application.to_be_bytes());
+    bytes[100] = 13;
+    bytes[103..105].copy_from_slice(&entries.to_be_bytes());
+    bytes
+}
+
+/// A write-ahead log with one page in it.
+fn log(page: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 56];
+    bytes[..8].copy_from_slice(&[0x37, 0x7f, 0x06, 0x82, 0, 0x2d, 0xe2, 0x18]);
+    bytes[32..36].copy_from_slice(&1u32.to_be_bytes());
+    [&bytes, page].concat()
+}
+
+const OURS: u32 = ebbtide_core::session::STORE_APPLICATION_ID;
+
+#[test]
+fn somebody_s_files_beside_a_store_are_refused_and_stay() {
+    for (main, missing) in [(None, true), (Some(Vec::new()), true), (Some(page(OURS, 1)), false)] {
+        for (suffix, content, words) in [
+            ("-journal", b"diary".to_vec(), "not what SQLite keeps there"),
+            ("-wal", b"diary".to_vec(), "not what SQLite keeps there"),
+            ("-shm", b"diary".to_vec(), "not what SQLite keeps there"),
+            ("-journal", journal(7, b"pages"), "a database that is not there"),
+            ("-wal", log(&page(OURS, 1)), "a database that is not there"),
+        ] {
+            let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+            let path = place.path().join("store");
+            if let Some(main) = &main {
+                std::fs::write(&path, main).expect("writes");
+            }
+            let beside = place.path().join(format!("store{suffix}"));
+            std::fs::write(&beside, &content).expect("writes");
+            let its_own = words.contains("database");
+            if its_own && !missing {
+                assert!(Database::at(&path, true).expect("its own").is_some(), "{suffix}");
+            } else {
+                let said = refusal(&path, true);
+                assert!(said.contains(words) && said.contains(suffix), "{suffix}: {said}");
+                assert_eq!(path.exists(), main.is_some(), "{suffix}");
+            }
+            assert_eq!(std::fs::read(&beside).expect("stays"), content);
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_writer_leaves_is_no_reason_against_its_store() {
+    let empty: &[u8] = &[];
+    let zeros = vec![0; 32_768];
+    let mut unsynced = journal(0, empty);
+    unsynced[..12].fill(0);
+    for (main, suffix, content) in [
+        (Vec::new(), "-journal", journal(0, empty)),
+        (Vec::new(), "-journal", unsynced),
+        (page(OURS, 1), "-journal", Vec::new()),
+        (page(OURS, 1), "-wal", Vec::new()),
+        (page(OURS, 1), "-shm", zeros),
+        (page(0, 0), "-wal", log(&page(OURS, 1))),
+        (page(0, 0), "-wal", log(empty)),
+    ] {
+        let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let path = place.path().join("store");
+        std::fs::write(&path, &main).expect("writes");
+        std::fs::write(place.path().join(format!("store{suffix}")), &content).expect("writes");
+        let database = Database::at(&path, true).expect(suffix).expect("is there");
+        assert_eq!(database.foreign(), None, "{suffix}");
+    }
+}
+
+#[test]
+fn a_journal_that_names_another_file_is_refused() {
+    let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+    let path = place.path().join("store");
+    std::fs::write(&path, page(OURS, 1)).expect("writes");
+    let name = b"/etc/passwd";
+    let mut end = [&[0, 4, 0, 1][..], name].concat();
+    end.extend(u32::to_be_bytes(name.len() as u32));
+    end.extend(u32::to_be_bytes(name.iter().map(|byte| u32::from(*byte)).sum()));
+    end.extend([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
+    std::fs::write(place.path().join("store-journal"), journal(1, &end)).expect("writes");
+    let said = refusal(&path, false);
+    assert!(said.contains("names another file"), "{said}");
+    // Its own: without that name.
+    std::fs::write(place.path().join("store-journal"), journal(1, &[7; 4104])).expect("writes");
+    assert!(Database::at(&path, false).expect("its own").is_some());
+}
+
+#[test]
+fn another_program_s_database_is_told_before_its_library_opens_it() {
+    let another = "it is the database of another program";
+    for (main, beside, foreign) in [
+        (page(OURS, 1), None, None),
+        (page(0, 0), None, None),
+        (page(0, 1), None, Some(another)),
+        (page(7, 1), None, Some(another)),
+        (page(0, 0), Some(log(&page(0, 1))), Some(another)),
+        (b"SQLite".to_vec(), None, Some("it is not an SQLite database")),
+    ] {
+        let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let path = place.path().join("store");
+        std::fs::write(&path, &main).expect("writes");
+        if let Some(beside) = &beside {
+            std::fs::write(place.path().join("store-wal"), beside).expect("writes");
+        }
+        let database = Database::at(&path, true).expect("looks").expect("is there");
+        assert_eq!(database.foreign(), foreign);
+    }
+}
+
+#[test]
+fn a_directory_that_everybody_may_write_is_no_place_for_a_store() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+    let path = place.path().join("store");
+    let mode = |mode| {
+        std::fs::set_permissions(place.path(), PermissionsExt::from_mode(mode)).expect("sets");
+    };
+    for open in [0o777, 0o1777] {
+        mode(open);
+        assert!(refusal(&path, true).contains("everybody may make files"), "{open:o}");
+    }
+    mode(0o755);
+    assert!(Database::at(&path, true).expect("makes").is_some());
+}
+
+#[test]
+fn a_link_to_the_directory_of_a_store_is_followed_before_there_is_one() {
+    let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+    let directory = place.path().join("directory");
+    std::fs::create_dir(&directory).expect("makes");
+    std::os::unix::fs::symlink("directory", place.path().join("link")).expect("links");
+    let database = Database::at(&place.path().join("link/store"), true).expect("makes").expect("is there");
+    let resolved = directory.canonicalize().expect("is there").join("store");
+    assert_eq!(database.path(), resolved);
+}

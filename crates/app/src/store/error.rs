@@ -2,6 +2,7 @@
 
 use ebbtide_core::shown::Shown;
 use rusqlite::ErrorCode;
+use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
 /// Why the store could not do what was asked.
@@ -120,6 +121,17 @@ fn some_of(ids: &[String]) -> String {
     format!("{}{more}", ids[..ids.len().min(3)].join(", "))
 }
 
+/// That this process can open no more files, where that is so: SQLite does not tell why it cannot open one.
+fn no_descriptors() -> Option<String> {
+    /// The database, its log, the log's index, its directory.
+    const AT_ONCE: usize = 4;
+    let opened: std::io::Result<Vec<_>> =
+        (0..AT_ONCE).map(|_| ebbtide_door::read::open(Path::new("/dev/null"))).collect();
+    let error = opened.err()?;
+    let none_left = matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE));
+    none_left.then(|| format!("{error}: this process may open more with a higher `ulimit -n`"))
+}
+
 impl StoreError {
     /// What SQLite said about `path`, as a user needs it.
     pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
@@ -136,7 +148,9 @@ impl StoreError {
                     format!("its file system failed ({error}): see how much space it has, and `dmesg`");
                 StoreError::Other { path, what }
             }
-            Some(ErrorCode::CannotOpen) => StoreError::Open { path, what: error.to_string() },
+            Some(ErrorCode::CannotOpen) => {
+                StoreError::Open { path, what: no_descriptors().unwrap_or_else(|| error.to_string()) }
+            }
             _ => StoreError::Other { path, what: error.to_string() },
         }
     }

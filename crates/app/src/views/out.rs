@@ -144,11 +144,16 @@ pub fn command_line(error: &clap::Error) -> i32 {
     let hostile = std::env::args_os().any(|argument| argument.to_string_lossy().contains(is_control));
     if hostile {
         say(without_styles(&error.render().ansi().to_string()).trim_end());
-    } else {
-        // There is nobody left to tell.
-        let _ = error.print();
+        return error.exit_code();
     }
-    error.exit_code()
+    match error.print().and_then(|()| io::stdout().flush()) {
+        Err(failed) if !error.use_stderr() && failed.kind() != ErrorKind::BrokenPipe => {
+            say(&format!("ebb: cannot write to standard output: {failed}"));
+            1
+        }
+        // On standard error there is nobody left to tell.
+        _ => error.exit_code(),
+    }
 }
 
 /// `text` without sequences that set a colour (SGR).

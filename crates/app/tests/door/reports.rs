@@ -229,3 +229,14 @@ fn one_unreadable_journal_does_not_stop_cleanup() {
     assert!(home.files_in("volumes").is_empty(), "the others are worked on");
     assert_eq!(std::fs::read(journals.join("a.jsonl")).unwrap(), b"no journal\n");
 }
+
+#[test]
+fn what_cannot_be_printed_is_told_by_the_status() {
+    let home = Home::new();
+    for line in ["--help", "--version", "run --help", "layouts --member-size 1GiB"] {
+        let script = format!("{} {line} >/dev/full", super::common::EBB);
+        let output = home.command("sh").args(["-c", &script]).output().unwrap();
+        assert_eq!(status(&output), 1, "{line}: {output:?}");
+        assert!(stderr(&output).contains("standard output"), "{line}: {output:?}");
+    }
+}

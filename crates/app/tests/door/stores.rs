@@ -173,3 +173,29 @@ fn what_another_user_put_beside_a_store_is_refused() {
         let _ = std::fs::remove_file(beside);
     }
 }
+
+#[test]
+fn the_data_directory_may_be_a_link() {
+    let home = Home::new();
+    home.write("x.toml", &tiny("", SHORT));
+    std::fs::create_dir(home.path("elsewhere")).unwrap();
+    symlink(home.path("elsewhere"), home.path("data/ebbtide")).unwrap();
+    let output = home.ebb("run x.toml --on sim --quiet").output().unwrap();
+    assert!([0, 3].contains(&status(&output)), "{output:?}");
+    assert!(home.path("elsewhere/store.sqlite").exists());
+    assert_eq!(home.json("list", &[0])["sessions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_limit_of_open_files_is_named() {
+    let (home, _) = home();
+    let mut told = 0;
+    for limit in 6..=16 {
+        let script = format!("ulimit -n {limit}; exec {EBB} list --store n");
+        let output = home.command("bash").args(["-c", &script]).output().unwrap();
+        let said = stderr(&output);
+        assert!(!said.contains("unable to open database file"), "{limit}: {said}");
+        told += u32::from(said.contains("ulimit -n") && said.contains("store"));
+    }
+    assert!(told > 0);
+}

@@ -164,7 +164,8 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             .map_err(|error| failed(error.to_string()))?;
     }
     show(&session, &report, globals)?;
-    if let Some((path, format)) = output {
+    // A report of nothing must not take the place of one of something.
+    if let Some((path, format)) = output.filter(|_| !session::was_refused(&session)) {
         views::save(path, &views::render(&report, format))?;
         if !globals.quiet && path.as_os_str() != "-" {
             views::say(&format!("ebb: report written to {}", path.shown()));

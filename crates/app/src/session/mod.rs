@@ -136,12 +136,17 @@ pub fn run(
     }
     session.meta.ended_unix = Some(clock::now());
     measured?;
-    let refused = matches!(session.meta.ending, Ending::Failed(_)) && session.trials.is_empty();
+    let refused = was_refused(&session);
     company.store(|store| {
         // Why is said on the spot; a session without a trial has nothing more to show.
         if refused { store.forget(&session.meta.id) } else { store.update(&session.meta, None) }
     })?;
     Ok(session)
+}
+
+/// Whether `session` failed before its first trial: there is nothing of it to keep or to show.
+pub fn was_refused(session: &Session) -> bool {
+    matches!(session.meta.ending, Ending::Failed(_)) && session.trials.is_empty()
 }
 
 fn begin(request: Request, backend: &dyn Backend) -> Session {

@@ -231,6 +231,27 @@ fn one_unreadable_journal_does_not_stop_cleanup() {
 }
 
 #[test]
+fn a_run_that_is_refused_leaves_the_report_that_was_there() {
+    let home = home();
+    assert_eq!(status(&home.ebb("report last -o good.html").output().unwrap()), 0);
+    let before = std::fs::read(home.path("good.html")).unwrap();
+    home.write(
+        "none.toml",
+        "name = \"x\"\n[volumes.v]\ndevice = \"/dev/nosuch\"\n[designs.d]\nlayout = \"linear\"\n\
+         members = [\"v\"]\n[workloads.w]\nrw = \"randread\"\nbs = \"4k\"\nruntime = \"20ms\"\n",
+    );
+    for options in ["", "--no-save", "--json"] {
+        let output = home.ebb(&format!("run none.toml -o good.html {options}")).output().unwrap();
+        assert_eq!(status(&output), 1, "{options}: {output:?}");
+        assert!(!stderr(&output).contains("report written"), "{options}: {output:?}");
+        assert_eq!(std::fs::read(home.path("good.html")).unwrap(), before, "{options}");
+    }
+    let output = home.ebb("run x.toml --on sim --quiet -o good.html").output().unwrap();
+    assert!([0, 3].contains(&status(&output)), "{output:?}");
+    assert_ne!(std::fs::read(home.path("good.html")).unwrap(), before);
+}
+
+#[test]
 fn what_cannot_be_printed_is_told_by_the_status() {
     let home = Home::new();
     for line in ["--help", "--version", "run --help", "layouts --member-size 1GiB"] {

@@ -9,7 +9,7 @@ use crate::pause::pause_at;
 use ebbtide_core::guard::{Reason, RefusalKind};
 use ebbtide_core::journal::FileId;
 use ebbtide_core::shown::Shown;
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{File, FileType, Metadata};
@@ -35,8 +35,10 @@ pub struct Output<'a> {
 enum Kind {
     /// A name in a directory: of a regular file, or of nothing.
     Name(Directory, OsString),
-    /// A pipe, a terminal or /dev/null.
+    /// A pipe, a terminal or /dev/null, to be opened.
     Stream(File),
+    /// Standard output or standard error, as it is open.
+    Standard(File),
 }
 
 impl Door {
@@ -47,12 +49,8 @@ impl Door {
     /// there is no such directory, or it may not be written.
     pub fn output(&self, path: &Path) -> Result<Output<'_>, DoorError> {
         let output = |kind| Output { door: self, path: path.to_owned(), kind };
-        if let Some(stream) = inherited(path).map_err(DoorError::system("write", path))? {
-            let found = stream.metadata().map_err(DoorError::system("look at", path))?;
-            if !(is_text_stream(&found) || found.is_file() || found.file_type().is_socket()) {
-                return Err(no_report(path, found.file_type()));
-            }
-            return Ok(output(Kind::Stream(stream)));
+        if let Some(number) = descriptor(path) {
+            return inherited(path, number).map(output);
         }
         let (directory, name) = Directory::of(path).map_err(DoorError::system("write", path))?;
         let pin = directory.pin(&name).map_err(DoorError::system("look at", path))?;
@@ -83,6 +81,12 @@ impl Door {
         let file =
             reopen(&pin, OFlags::RDONLY | OFlags::NONBLOCK).map_err(DoorError::system("read", path))?;
         drop(pin);
+        let owner = file.metadata().map_err(DoorError::system("look at", path))?.uid();
+        let user = rustix::process::geteuid();
+        if !user.is_root() && owner != user.as_raw() {
+            let what = "it belongs to another user, and what replaces it would not".to_owned();
+            return Err(DoorError::reason(path, RefusalKind::Own, what, "choose another file"));
+        }
         if let Some(own) = own::recognise(&file) {
             let what = format!("it is {own} of ebb's");
             return Err(DoorError::reason(path, RefusalKind::Own, what, "choose another file"));
@@ -101,23 +105,57 @@ impl Output<'_> {
         let Output { door, path, kind } = self;
         match kind {
             Kind::Stream(pin) => write_stream(&pin, content).map_err(DoorError::system("write", &path)),
+            Kind::Standard(mut stream) => {
+                stream.write_all(content).map_err(DoorError::system("write", &path))
+            }
             Kind::Name(directory, name) => replace(door, &path, &directory, name, content),
         }
     }
 }
 
-/// The descriptor that `path` names, as the shell gave it to this process.
-fn inherited(path: &Path) -> io::Result<Option<File>> {
-    let text = path.to_str().unwrap_or_default();
-    let number = match text {
-        "/dev/stdout" => Some("1"),
-        "/dev/stderr" => Some("2"),
-        _ => text.strip_prefix("/dev/fd/").or_else(|| text.strip_prefix("/proc/self/fd/")),
+/// The number of the descriptor of this process that `path` names.
+fn descriptor(path: &Path) -> Option<i32> {
+    match path.to_str()? {
+        "/dev/stdout" => Some(1),
+        "/dev/stderr" => Some(2),
+        path => path.strip_prefix("/dev/fd/").or_else(|| path.strip_prefix("/proc/self/fd/"))?.parse().ok(),
+    }
+}
+
+/// The stream that is open as the descriptor `number`, which `path` names. A regular file is one only where the shell made it
+/// standard output or standard error: any other descriptor would be a way to it past everything that is asked of a name.
+fn inherited(path: &Path, number: i32) -> Result<Kind, DoorError> {
+    let failed = |error: io::Error| DoorError::system("write", path)(error);
+    let standard = match number {
+        1 => Some(rustix::io::dup(rustix::stdio::stdout())),
+        2 => Some(rustix::io::dup(rustix::stdio::stderr())),
+        _ => None,
     };
-    let Some(number) = number.and_then(|number| number.parse::<i32>().ok()) else { return Ok(None) };
+    if let Some(stream) = standard {
+        let stream = File::from(stream.map_err(|errno| failed(errno.into()))?);
+        let found = stream.metadata().map_err(failed)?;
+        if !(is_text_stream(&found) || found.is_file() || found.file_type().is_socket()) {
+            return Err(no_report(path, found.file_type()));
+        }
+        let mode = rustix::fs::fcntl_getfl(&stream).map_err(|errno| failed(errno.into()))?;
+        return match mode & OFlags::RWMODE == OFlags::RDONLY {
+            true => Err(failed(io::Error::new(ErrorKind::PermissionDenied, "it is open to be read only"))),
+            false => Ok(Kind::Standard(stream)),
+        };
+    }
     // Held on to through its link: no name is looked up by that.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    Ok(Some(File::from(rustix::fs::open(format!("/proc/self/fd/{number}"), flags, Mode::empty())?)))
+    let pin = rustix::fs::open(format!("/proc/self/fd/{number}"), flags, Mode::empty());
+    let pin = File::from(pin.map_err(|errno| failed(errno.into()))?);
+    let found = pin.metadata().map_err(failed)?;
+    if is_text_stream(&found) {
+        return Ok(Kind::Stream(pin));
+    }
+    if !found.is_file() {
+        return Err(no_report(path, found.file_type()));
+    }
+    let what = format!("it is descriptor {number} of this process, which is open on a file");
+    Err(DoorError::reason(path, RefusalKind::NotADevice, what, "name the file itself"))
 }
 
 /// Whether text can be written to it without harm to what it holds.
@@ -128,13 +166,16 @@ fn is_text_stream(found: &Metadata) -> bool {
     kind.is_fifo() || (kind.is_char_device() && text())
 }
 
+/// Writes to a pipe or terminal. Nobody is waited for: a pipe that nobody reads may never be read.
 fn write_stream(pin: &File, content: &[u8]) -> io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::APPEND;
-    match reopen(pin, flags) {
-        Ok(mut stream) => stream.write_all(content),
-        // A socket cannot be opened again; there is only the descriptor itself.
+    match reopen(pin, OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK) {
+        Ok(mut stream) => {
+            // Its reader is there, and may take its time.
+            rustix::fs::fcntl_setfl(&stream, OFlags::APPEND)?;
+            stream.write_all(content)
+        }
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => Err(io::Error::other(
-            "it is a socket, or a pipe that nobody reads; use -o - and redirect standard output",
+            "nobody reads this pipe: start its reader first, or use -o - and redirect standard output",
         )),
         Err(error) => Err(error),
     }
@@ -178,7 +219,8 @@ fn replace(
     let before = directory.look(&name).map_err(DoorError::system("look at", path))?;
     // What others may not read now they may not read afterwards.
     let mode = before.as_ref().map_or(MODE, |found| found.mode() & MODE);
-    let written = make(directory, &hidden, mode, content).map_err(DoorError::system("write", path))?;
+    let written =
+        make(directory, &hidden, mode, before.as_ref(), content).map_err(DoorError::system("write", path))?;
     let put = put(door, path, directory, &hidden, &name);
     if put.is_ok()
         && let Err(error) = directory.sync()
@@ -198,15 +240,22 @@ fn replace(
     put.map(drop)
 }
 
-/// Makes the file `hidden` with `content`, durably.
-fn make(directory: &Directory, hidden: &OsString, mode: u32, content: &[u8]) -> io::Result<FileId> {
+/// Makes the file `hidden` with `content`, durably, for whom the file `before` is whose place it takes.
+fn make(
+    directory: &Directory,
+    hidden: &OsString,
+    mode: u32,
+    before: Option<&Metadata>,
+    content: &[u8],
+) -> io::Result<FileId> {
     let unnamed = directory.unnamed(mode)?;
-    let mut file = match &unnamed {
+    let file = match &unnamed {
         Some(file) => file,
         None => &directory.create(hidden, mode)?,
     };
     let id = id_of(&file.metadata()?);
-    let written = file.write_all(content).and_then(|()| file.sync_all());
+    let given = |()| before.map_or(Ok(()), |before| give(file, before));
+    let written = (&*file).write_all(content).and_then(given).and_then(|()| file.sync_all());
     match (written, unnamed) {
         (Ok(()), Some(unnamed)) => directory.link(&unnamed, hidden).map(|()| id),
         (Ok(()), None) => Ok(id),
@@ -217,6 +266,20 @@ fn make(directory: &Directory, hidden: &OsString, mode: u32, content: &[u8]) -> 
         }
         (Err(error), Some(_)) => Err(error),
     }
+}
+
+/// Gives `file` the owner and group of `before`. A group that it cannot have may not read it either.
+fn give(file: &File, before: &Metadata) -> io::Result<()> {
+    let now = file.metadata()?;
+    let (user, group) = (Uid::from_raw(before.uid()), Gid::from_raw(before.gid()));
+    if now.uid() != before.uid() {
+        return Ok(rustix::fs::fchown(file, Some(user), Some(group))?);
+    }
+    if now.gid() != before.gid() && rustix::fs::fchown(file, None, Some(group)).is_err() {
+        let mode = Mode::from_raw_mode(now.mode()) - Mode::RWXG;
+        return Ok(rustix::fs::fchmod(file, mode)?);
+    }
+    Ok(())
 }
 
 /// Gives what is called `hidden` the name `name`. The file that had it, which is judged again and then has the hidden

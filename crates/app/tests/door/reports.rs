@@ -252,6 +252,72 @@ fn a_run_that_is_refused_leaves_the_report_that_was_there() {
 }
 
 #[test]
+fn a_report_goes_to_no_file_by_its_descriptor_but_where_the_shell_sends_it() {
+    let home = home();
+    std::fs::write(home.path("victim"), "a user's own").unwrap();
+    let shell = |script: &str| {
+        let script = script.replace("EBB", &format!("{} report --csv -o", super::common::EBB));
+        home.command("bash").args(["-c", &script]).output().unwrap()
+    };
+    for name in ["/proc/self/fd/9", "/dev/fd/9", "/proc/thread-self/fd/9"] {
+        for open in ["9<victim", "9>>victim", "9<>victim"] {
+            let output = shell(&format!("EBB {name} {open}"));
+            assert_eq!(status(&output), 2, "{name} {open}: {output:?}");
+            assert_eq!(std::fs::read(home.path("victim")).unwrap(), b"a user's own", "{name} {open}");
+        }
+    }
+    let output = shell("EBB /dev/stdout 1<victim");
+    assert_eq!(status(&output), 1, "{output:?}");
+    assert_eq!(std::fs::read(home.path("victim")).unwrap(), b"a user's own");
+    for (script, file) in [
+        ("EBB /dev/stdout >one.csv", "one.csv"),
+        ("EBB /dev/stderr -q 2>two.csv", "two.csv"),
+        ("EBB >(cat >three.csv); sleep 1", "three.csv"),
+        ("EBB /dev/fd/1 | cat >four.csv", "four.csv"),
+    ] {
+        assert_eq!(status(&shell(script)), 0, "{script}");
+        let written = std::fs::read_to_string(home.path(file)).unwrap();
+        assert!(written.starts_with("session,"), "{script}: {written:.100}");
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_told_and_not_waited_for() {
+    let home = home();
+    let script = format!("mkfifo p; timeout 60 {} report --csv -o p", super::common::EBB);
+    let output = home.command("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(status(&output), 1, "{output:?}");
+    assert!(stderr(&output).contains("nobody reads this pipe"), "{output:?}");
+}
+
+#[test]
+#[ignore = "requires root"]
+fn a_report_that_is_replaced_keeps_its_owner_or_is_not_replaced() {
+    let home = home();
+    let file = home.path("r.csv");
+    std::fs::write(&file, "old").unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+    std::os::unix::fs::chown(&file, Some(65534), Some(65534)).unwrap();
+    assert_eq!(status(&home.ebb("report --csv -o r.csv").output().unwrap()), 0);
+    let found = std::fs::metadata(&file).unwrap();
+    assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (65534, 65534, 0o640));
+    assert_ne!(std::fs::read(&file).unwrap(), b"old");
+
+    // Another user, who may write the directory but not give files away.
+    std::os::unix::fs::chown(&file, Some(0), Some(0)).unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    let before = std::fs::read(&file).unwrap();
+    for name in ["", "data", "data/ebbtide", "data/ebbtide/store.sqlite"] {
+        std::os::unix::fs::chown(home.path(name), Some(65534), Some(65534)).unwrap();
+    }
+    let output = as_nobody(&home, "report --full --csv -o r.csv");
+    assert_eq!(status(&output), 2, "{output:?}");
+    assert!(stderr(&output).contains("belongs to another user"), "{output:?}");
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert_eq!(status(&as_nobody(&home, "report --csv -o mine.csv")), 0);
+}
+
+#[test]
 fn what_cannot_be_printed_is_told_by_the_status() {
     let home = Home::new();
     for line in ["--help", "--version", "run --help", "layouts --member-size 1GiB"] {

@@ -186,6 +186,18 @@ pub const WAYS: &[Way] = &[
         may: May::DevicesPerhaps,
         command: |home, target| on_a_file_system(home, target, "device", true),
     },
+    Way {
+        name: "report -o a descriptor",
+        may: May::Nothing,
+        command: |home, target| {
+            session(home);
+            let script =
+                format!("exec {} report --csv -o /proc/self/fd/9 9<{}", super::common::EBB, target.display());
+            let mut command = home.command("bash");
+            command.args(["-c", &script]);
+            command
+        },
+    },
     Way { name: "report --json", may: May::Files, command: |home, target| report(home, target, "--json") },
     Way { name: "report --csv", may: May::Files, command: |home, target| report(home, target, "--csv") },
     Way {

@@ -101,3 +101,48 @@ fn a_file_that_takes_the_name_meanwhile_stays() {
     assert_eq!(std::fs::read(&path).expect("reads"), b"used by somebody");
     assert_eq!(std::fs::read_dir(place.path()).expect("reads").count(), 1);
 }
+
+#[test]
+fn a_descriptor_is_no_way_to_a_file() {
+    use std::os::fd::AsRawFd;
+    let (place, door) = (place(), door());
+    let path = place.path().join("victim");
+    std::fs::write(&path, "a user's own").expect("writes");
+    let (read, append) = (File::open(&path), std::fs::File::options().append(true).open(&path));
+    let process = std::process::id();
+    for file in [read.expect("opens"), append.expect("opens")] {
+        let number = file.as_raw_fd();
+        for (name, words) in [
+            (format!("/dev/fd/{number}"), "name the file itself"),
+            (format!("/proc/self/fd/{number}"), "name the file itself"),
+            (format!("/proc/{process}/fd/{number}"), "symbolic link"),
+            (format!("/proc/thread-self/fd/{number}"), "symbolic link"),
+            (format!("/dev/../dev/fd/{number}"), "symbolic link"),
+        ] {
+            let said = door.output(Path::new(&name)).expect_err(&name).to_string();
+            assert!(said.contains(words), "{name}: {said}");
+        }
+    }
+    assert_eq!(std::fs::read(&path).expect("reads"), b"a user's own");
+}
+
+#[test]
+fn a_pipe_is_written_where_somebody_reads_it_and_not_waited_for() {
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    let (place, door) = (place(), door());
+    let path = place.path().join("pipe");
+    rustix::fs::mknodat(CWD, &path, rustix::fs::FileType::Fifo, Mode::RWXU, 0).expect("makes");
+    let said = door.output(&path).expect("may").write(b"report").expect_err("nobody reads").to_string();
+    assert!(said.contains("nobody reads this pipe"), "{said}");
+    let mut reader = crate::read::open(&path).expect("opens");
+    // Its other end, as a shell gives it.
+    let writer = std::fs::File::options().write(true).open(&path).expect("opens");
+    let by_number = PathBuf::from(format!("/dev/fd/{}", writer.as_raw_fd()));
+    for path in [&path, &by_number] {
+        door.output(path).expect("may").write(b"report").expect("writes");
+        let mut content = [0; 6];
+        reader.read_exact(&mut content).expect("reads");
+        assert_eq!(&content, b"report");
+    }
+}

@@ -6,3 +6,4 @@
 pub mod lease;
 pub mod lock;
 pub mod loops;
+pub mod task;

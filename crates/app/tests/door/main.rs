@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod hidden;
 mod left;
 mod matrix;
 mod races;

@@ -297,6 +297,22 @@ fn opened(place: &Path, code: &str) -> Standing {
     standing
 }
 
+/// A blank device that Python does `code` with; PATH in it is the device.
+pub fn held_device(place: &Path, code: &str) -> Standing {
+    let mut standing = device(place, |_| {});
+    let code = code.replace("PATH", &format!("'{}'", standing.target.display()));
+    standing.guards.push(Box::new(Program::python(&code)));
+    standing
+}
+
+/// Python that opens PATH in a second thread after `before`, while the first one goes on to `first`.
+fn in_a_thread(before: &str, first: &str) -> String {
+    format!(
+        "import ctypes,threading\ndef second():\n {before}\n f=os.open(PATH, os.O_RDWR)\n \
+         print('ready', flush=True)\n time.sleep(600)\nthreading.Thread(target=second).start()\n{first}"
+    )
+}
+
 /// States that no option lifts without the id of a device, which loop devices have not.
 pub const PROTECTED: &[State] = &[
     // Devices in use.
@@ -453,12 +469,32 @@ pub const PROTECTED: &[State] = &[
     },
     State {
         name: "device that a program has open to write",
+        build: |place| held_device(place, "f=os.open(PATH, os.O_RDWR)"),
+    },
+    State {
+        name: "device that a program has mapped and closed",
+        build: |place| held_device(place, "f=os.open(PATH, os.O_RDWR); m=mmap.mmap(f, 1<<20); os.close(f)"),
+    },
+    State {
+        name: "device that a program has mapped to read by a descriptor that may write",
         build: |place| {
-            let mut standing = device(place, |_| {});
-            let code = format!("f=os.open('{}', os.O_RDWR)", standing.target.display());
-            standing.guards.push(Box::new(Program::python(&code)));
-            standing
+            held_device(
+                place,
+                "f=os.open(PATH, os.O_RDWR); m=mmap.mmap(f, 1<<20, prot=mmap.PROT_READ); os.close(f)",
+            )
         },
+    },
+    State {
+        name: "device that a thread with descriptors of its own has open",
+        build: |place| {
+            let own = "assert ctypes.CDLL(None).unshare(0x400) == 0";
+            held_device(place, &in_a_thread(own, "time.sleep(600)"))
+        },
+    },
+    State {
+        name: "device that a program has open whose first thread has ended",
+        // The last thread that is left tells; 60 is exit(2), of one thread.
+        build: |place| held_device(place, &in_a_thread("pass", "ctypes.CDLL(None).syscall(60, 0)")),
     },
     State {
         name: "device that a program has claimed",

@@ -93,9 +93,13 @@ impl HostLook {
 
     /// That not all programs' open files can be seen.
     pub(super) fn untold_openers(&self) -> Option<Reason> {
-        let hidden = self.users.openers(&self.sys).hidden;
-        (hidden > 0).then(|| {
-            let what = format!("whether one of {hidden} programs of other users has it open");
+        let openers = self.users.openers(&self.sys);
+        if let Some(why) = openers.unlisted {
+            let what = format!("{why}: whether one of them has it open");
+            return Some(cannot_tell(&what, "run it as root, outside of the container"));
+        }
+        (openers.hidden > 0).then(|| {
+            let what = format!("whether one of {} programs of other users has it open", openers.hidden);
             cannot_tell(&what, "run it as root, or as the owner of the file")
         })
     }

@@ -8,6 +8,7 @@
 
 mod content;
 mod file;
+mod programs;
 mod stack;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,12 @@
-//! Who uses devices and files: mounts of every namespace that can be seen, swap, loop devices, programs.
+//! Who uses devices and files: mounts of every namespace that can be seen, swap, loop devices.
 
+use super::programs::{self, Opener, Openers};
 use crate::chain;
 use crate::probe::tables::{self, Mount, Swap};
 use crate::probe::{Relation, relations};
 use crate::sys::{self, DevNum, Sys};
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -38,23 +39,6 @@ pub(super) struct LoopDevice {
     pub(super) part: bool,
 }
 
-/// A program that has something open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Opener {
-    pub(super) name: String,
-    pub(super) pid: u32,
-    pub(super) writes: bool,
-}
-
-/// Who has which devices and files open.
-#[derive(Debug, Default)]
-pub(super) struct Openers {
-    pub(super) devices: BTreeMap<DevNum, Vec<Opener>>,
-    pub(super) files: BTreeMap<(u64, u64), Vec<Opener>>,
-    /// Programs whose files this user may not see.
-    pub(super) hidden: usize,
-}
-
 /// Who uses what, at one instant.
 pub(super) struct Users {
     pub(super) tree: Vec<Relation>,
@@ -83,23 +67,14 @@ impl Users {
         let begin = Instant::now();
         while !writers.is_empty() && begin.elapsed() < PATIENCE {
             std::thread::sleep(STEP);
-            writers.retain(|opener| {
-                let place = sys.proc.join(opener.pid.to_string());
-                let open = std::fs::read_dir(place.join("fd")).into_iter().flatten().flatten();
-                open.into_iter().any(|entry| {
-                    let is_it = std::fs::metadata(entry.path()).is_ok_and(|found| {
-                        found.file_type().is_block_device() && DevNum::from_raw(found.rdev()) == dev
-                    });
-                    is_it && is_open_to_write(&place.join("fdinfo").join(entry.file_name()))
-                })
-            });
+            writers.retain(|opener| programs::writes_to(sys, opener.pid, dev));
         }
         writers
     }
 
     /// Programs with open files; looked at when first asked.
     pub(super) fn openers(&self, sys: &Sys) -> &Openers {
-        self.openers.get_or_init(|| openers(sys))
+        self.openers.get_or_init(|| programs::openers(sys))
     }
 
     pub(super) fn relation(&self, dev: DevNum) -> Option<&Relation> {
@@ -116,7 +91,7 @@ fn mounts_everywhere(sys: &Sys) -> Vec<Mount> {
     let mut mounts = tables::mounts_of(sys);
     let namespace = |pid: &str| std::fs::read_link(sys.proc.join(pid).join("ns/mnt")).ok();
     let mut seen: BTreeSet<PathBuf> = namespace("self").into_iter().collect();
-    for pid in processes(sys) {
+    for pid in programs::processes(sys) {
         let pid = pid.to_string();
         if let Some(namespace) = namespace(&pid)
             && seen.insert(namespace)
@@ -126,10 +101,6 @@ fn mounts_everywhere(sys: &Sys) -> Vec<Mount> {
         }
     }
     mounts
-}
-
-fn processes(sys: &Sys) -> impl Iterator<Item = u32> {
-    sys::names(&sys.proc).into_iter().filter_map(|name| name.parse().ok())
 }
 
 fn loop_devices(sys: &Sys) -> Vec<LoopDevice> {
@@ -162,47 +133,4 @@ fn backing(sys: &Sys, name: &str, dev: DevNum, path: &Path) -> Backing {
         Ok(found) if found.is_file() => Backing::File(found.dev(), found.ino()),
         _ => Backing::Unknown(path.to_owned()),
     }
-}
-
-fn openers(sys: &Sys) -> Openers {
-    let mut all = Openers::default();
-    let own = std::process::id();
-    for pid in processes(sys).filter(|pid| *pid != own) {
-        let place = sys.proc.join(pid.to_string());
-        let Ok(open) = std::fs::read_dir(place.join("fd")) else {
-            // One that ended meanwhile has nothing open any more; a thread of the kernel's has no files.
-            let lives = sys::text(&place.join("status")).is_some_and(|text| !text.contains("State:\tZ"));
-            all.hidden += usize::from(
-                lives
-                    && std::fs::read_link(place.join("exe"))
-                        .map_or_else(|error| error.kind() != std::io::ErrorKind::NotFound, |_| true),
-            );
-            continue;
-        };
-        for entry in open.flatten() {
-            let Ok(found) = std::fs::metadata(entry.path()) else { continue };
-            let kind = found.file_type();
-            if !kind.is_block_device() && !kind.is_file() {
-                continue;
-            }
-            let name = sys::word(&place.join("comm")).unwrap_or_else(|| "a program".to_owned());
-            let writes = is_open_to_write(&place.join("fdinfo").join(entry.file_name()));
-            let opener = Opener { name, pid, writes };
-            if kind.is_block_device() {
-                all.devices.entry(DevNum::from_raw(found.rdev())).or_default().push(opener);
-            } else {
-                all.files.entry((found.dev(), found.ino())).or_default().push(opener);
-            }
-        }
-    }
-    all
-}
-
-/// Whether the descriptor that `info` (`/proc/PID/fdinfo/FD`) is about may write; one that cannot be read may.
-fn is_open_to_write(info: &Path) -> bool {
-    const ACCESS_MODE: u32 = 0o3;
-    let text = sys::text(info).unwrap_or_default();
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-    flags.is_none_or(|flags| flags & ACCESS_MODE != 0)
 }

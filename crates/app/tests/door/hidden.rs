@@ -1,7 +1,7 @@
 //! Programs that cannot be seen from where the program runs.
 
-use super::common::{EBB, Home, status};
-use super::states::held_device;
+use super::common::{EBB, Home, status, stderr};
+use super::states::{Mount, held_device};
 
 /// A PID namespace shows only its own programs: a device that one outside of it writes to looks like one that nobody has.
 #[test]
@@ -29,4 +29,32 @@ fn where_programs_are_hidden_a_blank_device_is_not_enough() {
     assert!(standing.bytes() == before, "it was written");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("PID namespace") && said.contains("not named by its stable id"), "{said}");
+}
+
+/// An overlay whose layers were named relative to wherever the mounting program was: the file below may be anybody's.
+#[test]
+#[ignore = "requires root"]
+fn a_file_whose_file_below_is_not_told_is_only_read_or_made_anew() {
+    let home = Home::new();
+    for name in ["lower", "upper", "work", "merged"] {
+        std::fs::create_dir(home.path(name)).unwrap();
+    }
+    let file = home.path("upper/file");
+    std::fs::write(&file, vec![7; 1 << 20]).unwrap();
+    let merged = home.path("merged");
+    let layers = "lowerdir=lower,upperdir=upper,workdir=work";
+    let mut mount = home.command("mount");
+    let mounted = mount.args(["-t", "overlay", "-o", layers, "overlay"]).arg(&merged).status().unwrap();
+    assert!(mounted.success());
+    let _mount = Mount::of(&merged);
+    let ends = |line: &str, expected: i32| {
+        let output = home.ebb(line).output().unwrap();
+        assert_eq!(status(&output), expected, "{line}: {output:?}");
+        stderr(&output)
+    };
+    let said = ends("bench merged/file --rw write --runtime 20ms --destroy", 1);
+    assert!(said.contains("in which file below this overlay"), "{said}");
+    assert!(std::fs::read(&file).unwrap().iter().all(|byte| *byte == 7), "it was written");
+    ends("bench merged/file --rw read --runtime 20ms", 0);
+    ends("bench merged/new --rw write --size 1m --runtime 20ms", 0);
 }

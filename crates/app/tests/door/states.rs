@@ -36,6 +36,11 @@ impl Mount {
         Mount(directory.to_owned())
     }
 
+    /// What is mounted on `directory` already.
+    pub fn of(directory: &Path) -> Mount {
+        Mount(directory.to_owned())
+    }
+
     /// Lets the file system write nothing more in its own time.
     pub fn settle(&self) {
         tool("mount", &["-o", "remount,ro", text(&self.0)]);
@@ -44,7 +49,17 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
+        until_done(Command::new("umount").arg(&self.0));
+    }
+}
+
+/// Tries again while somebody who looks at everything on the host has it open for a moment.
+fn until_done(command: &mut Command) {
+    for _ in 0..50 {
+        match command.output() {
+            Ok(output) if output.status.success() => return,
+            _ => std::thread::sleep(std::time::Duration::from_millis(100)),
+        }
     }
 }
 
@@ -79,7 +94,7 @@ pub struct Program(Child);
 impl Guard for Program {}
 
 impl Program {
-    /// Python that prints a line when it has done what it is for.
+    /// Python that prints a line when it has done what it is for. It keeps a descriptor of its own for what it maps.
     pub fn python(code: &str) -> Program {
         let code =
             format!("import fcntl,mmap,os,sys,time\n{code}\nprint('ready', flush=True)\ntime.sleep(600)");
@@ -273,13 +288,7 @@ impl Partition {
 
 impl Drop for Partition {
     fn drop(&mut self) {
-        // Whoever looks at all devices of the host has it open for a moment.
-        for _ in 0..50 {
-            match Command::new("delpart").args([&self.0, "1"]).output() {
-                Ok(output) if output.status.success() => return,
-                _ => std::thread::sleep(std::time::Duration::from_millis(100)),
-            }
-        }
+        until_done(Command::new("delpart").args([&self.0, "1"]));
     }
 }
 
@@ -288,6 +297,13 @@ fn file(place: &Path) -> Standing {
     let path = place.join("file");
     std::fs::write(&path, vec![7; (8 * MIB) as usize]).unwrap();
     Standing { target: path.clone(), kept: vec![path], guards: Vec::new() }
+}
+
+/// Large enough for a file system, and what trials leave free on it.
+fn roomy(place: &Path) -> Standing {
+    let standing = file(place);
+    File::options().write(true).open(&standing.target).unwrap().set_len(SIZE).unwrap();
+    standing
 }
 
 fn opened(place: &Path, code: &str) -> Standing {
@@ -311,6 +327,29 @@ fn in_a_thread(before: &str, first: &str) -> String {
         "import ctypes,threading\ndef second():\n {before}\n f=os.open(PATH, os.O_RDWR)\n \
          print('ready', flush=True)\n time.sleep(600)\nthreading.Thread(target=second).start()\n{first}"
     )
+}
+
+/// The file of `below` as it is on an overlay whose upper directory is the one that it is in.
+fn overlaid(place: &Path, mut below: Standing) -> Standing {
+    for name in ["lower", "work", "merged"] {
+        std::fs::create_dir(place.join(name)).unwrap();
+    }
+    let file = below.kept[0].clone();
+    let upper = file.parent().unwrap();
+    let (lower, work) = (place.join("lower"), place.join("work"));
+    let layers =
+        format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
+    let mount = Mount::new("overlay", &place.join("merged"), &["-t", "overlay", "-o", &layers]);
+    below.guards.push(Box::new(mount));
+    below.target = place.join("merged").join(file.file_name().unwrap());
+    below
+}
+
+/// A directory below `place` that can be the upper one of an overlay.
+fn upper(place: &Path) -> PathBuf {
+    let upper = place.join("upper");
+    std::fs::create_dir(&upper).unwrap();
+    upper
 }
 
 /// States that no option lifts without the id of a device, which loop devices have not.
@@ -473,14 +512,16 @@ pub const PROTECTED: &[State] = &[
     },
     State {
         name: "device that a program has mapped and closed",
-        build: |place| held_device(place, "f=os.open(PATH, os.O_RDWR); m=mmap.mmap(f, 1<<20); os.close(f)"),
+        build: |place| {
+            held_device(place, "f=os.open(PATH, os.O_RDWR); m=mmap.mmap(f, 1<<20); os.closerange(3, 99)")
+        },
     },
     State {
         name: "device that a program has mapped to read by a descriptor that may write",
         build: |place| {
             held_device(
                 place,
-                "f=os.open(PATH, os.O_RDWR); m=mmap.mmap(f, 1<<20, prot=mmap.PROT_READ); os.close(f)",
+                "f=os.open(PATH, os.O_RDWR); m=mmap.mmap(f, 1<<20, prot=mmap.PROT_READ); os.closerange(3, 99)",
             )
         },
     },
@@ -686,7 +727,44 @@ pub const PROTECTED: &[State] = &[
     },
     State {
         name: "file that a program has mapped",
-        build: |place| opened(place, "f=os.open(PATH, os.O_RDWR); m=mmap.mmap(f, 0); os.close(f)"),
+        build: |place| opened(place, "f=os.open(PATH, os.O_RDWR); m=mmap.mmap(f, 0); os.closerange(3, 99)"),
+    },
+    State {
+        name: "file on an overlay that is behind a mounted loop device below it",
+        build: |place| overlaid(place, mounted(&upper(place), "ext4")),
+    },
+    State {
+        name: "file on an overlay that is behind a loop device below it, through a bind mount of its own",
+        build: |place| {
+            let mut standing = overlaid(place, device(&upper(place), |_| {}));
+            let bound = place.join("bound");
+            File::create(&bound).unwrap();
+            tool("mount", &["--bind", text(&standing.target), text(&bound)]);
+            standing.guards.push(Box::new(Mount(bound.clone())));
+            standing.target = bound;
+            standing
+        },
+    },
+    State {
+        name: "file on an overlay that a program has open below it",
+        build: |place| overlaid(place, opened(&upper(place), "f=os.open(PATH, os.O_RDWR)")),
+    },
+    State {
+        name: "file on an overlay that a program has mapped below it",
+        build: |place| {
+            let code = "f=os.open(PATH, os.O_RDWR); m=mmap.mmap(f, 0); os.closerange(3, 99)";
+            overlaid(place, opened(&upper(place), code))
+        },
+    },
+    State {
+        name: "loop device over a file on an overlay that another one is over below it",
+        build: |place| {
+            let mut standing = overlaid(place, device(&upper(place), |_| {}));
+            let second = part_of(&standing.target, 64 * MIB);
+            standing.target = second.device.clone().into();
+            standing.guards.push(Box::new(second));
+            standing
+        },
     },
     State {
         name: "file that a program has locked",
@@ -752,13 +830,6 @@ pub const FREE: &[State] = &[
             standing
         },
     },
-    State {
-        name: "file",
-        build: |place| {
-            let standing = file(place);
-            // Large enough for a file system, and what trials leave free on it.
-            File::options().write(true).open(&standing.target).unwrap().set_len(SIZE).unwrap();
-            standing
-        },
-    },
+    State { name: "file", build: roomy },
+    State { name: "file on an overlay", build: |place| overlaid(place, roomy(&upper(place))) },
 ];

@@ -48,6 +48,10 @@ impl HostLook {
             push(RefusalKind::Own, format!("it is {own} of ebb's"), "name another file");
         }
         reasons.extend(self.users_of_file(file));
+        // What may not be destroyed was not opened to be written, and an overlay has not copied it up.
+        if reasons.is_empty() && !matches!(permission, Permission::User { destroy: false, .. }) {
+            reasons.extend(self.users_below(file));
+        }
         let Permission::User { id, destroy, .. } = permission else { return reasons };
         let in_use = !reasons.is_empty();
         if let Some(id) = id {
@@ -105,7 +109,7 @@ impl HostLook {
     }
 
     /// Users of the file with this device and inode number that can be named, but for the loop device `through`.
-    fn named_users(&self, file: (u64, u64), through: Option<&LoopDevice>) -> Vec<Reason> {
+    pub(super) fn named_users(&self, file: (u64, u64), through: Option<&LoopDevice>) -> Vec<Reason> {
         let mut reasons = Vec::new();
         for over in &self.users.loops {
             if through.is_some_and(|through| through.dev == over.dev) {
@@ -144,7 +148,9 @@ impl HostLook {
     /// Uses of the file behind the loop device `over` by others than that.
     pub(super) fn file_below(&self, over: &LoopDevice, file: (u64, u64), reasons: &mut Vec<Reason>) {
         let shown = over.path.shown();
-        for mut reason in self.named_users(file, Some(over)) {
+        let below =
+            open_backing(over, self.sys.root()).map(|file| self.users_below(&file)).unwrap_or_default();
+        for mut reason in self.named_users(file, Some(over)).into_iter().chain(below) {
             reason.what = format!("{shown}, the file behind {}: {}", over.name, reason.what);
             reasons.push(reason);
         }

@@ -10,6 +10,7 @@ mod content;
 mod file;
 mod programs;
 mod stack;
+mod stacked;
 #[cfg(test)]
 mod tests;
 mod users;
@@ -56,7 +57,9 @@ impl Look for HostLook {
         if found.file_type().is_block_device() {
             Ok(self.footprint_of(DevNum::from_raw(found.rdev())))
         } else {
-            Ok(Footprint::alone(Identity::of(&found)))
+            let mut footprint = Footprint::alone(Identity::of(&found));
+            footprint.covers.extend(self.files_below(file).iter().map(Identity::of));
+            Ok(footprint)
         }
     }
 
@@ -76,7 +79,13 @@ impl Look for HostLook {
     }
 
     fn users(&self, file: &File) -> Vec<Reason> {
-        self.users_of_file(file)
+        let mut reasons = self.users_of_file(file);
+        if reasons.is_empty() {
+            // A name that is taken away leaves the content of a file below to whoever is not seen.
+            reasons.extend(self.users_below(file));
+            reasons.retain(|reason| reason.kind != RefusalKind::Untold);
+        }
+        reasons
     }
 }
 

@@ -1,0 +1,191 @@
+//! File systems that keep their files in files of others: who uses the file below is not told by asking at the one above.
+
+use super::{HostLook, cannot_tell};
+use crate::chain::DEEPEST;
+use crate::probe::tables::{self, Mount};
+use crate::sys::{self, Sys};
+use ebbtide_core::guard::Reason;
+use ebbtide_core::shown::Shown;
+use ebbtide_door::read;
+use std::fs::{File, Metadata};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Where the content of a file is kept.
+#[derive(Debug)]
+enum Kept {
+    /// In itself, as far as this host has to do with it.
+    Here,
+    /// In this one.
+    In(File, PathBuf),
+    /// In one that is not told, by a file system of this type.
+    Untold(String),
+}
+
+impl HostLook {
+    /// Every use of the files that the content of `file` is in, where it is on a stacked file system.
+    pub(super) fn users_below(&self, file: &File) -> Vec<Reason> {
+        let (mut reasons, mut file) = (Vec::new(), file.try_clone().ok());
+        for _ in 0..DEEPEST {
+            let Some(above) = file.take() else { break };
+            match kept(&self.sys, &above) {
+                Kept::Here => return reasons,
+                Kept::Untold(fstype) => {
+                    reasons.push(untold(&fstype));
+                    return reasons;
+                }
+                Kept::In(below, path) => {
+                    // The file system has it open itself, as long as the one above is: the kernel's count of openers is
+                    // no answer, only who is seen is.
+                    let identity = below.metadata().map(|found| (found.dev(), found.ino()));
+                    let users =
+                        identity.map_or_else(|_| Vec::new(), |identity| self.named_users(identity, None));
+                    let users = users.into_iter().chain(self.untold_openers());
+                    reasons.extend(users.map(|mut reason| {
+                        reason.what = format!("{}, the file below it: {}", path.shown(), reason.what);
+                        reason
+                    }));
+                    file = Some(below);
+                }
+            }
+        }
+        reasons.push(cannot_tell("what is below it", "name a file on a file system of its own"));
+        reasons
+    }
+
+    /// The files that the content of `file` is in, as far as they are told.
+    pub(super) fn files_below(&self, file: &File) -> Vec<Metadata> {
+        let (mut found, mut next) = (Vec::new(), file.try_clone().ok());
+        while let Some(above) = next.take()
+            && found.len() < DEEPEST
+        {
+            if let Kept::In(below, _) = kept(&self.sys, &above) {
+                found.extend(below.metadata());
+                next = Some(below);
+            }
+        }
+        found
+    }
+}
+
+fn untold(fstype: &str) -> Reason {
+    let what = format!("in which file below this {fstype} its content is, and who uses that,");
+    cannot_tell(&what, "name the file below itself, or a new file, which is made")
+}
+
+/// Where the content of the regular file `file` is.
+fn kept(sys: &Sys, file: &File) -> Kept {
+    if !sys.is_host() {
+        return Kept::Here;
+    }
+    let Some(mount) = mount_of(sys, file) else { return Kept::Untold("file system".to_owned()) };
+    match stacked(&mount.fstype) {
+        Stacked::No => Kept::Here,
+        Stacked::Unknown => Kept::Untold(mount.fstype),
+        Stacked::Overlay => match open_upper(sys, file, &mount) {
+            Some((file, path)) => Kept::In(file, path),
+            None => Kept::Untold(mount.fstype),
+        },
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Stacked {
+    No,
+    /// What is opened to be written is in the upper directory.
+    Overlay,
+    Unknown,
+}
+
+/// Whether a file system of this type keeps its files in files of another one of this host. What a server or another host
+/// keeps is beyond this host (NFS, 9p, virtiofs); `fuseblk` is a file system on a device.
+fn stacked(fstype: &str) -> Stacked {
+    match fstype {
+        "overlay" => Stacked::Overlay,
+        "ecryptfs" | "aufs" | "unionfs" | "shiftfs" | "fuse" => Stacked::Unknown,
+        other if other.starts_with("fuse.") => Stacked::Unknown,
+        _ => Stacked::No,
+    }
+}
+
+/// The mount that `file` was opened through.
+fn mount_of(sys: &Sys, file: &File) -> Option<Mount> {
+    let info = sys::text(&sys.proc.join("self/fdinfo").join(file.as_raw_fd().to_string()))?;
+    let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+    let mounts = sys::text(&sys.proc.join("self/mountinfo"))?;
+    let line = mounts.lines().find(|line| line.split(' ').next() == Some(id))?;
+    tables::mountinfo(line).pop()
+}
+
+/// The file that has the content of `file`, which is on the overlay `mount`: the one of its name in the upper directory,
+/// where that can be seen from here and is no other.
+fn open_upper(sys: &Sys, file: &File, mount: &Mount) -> Option<(File, PathBuf)> {
+    let name = std::fs::read_link(sys.proc.join("self/fd").join(file.as_raw_fd().to_string())).ok()?;
+    let path = upper(mount, &name)?;
+    if !std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+        return None;
+    }
+    let below = read::open(&path).ok()?;
+    let (above, found) = (file.metadata().ok()?, below.metadata().ok()?);
+    // An overlay passes these on. Another file has not changed in the same nanosecond.
+    let told = |found: &Metadata| {
+        (found.len(), found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec(), found.mode())
+    };
+    (told(&above) == told(&found)).then_some((below, path))
+}
+
+/// Where the file `name` on the overlay `mount` is in its upper directory. One that was given relative to wherever the
+/// mounting program was does not tell.
+fn upper(mount: &Mount, name: &Path) -> Option<PathBuf> {
+    let layer = mount.options.split(',').find_map(|option| option.strip_prefix("upperdir="))?;
+    let layer = PathBuf::from(tables::unescape(layer));
+    let within = name.strip_prefix(&mount.mountpoint).ok()?;
+    let root = Path::new(&mount.root).strip_prefix("/").ok()?;
+    let mut path = layer;
+    path.extend(root.components().chain(within.components()));
+    path.is_absolute().then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overlay(root: &str, mountpoint: &str, upper: &str) -> Mount {
+        let line = format!(
+            "50 1 0:44 {root} {mountpoint} rw - overlay o rw,lowerdir=/l,upperdir={upper},workdir=/w,xino=off"
+        );
+        tables::mountinfo(&line).pop().expect("a mount")
+    }
+
+    #[test]
+    fn a_file_of_an_overlay_is_in_its_upper_directory() {
+        let of = |mount: &Mount, name: &str| upper(mount, Path::new(name));
+        assert_eq!(of(&overlay("/", "/m", "/u"), "/m/a/b"), Some("/u/a/b".into()));
+        assert_eq!(of(&overlay("/", "/", "/u"), "/a"), Some("/u/a".into()));
+        assert_eq!(of(&overlay("/a/b", "/bound", "/u"), "/bound"), Some("/u/a/b".into()));
+        assert_eq!(of(&overlay("/a", "/bound", "/u\\040\\054x"), "/bound/b"), Some("/u ,x/a/b".into()));
+        assert_eq!(of(&overlay("/", "/m", "u"), "/m/a"), None, "relative");
+        assert_eq!(of(&overlay("/", "/m", "/u"), "/other/a"), None);
+    }
+
+    #[test]
+    fn only_what_keeps_its_files_in_files_of_this_host_is_stacked() {
+        for fstype in ["ext4", "xfs", "btrfs", "tmpfs", "nfs4", "9p", "virtiofs", "fuseblk", "fusectl"] {
+            assert_eq!(stacked(fstype), Stacked::No, "{fstype}");
+        }
+        assert_eq!(stacked("overlay"), Stacked::Overlay);
+        for fstype in ["ecryptfs", "fuse", "fuse.bindfs", "fuse.mergerfs"] {
+            assert_eq!(stacked(fstype), Stacked::Unknown, "{fstype}");
+        }
+    }
+
+    #[test]
+    fn a_file_on_no_stacked_file_system_is_its_own() {
+        let file = tempfile::tempfile_in("/var/tmp").expect("a file");
+        let mount = mount_of(&Sys::host(), &file).expect("a mount");
+        if stacked(&mount.fstype) == Stacked::No {
+            assert!(matches!(kept(&Sys::host(), &file), Kept::Here));
+        }
+    }
+}

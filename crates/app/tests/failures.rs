@@ -264,3 +264,31 @@ fn a_disk_that_fills_up_fails_the_trial() {
     let output = running.wait();
     assert!(stderr(&output).contains("No space left on device"), "{output:?}");
 }
+
+/// `nohup` and the background of a script keep a program from its end by having it ignore signals.
+#[test]
+fn a_signal_that_was_ignored_stays_so() {
+    let line = "bench new --rw read --size 1m --runtime 1s --quiet";
+    for (name, expected) in [("INT", 0), ("HUP", 0), ("TERM", 130)] {
+        let home = Home::new();
+        let mut command = home.command("sh");
+        command.args(["-c", "trap '' INT HUP; exec \"$@\"", "sh", EBB]).args(line.split_whitespace());
+        let output = signalled(&mut command, name);
+        assert_eq!(status(&output), expected, "{name}: {output:?}");
+    }
+    for name in ["INT", "HUP", "TERM"] {
+        let home = Home::new();
+        let mut command = home.command("env");
+        command.args(["--default-signal=INT,HUP,TERM", EBB]).args(line.split_whitespace());
+        assert_eq!(status(&signalled(&mut command, name)), 130, "{name}");
+    }
+}
+
+/// What comes of `command`, which is sent the signal `name` when it has made its file and runs.
+fn signalled(command: &mut Command, name: &str) -> std::process::Output {
+    use std::process::Stdio;
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    tool("kill", &[&format!("-{name}"), &child.id().to_string()]);
+    child.wait_with_output().unwrap()
+}

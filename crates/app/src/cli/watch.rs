@@ -1,6 +1,7 @@
 //! `ebb watch`: live rates of devices and of the members of arrays.
 
 use super::{CliError, Globals};
+use crate::session::signals;
 use crate::views;
 use crate::watch::source::{Source, Wanted};
 use crate::watch::{Watch, plain, tui};
@@ -73,7 +74,7 @@ pub fn run(args: &WatchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let wanted = Wanted { targets: args.targets.clone(), siblings: args.siblings };
     let mut source = Source::open(Sys::host(), wanted, &mut watch).map_err(CliError::Failed)?;
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in signals::not_ignored(&[SIGINT, SIGTERM]) {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|e| CliError::Failed(format!("cannot handle signals: {e}")))?;
     }

@@ -61,7 +61,9 @@ impl Home {
 
     /// Starts `line`.
     pub fn start(&self, line: &str) -> Running {
-        let mut command = self.ebb(line);
+        // A test that runs in the background of a script ignores what it sends, and so would the program.
+        let mut command = self.command("env");
+        command.args(["--default-signal=INT,HUP,TERM", EBB]).args(line.split_whitespace());
         Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
     }
 

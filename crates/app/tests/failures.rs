@@ -292,3 +292,15 @@ fn signalled(command: &mut Command, name: &str) -> std::process::Output {
     tool("kill", &[&format!("-{name}"), &child.id().to_string()]);
     child.wait_with_output().unwrap()
 }
+
+/// `ulimit -s` is for a program's first thread; the least that a program starts with at all is enough.
+#[test]
+fn a_small_stack_is_enough() {
+    let home = Home::new();
+    for line in ["list", "bench new --rw read --size 1m --runtime 20ms"] {
+        let mut command = home.command("sh");
+        command.args(["-c", "ulimit -s 128; exec \"$@\"", "sh", EBB]).args(line.split_whitespace());
+        let output = command.output().unwrap();
+        assert_eq!(status(&output), 0, "{line}: {output:?}");
+    }
+}

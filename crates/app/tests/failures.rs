@@ -304,3 +304,36 @@ fn a_small_stack_is_enough() {
         assert_eq!(status(&output), 0, "{line}: {output:?}");
     }
 }
+
+/// The kernel makes who opens a file wait for a lease on it for 45 seconds.
+#[test]
+fn a_lease_that_is_not_given_up_is_said() {
+    let home = Home::new();
+    let file = home.path("leased");
+    std::fs::write(&file, vec![7; 1 << 20]).unwrap();
+    let code = "import fcntl,os,signal,sys,time\nsignal.signal(signal.SIGIO, signal.SIG_IGN)\n\
+                f=os.open(sys.argv[1], os.O_RDWR)\nfcntl.fcntl(f, 1024, fcntl.F_WRLCK)\n\
+                open(sys.argv[1] + '.ready', 'w')\ntime.sleep(60)";
+    let mut holder = Command::new("python3").args(["-c", code]).arg(&file).spawn().unwrap();
+    let ready = home.path("leased.ready");
+    while !ready.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let outputs = ["--rw read", "--rw write --destroy"].map(|options| {
+        let line = format!("30 {EBB} bench leased --size 1m --runtime 20ms {options}");
+        home.command("timeout").args(line.split_whitespace()).output().unwrap()
+    });
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    for output in outputs {
+        assert_eq!(status(&output), 1, "{output:?}");
+        let who = format!("(process {})", holder.id());
+        assert!(
+            stderr(&output).contains("holds a lease on it") && stderr(&output).contains(&who),
+            "{output:?}"
+        );
+    }
+    assert!(std::fs::read(&file).unwrap().iter().all(|byte| *byte == 7), "it was written");
+    let output = home.ebb("bench leased --size 1m --runtime 20ms --rw read").output().unwrap();
+    assert_eq!(status(&output), 0, "{output:?}");
+}

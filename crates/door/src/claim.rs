@@ -4,13 +4,14 @@ use crate::directory::id_of;
 use crate::held::Held;
 use ebbtide_core::journal::FileId;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::fs::{Mode, OFlags, SeekFrom, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Deref;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// How a volume is to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -227,14 +228,37 @@ impl Lent {
     }
 }
 
-/// Opens what `file` is open on once more: by its descriptor, so that no name is looked up.
+/// How long somebody's lease on a file is waited for: who holds one is told by the kernel to give it up, which takes a
+/// file server less than a second, and is given 45 seconds by default (`/proc/sys/fs/lease-break-time`).
+const LEASE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Opens what `file` is open on once more: by its descriptor, so that no name is looked up. A lease that is not given up
+/// is the error `EWOULDBLOCK`.
 pub(crate) fn reopen(file: &File, flags: OFlags) -> io::Result<File> {
     let this = format!("/proc/self/fd/{}", file.as_raw_fd());
-    match rustix::fs::open(this, flags | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty()) {
-        Ok(fd) => Ok(File::from(fd)),
-        Err(Errno::NOENT) => {
-            Err(io::Error::other("/proc is not mounted, through which an open file is opened again"))
+    // Only files have leases; some devices are opened differently without waiting.
+    let regular = file.metadata()?.is_file();
+    let mut all = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+    all.set(OFlags::NONBLOCK, regular);
+    let begin = Instant::now();
+    loop {
+        match rustix::fs::open(&this, all, Mode::empty()) {
+            Ok(fd) => {
+                if regular {
+                    // io_uring would give back what it cannot do at once.
+                    fcntl_setfl(&fd, fcntl_getfl(&fd)? - OFlags::NONBLOCK)?;
+                }
+                return Ok(File::from(fd));
+            }
+            Err(Errno::WOULDBLOCK) if regular && begin.elapsed() < LEASE_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(Errno::NOENT) => {
+                return Err(io::Error::other(
+                    "/proc is not mounted, through which an open file is opened again",
+                ));
+            }
+            Err(errno) => return Err(errno.into()),
         }
-        Err(errno) => Err(errno.into()),
     }
 }

@@ -198,7 +198,7 @@ impl Door {
     /// claimed then.
     pub fn claim(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Claim>, (usize, DoorError)> {
         let opened: Vec<Candidate<'_>> =
-            wanted.iter().map(Candidate::open).enumerate().map(numbered).collect::<Result<_, _>>()?;
+            wanted.iter().map(|one| self.open(one)).enumerate().map(numbered).collect::<Result<_, _>>()?;
         if opened.is_empty() {
             return Ok(Vec::new());
         }
@@ -221,6 +221,31 @@ impl Door {
 }
 
 impl Door {
+    fn open<'a>(&self, wanted: &'a Wanted<'a>) -> Result<Candidate<'a>, DoorError> {
+        let pin = pin(wanted.request.path, wanted.expected)?;
+        pause_at("volume.pinned");
+        Candidate::of(&pin, &wanted.request, wanted.write).map_err(|error| self.name_holders(error, &pin))
+    }
+
+    /// `error` of opening what `pin` holds on to, with who holds a lease on it where it was that.
+    pub(crate) fn name_holders(&self, error: DoorError, pin: &File) -> DoorError {
+        match error {
+            DoorError::System { what, path, source }
+                if Errno::from_io_error(&source) == Some(Errno::WOULDBLOCK) =>
+            {
+                let users = self.look().users(pin).into_iter().filter(|reason| reason.kind.is_absolute());
+                let users: Vec<String> = users.map(|reason| reason.what).collect();
+                let who = if users.is_empty() { String::new() } else { format!(": {}", users.join(", ")) };
+                let said = format!(
+                    "somebody holds a lease on it and does not give it up{who}; end the program, or wait until it does \
+                     (`/proc/locks` lists leases)"
+                );
+                DoorError::System { what, path, source: io::Error::new(source.kind(), said) }
+            }
+            other => other,
+        }
+    }
+
     /// Judges again what was lent, before a program is let at it.
     ///
     /// # Errors
@@ -270,12 +295,6 @@ struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    fn open(wanted: &'a Wanted<'a>) -> Result<Candidate<'a>, DoorError> {
-        let pin = pin(wanted.request.path, wanted.expected)?;
-        pause_at("volume.pinned");
-        Candidate::of(&pin, &wanted.request, wanted.write)
-    }
-
     /// Opens what `pin` holds on to.
     fn of(pin: &File, request: &'a WriteRequest<'a>, write: bool) -> Result<Candidate<'a>, DoorError> {
         let path = request.path;

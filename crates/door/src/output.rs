@@ -78,8 +78,8 @@ impl Door {
             let what = format!("it is {what}, which is in use here");
             return Err(DoorError::reason(path, RefusalKind::Twice, what, "choose another file"));
         }
-        let file =
-            reopen(&pin, OFlags::RDONLY | OFlags::NONBLOCK).map_err(DoorError::system("read", path))?;
+        let file = reopen(&pin, OFlags::RDONLY)
+            .map_err(|error| self.name_holders(DoorError::system("read", path)(error), &pin))?;
         drop(pin);
         let owner = file.metadata().map_err(DoorError::system("look at", path))?.uid();
         let user = rustix::process::geteuid();

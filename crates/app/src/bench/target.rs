@@ -9,10 +9,12 @@ use ebbtide_core::experiment::{Answer, Experiment, Volume, VolumeSource};
 use ebbtide_core::shown::Shown;
 use ebbtide_core::units::Bytes;
 use ebbtide_core::workload::Workload;
+use ebbtide_host::probe::tables;
+use ebbtide_host::sys::{DevNum, Sys};
 use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// Size of the file that is made in a directory when nothing else is said.
@@ -136,13 +138,21 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
     Ok(Resolved { volume: volume(source, wanted.end()), new: false, fill })
 }
 
-/// Whether `path`, which does not exist, would be made among device nodes: below /dev, but not in /dev/shm, which is
-/// for files.
+/// Whether `path`, which does not exist, would be made among device nodes: below /dev or where else these are mounted, but
+/// not in /dev/shm, which is for files.
 fn is_for_devices(path: &Path) -> bool {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // A directory that is not there is looked at as it is written: nothing can be made in it anyway.
     let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
-    parent.starts_with("/dev") && !parent.starts_with("/dev/shm")
+    let shared_memory = parent.starts_with("/dev/shm");
+    !shared_memory && (parent.starts_with("/dev") || is_on_devtmpfs(&parent))
+}
+
+/// Whether `directory` is in the kernel's file system of device nodes, wherever that is mounted.
+fn is_on_devtmpfs(directory: &Path) -> bool {
+    let Ok(found) = std::fs::metadata(directory) else { return false };
+    let dev = DevNum::from_raw(found.dev());
+    tables::mounts_of(&Sys::host()).iter().any(|mount| mount.fstype == "devtmpfs" && mount.dev == dev)
 }
 
 /// Opens the file or device at `path` to be read, and nothing else: a pipe would wait for its other end.

@@ -58,3 +58,21 @@ fn a_file_whose_file_below_is_not_told_is_only_read_or_made_anew() {
     ends("bench merged/file --rw read --runtime 20ms", 0);
     ends("bench merged/new --rw write --size 1m --runtime 20ms", 0);
 }
+
+/// Device nodes are the kernel's own file system, which can be mounted again: a device whose name was mistyped is no new
+/// file there.
+#[test]
+#[ignore = "requires root"]
+fn no_file_is_made_among_devices_wherever_they_are() {
+    let home = Home::new();
+    let devices = home.path("devices");
+    let _mount = Mount::new("devtmpfs", &devices, &["-t", "devtmpfs"]);
+    let output = home.ebb("bench devices/typo --rw write --size 1m").output().unwrap();
+    let made = devices.join("typo").exists();
+    let _ = std::fs::remove_file(devices.join("typo"));
+    assert_eq!(status(&output), 2, "{output:?}");
+    assert!(stderr(&output).contains("no file is made among devices") && !made, "{output:?}");
+    // The opposite: a new file elsewhere is made.
+    let output = home.ebb("bench volumes/typo --rw write --size 1m --runtime 20ms").output().unwrap();
+    assert_eq!(status(&output), 0, "{output:?}");
+}

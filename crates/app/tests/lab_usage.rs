@@ -40,15 +40,46 @@ fn an_empty_lab_is_listed_and_cleaned() {
     ends_with(&home, "lab clean", 0, "nothing to remove");
 }
 
+/// What ebb puts into directories that it makes (`ebbtide_door::MARK`).
+fn mark(directory: &std::path::Path) {
+    let says = "ebbtide-own/1\nebb made this directory and removes it with everything in it\n";
+    std::fs::write(directory.join(".ebbtide"), says).unwrap();
+}
+
 #[test]
-fn files_of_killed_runs_are_removed() {
+fn files_of_killed_runs_are_removed_and_nobody_else_s() {
     let home = Home::new();
     let left = home.path("cache/ebbtide/lab/guests/guest-1");
-    std::fs::create_dir_all(&left).unwrap();
-    std::fs::write(left.join("disk0.disk"), "x").unwrap();
+    let mine = home.path("cache/ebbtide/lab/guests/mydocs");
+    for directory in [&left, &mine] {
+        std::fs::create_dir_all(directory).unwrap();
+        std::fs::write(directory.join("disk0.disk"), "x").unwrap();
+    }
+    mark(&left);
     let listed = lab(&home, "lab list");
-    assert!(String::from_utf8_lossy(&listed.stdout).contains("guest-1  1 MiB  ended"), "{listed:?}");
+    let said = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(said.contains("guest-1  1 MiB  ended"), "{listed:?}");
+    assert!(said.contains("mydocs  no guest: ebb did not make it"), "{listed:?}");
     let cleaned = lab(&home, "lab clean");
     assert!(String::from_utf8_lossy(&cleaned.stdout).contains("guest-1"), "{cleaned:?}");
-    assert!(!left.exists());
+    assert_eq!(cleaned.status.code(), Some(0), "{cleaned:?}");
+    assert!(String::from_utf8_lossy(&cleaned.stderr).contains("left alone: "), "{cleaned:?}");
+    assert!(!left.exists() && mine.join("disk0.disk").exists());
+    let all: serde_json::Value =
+        serde_json::from_slice(&lab(&home, "lab clean --all --json").stdout).unwrap();
+    assert_eq!(all["left"][0]["path"], mine.to_string_lossy().as_ref(), "{all}");
+}
+
+#[test]
+fn a_link_in_place_of_the_guests_is_not_followed() {
+    let home = Home::new();
+    let photos = home.path("home2/photos");
+    std::fs::create_dir_all(&photos).unwrap();
+    std::fs::write(photos.join("a"), "p").unwrap();
+    mark(&photos);
+    std::fs::create_dir_all(home.path("cache/ebbtide/lab")).unwrap();
+    std::os::unix::fs::symlink(home.path("home2"), home.path("cache/ebbtide/lab/guests")).unwrap();
+    ends_with(&home, "lab clean", 0, "is a link");
+    ends_with(&home, "lab clean --all", 0, "is a link");
+    assert_eq!(std::fs::read_dir(&photos).unwrap().count(), 2);
 }

@@ -87,6 +87,16 @@ impl Directory {
         }
     }
 
+    /// The directory that `fd` is open on.
+    pub(crate) fn held(fd: File, path: PathBuf) -> Directory {
+        Directory { fd, path }
+    }
+
+    /// Its descriptor.
+    pub(crate) fn fd(&self) -> &File {
+        &self.fd
+    }
+
     /// Its path as it was opened.
     pub fn path(&self) -> &Path {
         &self.path

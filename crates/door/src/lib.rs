@@ -12,6 +12,7 @@
 //! | a new file that appears under its name when it is ready | [`Draft`] |
 //! | a report, replacing an older one as a whole | [`Output`] |
 //! | something in a directory, made and removed by identity | [`Directory`] |
+//! | directories of `ebb`'s own, marked, removed with all that is in them | [`Directory::mark`], [`Directory::remove_tree`] |
 //! | a file that grows line by line (journal, ledger) | [`Log`], [`Draft`] |
 //! | a database whose library opens it by name | [`Database`] |
 //! | an attribute of the kernel's, a terminal, a port | [`kernel`] |
@@ -31,6 +32,7 @@ mod output;
 pub mod own;
 mod pause;
 pub mod read;
+mod tree;
 
 pub use claim::{Access, Claim, Handle, Lent};
 pub use database::Database;
@@ -40,3 +42,4 @@ pub use draft::{Draft, Published};
 pub use log::Log;
 pub use output::Output;
 pub use pause::pause_at;
+pub use tree::MARK;

@@ -111,14 +111,15 @@ pub fn try_lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes a directory of `ebb`'s own with everything in it; already gone is success. No link in it is followed.
+/// Removes a directory of `ebb`'s own with everything in it; already gone is success. No link is followed, and nothing is
+/// removed where something is mounted in it ([`Directory::remove_tree`]).
 ///
 /// # Errors
 /// When something cannot be removed.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(path) {
+    match Directory::of(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        other => other,
+        place => place.and_then(|(place, name)| place.remove_tree(&name)),
     }
 }
 

@@ -14,8 +14,9 @@ use ebbtide_core::volume::Limit;
 use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
 use ebbtide_host::lab::guest::Stream;
 use ebbtide_host::lab::machine::{Machine, Use};
+use ebbtide_host::lab::places::{Left, Swept};
 use ebbtide_host::lab::{agent, image};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -240,17 +241,25 @@ fn list(globals: &Globals) -> Result<ExitCode, CliError> {
 }
 
 fn clean(args: &CleanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let removed = laboratory::clean(args.all)?;
+    let Swept { removed, left } = laboratory::clean(args.all)?;
     let paths: Vec<String> = removed.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     if globals.json {
-        let value = json!({ "schema": "ebbtide.lab-clean/1", "removed": paths });
+        let stays = |left: &Left| json!({ "path": left.path.to_string_lossy(), "why": left.why });
+        let stays: Vec<Value> = left.iter().map(stays).collect();
+        let value = json!({ "schema": "ebbtide.lab-clean/1", "removed": paths, "left": stays });
         views::print_json(&value)?;
-    } else if paths.is_empty() && !globals.quiet {
+    } else if paths.is_empty() && left.is_empty() && !globals.quiet {
         views::say("ebb: nothing to remove");
     } else {
         views::print(&paths.iter().map(|path| format!("removed {path}\n")).collect::<String>())?;
     }
-    Ok(ExitCode::SUCCESS)
+    for left in &left {
+        views::say(&format!("ebb: left alone: {}", laboratory::left_line(left)));
+    }
+    match left.iter().filter(|left| left.ours).count() {
+        0 => Ok(ExitCode::SUCCESS),
+        n => Err(CliError::Failed(format!("of what ended guests and images left, {n} could not be removed"))),
+    }
 }
 
 fn serve(port: &std::path::Path) -> Result<ExitCode, CliError> {

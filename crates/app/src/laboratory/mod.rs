@@ -10,7 +10,7 @@ use ebbtide_core::shown::Shown;
 use ebbtide_host::lab::guest::Guest;
 use ebbtide_host::lab::image::{self, Image};
 use ebbtide_host::lab::machine::{Accelerator, Machine, Use};
-use ebbtide_host::lab::places::{Places, directories};
+use ebbtide_host::lab::places::{GuestState, Left, Places, Swept, directories};
 use ebbtide_host::lab::{LabError, accel, program};
 use ebbtide_host::sys;
 use serde_json::{Value, json};
@@ -88,7 +88,11 @@ impl Laboratory {
     pub fn stopped_by(control: Arc<Control>, quiet: bool) -> Result<Laboratory, CliError> {
         let places = places()?;
         let image = image_in(&places)?;
-        places.sweep().map_err(failure)?;
+        for left in places.sweep().map_err(failure)?.left {
+            if !quiet {
+                crate::views::say(&format!("ebb: left alone: {}", left_line(&left)));
+            }
+        }
         let accelerator = accel::choose(&places, &image).map_err(failure)?;
         let program = program::pack(&places, Path::new(program::OWN)).map_err(failure)?;
         Ok(Laboratory { places, image, program, accelerator, control, quiet })
@@ -151,7 +155,7 @@ struct ImageHeld {
 #[derive(Debug)]
 struct GuestHeld {
     path: PathBuf,
-    runs: bool,
+    state: GuestState,
     bytes: u64,
 }
 
@@ -167,10 +171,10 @@ pub fn holdings() -> Result<Holdings, CliError> {
         bytes: allocated(&path),
         path,
     });
-    let guests = places.guest_directories().map_err(failure)?.into_iter().map(|(path, runs)| GuestHeld {
-        bytes: allocated(&path),
+    let guests = places.guest_directories().map_err(failure)?.into_iter().map(|(path, state)| GuestHeld {
+        bytes: if matches!(state, GuestState::NotOurs(_)) { 0 } else { allocated(&path) },
         path,
-        runs,
+        state,
     });
     Ok(Holdings { root: places.root().to_owned(), images: images.collect(), guests: guests.collect() })
 }
@@ -194,7 +198,8 @@ impl Holdings {
         let guests: Vec<Value> = self
             .guests
             .iter()
-            .map(|g| json!({ "directory": g.path.to_string_lossy(), "running": g.runs, "bytes": g.bytes }))
+            .filter(|g| !matches!(g.state, GuestState::NotOurs(_)))
+            .map(|g| json!({ "directory": g.path.to_string_lossy(), "running": g.state == GuestState::Runs, "bytes": g.bytes }))
             .collect();
         json!({ "schema": "ebbtide.lab/1", "directory": self.root.to_string_lossy(), "images": images, "guests": guests })
     }
@@ -216,7 +221,14 @@ impl fmt::Display for Holdings {
             )?;
         }
         for guest in &self.guests {
-            let state = if guest.runs { "running" } else { "ended; `ebb lab clean` removes its files" };
+            let state = match &guest.state {
+                GuestState::Runs => "running",
+                GuestState::Ended => "ended; `ebb lab clean` removes its files",
+                GuestState::NotOurs(why) => {
+                    writeln!(f, "{}  no guest: {why}", name(&guest.path))?;
+                    continue;
+                }
+            };
             writeln!(f, "{}  {} MiB  {state}", name(&guest.path), mib(guest.bytes))?;
         }
         if self.images.is_empty() {
@@ -226,15 +238,22 @@ impl fmt::Display for Holdings {
     }
 }
 
-/// Removes what ended guests left, and with `all` images and packed programs; returns what was removed.
+/// What stays and why, on one line.
+pub fn left_line(left: &Left) -> String {
+    format!("{}: {}", left.path.shown(), left.why)
+}
+
+/// Removes what ended guests left, and with `all` images and packed programs.
 ///
 /// # Errors
-/// When something cannot be removed.
-pub fn clean(all: bool) -> Result<Vec<PathBuf>, CliError> {
+/// When the lab's directories cannot be looked at.
+pub fn clean(all: bool) -> Result<Swept, CliError> {
     let places = places()?;
-    let mut removed = places.sweep().map_err(failure)?;
+    let mut swept = places.sweep().map_err(failure)?;
     if all {
-        removed.extend(places.remove_images().map_err(failure)?);
+        let images = places.remove_images().map_err(failure)?;
+        swept.removed.extend(images.removed);
+        swept.left.extend(images.left);
     }
-    Ok(removed)
+    Ok(swept)
 }

@@ -2,6 +2,7 @@
 //! that the program has, by what is there before and after. Requires root and loop devices: `cargo xtask root`.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
+mod cleaning;
 #[path = "../common/mod.rs"]
 mod common;
 mod hidden;

@@ -1,6 +1,7 @@
 //! Small help with files and directories of the laboratory's own, with errors that name them.
 
 use super::LabError;
+use ebbtide_core::shown::Shown;
 use ebbtide_door::{Directory, own};
 use std::fs::File;
 use std::path::Path;
@@ -15,7 +16,7 @@ pub fn write(path: &Path, content: &[u8]) -> Result<(), LabError> {
     own::write(path, content).map_err(LabError::file("write", path))
 }
 
-/// Removes a directory with everything in it; already gone is success.
+/// Removes a directory in one that was just made, with everything in it; already gone is success.
 pub fn remove_directory(path: &Path) -> Result<(), LabError> {
     own::remove_tree(path).map_err(LabError::file("remove", path))
 }
@@ -30,7 +31,12 @@ pub fn lock(path: &Path) -> Result<File, LabError> {
     own::lock(path).map_err(LabError::file("lock", path))
 }
 
-/// Takes the lock `path`; nothing while somebody has it.
-pub fn try_lock(path: &Path) -> Result<Option<File>, LabError> {
-    own::try_lock(path).map_err(LabError::file("lock", path))
+/// Makes the lock `name` in `directory`, which was just made, and takes it.
+pub fn lock_in(directory: &Directory, name: &str) -> Result<File, LabError> {
+    let path = directory.path().join(name);
+    match own::try_lock(&path) {
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => Err(LabError::Unexpected(format!("somebody holds {}", path.shown()))),
+        Err(error) => Err(LabError::file("lock", &path)(error)),
+    }
 }

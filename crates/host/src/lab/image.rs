@@ -12,11 +12,14 @@ use super::tools::{self, run};
 use super::{LabError, recipe};
 use crate::sys;
 use ebbtide_core::shown::Shown;
-use ebbtide_door::{own, read};
+use ebbtide_door::{Directory, own, read};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// Where it is built, below the lab's directory.
+const BUILDING: &str = "building";
 
 /// Largest file of an unpacked package that is read.
 const LARGEST: u64 = 1 << 30;
@@ -77,11 +80,11 @@ pub fn build(places: &Places, force: bool, say: &mut dyn FnMut(&str)) -> Result<
     if let (Some(image), false) = (find(places), force) {
         return Ok(image);
     }
-    let work = places.root().join("building");
-    remove_directory(&work)?;
-    make_directory(&work)?;
+    places.check_image()?;
+    places.remove_marked(Path::new(BUILDING))?;
+    let work = places.make_marked(Path::new(BUILDING))?;
     let result = assemble(places, &work, say);
-    remove_directory(&work)?;
+    places.remove_marked(Path::new(BUILDING))?;
     result
 }
 
@@ -90,7 +93,8 @@ fn assemble(places: &Places, work: &Path, say: &mut dyn FnMut(&str)) -> Result<I
     let packages = download(&work.join("downloads"))?;
     say(&format!("unpacking {} packages", packages.guest.len() + 1));
     let (root, new) = (work.join("root"), work.join("new"));
-    make_directory(&new)?;
+    let marked = Directory::make_all(&new).and_then(|new| new.mark());
+    marked.map_err(LabError::file("make", &new))?;
     // Debian's merged /usr: packages that still have files in /bin follow these links.
     for name in ["bin", "sbin", "lib", "lib64"] {
         make_directory(&root.join("usr").join(name))?;
@@ -124,7 +128,7 @@ fn assemble(places: &Places, work: &Path, say: &mut dyn FnMut(&str)) -> Result<I
     let image = Image { directory: places.image() };
     make_directory(&places.images())?;
     // Guests that run keep the old files open.
-    remove_directory(&image.directory)?;
+    places.remove_marked(image.directory.strip_prefix(places.root()).unwrap_or(&image.directory))?;
     rename(&new, &image.directory)?;
     Ok(image)
 }

@@ -3,7 +3,7 @@
 //! Nobody has to build a static program: whatever `ebb` runs here runs there too, because the guest is given the
 //! very files that are mapped into this process. A static one has no loader and comes alone.
 
-use super::files::{lock, make_directory, remove_directory, rename};
+use super::files::{lock, rename};
 use super::places::Places;
 use super::recipe::Hash;
 use super::{LabError, tools};
@@ -38,14 +38,14 @@ pub fn pack(places: &Places, program: &Path) -> Result<PathBuf, LabError> {
         }
     }
     let packed = places.programs().join(format!("{}.squashfs", hash.text()));
-    make_directory(&places.programs())?;
+    places.make_marked(Path::new("programs"))?;
     let _lock = lock(&places.root().join("program.lock"))?;
     if packed.is_file() {
         return Ok(packed);
     }
-    let work = places.programs().join("packing");
-    remove_directory(&work)?;
-    make_directory(&work)?;
+    let packing = Path::new("programs/packing");
+    places.remove_marked(packing)?;
+    let work = places.make_marked(packing)?;
     let copy =
         |from: &Path, name: &str| own::copy(from, &work.join(name)).map_err(LabError::file("copy", from));
     copy(program, "ebb")?;
@@ -59,7 +59,7 @@ pub fn pack(places: &Places, program: &Path) -> Result<PathBuf, LabError> {
         "mksquashfs",
         &[&from, &to, "-all-root", "-comp", "lz4", "-noappend", "-no-progress", "-quiet", "-no-xattrs"],
     )?;
-    remove_directory(&work)?;
+    places.remove_marked(packing)?;
     rename(&new, &packed)?;
     Ok(packed)
 }

@@ -45,7 +45,7 @@ pub enum Entry {
     Kept(PathBuf),
     /// A step of a build is about to be done; this puts it back, whether or not it came to be done.
     Step {
-        /// Its number, unlike that of any other step in this journal.
+        /// Its number, unlike that of any other step in this journal; a second entry with it says more about the same.
         number: u64,
         /// What puts it back.
         undo: BuildUndo,
@@ -88,6 +88,10 @@ impl Leftover {
     fn is_path(&self, wanted: &PathBuf) -> bool {
         matches!(self, Leftover::Path { path, .. } if path == wanted)
     }
+
+    fn is_step(&self, wanted: u64) -> bool {
+        matches!(self, Leftover::Step { number, .. } if *number == wanted)
+    }
 }
 
 /// What is left of the changes in `entries`, the last one first: the order in which to undo them.
@@ -110,10 +114,12 @@ pub fn leftovers(entries: &[Entry]) -> Vec<Leftover> {
             }
             Entry::Gone(path) | Entry::Kept(path) => left.retain(|leftover| !leftover.is_path(path)),
             Entry::Step { number, undo } => {
+                // A second entry says more about the same step: what is known only after it was done.
+                left.retain(|leftover| !leftover.is_step(*number));
                 left.push(Leftover::Step { number: *number, undo: undo.clone() });
             }
             Entry::Undone(done) => {
-                left.retain(|leftover| !matches!(leftover, Leftover::Step { number, .. } if number == done));
+                left.retain(|leftover| !leftover.is_step(*done));
             }
         }
     }
@@ -146,6 +152,7 @@ mod tests {
             Entry::Gone("/v/a".into()),
             Entry::Kept("/v/c".into()),
             step(0),
+            Entry::Step { number: 1, undo: undo(7) },
             step(1),
             Entry::Undone(0),
         ];

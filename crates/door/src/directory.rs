@@ -32,6 +32,15 @@ pub(crate) fn unguessable(name: &OsStr) -> io::Result<OsString> {
     Ok(hidden)
 }
 
+/// Whether `path` has a name that a file has on its way to another.
+pub fn is_hidden_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let parts = name.strip_prefix('.').and_then(|name| name.strip_suffix(".part"));
+    parts.and_then(|name| name.rsplit_once('.')).is_some_and(|(name, random)| {
+        !name.is_empty() && random.len() == 32 && random.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
 /// What removing did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removed {
@@ -331,5 +340,9 @@ mod tests {
         assert!(!place.path().join("victim").exists());
         let name = unguessable(OsStr::new("report.html")).expect("draws");
         assert_ne!(name, unguessable(OsStr::new("report.html")).expect("draws"));
+        assert!(is_hidden_name(&Path::new("/v").join(name)));
+        for other in ["/v/.report.html", "/v/report.part", "/v/.a.0123.part", "/v/..part", "/"] {
+            assert!(!is_hidden_name(Path::new(other)), "{other}");
+        }
     }
 }

@@ -7,9 +7,13 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 
 /// Longer ones are not ours: a session of thousands of trials journals some hundred bytes for each.
 const READ_MAX: u64 = 256 << 20;
+
+/// Permission to write for the group and for everybody (stat(2)).
+const OTHERS_WRITE: u32 = 0o022;
 
 /// A log of lines in a directory of `ebb`'s own. The kernel drops its lock when its writer ends in whatever way.
 #[derive(Debug)]
@@ -57,6 +61,31 @@ impl Log {
         pause_at("log.locked");
         let log = Log { directory: Directory::open(directory.path())?, name, file };
         Ok(log.is_named()?.then_some(log))
+    }
+
+    /// Fails unless this user and root are the only ones who can have written it: it and its directory are theirs, and
+    /// nobody else may write there.
+    ///
+    /// # Errors
+    /// Who could have, and what to do about it.
+    pub fn check_writers(&self) -> io::Result<()> {
+        let me = rustix::process::geteuid().as_raw();
+        let both = [(self.file.metadata()?, "it"), (self.directory.fd().metadata()?, "its directory")];
+        for (found, what) in both {
+            let owner = found.uid();
+            if owner != me && owner != 0 {
+                return Err(io::Error::other(format!(
+                    "{what} belongs to user {owner}, who may have written anything into it; if it is right, give it to user {me} (chown)"
+                )));
+            }
+            if found.mode() & OTHERS_WRITE != 0 {
+                return Err(io::Error::other(format!(
+                    "others may write to {what} (mode {:o}); if it is right, take that from them (chmod go-w)",
+                    found.mode() & 0o7777
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Whether its name still leads to it.
@@ -140,6 +169,29 @@ mod tests {
         assert_eq!(dead.lines().expect("reads"), b"one\ntwo\nthree\n");
         dead.remove().expect("removes");
         assert!(Log::of_the_dead(&directory(), "run".into()).expect("looks").is_none());
+    }
+
+    #[test]
+    fn a_log_that_others_may_write_to_is_told() {
+        use std::os::unix::fs::PermissionsExt;
+        let (place, directory) = here();
+        let path = place.path().join("run");
+        std::fs::write(&path, b"one\n").expect("writes");
+        let mode = |path: &std::path::Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("sets");
+        };
+        let said = || {
+            let log = Log::of_the_dead(&directory(), "run".into()).expect("looks").expect("is there");
+            log.check_writers().map_err(|error| error.to_string())
+        };
+        assert_eq!(said(), Ok(()));
+        mode(&path, 0o664);
+        assert!(said().is_err_and(|said| said.contains("others may write to it (mode 664)")));
+        mode(&path, 0o600);
+        mode(place.path(), 0o777);
+        assert!(said().is_err_and(|said| said.contains("its directory (mode 777)")));
+        mode(place.path(), 0o755);
+        assert_eq!(said(), Ok(()));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::views;
 use clap::Args;
 use ebbtide_core::journal::Leftover;
 use ebbtide_core::shown::Shown;
+use ebbtide_host::build::Outcome;
 use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -17,6 +18,14 @@ pub struct CleanupArgs {
     /// List it and touch nothing
     #[arg(long)]
     dry_run: bool,
+}
+
+/// How it went with something that a run left.
+enum Went {
+    /// Nothing was tried.
+    Would,
+    Did(Outcome),
+    Cannot(String),
 }
 
 /// Runs `ebb cleanup`.
@@ -31,7 +40,7 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     let found = journal::abandoned(&directory).map_err(CliError::Failed)?;
     for run in found.abandoned {
         let name = run.run.clone();
-        let mut note = |leftover: &Leftover, done: bool, error: Option<&str>| {
+        let mut note = |leftover: &Leftover, went: Went| {
             let (kind, shown) = match leftover {
                 Leftover::Path { path, directory: true, .. } => {
                     ("directory", path.to_string_lossy().into_owned())
@@ -40,28 +49,39 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
                 Leftover::Step { undo, .. } => ("step", undo.to_string()),
             };
             let (now, wish) = if kind == "step" { ("put back", "put back") } else { ("removed", "remove") };
-            text.push_str(&match error {
-                None if done => format!("{now} {kind} {shown} of session {name}\n"),
-                None => format!("would {wish} {kind} {shown} of session {name}\n"),
-                Some(error) => format!("cannot {wish} {kind} {shown} of session {name}: {error}\n"),
+            let what = format!("{kind} {shown} of session {name}");
+            text.push_str(&match &went {
+                Went::Would => format!("would {wish} {what}\n"),
+                Went::Did(Outcome::Done) => format!("{now} {what}\n"),
+                Went::Did(Outcome::Before) => format!("nothing to {wish}: {what}\n"),
+                Went::Did(Outcome::Left(why)) => format!("left alone {what}: {why}\n"),
+                Went::Cannot(error) => format!("cannot {wish} {what}: {error}\n"),
             });
+            let (removed, left, error) = match went {
+                Went::Would => (false, None, None),
+                Went::Did(Outcome::Left(why)) => (false, Some(why), None),
+                Went::Did(outcome) => (outcome == Outcome::Done, None, None),
+                Went::Cannot(error) => (false, None, Some(error)),
+            };
             records.push(json!({
-                "session": name, "path": shown, "kind": kind,
-                "removed": done && error.is_none(), "error": error,
+                "session": name, "path": shown, "kind": kind, "removed": removed, "left": left, "error": error,
             }));
         };
         if args.dry_run {
             for leftover in &run.left {
-                let stays =
-                    journal::check(leftover).err().filter(|error| error.kind() != ErrorKind::NotFound);
-                let stays = stays.map(|error| error.to_string());
-                note(leftover, false, stays.as_deref());
+                note(
+                    leftover,
+                    match journal::check(leftover, &name) {
+                        Err(error) if error.kind() != ErrorKind::NotFound => Went::Cannot(error.to_string()),
+                        _ => Went::Would,
+                    },
+                );
             }
             continue;
         }
         for (leftover, result) in run.put_back() {
             failed += usize::from(result.is_err());
-            note(&leftover, true, result.as_ref().err().map(String::as_str));
+            note(&leftover, result.map_or_else(Went::Cannot, Went::Did));
         }
     }
     if globals.json {

@@ -5,9 +5,10 @@
 
 use crate::places::user_directory;
 use ebbtide_core::journal::{Entry, FileId, Journal, Leftover, leftovers};
+use ebbtide_core::plan::build::{BuildUndo, Mounted};
 use ebbtide_core::shown::Shown;
-use ebbtide_door::{Directory, Log, id_of};
-use ebbtide_host::build;
+use ebbtide_door::{Directory, Log, Removed, id_of, is_hidden_name};
+use ebbtide_host::build::{self, Outcome};
 use ebbtide_host::command::Real;
 use ebbtide_host::sys::Sys;
 use std::ffi::OsString;
@@ -146,7 +147,8 @@ pub fn abandoned(directory: &Path) -> Result<Found, String> {
         let run = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let read = Log::of_the_dead(&place, name).and_then(|log| {
             let Some(mut log) = log else { return Ok(None) };
-            let left = leftovers(&parse(&log.lines()?)?);
+            log.check_writers()?;
+            let left = name_mounted(leftovers(&parse(&log.lines()?)?));
             Ok(Some(Abandoned { run, left, log }))
         });
         match read {
@@ -162,15 +164,35 @@ pub fn abandoned(directory: &Path) -> Result<Found, String> {
     Ok(found)
 }
 
+/// Fills in what was mounted where a journal of an earlier version does not say: the file system that was made last
+/// before.
+fn name_mounted(mut left: Vec<Leftover>) -> Vec<Leftover> {
+    let mut made = None;
+    for leftover in left.iter_mut().rev() {
+        match leftover {
+            Leftover::Step { undo: BuildUndo::WipeContent { device, .. }, .. } => made = Some(device.clone()),
+            Leftover::Step { undo: BuildUndo::Unmount { from: from @ None, .. }, .. } => {
+                *from = made.clone().map(|device| Mounted { device, fstype: None, number: None });
+            }
+            _ => {}
+        }
+    }
+    left
+}
+
+/// How it went with each of what a run left.
+pub type PutBack = (Leftover, Result<Outcome, String>);
+
 impl Abandoned {
-    /// Puts back `left` one by one and says of each whether it went; the journal goes with the last.
-    pub fn put_back(mut self) -> Vec<(Leftover, Result<(), String>)> {
-        let results: Vec<_> = std::mem::take(&mut self.left)
+    /// Puts back `left` one by one and says of each how it went; the journal goes with the last.
+    pub fn put_back(mut self) -> Vec<PutBack> {
+        let results: Vec<PutBack> = std::mem::take(&mut self.left)
             .into_iter()
             .map(|leftover| {
-                let result = put_back(&leftover).and_then(|entry| {
+                let result = put_back(&leftover, &self.run).and_then(|(entry, outcome)| {
                     let line = serde_json::to_vec(&entry).map_err(|error| error.to_string())?;
-                    self.log.append(&line).map_err(|error| error.to_string())
+                    self.log.append(&line).map_err(|error| error.to_string())?;
+                    Ok(outcome)
                 });
                 (leftover, result)
             })
@@ -183,43 +205,64 @@ impl Abandoned {
     }
 }
 
-/// Puts back one change; the entry says so in the journal.
-fn put_back(leftover: &Leftover) -> Result<Entry, String> {
+/// Puts back one change of `run`; the entry says so in the journal.
+fn put_back(leftover: &Leftover, run: &str) -> Result<(Entry, Outcome), String> {
     match leftover {
         Leftover::Path { path, .. } => {
-            remove(path, check(leftover)).map_err(|error| error.to_string())?;
-            Ok(Entry::Gone(path.clone()))
+            let outcome = remove(path, check(leftover, run)).map_err(|error| error.to_string())?;
+            Ok((Entry::Gone(path.clone()), outcome))
         }
         Leftover::Step { number, undo } => {
-            build::undo(&Sys::host(), &Real, undo).map_err(|error| error.to_string())?;
-            Ok(Entry::Undone(*number))
+            check(leftover, run).map_err(|error| error.to_string())?;
+            let outcome = build::undo(&Sys::host(), &Real, undo).map_err(|error| error.to_string())?;
+            Ok((Entry::Undone(*number), outcome))
         }
     }
 }
 
 /// Removes `path` where it is what was found there.
-fn remove(path: &Path, checked: io::Result<Option<FileId>>) -> io::Result<()> {
+fn remove(path: &Path, checked: io::Result<Option<FileId>>) -> io::Result<Outcome> {
     let id = match checked {
         Ok(Some(id)) => id,
-        Ok(None) => return Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Ok(None) => return Ok(Outcome::Before),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Outcome::Before),
         Err(error) => return Err(error),
     };
     let (place, name) = match Directory::of(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Outcome::Before),
         other => other?,
     };
-    place.remove(name, &id).map(drop)
+    Ok(match place.remove(name, &id)? {
+        Removed::Now => Outcome::Done,
+        Removed::Before => Outcome::Before,
+    })
 }
 
-/// Whether what is there is what the journal says was made, and its identity; touches nothing. Something else under its
-/// name is left alone, and what was announced but never confirmed must be empty. A step looks for itself when it is put
-/// back.
+/// Whether a file or directory has a name that `run` gives: its own directory, what is in that, or a file that has not
+/// got its name yet.
+fn is_named_by(run: &str, path: &Path, directory: bool) -> bool {
+    let own = format!("ebbtide-{run}");
+    let is_own =
+        |path: Option<&Path>| path.and_then(Path::file_name).is_some_and(|name| name == own.as_str());
+    if directory { is_own(Some(path)) } else { is_own(path.parent()) || is_hidden_name(path) }
+}
+
+/// Whether what is there is what the journal says that `run` made, and its identity; touches nothing. Something else under
+/// its name is left alone, what was announced but never confirmed must be empty, and what is not named as a run names what
+/// it makes is nobody's to put back. A step looks for the rest itself when it is put back.
 ///
 /// # Errors
 /// Why it is left alone; `NotFound` when it is gone already.
-pub fn check(leftover: &Leftover) -> io::Result<Option<FileId>> {
-    let Leftover::Path { path, directory, id: known } = leftover else { return Ok(None) };
+pub fn check(leftover: &Leftover, run: &str) -> io::Result<Option<FileId>> {
+    let foreign = || Err(io::Error::other("no run makes anything of that name; it is left alone"));
+    let (path, directory, known) = match leftover {
+        Leftover::Path { path, directory, id } => (path, directory, id),
+        Leftover::Step { undo, .. } if undo.is_of(run) => return Ok(None),
+        Leftover::Step { .. } => return foreign(),
+    };
+    if !is_named_by(run, path, *directory) {
+        return foreign();
+    }
     let found = match std::fs::symlink_metadata(path) {
         // Gone, or moved aside on its way out when the program was killed: who removes it looks there too.
         Err(error) if error.kind() == ErrorKind::NotFound => return known.map(Some).ok_or(error),
@@ -261,11 +304,15 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let journals = directory.path().join("journals");
         let journal = JournalFile::new(&journals, "run");
-        let (mine, replaced, announced) = (
-            directory.path().join("mine"),
-            directory.path().join("replaced"),
-            directory.path().join("announced"),
+        let volumes = directory.path().join("ebbtide-run");
+        std::fs::create_dir(&volumes).expect("makes");
+        let (mine, replaced, announced, elsewhere) = (
+            volumes.join("mine"),
+            volumes.join("replaced"),
+            volumes.join("announced"),
+            directory.path().join("elsewhere"),
         );
+        made(&journal, &elsewhere);
         made(&journal, &mine);
         made(&journal, &replaced);
         std::fs::remove_file(&mine).expect("removes");
@@ -282,16 +329,22 @@ mod tests {
         let mut dead = abandoned(&journals).expect("reads").abandoned;
         assert_eq!(dead.len(), 1);
         assert!(abandoned(&journals).expect("reads").abandoned.is_empty(), "another cleanup works on it");
-        let foreseen: Vec<bool> = dead[0].left.iter().map(|leftover| check(leftover).is_err()).collect();
+        let foreseen: Vec<bool> =
+            dead[0].left.iter().map(|leftover| check(leftover, "run").is_err()).collect();
         let results = dead.remove(0).put_back();
         assert_eq!(foreseen, results.iter().map(|(_, result)| result.is_err()).collect::<Vec<_>>());
         let kept: Vec<&Path> =
             results.iter().filter(|(_, result)| result.is_err()).map(|(left, _)| path_of(left)).collect();
-        assert_eq!(kept, [announced.as_path(), replaced.as_path()]);
-        assert!(!mine.exists() && replaced.exists() && announced.exists());
+        assert_eq!(kept, [announced.as_path(), replaced.as_path(), elsewhere.as_path()]);
+        assert!(!mine.exists() && replaced.exists() && announced.exists() && elsewhere.exists());
 
         std::fs::remove_file(&replaced).expect("removes");
         std::fs::remove_file(&announced).expect("removes");
+        std::fs::remove_file(&elsewhere).expect("removes");
+        let name = journals.join("run.jsonl");
+        let text = std::fs::read_to_string(&name).expect("reads");
+        // As if its run had named it so.
+        std::fs::write(&name, text.replace("/elsewhere", "/ebbtide-run/elsewhere")).expect("writes");
         let again = abandoned(&journals).expect("reads").abandoned.remove(0);
         assert!(again.put_back().iter().all(|(_, result)| result.is_ok()));
         assert_eq!(std::fs::read_dir(&journals).expect("reads").count(), 0);
@@ -308,6 +361,37 @@ mod tests {
         assert!(directory.path().join("run.jsonl").exists());
         drop(journal);
         assert!(!directory.path().join("run.jsonl").exists());
+    }
+
+    #[test]
+    fn a_journal_that_others_may_write_to_is_not_obeyed() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.jsonl");
+        std::fs::write(&path, "{\"making_file\":\"/v/ebbtide-a/f\"}\n").expect("writes");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).expect("sets");
+        let found = abandoned(directory.path()).expect("reads");
+        assert!(found.abandoned.is_empty());
+        assert!(found.unreadable[0].1.contains("others may write"), "{}", found.unreadable[0].1);
+    }
+
+    #[test]
+    fn a_mount_of_an_earlier_version_is_of_the_file_system_made_before_it() {
+        let step = |number, undo| Leftover::Step { number, undo };
+        let wipe = |device: &str| BuildUndo::WipeContent {
+            device: device.to_owned(),
+            label: "ebb00000000".to_owned(),
+        };
+        let unmount = || BuildUndo::Unmount { mountpoint: "/run/ebbtide/r".into(), from: None };
+        let left = name_mounted(vec![
+            step(4, wipe("/dev/swap")),
+            step(3, unmount()),
+            step(2, wipe("/dev/array")),
+            step(1, wipe("/dev/crypt")),
+        ]);
+        let from = Some(Mounted { device: "/dev/array".into(), fstype: None, number: None });
+        assert_eq!(left[1], step(3, BuildUndo::Unmount { mountpoint: "/run/ebbtide/r".into(), from }));
+        assert_eq!(name_mounted(vec![step(3, unmount())]), [step(3, unmount())]);
     }
 
     #[test]

@@ -35,27 +35,29 @@ fn select(
     rows(program, &run(runner, program, &arguments)?)
 }
 
-/// Removes the physical volume with `uuid` from whatever device has it.
-pub(super) fn remove_pv(runner: &dyn Runner, uuid: &str) -> Result<(), BuildError> {
+/// Removes the physical volume with `uuid` from whatever device has it; whether one has.
+pub(super) fn remove_pv(runner: &dyn Runner, uuid: &str) -> Result<bool, BuildError> {
+    let mut found = false;
     insist(runner, || {
         for row in select(runner, "pvs", "pv_name,pv_uuid", &format!("pv_uuid={uuid}"))? {
             if let Some(device) =
                 row.get("pv_name").filter(|_| row.get("pv_uuid").is_some_and(|is| is == uuid))
             {
                 run(runner, "pvremove", &["--config", LVM_CONFIG, "--yes", device])?;
+                found = true;
             }
         }
-        Ok(())
+        Ok(found)
     })
 }
 
-/// Removes the volume group `name`.
-pub(super) fn remove_vg(runner: &dyn Runner, name: &str) -> Result<(), BuildError> {
+/// Removes the volume group `name`; whether there was one.
+pub(super) fn remove_vg(runner: &dyn Runner, name: &str) -> Result<bool, BuildError> {
     insist(runner, || {
         if select(runner, "vgs", "vg_name", &format!("vg_name={name}"))?.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
-        run(runner, "vgremove", &["--config", LVM_CONFIG, "--yes", "--force", name]).map(drop)
+        run(runner, "vgremove", &["--config", LVM_CONFIG, "--yes", "--force", name]).map(|_| true)
     })
 }
 
@@ -64,13 +66,13 @@ fn find_lv(runner: &dyn Runner, volume: &str) -> Result<Vec<BTreeMap<String, Str
     select(runner, "lvs", "lv_name,vg_name,sync_percent", &format!("vg_name={group} && lv_name={name}"))
 }
 
-/// Removes the logical volume `volume`, `VG/LV`.
-pub(super) fn remove_lv(runner: &dyn Runner, volume: &str) -> Result<(), BuildError> {
+/// Removes the logical volume `volume`, `VG/LV`; whether there was one.
+pub(super) fn remove_lv(runner: &dyn Runner, volume: &str) -> Result<bool, BuildError> {
     insist(runner, || {
         if find_lv(runner, volume)?.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
-        run(runner, "lvremove", &["--config", LVM_CONFIG, "--yes", "--force", volume]).map(drop)
+        run(runner, "lvremove", &["--config", LVM_CONFIG, "--yes", "--force", volume]).map(|_| true)
     })
 }
 

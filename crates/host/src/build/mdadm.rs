@@ -28,11 +28,17 @@ fn arrays(sys: &Sys, runner: &dyn Runner, wanted: &str) -> Result<Vec<String>, B
     Ok(found)
 }
 
-/// Stops the array with `uuid` and erases its metadata from its members.
+/// Stops the array with `uuid` and erases its metadata from its members; whether there was any of it.
 ///
 /// In a loop: closing a member that still carries metadata makes udev assemble the array again.
-pub(super) fn stop(sys: &Sys, runner: &dyn Runner, uuid: &str, listed: &[String]) -> Result<(), BuildError> {
+pub(super) fn stop(
+    sys: &Sys,
+    runner: &dyn Runner,
+    uuid: &str,
+    listed: &[String],
+) -> Result<bool, BuildError> {
     let mut members = listed.to_vec();
+    let mut found = false;
     insist(runner, || {
         for array in arrays(sys, runner, uuid)? {
             let slaves = sys::names(&sys.sys.join("block").join(&array).join("slaves"));
@@ -42,17 +48,19 @@ pub(super) fn stop(sys: &Sys, runner: &dyn Runner, uuid: &str, listed: &[String]
                 }
             }
             run(runner, "mdadm", &["--stop", "--quiet", &format!("/dev/{array}")])?;
+            found = true;
         }
         for member in &members {
             if at(sys, Path::new(member)).exists()
                 && ask(runner, "--examine", member)?.as_deref() == Some(uuid)
             {
                 run(runner, "mdadm", &["--zero-superblock", "--quiet", member])?;
+                found = true;
             }
         }
         match arrays(sys, runner, uuid)?.first() {
             Some(array) => Err(BuildError::StillThere { what: format!("array /dev/{array}") }),
-            None => Ok(()),
+            None => Ok(found),
         }
     })
 }

@@ -6,6 +6,7 @@
 
 mod error;
 mod free;
+mod identity;
 mod kernel;
 mod lvm;
 mod mdadm;
@@ -19,13 +20,13 @@ pub use error::BuildError;
 pub use free::{free_loops, free_md_numbers, load_loop_driver};
 pub use kernel::missing_in_kernel;
 pub use tools::{Missing, missing};
-pub use undo::undo;
+pub use undo::{Outcome, undo};
 
 use crate::command::{Runner, Shown};
 use crate::sys::Sys;
 use ebbtide_core::journal::{Entry, Journal};
-use ebbtide_core::plan::build::{BuildAction, BuildStep, BuildUndo};
-use ebbtide_door::Directory;
+use ebbtide_core::plan::build::{BuildAction, BuildStep, BuildUndo, Mounted};
+use ebbtide_door::{Directory, id_of};
 use rustix::process::{Signal, getpid, kill_process};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -118,7 +119,7 @@ impl Builder {
             let undone = undo(&self.sys, self.runner.as_ref(), &step);
             self.boundary();
             let undone =
-                undone.and_then(|()| self.journal.write(&Entry::Undone(number)).map_err(BuildError::Journal));
+                undone.and_then(|_| self.journal.write(&Entry::Undone(number)).map_err(BuildError::Journal));
             if let Err(error) = undone {
                 errors.push(error);
                 left.push((number, step));
@@ -142,7 +143,8 @@ impl Builder {
         match &step.action {
             BuildAction::Run { program, arguments } => {
                 let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-                run(self.runner.as_ref(), program, &arguments).map(drop)
+                run(self.runner.as_ref(), program, &arguments)?;
+                self.note_sequence()
             }
             BuildAction::RunWithKey { program, arguments } => {
                 let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -159,12 +161,45 @@ impl Builder {
         }
     }
 
+    /// Notes which use of its device the loop device that was just attached is.
+    fn note_sequence(&mut self) -> Result<(), BuildError> {
+        let Some((number, BuildUndo::DetachLoop { device, sequence, .. })) = self.done.last_mut() else {
+            return Ok(());
+        };
+        // Told once: what is there later may be another use.
+        if sequence.is_some() {
+            return Ok(());
+        }
+        *sequence = identity::sequence(&self.sys, device);
+        if sequence.is_none() {
+            return Ok(());
+        }
+        let number = *number;
+        let Some((_, undo)) = self.done.last() else { return Ok(()) };
+        self.journal.write(&Entry::Step { number, undo: undo.clone() }).map_err(BuildError::Journal)
+    }
+
     /// The undo of `step` with what only the system knows now; nothing where nothing will change.
     fn concrete(&self, step: &BuildStep) -> Result<Option<BuildUndo>, BuildError> {
         match (&step.undo, &step.action) {
             (Some(BuildUndo::RestoreQueue { set, .. }), _) => {
                 let old = queue::get(&self.sys, set)?;
                 Ok((old != set.value).then(|| BuildUndo::RestoreQueue { set: set.clone(), old: Some(old) }))
+            }
+            (Some(BuildUndo::DetachLoop { device, file, .. }), _) => {
+                let found = std::fs::metadata(at(&self.sys, file)).ok();
+                let id = found.as_ref().map(id_of);
+                Ok(Some(BuildUndo::DetachLoop {
+                    device: device.clone(),
+                    file: file.clone(),
+                    id,
+                    sequence: None,
+                }))
+            }
+            (Some(BuildUndo::Unmount { mountpoint, from: Some(from) }), _) => {
+                let number = identity::number(&self.sys, &from.device);
+                let from = Mounted { number, ..from.clone() };
+                Ok(Some(BuildUndo::Unmount { mountpoint: mountpoint.clone(), from: Some(from) }))
             }
             // A directory that is there already is not ours to remove.
             (Some(_), BuildAction::MakeDirectory(path)) if at(&self.sys, path).is_dir() => Ok(None),
@@ -215,19 +250,19 @@ fn run_with(
 
 /// Tries `attempt` again for a while: after a change udev looks at a device, and a device that is open cannot be
 /// stopped.
-fn insist(runner: &dyn Runner, attempt: impl FnMut() -> Result<(), BuildError>) -> Result<(), BuildError> {
+fn insist<T>(runner: &dyn Runner, attempt: impl FnMut() -> Result<T, BuildError>) -> Result<T, BuildError> {
     insist_until(Instant::now() + PATIENCE, runner, attempt)
 }
 
 /// [`insist`] with the last attempt at `deadline`.
-fn insist_until(
+fn insist_until<T>(
     deadline: Instant,
     runner: &dyn Runner,
-    mut attempt: impl FnMut() -> Result<(), BuildError>,
-) -> Result<(), BuildError> {
+    mut attempt: impl FnMut() -> Result<T, BuildError>,
+) -> Result<T, BuildError> {
     loop {
         let error = match attempt() {
-            Ok(()) => return Ok(()),
+            Ok(done) => return Ok(done),
             Err(error) => error,
         };
         let left = deadline.saturating_duration_since(Instant::now());

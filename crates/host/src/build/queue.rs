@@ -1,6 +1,6 @@
 //! Tunables of queues, read and written below /sys.
 
-use super::{BuildError, at};
+use super::{BuildError, Outcome, at};
 use crate::sys::{self, Sys};
 use ebbtide_core::plan::build::{QueueAttribute, QueueSetting};
 use ebbtide_door::kernel::write_attribute;
@@ -57,12 +57,21 @@ pub(super) fn set(sys: &Sys, setting: &QueueSetting) -> Result<(), BuildError> {
 }
 
 /// Writes `old` where the value is still what was set; a device that is gone has nothing to restore.
-pub(super) fn restore(sys: &Sys, set: &QueueSetting, old: &str) -> Result<(), BuildError> {
-    let Ok(file) = file(sys, set) else { return Ok(()) };
-    if sys::text(&file).is_none_or(|now| value(&now) != set.value) {
-        return Ok(());
+pub(super) fn restore(sys: &Sys, set: &QueueSetting, old: &str) -> Result<Outcome, BuildError> {
+    let Ok(file) = file(sys, set) else { return Ok(Outcome::Before) };
+    match sys::text(&file) {
+        Some(now) if value(&now) == old => return Ok(Outcome::Before),
+        Some(now) if value(&now) == set.value => {}
+        now => {
+            let now = now.as_deref().map_or("not readable", value);
+            let attribute = set.attribute.file();
+            return Ok(Outcome::Left(format!(
+                "{attribute} is {now} and not {}, which it was set to: somebody set it since",
+                set.value
+            )));
+        }
     }
-    write_attribute(&file, old, !sys.is_host()).map_err(|error| {
+    write_attribute(&file, old, !sys.is_host()).map(|()| Outcome::Done).map_err(|error| {
         let back = QueueSetting { value: old.to_owned(), ..set.clone() };
         fail(&back, &error.to_string())
     })

@@ -5,7 +5,7 @@ use crate::command::{CommandError, Output};
 use crate::sys;
 use ebbtide_core::experiment::Experiment;
 use ebbtide_core::journal::{Leftover, leftovers};
-use ebbtide_core::plan::build::{QueueAttribute, QueueSetting, Site, attach_loop, build};
+use ebbtide_core::plan::build::{Mounted, QueueAttribute, QueueSetting, Site, attach_loop, build};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -463,6 +463,73 @@ fn nothing_of_somebody_else_is_touched() {
     assert_eq!(machine.state(), before);
 }
 
+fn loop_over(file: &str, sequence: Option<u64>) -> BuildUndo {
+    BuildUndo::DetachLoop { device: "/dev/loop5".into(), file: file.into(), id: None, sequence }
+}
+
+/// What undoing `step` says was left alone.
+fn left(machine: &Machine, step: &BuildUndo) -> String {
+    let before = machine.state();
+    let outcome = undo(&machine.sys(), machine, step).expect("is none of ours");
+    assert_eq!(machine.state(), before);
+    match outcome {
+        Outcome::Left(what) => what,
+        other => panic!("{step}: {other:?}"),
+    }
+}
+
+#[test]
+fn what_is_left_alone_is_told_from_what_is_put_back() {
+    let root = tempfile::tempdir().expect("a directory");
+    let machine = Machine::new(root.path());
+    let fact = |key: &str, value: &str| {
+        machine.facts.lock().expect("locks").insert(key.into(), value.into());
+        machine.publish();
+    };
+    let undone = |step: &BuildUndo| undo(&machine.sys(), &machine, step).expect("undoes");
+    let mountpoint = || PathBuf::from("/run/ebbtide/r");
+    let mounted = Mounted { device: "/dev/vdb".into(), fstype: Some("xfs".into()), number: None };
+    let mount = BuildUndo::Unmount { mountpoint: mountpoint(), from: Some(mounted) };
+    assert_eq!(undone(&mount), Outcome::Before);
+    fact("mount:/run/ebbtide/r", "/dev/vdc");
+    assert!(left(&machine, &mount).contains("/dev/vdc (xfs) is mounted there, not /dev/vdb"));
+    let unknown = BuildUndo::Unmount { mountpoint: mountpoint(), from: None };
+    assert!(left(&machine, &unknown).contains("does not say"));
+    fact("mount:/run/ebbtide/r", "/dev/vdb");
+    assert_eq!(undone(&mount), Outcome::Done);
+
+    let set = |value: &str| QueueSetting {
+        device: "/dev/vdb".into(),
+        attribute: QueueAttribute::NrRequests,
+        value: value.into(),
+    };
+    let queue = |value: &str, old: &str| BuildUndo::RestoreQueue { set: set(value), old: Some(old.into()) };
+    std::fs::create_dir_all(machine.root.join("sys/class/block/vdb")).expect("makes");
+    assert!(left(&machine, &queue("64", "256")).contains("nr_requests is 128 and not 64"));
+    assert_eq!(undone(&queue("64", "128")), Outcome::Before);
+    assert_eq!(undone(&queue("128", "32")), Outcome::Done);
+
+    let wipe = BuildUndo::WipeContent { device: "/dev/vdb".into(), label: "ebb00000000".into() };
+    assert_eq!(undone(&wipe), Outcome::Before);
+    fact("label:/dev/vdb", "MYDATA");
+    assert!(left(&machine, &wipe).contains("MYDATA"));
+}
+
+#[test]
+fn a_loop_device_is_told_by_its_file_and_by_its_use() {
+    let root = tempfile::tempdir().expect("a directory");
+    let machine = Machine::new(root.path());
+    machine.facts.lock().expect("locks").insert("loop:/dev/loop5".into(), "/var/tmp/v".into());
+    machine.publish();
+    let sequence = root.path().join("sys/block/loop5/diskseq");
+    std::fs::write(&sequence, "8\n").expect("writes");
+    assert!(left(&machine, &loop_over("/var/tmp/w", Some(8))).contains("is on /var/tmp/v now"));
+    std::fs::write(&sequence, "8\n").expect("writes");
+    assert!(left(&machine, &loop_over("/var/tmp/v", Some(7))).contains("again since"));
+    let done = undo(&machine.sys(), &machine, &loop_over("/var/tmp/v", Some(8)));
+    assert_eq!(done, Ok(Outcome::Done));
+}
+
 #[test]
 fn a_tunable_that_the_kernel_does_not_take_is_told() {
     let root = tempfile::tempdir().expect("a directory");
@@ -495,7 +562,7 @@ fn a_loop_device_that_somebody_has_open_is_still_there() {
         let machine = Machine::new(root.path());
         machine.facts.lock().expect("locks").insert("loop:/dev/loop5".into(), backing.into());
         machine.publish();
-        let step = BuildUndo::DetachLoop { device: "/dev/loop5".into(), file: "/var/tmp/v".into() };
+        let step = loop_over("/var/tmp/v", None);
         let error = undo(&machine.sys(), &HeldOpen(machine.clone()), &step).expect_err("is held open");
         assert_eq!(error, BuildError::StillThere { what: "/dev/loop5".into() }, "{backing}");
         undo(&machine.sys(), &machine, &step).expect("nobody has it open any more");
@@ -519,7 +586,7 @@ fn waiting_for_udev_is_part_of_the_patience() {
     let udev = BusyUdev(Mutex::default());
     let still_there = || BuildError::StillThere { what: "it".into() };
     let mut attempts = 0;
-    let error = insist_until(Instant::now() + Duration::from_millis(100), &udev, || {
+    let error = insist_until::<()>(Instant::now() + Duration::from_millis(100), &udev, || {
         attempts += 1;
         Err(still_there())
     });

@@ -1,7 +1,7 @@
 //! What is put on the array: encryption and a file system.
 
 use super::identity::tag;
-use super::{BuildAction, BuildPlanError, BuildStep, BuildUndo, Geometry, MOUNTS, Planner};
+use super::{BuildAction, BuildPlanError, BuildStep, BuildUndo, Geometry, MOUNTS, Mounted, Planner};
 use crate::shown::Shown;
 use crate::stack::{Encryption, EncryptionFormat, Filesystem};
 use std::path::PathBuf;
@@ -96,7 +96,14 @@ impl Planner<'_> {
             arguments.extend(["-o", options]);
         }
         arguments.extend([device, path.as_str()]);
-        let undo = BuildUndo::Unmount { mountpoint: mountpoint.clone() };
+        let undo = BuildUndo::Unmount {
+            mountpoint: mountpoint.clone(),
+            from: Some(Mounted {
+                device: device.to_owned(),
+                fstype: Some(filesystem.word().to_owned()),
+                number: None,
+            }),
+        };
         self.run("mount", &arguments, Some(undo));
         mountpoint
     }

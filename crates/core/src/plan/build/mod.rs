@@ -9,6 +9,7 @@ mod content;
 mod error;
 mod geometry;
 mod identity;
+mod own;
 mod queue;
 mod show;
 mod swap;
@@ -21,6 +22,7 @@ pub use geometry::Geometry;
 pub use identity::Identity;
 
 use crate::experiment::Design;
+use crate::journal::FileId;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -145,6 +147,12 @@ pub enum BuildUndo {
         device: String,
         /// The file behind it.
         file: PathBuf,
+        /// Which file that was; filled in when the step is journaled.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<FileId>,
+        /// The kernel's number of this use of the device (`diskseq`), where it tells; filled in when it is attached.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sequence: Option<u64>,
     },
     /// Gives a queue's attribute its old value, if it still has the new one.
     RestoreQueue {
@@ -200,11 +208,27 @@ pub enum BuildUndo {
         /// The label.
         label: String,
     },
-    /// Unmounts, if something is mounted there.
+    /// Unmounts, if what is mounted there is what was.
     Unmount {
         /// The mount point, a directory of the run's own.
         mountpoint: PathBuf,
+        /// What was mounted; journals of earlier versions do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Mounted>,
     },
+}
+
+/// What is mounted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mounted {
+    /// The device.
+    pub device: String,
+    /// The file system's type, as the kernel calls it; unknown in what earlier versions left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fstype: Option<String>,
+    /// The device's number, `major:minor`; filled in when the step is journaled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<String>,
 }
 
 /// Directory in which runs mount file systems.
@@ -237,7 +261,12 @@ pub fn attach_loop(device: &str, file: &str) -> BuildStep {
             program: "losetup".to_owned(),
             arguments: arguments.map(str::to_owned).to_vec(),
         },
-        undo: Some(BuildUndo::DetachLoop { device: device.to_owned(), file: file.into() }),
+        undo: Some(BuildUndo::DetachLoop {
+            device: device.to_owned(),
+            file: file.into(),
+            id: None,
+            sequence: None,
+        }),
     }
 }
 

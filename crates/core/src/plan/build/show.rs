@@ -92,7 +92,7 @@ impl fmt::Display for BuildUndo {
             }
             BuildUndo::SwapOff { device, .. } => write!(f, "swapoff {}", quoted(device)),
             BuildUndo::CloseCrypt { name } => write!(f, "cryptsetup close {name}"),
-            BuildUndo::Unmount { mountpoint } => {
+            BuildUndo::Unmount { mountpoint, .. } => {
                 write!(f, "umount {}", quoted(&mountpoint.to_string_lossy()))
             }
         }

@@ -54,6 +54,12 @@ pub enum Entry {
     Undone(u64),
 }
 
+impl Entry {
+    /// What a journal may begin with: its first entry announces a change.
+    pub const FIRST: [&str; 3] =
+        ["{\"making_directory\":\"/", "{\"making_file\":\"/", "{\"step\":{\"number\":"];
+}
+
 /// Where entries are written down.
 pub trait Journal: Send + Sync {
     /// Writes `entry` durably; a change may be made only after this succeeded.

@@ -174,9 +174,13 @@ fn write_stream(pin: &File, content: &[u8]) -> io::Result<()> {
             rustix::fs::fcntl_setfl(&stream, OFlags::APPEND)?;
             stream.write_all(content)
         }
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => Err(io::Error::other(
-            "nobody reads this pipe: start its reader first, or use -o - and redirect standard output",
-        )),
+        Err(error)
+            if Errno::from_io_error(&error) == Some(Errno::NXIO) && pin.metadata()?.file_type().is_fifo() =>
+        {
+            Err(io::Error::other(
+                "nobody reads this pipe: start its reader first, or use -o - and redirect standard output",
+            ))
+        }
         Err(error) => Err(error),
     }
 }

@@ -1,6 +1,7 @@
 //! `ebb`'s own files: what it makes in directories of its own, and how they are told from others'.
 
 use crate::directory::Directory;
+use ebbtide_core::journal::Entry;
 use ebbtide_core::session::STORE_APPLICATION_ID;
 use ebbtide_core::verify::Header;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock};
@@ -14,14 +15,18 @@ use std::path::Path;
 pub(crate) const DATABASE: &[u8] = b"SQLite format 3\0";
 pub(crate) const APPLICATION_ID: std::ops::Range<usize> = 68..72;
 
-/// Which of the files that `ebb` keeps for its user `file` is open on: "a store", "a ledger".
+/// Which of the files that `ebb` keeps for its user `file` is open on: "a store", "a ledger", "a journal".
 pub fn recognise(file: &File) -> Option<&'static str> {
     let mut begin = [0; 72];
-    file.read_exact_at(&mut begin, 0).ok()?;
+    let read = file.read_at(&mut begin, 0).ok()?;
+    let begins_with = |text: &str| begin[..read].starts_with(text.as_bytes());
     if begin.starts_with(DATABASE) && begin[APPLICATION_ID] == STORE_APPLICATION_ID.to_be_bytes() {
         return Some("a store");
     }
-    begin.starts_with(format!("{{\"schema\":\"{}", Header::SCHEMA).as_bytes()).then_some("a ledger")
+    if begins_with(&format!("{{\"schema\":\"{}", Header::SCHEMA)) {
+        return Some("a ledger");
+    }
+    Entry::FIRST.into_iter().any(begins_with).then_some("a journal")
 }
 
 /// Makes the file `path` with `content`, where nothing may be. `mode` is cut by the umask.
@@ -199,6 +204,8 @@ mod tests {
         assert_eq!(of(&store), Some("a store"));
         let ledger = format!("{{\"schema\":\"{}\",\"run\":1{}", Header::SCHEMA, " ".repeat(99));
         assert_eq!(of(ledger.as_bytes()), Some("a ledger"));
+        assert_eq!(of(b"{\"making_file\":\"/f\"}\n"), Some("a journal"));
+        assert_eq!(of(b"{\"making_file\":false}\n"), None);
         assert_eq!(of(b"{}"), None);
     }
 }

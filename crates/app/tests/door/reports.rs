@@ -213,6 +213,26 @@ fn an_id_is_of_a_device_and_a_file_is_no_device() {
 }
 
 #[test]
+fn a_journal_of_a_run_that_was_killed_is_not_written() {
+    let home = Home::new();
+    home.write("long.toml", &tiny("", LONG));
+    let running = home.start_until("run long.toml --quiet", 1);
+    running.signal("KILL");
+    drop(running.wait());
+    let journals = home.files_in("state/ebbtide/journals");
+    let [journal] = journals.as_slice() else { panic!("{journals:?}") };
+    let before = std::fs::read(journal).unwrap();
+    for line in ["report last --csv -o", "bench --rw write --bs 512 --size 512 --destroy --filename"] {
+        let output = home.ebb(line).arg(journal).output().unwrap();
+        assert!([1, 2].contains(&status(&output)), "{line}: {output:?}");
+        assert!(stderr(&output).contains("a journal of ebb's"), "{line}: {output:?}");
+        assert_eq!(std::fs::read(journal).unwrap(), before, "{line}");
+    }
+    assert_eq!(status(&home.ebb("cleanup").output().unwrap()), 0);
+    assert!(home.files_in("volumes").is_empty());
+}
+
+#[test]
 fn one_unreadable_journal_does_not_stop_cleanup() {
     let home = Home::new();
     let journals = home.path("state/ebbtide/journals");

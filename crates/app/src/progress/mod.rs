@@ -21,6 +21,10 @@ use std::time::{Duration, Instant};
 /// How often the live figures are renewed.
 const TICK: Duration = Duration::from_millis(200);
 
+/// From how many operations in flight on their buffers take seconds to be set up, and what is under way at the end takes
+/// seconds to end: a quarter of a million took 3 seconds for a run of one, a million 8 (two busy processors, one disk).
+const MANY_IN_FLIGHT: u64 = 1 << 17;
+
 /// What is going on, shared with the thread that draws.
 #[derive(Default)]
 struct Shared {
@@ -66,16 +70,21 @@ impl Progress {
     /// Jobs of a benchmark run, all at the same time.
     pub fn jobs<'a>(&mut self, jobs: impl Iterator<Item = (&'a str, &'a Workload)>, control: &Arc<Control>) {
         let mut names = Vec::new();
+        let mut in_flight = 0u64;
         let mut time = Duration::ZERO;
         let mut bytes = 0u64;
         for (name, workload) in jobs {
             names.push(name);
+            in_flight = in_flight.saturating_add(u64::from(workload.numjobs) * u64::from(workload.iodepth));
             match workload.stop {
                 Stop::Runtime(runtime) => {
                     time = time.max(Duration::from_nanos(runtime.plus(workload.warm_up).0));
                 }
                 Stop::Size(size) => bytes = bytes.saturating_add(size.0),
             }
+        }
+        if let Some(remark) = many_in_flight(in_flight) {
+            self.say(&remark);
         }
         let goal = if bytes > 0 { Goal::Bytes(bytes) } else { Goal::Time(time) };
         let done_before = control.bytes.load(Ordering::Relaxed);
@@ -102,6 +111,16 @@ impl Progress {
         *self.shared.activity.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((activity, control.clone()));
     }
+}
+
+/// What is said before so many operations are set up that it takes its time.
+fn many_in_flight(operations: u64) -> Option<String> {
+    (operations >= MANY_IN_FLIGHT).then(|| {
+        format!(
+            "{operations} operations in flight: to set them up, and to wait for those under way at the end, takes seconds \
+             beside the run itself"
+        )
+    })
 }
 
 /// Starts the thread that draws; without one there is no progress, which nobody's result depends on.
@@ -194,5 +213,17 @@ impl Watch for Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.done();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_very_many_operations_are_remarked_on() {
+        assert_eq!(many_in_flight(256 * 256), None);
+        let said = many_in_flight(256 * 4096).expect("a remark");
+        assert!(said.starts_with("1048576 operations in flight"), "{said}");
     }
 }

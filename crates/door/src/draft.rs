@@ -48,7 +48,10 @@ impl Draft {
             None => Ok(()),
         };
         note(Entry::MakingFile(place.clone()))?;
-        let file = directory.create(&hidden, mode)?;
+        // Nothing was made: a journal that says otherwise is one of a run that seems to have been killed.
+        let file = directory.create(&hidden, mode).inspect_err(|_| {
+            let _ = note(Entry::Gone(place.clone()));
+        })?;
         let id = id_of(&file.metadata()?);
         note(Entry::Made(place, id))?;
         Ok(Draft { directory, name, file, temporary: Some(Temporary { name: hidden, id, journal }) })
@@ -162,5 +165,26 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).expect("reads"), b"a user's own");
         assert_eq!(std::fs::read_dir(place.path()).expect("reads").count(), 1);
+    }
+
+    /// What a run noted.
+    #[derive(Default)]
+    struct Noted(std::sync::Mutex<Vec<Entry>>);
+
+    impl Journal for Noted {
+        fn write(&self, entry: &Entry) -> Result<(), String> {
+            self.0.lock().expect("locks").push(entry.clone());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_made_leaves_nothing_in_the_journal() {
+        let noted = Arc::new(Noted::default());
+        // It has no files without a name, and none can be made there.
+        assert!(Draft::begin(Path::new("/proc/new"), 0o600, Some(noted.clone())).is_err());
+        let entries = noted.0.lock().expect("locks");
+        assert!(matches!(entries[0], Entry::MakingFile(_)), "{entries:?}");
+        assert_eq!(ebbtide_core::journal::leftovers(&entries), []);
     }
 }

@@ -496,6 +496,12 @@ fn what_is_left_alone_is_told_from_what_is_put_back() {
     let unknown = BuildUndo::Unmount { mountpoint: mountpoint(), from: None };
     assert!(left(&machine, &unknown).contains("does not say"));
     fact("mount:/run/ebbtide/r", "/dev/vdb");
+    let below =
+        "30 1 9:0 / /run/ebbtide/r rw - xfs /dev/vdb rw\n31 30 9:1 / /run/ebbtide/r rw - ext4 /dev/vdc rw\n";
+    std::fs::write(machine.root.join("proc/self/mountinfo"), below).expect("writes");
+    let over = undo(&machine.sys(), &machine, &mount).expect_err("stays to be put back").to_string();
+    assert!(over.contains("/dev/vdc (ext4) is mounted over it"), "{over}");
+    machine.publish();
     assert_eq!(undone(&mount), Outcome::Done);
 
     let set = |value: &str| QueueSetting {

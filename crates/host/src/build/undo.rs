@@ -2,6 +2,7 @@
 
 use super::{BuildError, at, identity, insist, lvm, mdadm, queue, run};
 use crate::command::Runner;
+use crate::probe::tables::Mount;
 use crate::probe::{Content, signature, tables};
 use crate::sys::{self, Sys};
 use ebbtide_core::journal::FileId;
@@ -70,11 +71,13 @@ fn backing(sys: &Sys, device: &str, file: &Path, id: Option<&FileId>, sequence: 
     // The kernel says so behind the name of a file that was removed meanwhile.
     let named =
         Path::new(&now) == file || now.strip_suffix(" (deleted)").is_some_and(|now| Path::new(now) == file);
-    if !named {
-        return Backing::Other(format!("it is on {} now", Path::new(&now).shown()));
-    }
-    if id.is_some_and(|id| identity::is_behind(sys, device, id) == Some(false)) {
-        return Backing::Other("it is on another file of that name now".to_owned());
+    // Removing a file changes its name before it goes: what is behind the device tells more.
+    let is_it = id.and_then(|id| identity::is_behind(sys, device, id));
+    if !is_it.unwrap_or(named) {
+        return Backing::Other(match named {
+            true => "it is on another file of that name now".to_owned(),
+            false => format!("it is on {} now", Path::new(&now).shown()),
+        });
     }
     match (sequence, identity::sequence(sys, device)) {
         (Some(then), Some(now)) if then != now => {
@@ -178,11 +181,15 @@ fn unmount(
     insist(runner, || {
         // The last is on top of those before it.
         let mounts = tables::mounts_of(sys);
-        match mounts.iter().rfind(|mount| mount.mountpoint == path) {
+        let mut there = mounts.iter().rev().filter(|mount| mount.mountpoint == path);
+        let is_ours = |mount: &Mount| from.is_some_and(|from| identity::is_mounted(sys, mount, from));
+        match there.next() {
             None => Ok(Outcome::Before),
-            Some(mount) if from.is_some_and(|from| identity::is_mounted(sys, mount, from)) => {
-                run(runner, "umount", &[&path]).map(|_| Outcome::Done)
-            }
+            Some(mount) if is_ours(mount) => run(runner, "umount", &[&path]).map(|_| Outcome::Done),
+            Some(mount) if there.any(is_ours) => Err(BuildError::Path {
+                path: mountpoint.to_owned(),
+                what: format!("{} ({}) is mounted over it; unmount that first", mount.source, mount.fstype),
+            }),
             Some(mount) => {
                 let what = match from {
                     Some(from) => format!("not {}", from.device),

@@ -2,9 +2,10 @@
 
 use super::disks::{Access, DISKS_MAX};
 use super::frame::{self, Frame, PIECE};
+use super::guest_directory::GuestDirectory;
 use super::image::Image;
 use super::machine::{self, Accelerator, Machine, Use};
-use super::places::{GuestDirectory, Places};
+use super::places::Places;
 use super::{LabError, tools};
 use ebbtide_core::backend::Control;
 use ebbtide_door::{own, read};

@@ -12,6 +12,7 @@ mod error;
 mod files;
 mod frame;
 pub mod guest;
+mod guest_directory;
 pub mod image;
 pub mod machine;
 mod modules;

@@ -3,20 +3,19 @@
 //! What is removed there was made there: each directory carries the door's mark, and is reached from the lab's own
 //! directory through no link and no mount.
 
-use super::files::{lock_in, make_directory};
+use super::files::make_directory;
 use super::{LabError, recipe};
 use ebbtide_core::shown::Shown;
 use ebbtide_door::{Directory, MARK};
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 const IMAGES: &str = "images";
 const PROGRAMS: &str = "programs";
-const GUESTS: &str = "guests";
+pub(super) const GUESTS: &str = "guests";
 /// A guest's directory: locked while its program lives.
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// What keeps something in the lab's directory from being removed.
 #[derive(Debug)]
@@ -87,7 +86,7 @@ impl Places {
     }
 
     /// The directory `name` of the lab's own, neither it nor the lab's a link; nothing where it is not there.
-    fn room(&self, name: &str) -> io::Result<Option<Directory>> {
+    pub(super) fn room(&self, name: &str) -> io::Result<Option<Directory>> {
         match Directory::open_itself(&self.root).and_then(|root| root.below(OsStr::new(name))) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             other => other.map(Some),
@@ -249,7 +248,7 @@ fn whose(place: &Directory, name: &OsStr) -> io::Result<()> {
     Err(io::Error::other(format!("ebb did not make it: it has no {MARK}; if nobody needs it: rm -r {path}")))
 }
 
-fn guest_state(guests: &Directory, name: &OsStr) -> GuestState {
+pub(super) fn guest_state(guests: &Directory, name: &OsStr) -> GuestState {
     let state = || -> io::Result<GuestState> {
         whose(guests, name)?;
         Ok(if guests.below(name)?.is_locked(LOCK)? { GuestState::Runs } else { GuestState::Ended })
@@ -270,58 +269,9 @@ pub fn directories(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The directory of a guest's files; locked while its program lives, removed when this is dropped.
-#[derive(Debug)]
-pub struct GuestDirectory {
-    guests: Directory,
-    path: PathBuf,
-    _lock: File,
-}
-
-impl GuestDirectory {
-    /// A new directory for the guest `name`.
-    ///
-    /// # Errors
-    /// When it cannot be made, or there is one of this name.
-    pub fn make(places: &Places, name: &str) -> Result<Self, LabError> {
-        let path = places.guests().join(name);
-        make_directory(&places.guests())?;
-        let guests = places.room(GUESTS).map_err(LabError::file("make", &path))?;
-        let guests =
-            guests.ok_or_else(|| LabError::Unexpected(format!("{} is gone", places.guests().shown())))?;
-        let made = match guests.make(name) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(LabError::Unexpected(match guest_state(&guests, OsStr::new(name)) {
-                    GuestState::Runs => format!("a guest named {name} is running already"),
-                    GuestState::Ended => {
-                        format!("a guest named {name} has left its files; `ebb lab clean` removes them")
-                    }
-                    GuestState::NotOurs(why) => format!("{} is in the way: {why}", path.shown()),
-                }));
-            }
-            other => other.map_err(LabError::file("make", &path))?,
-        };
-        // Locked before it is marked: who sweeps leaves alone what has no mark.
-        let lock = lock_in(&made, LOCK)?;
-        made.mark().map_err(LabError::file("mark", &path))?;
-        Ok(GuestDirectory { guests, path, _lock: lock })
-    }
-
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for GuestDirectory {
-    fn drop(&mut self) {
-        // What stays is found by the next sweep.
-        let _ = self.guests.remove_tree(self.path.file_name().unwrap_or_default());
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::guest_directory::GuestDirectory;
     use super::*;
 
     fn lab() -> (tempfile::TempDir, Places) {

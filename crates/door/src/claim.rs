@@ -239,7 +239,9 @@ pub(crate) fn reopen(file: &File, flags: OFlags) -> io::Result<File> {
     // Only files have leases; some devices are opened differently without waiting.
     let regular = file.metadata()?.is_file();
     let mut all = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
-    all.set(OFlags::NONBLOCK, regular);
+    if regular {
+        all |= OFlags::NONBLOCK;
+    }
     let begin = Instant::now();
     loop {
         match rustix::fs::open(&this, all, Mode::empty()) {

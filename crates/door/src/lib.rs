@@ -41,5 +41,5 @@ pub use door::{Door, DoorError, Expected, Footprint, Identity, Judge, Look, Open
 pub use draft::{Draft, Published};
 pub use log::Log;
 pub use output::Output;
-pub use pause::pause_at;
+pub use pause::{pause_at, stop_here};
 pub use tree::MARK;

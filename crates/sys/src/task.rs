@@ -1,4 +1,4 @@
-//! What threads share.
+//! Threads of this process.
 
 use rustix::io::Errno;
 use std::io;
@@ -17,6 +17,13 @@ pub fn shares_descriptors(one: u32, other: u32) -> io::Result<bool> {
     let order =
         unsafe { libc::syscall(libc::SYS_kcmp, one, other, FILES, 0 as libc::c_ulong, 0 as libc::c_ulong) };
     if order < 0 { Err(io::Error::last_os_error()) } else { Ok(order == 0) }
+}
+
+/// Stops this process (SIGSTOP) until somebody continues it. The calling thread does nothing more before that: a signal to the
+/// process would be another thread's to handle, while this one goes on for a moment.
+pub fn stop() {
+    // SAFETY: raise takes a number and touches no memory of ours.
+    unsafe { libc::raise(libc::SIGSTOP) };
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `ebb` is killed at every boundary of a build and of its undoing, and `ebb cleanup` makes the guest what it was.
+//! `ebb` is killed at boundaries of a build and of its undoing, and `ebb cleanup` makes the guest what it was.
 
 use super::guests::{guest, tell, unchanged};
 use serde_json::Value;
@@ -30,6 +30,11 @@ span = "1MiB"
 level = 0.5
 "#;
 
+/// Every so many boundaries one is tried; `EBB_TEST_EVERY=1` asks for all, which takes a quarter of an hour under emulation.
+fn every() -> usize {
+    std::env::var("EBB_TEST_EVERY").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(4)
+}
+
 /// Boundaries from the start of a run to the end of its first trial.
 fn boundaries(plan: &Value) -> usize {
     let steps = plan["builds"][0]["steps"].as_array().unwrap();
@@ -39,7 +44,7 @@ fn boundaries(plan: &Value) -> usize {
 }
 
 #[test]
-fn a_kill_at_every_boundary_is_cleaned_up() {
+fn a_kill_at_a_boundary_is_cleaned_up() {
     let disks = ["a", "b", "s"].map(|name| (name.to_owned(), 400 * MIB));
     let mut guest = guest("kills", &disks);
     let before = tell(
@@ -53,7 +58,7 @@ fn a_kill_at_every_boundary_is_cleaned_up() {
     let plan = tell(&mut guest, &format!("{run} --dry-run --json"));
     let count = boundaries(&serde_json::from_str(&plan).unwrap());
     assert!(count > 30, "{plan}");
-    for boundary in 0..count {
+    for boundary in (0..count).step_by(every()) {
         let start = std::time::Instant::now();
         let kill = format!("status=0; EBB_TEST_HALT={boundary} {run} 2>&1 || status=$?; echo $status");
         let said = tell(&mut guest, &kill);

@@ -3,8 +3,6 @@
 //!
 //! [`Builder::kill_at`]: ebbtide_host::build::Builder::kill_at
 
-use rustix::process::{Signal, getpid, kill_process};
-
 const VARIABLE: &str = "EBB_TEST_HALT";
 
 /// The boundary at which to die.
@@ -15,6 +13,6 @@ pub(super) fn boundary() -> Option<u64> {
 /// The design of a trial is built.
 pub(super) fn built() {
     if std::env::var_os(VARIABLE).is_some_and(|value| value == "built") {
-        let _ = kill_process(getpid(), Signal::STOP);
+        ebbtide_door::stop_here();
     }
 }

@@ -87,8 +87,11 @@ fn qemu_ends_with_a_killed_ebb_and_its_files_are_swept() {
         .unwrap();
     let mut up = [0; 3];
     std::io::Read::read_exact(run.stdout.as_mut().unwrap(), &mut up).unwrap();
-    let children = format!("/proc/{0}/task/{0}/children", run.id());
-    let children = std::fs::read_to_string(children).unwrap();
+    // Of whichever thread started it.
+    let threads = std::fs::read_dir(format!("/proc/{}/task", run.id())).unwrap();
+    let children: String = threads
+        .map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")).unwrap())
+        .collect();
     let qemu: u32 = children.split_whitespace().next().unwrap().parse().unwrap();
     let command = std::fs::read_to_string(format!("/proc/{qemu}/comm")).unwrap();
     assert!(command.starts_with("qemu"), "{command}");

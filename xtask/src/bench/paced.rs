@@ -19,7 +19,8 @@ const TARGETS: [(&str, &str, u32); 6] = [
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Figures {
     iops: f64,
-    /// From submission to completion.
+    /// From submission to completion. Of fio `lat`: its `clat` begins when the system call that submits has returned, in which a
+    /// loop device is given its work.
     service: [f64; 2],
     /// How late it was to submit; fio does not say.
     lateness: Option<[f64; 2]>,
@@ -59,7 +60,7 @@ fn compare(name: &str, path: &str, rate: u32, options: &Options, ebb: &str) -> R
         format!(
             "{} --name=bench --filename={path} --size=256m --rw=randread --bs=8k --direct=1 --iodepth=16 --rate_iops={rate} \
              --ioengine=io_uring --thread --norandommap --randrepeat=0 --invalidate=0 --time_based --runtime={runtime} \
-             --output-format=json",
+             --lat_percentiles=1 --clat_percentiles=0 --output-format=json",
             options.fio
         ),
     ];
@@ -128,7 +129,7 @@ fn figures(text: &str, ours: bool) -> Option<Figures> {
         let own = job.get("ebbtide")?;
         (pair(own.get("service_ns")?.get("read")?)?, own.get("lateness_ns").and_then(pair))
     } else {
-        (pair(job.get("read")?.get("clat_ns")?)?, None)
+        (pair(job.get("read")?.get("lat_ns")?)?, None)
     };
     Some(Figures {
         iops: number(job.get("read")?, "iops")?,
@@ -147,7 +148,7 @@ mod tests {
         let percentile = r#"{"percentile":{"50.000000":5,"99.000000":9}}"#;
         let of = |rest: &str| {
             format!(
-                r#"{{"jobs":[{{"usr_cpu":10,"sys_cpu":15,"read":{{"iops":100,"clat_ns":{percentile}}}{rest}}}]}}"#
+                r#"{{"jobs":[{{"usr_cpu":10,"sys_cpu":15,"read":{{"iops":100,"lat_ns":{percentile}}}{rest}}}]}}"#
             )
         };
         let fio = figures(&of(""), false).expect("figures");

@@ -146,8 +146,7 @@ fn more(done: &Done, results: &Results, seed: u64) -> Value {
 
 /// A rung of the ladder after a job.
 fn rung(rung: &Rung) -> Value {
-    let mut latency = rung.samples.array.read.latency.clone();
-    latency.merge(&rung.samples.array.write.latency);
+    let latency = rung.samples.latency();
     json!({
         "in_flight": rung.in_flight,
         "bs": rung.bs,

@@ -33,7 +33,7 @@ pub fn analyse(session: &Session) -> Analysis {
 }
 
 /// Samples of one design under one workload in one role, with their rounds.
-fn samples(
+pub(super) fn samples(
     session: &Session,
     design: usize,
     workload: usize,

@@ -44,12 +44,11 @@ pub fn in_flight(workload: &Workload) -> u32 {
 /// as well a rate that is set, or it is that too few are in flight, or one synchronous write, or members that work for parity,
 /// of which it is not known whether they could do more; and nothing but their completion holds back the next operation.
 pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
-    let free = !workload.is_open_loop() && workload.rate.is_none() && workload.think_time == Nanos(0);
     let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
     let weak =
         verdicts.first().is_some_and(|first| first.kind == VerdictKind::Cpu && first.confidence < SURE);
     let open = [VerdictKind::Concurrency, VerdictKind::SyncWrites, VerdictKind::PartialStripe];
-    free && (unknown || weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
+    workload.is_free() && (unknown || weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
 }
 
 /// The rungs for `workload` after these trials of it, the most telling first: each is a workload that runs for a moment. Where the

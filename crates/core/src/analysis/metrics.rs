@@ -2,15 +2,8 @@
 
 use super::Metric;
 use crate::experiment::Answer;
-use crate::samples::{Histogram, TrialSamples};
+use crate::samples::TrialSamples;
 use crate::workload::{Access, Arrival, Workload};
-
-/// Latency of all operations of a trial, reads and writes together, as the application saw it.
-pub fn latency(samples: &TrialSamples) -> Histogram {
-    let mut all = samples.array.read.latency.clone();
-    all.merge(&samples.array.write.latency);
-    all
-}
 
 /// The value of `metric` in one trial; `None` when the trial has no measured time or completed nothing
 /// that the metric could rest on.
@@ -21,8 +14,8 @@ pub fn metric(samples: &TrialSamples, metric: Metric) -> Option<f64> {
     match metric {
         Metric::Throughput => rate(read.bytes.saturating_add(write.bytes)),
         Metric::Iops => rate(read.ops.saturating_add(write.ops)),
-        Metric::LatP50 => latency(samples).percentile(50.0).map(|v| v as f64),
-        Metric::LatP99 => latency(samples).percentile(99.0).map(|v| v as f64),
+        Metric::LatP50 => samples.latency().percentile(50.0).map(|v| v as f64),
+        Metric::LatP99 => samples.latency().percentile(99.0).map(|v| v as f64),
     }
 }
 

@@ -36,24 +36,18 @@ pub fn ops(count: &PerOp<Count>) -> u64 {
     count.read.ops.saturating_add(count.write.ops)
 }
 
-/// Bytes of both kinds.
-pub fn bytes(count: &PerOp<Count>) -> u64 {
-    count.read.bytes.saturating_add(count.write.bytes)
-}
-
 /// The pace of the array in `samples` from `from` on; nothing where less than three intervals had anything done.
-pub fn of(samples: &TrialSamples, from: Nanos, what: fn(&PerOp<Count>) -> u64) -> Option<Pace> {
-    over(&samples.series, from, |interval| what(&interval.array))
+pub fn of(samples: &TrialSamples, from: Nanos) -> Option<Pace> {
+    over(&samples.series, from)
 }
 
-/// The pace of what `what` makes of each interval.
-pub fn over(series: &[Interval], from: Nanos, what: impl Fn(&Interval) -> u64) -> Option<Pace> {
+fn over(series: &[Interval], from: Nanos) -> Option<Pace> {
     let mut done = 0.0;
     let mut points: Vec<(f64, f64)> = Vec::new();
     let mut lots: Vec<(f64, f64)> = Vec::new();
     let mut in_lot = false;
     for interval in series.iter().filter(|interval| interval.end > from) {
-        let more = what(interval) as f64;
+        let more = ops(&interval.array) as f64;
         if more > 0.0 {
             done += more;
             let point = (interval.end.as_secs_f64(), done);
@@ -114,7 +108,7 @@ mod tests {
     use crate::analysis::fixtures::series;
 
     fn pace(counts: &[u64]) -> Pace {
-        over(&series(counts), Nanos(0), |interval| ops(&interval.array)).expect("a pace")
+        over(&series(counts), Nanos(0)).expect("a pace")
     }
 
     #[test]
@@ -158,14 +152,13 @@ mod tests {
             "{found:?}"
         );
         // From the step on it is even again.
-        let after =
-            over(&series(&slower), Nanos::from_secs(1), |interval| ops(&interval.array)).expect("a pace");
+        let after = over(&series(&slower), Nanos::from_secs(1)).expect("a pace");
         assert!((after.rate - 500.0).abs() < 1e-9 && after.error < 1e-9, "{after:?}");
     }
 
     #[test]
     fn too_little_has_no_pace() {
-        let none = |counts: &[u64]| over(&series(counts), Nanos(0), |i| ops(&i.array)).is_none();
+        let none = |counts: &[u64]| over(&series(counts), Nanos(0)).is_none();
         assert!(none(&[]) && none(&[0; 5]) && none(&[100, 100]) && none(&[0, 100, 0, 100]));
     }
 }

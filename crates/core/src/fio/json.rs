@@ -72,8 +72,7 @@ fn job(job: &Job<'_>) -> Value {
     let seconds = samples.elapsed.as_secs_f64();
     let percent = |part: Nanos| if seconds > 0.0 { part.as_secs_f64() / seconds * 100.0 } else { 0.0 };
     let depth = u64::from(workload.iodepth) * u64::from(workload.numjobs);
-    let mut both = samples.array.read.latency.clone();
-    both.merge(&samples.array.write.latency);
+    let both = samples.latency();
     let options: Map<String, Value> =
         job.options.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     json!({
@@ -241,10 +240,9 @@ fn over_time(samples: &TrialSamples, kind: OpKind) -> Map<String, Value> {
 fn level(workload: &Workload, mean: Option<f64>) -> Option<u64> {
     let depth = u64::from(workload.iodepth);
     let mean = mean? / f64::from(workload.numjobs.max(1));
-    let paced = workload.is_open_loop() || workload.rate.is_some() || workload.think_time > Nanos(0);
     // A mean of 3.9 is a queue of 4 with pauses.
     let rounded = ((mean + 0.5) as u64).max(1);
-    Some(if !paced && rounded * 2 > depth { depth } else { rounded })
+    Some(if workload.is_free() && rounded * 2 > depth { depth } else { rounded })
 }
 
 /// All of it in the class of `level`.

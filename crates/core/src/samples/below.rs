@@ -290,14 +290,16 @@ impl Observation {
         if member.below.is_none() {
             return member.devices.last().copied().into_iter().collect();
         }
-        let all = self.everything_below(self.tops(member));
-        let is_disk = |device: &usize| self.below(*device).is_none_or(|below| below.devices.is_empty());
-        all.into_iter().filter(is_disk).collect()
+        self.disks_below(self.tops(member))
     }
 
     /// The disks below the device at this place, each once; itself where it is one.
     pub fn disks_of(&self, device: usize) -> Vec<usize> {
-        let all = self.everything_below(&[device]);
+        self.disks_below(&[device])
+    }
+
+    fn disks_below(&self, devices: &[usize]) -> Vec<usize> {
+        let all = self.everything_below(devices);
         let is_disk = |device: &usize| self.below(*device).is_none_or(|below| below.devices.is_empty());
         all.into_iter().filter(is_disk).collect()
     }

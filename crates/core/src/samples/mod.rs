@@ -142,12 +142,18 @@ pub struct Execution {
 const LATE: f64 = 0.1;
 
 impl TrialSamples {
+    /// Latency of all operations, reads and writes together, as the application saw it.
+    pub fn latency(&self) -> Histogram {
+        let mut all = self.array.read.latency.clone();
+        all.merge(&self.array.write.latency);
+        all
+    }
+
     /// That the engine was late to submit, where that matters: the median or the 99th percentile of its lateness is more
     /// than a tenth of what is reported.
     pub fn own_lateness(&self) -> Option<String> {
         let late = &self.execution.lateness;
-        let mut latency = self.array.read.latency.clone();
-        latency.merge(&self.array.write.latency);
+        let latency = self.latency();
         let percentile =
             [50.0, 99.0].into_iter().find(|p| match (late.percentile(*p), latency.percentile(*p)) {
                 (Some(late), Some(all)) => late as f64 > LATE * all as f64,

@@ -225,6 +225,11 @@ impl Workload {
         self.arrival != Arrival::Closed
     }
 
+    /// Whether nothing but the completion of operations holds back the next one: no clock, no rate, no pause.
+    pub fn is_free(&self) -> bool {
+        !self.is_open_loop() && self.rate.is_none() && self.think_time == Nanos(0)
+    }
+
     /// Operations that a job has in flight at most: `iodepth`, and one where it pauses, since it waits for what it has
     /// begun before it does (fio 3.33, backend.c, `handle_thinktime`).
     pub fn depth(&self) -> u32 {

@@ -15,12 +15,12 @@ use super::member::Member;
 use super::rungs::{More, Rungs};
 use super::sync_writes::SyncWrites;
 use super::{Absent, Case, Judged, Rule, cpu, evidence, limited_above, remote, shared_device, volume_limit};
+use crate::analysis::ladder::in_flight;
 use crate::analysis::members;
 use crate::analysis::{ArrayBelow, Evidence, Metric, Verdict, VerdictKind};
 use crate::layout::{ArrayKind, LayoutNode};
 use crate::samples::{Join, TrialSamples};
-use crate::units::{Nanos, format_latency};
-use crate::workload::{Arrival, IoEngine};
+use crate::units::format_latency;
 
 /// Floor over mean latency from which on operations do not wait: at most 30% of the latency is waiting, and
 /// the tool's own share of a latency of 100 us is already 10 to 20%.
@@ -46,11 +46,7 @@ pub struct Concurrency;
 /// Operations in flight that a closed loop keeps; `None` for open loops and loops that a rate or a pause
 /// holds back.
 fn kept_in_flight(case: &Case<'_>) -> Option<f64> {
-    let workload = case.workload;
-    let free =
-        workload.arrival == Arrival::Closed && workload.rate.is_none() && workload.think_time == Nanos(0);
-    let depth = if workload.ioengine == IoEngine::Psync { 1 } else { workload.iodepth };
-    free.then(|| f64::from(depth) * f64::from(workload.numjobs))
+    case.workload.is_free().then(|| f64::from(in_flight(case.workload)))
 }
 
 /// Mean latency of the members' operations and the floor of a typical member, in nanoseconds, for one trial; `None`

@@ -15,8 +15,7 @@ use crate::analysis::ladder::in_flight;
 use crate::analysis::waves::{self, Waves};
 use crate::analysis::{Basis, Metric, Verdict, VerdictKind};
 use crate::samples::{DiskUse, Observation, TrialSamples};
-use crate::units::{Nanos, format_iops, format_latency, format_throughput};
-use crate::workload::Arrival;
+use crate::units::{format_iops, format_latency, format_throughput};
 
 /// Share of what would be done at the faster level that the slower times cost, from which on it matters.
 pub const COST: f64 = 0.10;
@@ -211,9 +210,7 @@ impl Rule for DeviceWaves {
 
     fn judge(&self, case: &Case<'_>) -> Judged {
         let workload = case.workload;
-        let steady =
-            workload.arrival == Arrival::Closed && workload.rate.is_none() && workload.think_time == Nanos(0);
-        if !steady || !workload.direct {
+        if !workload.is_free() || !workload.direct {
             return Err(Absent::because(
                 "the load is not a steady one: operations come at times of their own, or go through the page cache",
             ));

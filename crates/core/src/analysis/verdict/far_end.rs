@@ -9,12 +9,12 @@
 //! all of them slow at once, and a volume that was slow for a while is not steady.
 
 use super::{Case, evidence, verdict_of};
+use crate::analysis::analyse::samples;
 use crate::analysis::members::{self, totals};
 use crate::analysis::steady::{Judged, judge, majority};
 use crate::analysis::{Evidence, MemberShare, Verdict, VerdictKind};
 use crate::plan::Role;
 use crate::samples::{Histogram, TrialSamples};
-use crate::session::Outcome;
 use crate::units::{format_iops, format_latency};
 use crate::workload::{Access, Mix};
 
@@ -105,7 +105,8 @@ fn shown_by_another(case: &Case<'_>) -> Option<Verdict> {
         volumes.len() < mine.len() && volumes.iter().any(|volume| mine.contains(volume))
     };
     (0..case.experiment.designs.len()).filter(larger_parts).find_map(|design| {
-        let trials = trials_of(case, design, index);
+        let trials: Vec<&TrialSamples> =
+            samples(case.session, design, index, Role::Candidate).map(|(_, samples)| samples).collect();
         let others = members::shares(&trials);
         let name = &case.experiment.designs[design].name;
         here.iter().find_map(|member| {
@@ -113,19 +114,6 @@ fn shown_by_another(case: &Case<'_>) -> Option<Verdict> {
             compared(case, member, other, &trials, name)
         })
     })
-}
-
-fn trials_of<'a>(case: &Case<'a>, design: usize, workload: usize) -> Vec<&'a TrialSamples> {
-    let of_it = case.session.trials.iter().filter(|record| {
-        let trial = &record.trial;
-        (trial.design, trial.workload, trial.role) == (design, workload, Role::Candidate)
-    });
-    of_it
-        .filter_map(|record| match &record.outcome {
-            Outcome::Samples(samples) if samples.elapsed.0 > 0 => Some(samples.as_ref()),
-            _ => None,
-        })
-        .collect()
 }
 
 /// Whether the volume did about the same in all of these trials.

@@ -82,7 +82,10 @@ pub fn rules() -> &'static [&'static dyn Rule] {
     ]
 }
 
-/// Causes for which a limit is reached, each with the limits that keep only what it leaves to explain.
+/// Causes that are behind others, each with those that keep only what it leaves to explain: of credits that ran out, or a cache
+/// that is full, the limit that is reached; likewise of requests too small for it, which use up the operations and leave the
+/// bytes, and of what is read and written for parity, which a link carries too; of memory that is freed by the thread that
+/// needs it, this thread's processor time and its wait for durability.
 const DEEPER: &[(VerdictKind, &[VerdictKind])] = &[
     (VerdictKind::Burst, &[VerdictKind::VolumeLimit, VerdictKind::RateLimit]),
     (VerdictKind::WriteCache, &[VerdictKind::VolumeLimit, VerdictKind::RateLimit]),
@@ -91,6 +94,7 @@ const DEEPER: &[(VerdictKind, &[VerdictKind])] = &[
         VerdictKind::PartialStripe,
         &[VerdictKind::VolumeLimit, VerdictKind::RateLimit, VerdictKind::InstanceLimit],
     ),
+    (VerdictKind::Memory, &[VerdictKind::Cpu, VerdictKind::SyncWrites]),
 ];
 
 /// Every verdict that the evidence supports, the cause that explains most first, or `unknown` when none does; and what
@@ -103,21 +107,11 @@ pub fn judge(case: &Case<'_>) -> (Vec<Verdict>, Vec<RuledOut>) {
             Err(Absent { why, evidence }) => ruled_out.push(RuledOut { kind: rule.kind(), why, evidence }),
         }
     }
-    // Credits that ran out, or a cache that is full, are why the volume's limit is reached: the limit keeps what they leave to
-    // explain.
-    // Likewise requests too small for it, which use up the operations and leave the bytes, and what is read and written for
-    // parity, which a link carries too.
-    for (deeper, limits) in DEEPER {
+    for (deeper, limited) in DEEPER {
         let explained = verdicts.iter().find(|v| v.kind == *deeper).map_or(0.0, |v| v.explains);
-        for verdict in verdicts.iter_mut().filter(|v| limits.contains(&v.kind)) {
+        for verdict in verdicts.iter_mut().filter(|v| limited.contains(&v.kind)) {
             verdict.explains *= 1.0 - explained;
         }
-    }
-    // Pages are freed by the thread that needs them, whose processor time and whose wait for durability that is.
-    let explained = verdicts.iter().find(|v| v.kind == VerdictKind::Memory).map_or(0.0, |v| v.explains);
-    let above = [VerdictKind::Cpu, VerdictKind::SyncWrites];
-    for verdict in verdicts.iter_mut().filter(|v| above.contains(&v.kind)) {
-        verdict.explains *= 1.0 - explained;
     }
     verdicts.sort_by(|a, b| (b.explains * b.confidence).total_cmp(&(a.explains * a.confidence)));
     if verdicts.is_empty() {

@@ -19,10 +19,14 @@ pub struct Moved {
     pub moved_ops: u64,
 }
 
-/// Writes that are no whole pages are so many bytes more below parity, which is kept page by page (drivers/md/raid5.c):
-/// at most a page at each end.
-const PAGES_AT_ENDS: u64 = 2 * PAGE;
 const PAGE: u64 = 4096;
+
+/// How many bytes more `bytes` in so many writes can be below parity, which is kept page by page (drivers/md/raid5.c): at most a
+/// page at each end of a write, where they are no whole pages.
+pub fn ends(bytes: u64, writes: u64) -> u64 {
+    let whole_pages = writes == 0 || bytes.is_multiple_of(writes.saturating_mul(PAGE));
+    if whole_pages { 0 } else { writes.saturating_mul(2 * PAGE) }
+}
 
 /// The disks below the members of a trial, each once; `None` when some member that worked has no observed disk.
 pub fn disks(trial: &TrialSamples) -> Option<Vec<&DeviceObservation>> {
@@ -60,8 +64,7 @@ pub fn moved(trial: &TrialSamples) -> Option<Moved> {
         sum.asked.read = sum.asked.read.saturating_add(read.bytes);
         sum.asked.write = sum.asked.write.saturating_add(write.bytes);
         sum.asked_ops = sum.asked_ops.saturating_add(members::totals(member).0);
-        let whole_pages = write.ops == 0 || write.bytes.is_multiple_of(write.ops.saturating_mul(PAGE));
-        let ends = if whole_pages { 0 } else { write.ops.saturating_mul(PAGES_AT_ENDS) };
+        let ends = ends(write.bytes, write.ops);
         add_due(trial, &member.name, read.bytes, (write.bytes, ends), &mut sum.due);
     }
     // Every byte that the application moves is asked of some member at least once, even where a cache above them

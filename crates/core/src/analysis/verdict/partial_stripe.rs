@@ -6,7 +6,7 @@
 //! has its members read up to two and write two, of RAID6 three and three, where whole stripes have them read none and write
 //! `members / data`. Members that read more than the array was asked to read, and no more than that, read for parity.
 
-use super::{Absent, Case, Judged, Rule, background, cpu, evidence, unknown};
+use super::{Absent, Case, Judged, Rule, background, cpu, evidence, moved, unknown};
 use crate::analysis::{ArrayBelow, Verdict, VerdictKind, below};
 use crate::layout::{ArrayKind, LayoutNode};
 use crate::samples::{Join, OtherKind, PerOp, TrialSamples};
@@ -19,8 +19,6 @@ pub const READ: f64 = 0.10;
 pub const NEEDLESS: f64 = 0.10;
 /// How far above the most that parity can take the reads may be.
 const SLACK: f64 = 1.10;
-/// Parity is kept page by page (drivers/md/raid5.c): a write that is no whole pages has at most one more read at each end.
-const PAGE: u64 = 4096;
 
 /// The rule.
 #[derive(Debug)]
@@ -76,8 +74,7 @@ impl Traffic {
 
     /// Most that may be read for parity for each byte written.
     fn most(&self, parity: u32) -> f64 {
-        let whole = self.asked.write.is_multiple_of(self.writes.max(1).saturating_mul(PAGE));
-        let ends = if whole { 0 } else { self.writes.saturating_mul(2 * PAGE) };
+        let ends = moved::ends(self.asked.write, self.writes);
         let touched = self.asked.write.saturating_add(ends) as f64 / self.asked.write as f64;
         f64::from(1 + parity) * touched
     }

@@ -14,8 +14,7 @@ use crate::analysis::estimate::median;
 use crate::analysis::ladder::in_flight;
 use crate::analysis::{Basis, Metric, Verdict, VerdictKind};
 use crate::samples::{DeviceObservation, Observation, TrialSamples};
-use crate::units::{Nanos, format_iops};
-use crate::workload::Arrival;
+use crate::units::format_iops;
 
 /// Mean requests in flight over what the queue holds from which on it counts as full: the places of requests that complete
 /// together are empty until somebody comes for them.
@@ -141,12 +140,6 @@ pub(super) fn full(case: &Case<'_>, rungs: Option<&Rungs<'_>>) -> Vec<Full> {
     }
 }
 
-/// Whether nothing but their completion holds back the next operation.
-fn is_free(case: &Case<'_>) -> bool {
-    let workload = case.workload;
-    workload.arrival == Arrival::Closed && workload.rate.is_none() && workload.think_time == Nanos(0)
-}
-
 /// Why no queue is full: what is known of the one that was nearest to it.
 fn none_full(case: &Case<'_>) -> Absent {
     let nearest = |trial: &TrialSamples| {
@@ -192,7 +185,7 @@ fn next_doubling(grows: f64) -> f64 {
 /// How the rate grows with the requests at a device whose queue is full, where that is in proportion, and from when on it is.
 pub(super) fn proportional(case: &Case<'_>, rungs: &Rungs<'_>) -> Option<(f64, f64)> {
     let queue = full(case, Some(rungs)).into_iter().next()?;
-    let (_, grows) = growth(case, rungs, &queue).filter(|_| is_free(case))?;
+    let (_, grows) = growth(case, rungs, &queue).filter(|_| case.workload.is_free())?;
     (grows >= IN_PROPORTION).then_some((grows, IN_PROPORTION))
 }
 
@@ -202,7 +195,7 @@ impl Rule for QueueLimit {
     }
 
     fn judge(&self, case: &Case<'_>) -> Judged {
-        if !is_free(case) {
+        if !case.workload.is_free() {
             return Err(Absent::because("operations come at times of their own, and not as others complete"));
         }
         volume_limit::yield_to(case, "the members are at their limits")?;

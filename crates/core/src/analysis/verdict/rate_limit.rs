@@ -252,8 +252,7 @@ fn counted(
 /// The rate of the trials, where it is even; of the end of one that slowed down in a step.
 pub(super) fn over_time(case: &Case<'_>, above: bool, figures: &mut Vec<Evidence>) -> Result<f64, Absent> {
     let lasting = |trial: &TrialSamples| burst::step_down(case, trial).unwrap_or(Nanos(0));
-    let paces: Vec<Pace> =
-        case.trials.iter().filter_map(|trial| pace::of(trial, lasting(trial), pace::ops)).collect();
+    let paces: Vec<Pace> = case.trials.iter().filter_map(|trial| pace::of(trial, lasting(trial))).collect();
     let rates: Vec<f64> = paces.iter().map(|pace| pace.rate).collect();
     let uneven: Vec<f64> = paces.iter().map(|pace| pace.unevenness).collect();
     let (Some(rate), Some(uneven)) = (median(&rates), median(&uneven)) else {

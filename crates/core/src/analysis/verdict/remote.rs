@@ -273,7 +273,7 @@ impl Rule for RemoteQueue {
 /// figures.
 pub(super) fn round_trips(case: &Case<'_>, kept: f64) -> Option<(String, Vec<Evidence>)> {
     let (place, each) = (place(case)?, typical(case)?);
-    let latency = case.median(super::standing::latency)?;
+    let latency = case.median(|trial| trial.latency().mean())?;
     // Calls of one operation go out together: one round trip is the least of it.
     if each.round_trip < AT_SERVER * latency {
         return None;

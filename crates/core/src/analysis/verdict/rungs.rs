@@ -74,7 +74,7 @@ impl<'a> More<'a> {
 /// Rate of a rung as it was counted: a pace needs three intervals with something done.
 fn pace_of(rung: &Rung) -> Option<Pace> {
     let counted = || Some(Pace { rate: rung.iops()?, error: 0.0, unevenness: 0.0, grain: 0.0, span: 0.0 });
-    pace::of(&rung.samples, Nanos(0), pace::ops).or_else(counted).filter(|pace| pace.rate > 0.0)
+    pace::of(&rung.samples, Nanos(0)).or_else(counted).filter(|pace| pace.rate > 0.0)
 }
 
 impl<'a> Rungs<'a> {
@@ -143,6 +143,6 @@ impl<'a> Rungs<'a> {
 /// Operations per second of the trials: the median of their paces, or what was counted.
 fn measured(case: &Case<'_>) -> Option<f64> {
     let paces: Vec<f64> =
-        case.trials.iter().filter_map(|trial| Some(pace::of(trial, Nanos(0), pace::ops)?.rate)).collect();
+        case.trials.iter().filter_map(|trial| Some(pace::of(trial, Nanos(0))?.rate)).collect();
     estimate::median(&paces).or_else(|| case.result.metric(Metric::Iops).map(|estimate| estimate.median))
 }

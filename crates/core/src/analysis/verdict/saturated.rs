@@ -84,8 +84,11 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
         return Err(busy(Absent::because(why)));
     }
     let (rate, unit) = rate_of(case, deepest);
-    let grown = standing::latency(&deepest.samples)
-        .zip(standing::latency(&knee.samples))
+    let grown = deepest
+        .samples
+        .latency()
+        .mean()
+        .zip(knee.samples.latency().mean())
         .map(|(deep, knee)| (deep, knee, deep / knee));
     let host = standing::host_busy(case);
     let mut figures = vec![

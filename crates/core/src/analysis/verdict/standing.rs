@@ -126,10 +126,3 @@ pub fn waits(case: &Case<'_>) -> Vec<Evidence> {
     };
     told.map(figure).collect()
 }
-
-/// Mean latency of a trial's operations in nanoseconds.
-pub fn latency(trial: &TrialSamples) -> Option<f64> {
-    let mut all = trial.array.read.latency.clone();
-    all.merge(&trial.array.write.latency);
-    all.mean()
-}

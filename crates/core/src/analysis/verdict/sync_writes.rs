@@ -14,7 +14,7 @@ use crate::analysis::ladder::in_flight;
 use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
 use crate::samples::TrialSamples;
 use crate::units::{Nanos, format_latency};
-use crate::workload::{Arrival, Workload};
+use crate::workload::Workload;
 
 /// Writes that are made durable together in the estimate that is told.
 const TOGETHER: f64 = 8.0;
@@ -91,10 +91,8 @@ impl Rule for SyncWrites {
     fn judge(&self, case: &Case<'_>) -> Judged {
         let workload = case.workload;
         let how = how(workload).ok_or_else(|| Absent::because("writes are not made durable one by one"))?;
-        let free =
-            workload.arrival == Arrival::Closed && workload.rate.is_none() && workload.think_time == Nanos(0);
         let in_flight = in_flight(workload);
-        if !free || in_flight > workload.numjobs {
+        if !workload.is_free() || in_flight > workload.numjobs {
             let absent = Absent::because(
                 "more than one write of a job is under way, or the workload holds itself back",
             );

@@ -4,7 +4,7 @@ use crate::buffers::Buffers;
 use crate::error::EngineError;
 use crate::job::{Job, TICK};
 use crate::record::Finished;
-use crate::ring::AHEAD;
+use crate::ring::Ahead;
 use crate::shared::{Piece, Verdict, judge};
 use crate::source::{Next, Source, Sync, lock};
 use ebbtide_core::workload::{Mix, Op, OpKind};
@@ -24,13 +24,19 @@ pub(crate) struct PsyncLoop<'a> {
     shared: Option<&'a Mutex<Source>>,
     /// Pieces of the operation under way.
     pieces: Vec<Piece>,
-    /// Whether it watches the clock before it is time.
-    watches: bool,
+    /// How long it watches the clock before it is time.
+    ahead: Ahead,
 }
 
 impl<'a> PsyncLoop<'a> {
     pub(crate) fn new(job: Job<'a>, buffers: Buffers, shared: Option<&'a Mutex<Source>>) -> Self {
-        PsyncLoop { watches: job.shared.watches(), job, buffers, shared, pieces: Vec::with_capacity(64) }
+        PsyncLoop {
+            ahead: Ahead::of(job.shared.watches()),
+            job,
+            buffers,
+            shared,
+            pieces: Vec::with_capacity(64),
+        }
     }
 
     /// Runs the job to its end.
@@ -99,11 +105,15 @@ impl<'a> PsyncLoop<'a> {
             if now >= instant || self.job.over {
                 return;
             }
-            // See ring/wait.rs.
-            let ahead = if self.watches { AHEAD } else { 0 };
-            match (instant - now).saturating_sub(ahead) {
+            match (instant - now).saturating_sub(self.ahead.get()) {
                 0 => std::hint::spin_loop(),
-                long => std::thread::sleep(Duration::from_nanos(long.min(TICK))),
+                long => {
+                    let long = long.min(TICK);
+                    std::thread::sleep(Duration::from_nanos(long));
+                    if self.ahead.get() > 0 {
+                        self.ahead.woke(self.job.shared.clock.now().saturating_sub(now + long));
+                    }
+                }
             }
         }
     }

@@ -49,8 +49,10 @@ impl Shared<'_> {
     pub(crate) fn watches(&self) -> bool {
         let workload = self.workload;
         let timed = workload.is_open_loop() || workload.rate.is_some();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        timed && (workload.numjobs as usize) < cores
+        let spare = || {
+            std::thread::available_parallelism().is_ok_and(|cores| (workload.numjobs as usize) < cores.get())
+        };
+        timed && spare()
     }
 
     /// Whether the copy that a read comes from changes with every operation: random reads spread over the copies, a

@@ -13,7 +13,7 @@ mod wait;
 #[cfg(test)]
 pub(crate) use setup::refusal;
 pub(crate) use setup::{Ring, unavailable};
-pub(crate) use wait::AHEAD;
+pub(crate) use wait::Ahead;
 
 use crate::error::EngineError;
 use crate::job::{Job, Slot, TICK};
@@ -66,6 +66,8 @@ pub(crate) struct RingLoop<'a> {
     turns: bool,
     /// Whether it watches for what it waits for before it sleeps.
     watches: bool,
+    /// How long before an instant it stops sleeping, if it watches.
+    ahead: Ahead,
     failure: Option<EngineError>,
     /// The end: waiting for what the kernel still has.
     drain: Drain,
@@ -106,6 +108,7 @@ impl<'a> RingLoop<'a> {
             stamped: workload.mix != Mix::Rewrite,
             turns: job.shared.turns(),
             watches: job.shared.watches() && !io.polled,
+            ahead: Ahead::of(true),
             failure: None,
             drain: Drain::new(job.shared.patience),
             io,

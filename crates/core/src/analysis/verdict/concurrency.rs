@@ -209,6 +209,8 @@ impl Rule for Concurrency {
             sentence.push_str(&clause);
             evidence_list.extend(figures);
         }
+        // What an operation waits for a processor is none of what the array takes for it.
+        let explains = explains * (1.0 - cpu::waited(case).unwrap_or(0.0));
         Ok(Verdict {
             kind: VerdictKind::Concurrency,
             basis: None,

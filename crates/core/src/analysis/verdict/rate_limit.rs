@@ -30,6 +30,9 @@ const LOT: Nanos = Nanos(100_000_000);
 /// The same where they wait at the devices: an arm that moves at random is 1% off after a thousand operations, a device of even
 /// pace as little as this.
 pub const EVEN_AT_DEVICES: f64 = 0.005;
+/// As even as no device is: short runs may then be [`SAME`] further from the trials' rate, which the first moments of a limit do,
+/// when it lets more pass.
+const AS_A_CLOCK: f64 = 0.0005;
 /// How far the trials' rates may be from one another.
 const SAME_TRIALS: f64 = 0.03;
 /// How far a rate may be from a round one, or from a catalogue's, to be told as that.
@@ -134,9 +137,11 @@ pub(super) fn find(case: &Case<'_>) -> Result<Found, Absent> {
     let above = at.is_some_and(|at| at.least_busy < super::saturated::BUSY)
         && at_devices.is_some_and(|share| share < super::saturated::AT_DEVICES);
     let coarse = rungs.depths().iter().chain(&rungs.sizes).map(|step| step.ops.grain).fold(0.0, f64::max);
-    let alike = if above { SAME + coarse.min(COARSE) } else { SAME };
     let mut figures = Vec::new();
-    let ops = over_time(case, above, &mut figures)?;
+    let Even { rate: ops, uneven } = over_time(case, above, &mut figures)?;
+    let more = if above { coarse.min(COARSE) } else { 0.0 };
+    let more = if uneven <= AS_A_CLOCK { more.max(SAME) } else { more };
+    let alike = SAME + more;
     let depths = rungs.depths();
     whatever_the_depth(&rungs, &depths, ops, alike, &mut figures)?;
     let counted = counted(case, &rungs, ops, (alike, above), &mut figures)?;
@@ -249,8 +254,16 @@ fn counted(
     }
 }
 
+/// An even rate.
+pub(super) struct Even {
+    /// Operations per second.
+    rate: f64,
+    /// Distance of what was done by some time from what an even rate would have done, of all.
+    uneven: f64,
+}
+
 /// The rate of the trials, where it is even; of the end of one that slowed down in a step.
-pub(super) fn over_time(case: &Case<'_>, above: bool, figures: &mut Vec<Evidence>) -> Result<f64, Absent> {
+pub(super) fn over_time(case: &Case<'_>, above: bool, figures: &mut Vec<Evidence>) -> Result<Even, Absent> {
     let lasting = |trial: &TrialSamples| burst::step_down(case, trial).unwrap_or(Nanos(0));
     let paces: Vec<Pace> = case.trials.iter().filter_map(|trial| pace::of(trial, lasting(trial))).collect();
     let rates: Vec<f64> = paces.iter().map(|pace| pace.rate).collect();
@@ -276,7 +289,7 @@ pub(super) fn over_time(case: &Case<'_>, above: bool, figures: &mut Vec<Evidence
     }
     figures.push(evidence(what[0], uneven, "share", Some(even)));
     figures.push(evidence(what[1], apart, "share", Some(alike)));
-    Ok(rate)
+    Ok(Even { rate, uneven })
 }
 
 /// The round figure that `rate` is about, or itself: of one digit, of a quarter of that (125), or of two; of operations, of MiB/s or

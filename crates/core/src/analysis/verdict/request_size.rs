@@ -2,14 +2,15 @@
 //!
 //! Derivation. A volume with a limit of operations and a limit of bytes moves `bytes per request * operations`; when
 //! sequential access uses up the operations and half or less of the bytes, larger requests move more with the same
-//! operations. And when the disks complete several requests for each one asked, each about as large as the disk's
-//! largest, requests are split: each part pays the latency and counts as an operation.
+//! operations. And when the disks, or the devices that the members are, complete several requests for each one asked, each
+//! about as large as the device's largest, requests are split: each part pays the latency and counts as an operation.
 
+use super::moved::Moved;
 use super::volume_limit::NEAR;
-use super::{Absent, Case, Judged, Rule, evidence, moved, usage};
+use super::{Absent, Case, Judged, Rule, evidence, moved, standing, usage};
 use crate::analysis::estimate::median;
 use crate::analysis::{Verdict, VerdictKind};
-use crate::samples::TrialSamples;
+use crate::samples::{DeviceObservation, PerOp, Span, TrialSamples};
 use crate::units::Bytes;
 use crate::workload::Access;
 
@@ -47,9 +48,15 @@ fn absent(case: &Case<'_>) -> Absent {
                 "share",
                 BYTES_UNUSED,
             ),
-        _ => Absent::because("random requests are as small as they are asked for, and are not split"),
+        _ => Absent::because(
+            "random requests are as small as they are asked for, and not split by what takes no larger ones",
+        ),
     };
-    absent.seen_where_known("requests at the disks for each one asked", parts(case), "requests", SPLIT)
+    let [disks, members] = [at_disks, at_members]
+        .map(|at: fn(&TrialSamples) -> Option<Pieces>| case.median(|t| Some(at(t)?.each)));
+    absent
+        .seen_where_known("requests at the disks for each one asked", disks, "requests", SPLIT)
+        .seen_where_known("requests at the members' devices for each one asked", members, "requests", SPLIT)
 }
 
 /// Use of the limits of operations and of bytes, where both are known of every working member.
@@ -91,18 +98,46 @@ fn too_small(case: &Case<'_>) -> Option<Verdict> {
     })
 }
 
-/// Requests at the disks for each one asked, where the bytes agree. A mirror's copies are no parts: what counts is how much
-/// smaller than those asked the requests at the disks are.
-fn parts(case: &Case<'_>) -> Option<f64> {
-    case.median(|t| {
-        let m = moved::moved(t)?;
-        let (asked, moved) = (m.asked.read + m.asked.write, m.moved.read + m.moved.write);
-        let (least, most) = (m.due.read.least + m.due.write.least, m.due.read.most + m.due.write.most);
-        let moved = moved as f64;
-        let same = moved >= least * (1.0 - SAME_BYTES) && moved <= most * (1.0 + SAME_BYTES);
-        let copies = moved / asked as f64;
-        (same && m.asked_ops > 0 && copies > 0.0).then(|| m.moved_ops as f64 / m.asked_ops as f64 / copies)
+/// What became of the requests that were asked, at devices below them.
+#[derive(Debug, Clone, Copy)]
+struct Pieces {
+    /// Requests there for each one asked.
+    each: f64,
+    /// Mean bytes of one.
+    size: f64,
+    /// Bytes of the largest that all of the devices take.
+    largest: Option<f64>,
+}
+
+/// Those at `devices`, where their bytes are those that were asked, `due` times. A mirror's copies are no parts: what counts is
+/// how much smaller than those asked the requests are.
+fn pieces(asked: &Moved, devices: &[&DeviceObservation], due: Span) -> Option<Pieces> {
+    let both = |counted: PerOp<u64>| counted.read.saturating_add(counted.write) as f64;
+    let (bytes, requests) = devices.iter().fold((0.0, 0.0), |(bytes, requests), device| {
+        (bytes + both(device.total.bytes), requests + both(device.total.ops))
+    });
+    let same = bytes >= due.least * (1.0 - SAME_BYTES) && bytes <= due.most * (1.0 + SAME_BYTES);
+    let copies = bytes / both(asked.asked);
+    let largest = devices.iter().map(|device| device.max_request.map(|bytes| bytes.0)).min()?;
+    (same && asked.asked_ops > 0 && copies > 0.0 && requests > 0.0).then(|| Pieces {
+        each: requests / asked.asked_ops as f64 / copies,
+        size: bytes / requests,
+        largest: largest.map(|bytes| bytes as f64),
     })
+}
+
+/// Those at the disks.
+fn at_disks(trial: &TrialSamples) -> Option<Pieces> {
+    let m = moved::moved(trial)?;
+    let due = Span { least: m.due.read.least + m.due.write.least, most: m.due.read.most + m.due.write.most };
+    pieces(&m, &moved::disks(trial)?, due)
+}
+
+/// Those at the devices that the members are: what these split, the disks below may merge again.
+fn at_members(trial: &TrialSamples) -> Option<Pieces> {
+    let m = moved::moved(trial)?;
+    let asked = m.asked.read.saturating_add(m.asked.write) as f64;
+    pieces(&m, &standing::tops(trial)?, Span { least: asked, most: asked })
 }
 
 /// Smallest chunk of an array below the members: what is longer is split by the array, whatever the disks take.
@@ -112,15 +147,15 @@ fn chunk_below(trial: &TrialSamples) -> Option<f64> {
     arrays.filter_map(|array| array.below.join.chunk()).map(|chunk| chunk.0 as f64).reduce(f64::min)
 }
 
+/// Where requests are split, and by how much.
 fn split(case: &Case<'_>) -> Option<Verdict> {
-    let parts = parts(case)?;
-    let size = case.median(|t| {
-        let m = moved::moved(t)?;
-        (m.moved_ops > 0).then(|| (m.moved.read + m.moved.write) as f64 / m.moved_ops as f64)
-    })?;
-    let largest = case.median(|t| {
-        moved::disks(t)?.iter().map(|disk| disk.max_request.map(|b| b.0)).min()?.map(|b| b as f64)
-    })?;
+    split_at(case, at_disks, "the disks").or_else(|| split_at(case, at_members, "the members' devices"))
+}
+
+fn split_at(case: &Case<'_>, at: fn(&TrialSamples) -> Option<Pieces>, whose: &str) -> Option<Verdict> {
+    let parts = case.median(|trial| Some(at(trial)?.each))?;
+    let size = case.median(|trial| Some(at(trial)?.size))?;
+    let largest = case.median(|trial| at(trial)?.largest)?;
     let by_array = case.median(chunk_below).is_some_and(|chunk| chunk <= largest);
     (parts >= SPLIT && size >= AT_LARGEST * largest && !by_array).then(|| Verdict {
         kind: VerdictKind::RequestSize,
@@ -128,12 +163,12 @@ fn split(case: &Case<'_>) -> Option<Verdict> {
         confidence: 0.6,
         explains: (1.0 - 1.0 / parts).clamp(0.0, 1.0) * 0.5,
         sentence: format!(
-            "requests are split: the disks complete {parts:.1} for each one asked, none larger than {} (max_sectors_kb)",
+            "requests are split: {whose} complete {parts:.1} for each one asked, none larger than {} (max_sectors_kb)",
             Bytes(largest as u64)
         ),
         evidence: vec![
-            evidence("requests at the disks for each one asked", parts, "requests", Some(SPLIT)),
-            evidence("bytes of a request at the disks, against the largest they take", size, "bytes", Some(largest)),
+            evidence(&format!("requests at {whose} for each one asked"), parts, "requests", Some(SPLIT)),
+            evidence(&format!("bytes of a request at {whose}, against the largest they take"), size, "bytes", Some(largest)),
         ],
     })
 }

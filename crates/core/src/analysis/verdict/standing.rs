@@ -3,7 +3,7 @@
 use super::{Case, evidence};
 use crate::analysis::ladder::in_flight;
 use crate::analysis::{Evidence, members};
-use crate::samples::{Observation, TrialSamples};
+use crate::samples::{DeviceObservation, DiskUse, Observation, PerOp, TrialSamples};
 use crate::units::Nanos;
 
 /// A member's device.
@@ -15,30 +15,42 @@ pub struct Standing<'a> {
     pub busy: f64,
     /// Requests in flight on average.
     pub queue: f64,
+    /// The same, each counted as often as requests were merged into it.
+    pub merged: f64,
 }
 
-/// The devices of the members that worked, each once; nothing where one of them was not observed.
-pub fn of(trial: &TrialSamples) -> Option<Vec<Standing<'_>>> {
+/// The devices that the members which worked are, or that their files lie on, each once; nothing where one of them was not
+/// observed. What is below these may be shared with others.
+pub fn tops(trial: &TrialSamples) -> Option<Vec<&DeviceObservation>> {
     let observed = trial.observed.as_ref()?;
-    let seconds = trial.elapsed.as_secs_f64();
     let mut indices: Vec<usize> = Vec::new();
     for member in trial.members.iter().filter(|member| members::totals(member).0 > 0) {
         let found = observed.members.iter().find(|m| m.member == member.name)?;
-        // The first is the member itself, or what its file lies on; what is below it may be shared with others.
         let device = *found.devices.first()?;
         if !indices.contains(&device) {
             indices.push(device);
         }
     }
-    let standing = |index: &usize| {
-        let device = observed.devices.get(*index)?;
-        Some(Standing {
+    let devices: Option<Vec<_>> = indices.into_iter().map(|index| observed.devices.get(index)).collect();
+    devices.filter(|devices| !devices.is_empty())
+}
+
+/// How they stood; nothing where one of them was not observed.
+pub fn of(trial: &TrialSamples) -> Option<Vec<Standing<'_>>> {
+    let seconds = trial.elapsed.as_secs_f64();
+    let devices = tops(trial).filter(|_| seconds > 0.0)?;
+    let both = |counted: PerOp<u64>| counted.read.saturating_add(counted.write) as f64;
+    let stood = devices.into_iter().map(|device| {
+        let DiskUse { ops, merged, busy, weighted, .. } = device.total;
+        let queue = weighted.as_secs_f64() / seconds;
+        Standing {
             device: &device.name,
-            busy: (device.total.busy.as_secs_f64() / seconds).min(1.0),
-            queue: device.total.weighted.as_secs_f64() / seconds,
-        })
-    };
-    (seconds > 0.0 && !indices.is_empty()).then(|| indices.iter().map(standing).collect())?
+            busy: (busy.as_secs_f64() / seconds).min(1.0),
+            queue,
+            merged: queue * (1.0 + both(merged) / both(ops).max(1.0)),
+        }
+    });
+    Some(stood.collect())
 }
 
 /// Busy share of the least busy of them, and requests in flight at all of them; medians over the trials.
@@ -48,6 +60,8 @@ pub struct Devices {
     pub least_busy: f64,
     /// Requests in flight at all of them.
     pub queue: f64,
+    /// The same, each counted as often as requests were merged into it.
+    pub merged: f64,
     /// How many they are.
     pub number: usize,
 }
@@ -56,8 +70,14 @@ pub struct Devices {
 pub fn devices(case: &Case<'_>) -> Option<Devices> {
     let least = |trial: &TrialSamples| of(trial)?.iter().map(|s| s.busy).reduce(f64::min);
     let queue = |trial: &TrialSamples| Some(of(trial)?.iter().map(|s| s.queue).sum());
+    let merged = |trial: &TrialSamples| Some(of(trial)?.iter().map(|s| s.merged).sum());
     let number = case.trials.iter().filter_map(|trial| Some(of(trial)?.len())).max()?;
-    Some(Devices { least_busy: case.median(least)?, queue: case.median(queue)?, number })
+    Some(Devices {
+        least_busy: case.median(least)?,
+        queue: case.median(queue)?,
+        merged: case.median(merged)?,
+        number,
+    })
 }
 
 /// Names of disks that have processors of their own, or a host's: no worker of this system has to run for them.
@@ -72,10 +92,10 @@ pub fn served_here(case: &Case<'_>) -> Option<String> {
 }
 
 /// Share of the operations in flight that are at the devices of the members: the others wait above them. A copy for each
-/// member counts as often.
+/// member counts as often, and neighbours that were merged into one request each on their own.
 pub fn at_devices(case: &Case<'_>) -> Option<f64> {
     let kept = f64::from(in_flight(case.workload));
-    devices(case).map(|devices| devices.queue / kept.max(1.0))
+    devices(case).map(|devices| devices.merged / kept.max(1.0))
 }
 
 /// Busy share of all cores of the host together, median over the trials.

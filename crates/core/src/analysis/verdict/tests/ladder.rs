@@ -220,6 +220,8 @@ fn so_many_operations_or_bytes_whatever_else_are_a_rate_that_is_set() {
         let bytes = &verdicts(&held(seen, [500, 250]))[0];
         assert!(bytes.sentence.contains("set: 4.10 MB/s, whatever the depth, larger"), "{}", bytes.sentence);
     }
+    // The first moments of a limit let some more pass, which shows in a short run.
+    assert_eq!(kinds(&held(SATURATED, [1055, 1035])), [RateLimit]);
     // At its limit of operations, and not far from that of bytes: what larger ones run into is another one.
     assert_eq!(kinds(&held(ABOVE, [1000, 700])), [RateLimit]);
     let (why, _) = ruled_out(&held(SATURATED, [1000, 1000]), VolumeLimit);
@@ -245,6 +247,16 @@ fn a_device_at_its_own_pace_is_no_rate_that_is_set() {
     assert_eq!(kinds(&uneven), [VolumeLimit]);
     let (why, _) = ruled_out(&uneven, RateLimit);
     assert!(why.starts_with("the rate varies over time"), "{why}");
+    // And no more than as even as a device may be: what is a little off is another rate.
+    let mut nearly = held(SATURATED, [1055, 1055]);
+    for record in &mut nearly.trials {
+        if let Outcome::Samples(samples) = &mut record.outcome {
+            for (index, interval) in samples.series.iter_mut().enumerate() {
+                interval.array.read.ops = if index % 2 == 0 { 102 } else { 98 };
+            }
+        }
+    }
+    assert_eq!(kinds(&nearly), [VolumeLimit]);
     // Without other sizes nothing is known of what is counted.
     let mut one_size = held(ABOVE, [1000, 1000]);
     one_size.meta.rungs.truncate(4);

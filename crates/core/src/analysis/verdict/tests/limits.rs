@@ -385,8 +385,8 @@ fn a_processor_that_others_have_is_named_with_them() {
     // With one in flight, what it waits for is a part of every operation: the larger part of what is in the way comes first.
     let mut alone = stripe(1);
     alone.workloads[0].iodepth = 1;
-    let found = verdicts(&six_rounds(&alone, waiting(100, 300)));
+    let found = verdicts(&six_rounds(&alone, waiting(100, 250)));
     assert_eq!(found.iter().map(|v| v.kind).collect::<Vec<_>>(), [Concurrency, Cpu]);
-    assert!(found[1].sentence.contains("and sleeps 60%"), "{}", found[1].sentence);
+    assert!(found[1].sentence.contains("and sleeps 65%"), "{}", found[1].sentence);
     assert_eq!(kinds(&six_rounds(&alone, waiting(100, 600))), [Cpu, Concurrency]);
 }

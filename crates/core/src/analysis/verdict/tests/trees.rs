@@ -424,6 +424,28 @@ fn requests_that_an_array_cuts_are_not_split_by_its_disks() {
     assert_eq!(mirrored, [Unknown]);
 }
 
+/// What a device splits, the disk below may merge again.
+#[test]
+fn requests_that_the_members_device_splits() {
+    let split = |parts: u64| {
+        let loops = Device("loop0", Below { devices: vec![1], join: Join::Through, missing: 0 }, ASKED, 0);
+        let mut samples = on(&[loops, disk("vda", ASKED, 0)], false);
+        let devices = &mut samples.observed.as_mut().expect("is observed").devices;
+        devices[0].total.ops.read *= parts;
+        devices[0].max_request = Some(Bytes(BS / parts));
+        devices[1].max_request = Some(Bytes(Bytes::MIB));
+        samples
+    };
+    let found = verdicts(&six_rounds(&one(), |_| split(8)));
+    assert_eq!(found[0].kind, RequestSize);
+    assert!(
+        found[0].sentence.contains("the members' devices complete 8.0 for each"),
+        "{}",
+        found[0].sentence
+    );
+    assert_eq!(kinds(&six_rounds(&one(), |_| split(1))), [Unknown]);
+}
+
 /// What a link carries to a mirror that is behind it is every copy.
 #[test]
 fn a_link_carries_every_copy() {

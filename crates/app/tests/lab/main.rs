@@ -14,3 +14,4 @@ mod remote;
 mod sessions;
 mod trees;
 mod usage;
+mod verdicts;

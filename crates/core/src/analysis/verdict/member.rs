@@ -14,7 +14,7 @@ use super::{Absent, Case, Judged, Rule, evidence, shared_device, volume_limit};
 use crate::analysis::estimate::median;
 use crate::analysis::{ArrayBelow, Verdict, VerdictKind, below, members};
 use crate::observe::outlier::SAME_WORK_DEVIATIONS;
-use crate::samples::{DeviceObservation, TrialSamples};
+use crate::samples::{DeviceObservation, DiskUse, TrialSamples};
 use crate::units::format_latency;
 
 /// Least factor over the siblings' median, in latency and in queue. Equal members that are all saturated have queues of
@@ -123,11 +123,13 @@ const QUEUE: f64 = 1.5;
 const NEVER_IDLE: f64 = 0.90;
 /// Share of the observer's intervals in which it must be the slowest by far.
 const LASTING: f64 = 0.60;
+/// The same where its siblings do as much in the time in which they are busy.
+const ALL_ALONG: f64 = 0.95;
 /// Least requests of a device in an interval that is looked at.
 const INTERVAL_OPS: u64 = 5;
 
 /// Whether the slow one is slow all along. Equal disks at their limit hold the queue in turn, and a short trial may see one
-/// turn.
+/// turn: then the others do not do more in the time in which they are busy, and the slow one is not slow in every interval.
 fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier) -> bool {
     let Some(observed) = trial.observed.as_deref() else { return false };
     let places: Option<Vec<usize>> = devices
@@ -136,10 +138,18 @@ fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier
         .collect();
     let own = devices.iter().position(|device| device.shown_name() == outlier.name);
     let (Some(places), Some(own)) = (places, own) else { return false };
-    let busy = devices[own].total.busy.as_secs_f64() / trial.elapsed.as_secs_f64();
-    if outlier.in_flight > QUEUE && busy < NEVER_IDLE {
+    let busy = devices[own].total.busy.as_secs_f64();
+    if outlier.in_flight > QUEUE && busy < NEVER_IDLE * trial.elapsed.as_secs_f64() {
         return false;
     }
+    let pace = |device: &DeviceObservation| {
+        let DiskUse { ops, busy, .. } = device.total;
+        ops.read.saturating_add(ops.write) as f64 / busy.as_secs_f64().max(f64::MIN_POSITIVE)
+    };
+    let siblings: Vec<f64> =
+        devices.iter().enumerate().filter(|(at, _)| *at != own).map(|(_, device)| pace(device)).collect();
+    let faster = median(&siblings).is_some_and(|siblings| siblings >= OUTLIER * pace(devices[own]));
+    let needed = if faster { LASTING } else { ALL_ALONG };
     let (mut looked, mut slow) = (0u32, 0u32);
     for interval in &observed.series {
         let wait = |place: usize| {
@@ -159,7 +169,7 @@ fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier
             slow += u32::from(own >= OUTLIER * others);
         }
     }
-    f64::from(slow) >= LASTING * f64::from(looked)
+    f64::from(slow) >= needed * f64::from(looked)
 }
 
 /// Whether the one of this name has more requests than its siblings, beyond chance: equal disks at their limit hold the

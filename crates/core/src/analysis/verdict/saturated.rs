@@ -57,6 +57,14 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     let (Some(knee), Some(deepest)) = (knee(&served), served.last().copied()) else {
         return Err(Absent::because("no rate of a short run is known"));
     };
+    if served.len() > 1 && knee.in_flight >= deepest.in_flight {
+        let what = format!("rate with {} in flight, against the highest with fewer", deepest.in_flight);
+        let fewer = served.iter().filter(|rung| rung.in_flight < deepest.in_flight);
+        let highest = fewer.filter_map(|rung| rung.iops()).fold(0.0, f64::max);
+        let absent =
+            Absent::because("only the most in flight had this rate, so that yet more may have more done");
+        return Err(absent.seen(&what, deepest.iops().unwrap_or(0.0), "ops/s", highest));
+    }
     let full = queue_limit::full(case, Some(&rungs));
     if let Some(queue) = full.first().filter(|queue| queue.wanted(f64::from(knee.in_flight)) > queue.holds) {
         let what = format!(
@@ -84,19 +92,20 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
         return Err(busy(Absent::because(why)));
     }
     let (rate, unit) = rate_of(case, deepest);
-    let grown = deepest
-        .samples
-        .latency()
-        .mean()
-        .zip(knee.samples.latency().mean())
-        .map(|(deep, knee)| (deep, knee, deep / knee));
+    // Of a single rung the trials are the other.
+    let alone = served.len() == 1;
+    let fewest = if alone { kept } else { knee.in_flight };
+    let reference = if alone { rate_of_operations(case, rungs.base, unit) } else { rate_of(case, knee).0 };
+    let latency =
+        if alone { case.median(|trial| trial.latency().mean()) } else { knee.samples.latency().mean() };
+    let grown = deepest.samples.latency().mean().zip(latency).map(|(deep, knee)| (deep, knee, deep / knee));
     let host = standing::host_busy(case);
     let mut figures = vec![
         evidence(
-            &format!("rate with {} in flight, against that with {}", deepest.in_flight, knee.in_flight),
+            &format!("rate with {} in flight, against that with {fewest}", deepest.in_flight),
             rate,
             unit,
-            Some(rate_of(case, knee).0),
+            Some(reference),
         ),
         evidence(
             "most that more in flight gained, over the rate with as many",
@@ -139,9 +148,8 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
         confidence: if rungs.deeper.len() > 1 { 0.85 } else { 0.7 },
         explains: (2.0 - gain).clamp(0.5, 1.0),
         sentence: format!(
-            "{volumes}: {shown} with {} in flight and with {} alike, only the latency grows{grows}; {disks} busy {:.0}% \
+            "{volumes}: {shown} with {fewest} in flight and with {} alike, only the latency grows{grows}; {disks} busy {:.0}% \
              of the time with a queue of {:.0}{processors}",
-            knee.in_flight,
             deepest.in_flight,
             devices.least_busy * 100.0,
             devices.queue,
@@ -183,6 +191,11 @@ pub(super) fn yield_to_named(case: &Case<'_>, why: &str) -> Result<(), Absent> {
 fn knee<'a>(rungs: &[&'a Rung]) -> Option<&'a Rung> {
     let most = rungs.iter().filter_map(|rung| rung.iops()).reduce(f64::max)?;
     rungs.iter().copied().find(|rung| rung.iops().is_some_and(|rate| rate >= PLATEAU * most))
+}
+
+/// So many operations per second in the unit of the workload's natural metric.
+fn rate_of_operations(case: &Case<'_>, iops: f64, unit: &str) -> f64 {
+    if unit == "ops/s" { iops } else { iops * case.workload.bs.0 as f64 }
 }
 
 fn rate_of(case: &Case<'_>, rung: &Rung) -> (f64, &'static str) {

@@ -183,6 +183,16 @@ fn others_on_the_same_disks() {
     assert_eq!(kinds(&six_rounds(&stripe(1), others(40_000_000, false))), [Background]);
     assert_eq!(kinds(&six_rounds(&stripe(1), others(0, false))), [Unknown]);
     assert_eq!(kinds(&six_rounds(&stripe(1), others(500_000, true))), [Unknown], "a journal's commits");
+    // Of a disk that serves some hundred operations per second half is few bytes.
+    let few = |written: u64| {
+        six_rounds(&stripe(1), move |_| {
+            let mut samples = trial(&[("v0", 100, 400_000)]);
+            observed(&mut samples, 200 * BS, written, 400, 0.9);
+            samples
+        })
+    };
+    assert_eq!(kinds(&few(200 * BS)), [Background]);
+    assert_eq!(kinds(&few(40 * BS)), [Unknown]);
     let idle_disk = six_rounds(&stripe(1), |_| {
         let mut samples = one_member();
         observed(&mut samples, ASKED, 40_000_000, 10_000, 0.2);

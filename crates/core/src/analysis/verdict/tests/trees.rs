@@ -303,12 +303,13 @@ fn an_array_of_the_host_has_members_that_are_judged() {
         verdict.sentence
     );
     // A queue that is with one disk for a turn: it is idle while others hold it.
-    let turns = |share: f64, intervals: [u64; 4]| {
+    let turns_beside = |siblings: f64, share: f64, intervals: [u64; 4]| {
         kinds(&six_rounds(&one(), |t| {
             let mut samples = four(14, 0)(t);
             let observed = samples.observed.as_mut().expect("is observed");
-            let span = Nanos::from_secs_f64(2.0 * share);
-            observed.devices[3].total.busy = span;
+            let span = |share: f64| Nanos::from_secs_f64(2.0 * share);
+            observed.devices.iter_mut().for_each(|device| device.total.busy = span(siblings));
+            observed.devices[3].total.busy = span(share);
             observed.series = intervals
                 .iter()
                 .map(|slow| ObservedInterval {
@@ -328,7 +329,10 @@ fn an_array_of_the_host_has_members_that_are_judged() {
             samples
         }))
     };
+    let turns = |share, intervals| turns_beside(0.9, share, intervals);
     assert_eq!(turns(0.99, [14; 4]), [Member]);
+    assert_eq!(turns(0.99, [14, 14, 14, 1]), [Unknown], "not all along, and its siblings are as busy");
+    assert_eq!(turns_beside(0.3, 0.99, [14, 14, 14, 1]), [Member], "its siblings have time to spare");
     assert_eq!(turns(0.6, [14; 4]), [Unknown], "it was idle");
     assert_eq!(turns(0.99, [1, 1, 60, 1]), [Unknown], "in one of four intervals");
     // Opposite: equals; and one that holds the queue because it has more to do.

@@ -1,0 +1,125 @@
+//! Causes made in a guest, of which the verdict must come first: limits of QEMU and of a cgroup, on disks, md and LVM; a slow member;
+//! parity; latency that only more in flight would hide; durable writes; others at work. What the host's own devices cannot show
+//! (`cargo xtask verdicts --real` has those).
+
+use super::guests::{guest_with, script};
+use ebbtide_core::volume::Limit;
+use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
+use ebbtide_host::lab::guest::Guest;
+use serde_json::Value;
+
+const MIB: u64 = 1 << 20;
+/// Operations per second of the disks a to i, below what an emulated processor does.
+const IOPS: f64 = 300.0;
+/// Those of the slow disk, j.
+const SLOW: f64 = 60.0;
+/// Bytes per second of disk k.
+const BYTES: f64 = 6e6;
+
+/// The last one, l, has no limit.
+fn disks() -> Vec<Disk> {
+    let throttle = |name: char| match name {
+        'j' => Throttle { iops: Some(Limit::steady(SLOW)), ..Throttle::default() },
+        'k' => Throttle { throughput: Some(Limit::steady(BYTES)), ..Throttle::default() },
+        'l' => Throttle::default(),
+        _ => Throttle { iops: Some(Limit::steady(IOPS)), ..Throttle::default() },
+    };
+    let disk = |name: char| Disk {
+        name: name.to_string(),
+        bus: Bus::Virtio,
+        size: 96 * MIB,
+        throttle: throttle(name),
+        link: None,
+    };
+    ('a'..='l').map(disk).collect()
+}
+
+const SET_UP: &str = r#"
+    mdadm --quiet --create /dev/md0 --run --assume-clean --level=0 --chunk=64 --raid-devices=2 /dev/vd[ab]
+    mdadm --quiet --create /dev/md1 --run --assume-clean --level=1 --bitmap=none --raid-devices=2 /dev/vd[cd]
+    mdadm --quiet --create /dev/md5 --run --assume-clean --level=5 --bitmap=none --chunk=64 --raid-devices=3 /dev/vd[efg]
+    mdadm --quiet --create /dev/md6 --run --assume-clean --level=0 --chunk=64 --raid-devices=2 /dev/vd[ij]
+    pvcreate -q -y /dev/vdh /dev/vdl >/dev/null
+    vgcreate -q -s 1m limited /dev/vdh >/dev/null
+    vgcreate -q -s 1m free /dev/vdl >/dev/null
+    lvcreate -q -y -Wn -l 64 -n volume limited >/dev/null
+    lvcreate -q -y -Wn -l 64 -n volume free >/dev/null
+    modprobe dm-delay
+    echo "0 $(blockdev --getsz /dev/free/volume) delay /dev/free/volume 0 10" | dmsetup create slow
+    mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null || true
+    echo +io >/sys/fs/cgroup/cgroup.subtree_control
+    mkdir -p /sys/fs/cgroup/held /mnt/files
+    udevadm settle
+"#;
+
+/// What says that a volume is at its limit: of one that an emulated machine enforces, it may not show that the rate is set.
+const LIMIT: &[&str] = &["rate-limit", "volume-limit"];
+
+/// A cause, how the load is started (`ebb bench` is `$BENCH`), and the verdicts that say so.
+const CASES: &[(&str, &str, &[&str])] = &[
+    ("operations that QEMU lets pass", "$BENCH /dev/vdh --rw randread --bs 4k --iodepth 16", LIMIT),
+    ("bytes that QEMU lets pass", "$BENCH /dev/vdk --rw randread --bs 64k --iodepth 8", LIMIT),
+    ("the same below LVM", "$BENCH /dev/limited/volume --rw randread --bs 4k --iodepth 16", LIMIT),
+    ("the same below each half of a RAID0", "$BENCH /dev/md0 --rw randread --bs 4k --iodepth 32", LIMIT),
+    (
+        "the same below both copies of a RAID1",
+        "$BENCH /dev/md1 --rw randwrite --bs 4k --iodepth 16 --destroy",
+        LIMIT,
+    ),
+    ("a slow member of a RAID0", "$BENCH /dev/md6 --rw randread --bs 4k --iodepth 16", &["member"]),
+    (
+        "small writes to a RAID5",
+        "$BENCH /dev/md5 --rw randwrite --bs 4k --iodepth 16 --destroy",
+        &["partial-stripe"],
+    ),
+    (
+        "operations that a cgroup lets pass",
+        r#"number=$(cat /sys/block/vdl/dev); echo "$number riops=200" >/sys/fs/cgroup/held/io.max
+        (echo $BASHPID >/sys/fs/cgroup/held/cgroup.procs; exec $BENCH /dev/vdl --rw randread --bs 4k --iodepth 16)
+        echo "$number riops=max" >/sys/fs/cgroup/held/io.max"#,
+        LIMIT,
+    ),
+    (
+        "one at a time, 10 ms each",
+        "$BENCH /dev/mapper/slow --rw randread --bs 4k --iodepth 1",
+        &["concurrency"],
+    ),
+    (
+        "durable writes one at a time, 10 ms each",
+        "$BENCH /dev/mapper/slow --rw randwrite --bs 4k --iodepth 1 --sync=1 --destroy",
+        &["sync-writes"],
+    ),
+    (
+        "another reader of the same disk",
+        r"fio --name=other --filename=/dev/vda --size=64m --rw=randread --bs=4k --direct=1 --iodepth=32 --ioengine=io_uring \
+            --time_based --runtime=30 >/dev/null & other=$!
+        $BENCH /dev/md0 --rw randread --bs 4k --iodepth 4; kill $other; wait $other || true",
+        &["background"],
+    ),
+];
+
+fn first(guest: &mut Guest, start: &str) -> Result<Value, String> {
+    let said = script(guest, &format!("BENCH='ebb bench --runtime 4 --json -q'\n{start}"))?;
+    let value: Value = serde_json::from_str(&said).map_err(|error| format!("{error}: {said}"))?;
+    Ok(value["jobs"][0]["ebbtide"].clone())
+}
+
+/// An emulated guest on a busy machine has no even rates: there a limit may stay unknown. Nothing else may ever come first, and
+/// what no rate has to show is always named.
+#[test]
+fn what_is_made_in_a_guest_is_named_first() {
+    let mut guest = guest_with("verdicts", disks());
+    script(&mut guest, SET_UP).unwrap();
+    let (mut named, mut wrong) = (0, Vec::new());
+    for (what, start, truth) in CASES {
+        let run = first(&mut guest, start).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let kind = run["verdicts"][0]["kind"].as_str().unwrap();
+        let excused = kind == "unknown" && truth.contains(&"rate-limit");
+        named += u32::from(truth.contains(&kind));
+        if !truth.contains(&kind) && !excused {
+            wrong.push(format!("{what}: {truth:?}, but {}, {}", run["verdicts"], run["ruled_out"]));
+        }
+    }
+    eprintln!("{named} of {} named", CASES.len());
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
+}

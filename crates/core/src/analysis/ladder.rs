@@ -28,6 +28,8 @@ pub const SHORTEST: Nanos = Nanos(400_000_000);
 const START: f64 = 0.2;
 /// Confidence of a verdict from which on a ladder does not change it.
 const SURE: f64 = 0.8;
+/// Part of the gap.
+const HALF: f64 = 0.5;
 /// More in flight than this is no question of want.
 const DEEPEST: u32 = 1024;
 /// Sizes of rungs are between these.
@@ -41,14 +43,18 @@ pub fn in_flight(workload: &Workload) -> u32 {
 }
 
 /// Whether a ladder says more of a result with these verdicts: nothing is known to limit it, or it may be the processors, but
-/// as well a rate that is set, or it is that too few are in flight, or one synchronous write, or members that work for parity,
+/// as well a rate that is set, or others explain a part of it, or it is that too few are in flight, or one synchronous write, or members that work for parity,
 /// of which it is not known whether they could do more; and nothing but their completion holds back the next operation.
 pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
     let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
     let weak =
         verdicts.first().is_some_and(|first| first.kind == VerdictKind::Cpu && first.confidence < SURE);
+    // Others who explain less than half of the gap leave the rest to tell.
+    let some =
+        verdicts.first().is_some_and(|first| first.kind == VerdictKind::Background && first.explains < HALF);
     let open = [VerdictKind::Concurrency, VerdictKind::SyncWrites, VerdictKind::PartialStripe];
-    workload.is_free() && (unknown || weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
+    workload.is_free()
+        && (unknown || weak || some || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
 }
 
 /// The rungs for `workload` after these trials of it, the most telling first: each is a workload that runs for a moment. Where the

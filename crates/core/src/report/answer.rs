@@ -75,6 +75,9 @@ fn compared(report: &Report, all: &[&Comparison], first: &Comparison) -> Vec<Str
             times(first, false)
         ),
     }];
+    if first.conclusion == Conclusion::Inconclusive {
+        sentences.extend(decided_elsewhere(report, all, first));
+    }
     let others: Vec<&Comparison> =
         all.iter().copied().filter(|c| c.design == first.design && c.workload != first.workload).collect();
     // A rate and a latency are not told in one breath: a ratio above 1 is good of the one and bad of the other.
@@ -104,6 +107,26 @@ fn as_well(metric: Metric) -> String {
         format!("with the {} of", words::metric_label(metric))
     } else {
         "as fast as".to_owned()
+    }
+}
+
+/// What is decided of the other designs, where nothing is of the first.
+fn decided_elsewhere(report: &Report, all: &[&Comparison], first: &Comparison) -> Option<String> {
+    let decided = |c: &&Comparison| {
+        c.design != first.design && matches!(c.conclusion, Conclusion::Faster | Conclusion::Slower)
+    };
+    let decided: Vec<&Comparison> = all.iter().copied().filter(decided).collect();
+    let told = |c: &Comparison| {
+        format!("{} {} {} {}", c.design, verb(report, &c.workload), times(c, true), c.control)
+    };
+    match decided.as_slice() {
+        [] => None,
+        few if few.len() <= MOST_CLAUSES => {
+            let told: Vec<String> =
+                few.iter().map(|c| format!("{} ({})", told(c), range(c.interval))).collect();
+            Some(format!("Decided: {}.", words::list(&told)))
+        }
+        many => Some(format!("{} comparisons of other designs are decided (see the table).", many.len())),
     }
 }
 

@@ -105,7 +105,7 @@ fn miss(case: &Case<'_>) -> Option<f64> {
 }
 
 /// Whether the layout works its members at once.
-fn parallel(node: &LayoutNode) -> bool {
+pub(super) fn parallel(node: &LayoutNode) -> bool {
     match node {
         LayoutNode::Volume(_) => false,
         LayoutNode::Array { kind: ArrayKind::Linear, members } => members.iter().any(parallel),
@@ -227,7 +227,12 @@ fn waiting(case: &Case<'_>, floor: Option<(f64, f64)>) -> Absent {
     let per_member = per_working_member(case);
     let idle = per_member.is_some_and(|each| each < IDLE_MEMBERS) && works_at_once(case);
     let why = if !idle {
-        Absent::because("operations wait, and the members have enough of them")
+        let alone = kept_in_flight(case) == Some(1.0);
+        Absent::because(if alone {
+            "one operation at a time takes longer than it has to: something else makes it wait"
+        } else {
+            "operations wait, and the members have enough of them"
+        })
     } else if shared_device::shared(case).is_some() {
         Absent::yields(VerdictKind::SharedDevice, "more in flight would not work more disks")
     } else if limited_above(case) {

@@ -102,7 +102,13 @@ impl Rule for Cpu {
             findings.push((share, 0.7, sentence, vec![figure]));
         }
         let (explains, confidence, sentence, _) = findings.first().ok_or_else(|| {
-            Absent::because("neither processors nor the tool were full, and the load did not wait for them")
+            let full = [(thread, THREAD_FULL), (host, HOST_BUSY), (waited, WAITED)];
+            let some = full.iter().any(|(seen, most)| seen.is_some_and(|seen| seen >= *most));
+            Absent::because(if some {
+                "processors were short, but operations were at the devices meanwhile: nothing shows that they waited for one"
+            } else {
+                "neither processors nor the tool were full, and the load did not wait for them"
+            })
                 .seen_where_known("busy share of the busiest load thread", thread, "share", THREAD_FULL)
                 .seen_where_known(
                     "share of the time that a load thread waited for a processor",

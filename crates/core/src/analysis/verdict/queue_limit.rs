@@ -219,6 +219,11 @@ impl Rule for QueueLimit {
                 Absent::because("fewer at the device have about as much done: it has no use for more");
             return Err(absent.seen(&of[1], grows, "times", GROWS));
         }
+        if !rungs.repeat() {
+            return Err(Absent::because(
+                "the short run as deep as the trials has another rate than they: what else goes on hides it",
+            ));
+        }
         if let Some(More::Helped(step, gain)) = rungs.more(NO_GAIN) {
             let what = format!("rate with {} in flight over that with as many", step.rung.in_flight);
             let absent =

@@ -7,6 +7,9 @@ use crate::analysis::{Metric, estimate};
 use crate::session::Rung;
 use crate::units::{Bytes, Nanos};
 
+/// Rate of the trials and of the rung that repeats them, the higher over the lower, up to which they are the same.
+const REPEATS: f64 = 1.25;
+
 /// A rung with its pace.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
@@ -110,6 +113,11 @@ impl<'a> Rungs<'a> {
         (!all.is_empty()).then_some(rungs)
     }
 
+    /// Whether the rung that repeats the trials had about their rate, so that others can be held against both.
+    pub fn repeat(&self) -> bool {
+        self.base.max(self.measured) <= REPEATS * self.base.min(self.measured)
+    }
+
     /// Every rung of the trials' size, the fewest in flight first.
     pub fn depths(&self) -> Vec<Step<'a>> {
         self.shallower.iter().copied().chain(self.same).chain(self.deeper.iter().copied()).collect()
@@ -135,7 +143,7 @@ impl<'a> Rungs<'a> {
         }
         let best = self.deeper.iter().max_by(|a, b| a.ops.rate.total_cmp(&b.ops.rate))?;
         let gain = best.ops.rate / self.base;
-        let flat = self.deeper.iter().all(|step| step.low() / slower < needed(step));
+        let flat = self.repeat() && self.deeper.iter().all(|step| step.low() / slower < needed(step));
         Some(if flat { More::Flat(*best, gain) } else { More::Unclear(*best, gain) })
     }
 }

@@ -132,8 +132,10 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     if let Some(host) = host {
         figures.push(evidence("busy share of all cores", host, "share", Some(HOST_BUSY)));
     }
-    let shown =
-        if unit == "ops/s" { format!("{} operations/s", format_iops(rate)) } else { format_throughput(rate) };
+    let shown = |rate: f64| {
+        if unit == "ops/s" { format!("{} operations/s", format_iops(rate)) } else { format_throughput(rate) }
+    };
+    let (shown, deeper) = (shown(reference), shown(rate));
     let grows = grown.map_or_else(String::new, |(_, _, times)| format!(" (x{times:.1})"));
     let (volumes, disks) = if devices.number == 1 {
         ("the volume itself is the limit".to_owned(), "its disk is".to_owned())
@@ -148,7 +150,7 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
         confidence: if rungs.deeper.len() > 1 { 0.85 } else { 0.7 },
         explains: (2.0 - gain).clamp(0.5, 1.0),
         sentence: format!(
-            "{volumes}: {shown} with {fewest} in flight and with {} alike, only the latency grows{grows}; {disks} busy {:.0}% \
+            "{volumes}: {shown} with {fewest} in flight and {deeper} with {}, only the latency grows{grows}; {disks} busy {:.0}% \
              of the time with a queue of {:.0}{processors}",
             deepest.in_flight,
             devices.least_busy * 100.0,

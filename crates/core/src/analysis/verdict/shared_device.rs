@@ -6,6 +6,7 @@
 //! a member may be several disks: one that two members have in common is shared. Likewise the devices of an array that
 //! was there before, where it works them at once.
 
+use super::concurrency::parallel;
 use super::{Absent, Case, Judged, Rule, evidence};
 use crate::analysis::{ArrayBelow, Verdict, VerdictKind};
 
@@ -17,13 +18,16 @@ pub struct SharedDevice;
 const WORKS: f64 = 0.5;
 
 /// The working members without a shape that share a disk with another such member: their number and the
-/// disk's name; for the disk that most share.
+/// disk's name; for the disk that most share. Not of a layout that works them one after the other, which loses nothing by it.
 pub(super) fn shared(case: &Case<'_>) -> Option<(usize, String)> {
+    if !parallel(&case.design.layout) {
+        return None;
+    }
     let fair = 1.0 / case.result.members.len().max(1) as f64;
     let mut disks: Vec<(String, String, usize)> = Vec::new();
-    for member in &case.result.members {
+    for member in case.result.members.iter().filter(|member| works(member.share, fair)) {
         let unshaped = case.volume(&member.name).is_some_and(|volume| volume.shape.is_none());
-        if !unshaped || member.share.is_none_or(|share| share < WORKS * fair) {
+        if !unshaped {
             continue;
         }
         let Some(prepared) = case.session.meta.inventory.volumes.iter().find(|v| v.name == member.name)
@@ -38,6 +42,16 @@ pub(super) fn shared(case: &Case<'_>) -> Option<(usize, String)> {
         }
     }
     most_shared(disks.into_iter().map(|(_, name, count)| (count, name)))
+}
+
+fn works(share: Option<f64>, fair: f64) -> bool {
+    share.is_some_and(|share| share >= WORKS * fair)
+}
+
+/// Members that worked.
+fn working(case: &Case<'_>) -> usize {
+    let fair = 1.0 / case.result.members.len().max(1) as f64;
+    case.result.members.iter().filter(|member| works(member.share, fair)).count()
 }
 
 /// Of disks, each with how many are on it, the one that most share.
@@ -73,10 +87,15 @@ impl Rule for SharedDevice {
 
     fn judge(&self, case: &Case<'_>) -> Judged {
         if let Some((count, disk)) = shared(case) {
+            let (worked, all) = (working(case), case.result.members.len());
+            let of = if worked == all {
+                format!("{all} members")
+            } else {
+                format!("the {worked} members that worked")
+            };
             let sentence = format!(
-                "{count} of {} members are on the same disk ({disk}): this says nothing about the layout on separate \
-                 volumes; give the volumes a shape, or put them on disks of their own",
-                case.result.members.len()
+                "{count} of {of} are on the same disk ({disk}): this says nothing about the layout on separate \
+                 volumes; give the volumes a shape, or put them on disks of their own"
             );
             return Ok(verdict(count, sentence, &format!("working members on {disk}"), "members"));
         }

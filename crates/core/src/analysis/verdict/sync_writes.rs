@@ -184,14 +184,14 @@ fn told(parts: &Parts, figures: &mut Vec<Evidence>) -> String {
     let together = write + (flush + rest) / TOGETHER;
     let gain = parts.whole / together.max(1.0);
     figures.push(evidence(
-        &format!("time of a write where {TOGETHER:.0} are made durable together, at least"),
+        &format!("time of a write where {TOGETHER:.0} are made durable together, if each still has a request of its own"),
         together,
         "ns",
         Some(parts.whole),
     ));
     format!(
         ", of which the device's requests are {} ({:.0}%), its flushes {} ({:.0}%), and the file system and the rest {} \
-         ({:.0}%); {TOGETHER:.0} made durable together would take at least {} each, {gain:.1} times the rate at most",
+         ({:.0}%); {TOGETHER:.0} made durable together would take about {} each, {gain:.1} times the rate, if each still had a request of its own",
         format_latency(write),
         share(write),
         format_latency(flush),

@@ -1,5 +1,6 @@
 //! `unknown`: none of the rules found evidence.
 
+use super::rungs::Rungs;
 use super::{Case, evidence, standing};
 use crate::analysis::{Evidence, Metric, Verdict, VerdictKind};
 use crate::units::{format_iops, format_throughput};
@@ -20,6 +21,16 @@ pub fn verdict(case: &Case<'_>) -> Verdict {
     }
     let mut evidence_list = standing::waits(case);
     let mut sentence = "nothing that was measured shows what limits this design".to_owned();
+    if let Some(rungs) = Rungs::of(case) {
+        let depths = rungs.depths();
+        let told: Vec<String> = depths
+            .iter()
+            .map(|step| format!("{} with {}", format_iops(step.ops.rate), step.rung.in_flight))
+            .collect();
+        if !told.is_empty() {
+            sentence.push_str(&format!("; operations/s in short runs: {} in flight", told.join(", ")));
+        }
+    }
     let iops = case.result.metric(Metric::Iops).map(|estimate| estimate.median);
     if let (Arrival::Fixed { iops: asked } | Arrival::Poisson { iops: asked }, Some(iops)) =
         (case.workload.arrival, iops)

@@ -93,8 +93,8 @@ fn a_device_that_serves_no_faster_is_the_limit() {
     assert_eq!((verdict.kind, verdict.basis), (VolumeLimit, Some(Basis::Inferred)));
     assert_eq!(
         verdict.sentence,
-        "the volume itself is the limit: 101 k operations/s with 16 in flight and with 128 alike, only the latency grows \
-         (x7.8); its disk is busy 100% of the time with a queue of 31, the processors 27%"
+        "the volume itself is the limit: 99.0 k operations/s with 16 in flight and 101 k operations/s with 128, only the \
+         latency grows (x7.8); its disk is busy 100% of the time with a queue of 31, the processors 27%"
     );
     let several = &verdicts(&climbed(4, SATURATED, &FLAT))[0];
     assert!(several.sentence.starts_with("the 4 volumes themselves are the limit: "), "{}", several.sentence);

@@ -263,6 +263,10 @@ fn members_on_one_disk() {
         "{}",
         verdict.sentence
     );
+    // What is worked one after the other loses nothing by it.
+    let mut linear = six_rounds(&array(ArrayKind::Linear, 2), run);
+    on_disks(&mut linear, &["8:0", "8:0"]);
+    assert!(!kinds(&linear).contains(&SharedDevice));
     // Opposites: two disks; one disk, but shaped to a speed far below it; disks unknown.
     let mut two_disks = six_rounds(&stripe(2), run);
     on_disks(&mut two_disks, &["8:0", "8:16"]);

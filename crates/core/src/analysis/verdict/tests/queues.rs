@@ -249,8 +249,8 @@ fn one_synchronous_write_at_a_time_is_told_in_its_parts() {
     assert_eq!(
         verdict.sentence,
         "one synchronous write at a time (O_SYNC): each takes 3.33 ms, of which the device's requests are 500 us (15%), its \
-         flushes 2.00 ms (60%), and the file system and the rest 833 us (25%); 8 made durable together would take at \
-         least 854 us each, 3.9 times the rate at most; 2 at a time had 1.9 times the rate"
+         flushes 2.00 ms (60%), and the file system and the rest 833 us (25%); 8 made durable together would take \
+         about 854 us each, 3.9 times the rate, if each still had a request of its own; 2 at a time had 1.9 times the rate"
     );
     let (why, _) = ruled_out(&session, Concurrency);
     assert!(why.starts_with("held back by `sync-writes`"), "{why}");

@@ -130,10 +130,16 @@ pub(super) fn degraded(facts: &Facts) -> Vec<Found> {
                     "{} ({}) lacks {} of {} members",
                     device.name, md.level, md.degraded, md.members
                 ),
-                remedy: format!(
-                    "add one: `mdadm /dev/{} --add DEVICE`; do not measure it like this",
-                    device.name
-                ),
+                remedy: {
+                    let failed = md.faulty.iter().map(|name| {
+                        format!("{name} failed: `mdadm /dev/{} --remove /dev/{name}`; ", device.name)
+                    });
+                    format!(
+                        "{}add one: `mdadm /dev/{} --add DEVICE`; do not measure it like this",
+                        failed.collect::<String>(),
+                        device.name
+                    )
+                },
             })
         })
         .collect()

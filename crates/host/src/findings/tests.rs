@@ -46,6 +46,19 @@ fn the_recorded_guest_has_exactly_these() {
     assert!(severities.is_sorted(), "{severities:?}");
 }
 
+#[test]
+fn a_member_that_failed_is_named() {
+    let mut facts = recorded();
+    let remedy = |facts: &Facts| text(facts, "degraded-array");
+    assert!(!remedy(&facts).contains("failed"), "{}", remedy(&facts));
+    device(&mut facts, "md2").md.as_mut().expect("is an array").faulty = vec!["vdb".to_owned()];
+    assert!(
+        remedy(&facts).contains("vdb failed: `mdadm /dev/md2 --remove /dev/vdb`; add one"),
+        "{}",
+        remedy(&facts)
+    );
+}
+
 /// The guest of many stacks, with md7 (vdt, vdu) stopped; and where one of its members is still at work, or it is waiting.
 #[test]
 fn an_array_that_is_not_assembled_is_named_with_the_command() {

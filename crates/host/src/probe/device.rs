@@ -150,6 +150,8 @@ pub struct MdArray {
     pub members: u32,
     /// Members that it lacks.
     pub degraded: u32,
+    /// Kernel names of devices that it holds and uses no more, because they failed.
+    pub faulty: Vec<String>,
     /// `idle`, `resync`, `recover`, `check`, ...
     pub action: Option<String>,
     /// Share of that action done, 0 to 1.

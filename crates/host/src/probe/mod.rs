@@ -349,6 +349,17 @@ fn queue(place: &Path) -> Queue {
     }
 }
 
+/// Devices of the array at `md` whose state (`dev-NAME/state`, a list) says that they failed.
+fn faulty(md: &Path) -> Vec<String> {
+    let devices =
+        sys::names(md).into_iter().filter_map(|name| Some((name.strip_prefix("dev-")?.to_owned(), name)));
+    let failed = devices.filter(|(_, entry)| {
+        let state = sys::word(&md.join(entry).join("state"));
+        state.is_some_and(|state| state.split(',').any(|word| word == "faulty"))
+    });
+    failed.map(|(device, _)| device).collect()
+}
+
 fn md_array(place: &Path) -> Option<MdArray> {
     let md = place.join("md");
     let level = sys::word(&md.join("level"))?;
@@ -366,5 +377,6 @@ fn md_array(place: &Path) -> Option<MdArray> {
         action: sys::word(&md.join("sync_action")),
         done: sys::word(&md.join("sync_completed")).and_then(share),
         state: sys::word(&md.join("array_state")),
+        faulty: faulty(&md),
     })
 }

@@ -134,3 +134,15 @@ fn readahead_is_bytes_and_sectors() {
     let queue = recorded(ARRAYS).get("vdd").expect("vdd").queue.clone();
     assert_eq!((queue.readahead, queue.readahead_sectors()), (Some(Bytes(128 * 1024)), Some(256)));
 }
+
+#[test]
+fn members_that_failed_are_told_by_their_state() {
+    let root = tempfile::tempdir().expect("a directory");
+    for (device, state) in [("vda", "in_sync"), ("vdb", "faulty,write_error"), ("vdc", "spare")] {
+        let place = root.path().join(format!("dev-{device}"));
+        std::fs::create_dir(&place)
+            .and_then(|()| std::fs::write(place.join("state"), state))
+            .expect("is made");
+    }
+    assert_eq!(faulty(root.path()), ["vdb"]);
+}

@@ -1,7 +1,7 @@
 //! Experiment files; what is understood is also summed up.
 #![no_main]
 
-use ebbtide_core::experiment::Experiment;
+use ebbtide_model::experiment::Experiment;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     match Experiment::parse(text, "fuzz.toml") {

@@ -1,7 +1,7 @@
 //! The JSON of fio and the CSV of bonnie++: what is understood becomes a session and is analysed.
 #![no_main]
 
-use ebbtide_core::{analysis, import, units::Nanos};
+use ebbtide_model::{analysis, import, units::Nanos};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     for imported in import::parse(text).unwrap_or_default() {

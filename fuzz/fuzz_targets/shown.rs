@@ -1,8 +1,8 @@
 //! What is printed: whatever the text, nothing of it drives a terminal, and JSON stays the same value.
 #![no_main]
 
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::shown::{Paint, Styled, columns, escape, is_control, json, one_line};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::shown::{Paint, Styled, columns, escape, is_control, json, one_line};
 
 fn driven(text: &str) -> bool {
     text.replace(['\n', '\t'], "").contains(is_control)

@@ -20,12 +20,12 @@ const CORE_MAY_USE: &[&str] = &[
 
 /// Ebbtide's own crates and which of each other they may use.
 const INNER: &[(&str, &[&str])] = &[
-    ("ebbtide-core", &[]),
+    ("ebbtide-model", &[]),
     ("ebbtide-sys", &[]),
-    ("ebbtide-door", &["ebbtide-core", "ebbtide-sys"]),
-    ("ebbtide-engine", &["ebbtide-core", "ebbtide-door"]),
-    ("ebbtide-host", &["ebbtide-core", "ebbtide-door", "ebbtide-sys"]),
-    ("ebbtide", &["ebbtide-core", "ebbtide-door", "ebbtide-engine", "ebbtide-host"]),
+    ("ebbtide-door", &["ebbtide-model", "ebbtide-sys"]),
+    ("ebbtide-engine", &["ebbtide-model", "ebbtide-door"]),
+    ("ebbtide-host", &["ebbtide-model", "ebbtide-door", "ebbtide-sys"]),
+    ("ebbtide", &["ebbtide-model", "ebbtide-door", "ebbtide-engine", "ebbtide-host"]),
 ];
 
 const LICENCES: &[&str] = &[
@@ -71,7 +71,7 @@ pub fn check() -> Result<(), String> {
     for (package, allowed) in INNER {
         for dependency in direct(package)? {
             let fine = match *package {
-                "ebbtide-core" => CORE_MAY_USE.contains(&dependency.as_str()),
+                "ebbtide-model" => CORE_MAY_USE.contains(&dependency.as_str()),
                 _ => !inner_names.contains(&dependency.as_str()) || allowed.contains(&dependency.as_str()),
             };
             if !fine {

@@ -3,14 +3,14 @@
 //! Writes both tables of docs/statistics.md. Everything is drawn from fixed seeds: the figures are the same everywhere.
 
 use crate::pages::{between, read, root, write};
-use ebbtide_core::analysis::estimate::{estimate, median};
-use ebbtide_core::analysis::stop::{Decision, Point, decide_points};
-use ebbtide_core::analysis::{Conclusion, Metric, analyse, metric};
-use ebbtide_core::backend::Control;
-use ebbtide_core::experiment::{Answer, Experiment};
-use ebbtide_core::plan::{Role, Trial};
-use ebbtide_core::sim::{session, simulate};
-use ebbtide_core::units::Nanos;
+use ebbtide_model::analysis::estimate::{estimate, median};
+use ebbtide_model::analysis::stop::{Decision, Point, decide_points};
+use ebbtide_model::analysis::{Conclusion, Metric, analyse, metric};
+use ebbtide_model::backend::Control;
+use ebbtide_model::experiment::{Answer, Experiment};
+use ebbtide_model::plan::{Role, Trial};
+use ebbtide_model::sim::{session, simulate};
+use ebbtide_model::units::Nanos;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Experiment files and the profile files that they name, as text.
 
 use crate::cli::CliError;
-use ebbtide_core::catalog::Catalog;
-use ebbtide_core::experiment::{Experiment, ProfileFiles};
-use ebbtide_core::shown::Shown;
+use ebbtide_model::catalog::Catalog;
+use ebbtide_model::experiment::{Experiment, ProfileFiles};
+use ebbtide_model::shown::Shown;
 use std::path::Path;
 
 /// Longest file that is read: an experiment, a profile or a job file is a few kilobytes.

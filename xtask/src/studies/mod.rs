@@ -9,9 +9,9 @@ mod published;
 mod tests;
 
 use crate::pages::{between, read, root, write};
-use ebbtide_core::analysis::{Metric, metric};
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::session::{Outcome, Session};
+use ebbtide_model::analysis::{Metric, metric};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::session::{Outcome, Session};
 use published::{Figure, Role};
 use std::fmt::Write as _;
 
@@ -81,13 +81,13 @@ pub fn compare(name: &str) -> Result<Vec<Compared>, String> {
     let path = root().join(format!("experiments/published/{name}.csv"));
     let figures = published::parse(&read(&path)?, &path.to_string_lossy())?;
     let session =
-        ebbtide_core::sim::session(&experiment, SEED).map_err(|error| format!("{name}: {error}"))?;
+        ebbtide_model::sim::session(&experiment, SEED).map_err(|error| format!("{name}: {error}"))?;
     figures
         .into_iter()
         .map(|figure| {
             let mut values = values(&session, &figure)?;
             values.sort_by(f64::total_cmp);
-            let simulated = ebbtide_core::analysis::estimate::median(&values)
+            let simulated = ebbtide_model::analysis::estimate::median(&values)
                 .ok_or_else(|| format!("{name}: no trial of {} under {}", figure.design, figure.workload))?;
             let range = (values[0], values[values.len() - 1]);
             Ok(Compared { figure, simulated, range })

@@ -4,14 +4,14 @@ use super::target::{self, Wanted, Words};
 use super::{Done, Job, Spec, experiment};
 use crate::cli::CliError;
 use crate::experiment_file;
-use ebbtide_core::experiment::{Volume, VolumeSource, own_profile};
-use ebbtide_core::fio;
-use ebbtide_core::layout::{ArrayKind, LayoutNode};
-use ebbtide_core::profile::{Course, Files, Point, Profile, Step, Wish};
-use ebbtide_core::shown::Shown;
-use ebbtide_core::units::Bytes;
-use ebbtide_core::workload::Workload;
 use ebbtide_engine::files::Fill;
+use ebbtide_model::experiment::{Volume, VolumeSource, own_profile};
+use ebbtide_model::fio;
+use ebbtide_model::layout::{ArrayKind, LayoutNode};
+use ebbtide_model::profile::{Course, Files, Point, Profile, Step, Wish};
+use ebbtide_model::shown::Shown;
+use ebbtide_model::units::Bytes;
+use ebbtide_model::workload::Workload;
 use std::path::Path;
 
 /// A profile on its way.

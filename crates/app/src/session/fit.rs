@@ -1,8 +1,8 @@
 //! Whether a backend can do what an experiment asks for; what it cannot is refused by name.
 
-use ebbtide_core::backend::BackendKind;
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::sim;
+use ebbtide_model::backend::BackendKind;
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::sim;
 
 /// Checks that `backend` can honour every key of `experiment`.
 ///

@@ -1,9 +1,9 @@
 use super::simulated::Simulated;
 use super::*;
-use ebbtide_core::experiment::Design;
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::sim::SimBackend;
-use ebbtide_core::workload::Workload;
+use ebbtide_model::experiment::Design;
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::sim::SimBackend;
+use ebbtide_model::workload::Workload;
 
 const TEXT: &str = r#"
 name = "small"

@@ -3,9 +3,9 @@
 use super::*;
 use crate::command::{CommandError, Output};
 use crate::sys;
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::journal::{Leftover, leftovers};
-use ebbtide_core::plan::build::{Mounted, QueueAttribute, QueueSetting, Site, attach_loop, build};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::journal::{Leftover, leftovers};
+use ebbtide_model::plan::build::{Mounted, QueueAttribute, QueueSetting, Site, attach_loop, build};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;

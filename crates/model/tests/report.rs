@@ -3,12 +3,12 @@
 
 mod fixture;
 
-use ebbtide_core::analysis::analyse;
-use ebbtide_core::report::{JsonOptions, Report, csv, html, json, text};
-use ebbtide_core::samples::{Below, DeviceObservation, Join, MemberObservation};
-use ebbtide_core::session::{Ending, Outcome};
-use ebbtide_core::shown::is_control;
-use ebbtide_core::units::Bytes;
+use ebbtide_model::analysis::analyse;
+use ebbtide_model::report::{JsonOptions, Report, csv, html, json, text};
+use ebbtide_model::samples::{Below, DeviceObservation, Join, MemberObservation};
+use ebbtide_model::session::{Ending, Outcome};
+use ebbtide_model::shown::is_control;
+use ebbtide_model::units::Bytes;
 use fixture::Recipe;
 use proptest::prelude::*;
 

@@ -1,11 +1,11 @@
 //! Headline, table, JSON and exit status of many simulated sessions tell one story.
 #![allow(clippy::disallowed_methods)]
 
-use ebbtide_core::analysis::{WarningKind, analyse, unanswered};
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::report::{JsonOptions, Report, json, text};
-use ebbtide_core::session::Session;
-use ebbtide_core::sim;
+use ebbtide_model::analysis::{WarningKind, analyse, unanswered};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::report::{JsonOptions, Report, json, text};
+use ebbtide_model::session::Session;
+use ebbtide_model::sim;
 use serde_json::Value;
 
 /// One, two, one unsteady and one more volume, under a load with a rate of its own and one without; `precision` and

@@ -1,10 +1,10 @@
 //! A cache behind the volumes, on simulated sessions: named with and without knowing the volumes, and never where
 //! credits, bad weeks, arms or first touches make the same volumes slow.
 
-use ebbtide_core::analysis::{Analysis, Verdict, VerdictKind, analyse};
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::session::Session;
-use ebbtide_core::sim;
+use ebbtide_model::analysis::{Analysis, Verdict, VerdictKind, analyse};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::session::Session;
+use ebbtide_model::sim;
 
 const OVERVIEW: &str = include_str!("../../../experiments/ec2-disk-overview.toml");
 

@@ -1,12 +1,12 @@
-//! What mapping one I/O costs: `cargo bench -p ebbtide-core --bench layout`.
+//! What mapping one I/O costs: `cargo bench -p ebbtide-model --bench layout`.
 //!
 //! Prints the median and the range of 21 batches in ns per I/O; offsets are a precomputed random walk
 //! so that the branch predictor cannot learn them.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros, clippy::print_stdout)] // a bench has a clock and prints
 
-use ebbtide_core::layout::{Arrangement, ArrayKind, Extent, LayoutNode, Map};
-use ebbtide_core::units::Bytes;
+use ebbtide_model::layout::{Arrangement, ArrayKind, Extent, LayoutNode, Map};
+use ebbtide_model::units::Bytes;
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -1,10 +1,10 @@
-//! Speed of the simulator: `cargo bench -p ebbtide-core --bench sim [FILTER]`.
+//! Speed of the simulator: `cargo bench -p ebbtide-model --bench sim [FILTER]`.
 //!
 //! Prints simulated I/Os per second of one core. The figure that does not depend on the machine's mood is the number of
 //! instructions per simulated I/O, of one case at a time:
 //!
 //! ```sh
-//! cargo bench -p ebbtide-core --bench sim --no-run
+//! cargo bench -p ebbtide-model --bench sim --no-run
 //! valgrind --tool=callgrind --callgrind-out-file=/dev/null target/release/deps/sim-* --once stripe-8
 //! ```
 //!
@@ -12,13 +12,13 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros, clippy::print_stdout, clippy::print_stderr)] // a bench has a clock and prints
 
-use ebbtide_core::backend::Control;
-use ebbtide_core::experiment::{Design, Experiment};
-use ebbtide_core::layout::LayoutNode;
-use ebbtide_core::plan::{Role, Trial};
-use ebbtide_core::sim::simulate;
-use ebbtide_core::units::{Bytes, Nanos};
-use ebbtide_core::workload::{Stop, Workload};
+use ebbtide_model::backend::Control;
+use ebbtide_model::experiment::{Design, Experiment};
+use ebbtide_model::layout::LayoutNode;
+use ebbtide_model::plan::{Role, Trial};
+use ebbtide_model::sim::simulate;
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::workload::{Stop, Workload};
 use std::time::Instant;
 
 /// Eight shaped volumes with moods, striped; 4 KiB random reads at iodepth 32 on 8 jobs.

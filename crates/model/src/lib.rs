@@ -18,7 +18,6 @@ pub mod layout;
 pub mod observe;
 pub mod plan;
 pub mod profile;
-pub mod report;
 pub mod samples;
 pub mod session;
 pub mod shown;

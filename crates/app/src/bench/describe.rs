@@ -6,11 +6,11 @@ use ebbtide_model::analysis::below::arrays;
 use ebbtide_model::backend::PreparedVolume;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::fio;
-use ebbtide_model::report::{Single, single};
 use ebbtide_model::samples::{OpSamples, PerOp};
 use ebbtide_model::session::Rung;
 use ebbtide_model::shown::Styled;
 use ebbtide_model::units::Bytes;
+use ebbtide_report::{Single, single};
 use serde_json::{Value, json};
 
 /// A volume in words: `/data/f: 1GiB on ext4 (nvme1n1)`, `/dev/md0: 1GiB (stripe of 2, chunk 512KiB, over vdb, vdc)`.

@@ -5,8 +5,8 @@ use crate::store::Store;
 use crate::views;
 use clap::Args;
 use ebbtide_model::analysis::{Analysis, analyse};
-use ebbtide_model::report::{Beside, beside};
 use ebbtide_model::session::Session;
+use ebbtide_report::{Beside, beside};
 use std::process::ExitCode;
 
 /// Put sessions beside one another, imported ones too

@@ -5,7 +5,7 @@ use crate::store::Store;
 use crate::views::{self, Format};
 use clap::Args;
 use ebbtide_model::analysis::analyse;
-use ebbtide_model::report::{JsonOptions, Report};
+use ebbtide_report::{JsonOptions, Report};
 use std::process::ExitCode;
 
 /// Show a stored session, finished or not

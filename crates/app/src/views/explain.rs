@@ -3,8 +3,8 @@
 use ebbtide_model::analysis::{DesignResult, Evidence, RuledOut, Verdict};
 use ebbtide_model::observe::iostat::{Alone, Explanation, Group, Grouping, State};
 use ebbtide_model::observe::outlier::{Difference, MemberFigures, Outlier};
-use ebbtide_model::report::evidence_text;
 use ebbtide_model::units::format_count;
+use ebbtide_report::evidence_text;
 use std::fmt::Write;
 
 /// Why each result got its verdicts: every figure, what it was compared with, and what was looked for in vain.

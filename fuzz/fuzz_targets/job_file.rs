@@ -1,7 +1,7 @@
 //! fio's job files; nothing can be included.
 #![no_main]
 
-use ebbtide_model::fio::jobfile::{self, Surroundings};
+use ebbtide_formats::fio::jobfile::{self, Surroundings};
 use ebbtide_model::units::Bytes;
 
 struct Nothing;

@@ -4,13 +4,13 @@
 
 use crate::pages::{between, read, root, write};
 use ebbtide_model::analysis::estimate::{estimate, median};
-use ebbtide_model::analysis::stop::{Decision, Point, decide_points};
+use ebbtide_model::analysis::stop::{self, Decision, Point, decide_points};
 use ebbtide_model::analysis::{Conclusion, Metric, analyse, metric};
 use ebbtide_model::backend::Control;
 use ebbtide_model::experiment::{Answer, Experiment};
 use ebbtide_model::plan::{Role, Trial};
-use ebbtide_model::sim::{session, simulate};
 use ebbtide_model::units::Nanos;
+use ebbtide_sim::{session, simulate};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -211,7 +211,7 @@ fn winners_table() -> Result<String, String> {
     let sessions = SIMULATED / 2;
     let (mut decided, mut conclusive) = (0, 0);
     for seed in 0..sessions {
-        let session = session(&experiment, seed).map_err(|error| error.to_string())?;
+        let session = session(&experiment, seed, stop::ending).map_err(|error| error.to_string())?;
         let analysis = analyse(&session);
         let asked = analysis.comparisons.iter().find(|c| c.metric == Metric::Iops).map(|c| c.conclusion);
         decided += u32::from(matches!(asked, Some(Conclusion::Faster | Conclusion::Slower)));

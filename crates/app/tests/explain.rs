@@ -97,7 +97,7 @@ fn what_spared_a_member_is_said() {
 
 /// Logs that iostat recorded on a guest with throttled disks.
 fn recorded(name: &str, members: &[&str]) -> String {
-    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../model/src/observe/iostat/recorded/");
+    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/src/iostat/recorded/");
     let log = format!("{place}{name}");
     let mut arguments = vec!["explain", "--iostat", log.as_str()];
     let members = members.join(",");

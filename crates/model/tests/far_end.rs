@@ -1,10 +1,9 @@
 //! A cache behind the volumes, on simulated sessions: named with and without knowing the volumes, and never where
 //! credits, bad weeks, arms or first touches make the same volumes slow.
 
-use ebbtide_model::analysis::{Analysis, Verdict, VerdictKind, analyse};
+use ebbtide_model::analysis::{Analysis, Verdict, VerdictKind, analyse, stop};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::session::Session;
-use ebbtide_model::sim;
 
 const OVERVIEW: &str = include_str!("../../../experiments/ec2-disk-overview.toml");
 
@@ -16,7 +15,7 @@ fn experiment(text: &str) -> Experiment {
 }
 
 fn session(experiment: &Experiment, seed: u64) -> Session {
-    sim::session(experiment, seed).expect("runs")
+    ebbtide_sim::session(experiment, seed, stop::ending).expect("runs")
 }
 
 /// As on volumes of which nobody declared anything.

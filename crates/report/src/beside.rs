@@ -245,11 +245,11 @@ fn differences(workloads: &[&Workload]) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_formats::import;
     use ebbtide_model::analysis::analyse;
-    use ebbtide_model::import;
 
-    const FIO: &str = include_str!("../../model/src/import/recorded/fio-3.33.txt");
-    const BONNIE: &str = include_str!("../../model/src/import/recorded/bonnie-2.00.csv");
+    const FIO: &str = include_str!("../../formats/src/import/recorded/fio-3.33.txt");
+    const BONNIE: &str = include_str!("../../formats/src/import/recorded/bonnie-2.00.csv");
 
     fn imported(text: &str, id: &str) -> Session {
         let first = import::parse(text).unwrap().remove(0);

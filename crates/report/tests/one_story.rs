@@ -1,10 +1,9 @@
 //! Headline, table, JSON and exit status of many simulated sessions tell one story.
 #![allow(clippy::disallowed_methods)]
 
-use ebbtide_model::analysis::{WarningKind, analyse, unanswered};
+use ebbtide_model::analysis::{WarningKind, analyse, stop, unanswered};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::session::Session;
-use ebbtide_model::sim;
 use ebbtide_report::{JsonOptions, Report, json, text};
 use serde_json::Value;
 
@@ -31,7 +30,8 @@ fn session(seed: u64) -> Session {
          {workloads}[answer]\n{metric}control = \"one\"\nprecision = \"{precision}%\"\ntrials_max = {}\n",
         6 + seed % 2 * 3
     );
-    sim::session(&Experiment::parse(&toml, "story.toml").expect("is right"), seed).expect("runs")
+    ebbtide_sim::session(&Experiment::parse(&toml, "story.toml").expect("is right"), seed, stop::ending)
+        .expect("runs")
 }
 
 /// A number as the views print ratios: three digits below 100.

@@ -9,7 +9,7 @@ mod published;
 mod tests;
 
 use crate::pages::{between, read, root, write};
-use ebbtide_model::analysis::{Metric, metric};
+use ebbtide_model::analysis::{Metric, metric, stop};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::session::{Outcome, Session};
 use published::{Figure, Role};
@@ -81,7 +81,7 @@ pub fn compare(name: &str) -> Result<Vec<Compared>, String> {
     let path = root().join(format!("experiments/published/{name}.csv"));
     let figures = published::parse(&read(&path)?, &path.to_string_lossy())?;
     let session =
-        ebbtide_model::sim::session(&experiment, SEED).map_err(|error| format!("{name}: {error}"))?;
+        ebbtide_sim::session(&experiment, SEED, stop::ending).map_err(|error| format!("{name}: {error}"))?;
     figures
         .into_iter()
         .map(|figure| {

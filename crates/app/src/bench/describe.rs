@@ -2,10 +2,10 @@
 
 use super::{Done, Early, Results};
 use crate::session::clock;
+use ebbtide_formats::fio;
 use ebbtide_model::analysis::below::arrays;
 use ebbtide_model::backend::PreparedVolume;
 use ebbtide_model::civil::Civil;
-use ebbtide_model::fio;
 use ebbtide_model::samples::{OpSamples, PerOp};
 use ebbtide_model::session::Rung;
 use ebbtide_model::shown::Styled;

@@ -5,7 +5,7 @@ use super::{Job, Spec, experiment};
 use crate::cli::CliError;
 use crate::experiment_file;
 use ebbtide_engine::files::Fill;
-use ebbtide_model::fio::jobfile::{self, FileJob, JobFile, Place, Surroundings, Target};
+use ebbtide_formats::fio::jobfile::{self, FileJob, JobFile, Place, Surroundings, Target};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;

@@ -20,9 +20,9 @@ use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Invent
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::plan::{Plan, Schedule, Trial};
 use ebbtide_model::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
-use ebbtide_model::sim::virtual_time;
 use ebbtide_model::units::Nanos;
 use ebbtide_model::workload::Workload;
+use ebbtide_sim::virtual_time;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

@@ -4,8 +4,8 @@ use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Invent
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::plan::Trial;
 use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::sim::{SimBackend, simulate};
 use ebbtide_model::workload::Workload;
+use ebbtide_sim::{SimBackend, simulate};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -2,8 +2,8 @@ use super::simulated::Simulated;
 use super::*;
 use ebbtide_model::experiment::Design;
 use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::sim::SimBackend;
 use ebbtide_model::workload::Workload;
+use ebbtide_sim::SimBackend;
 
 const TEXT: &str = r#"
 name = "small"

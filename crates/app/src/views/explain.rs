@@ -1,7 +1,7 @@
 //! The reasoning behind verdicts and behind what a log of iostat shows, as text.
 
+use ebbtide_formats::iostat::{Alone, Explanation, Group, Grouping, State};
 use ebbtide_model::analysis::{DesignResult, Evidence, RuledOut, Verdict};
-use ebbtide_model::observe::iostat::{Alone, Explanation, Group, Grouping, State};
 use ebbtide_model::observe::outlier::{Difference, MemberFigures, Outlier};
 use ebbtide_model::units::format_count;
 use ebbtide_report::evidence_text;

@@ -12,7 +12,7 @@ use super::metrics::{metric, primary};
 use super::{Estimate, Metric};
 use crate::experiment::{Answer, Experiment};
 use crate::plan::Role;
-use crate::session::{Outcome, TrialRecord};
+use crate::session::{Ending, Outcome, TrialRecord};
 use crate::units::Nanos;
 
 /// Each look comes when there are this many times the trials of the look before (measured: docs/statistics.md).
@@ -39,6 +39,17 @@ pub enum Decision {
     Reached,
     /// It ends although some interval is too wide.
     NotReached(Limit),
+}
+
+impl Decision {
+    /// How a session ends by it; `None` where another round follows.
+    pub const fn ending(self) -> Option<Ending> {
+        match self {
+            Decision::Continue => None,
+            Decision::Reached => Some(Ending::Reached),
+            Decision::NotReached(_) => Some(Ending::NotReached),
+        }
+    }
 }
 
 /// How far one design under one workload has come.
@@ -113,6 +124,16 @@ fn is_look(rounds: u32, first: u32) -> bool {
 /// The decision after `rounds` rounds that took `elapsed` in all.
 pub fn decide(experiment: &Experiment, trials: &[TrialRecord], rounds: u32, elapsed: Nanos) -> Decision {
     decide_points(&points(experiment, trials), &experiment.answer, rounds, elapsed)
+}
+
+/// How a session ends after `rounds` rounds that took `elapsed` in all; `None` where another round follows.
+pub fn ending(
+    experiment: &Experiment,
+    trials: &[TrialRecord],
+    rounds: u32,
+    elapsed: Nanos,
+) -> Option<Ending> {
+    decide(experiment, trials, rounds, elapsed).ending()
 }
 
 /// As [`decide`], from points that were already computed.

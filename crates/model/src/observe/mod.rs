@@ -3,7 +3,6 @@
 
 pub mod diskstats;
 pub mod host;
-pub mod iostat;
 pub mod nvme_health;
 pub mod nvme_log;
 pub mod outlier;

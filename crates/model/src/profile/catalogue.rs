@@ -168,10 +168,12 @@ fn dd(wish: &Wish) -> (Vec<Files>, Kind) {
     (one(size, false), Kind::List(steps.into_iter().map(|w| vec![step(w)]).collect()))
 }
 
-/// bonnie++'s defaults: chunk size, number of seeks, seekers.
+/// Chunk size of bonnie++ (bonnie++.h: `DefaultChunkSize`).
 const BONNIE_CHUNK: u64 = 8192;
-pub(super) const BONNIE_SEEKS: u64 = 8192;
-pub(super) const BONNIE_SEEKERS: u32 = 5;
+/// Random seeks of bonnie++ (bonnie++.h: `Seeks`).
+pub const BONNIE_SEEKS: u64 = 8192;
+/// Processes that seek (bonnie++.h: `SeekProcCount`).
+pub const BONNIE_SEEKERS: u32 = 5;
 
 fn bonnie(wish: &Wish) -> (Vec<Files>, Kind) {
     let size =

@@ -1,15 +1,13 @@
 //! Profiles: the field's own workloads by name. A profile is data: which files it needs, and a course of jobs, the next
 //! of which may depend on what the earlier ones showed.
 
-mod bonnie;
 mod catalogue;
 mod course;
 mod seek;
 #[cfg(test)]
 mod tests;
 
-pub use bonnie::{BonnieHost, csv};
-pub use catalogue::{PROFILES, Profile};
+pub use catalogue::{BONNIE_SEEKERS, BONNIE_SEEKS, PROFILES, Profile};
 pub use course::{Course, Point};
 
 use crate::units::{Bytes, Nanos};

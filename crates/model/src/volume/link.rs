@@ -28,12 +28,12 @@ impl Link {
     }
 
     /// See [`Model::leap`](super::Model::leap).
-    pub(crate) fn leap(&mut self, earlier: &Link, now: u64, cells: u64, cell: u64) {
+    pub fn leap(&mut self, earlier: &Link, now: u64, cells: u64, cell: u64) {
         self.limiters.leap(&earlier.limiters, now, cells, cell);
     }
 
     /// See [`Model::cells_left`](super::Model::cells_left).
-    pub(crate) fn cells_left(&self, earlier: &Link, now: u64, cell: u64) -> u64 {
+    pub fn cells_left(&self, earlier: &Link, now: u64, cell: u64) -> u64 {
         self.limiters.cells_left(&earlier.limiters, now, cell)
     }
 }

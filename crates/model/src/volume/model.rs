@@ -306,12 +306,12 @@ impl Model {
     }
 
     /// Whether limits and moods are all that it remembers of the past.
-    pub(crate) fn is_memoryless(&self) -> bool {
+    pub fn is_memoryless(&self) -> bool {
         self.device.is_none() && self.failure.is_none()
     }
 
     /// First instant at which its mood may change.
-    pub(crate) fn next_change(&mut self, now: u64) -> u64 {
+    pub fn next_change(&mut self, now: u64) -> u64 {
         if now >= self.next_change {
             self.change(now);
         }
@@ -320,12 +320,12 @@ impl Model {
 
     /// How many more stretches of `cell` nanoseconds like the last one pass before credits run out; `earlier` is the
     /// state one such stretch ago.
-    pub(crate) fn cells_left(&self, earlier: &Model, now: u64, cell: u64) -> u64 {
+    pub fn cells_left(&self, earlier: &Model, now: u64, cell: u64) -> u64 {
         self.limiters.cells_left(&earlier.limiters, now, cell)
     }
 
     /// Moves `cells` such stretches ahead in time, in each of which happens what happened since `earlier`.
-    pub(crate) fn leap(&mut self, earlier: &Model, now: u64, cells: u64, cell: u64) {
+    pub fn leap(&mut self, earlier: &Model, now: u64, cells: u64, cell: u64) {
         self.limiters.leap(&earlier.limiters, now, cells, cell);
         let (counts, before) = (&mut self.limited, &earlier.limited);
         for (count, before) in [

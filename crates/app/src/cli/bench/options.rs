@@ -2,8 +2,8 @@
 
 use crate::cli::CliError;
 use clap::{Args, ValueEnum};
-use ebbtide_model::fio;
-use ebbtide_model::fio::jobfile::io_engine;
+use ebbtide_formats::fio;
+use ebbtide_formats::fio::jobfile::io_engine;
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{
     Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Stop, Workload, cpu_list,

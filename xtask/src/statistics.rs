@@ -3,11 +3,12 @@
 //! Writes both tables of docs/statistics.md. Everything is drawn from fixed seeds: the figures are the same everywhere.
 
 use crate::pages::{between, read, root, write};
-use ebbtide_model::analysis::estimate::{estimate, median};
-use ebbtide_model::analysis::stop::{self, Decision, Point, decide_points};
-use ebbtide_model::analysis::{Conclusion, Metric, analyse, metric};
+use ebbtide_analysis::estimate::{estimate, median};
+use ebbtide_analysis::stop::{self, Decision, Point, decide_points};
+use ebbtide_analysis::{Conclusion, analyse, metric};
 use ebbtide_model::backend::Control;
 use ebbtide_model::experiment::{Answer, Experiment};
+use ebbtide_model::metric::Metric;
 use ebbtide_model::plan::{Role, Trial};
 use ebbtide_model::units::Nanos;
 use ebbtide_sim::{session, simulate};

@@ -140,7 +140,7 @@ fn the_reasoning_of_a_session_is_whole() {
     assert!(text.contains("stripe-8 under seqread") && !text.contains("linear-8 under"), "{text}");
     assert!(text.contains("1. volume-limit"), "{text}");
     let first = text.split("\n\nstripe-8 under").next().unwrap_or_default();
-    for rule in ebbtide_model::analysis::verdict::rules() {
+    for rule in ebbtide_analysis::verdict::rules() {
         let line = format!("\n   {}: ", rule.kind().name());
         let held = format!(". {} (confidence", rule.kind().name());
         assert!(first.contains(&line) || first.contains(&held), "{} is not in {first}", rule.kind().name());

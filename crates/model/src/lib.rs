@@ -4,7 +4,6 @@
 //! `experiment` text → [`experiment::Experiment`] → [`plan`] → a [`backend::Backend`] →
 //! [`samples::TrialSamples`] → [`analysis`] → [`report`].
 
-pub mod analysis;
 pub mod backend;
 pub mod blank;
 pub mod catalog;
@@ -13,6 +12,7 @@ pub mod experiment;
 pub mod guard;
 pub mod journal;
 pub mod layout;
+pub mod metric;
 pub mod observe;
 pub mod plan;
 pub mod profile;
@@ -24,3 +24,7 @@ pub mod units;
 pub mod verify;
 pub mod volume;
 pub mod workload;
+
+// Fixtures that the crates above include name this crate as they do.
+#[cfg(test)]
+extern crate self as ebbtide_model;

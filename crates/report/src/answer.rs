@@ -2,7 +2,8 @@
 
 use super::model::Report;
 use super::words;
-use ebbtide_model::analysis::{Comparison, Conclusion, Metric};
+use ebbtide_analysis::{Comparison, Conclusion};
+use ebbtide_model::metric::Metric;
 
 /// A gain that is larger by less than this factor is not worth telling before one of an earlier workload.
 const CLEARLY: f64 = 1.02;

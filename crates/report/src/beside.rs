@@ -4,8 +4,9 @@
 //! Trials of different sessions are not paired, so a ratio across sessions is one of medians and has no interval.
 
 use super::describe;
-use ebbtide_model::analysis::{Analysis, Estimate, Metric, primary};
+use ebbtide_analysis::{Analysis, Estimate, primary};
 use ebbtide_model::backend::BackendKind;
+use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Session;
 use ebbtide_model::units::Nanos;
 use ebbtide_model::workload::Workload;
@@ -245,8 +246,8 @@ fn differences(workloads: &[&Workload]) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_analysis::analyse;
     use ebbtide_formats::import;
-    use ebbtide_model::analysis::analyse;
 
     const FIO: &str = include_str!("../../formats/src/import/recorded/fio-3.33.txt");
     const BONNIE: &str = include_str!("../../formats/src/import/recorded/bonnie-2.00.csv");

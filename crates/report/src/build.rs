@@ -6,8 +6,9 @@ use super::model::{
 };
 use super::seen::SeenView;
 use super::{answer, describe};
-use ebbtide_model::analysis::estimate::estimate;
-use ebbtide_model::analysis::{Analysis, DesignResult, Metric, metric, primary, undecided};
+use ebbtide_analysis::estimate::estimate;
+use ebbtide_analysis::{Analysis, DesignResult, metric, primary, undecided};
+use ebbtide_model::metric::Metric;
 use ebbtide_model::plan::Role;
 use ebbtide_model::samples::{Count, Histogram, PerOp, TrialSamples};
 use ebbtide_model::session::{Outcome, Session, TrialRecord};

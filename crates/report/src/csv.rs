@@ -2,7 +2,7 @@
 
 use super::model::{Report, TrialView};
 use super::words;
-use ebbtide_model::analysis::Metric;
+use ebbtide_model::metric::Metric;
 use std::borrow::Cow;
 
 /// Names of the columns.

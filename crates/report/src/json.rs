@@ -3,7 +3,8 @@
 
 use super::model::{LatencyView, Report, ResultView, TrialView};
 use super::words;
-use ebbtide_model::analysis::{MemberShare, Metric, Verdict};
+use ebbtide_analysis::{MemberShare, Verdict};
+use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Ending;
 use ebbtide_model::workload::OpKind;
 use serde_json::{Map, Value, json};

@@ -5,9 +5,8 @@
 //! user wrote it, so every view escapes it for its own medium.
 
 use super::seen::SeenView;
-use ebbtide_model::analysis::{
-    AaPair, Comparison, DesignResult, Estimate, Metric, Undecided, Verdict, Warning,
-};
+use ebbtide_analysis::{AaPair, Comparison, DesignResult, Estimate, Undecided, Verdict, Warning};
+use ebbtide_model::metric::Metric;
 use ebbtide_model::samples::{CpuUse, Observation, PerOp};
 use ebbtide_model::session::{Ending, SessionMeta};
 use ebbtide_model::workload::OpKind;

@@ -1,6 +1,6 @@
 //! What was seen around the trials of a result: cores, load threads, disks, memory, network, and who else was at work.
 
-use ebbtide_model::analysis::estimate::median;
+use ebbtide_analysis::estimate::median;
 use ebbtide_model::samples::{
     DeviceObservation, NetworkUse, Observation, OtherActivity, PerOp, TrialSamples,
 };

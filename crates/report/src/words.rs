@@ -1,8 +1,8 @@
 //! Numbers and names as people read them, the same in every view.
 
 use super::model::TrialView;
-use ebbtide_model::analysis::Metric;
 use ebbtide_model::backend::BackendKind;
+use ebbtide_model::metric::Metric;
 pub(crate) use ebbtide_model::units::format_count as count;
 use ebbtide_model::units::{format_iops, format_latency, format_throughput};
 

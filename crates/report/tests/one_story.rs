@@ -1,7 +1,7 @@
 //! Headline, table, JSON and exit status of many simulated sessions tell one story.
 #![allow(clippy::disallowed_methods)]
 
-use ebbtide_model::analysis::{WarningKind, analyse, stop, unanswered};
+use ebbtide_analysis::{WarningKind, analyse, stop, unanswered};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::session::Session;
 use ebbtide_report::{JsonOptions, Report, json, text};

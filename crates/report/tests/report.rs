@@ -3,7 +3,7 @@
 
 mod fixture;
 
-use ebbtide_model::analysis::analyse;
+use ebbtide_analysis::analyse;
 use ebbtide_model::samples::{Below, DeviceObservation, Join, MemberObservation};
 use ebbtide_model::session::{Ending, Outcome};
 use ebbtide_model::shown::is_control;

@@ -9,8 +9,9 @@ mod published;
 mod tests;
 
 use crate::pages::{between, read, root, write};
-use ebbtide_model::analysis::{Metric, metric, stop};
+use ebbtide_analysis::{metric, stop};
 use ebbtide_model::experiment::Experiment;
+use ebbtide_model::metric::Metric;
 use ebbtide_model::session::{Outcome, Session};
 use published::{Figure, Role};
 use std::fmt::Write as _;
@@ -87,7 +88,7 @@ pub fn compare(name: &str) -> Result<Vec<Compared>, String> {
         .map(|figure| {
             let mut values = values(&session, &figure)?;
             values.sort_by(f64::total_cmp);
-            let simulated = ebbtide_model::analysis::estimate::median(&values)
+            let simulated = ebbtide_analysis::estimate::median(&values)
                 .ok_or_else(|| format!("{name}: no trial of {} under {}", figure.design, figure.workload))?;
             let range = (values[0], values[values.len() - 1]);
             Ok(Compared { figure, simulated, range })

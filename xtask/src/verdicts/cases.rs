@@ -4,7 +4,7 @@
 //! differences, an array over them, a workload) with nothing in short supply, and then one thing is made short.
 
 use super::random::Random;
-use ebbtide_model::analysis::VerdictKind;
+use ebbtide_analysis::VerdictKind;
 use ebbtide_model::experiment::{Answer, Design, Environment, Experiment, Resync, Volume, VolumeSource};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
 use ebbtide_model::samples::PerOp;

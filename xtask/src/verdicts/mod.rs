@@ -8,7 +8,7 @@ mod real;
 
 use crate::pages;
 use cases::{CLASSES, Case, case};
-use ebbtide_model::analysis::{VerdictKind, analyse, stop};
+use ebbtide_analysis::{VerdictKind, analyse, stop};
 use ebbtide_model::session::{Outcome, Session};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};

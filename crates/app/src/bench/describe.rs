@@ -2,8 +2,8 @@
 
 use super::{Done, Early, Results};
 use crate::session::clock;
+use ebbtide_analysis::below::arrays;
 use ebbtide_formats::fio;
-use ebbtide_model::analysis::below::arrays;
 use ebbtide_model::backend::PreparedVolume;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::samples::{OpSamples, PerOp};

@@ -8,9 +8,9 @@ pub mod target;
 pub mod verify;
 
 use crate::session::surroundings;
+use ebbtide_analysis::{RuledOut, Verdict};
 use ebbtide_engine::files::{Fill, Options};
 use ebbtide_formats::fio as core_fio;
-use ebbtide_model::analysis::{RuledOut, Verdict};
 use ebbtide_model::experiment::{Experiment, Volume};
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::samples::TrialSamples;

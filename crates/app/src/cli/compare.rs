@@ -4,7 +4,7 @@ use super::{CliError, Globals};
 use crate::store::Store;
 use crate::views;
 use clap::Args;
-use ebbtide_model::analysis::{Analysis, analyse};
+use ebbtide_analysis::{Analysis, analyse};
 use ebbtide_model::session::Session;
 use ebbtide_report::{Beside, beside};
 use std::process::ExitCode;

@@ -4,7 +4,7 @@ use super::{CliError, Globals};
 use crate::store::Store;
 use crate::views::{self, Format};
 use clap::Args;
-use ebbtide_model::analysis::analyse;
+use ebbtide_analysis::analyse;
 use ebbtide_model::shown::Shown;
 use ebbtide_report::{JsonOptions, Report};
 use std::ffi::OsStr;

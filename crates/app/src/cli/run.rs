@@ -13,8 +13,8 @@ use crate::session::{self, Company, Request, clock, journal, signals, surroundin
 use crate::store::Store;
 use crate::views::{self, Format};
 use clap::{Args, ValueEnum};
+use ebbtide_analysis::{Analysis, analyse, unanswered};
 use ebbtide_engine::files;
-use ebbtide_model::analysis::{Analysis, analyse, unanswered};
 use ebbtide_model::backend::{BackendKind, Control};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::plan::Plan;

@@ -4,7 +4,7 @@ mod line;
 
 use crate::session::Watch;
 use crate::views::{say, stderr_is_terminal};
-use ebbtide_model::analysis::stop;
+use ebbtide_analysis::stop;
 use ebbtide_model::backend::Control;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::plan::{Role, Schedule, Trial};

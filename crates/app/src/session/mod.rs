@@ -15,7 +15,7 @@ mod tests;
 pub mod witness;
 
 use crate::store::{Store, StoreError};
-use ebbtide_model::analysis::stop::{Decision, decide};
+use ebbtide_analysis::stop::{Decision, decide};
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::plan::{Plan, Schedule, Trial};
@@ -206,7 +206,8 @@ fn measure(
             session.trials[before..].iter().all(|record| matches!(record.outcome, Outcome::Failed(_)));
         let decision = decide(&session.experiment, &session.trials, round + 1, elapsed);
         if nothing_ran || decision != Decision::Continue {
-            return Ok(failed_designs(session).map_or_else(|| ending_of(decision), Ending::Failed));
+            return Ok(failed_designs(session)
+                .map_or_else(|| decision.ending().unwrap_or(Ending::NotReached), Ending::Failed));
         }
     }
     Ok(Ending::NotReached)
@@ -271,13 +272,6 @@ fn measured_as(
     };
     witness.end(&mut outcome);
     Some(outcome)
-}
-
-fn ending_of(decision: Decision) -> Ending {
-    match decision {
-        Decision::Reached => Ending::Reached,
-        Decision::Continue | Decision::NotReached(_) => Ending::NotReached,
-    }
 }
 
 /// Says which designs have no trial with samples at all.

@@ -1,7 +1,7 @@
 //! The ladder after the last trial (`core::analysis::ladder`): runs its rungs, and looks around each as around a trial.
 
 use super::{Company, measured_as};
-use ebbtide_model::analysis::ladder::{self, Ladder};
+use ebbtide_analysis::ladder::{self, Ladder};
 use ebbtide_model::backend::{Backend, BackendKind};
 use ebbtide_model::session::{Outcome, Rung, Session};
 

@@ -1,8 +1,8 @@
 //! The reasoning behind verdicts and behind what a log of iostat shows, as text.
 
+use ebbtide_analysis::observe::outlier::{Difference, MemberFigures, Outlier};
+use ebbtide_analysis::{DesignResult, Evidence, RuledOut, Verdict};
 use ebbtide_formats::iostat::{Alone, Explanation, Group, Grouping, State};
-use ebbtide_model::analysis::{DesignResult, Evidence, RuledOut, Verdict};
-use ebbtide_model::observe::outlier::{Difference, MemberFigures, Outlier};
 use ebbtide_model::units::format_count;
 use ebbtide_report::evidence_text;
 use std::fmt::Write;

@@ -3,7 +3,7 @@
 use super::keys::{HELP, Mode, Screen};
 use super::plain::{host, maybe, number, sentence, since_boot};
 use super::{Row, Watch};
-use ebbtide_model::observe::rates::DiskRates;
+use ebbtide_analysis::observe::rates::DiskRates;
 use ebbtide_model::shown::{is_control, one_line};
 use ratatui::Frame;
 use ratatui::layout::Rect;

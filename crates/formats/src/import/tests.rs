@@ -1,5 +1,6 @@
 use super::*;
-use ebbtide_model::analysis::{Metric, analyse, metrics::metric};
+use ebbtide_analysis::{analyse, metrics::metric};
+use ebbtide_model::metric::Metric;
 use ebbtide_model::workload::{Access, IoEngine, Mix};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! What a log says of one device by itself: full, never idle, or slow without a queue.
 
 use super::{IostatReport, IostatRow};
-use ebbtide_model::observe::outlier::{LEAST_REQUESTS, MemberFigures};
+use ebbtide_analysis::observe::outlier::{LEAST_REQUESTS, MemberFigures};
 use serde::Serialize;
 
 /// Share of the time with a request in flight from which on a device is never idle: iostat's interval and its own clock

@@ -2,7 +2,7 @@
 
 use super::device::{self, Alone};
 use super::{IostatReport, IostatRow};
-use ebbtide_model::observe::outlier::{LEAST_REQUESTS, MemberFigures, Outlier, Spared, outliers, spared};
+use ebbtide_analysis::observe::outlier::{LEAST_REQUESTS, MemberFigures, Outlier, Spared, outliers, spared};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

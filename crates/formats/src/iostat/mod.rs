@@ -10,7 +10,7 @@ pub use device::{Alone, State};
 pub use explain::{Explanation, Group, Grouping, explain};
 pub use parse::parse;
 
-use ebbtide_model::observe::outlier::MemberFigures;
+use ebbtide_analysis::observe::outlier::MemberFigures;
 
 /// One report: a block of devices over one interval.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -1,7 +1,7 @@
 //! Recorded reports of several versions and forms, and the published slow member.
 
 use super::*;
-use ebbtide_model::observe::outlier::Difference;
+use ebbtide_analysis::observe::outlier::Difference;
 use proptest::prelude::*;
 
 /// studies/slow-member-iostat.csv in the form that iostat -x -m printed then.

@@ -4,7 +4,7 @@ use super::error::Problem;
 use super::names;
 use super::read::{Duration, Fraction, Given, Problems, Span, good, section};
 use super::{Answer, Design};
-use crate::analysis::Metric;
+use crate::metric::Metric;
 use crate::units::{Nanos, format_number};
 
 const LEVEL_DEFAULT: f64 = 0.95;

@@ -29,8 +29,8 @@ pub use profiles::{NoFiles, ProfileFiles, is_file as is_profile_file, own as own
 pub use schema::json_schema;
 pub use summary::{DesignSummary, Summary, VolumeSummary, WorkloadSummary};
 
-use crate::analysis::Metric;
 use crate::layout::LayoutNode;
+use crate::metric::Metric;
 use crate::stack::Stack;
 use crate::units::{Bytes, Nanos};
 use crate::volume::{LinkShape, Shape};

@@ -2,10 +2,12 @@
 //! before anything is touched.
 
 pub mod build;
+#[cfg(test)]
+pub(crate) mod made_up;
 mod schedule;
 mod steps;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 pub use schedule::Schedule;
 pub(crate) use schedule::random_order;

@@ -1,6 +1,6 @@
 //! The profiles that come with the program.
 
-use super::course::{Course, Kind};
+use super::course::Course;
 use super::seek::Seek;
 use super::{Files, Step, Wish};
 use crate::units::{Bytes, Nanos, format_count};
@@ -24,7 +24,7 @@ pub struct Profile {
     /// Whether its size comes from the host's memory when nobody says it.
     pub sized_by_memory: bool,
     /// Files and course.
-    make: fn(&Wish) -> (Vec<Files>, Kind),
+    make: fn(&Wish) -> (Vec<Files>, Course),
 }
 
 impl Profile {
@@ -35,8 +35,7 @@ impl Profile {
 
     /// The files that it needs and the course of its jobs.
     pub fn course(&self, wish: &Wish) -> (Vec<Files>, Course) {
-        let (files, kind) = (self.make)(wish);
-        (files, Course::new(kind))
+        (self.make)(wish)
     }
 }
 
@@ -153,7 +152,7 @@ fn time(wish: &Wish, seconds: u64) -> Stop {
     Stop::Runtime(wish.runtime.unwrap_or(Nanos::from_secs(seconds)))
 }
 
-fn dd(wish: &Wish) -> (Vec<Files>, Kind) {
+fn dd(wish: &Wish) -> (Vec<Files>, Course) {
     let size = whole(wish.size.unwrap_or(Bytes(Bytes::GIB)));
     let stop = Stop::Size(size);
     let bs = Bytes::MIB.min(size.0);
@@ -165,7 +164,7 @@ fn dd(wish: &Wish) -> (Vec<Files>, Kind) {
         cached("write-fsync", Mix::Write, true),
         cached("read-cold", Mix::Read, false),
     ];
-    (one(size, false), Kind::List(steps.into_iter().map(|w| vec![step(w)]).collect()))
+    (one(size, false), Course::List(steps.into_iter().map(|w| vec![step(w)]).collect()))
 }
 
 /// Chunk size of bonnie++ (bonnie++.h: `DefaultChunkSize`).
@@ -175,7 +174,7 @@ pub const BONNIE_SEEKS: u64 = 8192;
 /// Processes that seek (bonnie++.h: `SeekProcCount`).
 pub const BONNIE_SEEKERS: u32 = 5;
 
-fn bonnie(wish: &Wish) -> (Vec<Files>, Kind) {
+fn bonnie(wish: &Wish) -> (Vec<Files>, Course) {
     let size =
         Bytes(wish.size.unwrap_or(Bytes(wish.memory.0.saturating_mul(2))).0 / BONNIE_CHUNK * BONNIE_CHUNK);
     let size = Bytes(size.0.max(BONNIE_CHUNK * u64::from(BONNIE_SEEKERS)));
@@ -195,10 +194,10 @@ fn bonnie(wish: &Wish) -> (Vec<Files>, Kind) {
             ..test("seeks", Access::Random, Mix::Mixed { read_percent: 91 }, seeks)
         },
     ];
-    (one(size, false), Kind::List(steps.into_iter().map(|w| vec![step(w)]).collect()))
+    (one(size, false), Course::List(steps.into_iter().map(|w| vec![step(w)]).collect()))
 }
 
-fn efs(wish: &Wish) -> (Vec<Files>, Kind) {
+fn efs(wish: &Wish) -> (Vec<Files>, Course) {
     let stop = time(wish, 5);
     let mut steps = Vec::new();
     let mut files = Vec::new();
@@ -218,16 +217,16 @@ fn efs(wish: &Wish) -> (Vec<Files>, Kind) {
             }
         }
     }
-    (files, Kind::List(steps))
+    (files, Course::List(steps))
 }
 
-fn seek(wish: &Wish) -> (Vec<Files>, Kind) {
+fn seek(wish: &Wish) -> (Vec<Files>, Course) {
     let size = wish.size.unwrap_or(Bytes(Bytes::GIB));
     let base = workload("seek", Access::Random, Mix::Read, 4096, time(wish, 2));
-    (one(size, true), Kind::Seek(Seek::new(base, whole(size), wish.seed)))
+    (one(size, true), Course::Seek(Seek::new(base, whole(size), wish.seed)))
 }
 
-fn database(wish: &Wish) -> (Vec<Files>, Kind) {
+fn database(wish: &Wish) -> (Vec<Files>, Course) {
     let size = Bytes(wish.size.unwrap_or(Bytes(Bytes::GIB)).0.max(16 * 65_536) / 65_536 * 65_536);
     let log = size.0 / 16 / 65_536 * 65_536;
     let stop = time(wish, 10);
@@ -247,18 +246,18 @@ fn database(wish: &Wish) -> (Vec<Files>, Kind) {
             vec![step(pages), step(log)]
         })
         .collect();
-    (one(size, true), Kind::List(steps))
+    (one(size, true), Course::List(steps))
 }
 
-fn ladder(wish: &Wish) -> (Vec<Files>, Kind) {
+fn ladder(wish: &Wish) -> (Vec<Files>, Course) {
     let base = Workload {
         ioengine: IoEngine::IoUring,
         ..workload("ladder", Access::Random, Mix::Read, 4096, time(wish, 3))
     };
-    (one(wish.size.unwrap_or(Bytes(Bytes::GIB)), true), Kind::Ladder { base })
+    (one(wish.size.unwrap_or(Bytes(Bytes::GIB)), true), Course::Ladder { base })
 }
 
-fn snia(wish: &Wish) -> (Vec<Files>, Kind) {
+fn snia(wish: &Wish) -> (Vec<Files>, Course) {
     let size = whole(wish.size.unwrap_or(Bytes(Bytes::GIB)));
     let many = |base: Workload| Workload { iodepth: 32, ioengine: IoEngine::IoUring, ..base };
     let bs = 131_072.min(size.0);
@@ -268,5 +267,5 @@ fn snia(wish: &Wish) -> (Vec<Files>, Kind) {
         let mix = Mix::Mixed { read_percent };
         many(workload(&format!("mix-{read_percent}"), Access::Random, mix, 4096, time(wish, 10)))
     });
-    (one(size, false), Kind::Snia { precondition: Box::new(precondition), mixes: Box::new(mixes) })
+    (one(size, false), Course::Snia { precondition: Box::new(precondition), mixes: Box::new(mixes) })
 }

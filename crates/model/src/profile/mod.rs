@@ -1,14 +1,13 @@
 //! Profiles: the field's own workloads by name. A profile is data: which files it needs, and a course of jobs, the next
-//! of which may depend on what the earlier ones showed.
+//! of which may depend on what the earlier ones showed, which `ebbtide-analysis` judges.
 
 mod catalogue;
 mod course;
 mod seek;
-#[cfg(test)]
-mod tests;
 
 pub use catalogue::{BONNIE_SEEKERS, BONNIE_SEEKS, PROFILES, Profile};
-pub use course::{Course, Point};
+pub use course::Course;
+pub use seek::{PASSES, Seek};
 
 use crate::units::{Bytes, Nanos};
 use crate::workload::Workload;

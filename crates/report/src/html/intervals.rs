@@ -5,7 +5,7 @@ use super::summary::ratio;
 use super::{design_class, key};
 use crate::model::{Report, ResultView};
 use crate::words;
-use ebbtide_model::analysis::Metric;
+use ebbtide_model::metric::Metric;
 use maud::{Markup, html};
 
 /// Height of one design's row in CSS pixels.

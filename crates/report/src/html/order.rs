@@ -4,7 +4,7 @@ use super::chart::{Quantity, Scale, percent};
 use super::{design_class, key, scrolling};
 use crate::model::{Report, TrialView};
 use crate::words;
-use ebbtide_model::analysis::Metric;
+use ebbtide_model::metric::Metric;
 use maud::{Markup, html};
 
 /// Height of one lane in CSS pixels.

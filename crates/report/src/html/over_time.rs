@@ -4,7 +4,7 @@ use super::chart::{Curve, Plot, Quantity, Scale, curves};
 use super::{design_class, key};
 use crate::model::{Report, ResultView, SeriesPoint, TrialFigures};
 use crate::words;
-use ebbtide_model::analysis::Metric;
+use ebbtide_model::metric::Metric;
 use maud::{Markup, html};
 
 /// Members that are drawn; more would make the page long without saying more.

@@ -3,7 +3,8 @@
 use super::{key, scrolling};
 use crate::model::{Report, ResultView};
 use crate::words;
-use ebbtide_model::analysis::{Comparison, Conclusion, Estimate, Metric};
+use ebbtide_analysis::{Comparison, Conclusion, Estimate};
+use ebbtide_model::metric::Metric;
 use maud::{Markup, html};
 
 /// `165–169 MB/s`, or why there is no interval.

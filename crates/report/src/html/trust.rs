@@ -3,7 +3,7 @@
 use super::{key, scrolling};
 use crate::model::{Report, ResultView};
 use crate::words;
-use ebbtide_model::analysis::{AaPair, Evidence, VerdictKind};
+use ebbtide_analysis::{AaPair, Evidence, VerdictKind};
 use maud::{Markup, html};
 
 /// A card for each first verdict, with everything that it was given to; figures are folded.

@@ -4,7 +4,7 @@ use super::Page;
 use super::table::{Cell, Table};
 use crate::model::Report;
 use crate::words;
-use ebbtide_model::analysis::ArrayBelow;
+use ebbtide_analysis::ArrayBelow;
 use ebbtide_model::shown::Paint;
 use ebbtide_model::units::{format_iops, format_latency, format_throughput};
 

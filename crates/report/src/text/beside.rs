@@ -4,8 +4,9 @@ use super::table::{Cell, Table};
 use super::{LEAST_WIDTH, Page, bare};
 use crate::beside::{Beside, BesideRow, BesideTable, NOT_PAIRED};
 use crate::words;
-use ebbtide_model::analysis::{Estimate, Metric};
+use ebbtide_analysis::Estimate;
 use ebbtide_model::civil::Civil;
+use ebbtide_model::metric::Metric;
 use ebbtide_model::shown::{Paint, Styled};
 
 /// What a session is called in the tables: A, B, and so on; numbers after Z.

@@ -4,7 +4,8 @@ use super::Page;
 use super::table::{Cell, Table};
 use crate::model::{Report, ResultView};
 use crate::words;
-use ebbtide_model::analysis::{Estimate, Metric};
+use ebbtide_analysis::Estimate;
+use ebbtide_model::metric::Metric;
 use ebbtide_model::shown::Paint;
 
 impl Page {

@@ -17,7 +17,8 @@ pub use steps::steps;
 
 use super::model::{Report, ResultView};
 use super::words;
-use ebbtide_model::analysis::{Comparison, Conclusion, Metric};
+use ebbtide_analysis::{Comparison, Conclusion};
+use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Ending;
 use ebbtide_model::shown::{Paint, Styled, one_line, width};
 use table::{Cell, Table};

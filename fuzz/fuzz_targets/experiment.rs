@@ -4,8 +4,8 @@
 use ebbtide_model::experiment::Experiment;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    match Experiment::parse(text, "fuzz.toml") {
-        Ok(experiment) => drop(experiment.summary()),
+    match ebbtide_experiment::parse(text, "fuzz.toml") {
+        Ok(experiment) => drop(Summary::new(&experiment)),
         Err(errors) => drop((errors.to_string(), errors.records())),
     }
 });

@@ -17,8 +17,8 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     assert_eq!(columns(&[&cells, &cells], 2).lines().count(), 2);
     let styled = Paint::Bad.apply(text, true).then(&Styled::plain(text)).into_string();
     assert!(!driven(&styled.replace("\u{1b}[31m", "").replace("\u{1b}[0m", "")));
-    match Experiment::parse(text, text) {
-        Ok(experiment) => assert!(!driven(&escape(&experiment.summary().to_string()))),
+    match ebbtide_experiment::parse(text, text) {
+        Ok(experiment) => assert!(!driven(&escape(&Summary::new(&experiment).to_string()))),
         Err(errors) => assert!(!driven(&escape(&errors.to_string()))),
     }
 });

@@ -157,7 +157,7 @@ fn push(out: &mut String, trials: &str, precision: f64, naive: (f64, f64), built
 }
 
 fn parse(rest: &str) -> Result<Experiment, String> {
-    Experiment::parse(&moody(rest), "moody").map_err(|errors| errors.to_string())
+    ebbtide_experiment::parse(&moody(rest), "moody").map_err(|errors| errors.to_string())
 }
 
 /// Trial number `index` in the life `seed` of the volumes, in operations per second.

@@ -8,7 +8,7 @@ use ebbtide_model::session::Session;
 const OVERVIEW: &str = include_str!("../../../experiments/ec2-disk-overview.toml");
 
 fn experiment(text: &str) -> Experiment {
-    let mut experiment = Experiment::parse(text, "test.toml").expect("is right");
+    let mut experiment = ebbtide_experiment::parse(text, "test.toml").expect("is right");
     experiment.workloads.retain(|workload| workload.name == "seeks");
     experiment.answer.trials_max = 6;
     experiment

@@ -2,7 +2,6 @@
 #![allow(clippy::disallowed_methods)]
 
 use ebbtide_analysis::{WarningKind, analyse, stop, unanswered};
-use ebbtide_model::experiment::Experiment;
 use ebbtide_model::session::Session;
 use ebbtide_report::{JsonOptions, Report, json, text};
 use serde_json::Value;
@@ -30,8 +29,12 @@ fn session(seed: u64) -> Session {
          {workloads}[answer]\n{metric}control = \"one\"\nprecision = \"{precision}%\"\ntrials_max = {}\n",
         6 + seed % 2 * 3
     );
-    ebbtide_sim::session(&Experiment::parse(&toml, "story.toml").expect("is right"), seed, stop::ending)
-        .expect("runs")
+    ebbtide_sim::session(
+        &ebbtide_experiment::parse(&toml, "story.toml").expect("is right"),
+        seed,
+        stop::ending,
+    )
+    .expect("runs")
 }
 
 /// A number as the views print ratios: three digits below 100.

@@ -10,7 +10,6 @@ mod tests;
 
 use crate::pages::{between, read, root, write};
 use ebbtide_analysis::{metric, stop};
-use ebbtide_model::experiment::Experiment;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::{Outcome, Session};
 use published::{Figure, Role};
@@ -78,7 +77,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 pub fn compare(name: &str) -> Result<Vec<Compared>, String> {
     let experiment = root().join(format!("experiments/{name}.toml"));
     let text = read(&experiment)?;
-    let experiment = Experiment::parse(&text, name).map_err(|errors| errors.to_string())?;
+    let experiment = ebbtide_experiment::parse(&text, name).map_err(|errors| errors.to_string())?;
     let path = root().join(format!("experiments/published/{name}.csv"));
     let figures = published::parse(&read(&path)?, &path.to_string_lossy())?;
     let session =

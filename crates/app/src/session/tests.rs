@@ -34,7 +34,7 @@ budget = "30s"
 fn request() -> Request {
     Request {
         id: "test".to_owned(),
-        experiment: Experiment::parse(TEXT, "small.toml").expect("parses"),
+        experiment: ebbtide_experiment::parse(TEXT, "small.toml").expect("parses"),
         text: TEXT.to_owned(),
         seed: 7,
         host: HostInfo::default(),

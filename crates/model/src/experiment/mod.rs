@@ -1,33 +1,10 @@
-//! Experiments: TOML text in, a validated [`Experiment`] out; errors point at the line.
+//! Experiments: which volumes, which arrays of them, which loads, and how sure the answer must be. How they are written is
+//! `ebbtide-experiment`'s.
 
-mod answer;
-mod designs;
-mod engine;
 mod environment;
-mod error;
 mod feasible;
-mod members;
-mod names;
-mod parse;
-mod paths;
-mod profiles;
-mod read;
-mod schema;
-mod shapes;
-mod stack;
-mod summary;
-mod surroundings;
-mod syntax;
-mod traits;
-mod typed;
-mod volumes;
-mod workloads;
 
 pub use environment::{Environment, Host, Resync};
-pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Problem};
-pub use profiles::{NoFiles, ProfileFiles, is_file as is_profile_file, own as own_profile};
-pub use schema::json_schema;
-pub use summary::{DesignSummary, Summary, VolumeSummary, WorkloadSummary};
 
 use crate::layout::LayoutNode;
 use crate::metric::Metric;
@@ -200,8 +177,3 @@ impl Answer {
         }
     }
 }
-
-#[cfg(test)]
-mod profile_tests;
-#[cfg(test)]
-mod tests;

@@ -256,7 +256,7 @@ runtime = "1s"
 "#;
 
     fn parsed(text: &str) -> Experiment {
-        Experiment::parse(text, "e.toml").expect("parses")
+        ebbtide_experiment::parse(text, "e.toml").expect("parses")
     }
 
     #[test]

@@ -13,8 +13,6 @@ mod own;
 mod queue;
 mod show;
 mod swap;
-#[cfg(test)]
-mod tests;
 
 pub use array::LVM_CONFIG;
 pub use error::BuildPlanError;

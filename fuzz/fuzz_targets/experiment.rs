@@ -1,10 +1,10 @@
 //! Experiment files; what is understood is also summed up.
 #![no_main]
 
-use ebbtide_model::experiment::Experiment;
+use ebbtide_experiment::{Summary, parse};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    match ebbtide_experiment::parse(text, "fuzz.toml") {
+    match parse(text, "fuzz.toml") {
         Ok(experiment) => drop(Summary::new(&experiment)),
         Err(errors) => drop((errors.to_string(), errors.records())),
     }

@@ -1,7 +1,7 @@
 //! What is printed: whatever the text, nothing of it drives a terminal, and JSON stays the same value.
 #![no_main]
 
-use ebbtide_model::experiment::Experiment;
+use ebbtide_experiment::{Summary, parse};
 use ebbtide_model::shown::{Paint, Styled, columns, escape, is_control, json, one_line};
 
 fn driven(text: &str) -> bool {
@@ -17,7 +17,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     assert_eq!(columns(&[&cells, &cells], 2).lines().count(), 2);
     let styled = Paint::Bad.apply(text, true).then(&Styled::plain(text)).into_string();
     assert!(!driven(&styled.replace("\u{1b}[31m", "").replace("\u{1b}[0m", "")));
-    match ebbtide_experiment::parse(text, text) {
+    match parse(text, text) {
         Ok(experiment) => assert!(!driven(&escape(&Summary::new(&experiment).to_string()))),
         Err(errors) => assert!(!driven(&escape(&errors.to_string()))),
     }

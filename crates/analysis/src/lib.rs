@@ -1,6 +1,9 @@
-//! Analysis: estimates with intervals, comparisons, steady state, verdicts. Pure.
+//! From samples to answers: estimates with intervals, comparisons, steady state, when to stop, verdicts and the ladder that they
+//! ask for, what a profile's jobs show together, and which member of an array differs from its siblings. Whatever concludes
+//! something from what was measured lives here, as data with its evidence; how it is worded in a report belongs to
+//! `ebbtide-report`, and what was measured to `ebbtide-model`. Pure.
 //!
-//! [`analyse`] turns a [`Session`](ebbtide_model::session::Session) into an [`Analysis`]; [`stop::decide`] says after
+//! [`analyse`](analyse()) turns a [`Session`](ebbtide_model::session::Session) into an [`Analysis`]; [`stop::decide`] says after
 //! each round whether the answer is good enough. The unit of all statistics is the trial. docs/statistics.md
 //! derives what is computed here.
 

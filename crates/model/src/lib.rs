@@ -1,8 +1,10 @@
-//! The pure core of Ebbtide: data and arithmetic, no files, processes, clocks, sockets or `unsafe`.
+//! The nouns of Ebbtide and their arithmetic: units, layouts, volume models, workloads and their streams of operations, the
+//! catalogue, experiments, plans, samples, sessions, and the traits between the crates ([`backend`], [`journal`]). What is here is
+//! known to at least two other crates, or is data that is stored; what reads a language, judges samples, simulates or renders
+//! has a crate of its own. Pure: no files, processes, clocks, sockets or `unsafe`.
 //!
-//! Data flows one way:
-//! `experiment` text → [`experiment::Experiment`] → [`plan`] → a [`backend::Backend`] →
-//! [`samples::TrialSamples`] → [`analysis`] → [`report`].
+//! Data flows one way: text, which `ebbtide-experiment` reads → [`experiment::Experiment`] → [`plan`] → a
+//! [`backend::Backend`] → [`samples::TrialSamples`] → `ebbtide-analysis` → `ebbtide-report`.
 
 pub mod backend;
 pub mod blank;

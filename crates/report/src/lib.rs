@@ -1,7 +1,8 @@
 //! One report model, rendered as terminal text, HTML, JSON and CSV.
 //!
 //! [`Report::new`] takes a session and what the analysis says of it; every view is a pure function of the model,
-//! so that all of them show the same figures.
+//! so that all of them show the same figures. Words, tables and pictures live here: a new figure goes into the model,
+//! never into a view, and what is concluded from figures belongs to `ebbtide-analysis`. Nothing here prints or writes a file.
 
 mod answer;
 mod beside;

@@ -1,4 +1,4 @@
-//! The ladder after the last trial (`core::analysis::ladder`): runs its rungs, and looks around each as around a trial.
+//! The ladder after the last trial (`ebbtide_analysis::ladder`): runs its rungs, and looks around each as around a trial.
 
 use super::{Company, measured_as};
 use ebbtide_analysis::ladder::{self, Ladder};

@@ -1,8 +1,8 @@
 //! A user's catalogue, and what `aws ec2 describe-instance-types` prints; what is understood is asked for limits.
 #![no_main]
 
-use ebbtide_core::catalog::Catalog;
-use ebbtide_core::units::Bytes;
+use ebbtide_model::catalog::Catalog;
+use ebbtide_model::units::Bytes;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let mut catalog = Catalog::default();

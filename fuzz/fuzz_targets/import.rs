@@ -1,11 +1,13 @@
 //! The JSON of fio and the CSV of bonnie++: what is understood becomes a session and is analysed.
 #![no_main]
 
-use ebbtide_core::{analysis, import, units::Nanos};
+use ebbtide_analysis::analyse;
+use ebbtide_formats::import;
+use ebbtide_model::units::Nanos;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     for imported in import::parse(text).unwrap_or_default() {
         let session = import::session(imported, "id".to_owned(), "0", Nanos(1));
-        let _ = analysis::analyse(&session);
+        let _ = analyse(&session);
     }
 });

@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    let _ = ebbtide_core::observe::iostat::parse(text);
+    let _ = ebbtide_formats::iostat::parse(text);
 });

@@ -1,8 +1,8 @@
 //! fio's job files; nothing can be included.
 #![no_main]
 
-use ebbtide_core::fio::jobfile::{self, Surroundings};
-use ebbtide_core::units::Bytes;
+use ebbtide_formats::fio::jobfile::{self, Surroundings};
+use ebbtide_model::units::Bytes;
 
 struct Nothing;
 

@@ -1,7 +1,7 @@
 //! NVMe log page 0xD0.
 #![no_main]
 
-use ebbtide_core::observe::nvme_log::LogPage;
+use ebbtide_model::observe::nvme_log::LogPage;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let _ = LogPage::parse(bytes);

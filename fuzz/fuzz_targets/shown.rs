@@ -1,8 +1,8 @@
 //! What is printed: whatever the text, nothing of it drives a terminal, and JSON stays the same value.
 #![no_main]
 
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::shown::{Paint, Styled, columns, escape, is_control, json, one_line};
+use ebbtide_experiment::{Summary, parse};
+use ebbtide_model::shown::{Paint, Styled, columns, escape, is_control, json, one_line};
 
 fn driven(text: &str) -> bool {
     text.replace(['\n', '\t'], "").contains(is_control)
@@ -17,8 +17,8 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     assert_eq!(columns(&[&cells, &cells], 2).lines().count(), 2);
     let styled = Paint::Bad.apply(text, true).then(&Styled::plain(text)).into_string();
     assert!(!driven(&styled.replace("\u{1b}[31m", "").replace("\u{1b}[0m", "")));
-    match Experiment::parse(text, text) {
-        Ok(experiment) => assert!(!driven(&escape(&experiment.summary().to_string()))),
+    match parse(text, text) {
+        Ok(experiment) => assert!(!driven(&escape(&Summary::new(&experiment).to_string()))),
         Err(errors) => assert!(!driven(&escape(&errors.to_string()))),
     }
 });

@@ -1,7 +1,7 @@
 //! What the kernel, udev and blkid say of devices.
 #![no_main]
 
-use ebbtide_core::observe::diskstats;
+use ebbtide_model::observe::diskstats;
 use ebbtide_host::probe::{signature, tables};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 const HELP: &str = "cargo xtask COMMAND
 
   setup     install the packages that the tests need (Debian, as root; otherwise say which are missing)
-  check     formatting, clippy, purity of the core, one door for writing, licences and sources of dependencies
+  check     formatting, clippy, purity of the pure crates, one door for writing, licences and sources of dependencies
   unit      tests without root, network or other programs
   root      tests that need root and a loop device; says so where they cannot run
   browser   the HTML report in a real browser (Debian's chromium)

@@ -1,9 +1,15 @@
-//! What may depend on what: the core stays pure, edges do not see each other, licences are known.
+//! What may depend on what: pure crates stay pure, edges do not see each other, licences are known.
 
 use std::process::Command;
 
-/// Everything that core may depend on; none of it touches the world.
-const CORE_MAY_USE: &[&str] = &[
+/// The crates that touch nothing, by their directories below `crates`. Each has [`PURE_CLIPPY`].
+const PURE: &[&str] = &["model", "experiment", "sim", "analysis", "formats", "report"];
+
+/// What clippy refuses in them: one file, to which theirs are links.
+const PURE_CLIPPY: &str = "crates/model/clippy.toml";
+
+/// Everything of others that they may depend on; none of it touches the world.
+const PURE_MAY_USE: &[&str] = &[
     "crc32c",
     "libm",
     "maud",
@@ -20,12 +26,30 @@ const CORE_MAY_USE: &[&str] = &[
 
 /// Ebbtide's own crates and which of each other they may use.
 const INNER: &[(&str, &[&str])] = &[
-    ("ebbtide-core", &[]),
+    ("ebbtide-model", &[]),
+    ("ebbtide-experiment", &["ebbtide-model"]),
+    ("ebbtide-sim", &["ebbtide-model"]),
+    ("ebbtide-analysis", &["ebbtide-model"]),
+    ("ebbtide-formats", &["ebbtide-model", "ebbtide-analysis"]),
+    ("ebbtide-report", &["ebbtide-model", "ebbtide-analysis"]),
     ("ebbtide-sys", &[]),
-    ("ebbtide-door", &["ebbtide-core", "ebbtide-sys"]),
-    ("ebbtide-engine", &["ebbtide-core", "ebbtide-door"]),
-    ("ebbtide-host", &["ebbtide-core", "ebbtide-door", "ebbtide-sys"]),
-    ("ebbtide", &["ebbtide-core", "ebbtide-door", "ebbtide-engine", "ebbtide-host"]),
+    ("ebbtide-door", &["ebbtide-model", "ebbtide-sys"]),
+    ("ebbtide-engine", &["ebbtide-model", "ebbtide-door"]),
+    ("ebbtide-host", &["ebbtide-model", "ebbtide-door", "ebbtide-sys"]),
+    (
+        "ebbtide",
+        &[
+            "ebbtide-model",
+            "ebbtide-experiment",
+            "ebbtide-sim",
+            "ebbtide-analysis",
+            "ebbtide-formats",
+            "ebbtide-report",
+            "ebbtide-door",
+            "ebbtide-engine",
+            "ebbtide-host",
+        ],
+    ),
 ];
 
 const LICENCES: &[&str] = &[
@@ -64,21 +88,35 @@ fn direct(package: &str) -> Result<Vec<String>, String> {
         .collect())
 }
 
-/// Core depends on the allow-list only, and Ebbtide's crates on each other as the architecture says.
+/// Pure crates depend on each other and on the allow-list only, have clippy refuse what reaches the world, and Ebbtide's crates on each other as the architecture says.
 pub fn check() -> Result<(), String> {
     println!("== purity: what the crates depend on");
     let inner_names: Vec<&str> = INNER.iter().map(|(name, _)| *name).collect();
     for (package, allowed) in INNER {
         for dependency in direct(package)? {
-            let fine = match *package {
-                "ebbtide-core" => CORE_MAY_USE.contains(&dependency.as_str()),
-                _ => !inner_names.contains(&dependency.as_str()) || allowed.contains(&dependency.as_str()),
+            let pure = package.strip_prefix("ebbtide-").is_some_and(|name| PURE.contains(&name));
+            let fine = if inner_names.contains(&dependency.as_str()) {
+                allowed.contains(&dependency.as_str())
+            } else {
+                !pure || PURE_MAY_USE.contains(&dependency.as_str())
             };
             if !fine {
                 return Err(format!(
                     "{package} must not depend on {dependency}; see the dependency picture in docs/ARCHITECTURE.md"
                 ));
             }
+        }
+    }
+    let root = crate::pages::root();
+    let read =
+        |path: &str| std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
+    let refused = read(PURE_CLIPPY)?;
+    for name in PURE {
+        let path = format!("crates/{name}/clippy.toml");
+        if read(&path)? != refused {
+            return Err(format!(
+                "{path}: make it a link to {PURE_CLIPPY}: every pure crate refuses the same"
+            ));
         }
     }
     Ok(())

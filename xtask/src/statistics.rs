@@ -3,14 +3,15 @@
 //! Writes both tables of docs/statistics.md. Everything is drawn from fixed seeds: the figures are the same everywhere.
 
 use crate::pages::{between, read, root, write};
-use ebbtide_core::analysis::estimate::{estimate, median};
-use ebbtide_core::analysis::stop::{Decision, Point, decide_points};
-use ebbtide_core::analysis::{Conclusion, Metric, analyse, metric};
-use ebbtide_core::backend::Control;
-use ebbtide_core::experiment::{Answer, Experiment};
-use ebbtide_core::plan::{Role, Trial};
-use ebbtide_core::sim::{session, simulate};
-use ebbtide_core::units::Nanos;
+use ebbtide_analysis::estimate::{estimate, median};
+use ebbtide_analysis::stop::{self, Decision, Point, decide_points};
+use ebbtide_analysis::{Conclusion, analyse, metric};
+use ebbtide_model::backend::Control;
+use ebbtide_model::experiment::{Answer, Experiment};
+use ebbtide_model::metric::Metric;
+use ebbtide_model::plan::{Role, Trial};
+use ebbtide_model::units::Nanos;
+use ebbtide_sim::{session, simulate};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -156,7 +157,7 @@ fn push(out: &mut String, trials: &str, precision: f64, naive: (f64, f64), built
 }
 
 fn parse(rest: &str) -> Result<Experiment, String> {
-    Experiment::parse(&moody(rest), "moody").map_err(|errors| errors.to_string())
+    ebbtide_experiment::parse(&moody(rest), "moody").map_err(|errors| errors.to_string())
 }
 
 /// Trial number `index` in the life `seed` of the volumes, in operations per second.
@@ -211,7 +212,7 @@ fn winners_table() -> Result<String, String> {
     let sessions = SIMULATED / 2;
     let (mut decided, mut conclusive) = (0, 0);
     for seed in 0..sessions {
-        let session = session(&experiment, seed).map_err(|error| error.to_string())?;
+        let session = session(&experiment, seed, stop::ending).map_err(|error| error.to_string())?;
         let analysis = analyse(&session);
         let asked = analysis.comparisons.iter().find(|c| c.metric == Metric::Iops).map(|c| c.conclusion);
         decided += u32::from(matches!(asked, Some(Conclusion::Faster | Conclusion::Slower)));

@@ -1,7 +1,7 @@
 //! The catalogue as this user has it: the built-in records, the user's file, and the one of the command line.
 
-use ebbtide_core::catalog::Catalog;
-use ebbtide_core::shown::Shown;
+use ebbtide_model::catalog::Catalog;
+use ebbtide_model::shown::Shown;
 use std::path::{Path, PathBuf};
 
 /// Largest file that is read; the output of `describe-instance-types` for all types is a few megabytes.

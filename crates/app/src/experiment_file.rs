@@ -1,9 +1,10 @@
 //! Experiment files and the profile files that they name, as text.
 
 use crate::cli::CliError;
-use ebbtide_core::catalog::Catalog;
-use ebbtide_core::experiment::{Experiment, ProfileFiles};
-use ebbtide_core::shown::Shown;
+use ebbtide_experiment::ProfileFiles;
+use ebbtide_model::catalog::Catalog;
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::shown::Shown;
 use std::path::Path;
 
 /// Longest file that is read: an experiment, a profile or a job file is a few kilobytes.
@@ -34,7 +35,7 @@ pub fn read(file: &Path) -> Result<String, String> {
 pub fn load(file: &Path, catalog: &Catalog) -> Result<(String, Experiment), CliError> {
     let name = file.to_string_lossy();
     let text = read(file).map_err(|what| CliError::Usage(format!("{}: {what}", file.shown())))?;
-    let experiment = Experiment::parse_with(&text, &name, catalog, &ProfilesBeside(file))
+    let experiment = ebbtide_experiment::parse_with(&text, &name, catalog, &ProfilesBeside(file))
         .map_err(|errors| CliError::Usage(errors.to_string()))?;
     Ok((text, experiment))
 }

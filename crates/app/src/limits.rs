@@ -3,10 +3,10 @@
 //! A device does not tell which type it is of or what was ordered with it, so that nothing narrower than the types
 //! that have its size is said of it.
 
-use ebbtide_core::catalog::{Candidate, Catalog, DiskSpeed};
-use ebbtide_core::units::Bytes;
-use ebbtide_core::volume::LinkShape;
 use ebbtide_host::probe::{BlockDevice, Cloud, Kind};
+use ebbtide_model::catalog::{Candidate, Catalog, DiskSpeed};
+use ebbtide_model::units::Bytes;
+use ebbtide_model::volume::LinkShape;
 use serde::Serialize;
 
 /// What is known of the limits of the volumes shown.

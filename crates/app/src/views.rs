@@ -12,11 +12,11 @@ pub use out::{
 };
 
 use crate::cli::CliError;
-use ebbtide_core::report::{JsonOptions, Report, csv, html, json, text};
-use ebbtide_core::shown::Shown;
-use ebbtide_core::shown::{self, Styled};
 use ebbtide_door::DoorError;
 use ebbtide_host::judge;
+use ebbtide_model::shown::Shown;
+use ebbtide_model::shown::{self, Styled};
+use ebbtide_report::{JsonOptions, Report, csv, html, json, text};
 use out::COLUMNS_ELSEWHERE;
 use std::io::ErrorKind;
 use std::path::Path;

@@ -5,7 +5,7 @@
 
 #[path = "browser/devtools.rs"]
 mod devtools;
-#[path = "../../core/tests/fixture/mod.rs"]
+#[path = "../../report/tests/fixture/mod.rs"]
 mod fixture;
 
 use assert_cmd::Command;

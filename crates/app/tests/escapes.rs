@@ -7,7 +7,7 @@ mod common;
 mod tree;
 
 use common::{EBB, Home, status};
-use ebbtide_core::shown::is_control;
+use ebbtide_model::shown::is_control;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -150,8 +150,8 @@ fn excerpts_keep_their_caret_below_what_it_is_about() {
 
 #[test]
 fn what_others_measured() {
-    const FIO: &str = include_str!("../../core/src/import/recorded/fio-3.33.txt");
-    const BONNIE: &str = include_str!("../../core/src/import/recorded/bonnie-2.00.csv");
+    const FIO: &str = include_str!("../../formats/src/import/recorded/fio-3.33.txt");
+    const BONNIE: &str = include_str!("../../formats/src/import/recorded/bonnie-2.00.csv");
     let home = Home::new();
     let name = format!("f{}", hostile());
     home.write(&name, &FIO.replace("\"seqread\"", &serde_json::to_string(&hostile()).unwrap()));

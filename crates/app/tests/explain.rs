@@ -97,7 +97,7 @@ fn what_spared_a_member_is_said() {
 
 /// Logs that iostat recorded on a guest with throttled disks.
 fn recorded(name: &str, members: &[&str]) -> String {
-    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../core/src/observe/iostat/recorded/");
+    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/src/iostat/recorded/");
     let log = format!("{place}{name}");
     let mut arguments = vec!["explain", "--iostat", log.as_str()];
     let members = members.join(",");
@@ -140,7 +140,7 @@ fn the_reasoning_of_a_session_is_whole() {
     assert!(text.contains("stripe-8 under seqread") && !text.contains("linear-8 under"), "{text}");
     assert!(text.contains("1. volume-limit"), "{text}");
     let first = text.split("\n\nstripe-8 under").next().unwrap_or_default();
-    for rule in ebbtide_core::analysis::verdict::rules() {
+    for rule in ebbtide_analysis::verdict::rules() {
         let line = format!("\n   {}: ", rule.kind().name());
         let held = format!(". {} (confidence", rule.kind().name());
         assert!(first.contains(&line) || first.contains(&held), "{} is not in {first}", rule.kind().name());

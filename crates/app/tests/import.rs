@@ -5,8 +5,8 @@ mod common;
 
 use common::{Home, status, stderr};
 
-const FIO: &str = include_str!("../../core/src/import/recorded/fio-3.33.txt");
-const BONNIE: &str = include_str!("../../core/src/import/recorded/bonnie-2.00.csv");
+const FIO: &str = include_str!("../../formats/src/import/recorded/fio-3.33.txt");
+const BONNIE: &str = include_str!("../../formats/src/import/recorded/bonnie-2.00.csv");
 
 #[test]
 fn old_results_are_listed_shown_and_reported() {

@@ -5,10 +5,10 @@ mod common;
 
 use assert_cmd::Command;
 use common::{Home, Loop, tool};
-use ebbtide_core::observe::diskstats::{DiskCounters, lines};
-use ebbtide_core::observe::host::{CpuShares, HostCounters};
-use ebbtide_core::observe::rates::DiskRates;
-use ebbtide_core::units::Nanos;
+use ebbtide_analysis::observe::rates::DiskRates;
+use ebbtide_model::observe::diskstats::{DiskCounters, lines};
+use ebbtide_model::observe::host::{CpuShares, HostCounters};
+use ebbtide_model::units::Nanos;
 use predicates::str::contains;
 use serde_json::Value;
 

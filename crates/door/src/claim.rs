@@ -2,7 +2,7 @@
 
 use crate::directory::id_of;
 use crate::held::Held;
-use ebbtide_core::journal::FileId;
+use ebbtide_model::journal::FileId;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use rustix::fs::{Mode, OFlags, SeekFrom, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;

@@ -2,7 +2,7 @@
 //! where it is still what was made.
 
 use crate::pause::pause_at;
-use ebbtide_core::journal::FileId;
+use ebbtide_model::journal::FileId;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};

@@ -3,9 +3,9 @@
 use crate::claim::{Claim, Lent, reopen};
 use crate::held::Held;
 use crate::pause::pause_at;
-use ebbtide_core::blank::windows;
-use ebbtide_core::guard::{Permission, Reason, Refusal, RefusalKind, WriteRequest};
-use ebbtide_core::shown::Shown;
+use ebbtide_model::blank::windows;
+use ebbtide_model::guard::{Permission, Reason, Refusal, RefusalKind, WriteRequest};
+use ebbtide_model::shown::Shown;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, SeekFrom, flock};
 use rustix::io::Errno;
 use std::fmt;

@@ -3,7 +3,7 @@
 use crate::claim::{Claim, Handle, reopen};
 use crate::directory::{Directory, Removed, id_of, unguessable};
 use crate::pause::pause_at;
-use ebbtide_core::journal::{Entry, FileId, Journal};
+use ebbtide_model::journal::{Entry, FileId, Journal};
 use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::File;
@@ -185,6 +185,6 @@ mod tests {
         assert!(Draft::begin(Path::new("/proc/new"), 0o600, Some(noted.clone())).is_err());
         let entries = noted.0.lock().expect("locks");
         assert!(matches!(entries[0], Entry::MakingFile(_)), "{entries:?}");
-        assert_eq!(ebbtide_core::journal::leftovers(&entries), []);
+        assert_eq!(ebbtide_model::journal::leftovers(&entries), []);
     }
 }

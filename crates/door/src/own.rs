@@ -1,9 +1,9 @@
 //! `ebb`'s own files: what it makes in directories of its own, and how they are told from others'.
 
 use crate::directory::Directory;
-use ebbtide_core::journal::Entry;
-use ebbtide_core::session::STORE_APPLICATION_ID;
-use ebbtide_core::verify::Header;
+use ebbtide_model::journal::Entry;
+use ebbtide_model::session::STORE_APPLICATION_ID;
+use ebbtide_model::verify::Header;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use std::fs::File;

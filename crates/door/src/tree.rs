@@ -2,7 +2,7 @@
 //! mount, and told from anybody's by a mark that is made with them.
 
 use crate::directory::{Directory, id_of};
-use ebbtide_core::shown::Shown;
+use ebbtide_model::shown::Shown;
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, ResolveFlags, flock, openat2, statat,
 };

@@ -2,12 +2,12 @@
 //! and depth. `limits [DIR]` makes its files in DIR (the system's directory for temporary files) and removes them.
 #![allow(clippy::disallowed_methods)]
 
-use ebbtide_core::backend::Control;
-use ebbtide_core::units::{Bytes, Nanos};
-use ebbtide_core::volume::{Latency, Limit, Shape};
-use ebbtide_core::workload::{Access, Mix, Stop, Workload};
 use ebbtide_door::Handle;
 use ebbtide_engine::{Member, Shaper, Target, run};
+use ebbtide_model::backend::Control;
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::volume::{Latency, Limit, Shape};
+use ebbtide_model::workload::{Access, Mix, Stop, Workload};
 use std::error::Error;
 use std::fs::File;
 use std::sync::Arc;

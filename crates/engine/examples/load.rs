@@ -5,11 +5,11 @@
 //! `direct` (0 or 1), `ioengine` (io_uring or psync), `hipri`, `sqpoll` (0 or 1); prints `key=value` lines.
 #![allow(clippy::disallowed_methods)]
 
-use ebbtide_core::backend::Control;
-use ebbtide_core::units::Nanos;
-use ebbtide_core::workload::{Access, IoEngine, Mix, Stop, Workload};
 use ebbtide_door::Handle;
 use ebbtide_engine::{Member, Target, run};
+use ebbtide_model::backend::Control;
+use ebbtide_model::units::Nanos;
+use ebbtide_model::workload::{Access, IoEngine, Mix, Stop, Workload};
 use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom};

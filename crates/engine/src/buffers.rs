@@ -1,8 +1,8 @@
 //! I/O buffers: page-aligned, filled with data that does not compress.
 
 use crate::error::EngineError;
-use ebbtide_core::blank;
-use ebbtide_core::units::Bytes;
+use ebbtide_model::blank;
+use ebbtide_model::units::Bytes;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};

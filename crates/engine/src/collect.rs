@@ -3,10 +3,10 @@
 use crate::cpu::{CpuTime, ThreadTime};
 use crate::record::{Errors, Record, Tally};
 use crate::shared::Shared;
-use ebbtide_core::samples::{
+use ebbtide_model::samples::{
     Count, CpuUse, ErrorCount, Execution, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples,
 };
-use ebbtide_core::units::Nanos;
+use ebbtide_model::units::Nanos;
 
 /// Most intervals that a series keeps; a longer trial gets longer intervals.
 const INTERVALS_MAX: usize = 1200;

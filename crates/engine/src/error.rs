@@ -1,8 +1,8 @@
 //! Why a trial gave no samples.
 
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::units::Bytes;
-use ebbtide_core::workload::{OpKind, WorkloadError};
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::units::Bytes;
+use ebbtide_model::workload::{OpKind, WorkloadError};
 use std::io;
 
 /// Why a trial gave no samples.

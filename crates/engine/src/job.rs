@@ -4,8 +4,8 @@ use crate::error::EngineError;
 use crate::record::{Finished, Recorder, Times};
 use crate::shared::{Piece, Shared};
 use crate::source::{Next, Source};
-use ebbtide_core::units::Nanos;
-use ebbtide_core::workload::{Op, OpKind, Stop};
+use ebbtide_model::units::Nanos;
+use ebbtide_model::workload::{Op, OpKind, Stop};
 use std::sync::atomic::Ordering;
 
 /// How often a job looks at `Control` and reports to it, nanoseconds.

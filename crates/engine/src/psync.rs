@@ -7,7 +7,7 @@ use crate::record::Finished;
 use crate::ring::Ahead;
 use crate::shared::{Piece, Verdict, judge};
 use crate::source::{Next, Source, Sync, lock};
-use ebbtide_core::workload::{Mix, Op, OpKind};
+use ebbtide_model::workload::{Mix, Op, OpKind};
 use rustix::fs::{fdatasync, fsync};
 use rustix::io::{Errno, ReadWriteFlags, pread, pwrite, pwritev2};
 use std::fs::File;

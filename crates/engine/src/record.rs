@@ -5,8 +5,8 @@
 
 use crate::cpu::ThreadTime;
 use crate::error::EngineError;
-use ebbtide_core::samples::{Histogram, PerOp};
-use ebbtide_core::workload::OpKind;
+use ebbtide_model::samples::{Histogram, PerOp};
+use ebbtide_model::workload::OpKind;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
 

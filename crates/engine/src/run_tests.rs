@@ -1,10 +1,10 @@
 use super::*;
 use crate::ring::refusal;
 use crate::target::{Member, Shaper};
-use ebbtide_core::layout::{ArrayKind, LayoutNode, Map};
-use ebbtide_core::volume::{Latency, Shape};
-use ebbtide_core::workload::{Access, Arrival, EngineOptions, Mix};
 use ebbtide_door::Handle;
+use ebbtide_model::layout::{ArrayKind, LayoutNode, Map};
+use ebbtide_model::volume::{Latency, Shape};
+use ebbtide_model::workload::{Access, Arrival, EngineOptions, Mix};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::collections::HashSet;
 use std::fs::File;
@@ -168,7 +168,7 @@ fn a_result_that_is_not_all_goes_again_from_where_it_stopped() {
         slot: 0,
         member: 0,
         sync: None,
-        kind: ebbtide_core::workload::OpKind::Write,
+        kind: ebbtide_model::workload::OpKind::Write,
         offset: 8192,
         at: 0,
         left: 4096,

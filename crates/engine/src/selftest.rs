@@ -6,9 +6,9 @@ use crate::error::EngineError;
 use crate::ring::{Ring, unavailable};
 use crate::run::run;
 use crate::target::{Member, Target};
-use ebbtide_core::backend::Control;
-use ebbtide_core::units::Nanos;
-use ebbtide_core::workload::{Access, Mix, Stop, Workload};
+use ebbtide_model::backend::Control;
+use ebbtide_model::units::Nanos;
+use ebbtide_model::workload::{Access, Mix, Stop, Workload};
 use io_uring::opcode;
 
 /// Length of a measurement in [`self_test`], nanoseconds.

@@ -6,9 +6,9 @@ use crate::record::Recorder;
 use crate::ring::Patience;
 use crate::source::Sync;
 use crate::target::Target;
-use ebbtide_core::backend::Control;
-use ebbtide_core::layout::Extent;
-use ebbtide_core::workload::{Access, Op, OpKind, Workload};
+use ebbtide_model::backend::Control;
+use ebbtide_model::layout::Extent;
+use ebbtide_model::workload::{Access, Op, OpKind, Workload};
 use std::num::NonZeroI32;
 use std::sync::atomic::{AtomicBool, Ordering};
 

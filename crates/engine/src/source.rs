@@ -1,7 +1,7 @@
 //! Decides what a job does next and when it may start.
 
-use ebbtide_core::units::Nanos;
-use ebbtide_core::workload::{Generator, Op, OpKind, Pace, Workload};
+use ebbtide_model::units::Nanos;
+use ebbtide_model::workload::{Generator, Op, OpKind, Pace, Workload};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A call that makes what was written durable.

@@ -1,10 +1,10 @@
 //! What a workload runs on: members, how they make an array, and the speed that they are given.
 
-use ebbtide_core::layout::{LayoutError, LayoutNode, Map};
-use ebbtide_core::units::Nanos;
-use ebbtide_core::volume::{Failure, FailureKind, Link, LinkShape, Model, ModelReport, Shape};
-use ebbtide_core::workload::OpKind;
 use ebbtide_door::Handle;
+use ebbtide_model::layout::{LayoutError, LayoutNode, Map};
+use ebbtide_model::units::Nanos;
+use ebbtide_model::volume::{Failure, FailureKind, Link, LinkShape, Model, ModelReport, Shape};
+use ebbtide_model::workload::OpKind;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::probe::HandOver;

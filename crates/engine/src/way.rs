@@ -4,8 +4,8 @@ use crate::clock::Clock;
 use crate::collect::Collected;
 use crate::probe::hand_over;
 use crate::target::Target;
-use ebbtide_core::units::format_latency;
-use ebbtide_core::workload::{IoEngine, Workload};
+use ebbtide_model::units::format_latency;
+use ebbtide_model::workload::{IoEngine, Workload};
 use rustix::fs::{OFlags, fcntl_getfl};
 
 /// Most threads that stand in for the depth of rings.

@@ -4,10 +4,10 @@
 mod common;
 
 use common::*;
-use ebbtide_core::layout::{Arrangement, ArrayKind};
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::units::Bytes;
-use ebbtide_core::workload::{Access, IoEngine, Mix, OpKind, Workload};
+use ebbtide_model::layout::{Arrangement, ArrayKind};
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::units::Bytes;
+use ebbtide_model::workload::{Access, IoEngine, Mix, OpKind, Workload};
 use std::fs;
 use std::path::Path;
 

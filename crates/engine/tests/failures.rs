@@ -4,12 +4,12 @@
 mod common;
 
 use common::*;
-use ebbtide_core::layout::ArrayKind;
-use ebbtide_core::units::{Bytes, Nanos};
-use ebbtide_core::volume::{Failure, FailureKind};
-use ebbtide_core::workload::{Access, IoEngine, Mix, OpKind, Workload};
 use ebbtide_door::Handle;
 use ebbtide_engine::{EngineError, Member, Target};
+use ebbtide_model::layout::ArrayKind;
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::volume::{Failure, FailureKind};
+use ebbtide_model::workload::{Access, IoEngine, Mix, OpKind, Workload};
 use std::fs::File;
 
 #[test]

@@ -4,12 +4,12 @@
 mod common;
 
 use common::*;
-use ebbtide_core::backend::Control;
-use ebbtide_core::layout::ArrayKind;
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::units::{Bytes, Nanos};
-use ebbtide_core::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
 use ebbtide_engine::EngineError;
+use ebbtide_model::backend::Control;
+use ebbtide_model::layout::ArrayKind;
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The host in a few words, as sessions keep it.
 
 use crate::sys::{self, Sys};
-use ebbtide_core::session::HostInfo;
+use ebbtide_model::session::HostInfo;
 
 /// Reads what is known of the host; what cannot be read stays empty.
 pub fn host_info(sys: &Sys) -> HostInfo {

@@ -2,11 +2,11 @@
 //! `cargo test -p ebbtide-host --test root -- --ignored`
 #![allow(clippy::disallowed_methods)]
 
-use ebbtide_core::guard::{Permission, RefusalKind, WriteRequest};
 use ebbtide_door::{DoorError, Expected, Wanted};
 use ebbtide_host::chain;
 use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
+use ebbtide_model::guard::{Permission, RefusalKind, WriteRequest};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

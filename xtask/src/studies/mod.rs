@@ -9,9 +9,9 @@ mod published;
 mod tests;
 
 use crate::pages::{between, read, root, write};
-use ebbtide_core::analysis::{Metric, metric};
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::session::{Outcome, Session};
+use ebbtide_analysis::{metric, stop};
+use ebbtide_model::metric::Metric;
+use ebbtide_model::session::{Outcome, Session};
 use published::{Figure, Role};
 use std::fmt::Write as _;
 
@@ -77,17 +77,17 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 pub fn compare(name: &str) -> Result<Vec<Compared>, String> {
     let experiment = root().join(format!("experiments/{name}.toml"));
     let text = read(&experiment)?;
-    let experiment = Experiment::parse(&text, name).map_err(|errors| errors.to_string())?;
+    let experiment = ebbtide_experiment::parse(&text, name).map_err(|errors| errors.to_string())?;
     let path = root().join(format!("experiments/published/{name}.csv"));
     let figures = published::parse(&read(&path)?, &path.to_string_lossy())?;
     let session =
-        ebbtide_core::sim::session(&experiment, SEED).map_err(|error| format!("{name}: {error}"))?;
+        ebbtide_sim::session(&experiment, SEED, stop::ending).map_err(|error| format!("{name}: {error}"))?;
     figures
         .into_iter()
         .map(|figure| {
             let mut values = values(&session, &figure)?;
             values.sort_by(f64::total_cmp);
-            let simulated = ebbtide_core::analysis::estimate::median(&values)
+            let simulated = ebbtide_analysis::estimate::median(&values)
                 .ok_or_else(|| format!("{name}: no trial of {} under {}", figure.design, figure.workload))?;
             let range = (values[0], values[values.len() - 1]);
             Ok(Compared { figure, simulated, range })

@@ -5,7 +5,7 @@
 //! note. `share` is the part of the simulated figure that the source counts (bonnie++ counts a rewritten block once, the
 //! report counts its read and its write). Several published values of one configuration are separated by spaces.
 
-use ebbtide_core::analysis::Metric;
+use ebbtide_model::metric::Metric;
 
 /// What a figure is to the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

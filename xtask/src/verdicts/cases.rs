@@ -4,14 +4,14 @@
 //! differences, an array over them, a workload) with nothing in short supply, and then one thing is made short.
 
 use super::random::Random;
-use ebbtide_core::analysis::VerdictKind;
-use ebbtide_core::experiment::{Answer, Design, Environment, Experiment, Resync, Volume, VolumeSource};
-use ebbtide_core::layout::{Arrangement, ArrayKind, LayoutNode};
-use ebbtide_core::samples::PerOp;
-use ebbtide_core::stack::Stack;
-use ebbtide_core::units::{Bytes, Nanos};
-use ebbtide_core::volume::{Birth, FirstTouch, Latency, Limit, LinkShape, Mood, Shape};
-use ebbtide_core::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
+use ebbtide_analysis::VerdictKind;
+use ebbtide_model::experiment::{Answer, Design, Environment, Experiment, Resync, Volume, VolumeSource};
+use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
+use ebbtide_model::samples::PerOp;
+use ebbtide_model::stack::Stack;
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::volume::{Birth, FirstTouch, Latency, Limit, LinkShape, Mood, Shape};
+use ebbtide_model::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
 
 /// A set-up with its truth.
 #[derive(Debug)]

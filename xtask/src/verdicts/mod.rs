@@ -8,8 +8,8 @@ mod real;
 
 use crate::pages;
 use cases::{CLASSES, Case, case};
-use ebbtide_core::analysis::{VerdictKind, analyse};
-use ebbtide_core::session::{Outcome, Session};
+use ebbtide_analysis::{VerdictKind, analyse, stop};
+use ebbtide_model::session::{Outcome, Session};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -110,7 +110,7 @@ fn judge_all(classes: &[VerdictKind], set: Set, each: u64) -> Result<Vec<Judged>
 }
 
 fn judge(case: &Case, seed: u64) -> Result<Judged, String> {
-    let session = ebbtide_core::sim::session(&case.experiment, seed)
+    let session = ebbtide_sim::session(&case.experiment, seed, stop::ending)
         .map_err(|error| format!("{} {seed}: {error}", name(case.truth)))?;
     let session = if case.shared_disk { on_one_disk(session) } else { session };
     if let Some(Outcome::Failed(why)) = session.trials.first().map(|record| &record.outcome) {

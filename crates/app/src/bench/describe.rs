@@ -2,15 +2,15 @@
 
 use super::{Done, Early, Results};
 use crate::session::clock;
-use ebbtide_core::analysis::below::arrays;
-use ebbtide_core::backend::PreparedVolume;
-use ebbtide_core::civil::Civil;
-use ebbtide_core::fio;
-use ebbtide_core::report::{Single, single};
-use ebbtide_core::samples::{OpSamples, PerOp};
-use ebbtide_core::session::Rung;
-use ebbtide_core::shown::Styled;
-use ebbtide_core::units::Bytes;
+use ebbtide_analysis::below::arrays;
+use ebbtide_formats::fio;
+use ebbtide_model::backend::PreparedVolume;
+use ebbtide_model::civil::Civil;
+use ebbtide_model::samples::{OpSamples, PerOp};
+use ebbtide_model::session::Rung;
+use ebbtide_model::shown::Styled;
+use ebbtide_model::units::Bytes;
+use ebbtide_report::{Single, single};
 use serde_json::{Value, json};
 
 /// A volume in words: `/data/f: 1GiB on ext4 (nvme1n1)`, `/dev/md0: 1GiB (stripe of 2, chunk 512KiB, over vdb, vdc)`.

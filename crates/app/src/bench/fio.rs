@@ -4,11 +4,11 @@ use super::target::{self, Resolved, Wanted, Words};
 use super::{Job, Spec, experiment};
 use crate::cli::CliError;
 use crate::experiment_file;
-use ebbtide_core::fio::jobfile::{self, FileJob, JobFile, Place, Surroundings, Target};
-use ebbtide_core::layout::{ArrayKind, LayoutNode};
-use ebbtide_core::shown::Shown;
-use ebbtide_core::units::Bytes;
 use ebbtide_engine::files::Fill;
+use ebbtide_formats::fio::jobfile::{self, FileJob, JobFile, Place, Surroundings, Target};
+use ebbtide_model::layout::{ArrayKind, LayoutNode};
+use ebbtide_model::shown::Shown;
+use ebbtide_model::units::Bytes;
 use std::path::{Path, PathBuf};
 
 /// Files beside the job file and below the directory for its targets, and this process's environment.
@@ -73,7 +73,7 @@ pub fn spec(path: &Path, base: Option<&Path>, destroy: bool, seed: u64) -> Resul
         };
         let Resolved { volume, new, fill: fill_it } =
             target::resolve(&file.path, wanted).map_err(|error| file.at_its_place(error))?;
-        if matches!(volume.source, ebbtide_core::experiment::VolumeSource::NewFile { .. }) {
+        if matches!(volume.source, ebbtide_model::experiment::VolumeSource::NewFile { .. }) {
             return Err(CliError::Usage(format!(
                 "{}: filename={} is a directory; name a file in it",
                 file.place,

@@ -8,15 +8,15 @@ pub mod target;
 pub mod verify;
 
 use crate::session::surroundings;
-use ebbtide_core::analysis::{RuledOut, Verdict};
-use ebbtide_core::experiment::{Experiment, Volume};
-use ebbtide_core::fio as core_fio;
-use ebbtide_core::layout::LayoutNode;
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::session::Rung;
-use ebbtide_core::units::Nanos;
-use ebbtide_core::workload::Workload;
+use ebbtide_analysis::{RuledOut, Verdict};
 use ebbtide_engine::files::{Fill, Options};
+use ebbtide_formats::fio as core_fio;
+use ebbtide_model::experiment::{Experiment, Volume};
+use ebbtide_model::layout::LayoutNode;
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::session::Rung;
+use ebbtide_model::units::Nanos;
+use ebbtide_model::workload::Workload;
 use std::path::PathBuf;
 
 /// One job.

@@ -4,19 +4,21 @@ use super::target::{self, Wanted, Words};
 use super::{Done, Job, Spec, experiment};
 use crate::cli::CliError;
 use crate::experiment_file;
-use ebbtide_core::experiment::{Volume, VolumeSource, own_profile};
-use ebbtide_core::fio;
-use ebbtide_core::layout::{ArrayKind, LayoutNode};
-use ebbtide_core::profile::{Course, Files, Point, Profile, Step, Wish};
-use ebbtide_core::shown::Shown;
-use ebbtide_core::units::Bytes;
-use ebbtide_core::workload::Workload;
+use ebbtide_analysis::course::{Point, Progress};
 use ebbtide_engine::files::Fill;
+use ebbtide_experiment::own_profile;
+use ebbtide_formats::fio;
+use ebbtide_model::experiment::{Volume, VolumeSource};
+use ebbtide_model::layout::{ArrayKind, LayoutNode};
+use ebbtide_model::profile::{Files, Profile, Step, Wish};
+use ebbtide_model::shown::Shown;
+use ebbtide_model::units::Bytes;
+use ebbtide_model::workload::Workload;
 use std::path::Path;
 
 /// A profile on its way.
 pub struct Running {
-    course: Course,
+    course: Progress,
     group: u32,
 }
 
@@ -62,7 +64,7 @@ pub fn spec(
         wish.size = target::length(path);
     }
     let (files, course) = profile.course(&wish);
-    let mut running = Running { course, group: 0 };
+    let mut running = Running { course: Progress::new(course), group: 0 };
     let mut fill_one = false;
     let (volumes, designs, new) = match (directory, files.as_slice()) {
         (true, files) => in_directory(path, files),

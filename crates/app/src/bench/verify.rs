@@ -5,14 +5,6 @@ use crate::cli::CliError;
 use crate::places::user_directory;
 use crate::progress::Progress;
 use crate::session::{clock, surroundings};
-use ebbtide_core::backend::{Backend, BackendError, Control};
-use ebbtide_core::guard::{Permission, WriteRequest};
-use ebbtide_core::layout::{LayoutNode, Map};
-use ebbtide_core::plan::{Role, Trial};
-use ebbtide_core::shown::Shown;
-use ebbtide_core::units::Bytes;
-use ebbtide_core::verify::{Header, HeaderMember, Ledger, LedgerError, Replay, unit_of};
-use ebbtide_core::workload::{Mix, Workload};
 use ebbtide_door::read::{self, ReadError};
 use ebbtide_door::{Access, Directory, Draft, Expected, Handle, Wanted};
 use ebbtide_engine::descriptors::make_room;
@@ -20,6 +12,14 @@ use ebbtide_engine::files::FilesBackend;
 use ebbtide_engine::verify::{Found, Written, check, write};
 use ebbtide_engine::{EngineError, Member, Target};
 use ebbtide_host::judge;
+use ebbtide_model::backend::{Backend, BackendError, Control};
+use ebbtide_model::guard::{Permission, WriteRequest};
+use ebbtide_model::layout::{LayoutNode, Map};
+use ebbtide_model::plan::{Role, Trial};
+use ebbtide_model::shown::Shown;
+use ebbtide_model::units::Bytes;
+use ebbtide_model::verify::{Header, HeaderMember, Ledger, LedgerError, Replay, unit_of};
+use ebbtide_model::workload::{Mix, Workload};
 use rustix::fs::{Advice, OFlags, fadvise, fcntl_setfl};
 use rustix::io::Errno;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -227,7 +227,7 @@ pub fn open(ledger: &Ledger, moved: &[(String, PathBuf)], array: Option<&Path>) 
     }
     let sizes: Vec<u64> = header.members.iter().map(|member| member.size).collect();
     let wrong =
-        |error: ebbtide_core::layout::LayoutError| CliError::Usage(format!("the ledger's array: {error}"));
+        |error: ebbtide_model::layout::LayoutError| CliError::Usage(format!("the ledger's array: {error}"));
     let map = Map::new(&header.layout, &sizes).map_err(wrong)?;
     if let Some(path) = array {
         let member = Member {

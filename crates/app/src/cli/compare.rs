@@ -4,9 +4,9 @@ use super::{CliError, Globals};
 use crate::store::Store;
 use crate::views;
 use clap::Args;
-use ebbtide_core::analysis::{Analysis, analyse};
-use ebbtide_core::report::{Beside, beside};
-use ebbtide_core::session::Session;
+use ebbtide_analysis::{Analysis, analyse};
+use ebbtide_model::session::Session;
+use ebbtide_report::{Beside, beside};
 use std::process::ExitCode;
 
 /// Put sessions beside one another, imported ones too

@@ -4,9 +4,10 @@ use super::{CliError, Globals};
 use crate::experiment_file::{ProfilesBeside, read};
 use crate::views;
 use clap::{Args, Subcommand};
-use ebbtide_core::catalog::Catalog;
-use ebbtide_core::experiment::{Experiment, json_schema};
-use ebbtide_core::shown::Shown;
+use ebbtide_experiment::{Summary, json_schema};
+use ebbtide_model::catalog::Catalog;
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::shown::Shown;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,12 +50,12 @@ fn check(files: &[PathBuf], globals: &Globals) -> Result<ExitCode, CliError> {
         match load(file, &catalog) {
             Ok(experiment) if globals.json => {
                 records.push(
-                    json!({ "file": file.to_string_lossy(), "ok": true, "summary": experiment.summary() }),
+                    json!({ "file": file.to_string_lossy(), "ok": true, "summary": Summary::new(&experiment) }),
                 );
             }
             Ok(experiment) => {
                 let gap = if index > 0 { "\n" } else { "" };
-                views::print(&format!("{gap}{}", experiment.summary()))?;
+                views::print(&format!("{gap}{}", Summary::new(&experiment)))?;
             }
             Err(wrong) => {
                 good = false;
@@ -86,6 +87,6 @@ fn load(file: &Path, catalog: &Catalog) -> Result<Experiment, Wrong> {
         text: format!("ebb: {}: {what}", file.shown()),
         records: json!([{ "file": name, "message": what }]),
     })?;
-    Experiment::parse_with(&text, &name, catalog, &ProfilesBeside(file))
+    ebbtide_experiment::parse_with(&text, &name, catalog, &ProfilesBeside(file))
         .map_err(|errors| Wrong { text: errors.to_string(), records: json!(errors.records()) })
 }

@@ -2,8 +2,8 @@
 
 use super::CliError;
 use clap::{Args, ValueEnum};
-use ebbtide_core::layout::{Arrangement, ArrayKind, LayoutNode};
-use ebbtide_core::units::Bytes;
+use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
+use ebbtide_model::units::Bytes;
 
 /// Layouts by their names in experiment files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

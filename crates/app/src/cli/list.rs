@@ -4,9 +4,9 @@ use super::{CliError, Globals};
 use crate::store::{Store, Summary};
 use crate::views;
 use clap::Args;
-use ebbtide_core::civil::Civil;
-use ebbtide_core::session::Ending;
-use ebbtide_core::shown::columns;
+use ebbtide_model::civil::Civil;
+use ebbtide_model::session::Ending;
+use ebbtide_model::shown::columns;
 use std::process::ExitCode;
 
 /// List stored sessions, the newest first

@@ -4,8 +4,8 @@ use super::{CliError, Globals};
 use crate::store::Store;
 use crate::views::{self, Format};
 use clap::Args;
-use ebbtide_core::analysis::analyse;
-use ebbtide_core::report::{JsonOptions, Report};
+use ebbtide_analysis::analyse;
+use ebbtide_report::{JsonOptions, Report};
 use std::process::ExitCode;
 
 /// Show a stored session, finished or not

@@ -4,10 +4,10 @@ use super::{CliError, Globals};
 use crate::limits;
 use crate::views::{self, volumes};
 use clap::Args;
-use ebbtide_core::shown::Shown;
 use ebbtide_host::findings::{self, Facts};
 use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
+use ebbtide_model::shown::Shown;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -2,8 +2,8 @@
 
 use crate::cli::CliError;
 use crate::views;
-use ebbtide_core::backend::Control;
 use ebbtide_host::lab::guest::{Guest, Stream};
+use ebbtide_model::backend::Control;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 use std::io::{ErrorKind, Read, Write, stdin};
 use std::sync::atomic::Ordering;

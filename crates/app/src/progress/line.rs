@@ -1,8 +1,9 @@
 //! The two lines of progress as text.
 
-use ebbtide_core::analysis::{Estimate, Metric};
-use ebbtide_core::backend::Control;
-use ebbtide_core::units::{Bytes, format_iops, format_latency, format_throughput};
+use ebbtide_analysis::Estimate;
+use ebbtide_model::backend::Control;
+use ebbtide_model::metric::Metric;
+use ebbtide_model::units::{Bytes, format_iops, format_latency, format_throughput};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

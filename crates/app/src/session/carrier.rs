@@ -10,12 +10,12 @@ use super::witness::HostWitness;
 use super::{Nobody, Witness, surroundings};
 use crate::cli::CliError;
 use crate::laboratory::{self, Laboratory};
-use ebbtide_core::backend::{Backend, BackendKind, Control};
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::plan::Plan;
-use ebbtide_core::session::HostInfo;
 use ebbtide_engine::files::{FilesBackend, Options};
 use ebbtide_host::{hostinfo, sys::Sys};
+use ebbtide_model::backend::{Backend, BackendKind, Control};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::plan::Plan;
+use ebbtide_model::session::HostInfo;
 use std::sync::Arc;
 
 /// See the module.

@@ -1,7 +1,7 @@
 //! Wall clock, ids and seeds.
 
-use ebbtide_core::civil::Civil;
-use ebbtide_core::units::Nanos;
+use ebbtide_model::civil::Civil;
+use ebbtide_model::units::Nanos;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds since the epoch; 0 on a clock before it.

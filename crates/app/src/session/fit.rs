@@ -1,8 +1,7 @@
 //! Whether a backend can do what an experiment asks for; what it cannot is refused by name.
 
-use ebbtide_core::backend::BackendKind;
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::sim;
+use ebbtide_model::backend::BackendKind;
+use ebbtide_model::experiment::Experiment;
 
 /// Checks that `backend` can honour every key of `experiment`.
 ///
@@ -28,7 +27,7 @@ pub fn check(experiment: &Experiment, backend: BackendKind) -> Result<(), String
                 None => experiment.refused_in_user_space().map_or(Ok(()), Err),
             }
         }
-        BackendKind::Sim => sim::check(experiment).map_err(|error| error.to_string()),
+        BackendKind::Sim => ebbtide_sim::check(experiment).map_err(|error| error.to_string()),
         // Imported results are never run: nothing can stand in their way.
         BackendKind::Lab | BackendKind::Import => Ok(()),
     }

@@ -4,13 +4,13 @@
 //! nobody, and what it leaves may be put back. A run that put everything back removes its journal.
 
 use crate::places::user_directory;
-use ebbtide_core::journal::{Entry, FileId, Journal, Leftover, leftovers};
-use ebbtide_core::plan::build::{BuildUndo, Mounted};
-use ebbtide_core::shown::Shown;
 use ebbtide_door::{Directory, Log, Removed, id_of, is_hidden_name};
 use ebbtide_host::build::{self, Outcome};
 use ebbtide_host::command::Real;
 use ebbtide_host::sys::Sys;
+use ebbtide_model::journal::{Entry, FileId, Journal, Leftover, leftovers};
+use ebbtide_model::plan::build::{BuildUndo, Mounted};
+use ebbtide_model::shown::Shown;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

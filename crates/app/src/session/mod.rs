@@ -15,14 +15,14 @@ mod tests;
 pub mod witness;
 
 use crate::store::{Store, StoreError};
-use ebbtide_core::analysis::stop::{Decision, decide};
-use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Inventory};
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::plan::{Plan, Schedule, Trial};
-use ebbtide_core::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
-use ebbtide_core::sim::virtual_time;
-use ebbtide_core::units::Nanos;
-use ebbtide_core::workload::Workload;
+use ebbtide_analysis::stop::{Decision, decide};
+use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::plan::{Plan, Schedule, Trial};
+use ebbtide_model::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
+use ebbtide_model::units::Nanos;
+use ebbtide_model::workload::Workload;
+use ebbtide_sim::virtual_time;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -206,7 +206,8 @@ fn measure(
             session.trials[before..].iter().all(|record| matches!(record.outcome, Outcome::Failed(_)));
         let decision = decide(&session.experiment, &session.trials, round + 1, elapsed);
         if nothing_ran || decision != Decision::Continue {
-            return Ok(failed_designs(session).map_or_else(|| ending_of(decision), Ending::Failed));
+            return Ok(failed_designs(session)
+                .map_or_else(|| decision.ending().unwrap_or(Ending::NotReached), Ending::Failed));
         }
     }
     Ok(Ending::NotReached)
@@ -271,13 +272,6 @@ fn measured_as(
     };
     witness.end(&mut outcome);
     Some(outcome)
-}
-
-fn ending_of(decision: Decision) -> Ending {
-    match decision {
-        Decision::Reached => Ending::Reached,
-        Decision::Continue | Decision::NotReached(_) => Ending::NotReached,
-    }
 }
 
 /// Says which designs have no trial with samples at all.

@@ -1,9 +1,9 @@
-//! The ladder after the last trial (`core::analysis::ladder`): runs its rungs, and looks around each as around a trial.
+//! The ladder after the last trial (`ebbtide_analysis::ladder`): runs its rungs, and looks around each as around a trial.
 
 use super::{Company, measured_as};
-use ebbtide_core::analysis::ladder::{self, Ladder};
-use ebbtide_core::backend::{Backend, BackendKind};
-use ebbtide_core::session::{Outcome, Rung, Session};
+use ebbtide_analysis::ladder::{self, Ladder};
+use ebbtide_model::backend::{Backend, BackendKind};
+use ebbtide_model::session::{Outcome, Rung, Session};
 
 /// The rungs of every design and workload that wants a ladder, or those that there was a chance to run. What is simulated
 /// is known anyway.

@@ -1,7 +1,7 @@
 //! Ctrl-C: the first one ends a session cleanly, the second one ends the program at once.
 
-use ebbtide_core::backend::Control;
 use ebbtide_host::sys::{self, Sys};
+use ebbtide_model::backend::Control;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::io;

@@ -1,11 +1,11 @@
 //! The simulator on all cores: the trials of a round do not touch each other, so they run side by side.
 
-use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Inventory};
-use ebbtide_core::experiment::{Design, Experiment};
-use ebbtide_core::plan::Trial;
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::sim::{SimBackend, simulate};
-use ebbtide_core::workload::Workload;
+use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory};
+use ebbtide_model::experiment::{Design, Experiment};
+use ebbtide_model::plan::Trial;
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::workload::Workload;
+use ebbtide_sim::{SimBackend, simulate};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

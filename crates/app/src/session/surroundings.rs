@@ -1,11 +1,11 @@
 //! What the `files` backend needs from the host, which the engine never looks at itself.
 
 use super::journal::{self, JournalFile};
-use ebbtide_core::backend::DiskBelow;
 use ebbtide_engine::files::{Beneath, Ground, Surroundings};
 use ebbtide_host::chain;
 use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
+use ebbtide_model::backend::DiskBelow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 use super::simulated::Simulated;
 use super::*;
-use ebbtide_core::experiment::Design;
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::sim::SimBackend;
-use ebbtide_core::workload::Workload;
+use ebbtide_model::experiment::Design;
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::workload::Workload;
+use ebbtide_sim::SimBackend;
 
 const TEXT: &str = r#"
 name = "small"
@@ -34,7 +34,7 @@ budget = "30s"
 fn request() -> Request {
     Request {
         id: "test".to_owned(),
-        experiment: Experiment::parse(TEXT, "small.toml").expect("parses"),
+        experiment: ebbtide_experiment::parse(TEXT, "small.toml").expect("parses"),
         text: TEXT.to_owned(),
         seed: 7,
         host: HostInfo::default(),

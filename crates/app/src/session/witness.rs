@@ -1,11 +1,11 @@
 //! Looks at the host around each trial and puts what was seen into its samples.
 
 use super::Witness;
-use ebbtide_core::backend::{Control, Edge, Inventory};
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::plan::Trial;
-use ebbtide_core::session::Outcome;
 use ebbtide_host::observe::{EbsLimits, Member, Observer, Running, Window};
+use ebbtide_model::backend::{Control, Edge, Inventory};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::plan::Trial;
+use ebbtide_model::session::Outcome;
 use std::path::PathBuf;
 use std::sync::Arc;
 

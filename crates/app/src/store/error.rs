@@ -1,6 +1,6 @@
 //! What can go wrong with a store, said with its path and a remedy.
 
-use ebbtide_core::shown::Shown;
+use ebbtide_model::shown::Shown;
 use rusqlite::ErrorCode;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};

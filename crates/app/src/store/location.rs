@@ -1,8 +1,8 @@
 //! Where the store is.
 
 use super::StoreError;
-use ebbtide_core::shown::Shown;
 use ebbtide_door::{Database, Directory, DoorError};
+use ebbtide_model::shown::Shown;
 use std::path::{Path, PathBuf};
 
 /// Where the user's own store is: `$XDG_DATA_HOME/ebbtide/store.sqlite`, `~/.local/share` where that is not set

@@ -13,11 +13,11 @@ mod tests;
 pub use error::StoreError;
 pub use location::default_path;
 
-use ebbtide_core::plan::Trial;
-use ebbtide_core::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
-use ebbtide_core::shown::Shown;
-use ebbtide_core::units::Nanos;
 use ebbtide_door::Database;
+use ebbtide_model::plan::Trial;
+use ebbtide_model::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
+use ebbtide_model::shown::Shown;
+use ebbtide_model::units::Nanos;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, named_params, params};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

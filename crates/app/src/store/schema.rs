@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Marks a database as ours.
-pub(super) const APPLICATION_ID: i64 = ebbtide_core::session::STORE_APPLICATION_ID as i64;
+pub(super) const APPLICATION_ID: i64 = ebbtide_model::session::STORE_APPLICATION_ID as i64;
 
 /// Step `n` brings a store from schema version `n` to `n + 1`. Steps are only ever appended: stores of
 /// users have been through the earlier ones.

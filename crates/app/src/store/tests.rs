@@ -1,9 +1,9 @@
 use super::*;
-use ebbtide_core::backend::BackendKind;
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::plan::Role;
-use ebbtide_core::samples::{CpuUse, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples};
-use ebbtide_core::session::HostInfo;
+use ebbtide_model::backend::BackendKind;
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::plan::Role;
+use ebbtide_model::samples::{CpuUse, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples};
+use ebbtide_model::session::HostInfo;
 
 fn session(id: &str) -> Session {
     let started = Nanos::from_secs(1_795_271_405);

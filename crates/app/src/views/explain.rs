@@ -1,10 +1,10 @@
 //! The reasoning behind verdicts and behind what a log of iostat shows, as text.
 
-use ebbtide_core::analysis::{DesignResult, Evidence, RuledOut, Verdict};
-use ebbtide_core::observe::iostat::{Alone, Explanation, Group, Grouping, State};
-use ebbtide_core::observe::outlier::{Difference, MemberFigures, Outlier};
-use ebbtide_core::report::evidence_text;
-use ebbtide_core::units::format_count;
+use ebbtide_analysis::observe::outlier::{Difference, MemberFigures, Outlier};
+use ebbtide_analysis::{DesignResult, Evidence, RuledOut, Verdict};
+use ebbtide_formats::iostat::{Alone, Explanation, Group, Grouping, State};
+use ebbtide_model::units::format_count;
+use ebbtide_report::evidence_text;
 use std::fmt::Write;
 
 /// Why each result got its verdicts: every figure, what it was compared with, and what was looked for in vain.

@@ -1,10 +1,10 @@
 //! Limits as text: of volumes, of their types, and of the instance.
 
 use crate::limits::{Known, KnownLimits};
-use ebbtide_core::catalog::{Candidate, DiskSpeed, Granted};
-use ebbtide_core::shown::{column_width, pad};
-use ebbtide_core::units::{format_iops, format_throughput};
-use ebbtide_core::volume::{Limit, LinkShape};
+use ebbtide_model::catalog::{Candidate, DiskSpeed, Granted};
+use ebbtide_model::shown::{column_width, pad};
+use ebbtide_model::units::{format_iops, format_throughput};
+use ebbtide_model::volume::{Limit, LinkShape};
 use std::fmt::Write;
 
 /// The section of `ebb volumes`; empty when nothing is known.

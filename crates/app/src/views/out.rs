@@ -14,8 +14,8 @@
 #![allow(clippy::disallowed_methods)]
 
 use crate::cli::CliError;
-use ebbtide_core::shown::{Styled, escape, is_control, json, json_line};
 use ebbtide_host::lab::guest::Stream;
+use ebbtide_model::shown::{Styled, escape, is_control, json, json_line};
 use rustix::termios::{isatty, tcgetwinsize};
 use serde_json::Value;
 use std::backtrace::{Backtrace, BacktraceStatus};

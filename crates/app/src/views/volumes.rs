@@ -2,13 +2,13 @@
 //! what is on it.
 
 use crate::limits::KnownLimits;
-use ebbtide_core::observe::nvme_health::Health;
-use ebbtide_core::samples::Join;
-use ebbtide_core::shown::{column_width, one_line, pad, pad_left};
-use ebbtide_core::units::{Bytes, format_bytes};
 use ebbtide_host::findings::{Finding, Severity};
 use ebbtide_host::probe::{BlockDevice, Content, Devices, Kind, Made};
 use ebbtide_host::sys::DevNum;
+use ebbtide_model::observe::nvme_health::Health;
+use ebbtide_model::samples::Join;
+use ebbtide_model::shown::{column_width, one_line, pad, pad_left};
+use ebbtide_model::units::{Bytes, format_bytes};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -9,10 +9,10 @@ pub mod screen;
 pub mod source;
 pub mod tui;
 
-use ebbtide_core::observe::host::HostRates;
-use ebbtide_core::observe::outlier::{MemberFigures, Outlier};
-use ebbtide_core::observe::standing::Standing;
-use ebbtide_core::observe::table::{DiskTable, Entry};
+use ebbtide_analysis::observe::outlier::{MemberFigures, Outlier};
+use ebbtide_analysis::observe::standing::Standing;
+use ebbtide_analysis::observe::table::{DiskTable, Entry};
+use ebbtide_model::observe::host::HostRates;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

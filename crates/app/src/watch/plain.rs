@@ -1,11 +1,11 @@
 //! A reading as lines: a table for people, JSON or CSV for programs.
 
 use super::{Remark, Watch};
-use ebbtide_core::observe::host::CpuShares;
-use ebbtide_core::observe::outlier::Difference;
-use ebbtide_core::observe::rates::{DiskRates, OpRates};
-use ebbtide_core::report::csv_field;
-use ebbtide_core::shown::{one_line, pad, width};
+use ebbtide_analysis::observe::outlier::Difference;
+use ebbtide_analysis::observe::rates::{DiskRates, OpRates};
+use ebbtide_model::observe::host::CpuShares;
+use ebbtide_model::shown::{one_line, pad, width};
+use ebbtide_report::csv_field;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt::Write;

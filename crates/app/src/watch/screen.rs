@@ -3,8 +3,8 @@
 use super::keys::{HELP, Mode, Screen};
 use super::plain::{host, maybe, number, sentence, since_boot};
 use super::{Row, Watch};
-use ebbtide_core::observe::rates::DiskRates;
-use ebbtide_core::shown::{is_control, one_line};
+use ebbtide_analysis::observe::rates::DiskRates;
+use ebbtide_model::shown::{is_control, one_line};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};

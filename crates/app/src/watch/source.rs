@@ -1,15 +1,15 @@
 //! Fills a [`Watch`] from the host: counters every interval, the tree of devices when devices come or go.
 
 use super::{Shown, Topology, Watch};
-use ebbtide_core::observe::host::HostCounters;
-use ebbtide_core::samples::Join;
-use ebbtide_core::shown::Shown as _;
-use ebbtide_core::units::Nanos;
 use ebbtide_host::chain;
 use ebbtide_host::command::{Never, Real};
 use ebbtide_host::probe::dm::Tables;
 use ebbtide_host::probe::{self, Relation};
 use ebbtide_host::sys::{self, Sys};
+use ebbtide_model::observe::host::HostCounters;
+use ebbtide_model::samples::Join;
+use ebbtide_model::shown::Shown as _;
+use ebbtide_model::units::Nanos;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek};

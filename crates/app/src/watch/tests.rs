@@ -2,9 +2,9 @@
 
 use super::keys::{Mode, Screen, press};
 use super::*;
-use ebbtide_core::observe::host::HostCounters;
-use ebbtide_core::shown::is_control;
-use ebbtide_core::units::Nanos;
+use ebbtide_model::observe::host::HostCounters;
+use ebbtide_model::shown::is_control;
+use ebbtide_model::units::Nanos;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};

@@ -1,13 +1,13 @@
 //! Guests for the tests.
 
 use ebbtide_app::laboratory;
-use ebbtide_core::backend::Control;
 use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
 use ebbtide_host::lab::guest::{Finished, Guest};
 use ebbtide_host::lab::image::{self, Image};
 use ebbtide_host::lab::machine::{Machine, Use};
 use ebbtide_host::lab::places::Places;
 use ebbtide_host::lab::{accel, program};
+use ebbtide_model::backend::Control;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The layouts of `ebbtide_core` against md and LVM, byte for byte.
+//! The layouts of `ebbtide_model` against md and LVM, byte for byte.
 //!
 //! Every array is made by a real kernel, its sectors are written through it with a content that tells their place,
 //! and the raw members are read on the host. Three things must hold: the capacity is the same; where
@@ -7,10 +7,10 @@
 
 use super::guests::{guest, script};
 use super::pattern::{self, Content, SECTOR};
-use ebbtide_core::layout::Arrangement::{Far, Near, Offset};
-use ebbtide_core::layout::{Arrangement, ArrayKind, LayoutNode, Map, Role};
-use ebbtide_core::units::Bytes;
 use ebbtide_host::lab::guest::Guest;
+use ebbtide_model::layout::Arrangement::{Far, Near, Offset};
+use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode, Map, Role};
+use ebbtide_model::units::Bytes;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;

@@ -2,9 +2,9 @@
 //! their members are named.
 
 use super::guests::{guest_with, script};
-use ebbtide_core::volume::Limit;
 use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
 use ebbtide_host::lab::guest::Guest;
+use ebbtide_model::volume::Limit;
 use serde_json::Value;
 
 const MIB: u64 = 1 << 20;

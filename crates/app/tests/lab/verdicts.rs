@@ -3,9 +3,9 @@
 //! (`cargo xtask verdicts --real` has those).
 
 use super::guests::{guest_with, script};
-use ebbtide_core::volume::Limit;
 use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
 use ebbtide_host::lab::guest::Guest;
+use ebbtide_model::volume::Limit;
 use serde_json::Value;
 
 const MIB: u64 = 1 << 20;

@@ -1,7 +1,7 @@
 //! What SQLite's files hold, as far as it tells whose they are (https://www.sqlite.org/fileformat.html).
 
 use crate::own::{APPLICATION_ID, DATABASE};
-use ebbtide_core::session::STORE_APPLICATION_ID;
+use ebbtide_model::session::STORE_APPLICATION_ID;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

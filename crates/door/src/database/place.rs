@@ -2,8 +2,8 @@
 
 use crate::directory::Directory;
 use crate::door::DoorError;
-use ebbtide_core::guard::RefusalKind;
-use ebbtide_core::shown::Shown;
+use ebbtide_model::guard::RefusalKind;
+use ebbtide_model::shown::Shown;
 use rustix::fs::Mode;
 use rustix::process::{getegid, geteuid};
 use std::fs::Metadata;

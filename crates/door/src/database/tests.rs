@@ -58,7 +58,7 @@ fn log(page: &[u8]) -> Vec<u8> {
     [&bytes, page].concat()
 }
 
-const OURS: u32 = ebbtide_core::session::STORE_APPLICATION_ID;
+const OURS: u32 = ebbtide_model::session::STORE_APPLICATION_ID;
 
 #[test]
 fn somebody_s_files_beside_a_store_are_refused_and_stay() {

@@ -1,10 +1,10 @@
 //! Fills volumes with data that neither compresses nor repeats, so that reads find real blocks.
 
 use super::volume::OpenVolume;
-use ebbtide_core::backend::{BackendError, Control};
-use ebbtide_core::blank;
-use ebbtide_core::shown::Shown;
 use ebbtide_door::Access;
+use ebbtide_model::backend::{BackendError, Control};
+use ebbtide_model::blank;
+use ebbtide_model::shown::Shown;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::fs::Advice;

@@ -1,9 +1,9 @@
 //! Files and directories that a run makes: announced in the journal, removed at the end.
 
 use super::place::mib;
-use ebbtide_core::journal::{Entry, FileId, Journal};
-use ebbtide_core::shown::Shown;
 use ebbtide_door::{Claim, Directory, id_of};
+use ebbtide_model::journal::{Entry, FileId, Journal};
+use ebbtide_model::shown::Shown;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::ffi::OsString;

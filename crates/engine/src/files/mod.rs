@@ -15,16 +15,16 @@ pub use place::{Place, Survey, survey};
 
 use crate::descriptors::make_room;
 use crate::target::{Shaper, Target};
-use ebbtide_core::backend::{
+use ebbtide_door::{Access, Door, Draft, Lent, Published};
+use ebbtide_model::backend::{
     Backend, BackendError, BackendKind, Control, DiskBelow, Inventory, PreparedVolume,
 };
-use ebbtide_core::experiment::{Design, Experiment, Volume, VolumeSource};
-use ebbtide_core::journal::Journal;
-use ebbtide_core::plan::Trial;
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::shown::Shown;
-use ebbtide_core::workload::Workload;
-use ebbtide_door::{Access, Door, Draft, Lent, Published};
+use ebbtide_model::experiment::{Design, Experiment, Volume, VolumeSource};
+use ebbtide_model::journal::Journal;
+use ebbtide_model::plan::Trial;
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::shown::Shown;
+use ebbtide_model::workload::Workload;
 use made::Made;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! Where new volumes go and whether they fit, found without touching anything.
 
 use super::Options;
-use ebbtide_core::backend::BackendError;
-use ebbtide_core::experiment::{Experiment, VolumeSource};
-use ebbtide_core::shown::Shown;
-use ebbtide_core::units::Bytes;
+use ebbtide_model::backend::BackendError;
+use ebbtide_model::experiment::{Experiment, VolumeSource};
+use ebbtide_model::shown::Shown;
+use ebbtide_model::units::Bytes;
 use rustix::fs::{StatVfs, statvfs};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;

@@ -3,13 +3,13 @@
 use super::volume::OpenVolume;
 use crate::error::EngineError;
 use crate::target::{Member, Target};
-use ebbtide_core::backend::{BackendError, Control};
-use ebbtide_core::experiment::Design;
-use ebbtide_core::layout::{LayoutNode, Map};
-use ebbtide_core::plan::Trial;
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::workload::Workload;
 use ebbtide_door::Access;
+use ebbtide_model::backend::{BackendError, Control};
+use ebbtide_model::experiment::Design;
+use ebbtide_model::layout::{LayoutNode, Map};
+use ebbtide_model::plan::Trial;
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::workload::Workload;
 use rustix::fs::Advice;
 use std::collections::HashMap;
 

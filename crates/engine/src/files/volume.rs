@@ -1,9 +1,9 @@
 //! A volume that is open for a session.
 
 use crate::target::Shaper;
-use ebbtide_core::backend::BackendError;
-use ebbtide_core::shown::Shown;
 use ebbtide_door::{Access, Claim, Handle};
+use ebbtide_model::backend::BackendError;
+use ebbtide_model::shown::Shown;
 use rustix::io::Errno;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};

@@ -3,7 +3,7 @@
 use super::RingLoop;
 use crate::error::EngineError;
 use crate::job::TICK;
-use ebbtide_core::units::Nanos;
+use ebbtide_model::units::Nanos;
 use io_uring::{opcode, types};
 use std::cmp::Reverse;
 use std::collections::HashSet;

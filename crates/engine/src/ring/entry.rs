@@ -1,6 +1,6 @@
 //! Submission queue entries.
 
-use ebbtide_core::workload::OpKind;
+use ebbtide_model::workload::OpKind;
 use io_uring::{opcode, squeue, types};
 use std::os::fd::RawFd;
 

@@ -23,7 +23,7 @@ use crate::source::Next;
 use batch::Batch;
 use drain::Drain;
 pub(crate) use drain::Patience;
-use ebbtide_core::workload::{Mix, Op, OpKind};
+use ebbtide_model::workload::{Mix, Op, OpKind};
 use entry::Transfer;
 use io_uring::{opcode, types};
 use std::cmp::Reverse;

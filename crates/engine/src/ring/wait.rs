@@ -7,7 +7,7 @@
 
 use super::RingLoop;
 use crate::error::EngineError;
-use ebbtide_core::units::Nanos;
+use ebbtide_model::units::Nanos;
 use io_uring::types;
 
 /// How long before an instant a job stops sleeping: half more than its slowest wake-up of late took, which differs by a

@@ -3,9 +3,9 @@
 use crate::buffers::Buffers;
 use crate::error::EngineError;
 use crate::target::Target;
-use ebbtide_core::backend::Control;
-use ebbtide_core::layout::{Extent, Role};
-use ebbtide_core::verify::{Ledger, Unreadable, Verdict, read};
+use ebbtide_model::backend::Control;
+use ebbtide_model::layout::{Extent, Role};
+use ebbtide_model::verify::{Ledger, Unreadable, Verdict, read};
 use rustix::io::{Errno, pread};
 use std::sync::atomic::Ordering;
 

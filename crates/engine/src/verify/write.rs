@@ -3,10 +3,10 @@
 use crate::buffers::{Buffers, check_memory};
 use crate::error::{EngineError, MemberFailure};
 use crate::target::Target;
-use ebbtide_core::backend::Control;
-use ebbtide_core::layout::Extent;
-use ebbtide_core::verify::{Entry, Stamp, stamp};
-use ebbtide_core::workload::{Access, Generator, Regions, Stop, Workload};
+use ebbtide_model::backend::Control;
+use ebbtide_model::layout::Extent;
+use ebbtide_model::verify::{Entry, Stamp, stamp};
+use ebbtide_model::workload::{Access, Generator, Regions, Stop, Workload};
 use rustix::io::{Errno, pwrite};
 use std::collections::HashSet;
 use std::fs::File;
@@ -195,7 +195,7 @@ fn put(target: &Target, offset: u64, data: &[u8]) -> Result<(), EngineError> {
         while !rest.is_empty() {
             let failed = |cause| EngineError::Member {
                 member: member.name.clone(),
-                op: Some(ebbtide_core::workload::OpKind::Write),
+                op: Some(ebbtide_model::workload::OpKind::Write),
                 offset: place,
                 length: rest.len() as u64,
                 cause,

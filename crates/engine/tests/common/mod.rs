@@ -1,14 +1,14 @@
 //! Targets and workloads for the engine's tests: small files, short trials.
 #![allow(dead_code)]
 
-use ebbtide_core::backend::Control;
-use ebbtide_core::layout::{ArrayKind, LayoutNode, Map};
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::units::{Bytes, Nanos};
-use ebbtide_core::volume::{Latency, Limit, Shape};
-use ebbtide_core::workload::{Access, Mix, Stop, Workload};
 use ebbtide_door::Handle;
 use ebbtide_engine::{EngineError, Member, Shaper, Target, run};
+use ebbtide_model::backend::Control;
+use ebbtide_model::layout::{ArrayKind, LayoutNode, Map};
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::volume::{Latency, Limit, Shape};
+use ebbtide_model::workload::{Access, Mix, Stop, Workload};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;

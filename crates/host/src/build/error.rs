@@ -1,7 +1,7 @@
 //! What can go wrong while a design is built or put back.
 
 use crate::command::CommandError;
-use ebbtide_core::shown::Shown;
+use ebbtide_model::shown::Shown;
 use std::fmt;
 use std::path::PathBuf;
 

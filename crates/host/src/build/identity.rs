@@ -3,8 +3,8 @@
 use super::at;
 use crate::probe::tables::Mount;
 use crate::sys::{self, DevNum, Sys};
-use ebbtide_core::journal::FileId;
-use ebbtide_core::plan::build::Mounted;
+use ebbtide_model::journal::FileId;
+use ebbtide_model::plan::build::Mounted;
 use std::path::Path;
 
 /// The number of `device`, `major:minor`; nothing where it is not there.

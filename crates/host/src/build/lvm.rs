@@ -2,7 +2,7 @@
 
 use super::{BuildError, STEP, insist, run};
 use crate::command::Runner;
-use ebbtide_core::plan::build::LVM_CONFIG;
+use ebbtide_model::plan::build::LVM_CONFIG;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

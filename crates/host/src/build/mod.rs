@@ -1,4 +1,4 @@
-//! Builds designs in the kernel: carries out the steps of [`ebbtide_core::plan::build`] and puts them back.
+//! Builds designs in the kernel: carries out the steps of [`ebbtide_model::plan::build`] and puts them back.
 //!
 //! Each step is in the journal before it is done. After a failure what was done is undone in reverse, and both
 //! errors are kept; after a kill `ebb cleanup` does the same from the journal. An undo looks for what was made by
@@ -24,9 +24,9 @@ pub use undo::{Outcome, undo};
 
 use crate::command::{Runner, Shown};
 use crate::sys::Sys;
-use ebbtide_core::journal::{Entry, Journal};
-use ebbtide_core::plan::build::{BuildAction, BuildStep, BuildUndo, Mounted};
 use ebbtide_door::{Directory, id_of};
+use ebbtide_model::journal::{Entry, Journal};
+use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, Mounted};
 use rustix::process::{Signal, getpid, kill_process};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

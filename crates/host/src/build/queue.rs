@@ -2,8 +2,8 @@
 
 use super::{BuildError, Outcome, at};
 use crate::sys::{self, Sys};
-use ebbtide_core::plan::build::{QueueAttribute, QueueSetting};
 use ebbtide_door::kernel::write_attribute;
+use ebbtide_model::plan::build::{QueueAttribute, QueueSetting};
 use std::path::{Path, PathBuf};
 
 /// The attribute's file, for a partition that of its disk.

@@ -3,9 +3,8 @@
 use super::*;
 use crate::command::{CommandError, Output};
 use crate::sys;
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::journal::{Leftover, leftovers};
-use ebbtide_core::plan::build::{Mounted, QueueAttribute, QueueSetting, Site, attach_loop, build};
+use ebbtide_model::journal::{Leftover, leftovers};
+use ebbtide_model::plan::build::{Mounted, QueueAttribute, QueueSetting, Site, attach_loop, build};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -323,7 +322,7 @@ fn steps() -> Vec<BuildStep> {
         encryption = { format = \"luks2\", key = \"prompt\" }\nfilesystem = \"xfs\"\nqueue_depth = 64\n\
         swap = [{ members = [\"v4\"], priority = 3 }]\n\
         [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
-    let experiment = Experiment::parse(text, "test").unwrap_or_else(|errors| panic!("{errors}"));
+    let experiment = ebbtide_experiment::parse(text, "test").unwrap_or_else(|errors| panic!("{errors}"));
     let devices = DISKS.map(|name| format!("/dev/{name}"));
     let site = Site { run: "r", build: 0, devices: &devices, md_numbers: &[200] };
     let built = build(&experiment.designs[0], &site).expect("has a plan");

@@ -3,8 +3,8 @@
 use super::{Facts, Found};
 use crate::probe::{BlockDevice, Content, Kind};
 use crate::sys;
-use ebbtide_core::samples::Join;
-use ebbtide_core::units::Bytes;
+use ebbtide_model::samples::Join;
+use ebbtide_model::units::Bytes;
 use std::collections::BTreeMap;
 
 /// md itself sets readahead to two stripes when it starts a striped array (drivers/md/raid0.c, raid10.c, raid5.c):

@@ -2,7 +2,7 @@
 
 use super::{Facts, Found};
 use crate::probe::{BlockDevice, Kind};
-use ebbtide_core::units::Bytes;
+use ebbtide_model::units::Bytes;
 
 /// Requests per second since boot from which access times are worth a thought: a tenth of what a gp3 volume or one
 /// spinning disk can do.

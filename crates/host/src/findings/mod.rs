@@ -8,7 +8,7 @@ mod tests;
 
 use crate::probe::{BlockDevice, Devices};
 use crate::sys::{self, Sys};
-use ebbtide_core::observe::diskstats;
+use ebbtide_model::observe::diskstats;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::probe::{self, Kind};
 use crate::sys::tree::unpack;
-use ebbtide_core::units::Bytes;
+use ebbtide_model::units::Bytes;
 
 fn recorded() -> Facts {
     let root = unpack(include_str!("../../tests/trees/arrays.tree"));
@@ -86,7 +86,7 @@ fn an_array_that_is_not_assembled_is_named_with_the_command() {
 
 #[test]
 fn a_drive_that_complains_is_named_and_one_that_is_well_is_not() {
-    use ebbtide_core::observe::nvme_health::{Health, LENGTH};
+    use ebbtide_model::observe::nvme_health::{Health, LENGTH};
     let mut page = [0; LENGTH];
     page[1] = 40;
     let mut facts = recorded();

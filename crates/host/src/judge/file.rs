@@ -2,9 +2,9 @@
 
 use super::users::{Backing, LoopDevice, PATIENCE, STEP};
 use super::{HostLook, cannot_tell, not_destroy};
-use ebbtide_core::guard::{Permission, Reason, RefusalKind};
-use ebbtide_core::shown::Shown;
 use ebbtide_door::read;
+use ebbtide_model::guard::{Permission, Reason, RefusalKind};
+use ebbtide_model::shown::Shown;
 use ebbtide_sys::lease::{Openers, openers};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;

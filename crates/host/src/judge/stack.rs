@@ -11,9 +11,9 @@ use super::users::{Backing, LoopDevice};
 use super::{HostLook, cannot_tell};
 use crate::chain::DEEPEST;
 use crate::sys::{self, DevNum};
-use ebbtide_core::guard::{Reason, RefusalKind};
-use ebbtide_core::shown::Shown;
 use ebbtide_door::{Footprint, Identity};
+use ebbtide_model::guard::{Reason, RefusalKind};
+use ebbtide_model::shown::Shown;
 use std::path::PathBuf;
 
 /// What a device stands on.

@@ -10,8 +10,8 @@
 //! limits of both directions or of each, never both.)
 
 use super::LabError;
-use ebbtide_core::samples::PerOp;
-use ebbtide_core::volume::{Character, Limit, LinkShape, OneWay, Shape};
+use ebbtide_model::samples::PerOp;
+use ebbtide_model::volume::{Character, Limit, LinkShape, OneWay, Shape};
 use serde_json::{Map, Value, json};
 
 /// Most bytes of a disk's serial that the guest sees (virtio-blk).
@@ -245,8 +245,8 @@ impl Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_core::units::{Bytes, Nanos};
-    use ebbtide_core::volume::Latency;
+    use ebbtide_model::units::{Bytes, Nanos};
+    use ebbtide_model::volume::Latency;
 
     fn disk(throttle: Throttle, link: Option<usize>) -> Disk {
         Disk { name: "vol0".to_owned(), bus: Bus::Virtio, size: 1 << 30, throttle, link }

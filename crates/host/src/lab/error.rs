@@ -1,7 +1,7 @@
 //! What can go wrong in the laboratory.
 
 use crate::command::CommandError;
-use ebbtide_core::shown::Shown;
+use ebbtide_model::shown::Shown;
 use std::io;
 use std::path::{Path, PathBuf};
 

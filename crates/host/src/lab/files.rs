@@ -1,8 +1,8 @@
 //! Small help with files and directories of the laboratory's own, with errors that name them.
 
 use super::LabError;
-use ebbtide_core::shown::Shown;
 use ebbtide_door::{Directory, own};
+use ebbtide_model::shown::Shown;
 use std::fs::File;
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 use super::LabError;
 use super::files::{lock_in, make_directory};
 use super::places::{GUESTS, GuestState, LOCK, Places, guest_state};
-use ebbtide_core::shown::Shown;
 use ebbtide_door::Directory;
+use ebbtide_model::shown::Shown;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::ErrorKind;

@@ -5,8 +5,8 @@
 
 use super::files::make_directory;
 use super::{LabError, recipe};
-use ebbtide_core::shown::Shown;
 use ebbtide_door::{Directory, MARK};
+use ebbtide_model::shown::Shown;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

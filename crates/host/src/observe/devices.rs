@@ -5,8 +5,8 @@ use crate::chain::{self, Chain};
 use crate::probe::dm::Tables;
 use crate::probe::{Kind, classify_disk};
 use crate::sys::{self, Sys};
-use ebbtide_core::samples::{Below, DeviceObservation, Encryption};
-use ebbtide_core::units::Bytes;
+use ebbtide_model::samples::{Below, DeviceObservation, Encryption};
+use ebbtide_model::units::Bytes;
 use std::path::Path;
 
 /// Adds the devices of `chain` that are not among `devices` yet; the place of each of its links there.

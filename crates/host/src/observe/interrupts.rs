@@ -1,7 +1,7 @@
 //! Which line interrupts the core that spends the most time on interrupts (`/proc/interrupts`, proc_interrupts(5)).
 
 use crate::sys::{self, Sys};
-use ebbtide_core::samples::{CoreUse, InterruptUse};
+use ebbtide_model::samples::{CoreUse, InterruptUse};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -122,7 +122,7 @@ fn parse(text: &str) -> Interrupts {
 mod tests {
     use super::*;
     use crate::sys::tree::unpack;
-    use ebbtide_core::units::Nanos;
+    use ebbtide_model::units::Nanos;
 
     /// Recorded on Linux 6.18 in a virtual machine whose disk (virtio1) was at work, 2 s apart; some lines.
     const BEFORE: &str = include_str!("../../tests/trees/interrupts-before.txt");

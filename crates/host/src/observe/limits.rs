@@ -2,11 +2,11 @@
 
 use crate::probe::{Kind, classify_disk};
 use crate::sys::Sys;
-use ebbtide_core::observe::nvme_log::{EBS_LENGTH, LOG_ID, LogPage};
-use ebbtide_core::samples::ExceededInterval;
-use ebbtide_core::shown::Shown;
-use ebbtide_core::units::Nanos;
 use ebbtide_door::read;
+use ebbtide_model::observe::nvme_log::{EBS_LENGTH, LOG_ID, LogPage};
+use ebbtide_model::samples::ExceededInterval;
+use ebbtide_model::shown::Shown;
+use ebbtide_model::units::Nanos;
 use std::fs::File;
 use std::io;
 use std::time::Duration;
@@ -126,7 +126,7 @@ impl LimitsLog {
 mod tests {
     use super::*;
     use crate::sys::tree::unpack;
-    use ebbtide_core::samples::LimitsExceeded;
+    use ebbtide_model::samples::LimitsExceeded;
 
     /// Answers like an EBS volume with a made-up page, and checks what it is asked.
     fn fetch(_device: &File, namespace: u32, id: u8, page: &mut [u8]) -> io::Result<()> {

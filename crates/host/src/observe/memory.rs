@@ -1,8 +1,8 @@
 //! Memory around a trial.
 
 use crate::sys::{self, Sys};
-use ebbtide_core::samples::{MemoryUse, OtherActivity, OtherKind, PerOp};
-use ebbtide_core::units::Bytes;
+use ebbtide_model::samples::{MemoryUse, OtherActivity, OtherKind, PerOp};
+use ebbtide_model::units::Bytes;
 use std::time::Duration;
 
 /// Writeback below this is the log of some daemon.

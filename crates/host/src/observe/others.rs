@@ -4,7 +4,7 @@ use super::timeline::read_into;
 use crate::chain::{self, Chain};
 use crate::probe::tables::{self, Mount};
 use crate::sys::{self, DevNum, Sys};
-use ebbtide_core::samples::{Observation, OtherActivity, OtherKind, PerOp};
+use ebbtide_model::samples::{Observation, OtherActivity, OtherKind, PerOp};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -497,7 +497,7 @@ mod tests {
 
     #[test]
     fn who_moved_more_than_the_disks_did_was_elsewhere() {
-        use ebbtide_core::samples::{DeviceObservation, DiskUse, MemberObservation};
+        use ebbtide_model::samples::{DeviceObservation, DiskUse, MemberObservation};
         let total = DiskUse { bytes: PerOp { read: 900 << 20, write: 5 << 20 }, ..DiskUse::default() };
         let observed = Observation {
             devices: vec![DeviceObservation {

@@ -2,8 +2,8 @@
 
 use super::timeline::read_into;
 use crate::sys::{self, Sys};
-use ebbtide_core::samples::ProcessorUser;
-use ebbtide_core::units::Nanos;
+use ebbtide_model::samples::ProcessorUser;
+use ebbtide_model::units::Nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -13,8 +13,8 @@ use super::processors::between;
 use crate::chain::Chain;
 use crate::probe::tables::unescape;
 use crate::sys::{self, Sys};
-use ebbtide_core::samples::{CallUse, PerOp, RemoteUse};
-use ebbtide_core::units::{Bytes, Nanos};
+use ebbtide_model::samples::{CallUse, PerOp, RemoteUse};
+use ebbtide_model::units::{Bytes, Nanos};
 use std::time::Duration;
 
 /// Types of file systems behind a network.

@@ -1,10 +1,10 @@
 //! Snapshots of device and core counters, cut to a window.
 
 use crate::sys::Sys;
-use ebbtide_core::observe::diskstats::{self, DiskCounters, OpCounters, growth};
-use ebbtide_core::samples::{CoreUse, DiskUse, ObservedInterval};
-use ebbtide_core::units::Nanos;
 use ebbtide_door::read;
+use ebbtide_model::observe::diskstats::{self, DiskCounters, OpCounters, growth};
+use ebbtide_model::samples::{CoreUse, DiskUse, ObservedInterval};
+use ebbtide_model::units::Nanos;
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -4,8 +4,8 @@
 use super::processors::{between, total};
 use crate::probe::tables::{self, Mount};
 use crate::sys::{self, Sys};
-use ebbtide_core::samples::{GroupMemory, MemoryUse};
-use ebbtide_core::units::{Bytes, Nanos};
+use ebbtide_model::samples::{GroupMemory, MemoryUse};
+use ebbtide_model::units::{Bytes, Nanos};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -5,8 +5,8 @@ use super::made::Made;
 use super::signature::Content;
 use super::tables::Mount;
 use crate::sys::DevNum;
-use ebbtide_core::observe::nvme_health::Health;
-use ebbtide_core::units::Bytes;
+use ebbtide_model::observe::nvme_health::Health;
+use ebbtide_model::units::Bytes;
 use serde::Serialize;
 
 /// One block device: a disk, a partition, or a device made of others.

@@ -3,8 +3,8 @@
 use super::{BlockDevice, Devices, Kind};
 use crate::observe::Fetch;
 use crate::sys::Sys;
-use ebbtide_core::observe::nvme_health::{Health, LENGTH, LOG_ID, WHOLE_DRIVE};
 use ebbtide_door::read;
+use ebbtide_model::observe::nvme_health::{Health, LENGTH, LOG_ID, WHOLE_DRIVE};
 
 /// Drives of this machine. The health of a network volume is its provider's business, and says nothing here.
 const KINDS: [Kind; 2] = [Kind::Nvme, Kind::InstanceStore];

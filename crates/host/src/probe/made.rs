@@ -4,8 +4,8 @@
 use super::dm::Tables;
 use super::{MdArray, md_array, tables};
 use crate::sys::{self, DevNum, Sys};
-use ebbtide_core::samples::Join;
-use ebbtide_core::units::Bytes;
+use ebbtide_model::samples::Join;
+use ebbtide_model::units::Bytes;
 use serde::Serialize;
 use std::path::Path;
 

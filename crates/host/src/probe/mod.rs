@@ -22,7 +22,7 @@ pub use signature::{Content, Signature};
 
 use crate::command::{Never, Real, Runner};
 use crate::sys::{self, DevNum, Sys};
-use ebbtide_core::units::Bytes;
+use ebbtide_model::units::Bytes;
 use kind::Facts;
 use serde::Serialize;
 use std::path::Path;

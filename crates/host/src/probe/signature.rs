@@ -2,8 +2,8 @@
 
 use super::tables::Udev;
 use crate::command::{CommandError, Runner};
-use ebbtide_core::shown::Shown;
 use ebbtide_door::read;
+use ebbtide_model::shown::Shown;
 use serde::Serialize;
 use std::fs::File;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! What a case is.
 
 use super::load::Load;
-use ebbtide_core::analysis::VerdictKind;
+use ebbtide_analysis::VerdictKind;
 use std::fmt;
 
 /// A set-up with its truth.

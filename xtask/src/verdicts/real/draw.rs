@@ -3,7 +3,7 @@
 use super::super::random::Random;
 use super::case::{Base, Case, Cause, Neighbour, Throttle, Truth};
 use super::load::Load;
-use ebbtide_core::analysis::VerdictKind;
+use ebbtide_analysis::VerdictKind;
 
 type Draw = fn(&mut Random) -> Case;
 

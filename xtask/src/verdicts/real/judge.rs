@@ -7,7 +7,7 @@ use super::load::Load;
 use super::oracle;
 use super::said::{Said, understood};
 use super::shell::{output, said};
-use ebbtide_core::analysis::VerdictKind;
+use ebbtide_analysis::VerdictKind;
 use std::time::Duration;
 
 /// Rate without a cause over that with it from which on it is there: a short run varies by some percent.

@@ -3,7 +3,7 @@
 use super::around;
 use super::case::{Base, Case};
 use super::shell::output;
-use ebbtide_core::analysis::VerdictKind;
+use ebbtide_analysis::VerdictKind;
 use serde_json::Value;
 
 /// Rate with four times as many in flight over that with as many from which on more of them help.

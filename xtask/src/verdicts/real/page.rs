@@ -2,7 +2,7 @@
 
 use super::draw::CLASSES;
 use super::judge::{Counted, Judged, Outcome};
-use ebbtide_core::analysis::VerdictKind;
+use ebbtide_analysis::VerdictKind;
 use std::fmt::Write as _;
 
 /// The command in the page's markers.

@@ -1,6 +1,6 @@
 //! What `ebb` says, as its JSON has it.
 
-use ebbtide_core::analysis::VerdictKind;
+use ebbtide_analysis::VerdictKind;
 use serde_json::Value;
 
 /// What `ebb` said.

@@ -3,7 +3,7 @@
 use crate::cli::{CliError, Globals};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Error, FromArgMatches};
-use ebbtide_core::fio::jobfile::{Accepted, ONE_VALUE, WITHOUT_EFFECT, accept, without_effect};
+use ebbtide_formats::fio::jobfile::{Accepted, ONE_VALUE, WITHOUT_EFFECT, accept, without_effect};
 
 /// fio's choice of what it prints.
 const OUTPUT_FORMAT: &str = "output-format";

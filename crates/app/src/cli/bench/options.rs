@@ -2,10 +2,12 @@
 
 use crate::cli::CliError;
 use clap::{Args, ValueEnum};
-use ebbtide_core::fio;
-use ebbtide_core::fio::jobfile::io_engine;
-use ebbtide_core::units::{Bytes, Nanos};
-use ebbtide_core::workload::{Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Stop, Workload, cpu_list};
+use ebbtide_formats::fio;
+use ebbtide_formats::fio::jobfile::io_engine;
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::workload::{
+    Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Stop, Workload, cpu_list,
+};
 
 /// Measured time when neither --runtime nor --size says when to end.
 const RUNTIME_DEFAULT: Nanos = Nanos::from_secs(10);

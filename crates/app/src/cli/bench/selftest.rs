@@ -2,10 +2,10 @@
 
 use crate::cli::{CliError, Globals};
 use crate::views;
-use ebbtide_core::units::{format_iops, format_latency};
 use ebbtide_engine::{Ceiling, SelfTest, self_test};
 use ebbtide_host::hostinfo::host_info;
 use ebbtide_host::sys::Sys;
+use ebbtide_model::units::{format_iops, format_latency};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;

@@ -1,10 +1,10 @@
 //! What `ebb bench --profile list` and `show` print.
 
-use ebbtide_core::profile::{PROFILES, Profile, Wish};
-use ebbtide_core::report::workload_words;
-use ebbtide_core::samples::Execution;
-use ebbtide_core::shown::{column_width, json as told, one_line, pad};
-use ebbtide_core::workload::{Stop, Workload};
+use ebbtide_model::profile::{PROFILES, Profile, Wish};
+use ebbtide_model::samples::Execution;
+use ebbtide_model::shown::{column_width, json as told, one_line, pad};
+use ebbtide_model::workload::{Stop, Workload};
+use ebbtide_report::workload_words;
 use serde_json::{Value, json};
 
 /// Groups of steps that are printed; a longer course goes on in the same way.

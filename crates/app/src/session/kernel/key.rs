@@ -1,8 +1,8 @@
 //! A key that nobody but its owner has written down: asked for at the terminal, kept in memory only.
 
 use crate::cli::CliError;
-use ebbtide_core::backend::Control;
-use ebbtide_core::experiment::Experiment;
+use ebbtide_model::backend::Control;
+use ebbtide_model::experiment::Experiment;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ const LENGTH_MAX: usize = 512;
 /// # Errors
 /// Without a terminal, without a key, and after Ctrl-C.
 pub fn ask(experiment: &Experiment, control: &Control) -> Result<Option<Vec<u8>>, CliError> {
-    let asks = |encryption: &ebbtide_core::stack::Encryption| encryption.key_file.is_none();
+    let asks = |encryption: &ebbtide_model::stack::Encryption| encryption.key_file.is_none();
     let Some(design) = experiment.designs.iter().find(|d| d.stack.encryption.as_ref().is_some_and(asks))
     else {
         return Ok(None);

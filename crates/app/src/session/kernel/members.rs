@@ -3,12 +3,12 @@
 
 use crate::session::Witness;
 use crate::session::witness::HostWitness;
-use ebbtide_core::backend::{Control, Inventory};
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::plan::Trial;
-use ebbtide_core::samples::{Count, DiskUse, MemberSamples, Observation, OpSamples, PerOp, TrialSamples};
-use ebbtide_core::session::Outcome;
-use ebbtide_core::units::Nanos;
+use ebbtide_model::backend::{Control, Inventory};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::plan::Trial;
+use ebbtide_model::samples::{Count, DiskUse, MemberSamples, Observation, OpSamples, PerOp, TrialSamples};
+use ebbtide_model::session::Outcome;
+use ebbtide_model::units::Nanos;
 
 /// Gives `samples` the members `names`, of which nothing is known yet.
 pub(super) fn prepare(samples: &mut TrialSamples, names: impl Iterator<Item = String>) {

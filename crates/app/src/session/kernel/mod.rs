@@ -13,19 +13,19 @@ mod trial;
 
 pub use site::{Built, KernelPlan, plan, show};
 
-use ebbtide_core::backend::{Backend, BackendError, BackendKind, Control, Inventory};
-use ebbtide_core::experiment::{Design, Experiment, VolumeSource};
-use ebbtide_core::guard::{Permission, WriteRequest};
-use ebbtide_core::plan::Trial;
-use ebbtide_core::plan::build::{self, Build};
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::shown::Shown;
-use ebbtide_core::workload::Workload;
 use ebbtide_door::Lent;
 use ebbtide_engine::files::{FilesBackend, Fill, Options, Surroundings};
 use ebbtide_host::build::{BuildError, Builder, free_loops, load_loop_driver};
 use ebbtide_host::command::Real;
 use ebbtide_host::sys::Sys;
+use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory};
+use ebbtide_model::experiment::{Design, Experiment, VolumeSource};
+use ebbtide_model::guard::{Permission, WriteRequest};
+use ebbtide_model::plan::Trial;
+use ebbtide_model::plan::build::{self, Build};
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::shown::Shown;
+use ebbtide_model::workload::Workload;
 use std::path::Path;
 
 /// How often another loop device is chosen because somebody else was faster.

@@ -1,10 +1,10 @@
 //! Where designs are built: the volumes' block devices and free device numbers.
 
-use ebbtide_core::experiment::{Design, Experiment, VolumeSource};
-use ebbtide_core::plan::build::{self, Build, BuildPlanError, Site};
-use ebbtide_core::shown::Shown;
 use ebbtide_host::build::{free_loops, free_md_numbers, missing, missing_in_kernel};
 use ebbtide_host::sys::Sys;
+use ebbtide_model::experiment::{Design, Experiment, VolumeSource};
+use ebbtide_model::plan::build::{self, Build, BuildPlanError, Site};
+use ebbtide_model::shown::Shown;
 use std::collections::BTreeSet;
 
 /// What the kernel backend would do for an experiment.

@@ -1,17 +1,17 @@
 //! One trial on a design that is built: on its device, or on a file in its file system.
 
 use super::{Result, other};
-use ebbtide_core::backend::{Backend, Control};
-use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
-use ebbtide_core::layout::LayoutNode;
-use ebbtide_core::plan::Trial;
-use ebbtide_core::plan::build::Build;
-use ebbtide_core::samples::TrialSamples;
-use ebbtide_core::units::Bytes;
-use ebbtide_core::workload::Workload;
 use ebbtide_engine::files::{FilesBackend, Fill, Options, Surroundings};
 use ebbtide_host::hostinfo;
 use ebbtide_host::sys::Sys;
+use ebbtide_model::backend::{Backend, Control};
+use ebbtide_model::experiment::{Experiment, Volume, VolumeSource};
+use ebbtide_model::layout::LayoutNode;
+use ebbtide_model::plan::Trial;
+use ebbtide_model::plan::build::Build;
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::units::Bytes;
+use ebbtide_model::workload::Workload;
 use std::path::Path;
 
 /// The largest part of a file system that a trial's file takes by itself.

@@ -6,11 +6,11 @@
 
 use super::scale::{RUNTIME_ENOUGH, Scale, scaled};
 use crate::session::kernel::Built;
-use ebbtide_core::experiment::{Experiment, Volume, VolumeSource};
-use ebbtide_core::units::Bytes;
-use ebbtide_core::volume::Shape;
 use ebbtide_host::lab::disks::{Bus, DISKS_MAX, Disk, Throttle, beyond_qemu, within_qemu};
 use ebbtide_host::lab::machine::Accelerator;
+use ebbtide_model::experiment::{Experiment, Volume, VolumeSource};
+use ebbtide_model::units::Bytes;
+use ebbtide_model::volume::Shape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
@@ -226,8 +226,8 @@ impl Disks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_core::units::Nanos;
-    use ebbtide_core::workload::Stop;
+    use ebbtide_model::units::Nanos;
+    use ebbtide_model::workload::Stop;
 
     const TEXT: &str = r#"
 name = "eight"
@@ -256,7 +256,7 @@ runtime = "1s"
 "#;
 
     fn parsed(text: &str) -> Experiment {
-        Experiment::parse(text, "e.toml").expect("parses")
+        ebbtide_experiment::parse(text, "e.toml").expect("parses")
     }
 
     #[test]

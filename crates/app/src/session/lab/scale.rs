@@ -1,10 +1,10 @@
 //! How much slower than it is written an experiment runs in a guest, so that the disks are measured and not the guest.
 
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::units::{Bytes, Nanos, format_iops, format_throughput};
-use ebbtide_core::volume::Shape;
-use ebbtide_core::workload::{Arrival, OpKind, Stop};
 use ebbtide_host::lab::machine::Accelerator;
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::units::{Bytes, Nanos, format_iops, format_throughput};
+use ebbtide_model::volume::Shape;
+use ebbtide_model::workload::{Arrival, OpKind, Stop};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;

@@ -1,10 +1,10 @@
 //! What the host and the worker in its guest say to each other: one JSON value a line.
 
-use ebbtide_core::backend::{BackendError, Inventory};
-use ebbtide_core::experiment::Experiment;
-use ebbtide_core::plan::Trial;
-use ebbtide_core::session::{HostInfo, Outcome};
-use ebbtide_core::workload::Workload;
+use ebbtide_model::backend::{BackendError, Inventory};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::plan::Trial;
+use ebbtide_model::session::{HostInfo, Outcome};
+use ebbtide_model::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::io;
 

@@ -1,0 +1,292 @@
+//! The ladder: after the last trial, what more and fewer operations in flight and other sizes do, each for a moment.
+//!
+//! In a closed loop the rate is `in flight / latency` (Little's law). Where more in flight give more, too few were;
+//! where they give latency only, something serves no faster. And what serves so many operations a second whatever
+//! their size, or so many bytes whatever theirs, counts operations or bytes. None of this shows at one depth and one
+//! size, which is all that trials have.
+
+use crate::verdict::queue_limit::half_full;
+use crate::{Verdict, VerdictKind};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::plan::{Role, Trial};
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::session::{Outcome, Rung, Session};
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::workload::{IoEngine, Stop, Workload};
+
+/// A ladder takes no more than this share of what the trials of its design and workload took...
+pub const SHARE: f64 = 0.10;
+/// ...or this long, where that is more: a limit that is enforced every 100 ms, as those of the kernel are, does not show in less...
+pub const ENOUGH: Nanos = Nanos(3_000_000_000);
+/// ...but never more than this share of them.
+pub const MOST: f64 = 0.60;
+/// Longest rung, its start included: with 1 ms per operation and one in flight, 1000 operations.
+pub const LONGEST: Nanos = Nanos(1_000_000_000);
+/// Shortest rung. Rungs for which there is no time are left out, the most telling ones first in line.
+pub const SHORTEST: Nanos = Nanos(400_000_000);
+/// Share of a rung that is not counted: queues fill, and what was left unused is spent.
+const START: f64 = 0.2;
+/// Confidence of a verdict from which on a ladder does not change it.
+const SURE: f64 = 0.8;
+/// Part of the gap.
+const HALF: f64 = 0.5;
+/// More in flight than this is no question of want.
+const DEEPEST: u32 = 1024;
+/// Sizes of rungs are between these.
+const SMALLEST: u64 = 4 * Bytes::KIB;
+const LARGEST: u64 = Bytes::MIB;
+
+/// Operations in flight that `workload` keeps, over all jobs.
+pub fn in_flight(workload: &Workload) -> u32 {
+    let each = if workload.ioengine == IoEngine::Psync { 1 } else { workload.depth() };
+    each.saturating_mul(workload.numjobs)
+}
+
+/// Whether a ladder says more of a result with these verdicts: nothing is known to limit it, or it may be the processors, but
+/// as well a rate that is set, or others explain a part of it, or it is that too few are in flight, or one synchronous write, or members that work for parity,
+/// of which it is not known whether they could do more; and nothing but their completion holds back the next operation.
+pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
+    let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
+    let weak =
+        verdicts.first().is_some_and(|first| first.kind == VerdictKind::Cpu && first.confidence < SURE);
+    // Others who explain less than half of the gap leave the rest to tell.
+    let some =
+        verdicts.first().is_some_and(|first| first.kind == VerdictKind::Background && first.explains < HALF);
+    let open = [VerdictKind::Concurrency, VerdictKind::SyncWrites, VerdictKind::PartialStripe];
+    workload.is_free()
+        && (unknown || weak || some || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
+}
+
+/// The rungs for `workload` after these trials of it, the most telling first: each is a workload that runs for a moment. Where the
+/// queue of a disk was full, one with half of what it holds takes the place of four times as many, of which the disk would see
+/// nothing.
+pub fn rungs(workload: &Workload, trials: &[&TrialSamples]) -> Vec<Workload> {
+    let measured = trials.iter().fold(Nanos(0), |sum, samples| sum.plus(samples.elapsed));
+    let half_full = half_full(trials, in_flight(workload));
+    rungs_after(workload, measured, half_full)
+}
+
+fn rungs_after(workload: &Workload, measured: Nanos, half_full: Option<u32>) -> Vec<Workload> {
+    let mut rungs: Vec<Workload> = [
+        times(workload, 2, 1),
+        times(workload, 1, 1),
+        half_full.map_or_else(|| times(workload, 4, 1), |half| keeping(workload, half)),
+        other_sizes(workload.bs)[0].and_then(|bs| sized(workload, bs)),
+        times(workload, 1, 2),
+        other_sizes(workload.bs)[1].and_then(|bs| sized(workload, bs)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let budget = budget(measured);
+    let room = budget / SHORTEST.0;
+    rungs.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+    let each = (budget / rungs.len().max(1) as u64).min(LONGEST.0);
+    for rung in &mut rungs {
+        rung.warm_up = Nanos((each as f64 * START) as u64);
+        rung.stop = Stop::Runtime(Nanos(each - rung.warm_up.0));
+        rung.end_fsync = false;
+        rung.fine.time_limit = None;
+    }
+    rungs
+}
+
+/// Nanoseconds that the rungs may take when the trials took `measured`.
+fn budget(measured: Nanos) -> u64 {
+    let measured = measured.0 as f64;
+    (measured * SHARE).max((ENOUGH.0 as f64).min(measured * MOST)) as u64
+}
+
+/// `workload` with its operations in flight times `up` and divided by `down`; nothing where that is not a whole number
+/// or more than anybody wants.
+fn times(workload: &Workload, up: u32, down: u32) -> Option<Workload> {
+    let mut rung = workload.clone();
+    // pread and pwrite keep one operation in flight per job.
+    let depth = if rung.ioengine == IoEngine::Psync { &mut rung.numjobs } else { &mut rung.iodepth };
+    *depth = depth.checked_mul(up).filter(|depth| depth.is_multiple_of(down))? / down;
+    let changed = up != down;
+    (in_flight(&rung) <= DEEPEST || !changed).then_some(rung)
+}
+
+/// `workload` with so many operations in flight, or a little fewer where its jobs share them; nothing where these are more.
+fn keeping(workload: &Workload, operations: u32) -> Option<Workload> {
+    let mut rung = workload.clone();
+    if rung.ioengine == IoEngine::Psync {
+        rung.numjobs = operations;
+    } else {
+        rung.iodepth = operations / rung.numjobs.max(1);
+    }
+    (in_flight(&rung) > 0).then_some(rung)
+}
+
+/// The sizes that operations of `bs` are compared with, smaller and larger, but within what every device takes.
+fn other_sizes(bs: Bytes) -> [Option<u64>; 2] {
+    let half = |by: u64| Some(bs.0 / by).filter(|half| *half >= SMALLEST && half.is_multiple_of(SMALLEST));
+    let more = |by: u64| bs.0.checked_mul(by).filter(|more| *more <= LARGEST);
+    match (half(2), more(2)) {
+        (None, twice) => [twice, more(4)],
+        (half_, None) => [half_, half(4)],
+        (half, twice) => [half, twice],
+    }
+}
+
+fn sized(workload: &Workload, bs: u64) -> Option<Workload> {
+    let fits = workload.span.is_none_or(|span| span.0 >= bs);
+    fits.then(|| Workload { bs: Bytes(bs), ..workload.clone() })
+}
+
+/// A ladder that a session wants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ladder {
+    /// The last trial of its design and workload.
+    pub trial: Trial,
+    /// Its rungs, in the order in which they run.
+    pub rungs: Vec<Workload>,
+}
+
+/// The ladders that `session` wants, once its trials are over.
+pub fn of_session(session: &Session) -> Vec<Ladder> {
+    let experiment = &session.experiment;
+    let results = super::analyse(session).results;
+    let wanting = results.iter().filter_map(|result| {
+        let (design, workload) = indices(experiment, &result.design, &result.workload)?;
+        let asked = &experiment.workloads[workload];
+        wanted(asked, &result.verdicts).then_some((design, workload, asked))
+    });
+    wanting
+        .filter_map(|(design, workload, asked)| {
+            let mut of_it =
+                session.trials.iter().filter(|r| (r.trial.design, r.trial.workload) == (design, workload));
+            let measured: Vec<&TrialSamples> = of_it
+                .clone()
+                .filter_map(|record| match &record.outcome {
+                    Outcome::Samples(samples) => Some(samples.as_ref()),
+                    Outcome::Failed(_) => None,
+                })
+                .collect();
+            let trial = of_it.next_back()?.trial;
+            let rungs = rungs(asked, &measured);
+            let trial = Trial { role: Role::Candidate, ..trial };
+            (!rungs.is_empty()).then_some(Ladder { trial, rungs })
+        })
+        .collect()
+}
+
+fn indices(experiment: &Experiment, design: &str, workload: &str) -> Option<(usize, usize)> {
+    let design = experiment.designs.iter().position(|d| d.name == design)?;
+    Some((design, experiment.workloads.iter().position(|w| w.name == workload)?))
+}
+
+/// The trial as which the rung with this index runs: with operations of its own, because a cache may hold those of the
+/// trials.
+pub fn trial_of(trial: &Trial, rung: usize) -> Trial {
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    Trial { seed: trial.seed.wrapping_add(STEP.wrapping_mul(rung as u64 + 1)), ..*trial }
+}
+
+/// What a session keeps of a rung that ran.
+pub fn ran(design: &str, rung: &Workload, samples: TrialSamples) -> Rung {
+    Rung {
+        design: design.to_owned(),
+        workload: rung.name.clone(),
+        in_flight: in_flight(rung),
+        bs: rung.bs,
+        samples: Box::new(samples),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_model::workload::{Access, Arrival, Mix};
+
+    fn workload(iodepth: u32, bs: u64) -> Workload {
+        let stop = Stop::Runtime(Nanos::from_secs(10));
+        Workload { iodepth, bs: Bytes(bs), ..Workload::new("w", Access::Random, Mix::Read, stop) }
+    }
+
+    fn shown(rungs: &[Workload]) -> Vec<(u32, u64)> {
+        rungs.iter().map(|rung| (in_flight(rung), rung.bs.0)).collect()
+    }
+
+    #[test]
+    fn a_ladder_has_more_and_less_in_flight_and_other_sizes() {
+        let all = rungs_after(&workload(32, 4096), Nanos::from_secs(100), None);
+        let expected = [(64, 4096), (32, 4096), (128, 4096), (32, 8192), (16, 4096), (32, 16384)];
+        assert_eq!(shown(&all), expected);
+        assert!(all.iter().all(|rung| rung.warm_up.0 == 200_000_000));
+        assert!(all.iter().all(|rung| rung.stop == Stop::Runtime(Nanos::from_millis(800))));
+        // Synchronous engines have more jobs instead.
+        let psync = Workload { ioengine: IoEngine::Psync, numjobs: 2, ..workload(1, 65536) };
+        let all = rungs_after(&psync, Nanos::from_secs(100), None);
+        assert_eq!(shown(&all), [(4, 65536), (2, 65536), (8, 65536), (2, 32768), (1, 65536), (2, 131_072)]);
+        assert_eq!(all.iter().map(|rung| rung.numjobs).collect::<Vec<_>>(), [4, 2, 8, 2, 1, 2]);
+        // One in flight has no half, and there is an end to depths and sizes.
+        let all = rungs_after(&workload(1, 1 << 20), Nanos::from_secs(100), None);
+        assert_eq!(shown(&all), [(2, 1 << 20), (1, 1 << 20), (4, 1 << 20), (1, 1 << 19), (1, 1 << 18)]);
+        assert_eq!(shown(&rungs_after(&workload(2048, 4096), Nanos::from_secs(100), None))[0], (2048, 4096));
+    }
+
+    #[test]
+    fn half_of_what_a_full_queue_holds_takes_the_place_of_four_times_as_many() {
+        let all = rungs_after(&workload(64, 4096), Nanos::from_secs(100), Some(4));
+        assert_eq!(shown(&all)[..4], [(128, 4096), (64, 4096), (4, 4096), (64, 8192)]);
+        let jobs = Workload { numjobs: 4, ..workload(16, 4096) };
+        let all = rungs_after(&jobs, Nanos::from_secs(100), Some(30));
+        assert_eq!((shown(&all)[2], all[2].numjobs), ((28, 4096), 4));
+        // As many jobs cannot have fewer than one each.
+        let all = rungs_after(&jobs, Nanos::from_secs(100), Some(3));
+        assert_eq!(shown(&all)[2], (64, 8192));
+    }
+
+    #[test]
+    fn a_ladder_takes_a_share_of_the_trials() {
+        let time = |rungs: &[Workload]| -> u64 {
+            let one = |rung: &Workload| match rung.stop {
+                Stop::Runtime(runtime) => runtime.0 + rung.warm_up.0,
+                Stop::Size(_) => u64::MAX,
+            };
+            rungs.iter().map(one).sum()
+        };
+        for seconds in [0, 1, 2, 4, 10, 30, 1000] {
+            let rungs = rungs_after(&workload(32, 4096), Nanos::from_secs(seconds), None);
+            let measured = seconds as f64 * 1e9;
+            let most = (MOST * measured).min((SHARE * measured).max(ENOUGH.0 as f64));
+            assert!(time(&rungs) as f64 <= most, "{seconds} s");
+            let least = rungs.iter().all(|rung| time(std::slice::from_ref(rung)) >= SHORTEST.0);
+            assert!(least, "{seconds} s");
+        }
+        // What tells most comes first: more in flight, then as many as in the trials.
+        assert_eq!(
+            shown(&rungs_after(&workload(32, 4096), Nanos::from_secs(2), None)),
+            [(64, 4096), (32, 4096), (128, 4096)]
+        );
+        assert_eq!(rungs_after(&workload(32, 4096), Nanos::from_secs(5), None).len(), 6);
+        assert!(rungs_after(&workload(32, 4096), Nanos::from_millis(600), None).is_empty());
+    }
+
+    #[test]
+    fn what_holds_itself_back_or_is_explained_wants_no_ladder() {
+        let verdict = |kind| Verdict {
+            kind,
+            basis: None,
+            confidence: 0.5,
+            explains: 0.5,
+            sentence: String::new(),
+            evidence: Vec::new(),
+        };
+        let (unknown, concurrency) = (verdict(VerdictKind::Unknown), verdict(VerdictKind::Concurrency));
+        let cache = verdict(VerdictKind::Cache);
+        let plain = workload(4, 4096);
+        assert!(wanted(&plain, std::slice::from_ref(&unknown)));
+        assert!(wanted(&plain, &[cache.clone(), concurrency]));
+        let cpu = verdict(VerdictKind::Cpu);
+        assert!(wanted(&plain, std::slice::from_ref(&cpu)), "a weak one");
+        assert!(!wanted(&plain, &[Verdict { confidence: 0.9, ..cpu }]));
+        assert!(!wanted(&plain, &[cache]) && !wanted(&plain, &[]));
+        let unknown = [unknown];
+        assert!(!wanted(&Workload { arrival: Arrival::Fixed { iops: 10.0 }, ..plain.clone() }, &unknown));
+        assert!(!wanted(&Workload { rate: Some(Bytes(1 << 20)), ..plain.clone() }, &unknown));
+        assert!(!wanted(&Workload { think_time: Nanos(1000), ..plain }, &unknown));
+    }
+}

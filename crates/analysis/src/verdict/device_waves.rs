@@ -1,0 +1,338 @@
+//! `device-waves`: a device swings between two speeds by itself.
+//!
+//! Derivation. An SSD collects garbage when it runs out of erased blocks, and throttles itself when it is hot: under a steady
+//! load it is fast and slow in turn, for a while each, and nothing outside of it changes. What is behind a network volume does
+//! the like. From outside this is a rate with two levels ([`waves`](crate::waves)) while operations wait at the device, which is
+//! busy all the time and takes longer for each, and the processors have time. The rate is the device's own, of all who use it: what
+//! it does for others instead is no wave of it. What it does meanwhile is not seen from here; that it does it by itself is.
+
+use super::background::Background;
+use super::burst::{self, Burst};
+use super::write_cache::WriteCache;
+use super::{Absent, Case, Judged, Rule, cpu, evidence, saturated, standing, volume_limit};
+use crate::estimate::median;
+use crate::ladder::in_flight;
+use crate::waves::{self, Waves};
+use crate::{Basis, Verdict, VerdictKind};
+use ebbtide_model::metric::Metric;
+use ebbtide_model::samples::{DiskUse, Observation, TrialSamples};
+use ebbtide_model::units::{format_iops, format_latency, format_throughput};
+
+/// Share of what would be done at the faster level that the slower times cost, from which on it matters.
+pub const COST: f64 = 0.10;
+/// Time of a request while it is slow over that while it is fast, at least: less than the step between the levels makes of it.
+pub const LONGER: f64 = 1.15;
+/// Waves that all trials together must show.
+const IN_ALL: usize = 4;
+/// Most points of a series; more are put together.
+const MAX_POINTS: usize = 200;
+
+/// The rule.
+#[derive(Debug)]
+pub struct DeviceWaves;
+
+/// What was seen of a device, and of the processors, over a time.
+#[derive(Debug, Clone, Copy, Default)]
+struct At {
+    seconds: f64,
+    requests: f64,
+    bytes: f64,
+    time: f64,
+    busy: f64,
+    weighted: f64,
+    cores: f64,
+}
+
+impl At {
+    fn add(&mut self, device: &DiskUse, seconds: f64, cores: f64) {
+        self.seconds += seconds;
+        self.requests += device.ops.read.saturating_add(device.ops.write) as f64;
+        self.bytes += device.bytes.read.saturating_add(device.bytes.write) as f64;
+        self.time += device.time.read.plus(device.time.write).0 as f64;
+        self.busy += device.busy.as_secs_f64();
+        self.weighted += device.weighted.as_secs_f64();
+        self.cores += cores;
+    }
+
+    fn plus(self, more: At) -> At {
+        At {
+            seconds: self.seconds + more.seconds,
+            requests: self.requests + more.requests,
+            bytes: self.bytes + more.bytes,
+            time: self.time + more.time,
+            busy: self.busy + more.busy,
+            weighted: self.weighted + more.weighted,
+            cores: self.cores + more.cores,
+        }
+    }
+
+    /// Nanoseconds that a request takes.
+    fn wait(&self) -> f64 {
+        self.time / self.requests
+    }
+
+    fn share(&self, of: f64) -> f64 {
+        of / self.seconds
+    }
+}
+
+/// A device at both levels.
+#[derive(Debug, Clone)]
+struct Seen {
+    name: String,
+    fast: At,
+    slow: At,
+    /// Requests in flight at all devices of members while it was slow.
+    queue: f64,
+    /// Busy share of all cores meanwhile.
+    cores: Option<f64>,
+}
+
+/// The devices of a trial's members from point to point of the observer's series.
+struct Watched<'a> {
+    observed: &'a Observation,
+    /// Places of the devices.
+    devices: Vec<usize>,
+    /// At each point each device; the points are as long as each other.
+    points: Vec<Vec<At>>,
+}
+
+impl<'a> Watched<'a> {
+    fn of(trial: &'a TrialSamples) -> Option<Watched<'a>> {
+        let observed = trial.observed.as_deref()?;
+        let mut devices: Vec<usize> =
+            observed.members.iter().filter_map(|m| m.devices.first().copied()).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        let width = observed.series.len().div_ceil(MAX_POINTS).max(1);
+        let mut begin = 0.0;
+        let mut points = Vec::new();
+        for chunk in observed.series.chunks_exact(width) {
+            let mut point = vec![At::default(); devices.len()];
+            for interval in chunk {
+                let end = interval.end.as_secs_f64();
+                let seconds = end - begin;
+                begin = end;
+                let cores = interval.core_busy.iter().map(|core| core.as_secs_f64()).sum();
+                for (at, index) in point.iter_mut().zip(&devices) {
+                    at.add(interval.devices.get(*index)?, seconds, cores);
+                }
+            }
+            points.push(point);
+        }
+        // What is left over at the end of the measurement is no interval.
+        let length = |point: &Vec<At>| point.first().map_or(0.0, |at| at.seconds);
+        let usual = median(&points.iter().map(length).collect::<Vec<f64>>())?;
+        points.retain(|point| length(point) >= 0.5 * usual);
+        (usual > 0.0).then_some(Watched { observed, devices, points })
+    }
+
+    /// What all devices did in each second of each point.
+    fn rates(&self, metric: Metric) -> Vec<f64> {
+        let of = |at: &At| at.share(if metric == Metric::Throughput { at.bytes } else { at.requests });
+        self.points.iter().map(|point| point.iter().map(of).sum()).collect()
+    }
+
+    /// The device whose requests take most longer while `slow` says so.
+    fn slowest(&self, slow: &[bool]) -> Option<Seen> {
+        let cores = self.observed.cores.len();
+        let level = |place: usize, wanted: bool| {
+            let at = self.points.iter().zip(slow).filter(|(_, slow)| **slow == wanted);
+            at.filter_map(|(point, _)| point.get(place)).fold(At::default(), |sum, at| sum.plus(*at))
+        };
+        let mut all: Vec<Seen> = Vec::new();
+        for (place, index) in self.devices.iter().enumerate() {
+            let (fast, slow) = (level(place, false), level(place, true));
+            if fast.requests <= 0.0 || slow.requests <= 0.0 {
+                continue;
+            }
+            let name = self.observed.devices.get(*index)?.shown_name().to_owned();
+            let cores = (cores > 0).then(|| slow.share(slow.cores) / cores as f64);
+            all.push(Seen { name, fast, slow, queue: 0.0, cores });
+        }
+        let queue = all.iter().map(|seen| seen.slow.share(seen.slow.weighted)).sum();
+        let longer = |seen: &Seen| seen.slow.wait() / seen.fast.wait();
+        let most = all.into_iter().max_by(|a, b| longer(a).total_cmp(&longer(b)))?;
+        Some(Seen { queue, ..most })
+    }
+}
+
+/// A trial with its waves.
+struct Found {
+    waves: Waves,
+    seen: Option<Seen>,
+    /// Seconds of a point.
+    each: f64,
+}
+
+impl Found {
+    fn of(trial: &TrialSamples, metric: Metric) -> Option<Found> {
+        let watched = Watched::of(trial)?;
+        let waves = waves::waves(&watched.rates(metric))?;
+        let each = watched.points.first()?.first()?.seconds;
+        Some(Found { seen: watched.slowest(&waves.slow), waves, each })
+    }
+}
+
+/// The trials with waves; why there are none.
+fn find(case: &Case<'_>, metric: Metric) -> Result<Vec<Found>, Absent> {
+    if !case.trials.iter().any(|trial| Watched::of(trial).is_some()) {
+        return Err(Absent::because("the devices of the members were not observed"));
+    }
+    let found: Vec<Found> = case.trials.iter().filter_map(|trial| Found::of(trial, metric)).collect();
+    let (told, all) = (found.len(), case.trials.len());
+    let number: usize = found.iter().map(|found| found.waves.starts.len()).sum();
+    if 2 * told <= all || number < IN_ALL {
+        let absent =
+            Absent::because("the devices of the members do not go back and forth between two levels");
+        let absent = absent.seen("trials in which they do", told as f64, "trials", all as f64 / 2.0);
+        return Err(absent.seen("times that they do, in all", number as f64, "times", IN_ALL as f64));
+    }
+    Ok(found)
+}
+
+/// Has it yield to whatever else makes a rate go up and down.
+fn yield_to_others(case: &Case<'_>) -> Result<(), Absent> {
+    if let Some(stolen) = standing::stolen(case).filter(|stolen| *stolen >= cpu::STEAL) {
+        let absent = Absent::because("the hypervisor takes the processors now and then");
+        return Err(absent.seen("time stolen, of all cores", stolen, "share", cpu::STEAL));
+    }
+    let others: [&dyn Rule; 3] = [&Burst, &WriteCache, &Background];
+    if let Some(rule) = others.iter().find(|rule| rule.judge(case).is_ok()) {
+        return Err(Absent::yields(rule.kind(), "its steps look the same"));
+    }
+    saturated::yield_to_named(case, "that may make the device look slow now and then")
+}
+
+impl Rule for DeviceWaves {
+    fn kind(&self) -> VerdictKind {
+        VerdictKind::DeviceWaves
+    }
+
+    fn judge(&self, case: &Case<'_>) -> Judged {
+        let workload = case.workload;
+        if !workload.is_free() || !workload.direct {
+            return Err(Absent::because(
+                "the load is not a steady one: operations come at times of their own, or go through the page cache",
+            ));
+        }
+        if case.result.members.iter().any(|member| case.slowed_by_tool(&member.name)) {
+            return Err(Absent::because(
+                "the volumes are held to a shape, and not as fast as their devices are",
+            ));
+        }
+        volume_limit::yield_to(case, "the members are at their limits")?;
+        let metric = burst::metric_of(case);
+        let found = find(case, metric)?;
+        let of = |value: &dyn Fn(&Found) -> f64| {
+            median(&found.iter().map(value).collect::<Vec<f64>>()).unwrap_or(0.0)
+        };
+        let cost = of(&|found| found.waves.cost);
+        let what = "share of what the faster level would have done that the slower times cost";
+        if cost < COST {
+            return Err(Absent::because("the slower times cost little").seen(what, cost, "share", COST));
+        }
+        yield_to_others(case)?;
+        let seen: Vec<Seen> = found.iter().filter_map(|found| found.seen.clone()).collect();
+        let seen = seen_of_most(seen)?;
+        by_itself(case, &seen)?;
+        let (low, high) = (of(&|found| found.waves.low), of(&|found| found.waves.high));
+        let (period, share) =
+            (of(&|found| found.waves.period() * found.each), of(&|found| found.waves.slow_share()));
+        let shown = |rate: f64| match metric {
+            Metric::Throughput => format_throughput(rate),
+            _ => format!("{} requests/s", format_iops(rate)),
+        };
+        let unit = if metric == Metric::Throughput { "bytes/s" } else { "requests/s" };
+        let (slow, fast) = (seen.slow.wait(), seen.fast.wait());
+        let processors = seen.cores.map_or_else(String::new, |busy| {
+            format!(", the processors are busy {:.0}% meanwhile", busy * 100.0)
+        });
+        let mut figures = vec![
+            evidence("rate at the slower level, against the faster one", low, unit, Some(high)),
+            evidence("time from one slow stretch to the next", period, "s", None),
+            evidence("share of the time that is slow", share, "share", None),
+            evidence(what, cost, "share", Some(COST)),
+            evidence(
+                &format!("time of a request at {} while slow, against while fast", seen.name),
+                slow,
+                "ns",
+                Some(fast),
+            ),
+            evidence(
+                &format!("busy share of {} while slow", seen.name),
+                seen.slow.share(seen.slow.busy),
+                "share",
+                Some(saturated::BUSY),
+            ),
+            evidence("trials that show it", found.len() as f64, "trials", Some(case.trials.len() as f64)),
+        ];
+        figures.extend(seen.cores.map(|busy| {
+            evidence("busy share of all cores while slow", busy, "share", Some(saturated::HOST_BUSY))
+        }));
+        Ok(Verdict {
+            kind: VerdictKind::DeviceWaves,
+            basis: Some(Basis::Inferred),
+            confidence: if found.len() > 1 { 0.8 } else { 0.65 },
+            explains: cost.clamp(0.0, 1.0),
+            sentence: format!(
+                "{} swings by itself: {} for {:.0}% of the time, every {period:.1} s, and {} in between; its requests take {} \
+                 then instead of {}{processors}, and nobody else is seen at work on it: an SSD's garbage collection or \
+                 throttling by heat, or what is behind a network volume",
+                seen.name,
+                shown(low),
+                share * 100.0,
+                shown(high),
+                format_latency(slow),
+                format_latency(fast),
+            ),
+            evidence: figures,
+        })
+    }
+}
+
+/// The device that most trials name, as the one with the middle wait has it.
+fn seen_of_most(mut seen: Vec<Seen>) -> Result<Seen, Absent> {
+    let count = |name: &str| seen.iter().filter(|other| other.name == name).count();
+    let named = seen.iter().map(|one| one.name.clone()).max_by_key(|name| count(name));
+    let all = seen.len();
+    seen.retain(|one| Some(&one.name) == named.as_ref());
+    if 2 * seen.len() <= all {
+        return Err(Absent::because("it is another device in each trial that is slow"));
+    }
+    seen.sort_by(|a, b| a.slow.wait().total_cmp(&b.slow.wait()));
+    let middle = seen.len() / 2;
+    seen.into_iter().nth(middle).ok_or_else(|| Absent::because("no device was seen at both levels"))
+}
+
+/// Whether it is the device, and the device alone, that is slower.
+fn by_itself(case: &Case<'_>, seen: &Seen) -> Result<(), Absent> {
+    let longer = seen.slow.wait() / seen.fast.wait();
+    let busy = seen.slow.share(seen.slow.busy).min(1.0);
+    let waiting = seen.queue / f64::from(in_flight(case.workload)).max(1.0);
+    if longer < LONGER || busy < saturated::BUSY || waiting < saturated::AT_DEVICES {
+        let absent = Absent::because(
+            "while it is slow, operations do not wait at a device that takes longer for each",
+        );
+        return Err(absent
+            .seen(
+                &format!("time of a request at {} while slow over while fast", seen.name),
+                longer,
+                "times",
+                LONGER,
+            )
+            .seen("its busy share while slow", busy, "share", saturated::BUSY)
+            .seen(
+                "share of the operations in flight that are at the devices",
+                waiting,
+                "share",
+                saturated::AT_DEVICES,
+            ));
+    }
+    if let Some(cores) = seen.cores.filter(|cores| *cores >= saturated::HOST_BUSY) {
+        let absent = Absent::because("while it is slow, the processors have little time left");
+        let what = "busy share of all cores while slow, which would have to be below";
+        return Err(absent.seen(what, cores, "share", saturated::HOST_BUSY));
+    }
+    Ok(())
+}

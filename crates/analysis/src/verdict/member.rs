@@ -1,0 +1,334 @@
+//! `member`: one slow member drags the array.
+//!
+//! Derivation. In a stripe every member gets the same work; a closed loop of `N` operations has them pile up at
+//! the slowest, because the others answer and wait for it. The slow one therefore shows in its own latency and in
+//! its queue (operations in flight: its rate times its latency), not in its rate, which is the same for all. iostat
+//! shows it the same way: one `await` of 483 ms and `aqu-sz` of 149 beside a twin of 34 ms and 10.
+//!
+//! One member is always the slowest. It is named only when it is so by a factor, and either by a large one or in
+//! the same place trial after trial: among `n` equals the same one is slowest in `k` trials with probability
+//! `n^-(k-1)`.
+
+use super::background::Background;
+use super::{Absent, Case, Judged, Rule, evidence, shared_device, volume_limit};
+use crate::estimate::median;
+use crate::observe::outlier::SAME_WORK_DEVIATIONS;
+use crate::{ArrayBelow, Verdict, VerdictKind, below, members};
+use ebbtide_model::samples::{DeviceObservation, DiskUse, TrialSamples};
+use ebbtide_model::units::format_latency;
+
+/// Least factor over the siblings' median, in latency and in queue. Equal members that are all saturated have queues of
+/// chance length, and sequential access hands the longest to the same one each time: simulated, a factor of 1.57 in six
+/// of six trials.
+pub const OUTLIER: f64 = 1.8;
+/// A factor that needs no repetition to be believed.
+pub const LARGE_OUTLIER: f64 = 3.0;
+/// Share of the trials in which it must be the same member.
+pub const SAME_MEMBER: f64 = 0.8;
+/// Largest probability of that by chance.
+pub const CHANCE: f64 = 0.05;
+/// Least operations of a member in a trial.
+const MIN_OPS: u64 = 20;
+/// A member works when it moves at least this share of what an equal part would be.
+const WORKS: f64 = 0.5;
+
+/// The rule.
+#[derive(Debug)]
+pub struct Member;
+
+/// The outlier of one trial.
+#[derive(Debug, Clone, PartialEq)]
+struct Outlier {
+    name: String,
+    latency: f64,
+    siblings_latency: f64,
+    in_flight: f64,
+    siblings_in_flight: f64,
+    /// Share of all operations in flight that it held, and what an equal share would be.
+    share: f64,
+    fair: f64,
+}
+
+impl Outlier {
+    fn excess(&self) -> f64 {
+        ((self.share - self.fair) / (1.0 - self.fair)).clamp(0.0, 1.0)
+    }
+
+    fn factor(&self) -> f64 {
+        (self.latency / self.siblings_latency).min(self.in_flight / self.siblings_in_flight)
+    }
+}
+
+/// What one of those compared did in a trial.
+struct Worker<'a> {
+    name: &'a str,
+    requests: u64,
+    bytes: u64,
+    latency: Option<f64>,
+    in_flight: f64,
+}
+
+/// Who is compared with whom.
+#[derive(Debug, Clone, Copy)]
+enum Group<'a> {
+    /// The design's members.
+    Members,
+    /// The devices of an array that was there before.
+    Below(&'a ArrayBelow),
+}
+
+impl Group<'_> {
+    /// What waits for the slow one.
+    fn name(&self) -> &str {
+        match self {
+            Group::Members => "the array",
+            Group::Below(array) => &array.name,
+        }
+    }
+
+    fn slowest(&self, trial: &TrialSamples) -> Option<Outlier> {
+        let seconds = trial.elapsed.as_secs_f64();
+        match self {
+            Group::Members => {
+                let workers = trial.members.iter().map(|member| {
+                    let ((requests, bytes), latency) = (members::totals(member), members::latency(member));
+                    let in_flight = latency.sum() as f64 / 1e9 / seconds;
+                    Worker { name: &member.name, requests, bytes, latency: latency.mean(), in_flight }
+                });
+                slowest(workers.collect())
+            }
+            Group::Below(array) => {
+                let found = below::same(trial, array)?;
+                let workers = found.devices.iter().map(|device| {
+                    let (requests, latency) = below::requests_and_wait(device);
+                    let bytes = device.total.bytes.read.saturating_add(device.total.bytes.write);
+                    let in_flight = device.total.weighted.as_secs_f64() / seconds;
+                    Worker { name: device.shown_name(), requests, bytes, latency, in_flight }
+                });
+                let workers: Vec<Worker<'_>> = workers.collect();
+                let requests: Vec<(String, f64)> =
+                    workers.iter().map(|worker| (worker.name.to_owned(), worker.requests as f64)).collect();
+                slowest(workers).filter(|outlier| {
+                    !has_more_work(&outlier.name, &requests) && lasts(trial, &found.devices, outlier)
+                })
+            }
+        }
+    }
+}
+
+/// A queue that is longer than this is made of operations that wait for each other.
+const QUEUE: f64 = 1.5;
+/// Share of the time in which a slow one that others wait for has something to do: what is left over for it is always
+/// there. The holder of a queue that wanders is idle while another holds it.
+const NEVER_IDLE: f64 = 0.90;
+/// Share of the observer's intervals in which it must be the slowest by far.
+const LASTING: f64 = 0.60;
+/// The same where its siblings do as much in the time in which they are busy.
+const ALL_ALONG: f64 = 0.95;
+/// Least requests of a device in an interval that is looked at.
+const INTERVAL_OPS: u64 = 5;
+
+/// Whether the slow one is slow all along. Equal disks at their limit hold the queue in turn, and a short trial may see one
+/// turn: then the others do not do more in the time in which they are busy, and the slow one is not slow in every interval.
+fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier) -> bool {
+    let Some(observed) = trial.observed.as_deref() else { return false };
+    let places: Option<Vec<usize>> = devices
+        .iter()
+        .map(|device| observed.devices.iter().position(|seen| seen.name == device.name))
+        .collect();
+    let own = devices.iter().position(|device| device.shown_name() == outlier.name);
+    let (Some(places), Some(own)) = (places, own) else { return false };
+    let busy = devices[own].total.busy.as_secs_f64();
+    if outlier.in_flight > QUEUE && busy < NEVER_IDLE * trial.elapsed.as_secs_f64() {
+        return false;
+    }
+    let pace = |device: &DeviceObservation| {
+        let DiskUse { ops, busy, .. } = device.total;
+        ops.read.saturating_add(ops.write) as f64 / busy.as_secs_f64().max(f64::MIN_POSITIVE)
+    };
+    let siblings: Vec<f64> =
+        devices.iter().enumerate().filter(|(at, _)| *at != own).map(|(_, device)| pace(device)).collect();
+    let faster = median(&siblings).is_some_and(|siblings| siblings >= OUTLIER * pace(devices[own]));
+    let needed = if faster { LASTING } else { ALL_ALONG };
+    let (mut looked, mut slow) = (0u32, 0u32);
+    for interval in &observed.series {
+        let wait = |place: usize| {
+            let used = interval.devices.get(place)?;
+            let requests = used.ops.read.saturating_add(used.ops.write);
+            let time = used.time.read.plus(used.time.write).0;
+            (requests >= INTERVAL_OPS).then(|| time as f64 / requests as f64)
+        };
+        let others: Vec<f64> = places
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| *at != own)
+            .filter_map(|(_, place)| wait(*place))
+            .collect();
+        if let (Some(own), Some(others)) = (wait(places[own]), median(&others)) {
+            looked += 1;
+            slow += u32::from(own >= OUTLIER * others);
+        }
+    }
+    f64::from(slow) >= needed * f64::from(looked)
+}
+
+/// Whether the one of this name has more requests than its siblings, beyond chance: equal disks at their limit hold the
+/// longest queue in turn, and who holds it has more of them.
+fn has_more_work(name: &str, requests: &[(String, f64)]) -> bool {
+    let (own, others): (Vec<_>, Vec<_>) = requests.iter().partition(|(other, _)| other == name);
+    let others: Vec<f64> = others.into_iter().map(|(_, requests)| *requests).collect();
+    let (Some((_, own)), Some(usual)) = (own.first(), median(&others)) else { return false };
+    *own > usual + SAME_WORK_DEVIATIONS * usual.sqrt()
+}
+
+/// The slowest of these against the median of its siblings; `None` below two comparable ones.
+fn slowest(all: Vec<Worker<'_>>) -> Option<Outlier> {
+    let fair_bytes = all.iter().map(|worker| worker.bytes).sum::<u64>() as f64 / all.len().max(1) as f64;
+    let working: Vec<(&str, f64, f64)> = all
+        .iter()
+        .filter(|worker| worker.requests >= MIN_OPS && worker.bytes as f64 >= WORKS * fair_bytes)
+        .filter_map(|worker| Some((worker.name, worker.latency?, worker.in_flight)))
+        .collect();
+    let slowest = working.iter().enumerate().max_by(|a, b| a.1.1.total_cmp(&b.1.1))?.0;
+    let others = |of: fn(&(&str, f64, f64)) -> f64| {
+        let values: Vec<f64> =
+            working.iter().enumerate().filter(|(i, _)| *i != slowest).map(|(_, member)| of(member)).collect();
+        median(&values).filter(|value| *value > 0.0)
+    };
+    let (name, latency, in_flight) = working[slowest];
+    let all_in_flight: f64 = working.iter().map(|member| member.2).sum();
+    Some(Outlier {
+        name: name.to_owned(),
+        latency,
+        siblings_latency: others(|member| member.1)?,
+        in_flight,
+        siblings_in_flight: others(|member| member.2)?,
+        share: in_flight / all_in_flight,
+        fair: 1.0 / working.len() as f64,
+    })
+}
+
+impl Rule for Member {
+    fn kind(&self) -> VerdictKind {
+        VerdictKind::Member
+    }
+
+    fn judge(&self, case: &Case<'_>) -> Judged {
+        // When every member is at its own limit, none waits for another.
+        volume_limit::yield_to(case, "with every member at its limit none waits for another")?;
+        let of_design = of_group(case, Group::Members);
+        if of_design.is_ok() {
+            return of_design;
+        }
+        // An array of the host has its own members.
+        let below = case.result.below.iter().filter(|array| array.join.of_equals());
+        let below: Vec<Judged> = below.map(|array| of_group(case, Group::Below(array))).collect();
+        let alone = case.result.members.len() < 2;
+        let mut absent = of_design;
+        for judged in below {
+            match judged {
+                Ok(_) => return judged,
+                // Where the design has nobody to compare, what the array below shows is the reason.
+                Err(_) if alone && absent.as_ref().is_err_and(|a| a.evidence.is_empty()) => absent = judged,
+                Err(_) => {}
+            }
+        }
+        absent
+    }
+}
+
+/// The slow one of a group.
+fn of_group(case: &Case<'_>, group: Group<'_>) -> Judged {
+    // All of them on the same disk: then it is not the member that is slow.
+    let one_disk = match group {
+        Group::Members => {
+            shared_device::shared(case).is_some_and(|(count, _)| count >= case.result.members.len())
+        }
+        Group::Below(array) => {
+            shared_device::within(case, array).is_some_and(|(count, _)| count >= array.devices.len())
+        }
+    };
+    if one_disk {
+        return Err(Absent::yields(VerdictKind::SharedDevice, "one disk is below all of them"));
+    }
+    let slowest: Vec<Outlier> = case.trials.iter().filter_map(|t| group.slowest(t)).collect();
+    let factors: Vec<f64> = slowest.iter().map(Outlier::factor).collect();
+    let usual = median(&factors).ok_or_else(|| {
+        Absent::because("no trial has two members with comparable work and latencies of their own")
+    })?;
+    let too_alike = || {
+        let what = "the slowest member's latency and queue over its siblings', the smaller factor of the two";
+        Absent::because("no member stands out").seen(what, usual, "times", OUTLIER)
+    };
+    let outliers: Vec<Outlier> = slowest.into_iter().filter(|o| o.factor() >= OUTLIER).collect();
+    // The member that is the outlier most often.
+    let count = |name: &str| outliers.iter().filter(|o| o.name == name).count();
+    let name = &outliers.iter().max_by_key(|o| count(&o.name)).ok_or_else(too_alike)?.name;
+    let same: Vec<&Outlier> = outliers.iter().filter(|o| o.name == *name).collect();
+    let of = |value: fn(&Outlier) -> f64| {
+        median(&same.iter().map(|o| value(o)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+    };
+    let needed = SAME_MEMBER * case.trials.len() as f64;
+    if (same.len() as f64) < needed {
+        let what = format!("trials in which {name} is the slowest by far, more than any other");
+        return Err(too_alike().seen(&what, same.len() as f64, "trials", needed));
+    }
+    // Nor when others hold its disk back; they are not what slows a volume that is slow by its shape.
+    if !case.slowed_by_tool(name) && Background.judge(case).is_ok() {
+        let why = format!("others at work may be what slows {name}");
+        return Err(Absent::yields(VerdictKind::Background, &why));
+    }
+    let chance = of(|o| o.fair).powi(same.len() as i32 - 1);
+    let factor = of(Outlier::factor);
+    let confidence = match (chance <= CHANCE, factor >= LARGE_OUTLIER) {
+        (true, true) => 0.95,
+        (true, false) => 0.85,
+        (false, true) => 0.75,
+        (false, false) => {
+            let why = format!("{name} stands out, but too seldom for its factor");
+            return Err(Absent::because(why)
+                .seen("its factor over its siblings", factor, "times", LARGE_OUTLIER)
+                .seen(
+                    "probability that chance makes it so, which would have to be at most",
+                    chance,
+                    "share",
+                    CHANCE,
+                ));
+        }
+    };
+    let (latency, siblings, share) = (of(|o| o.latency), of(|o| o.siblings_latency), of(|o| o.share));
+    Ok(Verdict {
+        kind: VerdictKind::Member,
+        basis: None,
+        confidence,
+        explains: of(Outlier::excess),
+        sentence: format!(
+            "{name} answers in {} where its siblings take {}, and holds {:.0}% of the operations in flight: {} \
+                 waits for it",
+            format_latency(latency),
+            format_latency(siblings),
+            share * 100.0,
+            group.name()
+        ),
+        evidence: vec![
+            evidence(
+                &format!("mean latency of {name}, against its siblings' median"),
+                latency,
+                "ns",
+                Some(siblings),
+            ),
+            evidence(
+                &format!("operations in flight at {name}, against its siblings' median"),
+                of(|o| o.in_flight),
+                "operations",
+                Some(of(|o| o.siblings_in_flight)),
+            ),
+            evidence(
+                &format!("trials in which {name} is the outlier"),
+                same.len() as f64,
+                "trials",
+                Some(case.trials.len() as f64),
+            ),
+        ],
+    })
+}

@@ -1,0 +1,107 @@
+//! What the disks moved against what the trial asked of them.
+
+use crate::members;
+use ebbtide_model::samples::{DeviceObservation, DiskUse, PerOp, Span, TrialSamples};
+
+/// Bytes and requests of a trial: asked of the members, and moved by the disks below them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Moved {
+    /// Bytes that the trial asked of its members.
+    pub asked: PerOp<u64>,
+    /// Bytes that the disks have to move for it: as many where each is on one disk, twice as many to write to a mirror
+    /// of two, and between bounds below parity.
+    pub due: PerOp<Span>,
+    /// Operations that it asked.
+    pub asked_ops: u64,
+    /// Bytes that the disks moved, whoever asked.
+    pub moved: PerOp<u64>,
+    /// Requests that the disks completed.
+    pub moved_ops: u64,
+}
+
+const PAGE: u64 = 4096;
+
+/// How many bytes more `bytes` in so many writes can be below parity, which is kept page by page (drivers/md/raid5.c): at most a
+/// page at each end of a write, where they are no whole pages.
+pub fn ends(bytes: u64, writes: u64) -> u64 {
+    let whole_pages = writes == 0 || bytes.is_multiple_of(writes.saturating_mul(PAGE));
+    if whole_pages { 0 } else { writes.saturating_mul(2 * PAGE) }
+}
+
+/// The disks below the members of a trial, each once; `None` when some member that worked has no observed disk.
+pub fn disks(trial: &TrialSamples) -> Option<Vec<&DeviceObservation>> {
+    let observed = trial.observed.as_ref()?;
+    let mut indices: Vec<usize> = Vec::new();
+    // A cache above the members may leave all of them idle.
+    let idle = trial.members.iter().all(|member| members::totals(member).0 == 0);
+    for member in &trial.members {
+        if members::totals(member).0 == 0 && !idle {
+            continue;
+        }
+        let below = observed.members.iter().find(|m| m.member == member.name)?;
+        let disks = observed.disks(below);
+        if disks.is_empty() {
+            return None;
+        }
+        for disk in disks {
+            if !indices.contains(&disk) {
+                indices.push(disk);
+            }
+        }
+    }
+    indices.into_iter().map(|index| observed.devices.get(index)).collect()
+}
+
+/// See [`Moved`]; `None` when the disks were not observed.
+pub fn moved(trial: &TrialSamples) -> Option<Moved> {
+    let disks = disks(trial)?;
+    if disks.is_empty() {
+        return None;
+    }
+    let mut sum = Moved::default();
+    for member in &trial.members {
+        let (read, write) = (&member.ops.read.count, &member.ops.write.count);
+        sum.asked.read = sum.asked.read.saturating_add(read.bytes);
+        sum.asked.write = sum.asked.write.saturating_add(write.bytes);
+        sum.asked_ops = sum.asked_ops.saturating_add(members::totals(member).0);
+        let ends = ends(write.bytes, write.ops);
+        add_due(trial, &member.name, read.bytes, (write.bytes, ends), &mut sum.due);
+    }
+    // Every byte that the application moves is asked of some member at least once, even where a cache above them
+    // answers before they are asked.
+    let array = PerOp { read: trial.array.read.count.bytes, write: trial.array.write.count.bytes };
+    for (asked, array, due) in [
+        (&mut sum.asked.read, array.read, &mut sum.due.read),
+        (&mut sum.asked.write, array.write, &mut sum.due.write),
+    ] {
+        let unasked = array.saturating_sub(*asked);
+        *asked = asked.saturating_add(unasked);
+        due.least += unasked as f64;
+        due.most += unasked as f64;
+    }
+    for disk in disks {
+        let DiskUse { ops, bytes, .. } = disk.total;
+        sum.moved.read = sum.moved.read.saturating_add(bytes.read);
+        sum.moved.write = sum.moved.write.saturating_add(bytes.write);
+        sum.moved_ops = sum.moved_ops.saturating_add(ops.read).saturating_add(ops.write);
+    }
+    Some(sum)
+}
+
+/// Adds what the disks below `member` have to move for so many bytes read, and written with so many more at the ends.
+fn add_due(trial: &TrialSamples, member: &str, read: u64, write: (u64, u64), due: &mut PerOp<Span>) {
+    let observed = trial.observed.as_ref();
+    let below = observed.and_then(|o| Some((o, o.members.iter().find(|m| m.member == member)?)));
+    let Some(cost) = below.map(|(observed, below)| observed.cost(below)) else { return };
+    let add = |due: &mut Span, bytes: u64, ends: u64, by: Span| {
+        let times = |bytes: u64, by: f64| if bytes == 0 { 0.0 } else { bytes as f64 * by };
+        due.least += times(bytes, by.least);
+        // What is computed page by page moves more than was asked only where it moves more than once anyway.
+        let more = if by.most > by.least { ends } else { 0 };
+        due.most += times(bytes.saturating_add(more), by.most);
+    };
+    add(&mut due.read, read, 0, cost.read.read);
+    add(&mut due.write, read, 0, cost.read.write);
+    add(&mut due.read, write.0, write.1, cost.write.read);
+    add(&mut due.write, write.0, write.1, cost.write.write);
+}

@@ -1,0 +1,297 @@
+//! `partial-stripe`: an array of parity updates stripes in part.
+//!
+//! Derivation. The parity of a stripe is computed from all of its data. Who writes a whole stripe knows them; of a smaller
+//! write the array first has to read: the old data and the old parity (read-modify-write), or the rest of the stripe
+//! (reconstruct-write), whichever is less (md: drivers/md/raid5.c, `handle_stripe_dirtying`). So a byte written in a small write of RAID5
+//! has its members read up to two and write two, of RAID6 three and three, where whole stripes have them read none and write
+//! `members / data`. Members that read more than the array was asked to read, and no more than that, read for parity.
+
+use super::{Absent, Case, Judged, Rule, background, cpu, evidence, moved, unknown};
+use crate::{ArrayBelow, Verdict, VerdictKind, below};
+use ebbtide_model::layout::{ArrayKind, LayoutNode};
+use ebbtide_model::samples::{Join, OtherKind, PerOp, TrialSamples};
+use ebbtide_model::units::Bytes;
+
+/// Bytes that members read for parity, for each byte written, from which on it is told: what is read of metadata, and at the edges of a
+/// measurement, stays below.
+pub const READ: f64 = 0.10;
+/// Part of the members' work from which on it matters: below it whole stripes would gain less than trials vary.
+pub const NEEDLESS: f64 = 0.10;
+/// How far above the most that parity can take the reads may be.
+const SLACK: f64 = 1.10;
+
+/// The rule.
+#[derive(Debug)]
+pub struct PartialStripe;
+
+/// How an array of parity is put together.
+#[derive(Debug, Clone, PartialEq)]
+struct Geometry {
+    /// As it is called in the sentence: `raid5`, `md0 (raid6)`.
+    name: String,
+    /// Members of a stripe, data and parity.
+    of: u32,
+    /// Of them with parity.
+    parity: u32,
+    chunk: Option<Bytes>,
+}
+
+impl Geometry {
+    fn data(&self) -> f64 {
+        f64::from(self.of.saturating_sub(self.parity).max(1))
+    }
+
+    /// Bytes of data in a whole stripe.
+    fn stripe(&self) -> Option<u64> {
+        let data = u64::from(self.of.saturating_sub(self.parity).max(1));
+        self.chunk.map(|chunk| chunk.0.saturating_mul(data)).filter(|stripe| *stripe > 0)
+    }
+}
+
+/// What was asked of an array in a trial, and what its members moved for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Traffic {
+    asked: PerOp<u64>,
+    writes: u64,
+    moved: PerOp<u64>,
+}
+
+impl Traffic {
+    /// Bytes that members read beyond what was asked to read, for each byte written.
+    fn read(&self) -> f64 {
+        self.moved.read.saturating_sub(self.asked.read) as f64 / self.asked.write as f64
+    }
+
+    /// Bytes that members wrote for each byte written.
+    fn written(&self) -> f64 {
+        self.moved.write as f64 / self.asked.write as f64
+    }
+
+    /// Bytes of a write, on average.
+    fn size(&self) -> f64 {
+        self.asked.write as f64 / self.writes.max(1) as f64
+    }
+
+    /// Most that may be read for parity for each byte written.
+    fn most(&self, parity: u32) -> f64 {
+        let ends = moved::ends(self.asked.write, self.writes);
+        let touched = self.asked.write.saturating_add(ends) as f64 / self.asked.write as f64;
+        f64::from(1 + parity) * touched
+    }
+
+    /// Share of what the members moved that whole stripes would not have needed.
+    fn needless(&self, geometry: &Geometry) -> f64 {
+        let least = self.asked.write as f64 * f64::from(geometry.of) / geometry.data();
+        let needed = self.asked.read as f64 + least;
+        let moved = self.moved.read as f64 + self.moved.write as f64;
+        if moved > 0.0 { (1.0 - needed / moved).max(0.0) } else { 0.0 }
+    }
+}
+
+/// An array of parity in a case, with its traffic in each trial.
+struct Seen {
+    geometry: Geometry,
+    traffic: Vec<Traffic>,
+}
+
+impl Seen {
+    fn median(&self, of: impl Fn(&Traffic) -> f64) -> f64 {
+        let values: Vec<f64> = self.traffic.iter().map(of).collect();
+        crate::estimate::median(&values).unwrap_or(0.0)
+    }
+
+    fn needless(&self) -> f64 {
+        self.median(|traffic| traffic.needless(&self.geometry))
+    }
+}
+
+/// The parity of a design: of its outermost array, or of the arrays that a stripe or a concatenation has as its members, all alike.
+fn of_layout(layout: &LayoutNode) -> Option<Geometry> {
+    let LayoutNode::Array { kind, members } = layout else { return None };
+    let geometry = |parity, chunk| {
+        let leaves = members.iter().all(|member| matches!(member, LayoutNode::Volume(_)));
+        let of = members.len() as u32;
+        leaves.then(|| Geometry { name: kind.name().to_owned(), of, parity, chunk: Some(chunk) })
+    };
+    match kind {
+        ArrayKind::Raid5 { chunk } => geometry(1, *chunk),
+        ArrayKind::Raid6 { chunk } => geometry(2, *chunk),
+        ArrayKind::Stripe { .. } | ArrayKind::Linear => {
+            let mut all = members.iter().map(of_layout);
+            let first = all.next()??;
+            all.all(|other| other.as_ref() == Some(&first)).then_some(first)
+        }
+        ArrayKind::Mirror | ArrayKind::Raid10 { .. } => None,
+    }
+}
+
+/// What the array of the design was asked for by the application, and what its volumes moved.
+fn designed(trial: &TrialSamples) -> Option<Traffic> {
+    let (mut moved, array) = (PerOp::<u64>::default(), &trial.array);
+    for member in &trial.members {
+        moved.read = moved.read.saturating_add(member.ops.read.count.bytes);
+        moved.write = moved.write.saturating_add(member.ops.write.count.bytes);
+    }
+    let asked = PerOp { read: array.read.count.bytes, write: array.write.count.bytes };
+    (asked.write > 0).then_some(Traffic { asked, writes: array.write.count.ops, moved })
+}
+
+/// What an array below was asked for by anybody, as the kernel counted it, and what its devices moved.
+fn existing(trial: &TrialSamples, array: &ArrayBelow) -> Option<Traffic> {
+    let found = below::same(trial, array)?;
+    let own = trial.observed.as_ref()?.devices.iter().find(|device| device.shown_name() == array.name)?;
+    let mut moved = PerOp::<u64>::default();
+    for device in &found.devices {
+        moved.read = moved.read.saturating_add(device.total.bytes.read);
+        moved.write = moved.write.saturating_add(device.total.bytes.write);
+    }
+    let total = &own.total;
+    (total.bytes.write > 0 && total.ops.write > 0).then_some(Traffic {
+        asked: total.bytes,
+        writes: total.ops.write,
+        moved,
+    })
+}
+
+/// The array of parity whose members moved most in vain; why there is none.
+fn find(case: &Case<'_>) -> Result<Seen, Absent> {
+    let mut all: Vec<Seen> = Vec::new();
+    let mut degraded = None;
+    if let Some(geometry) = of_layout(&case.design.layout) {
+        // Through the page cache readahead and delayed writes move bytes that nobody asks for, or later.
+        let traffic = case.trials.iter().filter(|_| case.workload.direct).filter_map(|trial| designed(trial));
+        all.push(Seen { geometry, traffic: traffic.collect() });
+    }
+    for array in &case.result.below {
+        let Join::Parity { parity, of, chunk } = array.join else { continue };
+        if array.missing > 0 {
+            degraded = Some(array.name.clone());
+            continue;
+        }
+        let name = format!("{} ({})", array.name, array.join.name());
+        let traffic = case.trials.iter().filter_map(|trial| existing(trial, array)).collect();
+        all.push(Seen { geometry: Geometry { name, of, parity, chunk }, traffic });
+    }
+    let known = !all.is_empty();
+    all.retain(|seen| !seen.traffic.is_empty());
+    let most = all.into_iter().max_by(|a, b| a.needless().total_cmp(&b.needless()));
+    most.ok_or_else(|| {
+        Absent::because(match (known, degraded) {
+            (true, _) => {
+                "nothing was written to an array of parity, or not counted at its members".to_owned()
+            }
+            (false, Some(name)) => {
+                format!("{name} lacks a device, for which its others are read")
+            }
+            (false, None) => "nothing is written to an array of parity".to_owned(),
+        })
+    })
+}
+
+/// Whether an array of the host was being built or checked.
+fn resyncs(case: &Case<'_>) -> bool {
+    let mut others = case.trials.iter().flat_map(|t| t.observed.iter()).flat_map(|seen| &seen.others);
+    others.any(|other| other.kind == OtherKind::Resync)
+}
+
+impl Rule for PartialStripe {
+    fn kind(&self) -> VerdictKind {
+        VerdictKind::PartialStripe
+    }
+
+    fn judge(&self, case: &Case<'_>) -> Judged {
+        if !case.workload.writes() {
+            return Err(Absent::because("the workload writes nothing"));
+        }
+        let seen = find(case)?;
+        let read = seen.median(Traffic::read);
+        let needless = seen.needless();
+        let most = seen.median(|traffic| traffic.most(seen.geometry.parity));
+        let what = [
+            "bytes that members read for parity, for each byte written",
+            "share of what members moved that whole stripes would not have needed",
+        ];
+        if read < READ || needless < NEEDLESS {
+            let absent = Absent::because("members read little for parity");
+            return Err(absent.seen(what[0], read, "times", READ).seen(what[1], needless, "share", NEEDLESS));
+        }
+        if read > most * SLACK {
+            let absent = Absent::because("members read more than parity takes: somebody else reads them");
+            let what = "bytes that members read beyond what was asked, for each byte written, which would have to be below";
+            return Err(absent.seen(what, read, "times", most * SLACK));
+        }
+        if resyncs(case) || background::Background.judge(case).is_ok() {
+            return Err(Absent::yields(VerdictKind::Background, "others read the members too"));
+        }
+        if cpu::thread_is_busy(case) {
+            return Err(Absent::yields(VerdictKind::Cpu, "a load thread has little time left"));
+        }
+        if unknown::served(case) {
+            return Err(Absent::because("the array serves all that it is asked for"));
+        }
+        Ok(verdict(case, &seen, what))
+    }
+}
+
+fn verdict(case: &Case<'_>, seen: &Seen, what: [&str; 2]) -> Verdict {
+    let Seen { geometry, .. } = seen;
+    let (read, written) = (seen.median(Traffic::read), seen.median(Traffic::written));
+    let (needless, size) = (seen.needless(), seen.median(Traffic::size));
+    let whole = f64::from(geometry.of) / geometry.data();
+    let name = &geometry.name;
+    let stripe = geometry.stripe();
+    let how = match stripe {
+        Some(stripe) if size < stripe as f64 => {
+            format!("writes of {} are smaller than a stripe of {name} ({})", told(size), Bytes(stripe))
+        }
+        Some(stripe) => format!(
+            "writes of {} reach {name} in parts of a stripe ({}), or not aligned to it",
+            told(size),
+            Bytes(stripe)
+        ),
+        None => format!("writes of {} update stripes of {name} in part", told(size)),
+    };
+    let advice = match stripe {
+        Some(stripe) if case.workload.bs.0.is_multiple_of(stripe) => {
+            "look for where they are split or moved: the start of a partition or of the array's data, max_sectors_kb, \
+             the file system, stripe_cache_size"
+                .to_owned()
+        }
+        Some(stripe) => {
+            format!("write {} or a multiple of it, aligned to it, or use RAID10", Bytes(stripe))
+        }
+        None => "write whole stripes, or use RAID10".to_owned(),
+    };
+    let figures = vec![
+        evidence(what[0], read, "times", Some(0.0)),
+        evidence(
+            "bytes that members write for each byte written, against whole stripes",
+            written,
+            "times",
+            Some(whole),
+        ),
+        evidence(what[1], needless, "share", Some(NEEDLESS)),
+        evidence(
+            "bytes of a write, against a whole stripe",
+            size,
+            "bytes",
+            stripe.map(|stripe| stripe as f64),
+        ),
+    ];
+    Verdict {
+        kind: VerdictKind::PartialStripe,
+        basis: None,
+        confidence: 0.9,
+        explains: needless.clamp(0.0, 1.0),
+        sentence: format!(
+            "{how}: for each byte written its members read {read:.2} and write {written:.2}, where whole stripes have \
+             them read none and write {whole:.2}; {advice}"
+        ),
+        evidence: figures,
+    }
+}
+
+/// An average size in words.
+fn told(size: f64) -> String {
+    Bytes(size.round() as u64).short()
+}

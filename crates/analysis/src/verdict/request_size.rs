@@ -1,0 +1,174 @@
+//! `request-size`: requests are too small for the limit, or are split on their way.
+//!
+//! Derivation. A volume with a limit of operations and a limit of bytes moves `bytes per request * operations`; when
+//! sequential access uses up the operations and half or less of the bytes, larger requests move more with the same
+//! operations. And when the disks, or the devices that the members are, complete several requests for each one asked, each
+//! about as large as the device's largest, requests are split: each part pays the latency and counts as an operation.
+
+use super::moved::Moved;
+use super::volume_limit::NEAR;
+use super::{Absent, Case, Judged, Rule, evidence, moved, standing, usage};
+use crate::estimate::median;
+use crate::{Verdict, VerdictKind};
+use ebbtide_model::samples::{DeviceObservation, PerOp, Span, TrialSamples};
+use ebbtide_model::units::Bytes;
+use ebbtide_model::workload::Access;
+
+/// Use of the limit of bytes below which it is out of reach for want of request size.
+pub const BYTES_UNUSED: f64 = 0.50;
+/// Requests at the disks for each one asked from which on they are being split.
+pub const SPLIT: f64 = 1.5;
+/// How near to the disk's largest the split requests are.
+const AT_LARGEST: f64 = 0.8;
+/// Asked and moved bytes must agree this well for the counts to be about the same requests.
+const SAME_BYTES: f64 = 0.10;
+
+/// The rule.
+#[derive(Debug)]
+pub struct RequestSize;
+
+impl Rule for RequestSize {
+    fn kind(&self) -> VerdictKind {
+        VerdictKind::RequestSize
+    }
+
+    fn judge(&self, case: &Case<'_>) -> Judged {
+        too_small(case).or_else(|| split(case)).ok_or_else(|| absent(case))
+    }
+}
+
+fn absent(case: &Case<'_>) -> Absent {
+    let (iops, bytes) = limits_used(case).unzip();
+    let absent = match case.workload.access {
+        Access::Sequential => Absent::because("requests are neither too small for the limits nor split")
+            .seen_where_known("use of the limit of operations", iops, "share", NEAR)
+            .seen_where_known(
+                "use of the limit of bytes, which would have to be below",
+                bytes,
+                "share",
+                BYTES_UNUSED,
+            ),
+        _ => Absent::because(
+            "random requests are as small as they are asked for, and not split by what takes no larger ones",
+        ),
+    };
+    let [disks, members] = [at_disks, at_members]
+        .map(|at: fn(&TrialSamples) -> Option<Pieces>| case.median(|t| Some(at(t)?.each)));
+    absent
+        .seen_where_known("requests at the disks for each one asked", disks, "requests", SPLIT)
+        .seen_where_known("requests at the members' devices for each one asked", members, "requests", SPLIT)
+}
+
+/// Use of the limits of operations and of bytes, where both are known of every working member.
+fn limits_used(case: &Case<'_>) -> Option<(f64, f64)> {
+    let (mut iops, mut bytes) = (Vec::new(), Vec::new());
+    for trial in case.trials {
+        for stretch in usage::by_stretch(case, trial) {
+            let weighted = |of: fn(&usage::Use) -> Option<usage::Against>| {
+                stretch.iter().try_fold(0.0, |sum, m| {
+                    if m.share > 0.0 { Some(sum + of(&m.used)?.share * m.share) } else { Some(sum) }
+                })
+            };
+            iops.extend(weighted(|used| used.iops));
+            bytes.extend(weighted(|used| used.bytes));
+        }
+    }
+    median(&iops).zip(median(&bytes))
+}
+
+fn too_small(case: &Case<'_>) -> Option<Verdict> {
+    if case.workload.access != Access::Sequential {
+        return None;
+    }
+    let (iops, bytes) = limits_used(case)?;
+    (iops >= NEAR && bytes <= BYTES_UNUSED).then(|| Verdict {
+        kind: VerdictKind::RequestSize,
+        basis: None,
+        confidence: 0.85,
+        explains: (1.0 - bytes).clamp(0.0, 1.0) * 0.9,
+        sentence: format!(
+            "requests of {} use up the volumes' operations and only {:.0}% of their bytes per second: a larger bs moves more",
+            case.workload.bs,
+            bytes * 100.0
+        ),
+        evidence: vec![
+            evidence("use of the limit of operations", iops, "share", Some(NEAR)),
+            evidence("use of the limit of bytes", bytes, "share", Some(BYTES_UNUSED)),
+        ],
+    })
+}
+
+/// What became of the requests that were asked, at devices below them.
+#[derive(Debug, Clone, Copy)]
+struct Pieces {
+    /// Requests there for each one asked.
+    each: f64,
+    /// Mean bytes of one.
+    size: f64,
+    /// Bytes of the largest that all of the devices take.
+    largest: Option<f64>,
+}
+
+/// Those at `devices`, where their bytes are those that were asked, `due` times. A mirror's copies are no parts: what counts is
+/// how much smaller than those asked the requests are.
+fn pieces(asked: &Moved, devices: &[&DeviceObservation], due: Span) -> Option<Pieces> {
+    let both = |counted: PerOp<u64>| counted.read.saturating_add(counted.write) as f64;
+    let (bytes, requests) = devices.iter().fold((0.0, 0.0), |(bytes, requests), device| {
+        (bytes + both(device.total.bytes), requests + both(device.total.ops))
+    });
+    let same = bytes >= due.least * (1.0 - SAME_BYTES) && bytes <= due.most * (1.0 + SAME_BYTES);
+    let copies = bytes / both(asked.asked);
+    let largest = devices.iter().map(|device| device.max_request.map(|bytes| bytes.0)).min()?;
+    (same && asked.asked_ops > 0 && copies > 0.0 && requests > 0.0).then(|| Pieces {
+        each: requests / asked.asked_ops as f64 / copies,
+        size: bytes / requests,
+        largest: largest.map(|bytes| bytes as f64),
+    })
+}
+
+/// Those at the disks.
+fn at_disks(trial: &TrialSamples) -> Option<Pieces> {
+    let m = moved::moved(trial)?;
+    let due = Span { least: m.due.read.least + m.due.write.least, most: m.due.read.most + m.due.write.most };
+    pieces(&m, &moved::disks(trial)?, due)
+}
+
+/// Those at the devices that the members are: what these split, the disks below may merge again.
+fn at_members(trial: &TrialSamples) -> Option<Pieces> {
+    let m = moved::moved(trial)?;
+    let asked = m.asked.read.saturating_add(m.asked.write) as f64;
+    pieces(&m, &standing::tops(trial)?, Span { least: asked, most: asked })
+}
+
+/// Smallest chunk of an array below the members: what is longer is split by the array, whatever the disks take.
+fn chunk_below(trial: &TrialSamples) -> Option<f64> {
+    let observed = trial.observed.as_ref()?;
+    let arrays = observed.members.iter().flat_map(|member| observed.arrays(member));
+    arrays.filter_map(|array| array.below.join.chunk()).map(|chunk| chunk.0 as f64).reduce(f64::min)
+}
+
+/// Where requests are split, and by how much.
+fn split(case: &Case<'_>) -> Option<Verdict> {
+    split_at(case, at_disks, "the disks").or_else(|| split_at(case, at_members, "the members' devices"))
+}
+
+fn split_at(case: &Case<'_>, at: fn(&TrialSamples) -> Option<Pieces>, whose: &str) -> Option<Verdict> {
+    let parts = case.median(|trial| Some(at(trial)?.each))?;
+    let size = case.median(|trial| Some(at(trial)?.size))?;
+    let largest = case.median(|trial| at(trial)?.largest)?;
+    let by_array = case.median(chunk_below).is_some_and(|chunk| chunk <= largest);
+    (parts >= SPLIT && size >= AT_LARGEST * largest && !by_array).then(|| Verdict {
+        kind: VerdictKind::RequestSize,
+        basis: None,
+        confidence: 0.6,
+        explains: (1.0 - 1.0 / parts).clamp(0.0, 1.0) * 0.5,
+        sentence: format!(
+            "requests are split: {whose} complete {parts:.1} for each one asked, none larger than {} (max_sectors_kb)",
+            Bytes(largest as u64)
+        ),
+        evidence: vec![
+            evidence(&format!("requests at {whose} for each one asked"), parts, "requests", Some(SPLIT)),
+            evidence(&format!("bytes of a request at {whose}, against the largest they take"), size, "bytes", Some(largest)),
+        ],
+    })
+}

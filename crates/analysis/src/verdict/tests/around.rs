@@ -1,0 +1,283 @@
+//! What the observer saw around the trials: caches, others at work, splits, readahead, first touches.
+
+use super::*;
+use crate::fixtures::{BS, trial};
+use VerdictKind::{Background, Cache, FirstTouch, Readahead, RequestSize, Unknown};
+use ebbtide_model::samples::{
+    CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, OtherActivity, OtherKind, PerOp,
+};
+use ebbtide_model::workload::{Access, Mix};
+
+/// The members' disks, one each, that moved so many bytes in all, in so many requests, and were busy for this share.
+fn observed(samples: &mut TrialSamples, read: u64, write: u64, ops: u64, busy: f64) -> &mut Observation {
+    let n = samples.members.len() as u64;
+    let device = |index: u64| DeviceObservation {
+        name: format!("vd{index}"),
+        number: format!("8:{index}"),
+        total: DiskUse {
+            ops: PerOp { read: ops / n, write: 0 },
+            bytes: PerOp { read: read / n, write: write / n },
+            busy: Nanos::from_secs_f64(busy * samples.elapsed.as_secs_f64()),
+            ..DiskUse::default()
+        },
+        max_request: Some(Bytes(128 * Bytes::KIB)),
+        readahead: Some(Bytes(128 * Bytes::KIB)),
+        ..DeviceObservation::default()
+    };
+    let members = samples.members.iter().enumerate().map(|(index, member)| MemberObservation {
+        member: member.name.clone(),
+        devices: vec![index],
+        ..MemberObservation::default()
+    });
+    let observation = Observation {
+        devices: (0..n).map(device).collect(),
+        members: members.collect(),
+        cores: vec![CoreUse::default()],
+        ..Observation::default()
+    };
+    samples.observed.insert(Box::new(observation))
+}
+
+const ASKED: u64 = 2 * 5000 * BS;
+
+fn one_member() -> TrialSamples {
+    trial(&[("v0", 5000, 400_000)])
+}
+
+#[test]
+fn disks_that_moved_less_than_was_asked() {
+    let moved = |share: f64| {
+        move |_: &Trial| {
+            let mut samples = one_member();
+            observed(&mut samples, (ASKED as f64 * share) as u64, 0, 10_000, 0.9);
+            samples
+        }
+    };
+    let session = six_rounds(&stripe(1), moved(0.25));
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, Cache);
+    assert!(verdict.sentence.starts_with("a cache answered 75% of the bytes"), "{}", verdict.sentence);
+    let warned = analyse(&session).warnings.iter().any(|w| w.kind == crate::WarningKind::Cache);
+    assert!(warned, "a figure of a cache is not a figure of the volume");
+    assert_eq!(kinds(&six_rounds(&stripe(1), moved(1.0))), [Unknown]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), moved(0.9))), [Unknown]);
+}
+
+/// Others read on the disk too, and in one of the trials more than was hidden: what is said is of one trial and one
+/// direction.
+#[test]
+fn the_figures_of_a_cache_belong_together() {
+    let read = [0.4, 0.5, 0.6, 2.0, 0.62, 0.63];
+    let session = six_rounds(&stripe(1), |t| {
+        let mut samples = one_member();
+        samples.array.write.count.bytes = 1000;
+        observed(&mut samples, (ASKED as f64 * read[t.round as usize]) as u64, ASKED, 10_000, 0.2);
+        samples
+    });
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, Cache);
+    let figure = &verdict.evidence[0];
+    assert_eq!(figure.what, "bytes read by the disks in the median trial, against those asked for");
+    let share = 1.0 - figure.value / figure.reference.expect("what was asked for");
+    assert!((share - verdict.evidence[1].value).abs() < 1e-9, "{:?}", verdict.evidence);
+    assert!(
+        verdict.sentence.contains(
+            "38% of the bytes read: in the median trial the disks moved 25.4 MB of 41.0 MB asked for"
+        ),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// Four bytes of others for each of the trial's, on a full disk, where volumes hold to their shapes all the same.
+#[test]
+fn others_explain_no_more_than_limits_and_latency_leave() {
+    let beside = |iops: u64, latency: u64| {
+        move |_: &Trial| {
+            let mut samples = trial(&[("v0", iops, latency)]);
+            observed(&mut samples, 2 * iops * BS, 8 * iops * BS, 10_000, 0.95);
+            samples
+        }
+    };
+    let limited = shaped(stripe(1), 5000.0, Nanos(1000));
+    assert_eq!(kinds(&six_rounds(&limited, beside(5000, 800_000))), [VerdictKind::VolumeLimit]);
+    let mut slow = shaped(stripe(1), 5000.0, Nanos::from_millis(4));
+    slow.workloads[0].iodepth = 1;
+    assert_eq!(kinds(&six_rounds(&slow, beside(250, 4_020_000))), [VerdictKind::Concurrency]);
+    // Opposite: the same, and operations take three times as long as alone.
+    let held = &verdicts(&six_rounds(&slow, beside(83, 12_000_000)))[0];
+    assert_eq!(held.kind, Background);
+    assert!((held.explains - 2.0 / 3.0).abs() < 0.01, "{}", held.explains);
+    // Without a known limit their share of the bytes is the bound.
+    let unknown = &verdicts(&six_rounds(&stripe(1), beside(5000, 800_000)))[0];
+    assert_eq!((unknown.kind, (unknown.explains * 100.0).round()), (Background, 80.0));
+}
+
+#[test]
+fn a_region_in_the_page_cache() {
+    let resident = |mebibytes: u64| {
+        move |_: &Trial| {
+            let mut samples = one_member();
+            samples.observed = Some(Box::new(Observation {
+                members: vec![MemberObservation {
+                    member: "v0".into(),
+                    resident_before: Some(Bytes(mebibytes * Bytes::MIB)),
+                    ..MemberObservation::default()
+                }],
+                ..Observation::default()
+            }));
+            samples
+        }
+    };
+    let mut buffered = stripe(1);
+    buffered.workloads[0].direct = false;
+    assert_eq!(kinds(&six_rounds(&buffered, resident(60))), [Cache]);
+    assert_eq!(kinds(&six_rounds(&buffered, resident(6))), [Unknown]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), resident(60))), [Unknown], "direct I/O goes past it");
+}
+
+#[test]
+fn answers_faster_than_any_device() {
+    let run = |latency: u64| move |_: &Trial| trial(&[("v0", 20_000, latency)]);
+    let with_memory = |experiment: &Experiment, latency: u64, memory: u64| {
+        let mut session = six_rounds(experiment, run(latency));
+        session.meta.host.memory_bytes = memory;
+        session
+    };
+    let mut buffered = stripe(1);
+    buffered.workloads[0].direct = false;
+    assert_eq!(kinds(&with_memory(&buffered, 3_000, 8 * Bytes::GIB)), [Cache]);
+    assert_eq!(kinds(&with_memory(&buffered, 80_000, 8 * Bytes::GIB)), [Unknown]);
+    assert_eq!(kinds(&with_memory(&buffered, 3_000, 8 * Bytes::MIB)), [Unknown]);
+    assert_eq!(kinds(&with_memory(&stripe(1), 3_000, 8 * Bytes::GIB)), [Unknown]);
+}
+
+#[test]
+fn others_on_the_same_disks() {
+    let others = |written: u64, named: bool| {
+        move |_: &Trial| {
+            let mut samples = one_member();
+            let seen = observed(&mut samples, ASKED, written, 10_000, 0.9);
+            if named {
+                seen.others.push(OtherActivity {
+                    kind: OtherKind::Process,
+                    who: "dd (pid 4711)".into(),
+                    device: Some("vd0".into()),
+                    bytes: Some(PerOp { read: 0, write: written }),
+                });
+            }
+            samples
+        }
+    };
+    let session = six_rounds(&stripe(1), others(40_000_000, true));
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, Background);
+    assert!(
+        verdict.sentence.contains("20.0 MB/s") && verdict.sentence.contains("dd (pid 4711)"),
+        "{}",
+        verdict.sentence
+    );
+    let seen = verdict.evidence.last().expect("evidence");
+    assert_eq!((seen.value, seen.unit.as_str()), (6.0, "trials"), "{seen:?}");
+    assert!(seen.what.ends_with("dd (pid 4711)"), "{seen:?}");
+    assert_eq!(kinds(&six_rounds(&stripe(1), others(40_000_000, false))), [Background]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), others(0, false))), [Unknown]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), others(500_000, true))), [Unknown], "a journal's commits");
+    // Of a disk that serves some hundred operations per second half is few bytes.
+    let few = |written: u64| {
+        six_rounds(&stripe(1), move |_| {
+            let mut samples = trial(&[("v0", 100, 400_000)]);
+            observed(&mut samples, 200 * BS, written, 400, 0.9);
+            samples
+        })
+    };
+    assert_eq!(kinds(&few(200 * BS)), [Background]);
+    assert_eq!(kinds(&few(40 * BS)), [Unknown]);
+    let idle_disk = six_rounds(&stripe(1), |_| {
+        let mut samples = one_member();
+        observed(&mut samples, ASKED, 40_000_000, 10_000, 0.2);
+        samples
+    });
+    assert_eq!(kinds(&idle_disk), [Unknown], "the disk had room for both");
+    let (why, seen) = ruled_out(&idle_disk, Background);
+    assert_eq!(why, "the disks had room for both");
+    assert!((seen[2].0 - 0.2).abs() < 1e-9 && seen[2].1 == Some(0.5), "{seen:?}");
+    // Through the page cache only those count who were seen.
+    let mut buffered = stripe(1);
+    buffered.workloads[0].direct = false;
+    assert_eq!(kinds(&six_rounds(&buffered, others(40_000_000, true))), [Background]);
+    assert_eq!(kinds(&six_rounds(&buffered, others(40_000_000, false))), [Unknown]);
+}
+
+#[test]
+fn requests_that_are_too_small_or_split() {
+    // 4 KiB sequential at 5000 operations/s and a hundredth of the bytes.
+    let mut small = shaped(stripe(1), 5000.0, Nanos(1000));
+    small.workloads[0].access = Access::Sequential;
+    small.volumes[0].shape.as_mut().expect("is shaped").throughput = Some(Limit::steady(2e9));
+    let run = |_: &Trial| one_member();
+    assert_eq!(kinds(&six_rounds(&small, run)), [RequestSize, VerdictKind::VolumeLimit]);
+    small.workloads[0].access = Access::Random;
+    assert_eq!(kinds(&six_rounds(&small, run)), [VerdictKind::VolumeLimit]);
+    small.workloads[0].access = Access::Sequential;
+    small.volumes[0].shape.as_mut().expect("is shaped").throughput = Some(Limit::steady(21e6));
+    assert_eq!(kinds(&six_rounds(&small, run)), [VerdictKind::VolumeLimit]);
+
+    let parts = |parts: u64| {
+        move |_: &Trial| {
+            let mut samples = one_member();
+            let seen = observed(&mut samples, ASKED, 0, 10_000 * parts, 0.9);
+            seen.devices[0].max_request = Some(Bytes(BS / 4));
+            samples
+        }
+    };
+    assert_eq!(kinds(&six_rounds(&stripe(1), parts(4))), [RequestSize]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), parts(1))), [Unknown]);
+}
+
+#[test]
+fn a_window_that_does_not_cover_a_stripe() {
+    let mut experiment = stripe(4);
+    experiment.workloads[0].access = Access::Sequential;
+    experiment.workloads[0].direct = false;
+    let run = |window: u64, busy: f64| {
+        move |_: &Trial| {
+            let mut samples = trial(&[
+                ("v0", 500, 400_000),
+                ("v1", 500, 400_000),
+                ("v2", 500, 400_000),
+                ("v3", 500, 400_000),
+            ]);
+            let seen = observed(&mut samples, 4 * 1000 * BS, 0, 4000, busy);
+            seen.devices.iter_mut().for_each(|d| d.readahead = Some(Bytes(window)));
+            samples
+        }
+    };
+    assert_eq!(kinds(&six_rounds(&experiment, run(128 * Bytes::KIB, 0.3))), [Readahead]);
+    assert_eq!(kinds(&six_rounds(&experiment, run(Bytes::MIB, 0.3))), [Unknown]);
+    assert_eq!(kinds(&six_rounds(&experiment, run(128 * Bytes::KIB, 0.99))), [Unknown]);
+    experiment.workloads[0].mix = Mix::Write;
+    assert_eq!(kinds(&six_rounds(&experiment, run(128 * Bytes::KIB, 0.3))), [Unknown]);
+}
+
+#[test]
+fn untouched_blocks_that_are_slower() {
+    let run = |slow: u64| {
+        move |t: &Trial| {
+            let fresh = t.round < 4;
+            let mut samples = trial(&[("v0", if fresh { slow } else { 5000 }, 400_000)]);
+            let untouched = if fresh { 40 * Bytes::MIB } else { 0 };
+            samples.observed = Some(Box::new(Observation {
+                members: vec![MemberObservation {
+                    member: "v0".into(),
+                    untouched_before: Some(Bytes(untouched)),
+                    ..MemberObservation::default()
+                }],
+                ..Observation::default()
+            }));
+            samples
+        }
+    };
+    assert_eq!(kinds(&six_rounds(&stripe(1), run(2000))), [FirstTouch]);
+    assert_eq!(kinds(&six_rounds(&stripe(1), run(4900))), [Unknown]);
+}

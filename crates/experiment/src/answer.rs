@@ -1,0 +1,134 @@
+//! `[answer]`: how sure the answer must be, and what it may cost.
+
+use super::error::Problem;
+use super::names;
+use super::read::{Duration, Fraction, Given, Problems, Span, good, section};
+use ebbtide_model::experiment::{Answer, Design};
+use ebbtide_model::metric::Metric;
+use ebbtide_model::units::{Nanos, format_number};
+
+const LEVEL_DEFAULT: f64 = 0.95;
+const PRECISION_DEFAULT: f64 = 0.05;
+const TRIALS_MAX_DEFAULT: u32 = 30;
+/// Rounds beyond which a file is a mistake.
+const TRIALS_CAP: u32 = 10_000;
+const BUDGET_DEFAULT: Nanos = Nanos::from_secs(600);
+
+section! {
+    /// How sure the answer must be, and what it may cost.
+    #[schemars(rename = "Answer")]
+    "[answer]"
+    struct RawAnswer {
+        /// The design that the others are compared with [default: the first].
+        control: String,
+        /// Confidence level of the intervals, from 0.5 to 0.999 [default: 0.95].
+        level: Fraction,
+        /// Half-width of the median's interval relative to the median that is narrow enough [default: 5%].
+        precision: Fraction,
+        /// Least rounds [default: the least that give an interval at this level, 6 at 0.95].
+        trials_min: u32,
+        /// Most rounds [default: 30, or trials_min if that is more].
+        trials_max: u32,
+        /// Time after which no new round starts [default: 10m].
+        budget: Duration,
+        /// Pause between trials [default: 0s].
+        rest: Duration,
+        /// What decides under every workload: "throughput", "iops", "p50" or "p99" of latency [default: bytes per second
+        /// for sequential, operations per second for random access, p99 where arrivals or a rate are given].
+        metric: String,
+    }
+}
+
+/// Least number of trials whose median has an exact interval at `level`: [x(1), x(n)] has the coverage
+/// 1 - 2 / 2^n (order statistics).
+fn least_trials(level: f64) -> u32 {
+    (1..64).find(|n| 1.0 - 2.0 * 0.5f64.powi(*n as i32) >= level).unwrap_or(64)
+}
+
+/// Checks the answer wanted.
+pub(super) fn resolve(raw: &Given<RawAnswer>, problems: &mut Problems) -> Answer {
+    let default = RawAnswer::default();
+    let raw = good(raw).map_or(&default, |(raw, _)| raw);
+    let level = within("level", &raw.level, LEVEL_DEFAULT, 0.5..=0.999, problems);
+    let precision = within("precision", &raw.precision, PRECISION_DEFAULT, 0.001..=0.5, problems);
+    let least = least_trials(level);
+    let trials_min = good(&raw.trials_min).map_or(least, |(trials, _)| *trials);
+    if let Some((trials, span)) = good(&raw.trials_min)
+        && *trials < least
+    {
+        let found = trials.to_string();
+        let range = format!("at least {least}: fewer trials have no interval at a level of {level}");
+        let remedy = format!("write `trials_min = {least}`, or a lower `level`");
+        problems.report(span, Problem::OutOfRange { key: "trials_min", found, range, remedy });
+    }
+    let trials_max = good(&raw.trials_max).map_or(TRIALS_MAX_DEFAULT.max(trials_min), |(trials, _)| *trials);
+    for (key, given) in [("trials_min", &raw.trials_min), ("trials_max", &raw.trials_max)] {
+        if let Some((trials, span)) = good(given)
+            && *trials > TRIALS_CAP
+        {
+            let (found, range) = (trials.to_string(), format!("at most {TRIALS_CAP}"));
+            let remedy = format!("write `{key} = 100` or fewer: time is bounded by `budget`");
+            problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+        }
+    }
+    if let Some((_, span)) = good(&raw.trials_max)
+        && trials_max < trials_min
+    {
+        let (found, range) = (trials_max.to_string(), format!("at least trials_min, {trials_min}"));
+        let remedy = format!("write `trials_max = {}`", trials_min.max(least));
+        problems.report(span, Problem::OutOfRange { key: "trials_max", found, range, remedy });
+    }
+    let budget = good(&raw.budget).map_or(BUDGET_DEFAULT, |(budget, _)| *budget);
+    if let Some((Nanos(0), span)) = good(&raw.budget) {
+        let (found, range) = ("0".to_owned(), "more than 0".to_owned());
+        let remedy = "write for example `budget = \"10m\"`".to_owned();
+        problems.report(span, Problem::OutOfRange { key: "budget", found, range, remedy });
+    }
+    let rest = good(&raw.rest).map_or(Nanos(0), |(rest, _)| *rest);
+    let metric = good(&raw.metric).and_then(|(name, span)| metric(name, span, problems));
+    Answer { level, precision, trials_min, trials_max, budget, rest, metric }
+}
+
+/// The metric of that name; latencies also without what JSON has before their percentile.
+fn metric(name: &str, span: &Span, problems: &mut Problems) -> Option<Metric> {
+    let known = |m: &Metric| m.name() == name || m.name().strip_prefix("lat_") == Some(name);
+    let found = Metric::ALL.into_iter().find(known);
+    if found.is_none() {
+        let remedy = names::choose(name, &["throughput", "iops", "p50", "p99"]);
+        problems.report(span, Problem::UnknownChoice { what: "metric", found: name.to_owned(), remedy });
+    }
+    found
+}
+
+/// Index of the control among the designs; `all` are the names in the file, those of wrong designs included.
+pub(super) fn control(
+    raw: &Given<RawAnswer>,
+    designs: &[Design],
+    all: &[&str],
+    problems: &mut Problems,
+) -> usize {
+    let Some((name, span)) = good(raw).and_then(|(raw, _)| good(&raw.control)) else { return 0 };
+    if !all.contains(&name.as_str()) {
+        let (what, remedy) = ("design", names::choose(name, all));
+        problems.report(span, Problem::UnknownName { what, name: name.clone(), remedy });
+    }
+    designs.iter().position(|design| design.name == *name).unwrap_or(0)
+}
+
+fn within(
+    key: &'static str,
+    given: &Given<Fraction>,
+    default: f64,
+    range: std::ops::RangeInclusive<f64>,
+    problems: &mut Problems,
+) -> f64 {
+    let Some((Fraction(value), span)) = good(given) else { return default };
+    if range.contains(value) {
+        return *value;
+    }
+    let found = format_number(*value);
+    let remedy = format!("write for example `{key} = {default}`");
+    let range = format!("from {} to {}", range.start(), range.end());
+    problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+    default
+}

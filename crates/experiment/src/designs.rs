@@ -1,0 +1,457 @@
+//! `[designs.NAME]`: the candidate arrays.
+
+use super::error::Problem;
+use super::members::resolve_names;
+use super::names;
+use super::read::{
+    At, FromToml, Given, Headed, Named, Problems, Size, Span, describe, good, required, section,
+};
+use super::stack::{self, RawEncryption, RawSwap};
+use super::volumes::{Volumes, multiple_of_block};
+use ebbtide_model::experiment::Design;
+use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map};
+use ebbtide_model::stack::{ArrayBacking, Swap};
+use ebbtide_model::units::Bytes;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+use toml::de::DeValue;
+
+/// mdadm's default chunk.
+const CHUNK_DEFAULT: Bytes = Bytes(512 * Bytes::KIB);
+
+/// The layouts' names.
+const LAYOUTS: &[&str] = &["linear", "stripe", "mirror", "raid10", "raid5", "raid6"];
+
+section! {
+    /// An array of volumes or of other arrays.
+    #[schemars(rename = "Array")]
+    "an array"
+    struct RawArray {
+        /// How the members are combined: linear (one after the other), stripe (RAID0), mirror (RAID1), raid10,
+        /// raid5, raid6.
+        #[schemars(required, extend("enum" = ["linear", "stripe", "mirror", "raid10", "raid5", "raid6"]))]
+        layout: String,
+        /// Members in order: a volume's name, a range `vol[0..7]` (both ends included), a glob `vol*`, or a
+        /// nested array `{ layout = ..., members = ... }`.
+        #[schemars(required)]
+        members: Vec<At<RawMember>>,
+        /// Bytes on one member before the next member's turn, a multiple of 4KiB [default: 512KiB, as mdadm].
+        chunk: Size,
+        /// raid10: copies of every chunk, from 2 to the number of members [default: 2].
+        copies: u32,
+        /// raid10: where the copies go: near, far or offset [default: near].
+        #[schemars(extend("enum" = ["near", "far", "offset"]))]
+        arrangement: String,
+        /// What builds it in the kernel: md or lvm [default: md]. Other backends compute the same layout themselves.
+        #[schemars(extend("enum" = ["md", "lvm"]))]
+        backing: String,
+        /// md: version of the metadata [default: 1.2]. Kernel only.
+        #[schemars(extend("enum" = ["1.2", "1.1", "1.0", "0.90"]))]
+        metadata: String,
+        /// md mirror, raid10, raid5, raid6: internal or none [default: none]. Kernel only.
+        #[schemars(extend("enum" = ["none", "internal"]))]
+        bitmap: String,
+        /// md mirror: members that are read only when the others fail, a name, range or glob. Kernel only.
+        write_mostly: String,
+        /// Encryption of the whole design. Kernel only.
+        encryption: RawEncryption,
+        /// File system in which trials use a file [default: none, they use the array itself]. Kernel only.
+        #[schemars(extend("enum" = ["ext4", "xfs", "btrfs", "ext2", "ext3", "jfs"]))]
+        filesystem: String,
+        /// Mount options, as `mount -o` takes them. Kernel only.
+        mount_options: String,
+        /// Readahead of the array, a multiple of 4KiB [default: the kernel's]. Kernel only.
+        readahead: Size,
+        /// I/O scheduler of the members' disks [default: as it is]. Kernel only.
+        scheduler: String,
+        /// Requests that the queue of each member's disk holds (nr_requests) [default: as it is]. Kernel only.
+        #[schemars(range(min = 4))]
+        queue_depth: u32,
+        /// Largest request to each member's disk (max_sectors_kb) [default: as it is]. Kernel only.
+        max_sectors: Size,
+        /// Swap spaces that are on while trials run, each on volumes of its own. Kernel only.
+        swap: Vec<At<RawSwap>>,
+    }
+}
+
+impl Headed for RawArray {
+    const HEADING: &'static str = "designs";
+}
+
+/// One element of `members`.
+#[derive(Debug)]
+pub(super) enum RawMember {
+    /// A name, range or glob.
+    Names(String),
+    /// A nested array.
+    Array(Box<RawArray>),
+}
+
+impl FromToml for RawMember {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        match value {
+            DeValue::String(text) => Some(RawMember::Names(text.to_string())),
+            DeValue::Table(_) => {
+                RawArray::from_toml(value, span, problems).map(|array| RawMember::Array(Box::new(array)))
+            }
+            _ => {
+                let expected = "a volume's name or a nested array";
+                let remedy =
+                    "write for example \"vol0\", \"vol[0..7]\" or { layout = \"mirror\", members = [...] }"
+                        .to_owned();
+                problems.report(span, Problem::WrongType { expected, found: describe(value), remedy });
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for RawMember {
+    fn schema_name() -> Cow<'static, str> {
+        "Member".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let array = generator.subschema_for::<RawArray>();
+        json_schema!({
+            "anyOf": [{ "type": "string", "description": "A name, a range vol[0..7] or a glob vol*" }, array]
+        })
+    }
+}
+
+impl FromToml for Vec<At<RawMember>> {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        if let DeValue::Array(values) = value {
+            return Some(values.iter().map(|value| At::read(value, problems)).collect());
+        }
+        let remedy = match value {
+            DeValue::String(text) => format!("write it in brackets: `[\"{text}\"]`"),
+            _ => "write for example `[\"vol0\", \"vol1\"]` or `[\"vol[0..7]\"]`".to_owned(),
+        };
+        problems.report(
+            span,
+            Problem::WrongType { expected: "a list of members", found: describe(value), remedy },
+        );
+        None
+    }
+}
+
+/// Checks the designs; each with its capacity where the file says the size of all its volumes.
+pub(super) fn resolve(
+    raw: &Given<Named<RawArray>>,
+    volumes: &Volumes,
+    file_start: &Span,
+    problems: &mut Problems,
+) -> Vec<(Design, Option<Bytes>)> {
+    let mut designs = Vec::new();
+    let section = ("the experiment", file_start);
+    let Some((Named(entries), span)) = required(raw, "designs", "[designs.stripe-8]", section, problems)
+    else {
+        return designs;
+    };
+    if entries.is_empty() {
+        let remedy = "write a table `[designs.NAME]` with `layout` and `members`".to_owned();
+        problems.report(span, Problem::Nothing { what: "there are no designs".to_owned(), remedy });
+    }
+    for entry in entries {
+        names::check(&entry.name, "a design", &entry.span, problems);
+        let Some(array) = &entry.value else { continue };
+        let used = vec![None; volumes.list.len()];
+        let mut walk = Walk { design: &entry.name, volumes, used, arrays: Vec::new(), problems };
+        let layout = walk.array(array, &format!("design `{}`", entry.name), &entry.span);
+        let swap = walk.swap(&array.swap);
+        let stack = stack::stack(array, std::mem::take(&mut walk.arrays), swap, problems);
+        if let Some(layout) = layout {
+            let capacity = capacity(&layout, volumes);
+            designs.push((Design { name: entry.name.clone(), layout, stack }, capacity));
+        }
+    }
+    designs
+}
+
+/// Size that stands for one that the file does not say while geometry is checked.
+const STAND_IN: u64 = 1 << 40;
+
+/// Capacity of a design, where the file says the size of all its volumes.
+fn capacity(layout: &LayoutNode, volumes: &Volumes) -> Option<Bytes> {
+    let sizes: Vec<u64> = volumes.sizes.iter().map(|size| size.map_or(0, |size| size.0)).collect();
+    let map = Map::new(layout, &sizes).ok()?;
+    let known = map.leaves().iter().all(|volume| volumes.sizes[*volume].is_some());
+    known.then(|| Bytes(map.capacity()))
+}
+
+/// The walk through one design's tree.
+struct Walk<'a> {
+    design: &'a str,
+    volumes: &'a Volumes,
+    /// Where each volume has been used already.
+    used: Vec<Option<Span>>,
+    /// How each array is built, an array before those among its members.
+    arrays: Vec<ArrayBacking>,
+    problems: &'a mut Problems,
+}
+
+impl Walk<'_> {
+    /// The array, when it can be built.
+    fn array(&mut self, raw: &RawArray, what: &str, place: &Span) -> Option<LayoutNode> {
+        let section = (what, place);
+        let number = self.arrays.len();
+        self.arrays.push(ArrayBacking::default());
+        let layout = required(&raw.layout, "layout", "layout = \"stripe\"", section, self.problems)
+            .and_then(|(layout, span)| self.known_layout(layout, span));
+        let chunk = self.chunk(raw, layout);
+        let copies = self.raid10_only(&raw.copies, "copies", layout).copied();
+        let arrangement = self
+            .raid10_only(&raw.arrangement, "arrangement", layout)
+            .cloned()
+            .map(|name| self.arrangement(&name, raw));
+        let example = "members = [\"vol[0..7]\"]";
+        let members = required(&raw.members, "members", example, section, self.problems);
+        let (members, span) = members.map(|(members, span)| (self.members(members), span))?;
+        // The counts below are about what the members say, and pointless while one of them is wrong.
+        let members = members?;
+        let layout = layout?;
+        self.enough_members(layout, members.len(), span)?;
+        if let (Some(copies), Some(at)) = (copies, &raw.copies) {
+            self.copies_fit(copies, members.len(), &at.span)?;
+        }
+        let chunk = chunk?;
+        if !matches!(layout, "linear" | "mirror") {
+            self.room_for_a_chunk(&members, chunk, span)?;
+        }
+        let kind = match layout {
+            "linear" => ArrayKind::Linear,
+            "mirror" => ArrayKind::Mirror,
+            "raid10" => ArrayKind::Raid10 {
+                chunk,
+                copies: copies.unwrap_or(2),
+                arrangement: arrangement.unwrap_or(Some(Arrangement::Near))?,
+            },
+            "raid5" => ArrayKind::Raid5 { chunk },
+            "raid6" => ArrayKind::Raid6 { chunk },
+            _ => ArrayKind::Stripe { chunk },
+        };
+        let node = LayoutNode::Array { kind, members };
+        let sizes: Vec<u64> =
+            self.volumes.sizes.iter().map(|size| size.map_or(STAND_IN, |size| size.0)).collect();
+        if let Err(error) = Map::new(&node, &sizes) {
+            let span = match (&error, &raw.chunk) {
+                (LayoutError::Chunk { .. }, Some(chunk)) => &chunk.span,
+                _ => span,
+            };
+            self.problems.report(span, impossible(&error));
+            return None;
+        }
+        if let LayoutNode::Array { members, .. } = &node {
+            self.arrays[number] = stack::backing(raw, kind, members, self.volumes, self.problems);
+        }
+        Some(node)
+    }
+
+    /// The swap spaces; a group in which something is wrong is left out.
+    fn swap(&mut self, raw: &Given<Vec<At<RawSwap>>>) -> Vec<Swap> {
+        let mut groups = Vec::new();
+        for at in good(raw).map_or(&[][..], |(groups, _)| groups) {
+            let Some(raw) = &at.value else { continue };
+            let (section, example) = (("a swap space", &at.span), "members = [\"vol0\"]");
+            let members = required(&raw.members, "members", example, section, self.problems);
+            let Some((members, span)) = members.map(|(members, span)| (self.members(members), span)) else {
+                continue;
+            };
+            if members.as_ref().is_some_and(Vec::is_empty) {
+                let what = "a swap space has no members".to_owned();
+                let remedy = format!("write for example `{example}`, or remove it");
+                self.problems.report(span, Problem::Nothing { what, remedy });
+            }
+            let priority = stack::priority(&raw.priority, self.problems);
+            groups.extend(members.map(|members| Swap { members, priority }));
+        }
+        groups
+    }
+
+    fn known_layout(&mut self, layout: &str, span: &Span) -> Option<&'static str> {
+        let known = LAYOUTS.iter().find(|known| **known == layout).copied();
+        if known.is_none() {
+            let remedy = match layout.to_ascii_lowercase().replace(['-', '_', ' '], "").as_str() {
+                "raid0" | "0" | "striped" | "stripes" => "write \"stripe\" for RAID0".to_owned(),
+                "raid1" | "1" | "mirrored" | "mirrors" => "write \"mirror\" for RAID1".to_owned(),
+                "raid1e" | "10" | "raid01" | "raid0+1" => "write \"raid10\"".to_owned(),
+                "concat" | "jbod" | "span" | "single" => {
+                    "write \"linear\": one member after the other".to_owned()
+                }
+                _ => names::choose(layout, LAYOUTS),
+            };
+            self.problems
+                .report(span, Problem::UnknownChoice { what: "layout", found: layout.to_owned(), remedy });
+        }
+        known
+    }
+
+    fn chunk(&mut self, raw: &RawArray, layout: Option<&str>) -> Option<Bytes> {
+        let Some(at) = &raw.chunk else { return Some(CHUNK_DEFAULT) };
+        if let Some(layout @ ("linear" | "mirror")) = layout {
+            let why = format!("a {layout} array has no chunks");
+            let remedy = "remove it, or write `layout = \"stripe\"`".to_owned();
+            self.problems.report(&at.span, Problem::Pointless { key: "chunk", why, remedy });
+        }
+        let chunk = at.value?;
+        multiple_of_block("chunk", chunk, &at.span, self.problems).then_some(chunk)
+    }
+
+    /// A key that only raid10 has.
+    fn raid10_only<'r, T>(
+        &mut self,
+        given: &'r Given<T>,
+        key: &'static str,
+        layout: Option<&str>,
+    ) -> Option<&'r T> {
+        let at = given.as_ref()?;
+        if let Some(layout) = layout.filter(|layout| *layout != "raid10") {
+            let why = format!("a {layout} array does not have it");
+            let remedy = "remove it, or write `layout = \"raid10\"`".to_owned();
+            self.problems.report(&at.span, Problem::Pointless { key, why, remedy });
+        }
+        at.value.as_ref()
+    }
+
+    fn arrangement(&mut self, name: &str, raw: &RawArray) -> Option<Arrangement> {
+        match name {
+            "near" => Some(Arrangement::Near),
+            "far" => Some(Arrangement::Far),
+            "offset" => Some(Arrangement::Offset),
+            _ => {
+                let span = raw.arrangement.as_ref().map_or(0..0, |at| at.span.clone());
+                let remedy = match name {
+                    "n2" | "n3" | "f2" | "f3" | "o2" | "o3" => {
+                        "write \"near\", \"far\" or \"offset\", and the number of copies in `copies`"
+                            .to_owned()
+                    }
+                    _ => names::choose(name, &["near", "far", "offset"]),
+                };
+                let (what, found) = ("arrangement", name.to_owned());
+                self.problems.report(&span, Problem::UnknownChoice { what, found, remedy });
+                None
+            }
+        }
+    }
+
+    /// The members; nothing when one of them is wrong.
+    fn members(&mut self, raw: &[At<RawMember>]) -> Option<Vec<LayoutNode>> {
+        let mut nodes = Vec::new();
+        let mut complete = true;
+        for at in raw {
+            match &at.value {
+                None => complete = false,
+                Some(RawMember::Array(array)) => {
+                    stack::refuse_nested(array, self.problems);
+                    match self.array(array, "a nested array", &at.span) {
+                        Some(node) => nodes.push(node),
+                        None => complete = false,
+                    }
+                }
+                Some(RawMember::Names(text)) => match resolve_names(text, self.volumes) {
+                    Ok(indices) => {
+                        for index in indices {
+                            complete &= self.use_once(index, &at.span);
+                            nodes.push(LayoutNode::Volume(index));
+                        }
+                    }
+                    Err(problem) => {
+                        complete = false;
+                        if let Some(problem) = problem {
+                            self.problems.report(&at.span, problem);
+                        }
+                    }
+                },
+            }
+        }
+        complete.then_some(nodes)
+    }
+
+    fn use_once(&mut self, index: usize, span: &Span) -> bool {
+        let name = &self.volumes.list[index].name;
+        if self.used[index].replace(span.clone()).is_some() {
+            let what = format!("volume `{name}` is used twice in design `{}`", self.design);
+            let remedy =
+                "use each volume once: two members on the same bytes would overwrite each other".to_owned();
+            self.problems.report(span, Problem::Geometry { what, remedy });
+            return false;
+        }
+        true
+    }
+
+    /// Reports a volume that is smaller than one chunk, which would hold nothing.
+    fn room_for_a_chunk(&mut self, members: &[LayoutNode], chunk: Bytes, span: &Span) -> Option<()> {
+        for member in members {
+            let LayoutNode::Volume(index) = member else { continue };
+            if let Some(size) = self.volumes.sizes[*index].filter(|size| *size < chunk) {
+                let name = &self.volumes.list[*index].name;
+                let what = format!("volume `{name}` of {size} is smaller than one chunk of {chunk}");
+                let remedy = "make the volume larger or the chunk smaller".to_owned();
+                self.problems.report(span, Problem::Geometry { what, remedy });
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn enough_members(&mut self, layout: &str, found: usize, span: &Span) -> Option<()> {
+        let least = match layout {
+            "linear" => 1,
+            "raid5" => 3,
+            "raid6" => 4,
+            _ => 2,
+        };
+        if found >= least {
+            return Some(());
+        }
+        let what = format!("{layout} needs at least {least} members, and has {found}");
+        let remedy = match (layout, found) {
+            (_, 0) => "write for example `members = [\"vol[0..7]\"]`".to_owned(),
+            ("stripe" | "mirror", 1) => {
+                "add members, or write `layout = \"linear\"` for a single volume".to_owned()
+            }
+            _ => format!("add {} more", least - found),
+        };
+        self.problems.report(span, Problem::Geometry { what, remedy });
+        None
+    }
+
+    fn copies_fit(&mut self, copies: u32, members: usize, span: &Span) -> Option<()> {
+        let most = u32::try_from(members).unwrap_or(u32::MAX);
+        if (2..=most).contains(&copies) {
+            return Some(());
+        }
+        let remedy = match copies < 2 {
+            true => "write 2 or more, or `layout = \"stripe\"` for a single copy".to_owned(),
+            false => format!("write at most {most}, or add members"),
+        };
+        let range = format!("from 2 to the number of members, {members}");
+        let found = copies.to_string();
+        self.problems.report(span, Problem::OutOfRange { key: "copies", found, range, remedy });
+        None
+    }
+}
+
+/// A mistake that only the layout's arithmetic sees.
+fn impossible(error: &LayoutError) -> Problem {
+    let (what, remedy) = match error {
+        LayoutError::Chunk { layout, chunk, wanted } => {
+            (format!("{layout} cannot have a chunk of {chunk}"), format!("write {wanted}"))
+        }
+        LayoutError::MemberTooSmall { layout, member, size, least } => (
+            format!(
+                "member {member} of the {layout} holds {size}, less than the {least} that it needs of each"
+            ),
+            "make the member larger or the chunk smaller".to_owned(),
+        ),
+        LayoutError::TooLarge { layout } => (
+            format!("the {layout} would hold more than 2^63 - 1 bytes, the most that an offset can count"),
+            "use smaller or fewer members".to_owned(),
+        ),
+        LayoutError::TooDeep { most } => {
+            (format!("arrays are nested more than {most} deep"), "flatten the layout".to_owned())
+        }
+        other => (other.to_string(), "change the layout or its members".to_owned()),
+    };
+    Problem::Geometry { what, remedy }
+}

@@ -1,0 +1,315 @@
+//! What can be wrong with an experiment file: where it is, what is wrong, and what to write instead.
+
+use ebbtide_model::shown::{self, escape, one_line};
+use ebbtide_model::units::UnitError;
+use serde::Serialize;
+use std::fmt;
+use std::iter::repeat_n;
+use std::ops::Range;
+use unicode_width::UnicodeWidthChar;
+
+/// One kind of mistake. `Display` says what is wrong; [`Problem::remedy`] what to write instead.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Problem {
+    /// Not TOML.
+    #[error("this is not valid TOML: {message}")]
+    Syntax {
+        /// The TOML parser's words.
+        message: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// A key that nothing reads.
+    #[error("unknown key `{key}` in {section}")]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// Where it stands.
+        section: &'static str,
+        /// What to write.
+        remedy: String,
+    },
+    /// A key that has to be there.
+    #[error("{section} has no `{key}`")]
+    MissingKey {
+        /// The key.
+        key: &'static str,
+        /// Where it belongs.
+        section: String,
+        /// A line that would do.
+        example: String,
+    },
+    /// A section or list with nothing in it.
+    #[error("{what}")]
+    Nothing {
+        /// What has nothing.
+        what: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// A value of another type.
+    #[error("expected {expected}, found {found}")]
+    WrongType {
+        /// What is expected.
+        expected: &'static str,
+        /// What the file has.
+        found: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// A text that is not the quantity it should be.
+    #[error("{}", unit_message(error))]
+    Unit {
+        /// Why not.
+        error: UnitError,
+        /// What to write.
+        remedy: String,
+    },
+    /// A quantity that is given in the wrong unit.
+    #[error("`{found}` is not {expected}")]
+    WrongUnit {
+        /// What the file has.
+        found: String,
+        /// What is expected.
+        expected: &'static str,
+        /// What to write.
+        remedy: String,
+    },
+    /// Not one of the words that are possible here.
+    #[error("unknown {what} `{found}`")]
+    UnknownChoice {
+        /// What the word chooses.
+        what: &'static str,
+        /// The word.
+        found: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// A number outside its range.
+    #[error("`{key}` is {found}, but must be {range}")]
+    OutOfRange {
+        /// Which number.
+        key: &'static str,
+        /// Its value.
+        found: String,
+        /// What it must be.
+        range: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// A name with characters that names cannot have.
+    #[error("`{name}` cannot be the name of {what}")]
+    BadName {
+        /// What is named.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// Two things of the same name, or two volumes on the same bytes.
+    #[error("{what} `{name}` is defined twice")]
+    Duplicate {
+        /// What it is.
+        what: &'static str,
+        /// The name or path.
+        name: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// A name that nothing has.
+    #[error("there is no {what} `{name}`")]
+    UnknownName {
+        /// What the name stands for.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// Two keys of which only one can be.
+    #[error("`{first}` and `{second}` exclude each other")]
+    Conflict {
+        /// One key.
+        first: &'static str,
+        /// The other key.
+        second: &'static str,
+        /// What to write.
+        remedy: String,
+    },
+    /// A key that has no effect in its place.
+    #[error("`{key}` means nothing here: {why}")]
+    Pointless {
+        /// The key.
+        key: &'static str,
+        /// Why it has no effect.
+        why: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// An array that cannot be built.
+    #[error("{what}")]
+    Geometry {
+        /// Why not.
+        what: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// A profile that cannot be used.
+    #[error("{what}")]
+    Profile {
+        /// Why not.
+        what: String,
+        /// What to write.
+        remedy: String,
+    },
+}
+
+impl Problem {
+    /// What to write instead, as the rest of a sentence that begins with `help:`.
+    pub fn remedy(&self) -> String {
+        match self {
+            Problem::MissingKey { example, .. } => format!("write for example `{example}`"),
+            Problem::Syntax { remedy, .. }
+            | Problem::UnknownKey { remedy, .. }
+            | Problem::Nothing { remedy, .. }
+            | Problem::WrongType { remedy, .. }
+            | Problem::Unit { remedy, .. }
+            | Problem::WrongUnit { remedy, .. }
+            | Problem::UnknownChoice { remedy, .. }
+            | Problem::OutOfRange { remedy, .. }
+            | Problem::BadName { remedy, .. }
+            | Problem::Duplicate { remedy, .. }
+            | Problem::UnknownName { remedy, .. }
+            | Problem::Conflict { remedy, .. }
+            | Problem::Pointless { remedy, .. }
+            | Problem::Geometry { remedy, .. }
+            | Problem::Profile { remedy, .. } => remedy.clone(),
+        }
+    }
+}
+
+/// What is wrong with a quantity, without the advice that [`Problem::remedy`] gives.
+fn unit_message(error: &UnitError) -> String {
+    match error {
+        UnitError::NoNumber(text, _) => format!("`{text}` does not begin with a number"),
+        UnitError::UnknownUnit(text, unit, _) => format!("`{text}` has the unknown unit `{unit}`"),
+        UnitError::NoUnit(text, _) => format!("`{text}` has no unit"),
+        UnitError::OutOfRange(..) => error.to_string(),
+    }
+}
+
+/// One mistake and its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExperimentError {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// How many characters of the line it is about, at least 1.
+    pub width: usize,
+    /// The whole line.
+    pub source_line: String,
+    /// What is wrong and what to write.
+    pub problem: Problem,
+}
+
+/// An [`ExperimentError`] as `--json` prints it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorRecord {
+    /// The file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+/// Everything that is wrong with one experiment file, in the order of its lines; never empty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExperimentErrors {
+    /// Name of the file, for messages.
+    pub file_name: String,
+    /// The mistakes, the first hundred at most.
+    pub errors: Vec<ExperimentError>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+impl ExperimentErrors {
+    /// The mistakes as flat records.
+    pub fn records(&self) -> Vec<ErrorRecord> {
+        self.errors
+            .iter()
+            .map(|error| ErrorRecord {
+                file: self.file_name.clone(),
+                line: error.line,
+                column: error.column,
+                message: error.problem.to_string(),
+                help: error.problem.remedy(),
+            })
+            .collect()
+    }
+}
+
+impl std::error::Error for ExperimentErrors {}
+
+impl fmt::Display for ExperimentErrors {
+    /// As compilers do it: `file:line:column: error: ...`, the line, a caret, the remedy.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.errors.iter().enumerate() {
+            if index > 0 {
+                writeln!(f, "\n")?;
+            }
+            let ExperimentError { line, column, width, source_line, problem } = error;
+            let number = line.to_string();
+            let gutter = " ".repeat(number.len());
+            // What stands in front of the caret and above it, as it is shown: tabs stay tabs, controls are longer.
+            let text_of = |from: usize, length: usize| source_line.chars().skip(from).take(length).collect();
+            let (before, marked): (String, String) = (text_of(0, column - 1), text_of(column - 1, *width));
+            let source_line = escape(source_line);
+            let indent: String = escape(&before)
+                .chars()
+                .flat_map(|c| repeat_n(if c == '\t' { '\t' } else { ' ' }, c.width().unwrap_or(1)))
+                .collect();
+            let width = shown::width(&escape(&marked)).max(1);
+            writeln!(f, "{}:{line}:{column}: error: {problem}", one_line(&self.file_name))?;
+            writeln!(f, "{gutter} |")?;
+            writeln!(f, "{number} | {source_line}")?;
+            writeln!(f, "{gutter} | {indent}{}", "^".repeat(width))?;
+            write!(f, "{gutter} = help: {}", problem.remedy())?;
+        }
+        if self.more {
+            write!(f, "\n\n{}: there are more mistakes; correct these first", one_line(&self.file_name))?;
+        }
+        Ok(())
+    }
+}
+
+/// The place of the byte range `span` in `text`; a range over several lines is cut at the end of the first.
+pub(super) fn locate(text: &str, span: Range<usize>, problem: Problem) -> ExperimentError {
+    let start = floor_char_boundary(text, span.start);
+    let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    let source_line = text[line_start..].lines().next().unwrap_or("");
+    let end = floor_char_boundary(text, span.end).clamp(start, (line_start + source_line.len()).max(start));
+    ExperimentError {
+        line: text[..line_start].matches('\n').count() + 1,
+        column: text[line_start..start].chars().count() + 1,
+        width: text[start..end].chars().count().max(1),
+        source_line: source_line.to_owned(),
+        problem,
+    }
+}
+
+/// The nearest character boundary of `text` at or below `index`.
+fn floor_char_boundary(text: &str, index: usize) -> usize {
+    let mut index = index.min(text.len());
+    while !text.is_char_boundary(index) {
+        index -= 1;
+    }
+    index
+}

@@ -1,0 +1,36 @@
+//! The language in which experiments are written: TOML in, a validated [`Experiment`](ebbtide_model::experiment::Experiment) out;
+//! errors point at the line and say what to write instead. The same list of keys gives the JSON Schema, and [`Summary`] says in
+//! words what an experiment would do. What an experiment *is* belongs to `ebbtide-model`; what is not about the text of one does
+//! not belong here, and nothing here reads a file: who calls passes in the text and, as [`ProfileFiles`], the files it names.
+
+mod answer;
+mod designs;
+mod engine;
+mod error;
+mod members;
+mod names;
+mod parse;
+mod paths;
+mod profiles;
+mod read;
+mod schema;
+mod shapes;
+mod stack;
+mod summary;
+mod surroundings;
+mod syntax;
+mod traits;
+mod typed;
+mod volumes;
+mod workloads;
+
+pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Problem};
+pub use parse::{parse, parse_with};
+pub use profiles::{NoFiles, ProfileFiles, is_file as is_profile_file, own as own_profile};
+pub use schema::json_schema;
+pub use summary::{DesignSummary, Summary, VolumeSummary, WorkloadSummary};
+
+#[cfg(test)]
+mod profile_tests;
+#[cfg(test)]
+mod tests;

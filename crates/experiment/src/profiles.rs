@@ -1,0 +1,228 @@
+//! `profile = "NAME"`: workloads by name instead of one that is written out, and the files that hold a user's own.
+
+use super::error::{ExperimentErrors, Problem};
+use super::read::{Entry, FromToml, Named, Problems, Span, good, section};
+use super::workloads::{self, RawWorkload};
+use super::{names, syntax};
+use ebbtide_model::profile::{PROFILES, Profile, Step, Wish};
+use ebbtide_model::units::Bytes;
+use ebbtide_model::workload::{Generator, Stop, Workload};
+
+/// What reads the files that an experiment names.
+pub trait ProfileFiles {
+    /// The text of the profile file called `name`.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn read(&self, name: &str) -> Result<String, String>;
+}
+
+/// Where there are no files: only the profiles that come with the program can be named.
+#[derive(Debug, Clone, Copy)]
+pub struct NoFiles;
+
+impl ProfileFiles for NoFiles {
+    fn read(&self, _name: &str) -> Result<String, String> {
+        Err("no files are read here".to_owned())
+    }
+}
+
+section! {
+    /// A profile of the user's own.
+    "a profile"
+    struct RawProfile {
+        /// Name of the profile.
+        name: String,
+        /// What it is for.
+        description: String,
+        /// Its workloads, in the order in which they run.
+        workloads: Named<RawWorkload>,
+    }
+}
+
+/// Whether `name` is that of a file rather than of a profile that comes with the program.
+pub fn is_file(name: &str) -> bool {
+    name.ends_with(".toml") || name.contains('/')
+}
+
+/// The workloads of the profile file `text`, in their order. `file_name` is for messages only.
+///
+/// # Errors
+/// Everything that is wrong with the text, as [`parse`](crate::parse()) has it.
+pub fn own(text: &str, file_name: &str) -> Result<Vec<Workload>, ExperimentErrors> {
+    let mut problems = Problems::default();
+    let start = 0..0;
+    let table = syntax::table(text, &mut problems);
+    let raw = table.and_then(|table| RawProfile::from_toml(&table, &start, &mut problems));
+    let workloads = raw.map_or_else(Vec::new, |raw| {
+        let around = workloads::Around { smallest: None, memory: None, profiles: None };
+        workloads::resolve(&raw.workloads, "the profile", &around, &start, &mut problems)
+    });
+    if problems.is_empty() { Ok(workloads) } else { Err(problems.into_errors(text, file_name)) }
+}
+
+/// The workloads that `entry` stands for, each called `NAME-STEP`.
+pub(super) fn expand(
+    entry: &Entry<RawWorkload>,
+    (name, place): (&str, &Span),
+    around: &workloads::Around<'_>,
+    problems: &mut Problems,
+) -> Vec<Workload> {
+    let Some(raw) = &entry.value else { return Vec::new() };
+    for (key, at) in raw.decided_by_a_profile() {
+        let remedy = "remove it: the profile decides it; or write the workload out, with `rw` instead of \
+                      `profile`"
+            .to_owned();
+        problems.report(at, Problem::Conflict { first: "profile", second: key, remedy });
+    }
+    let made = match around.profiles {
+        None => {
+            let remedy = "write its workloads out: a profile file names no other profile".to_owned();
+            problems
+                .report(place, Problem::Pointless { key: "profile", why: "this is one".to_owned(), remedy });
+            None
+        }
+        Some(files) if is_file(name) => of_file(name, place, raw, entry, files, problems),
+        Some(_) => built_in(name, place, raw, entry, around, problems),
+    };
+    let mut made = made.unwrap_or_default();
+    for workload in &mut made {
+        workload.name = format!("{}-{}", entry.name, workload.name);
+        names::check(&workload.name, "a workload", &entry.span, problems);
+        if let Some((ramp, _)) = good(&raw.ramp_time) {
+            workload.warm_up = *ramp;
+        }
+        fits(workload, around.smallest, raw.span.as_ref().map_or(place, |at| &at.span), problems);
+    }
+    made
+}
+
+/// A profile of the user's own, whose workloads say everything that is not overridden.
+fn of_file(
+    name: &str,
+    place: &Span,
+    raw: &RawWorkload,
+    entry: &Entry<RawWorkload>,
+    files: &dyn ProfileFiles,
+    problems: &mut Problems,
+) -> Option<Vec<Workload>> {
+    let mut wrong = |what: String, remedy: String| problems.report(place, Problem::Profile { what, remedy });
+    let text = match files.read(name) {
+        Ok(text) => text,
+        Err(error) => {
+            let remedy = "write the path of a profile file, from the experiment file's directory".to_owned();
+            wrong(format!("the profile file `{name}` cannot be read: {error}"), remedy);
+            return None;
+        }
+    };
+    let mut made = match own(&text, name) {
+        Ok(made) => made,
+        Err(errors) => {
+            for record in errors.records() {
+                let what = format!("{}:{}:{}: {}", record.file, record.line, record.column, record.message);
+                wrong(what, record.help);
+            }
+            return None;
+        }
+    };
+    let given = raw.runtime.is_some() || raw.size.is_some();
+    let stop = if given { workloads::stop(raw, &entry.name, &entry.span, problems) } else { None };
+    for workload in &mut made {
+        workload.stop = stop.unwrap_or(workload.stop);
+        workload.span = good(&raw.span).map(|(span, _)| *span).or(workload.span);
+    }
+    Some(made)
+}
+
+/// A profile that comes with the program, over `span` of the array.
+fn built_in(
+    name: &str,
+    place: &Span,
+    raw: &RawWorkload,
+    entry: &Entry<RawWorkload>,
+    around: &workloads::Around<'_>,
+    problems: &mut Problems,
+) -> Option<Vec<Workload>> {
+    let Some(profile) = Profile::get(name) else {
+        let known: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+        let remedy =
+            format!("{}, or a file of your own, for example \"nightly.toml\"", names::choose(name, &known));
+        let (what, found) = ("profile", name.to_owned());
+        problems.report(place, Problem::UnknownChoice { what, found, remedy });
+        return None;
+    };
+    let mut pointless = |key, at: &Span, why: &str, remedy: &str| {
+        let (why, remedy) = (format!("{why} profile `{name}`"), remedy.to_owned());
+        problems.report(at, Problem::Pointless { key, why, remedy });
+    };
+    if let Some(at) = &raw.size {
+        let remedy = if profile.takes_size { "write `span`, which they range over" } else { "remove it" };
+        pointless("size", &at.span, "it is not what ends the steps of", remedy);
+    }
+    if let (Some(at), false) = (&raw.span, profile.takes_size) {
+        pointless("span", &at.span, "files of a size of their own belong to", "remove it");
+    }
+    if let (Some(at), false) = (&raw.runtime, profile.takes_runtime) {
+        pointless(
+            "runtime",
+            &at.span,
+            "no time ends the steps of",
+            "write `span`, which they read and write once",
+        );
+    }
+    let capacity = around.smallest.map(|(_, capacity)| capacity);
+    let runtime = match &raw.runtime {
+        Some(_) if raw.size.is_none() => match workloads::stop(raw, &entry.name, &entry.span, problems)? {
+            Stop::Runtime(runtime) => Some(runtime),
+            Stop::Size(_) => None,
+        },
+        _ => None,
+    };
+    let span = good(&raw.span).map(|(span, _)| *span);
+    if raw.span.is_none() && around.memory.is_none() && profile.sized_by_memory {
+        let section = format!("workload `{}`", entry.name);
+        let example = "span = \"32GiB\"` (bonnie++ takes twice the memory), or to a simulation `[host]` with `memory = \
+                       \"16GiB\""
+            .to_owned();
+        problems.report(&entry.span, Problem::MissingKey { key: "span", section, example });
+        return None;
+    }
+    let mut wish = Wish { size: span, runtime, memory: around.memory.unwrap_or_default(), seed: 0 };
+    let (files, _) = profile.course(&wish);
+    if let (None, Some(capacity), false) = (span, capacity, profile.sized_by_memory)
+        && files.iter().any(|files| files.all() > capacity)
+    {
+        wish.size = Some(capacity);
+    }
+    let (files, course) = profile.course(&wish);
+    let steps = match course.fixed() {
+        Ok(steps) => steps,
+        Err(why) => {
+            let what = format!("profile `{name}` does not fit into an experiment: {why}");
+            let remedy = format!("run `ebb bench --profile {name}`, or write the workloads out");
+            problems.report(place, Problem::Profile { what, remedy });
+            return None;
+        }
+    };
+    let whole = |Step { workload, files: set, .. }: Step| {
+        let span = workload.span.or(files.get(set).map(|files| files.all()));
+        Workload { span, ..workload }
+    };
+    Some(steps.into_iter().map(whole).collect())
+}
+
+/// Reports a workload without room on the smallest design.
+fn fits(workload: &Workload, smallest: Option<(&str, Bytes)>, place: &Span, problems: &mut Problems) {
+    let Some((design, capacity)) = smallest else { return };
+    let what = match workload.span.filter(|span| *span > capacity) {
+        Some(span) => {
+            format!("workload `{}` needs {span}, and design `{design}` holds {capacity}", workload.name)
+        }
+        None => match Generator::new(workload, capacity.0, 0, 0) {
+            Err(error) => format!("workload `{}` on design `{design}`: {error}", workload.name),
+            Ok(_) => return,
+        },
+    };
+    let remedy = format!("write a `span` of at most \"{capacity}\", or larger volumes");
+    problems.report(place, Problem::Profile { what, remedy });
+}

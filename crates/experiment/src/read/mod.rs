@@ -1,0 +1,255 @@
+//! From TOML values to typed ones that know their place in the file.
+//!
+//! A section of the language is declared once, with `section!`: the struct that results is read from
+//! TOML here and described to editors by its JSON Schema, so that neither can know a key that the
+//! other does not. Reading goes on after a mistake: whatever can be read is, and every mistake is
+//! reported once.
+
+mod quantity;
+mod scalar;
+
+pub(super) use quantity::{Duration, Fraction, Size, Throughput};
+pub(super) use scalar::describe;
+
+use super::error::{ExperimentError, ExperimentErrors, Problem, locate};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::DeValue;
+
+/// Bytes of the text that a value or key stands in.
+pub(super) type Span = Range<usize>;
+
+/// Mistakes that are kept: enough for any file that a person wrote, and soon done for any other.
+const KEPT: usize = 1000;
+/// Mistakes that are told at once.
+const TOLD: usize = 100;
+
+/// Collects what is wrong.
+#[derive(Debug, Default)]
+pub(super) struct Problems(Vec<(Span, Problem)>);
+
+impl Problems {
+    /// Adds a mistake.
+    pub fn report(&mut self, span: &Span, problem: Problem) {
+        if self.0.len() < KEPT {
+            self.0.push((span.clone(), problem));
+        }
+    }
+
+    /// Whether nothing is wrong so far.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All mistakes, located in `text`, in the order of the file.
+    pub fn into_errors(mut self, text: &str, file_name: &str) -> ExperimentErrors {
+        self.0.sort_by_key(|(span, _)| span.start);
+        let mut errors: Vec<ExperimentError> = Vec::with_capacity(self.0.len());
+        for (span, problem) in self.0 {
+            let error = locate(text, span, problem);
+            if !errors.contains(&error) {
+                errors.push(error);
+            }
+        }
+        let more = errors.len() > TOLD;
+        errors.truncate(TOLD);
+        ExperimentErrors { file_name: file_name.to_owned(), errors, more }
+    }
+}
+
+/// What can be read from a TOML value.
+pub(super) trait FromToml: Sized {
+    /// Reads `value`; reports what is wrong and returns nothing when it cannot.
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self>;
+}
+
+/// A value and its place; no value when it was wrong, which has been reported then.
+#[derive(Debug, Clone)]
+pub(super) struct At<T> {
+    /// The value, unless it was wrong.
+    pub value: Option<T>,
+    /// Its place.
+    pub span: Span,
+}
+
+impl<T: FromToml> At<T> {
+    /// Reads a value.
+    pub fn read(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> Self {
+        let span = value.span();
+        At { value: T::from_toml(value.get_ref(), &span, problems), span }
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for At<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// A key as it was given, or its absence.
+pub(super) type Given<T> = Option<At<T>>;
+
+/// The value of a key, with its place, when it was given and is right.
+pub(super) fn good<T>(given: &Given<T>) -> Option<(&T, &Span)> {
+    given.as_ref().and_then(|at| at.value.as_ref().map(|value| (value, &at.span)))
+}
+
+/// The value of a key that must be given; reports its absence at `place`.
+pub(super) fn required<'a, T>(
+    given: &'a Given<T>,
+    key: &'static str,
+    example: &str,
+    (section, place): (&str, &Span),
+    problems: &mut Problems,
+) -> Option<(&'a T, &'a Span)> {
+    if given.is_none() {
+        let (section, example) = (section.to_owned(), example.to_owned());
+        problems.report(place, Problem::MissingKey { key, section, example });
+    }
+    good(given)
+}
+
+/// A table whose keys are names that the user chooses, in the order of the file.
+#[derive(Debug, Default)]
+pub(super) struct Named<T>(pub Vec<Entry<T>>);
+
+/// One entry of a [`Named`] table.
+#[derive(Debug)]
+pub(super) struct Entry<T> {
+    /// The key.
+    pub name: String,
+    /// The key's place.
+    pub span: Span,
+    /// What stands below it, unless it was wrong.
+    pub value: Option<T>,
+}
+
+/// What stands below the headings of a [`Named`] table.
+pub(super) trait Headed {
+    /// The table's key.
+    const HEADING: &'static str;
+}
+
+impl<T: FromToml + Headed> FromToml for Named<T> {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        let DeValue::Table(table) = value else {
+            let heading = T::HEADING;
+            let remedy = match value {
+                DeValue::Array(_) => {
+                    format!("write `[{heading}.NAME]` instead of `[[{heading}]]` with a `name`")
+                }
+                _ => format!("write a table for each, with its name in the heading: `[{heading}.NAME]`"),
+            };
+            let found = describe(value);
+            problems.report(span, Problem::WrongType { expected: "a table of names", found, remedy });
+            return None;
+        };
+        let mut entries: Vec<Entry<T>> = table
+            .iter()
+            .map(|(key, value)| Entry {
+                name: key.get_ref().to_string(),
+                span: key.span(),
+                value: At::read(value, problems).value,
+            })
+            .collect();
+        entries.sort_by_key(|entry| entry.span.start);
+        Some(Named(entries))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Named<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        format!("Named{}", T::schema_name()).into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = BTreeMap::<String, T>::json_schema(generator);
+        schema.insert("minProperties".to_owned(), 1.into());
+        schema.insert("propertyNames".to_owned(), serde_json::json!({ "pattern": super::names::PATTERN }));
+        schema
+    }
+}
+
+/// A field's name as a key: without the `r#` of names that are Rust's keywords.
+pub(super) const fn plain(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
+
+/// Declares a section of the language: its struct, its reader and its schema from one list of keys.
+macro_rules! section {
+    ($(#[$meta:meta])* $title:literal struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
+        #[derive(Debug, Default, schemars::JsonSchema)]
+        $(#[$meta])*
+        #[schemars(deny_unknown_fields)]
+        pub(crate) struct $name {
+            $($(#[$field_meta])* pub $field: $crate::read::Given<$type>,)*
+        }
+
+        impl $crate::read::FromToml for $name {
+            fn from_toml(
+                value: &toml::de::DeValue<'_>,
+                span: &$crate::read::Span,
+                problems: &mut $crate::read::Problems,
+            ) -> Option<Self> {
+                const KEYS: &[&str] = &[$($crate::read::plain(stringify!($field))),*];
+                let table = $crate::read::expect_table(value, $title, KEYS, span, problems)?;
+                let mut section = Self::default();
+                for (key, value) in table {
+                    match key.get_ref().as_ref() {
+                        $(found if found == $crate::read::plain(stringify!($field)) => {
+                            section.$field = Some($crate::read::At::read(value, problems));
+                        })*
+                        other => problems.report(
+                            &key.span(),
+                            $crate::names::unknown_key(other, $title, KEYS),
+                        ),
+                    }
+                }
+                // A key that was meant has been reported already: it is wrong, not missing.
+                for (key, _) in table.iter().filter(|(key, _)| !KEYS.contains(&key.get_ref().as_ref())) {
+                    match $crate::names::meant(key.get_ref(), KEYS) {
+                        $(Some(meant) if meant == $crate::read::plain(stringify!($field)) => {
+                            section.$field.get_or_insert($crate::read::At { value: None, span: key.span() });
+                        })*
+                        _ => {}
+                    }
+                }
+                Some(section)
+            }
+        }
+    };
+}
+pub(super) use section;
+
+/// The table in `value`, or a report of what is there instead.
+pub(super) fn expect_table<'v, 'i>(
+    value: &'v DeValue<'i>,
+    section: &'static str,
+    keys: &[&str],
+    span: &Span,
+    problems: &mut Problems,
+) -> Option<&'v toml::de::DeTable<'i>> {
+    if let DeValue::Table(table) = value {
+        return Some(table);
+    }
+    let remedy = format!("{section} is a table with the keys {}", keys.join(", "));
+    problems.report(span, Problem::WrongType { expected: "a table", found: describe(value), remedy });
+    None
+}

@@ -1,0 +1,394 @@
+//! The keys of a design that say what the kernel builds beside the layout.
+
+use super::designs::{RawArray, RawMember};
+use super::error::Problem;
+use super::members::resolve_names;
+use super::names;
+use super::read::{At, FromToml, Given, Problems, Span, describe, good, required, section};
+use super::volumes::{Volumes, multiple_of_block};
+use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
+use ebbtide_model::stack::{
+    ArrayBacking, Backing, Bitmap, Encryption, EncryptionFormat, Filesystem, Metadata, Stack, Swap,
+};
+use ebbtide_model::units::Bytes;
+use toml::de::DeValue;
+
+/// Largest readahead and request: far above what any kernel takes.
+const TUNABLE_MAX: Bytes = Bytes(Bytes::GIB);
+/// The kernel's least `nr_requests` (`BLKDEV_MIN_RQ`).
+const QUEUE_DEPTH_MIN: u32 = 4;
+
+section! {
+    /// Encryption of an array.
+    #[schemars(rename = "Encryption")]
+    "`encryption`"
+    struct RawEncryption {
+        /// How it is encrypted: luks2.
+        #[schemars(required, extend("enum" = ["luks2"]))]
+        format: String,
+        /// File whose bytes are the key; the key itself is never on a command line.
+        key_file: String,
+        /// prompt: the key is asked for at the terminal, instead of `key_file`.
+        #[schemars(extend("enum" = ["prompt"]))]
+        key: String,
+    }
+}
+
+section! {
+    /// Swap spaces of one priority, on while trials run.
+    #[schemars(rename = "Swap")]
+    "`swap`"
+    struct RawSwap {
+        /// What becomes a swap space each, as the members of an array: names, ranges, globs, nested arrays.
+        #[schemars(required)]
+        members: Vec<At<RawMember>>,
+        /// From 0 to 32767, the highest is used first; equal ones take turns [default: each lower than the last].
+        #[schemars(range(max = 32767))]
+        priority: u32,
+    }
+}
+
+impl FromToml for Vec<At<RawSwap>> {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        if let DeValue::Array(values) = value {
+            return Some(values.iter().map(|value| At::read(value, problems)).collect());
+        }
+        let remedy = "write for example `[{ members = [\"vol0\", \"vol1\"], priority = 10 }]`".to_owned();
+        let (expected, found) = ("a list of swap spaces", describe(value));
+        problems.report(span, Problem::WrongType { expected, found, remedy });
+        None
+    }
+}
+
+/// The word that `given` is, by `from`; reports any other.
+fn word<T>(
+    given: &Given<String>,
+    what: &'static str,
+    words: &[&str],
+    from: fn(&str) -> Option<T>,
+    problems: &mut Problems,
+) -> Option<T> {
+    let (text, span) = good(given)?;
+    let value = from(text);
+    if value.is_none() {
+        let remedy = names::choose(text, words);
+        problems.report(span, Problem::UnknownChoice { what, found: text.clone(), remedy });
+    }
+    value
+}
+
+/// Reports a key that is given and means nothing where it stands.
+fn pointless<T>(
+    given: &Given<T>,
+    key: &'static str,
+    holds: bool,
+    why: &str,
+    remedy: &str,
+    problems: &mut Problems,
+) {
+    if let Some(at) = given.as_ref().filter(|_| holds) {
+        let (why, remedy) = (why.to_owned(), remedy.to_owned());
+        problems.report(&at.span, Problem::Pointless { key, why, remedy });
+    }
+}
+
+/// How the array `kind` over `members` is built.
+pub(super) fn backing(
+    raw: &RawArray,
+    kind: ArrayKind,
+    members: &[LayoutNode],
+    volumes: &Volumes,
+    problems: &mut Problems,
+) -> ArrayBacking {
+    let backing = word(&raw.backing, "backing", Backing::WORDS, Backing::from_word, problems);
+    if backing == Some(Backing::Lvm)
+        && let Some(at) = &raw.backing
+    {
+        lvm_builds(kind, members.len(), &at.span, problems);
+    }
+    let lvm = backing == Some(Backing::Lvm);
+    let (why, remedy) = ("LVM does not have it", "remove it, or write `backing = \"md\"`");
+    pointless(&raw.metadata, "metadata", lvm, why, remedy, problems);
+    pointless(&raw.bitmap, "bitmap", lvm, why, remedy, problems);
+    pointless(&raw.write_mostly, "write_mostly", lvm, why, remedy, problems);
+    let redundant = !matches!(kind, ArrayKind::Linear | ArrayKind::Stripe { .. });
+    let why = format!("a {} array has nothing to resync", kind.name());
+    pointless(&raw.bitmap, "bitmap", !lvm && !redundant, &why, "remove it", problems);
+    let mirror = kind == ArrayKind::Mirror;
+    let why = "only a mirror can read from its other members";
+    pointless(&raw.write_mostly, "write_mostly", !lvm && !mirror, why, "remove it", problems);
+    ArrayBacking {
+        backing,
+        metadata: word(&raw.metadata, "metadata version", Metadata::WORDS, Metadata::from_word, problems),
+        bitmap: word(&raw.bitmap, "bitmap", Bitmap::WORDS, Bitmap::from_word, problems),
+        write_mostly: write_mostly(raw, members, volumes, problems),
+    }
+}
+
+/// Reports an array that LVM cannot build.
+fn lvm_builds(kind: ArrayKind, members: usize, span: &Span, problems: &mut Problems) {
+    let why = match kind {
+        ArrayKind::Raid10 { copies, arrangement, .. }
+            if copies != 2 || arrangement != Arrangement::Near || !members.is_multiple_of(2) =>
+        {
+            "LVM's raid10 has 2 near copies on an even number of members"
+        }
+        _ if kind.chunk().is_some_and(|chunk| !chunk.0.is_power_of_two()) => {
+            "LVM's stripe size is a power of two"
+        }
+        // The default extent size, to which the plan keeps.
+        _ if kind.chunk().is_some_and(|chunk| chunk.0 > 4 * Bytes::MIB) => {
+            "LVM's stripe size is at most one extent, 4MiB"
+        }
+        _ => return,
+    };
+    let (what, remedy) = (why.to_owned(), "change the array, or write `backing = \"md\"`".to_owned());
+    problems.report(span, Problem::Geometry { what, remedy });
+}
+
+fn write_mostly(
+    raw: &RawArray,
+    members: &[LayoutNode],
+    volumes: &Volumes,
+    problems: &mut Problems,
+) -> Vec<usize> {
+    let Some((text, span)) = good(&raw.write_mostly) else { return Vec::new() };
+    let chosen = match resolve_names(text, volumes) {
+        Ok(chosen) => chosen,
+        Err(problem) => {
+            problem.into_iter().for_each(|problem| problems.report(span, problem));
+            return Vec::new();
+        }
+    };
+    let stranger = chosen.iter().find(|volume| !members.contains(&LayoutNode::Volume(**volume)));
+    let (what, remedy) = if let Some(volume) = stranger {
+        let name = &volumes.list[*volume].name;
+        (format!("volume `{name}` is no member of this array"), "name members of this very array")
+    } else if chosen.len() >= members.len() {
+        ("nobody is left to read from".to_owned(), "leave out the members that reads should go to")
+    } else {
+        return chosen;
+    };
+    problems.report(span, Problem::Geometry { what, remedy: remedy.to_owned() });
+    Vec::new()
+}
+
+/// Reports the keys of a nested array that only a whole design has.
+pub(super) fn refuse_nested(raw: &RawArray, problems: &mut Problems) {
+    let why = "it belongs to a whole design";
+    let remedy = "write it directly below `[designs.NAME]`";
+    pointless(&raw.encryption, "encryption", true, why, remedy, problems);
+    pointless(&raw.filesystem, "filesystem", true, why, remedy, problems);
+    pointless(&raw.mount_options, "mount_options", true, why, remedy, problems);
+    pointless(&raw.readahead, "readahead", true, why, remedy, problems);
+    pointless(&raw.scheduler, "scheduler", true, why, remedy, problems);
+    pointless(&raw.queue_depth, "queue_depth", true, why, remedy, problems);
+    pointless(&raw.max_sectors, "max_sectors", true, why, remedy, problems);
+    pointless(&raw.swap, "swap", true, why, remedy, problems);
+}
+
+/// What a design has on top of and around its arrays, which are `arrays`, those of `swap` last.
+pub(super) fn stack(
+    raw: &RawArray,
+    arrays: Vec<ArrayBacking>,
+    swap: Vec<Swap>,
+    problems: &mut Problems,
+) -> Stack {
+    let filesystem = word(&raw.filesystem, "file system", Filesystem::WORDS, Filesystem::from_word, problems);
+    let why = "there is no file system to mount";
+    let remedy = "write also for example `filesystem = \"xfs\"`";
+    pointless(&raw.mount_options, "mount_options", raw.filesystem.is_none(), why, remedy, problems);
+    Stack {
+        arrays,
+        encryption: encryption(raw, problems),
+        filesystem,
+        mount_options: plain_word(&raw.mount_options, "mount_options", "\"noatime\"", problems),
+        readahead: tunable(&raw.readahead, "readahead", problems),
+        scheduler: plain_word(&raw.scheduler, "scheduler", "\"mq-deadline\"", problems),
+        queue_depth: queue_depth(&raw.queue_depth, problems),
+        max_sectors: tunable(&raw.max_sectors, "max_sectors", problems),
+        swap,
+    }
+}
+
+/// The priority of swap spaces.
+pub(super) fn priority(given: &Given<u32>, problems: &mut Problems) -> Option<u32> {
+    let (priority, span) = good(given).map(|(priority, span)| (*priority, span))?;
+    if priority > Swap::PRIORITY_MAX {
+        let (found, range) = (priority.to_string(), format!("at most {}", Swap::PRIORITY_MAX));
+        let remedy = "write for example `priority = 10`".to_owned();
+        problems.report(span, Problem::OutOfRange { key: "priority", found, range, remedy });
+        return None;
+    }
+    Some(priority)
+}
+
+fn encryption(raw: &RawArray, problems: &mut Problems) -> Option<Encryption> {
+    let (raw, span) = good(&raw.encryption)?;
+    let section = ("`encryption`", span);
+    required(&raw.format, "format", "format = \"luks2\"", section, problems);
+    let format = word(&raw.format, "format", EncryptionFormat::WORDS, EncryptionFormat::from_word, problems);
+    let example = "key_file = \"/root/ebb.key\"";
+    if raw.key.is_some() {
+        let prompt = |word: &str| (word == "prompt").then_some(());
+        let asked = word(&raw.key, "key", &["prompt"], prompt, problems);
+        let (why, remedy) = ("the key is asked for", "remove it, or remove `key`");
+        pointless(&raw.key_file, "key_file", true, why, remedy, problems);
+        return asked.and(format).map(|format| Encryption { format, key_file: None });
+    }
+    let (key_file, at) = required(&raw.key_file, "key_file", example, section, problems)?;
+    if key_file.is_empty() || key_file.starts_with('-') || key_file.contains(char::is_control) {
+        let remedy = format!("write for example `{example}`");
+        let (what, name) = ("a key file", key_file.clone());
+        problems.report(at, Problem::BadName { what, name, remedy });
+        return None;
+    }
+    Some(Encryption { format: format?, key_file: Some(key_file.into()) })
+}
+
+/// A text without blanks that no program takes for an option.
+fn plain_word(
+    given: &Given<String>,
+    key: &'static str,
+    example: &str,
+    problems: &mut Problems,
+) -> Option<String> {
+    let (text, span) = good(given)?;
+    let plain = |c: char| c.is_ascii_graphic();
+    if text.is_empty() || text.starts_with('-') || !text.chars().all(plain) {
+        let remedy = format!("write for example `{key} = {example}`, without blanks");
+        problems.report(span, Problem::BadName { what: key, name: text.clone(), remedy });
+        return None;
+    }
+    Some(text.clone())
+}
+
+/// A size that the kernel takes in whole pages.
+fn tunable(given: &Given<Bytes>, key: &'static str, problems: &mut Problems) -> Option<Bytes> {
+    let (size, span) = good(given).map(|(size, span)| (*size, span))?;
+    if size > TUNABLE_MAX {
+        let (found, range) = (size.to_string(), format!("at most {TUNABLE_MAX}"));
+        let remedy = format!("write for example `{key} = \"4MiB\"`");
+        problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+        return None;
+    }
+    // No readahead at all is possible, and not a multiple that the check below would take.
+    (size.0 == 0 && key == "readahead" || multiple_of_block(key, size, span, problems)).then_some(size)
+}
+
+fn queue_depth(given: &Given<u32>, problems: &mut Problems) -> Option<u32> {
+    let (depth, span) = good(given).map(|(depth, span)| (*depth, span))?;
+    if depth < QUEUE_DEPTH_MIN {
+        let found = depth.to_string();
+        let range = format!("at least {QUEUE_DEPTH_MIN}, the kernel's least");
+        let remedy = "write for example `queue_depth = 256`".to_owned();
+        problems.report(span, Problem::OutOfRange { key: "queue_depth", found, range, remedy });
+        return None;
+    }
+    Some(depth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY_KEY: &str = include_str!("testdata/every-key.toml");
+
+    #[test]
+    fn every_key_reaches_the_stack() {
+        let experiment = crate::parse(EVERY_KEY, "test").unwrap_or_else(|errors| panic!("{errors}"));
+        let stack = |name| experiment.designs.iter().find(|d| d.name == name).map(|d| d.stack.clone());
+        let array = ArrayBacking {
+            backing: None,
+            metadata: Some(Metadata::V10),
+            bitmap: Some(Bitmap::Internal),
+            write_mostly: vec![1],
+        };
+        let members = [5, 6].map(LayoutNode::Volume).to_vec();
+        let mirror = LayoutNode::Array { kind: ArrayKind::Mirror, members };
+        let expected = Stack {
+            // The second is that of the swap space.
+            arrays: vec![array, ArrayBacking::default()],
+            encryption: Some(Encryption {
+                format: EncryptionFormat::Luks2,
+                key_file: Some("/root/ebb.key".into()),
+            }),
+            filesystem: Some(Filesystem::Xfs),
+            mount_options: Some("noatime,logbsize=256k".into()),
+            readahead: Some(Bytes(4 * Bytes::MIB)),
+            scheduler: Some("mq-deadline".into()),
+            queue_depth: Some(512),
+            max_sectors: Some(Bytes(Bytes::MIB)),
+            swap: vec![
+                Swap { members: vec![LayoutNode::Volume(2), LayoutNode::Volume(3)], priority: Some(10) },
+                Swap { members: vec![mirror], priority: None },
+            ],
+        };
+        assert_eq!(stack("kernel"), Some(expected.clone()));
+        assert_eq!(expected.kernel_only().len(), 11);
+        let lvm = stack("lvm").unwrap_or_default();
+        assert_eq!(lvm.arrays[0].backing, Some(Backing::Lvm));
+        assert!(lvm.kernel_only().is_empty());
+        // An array comes before the arrays among its members.
+        assert_eq!(stack("mirrors").map(|stack| stack.arrays.len()), Some(3));
+    }
+
+    /// What is wrong with a design of these lines, with the remedies.
+    fn wrong(lines: &str) -> String {
+        let text = format!(
+            "name = \"n\"\n[volumes.v]\ncount = 4\nsize = \"1GiB\"\n[designs.d]\n{lines}\n\
+             [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n"
+        );
+        crate::parse(&text, "test").map_or_else(|errors| errors.to_string(), |_| "nothing".to_owned())
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_remedy() {
+        let stripe = "layout = \"stripe\"\nmembers = [\"v*\"]\n";
+        let mirror = "layout = \"mirror\"\nmembers = [\"v*\"]\n";
+        let three = "layout = \"stripe\"\nmembers = [\"v[0..2]\"]\n";
+        for (lines, told) in [
+            (format!("{stripe}backing = \"lvm2\""), "write `lvm`"),
+            (format!("{stripe}filesystem = \"ntfs\""), "write one of ext4, xfs"),
+            (format!("{stripe}mount_options = \"noatime\""), "no file system to mount"),
+            (format!("{stripe}filesystem = \"xfs\"\nmount_options = \"-o x\""), "without blanks"),
+            (format!("{stripe}readahead = \"3k\""), "multiple of 4KiB"),
+            (format!("{stripe}readahead = \"8GiB\""), "at most 1GiB"),
+            (format!("{stripe}queue_depth = 1"), "at least 4"),
+            (format!("{stripe}bitmap = \"internal\""), "nothing to resync"),
+            (format!("{stripe}write_mostly = \"v0\""), "only a mirror"),
+            (format!("{mirror}write_mostly = \"v*\""), "nobody is left to read from"),
+            (format!("{mirror}backing = \"lvm\"\nmetadata = \"1.2\""), "LVM does not have it"),
+            (format!("{stripe}chunk = \"96k\"\nbacking = \"lvm\""), "power of two"),
+            (format!("{stripe}encryption = {{ format = \"luks2\" }}"), "has no `key_file`"),
+            (format!("{stripe}encryption = {{ format = \"luks2\", key_file = \"-\" }}"), "key_file = "),
+            (format!("{stripe}encryption = {{ format = \"luks2\", key = \"secret\" }}"), "write one of prompt"),
+            (
+                format!("{stripe}encryption = {{ format = \"luks2\", key = \"prompt\", key_file = \"/k\" }}"),
+                "the key is asked for",
+            ),
+            (format!("{three}swap = {{ members = [\"v3\"] }}"), "a list of swap spaces"),
+            (format!("{three}swap = [{{ members = [\"v2\"] }}]"), "used twice"),
+            (format!("{three}swap = [{{ members = [\"v3\"], priority = 32768 }}]"), "at most 32767"),
+            (format!("{three}swap = [{{ priority = 1 }}]"), "has no `members`"),
+            (format!("{three}swap = [{{ members = [] }}]"), "no members"),
+            (
+                "layout = \"linear\"\nmembers = [{ layout = \"linear\", members = [\"v0\"], swap = [] }]".to_owned(),
+                "directly below `[designs.NAME]`",
+            ),
+            (
+                "layout = \"raid10\"\nbacking = \"lvm\"\narrangement = \"far\"\nmembers = [\"v*\"]".to_owned(),
+                "2 near copies",
+            ),
+            (
+                "layout = \"linear\"\nmembers = [{ layout = \"stripe\", members = [\"v*\"], filesystem = \"xfs\" }]"
+                    .to_owned(),
+                "directly below `[designs.NAME]`",
+            ),
+        ] {
+            let said = wrong(&lines);
+            assert!(said.contains(told), "{lines}\n{told}: {said}");
+        }
+        assert_eq!(wrong(&format!("{stripe}readahead = 0")), "nothing");
+    }
+}

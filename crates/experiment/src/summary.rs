@@ -1,0 +1,313 @@
+//! What an experiment would do, in figures, before anything is touched.
+
+use ebbtide_model::experiment::{Design, Experiment, Volume, VolumeSource};
+use ebbtide_model::layout::{ArrayKind, LayoutNode, Map};
+use ebbtide_model::shown::Shown;
+use ebbtide_model::units::{Bytes, Nanos, format_count, format_waiting};
+use ebbtide_model::workload::{Access, Arrival, Mix, Stop, Workload};
+use serde::Serialize;
+use std::fmt;
+
+/// What an experiment would do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Name of the experiment.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Volumes, equal neighbours together.
+    pub volumes: Vec<VolumeSummary>,
+    /// Designs.
+    pub designs: Vec<DesignSummary>,
+    /// Workloads.
+    pub workloads: Vec<WorkloadSummary>,
+    /// Confidence level of the intervals.
+    pub level: f64,
+    /// Half-width of an interval that is narrow enough, relative to the median.
+    pub precision: f64,
+    /// Trials of one round: every workload on every design, and on the control once more.
+    pub trials_per_round: u64,
+    /// Least and most rounds.
+    pub rounds: (u32, u32),
+    /// Bytes of new files.
+    pub new_file_bytes: u64,
+    /// Time of one round in nanoseconds, without filling files; absent when a workload ends by size.
+    pub round_ns: Option<u64>,
+    /// Time of the least rounds, in nanoseconds.
+    pub least_ns: Option<u64>,
+    /// Longest time in nanoseconds: no round starts after the budget, and the last one ends.
+    pub longest_ns: Option<u64>,
+    /// Things worth knowing before the run.
+    pub notes: Vec<String>,
+}
+
+/// Equal volumes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VolumeSummary {
+    /// Their names.
+    pub names: Vec<String>,
+    /// What they are, for people.
+    pub what: String,
+}
+
+/// A design.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DesignSummary {
+    /// Its name.
+    pub name: String,
+    /// Whether the others are compared with it.
+    pub control: bool,
+    /// The layout, for people.
+    pub what: String,
+    /// Volumes that it uses.
+    pub members: usize,
+    /// Capacity in bytes, where the sizes of its volumes are known.
+    pub capacity: Option<u64>,
+}
+
+/// A workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WorkloadSummary {
+    /// Its name.
+    pub name: String,
+    /// What it does, for people.
+    pub what: String,
+}
+
+impl Summary {
+    /// What `experiment` would do.
+    pub fn new(experiment: &Experiment) -> Summary {
+        let trials_per_round = (experiment.workloads.len() as u64) * (experiment.designs.len() as u64 + 1);
+        let round = experiment.round_time().map(|round| round.0);
+        let (least, most) = (experiment.answer.trials_min, experiment.answer.trials_max);
+        let least_time = round.map(|round| round.saturating_mul(least.into()));
+        let longest = round.map(|round| {
+            // A round that starts just before the budget's end is the last.
+            round.saturating_mul(most.into()).min(experiment.answer.budget.0.saturating_add(round))
+        });
+        let new_files =
+            experiment.volumes.iter().filter(|volume| matches!(volume.source, VolumeSource::NewFile { .. }));
+        Summary {
+            name: experiment.name.clone(),
+            description: experiment.description.clone(),
+            volumes: volume_summaries(experiment),
+            designs: design_summaries(experiment),
+            workloads: experiment
+                .workloads
+                .iter()
+                .map(|workload| WorkloadSummary {
+                    name: workload.name.clone(),
+                    what: describe_workload(workload),
+                })
+                .collect(),
+            level: experiment.answer.level,
+            precision: experiment.answer.precision,
+            trials_per_round,
+            rounds: (least, most),
+            new_file_bytes: new_files
+                .filter_map(|volume| volume.size)
+                .fold(0, |sum, size| sum.saturating_add(size.0)),
+            round_ns: round,
+            least_ns: least_time,
+            longest_ns: longest,
+            notes: notes(experiment, least_time),
+        }
+    }
+}
+
+fn volume_summaries(experiment: &Experiment) -> Vec<VolumeSummary> {
+    let mut groups: Vec<VolumeSummary> = Vec::new();
+    for volume in &experiment.volumes {
+        let what = describe_volume(volume, experiment);
+        match groups.last_mut().filter(|group| group.what == what) {
+            Some(group) => group.names.push(volume.name.clone()),
+            None => groups.push(VolumeSummary { names: vec![volume.name.clone()], what }),
+        }
+    }
+    groups
+}
+
+fn design_summaries(experiment: &Experiment) -> Vec<DesignSummary> {
+    let sizes: Vec<u64> =
+        experiment.volumes.iter().map(|volume| volume.size.map_or(0, |size| size.0)).collect();
+    let summary = |(index, design): (usize, &Design)| {
+        let leaves = design.layout.volumes();
+        let known = leaves
+            .iter()
+            .all(|leaf| experiment.volumes.get(*leaf).is_some_and(|volume| volume.size.is_some()));
+        let map = if known { Map::new(&design.layout, &sizes).ok() } else { None };
+        DesignSummary {
+            name: design.name.clone(),
+            control: index == experiment.control,
+            what: describe_layout(&design.layout),
+            members: leaves.len(),
+            capacity: map.map(|map| map.capacity()),
+        }
+    };
+    experiment.designs.iter().enumerate().map(summary).collect()
+}
+
+fn notes(experiment: &Experiment, least_time: Option<u64>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let used = experiment.used_volumes();
+    for (index, volume) in experiment.volumes.iter().enumerate() {
+        if !used.contains(&index) {
+            notes.push(format!("volume {} is in no design", volume.name));
+        }
+    }
+    if let Some(least) = least_time.filter(|least| *least > experiment.answer.budget.0) {
+        notes.push(format!(
+            "the budget of {} ends it before the least {} rounds, which would take {}: the answer cannot be reached",
+            experiment.answer.budget,
+            experiment.answer.trials_min,
+            format_waiting(Nanos(least))
+        ));
+    }
+    notes.extend(experiment.refused_in_user_space().map(|why| format!("`--on files` refuses this: {why}")));
+    if experiment.designs.len() == 1 {
+        notes.push("a single design is measured, and compared with nothing but itself".to_owned());
+    }
+    notes
+}
+
+fn describe_volume(volume: &Volume, experiment: &Experiment) -> String {
+    let source = match &volume.source {
+        VolumeSource::NewFile { directory: None } => "new file".to_owned(),
+        VolumeSource::NewFile { directory: Some(directory) } => {
+            format!("new file in {}", directory.shown())
+        }
+        VolumeSource::ExistingFile { path } => format!("file {}", path.shown()),
+        VolumeSource::Device { path, .. } => format!("device {}", path.shown()),
+    };
+    let size = volume.size.map_or_else(|| "its own size".to_owned(), |size| size.short());
+    match &volume.shape {
+        None => format!("{size}, {source}, as fast as it is"),
+        Some(shape) => {
+            let link = shape.link.and_then(|link| experiment.links.get(link));
+            let link = link.map_or_else(String::new, |link| format!(", on link {}", link.name));
+            format!("{size}, {source}, {shape}{link}")
+        }
+    }
+}
+
+fn describe_layout(node: &LayoutNode) -> String {
+    let LayoutNode::Array { kind, members } = node else { return "a volume".to_owned() };
+    let kind = match kind {
+        ArrayKind::Linear => "linear".to_owned(),
+        ArrayKind::Mirror => "mirror".to_owned(),
+        ArrayKind::Stripe { chunk } => format!("stripe, chunk {chunk}"),
+        ArrayKind::Raid5 { chunk } => format!("raid5, chunk {chunk}"),
+        ArrayKind::Raid6 { chunk } => format!("raid6, chunk {chunk}"),
+        ArrayKind::Raid10 { chunk, copies, arrangement } => {
+            let arrangement = format!("{arrangement:?}").to_lowercase();
+            format!("raid10, {copies} copies {arrangement}, chunk {chunk}")
+        }
+    };
+    let mut inner: Vec<String> = members
+        .iter()
+        .filter(|member| matches!(member, LayoutNode::Array { .. }))
+        .map(describe_layout)
+        .collect();
+    inner.dedup();
+    let of = if inner.is_empty() { String::new() } else { format!(" of ({})", inner.join("), (")) };
+    format!("{kind}, {}{of}", format_count(members.len() as u64, "member"))
+}
+
+fn describe_workload(workload: &Workload) -> String {
+    let order = match workload.access {
+        Access::Sequential => "sequential",
+        Access::Random => "random",
+    };
+    let mix = match workload.mix {
+        Mix::Read => "read".to_owned(),
+        Mix::Write => "write".to_owned(),
+        Mix::Rewrite => "rewrite".to_owned(),
+        Mix::Mixed { read_percent } => {
+            format!("{read_percent}% read, {}% write", 100 - read_percent.min(100))
+        }
+    };
+    let mut text = format!(
+        "{order} {mix}, bs {}, iodepth {}, numjobs {}, ",
+        workload.bs, workload.iodepth, workload.numjobs
+    );
+    text += &match workload.stop {
+        Stop::Runtime(runtime) => format!("{runtime}"),
+        Stop::Size(size) => format!("{size}"),
+    };
+    if workload.warm_up.0 > 0 {
+        text += &format!(" after a warm-up of {}", workload.warm_up);
+    }
+    match workload.arrival {
+        Arrival::Closed => {}
+        Arrival::Fixed { iops } => text += &format!(", {iops} arrivals per second"),
+        Arrival::Poisson { iops } => text += &format!(", {iops} Poisson arrivals per second"),
+    }
+    if !workload.direct {
+        text += ", through the page cache";
+    }
+    text
+}
+
+/// A fraction in percent, to a hundredth: `5%`, `99.5%`.
+fn percent(fraction: f64) -> String {
+    format!("{}%", (fraction * 10_000.0).round() / 100.0)
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.description {
+            // Its own lines stand apart from those of the table.
+            Some(description) => {
+                writeln!(f, "{}: {}", self.name, description.trim_end().replace('\n', "\n    "))?;
+            }
+            None => writeln!(f, "{}", self.name)?,
+        }
+        for (index, volumes) in self.volumes.iter().enumerate() {
+            let names = match volumes.names.as_slice() {
+                [first, _, .., last] => format!("{first} .. {last} ({})", volumes.names.len()),
+                names => names.join(", "),
+            };
+            row(f, index, "volumes", &names, &volumes.what)?;
+        }
+        for (index, design) in self.designs.iter().enumerate() {
+            let capacity =
+                design.capacity.map(|bytes| format!(", {}", Bytes(bytes).short())).unwrap_or_default();
+            let control = if design.control { " (control)" } else { "" };
+            row(f, index, "designs", &design.name, &format!("{}{capacity}{control}", design.what))?;
+        }
+        for (index, workload) in self.workloads.iter().enumerate() {
+            row(f, index, "workloads", &workload.name, &workload.what)?;
+        }
+        let answer =
+            format!("median within {} at {} confidence", percent(self.precision), percent(self.level));
+        writeln!(f, "  {:<10} {answer}", "answer")?;
+        let (least, most) = self.rounds;
+        let rounds = if least == most { String::new() } else { format!("{least} to ") };
+        let (most, trials) = (format_count(most.into(), "round"), self.trials_per_round);
+        writeln!(f, "  {:<10} {rounds}{most} of {}", "trials", format_count(trials, "trial"))?;
+        if self.new_file_bytes > 0 {
+            writeln!(f, "  {:<10} {} of new files", "space", Bytes(self.new_file_bytes).short())?;
+        }
+        match (self.least_ns, self.longest_ns) {
+            (Some(least), Some(longest)) => {
+                let fill = if self.new_file_bytes > 0 { ", and the time to fill new files" } else { "" };
+                let cut = if least > longest { ", when the budget ends it" } else { "" };
+                let [least, longest] = [least.min(longest), longest].map(|time| format_waiting(Nanos(time)));
+                let span = if least == longest { longest } else { format!("{least} to {longest}") };
+                let fill = format!("{cut}{fill}");
+                writeln!(f, "  {:<10} {span}{fill}", "time")?;
+            }
+            _ => writeln!(f, "  {:<10} not known: a workload ends by size, not by time", "time")?,
+        }
+        for note in &self.notes {
+            writeln!(f, "  note: {note}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One line of the table; the heading stands on its first line only.
+fn row(f: &mut fmt::Formatter<'_>, index: usize, heading: &str, name: &str, what: &str) -> fmt::Result {
+    let heading = if index == 0 { heading } else { "" };
+    writeln!(f, "  {heading:<10} {name:<16} {what}")
+}

@@ -1,0 +1,325 @@
+//! The optional traits of `[volumes.NAME.shape]`: what makes a volume behave unlike another of the same limits.
+
+use super::error::Problem;
+use super::names;
+use super::read::{
+    Duration, Fraction, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
+};
+use super::shapes::{LatencySpec, RawShape, one_way, positive};
+use ebbtide_model::units::{Bytes, Nanos, format_number};
+use ebbtide_model::volume::{
+    Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Latency, Mood, Seek,
+};
+
+section! {
+    /// What operations count against the limits (an NFS server's accounting).
+    #[schemars(rename = "Costs")]
+    "the costs"
+    struct RawCosts {
+        /// What a read counts against `iops` [default: 1].
+        read: f64,
+        /// What a write counts against `iops` [default: 1].
+        write: f64,
+        /// A request of fewer bytes counts as this many against `throughput` [default: 1B].
+        min_bytes: Size,
+        /// A byte written counts as so many against the volume's `throughput` [default: 1].
+        write_bytes: f64,
+    }
+}
+
+section! {
+    /// A spindle: one arm, one operation at a time.
+    #[schemars(rename = "Seek")]
+    "a seek curve"
+    struct RawSeek {
+        /// Seek to a neighbouring track.
+        #[schemars(required)]
+        track_to_track: Duration,
+        /// Seek over the whole capacity.
+        #[schemars(required)]
+        full_stroke: Duration,
+        /// Rotations per minute, for example 7200.
+        #[schemars(required)]
+        rpm: f64,
+        /// Transfer rate of the medium.
+        #[schemars(required)]
+        transfer: Throughput,
+        /// Capacity over which the arm moves [default: the volume's size].
+        capacity: Size,
+    }
+}
+
+section! {
+    /// A cache at the far end. A read hits with the share of the range touched so far that fits into it.
+    #[schemars(rename = "Cache")]
+    "a cache"
+    struct RawCache {
+        /// Its size.
+        #[schemars(required)]
+        size: Size,
+        /// Latency of a hit.
+        #[schemars(required)]
+        latency: LatencySpec,
+    }
+}
+
+section! {
+    /// Blocks that are slow the first time, as after a restore from a snapshot. Every trial starts untouched.
+    #[schemars(rename = "FirstTouch")]
+    "a first-touch penalty"
+    struct RawFirstTouch {
+        /// Block that is fetched as a whole [default: 512KiB].
+        block: Size,
+        /// Latency that the first access to a block pays more.
+        #[schemars(required)]
+        latency: LatencySpec,
+    }
+}
+
+section! {
+    /// A state that the volume is in for a while.
+    #[schemars(rename = "Mood")]
+    "a mood"
+    struct RawMood {
+        /// Mean time that it lasts; the time is exponential.
+        #[schemars(required)]
+        dwell: Duration,
+        /// How often it is entered, relative to the others [default: 1].
+        weight: f64,
+        /// Factor on the rates of all limits while it lasts [default: 1].
+        rate: f64,
+        /// Factor on the latency while it lasts [default: 1].
+        latency: f64,
+    }
+}
+
+impl Headed for RawMood {
+    const HEADING: &'static str = "moods";
+}
+
+section! {
+    /// A slow change on top of the moods.
+    #[schemars(rename = "Drift")]
+    "a drift"
+    struct RawDrift {
+        /// Standard deviation of the logarithm of the rates' factor: 0.1 is about 10%.
+        #[schemars(required)]
+        sigma: f64,
+        /// Time after which it has forgotten where it was.
+        #[schemars(required)]
+        timescale: Duration,
+    }
+}
+
+section! {
+    /// How unlike its siblings a volume is made: lognormal factors, drawn once per volume.
+    #[schemars(rename = "Birth")]
+    "the birth quality"
+    struct RawBirth {
+        /// Standard deviation of the logarithm of the rates' factor [default: 0].
+        rate_sigma: f64,
+        /// Standard deviation of the logarithm of the latency's factor [default: 0].
+        latency_sigma: f64,
+    }
+}
+
+section! {
+    /// A failure during every trial; the simulator only.
+    #[schemars(rename = "Failure")]
+    "a failure"
+    struct RawFailure {
+        /// `error` (EIO), `vanish` (ENODEV) or `freeze` (no answer).
+        #[schemars(required)]
+        kind: String,
+        /// When, from the start of the trial, warm-up included.
+        #[schemars(required)]
+        at: Duration,
+        /// How long it lasts [default: for good].
+        lasts: Duration,
+    }
+}
+
+/// Smallest and largest factor that make sense.
+const FACTORS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
+
+/// A factor.
+fn factor(key: &'static str, given: &Given<f64>, problems: &mut Problems) -> Option<f64> {
+    let Some((value, span)) = good(given) else { return given.is_none().then_some(1.0) };
+    if FACTORS.contains(value) {
+        return Some(*value);
+    }
+    let (found, range) = (format_number(*value), format!("from {} to {}", FACTORS.start(), FACTORS.end()));
+    let remedy = format!("write for example `{key} = 0.5`");
+    problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+    None
+}
+
+/// The deviation of a logarithm.
+fn sigma(key: &'static str, value: f64, span: &Span, problems: &mut Problems) -> Option<f64> {
+    if value <= 3.0 {
+        return Some(value);
+    }
+    let (found, range) = (format_number(value), "from 0 to 3".to_owned());
+    let remedy = format!("write for example `{key} = 0.1` for about 10%");
+    problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+    None
+}
+
+fn lasting(key: &'static str, value: Nanos, span: &Span, problems: &mut Problems) -> Option<Nanos> {
+    if value >= Nanos::from_millis(1) {
+        return Some(value);
+    }
+    let (found, range) = (value.to_string(), "at least 1ms".to_owned());
+    let remedy = format!("write for example `{key} = \"10s\"`");
+    problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+    None
+}
+
+/// Checks the traits; `size` is the volume's.
+pub(super) fn resolve(raw: &RawShape, size: Option<Bytes>, problems: &mut Problems) -> Character {
+    Character {
+        merge_sequential: good(&raw.merge_sequential).is_some_and(|(merge, _)| *merge),
+        credits_at_start: good(&raw.credits_at_start).map(|(Fraction(share), _)| *share),
+        one_way: one_way(&raw.reads, &raw.writes),
+        costs: good(&raw.costs).and_then(|(costs, _)| resolve_costs(costs, problems)),
+        seek: good(&raw.seek).and_then(|(seek, span)| resolve_seek(seek, span, size, problems)),
+        cache: good(&raw.cache).and_then(|(cache, span)| {
+            let example = "cache = { size = \"1GiB\", latency = \"0.3ms\" }";
+            let section = ("the cache", span);
+            let size = required(&cache.size, "size", example, section, problems);
+            let latency = required(&cache.latency, "latency", example, section, problems);
+            Some(FarCache { size: *size?.0, latency: latency?.0.0 })
+        }),
+        first_touch: good(&raw.first_touch).and_then(|(touch, span)| {
+            let example = "first_touch = { latency = { median = \"5ms\", p99 = \"40ms\" } }";
+            let latency =
+                required(&touch.latency, "latency", example, ("the first-touch penalty", span), problems);
+            let block = match good(&touch.block) {
+                Some((block, span)) => positive("block", *block, span, problems)?,
+                None => Bytes(512 << 10),
+            };
+            Some(FirstTouch { block, latency: latency?.0.0 })
+        }),
+        moods: resolve_moods(&raw.moods, problems),
+        drift: good(&raw.drift).and_then(|(drift, span)| {
+            let example = "drift = { sigma = 0.1, timescale = \"1d\" }";
+            let deviation = required(&drift.sigma, "sigma", example, ("the drift", span), problems);
+            let time = required(&drift.timescale, "timescale", example, ("the drift", span), problems);
+            let deviation = deviation.and_then(|(value, span)| sigma("sigma", *value, span, problems));
+            let timescale = time.and_then(|(value, span)| lasting("timescale", *value, span, problems));
+            Some(Drift { sigma: deviation?, timescale: timescale? })
+        }),
+        birth: good(&raw.birth).and_then(|(birth, _)| {
+            let mut one = |key, given: &Given<f64>| match good(given) {
+                Some((value, span)) => sigma(key, *value, span, problems),
+                None => Some(0.0),
+            };
+            let rate_sigma = one("rate_sigma", &birth.rate_sigma);
+            let latency_sigma = one("latency_sigma", &birth.latency_sigma);
+            Some(Birth { rate_sigma: rate_sigma?, latency_sigma: latency_sigma? })
+        }),
+        failure: good(&raw.failure).and_then(|(failure, span)| resolve_failure(failure, span, problems)),
+    }
+}
+
+fn resolve_costs(raw: &RawCosts, problems: &mut Problems) -> Option<Costs> {
+    let read = factor("read", &raw.read, problems);
+    let write = factor("write", &raw.write, problems);
+    let min_bytes = good(&raw.min_bytes).map_or(Bytes(1), |(bytes, _)| *bytes);
+    let write_bytes = factor("write_bytes", &raw.write_bytes, problems);
+    Some(Costs { read: read?, write: write?, min_bytes, write_bytes: write_bytes? })
+}
+
+fn resolve_seek(raw: &RawSeek, span: &Span, size: Option<Bytes>, problems: &mut Problems) -> Option<Seek> {
+    let example =
+        "seek = { track_to_track = \"0.8ms\", full_stroke = \"16ms\", rpm = 7200, transfer = \"100MB/s\" }";
+    let section = ("the seek curve", span);
+    let short = required(&raw.track_to_track, "track_to_track", example, section, problems);
+    let long = required(&raw.full_stroke, "full_stroke", example, section, problems);
+    let rpm = required(&raw.rpm, "rpm", example, section, problems);
+    let transfer = required(&raw.transfer, "transfer", example, section, problems);
+    let capacity = good(&raw.capacity).map(|(capacity, _)| *capacity).or(size);
+    let (short, (long, at), (rpm, rpm_at)) = (*short?.0, long?, rpm?);
+    if *long < short {
+        let (found, range) = (long.to_string(), format!("at least `track_to_track`, {short}"));
+        let remedy = format!("write for example `{example}`");
+        problems.report(at, Problem::OutOfRange { key: "full_stroke", found, range, remedy });
+        return None;
+    }
+    if !(60.0..=1e6).contains(rpm) {
+        let (found, range) = (format_number(*rpm), "from 60 to 1000000 rotations per minute".to_owned());
+        let remedy = "write for example `rpm = 7200`".to_owned();
+        problems.report(rpm_at, Problem::OutOfRange { key: "rpm", found, range, remedy });
+        return None;
+    }
+    let (transfer, transfer_at) = transfer?;
+    if transfer.0 <= 0.0 {
+        let (found, range) = (format_number(transfer.0), "more than 0 bytes per second".to_owned());
+        let remedy = "write for example `transfer = \"100MB/s\"`".to_owned();
+        problems.report(transfer_at, Problem::OutOfRange { key: "transfer", found, range, remedy });
+        return None;
+    }
+    Some(Seek {
+        track_to_track: short,
+        full_stroke: *long,
+        rotation: Nanos::from_secs_f64(60.0 / rpm),
+        transfer: transfer.0,
+        capacity: capacity.unwrap_or(Bytes(1 << 40)),
+    })
+}
+
+fn resolve_moods(raw: &Given<Named<RawMood>>, problems: &mut Problems) -> Vec<Mood> {
+    let mut moods = Vec::new();
+    for entry in good(raw).map_or(&[][..], |(Named(entries), _)| entries) {
+        names::check(&entry.name, "a mood", &entry.span, problems);
+        let Some(mood) = &entry.value else { continue };
+        let section = format!("mood `{}`", entry.name);
+        let dwell = required(&mood.dwell, "dwell", "dwell = \"10m\"", (&section, &entry.span), problems)
+            .and_then(|(dwell, span)| lasting("dwell", *dwell, span, problems));
+        let weight = factor("weight", &mood.weight, problems);
+        let rate = factor("rate", &mood.rate, problems);
+        let latency = factor("latency", &mood.latency, problems);
+        if let (Some(dwell), Some(weight), Some(rate), Some(latency)) = (dwell, weight, rate, latency) {
+            moods.push(Mood { name: entry.name.clone(), dwell, weight, rate, latency });
+        }
+    }
+    moods
+}
+
+fn resolve_failure(raw: &RawFailure, span: &Span, problems: &mut Problems) -> Option<Failure> {
+    let example = "failure = { kind = \"freeze\", at = \"5s\", lasts = \"2s\" }";
+    let kind = required(&raw.kind, "kind", example, ("the failure", span), problems);
+    let at = required(&raw.at, "at", example, ("the failure", span), problems);
+    let (kind, kind_at) = kind?;
+    let kind = match kind.as_str() {
+        "error" => FailureKind::Error,
+        "vanish" => FailureKind::Vanish,
+        "freeze" => FailureKind::Freeze,
+        other => {
+            let remedy = names::choose(other, &["error", "vanish", "freeze"]);
+            let problem = Problem::UnknownChoice { what: "kind of failure", found: other.to_owned(), remedy };
+            problems.report(kind_at, problem);
+            return None;
+        }
+    };
+    Some(Failure { kind, at: *at?.0, lasts: good(&raw.lasts).map(|(lasts, _)| *lasts) })
+}
+
+/// Whether the shape has one of them.
+pub(super) fn given(raw: &RawShape) -> bool {
+    raw.merge_sequential.is_some()
+        || raw.credits_at_start.is_some()
+        || raw.costs.is_some()
+        || raw.reads.is_some()
+        || raw.writes.is_some()
+        || raw.seek.is_some()
+        || raw.cache.is_some()
+        || raw.first_touch.is_some()
+        || raw.moods.is_some()
+        || raw.drift.is_some()
+        || raw.birth.is_some()
+        || raw.failure.is_some()
+}
+
+/// A latency that costs nothing, where none is given.
+pub(super) const NO_LATENCY: Latency = Latency::Constant(Nanos(0));

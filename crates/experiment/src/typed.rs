@@ -1,0 +1,247 @@
+//! `type`, `instance` and `as_of`: speeds by name, from the catalogue.
+
+use super::error::Problem;
+use super::read::{FromToml, Given, Problems, Span, describe, good};
+use super::shapes::RawShape;
+use super::surroundings::RawHost;
+use super::volumes::RawVolume;
+use ebbtide_model::catalog::{Catalog, CatalogError, Date, Instance, Order};
+use ebbtide_model::experiment::Host;
+use ebbtide_model::units::Bytes;
+use ebbtide_model::volume::{LinkShape, Shape};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+use toml::de::DeValue;
+
+/// Name of the type that stands for the instance's own disks.
+const LOCAL: &str = "instance-store";
+
+/// A day.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Day(Date);
+
+impl FromToml for Day {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        let text = match value {
+            DeValue::Datetime(date) => date.to_string(),
+            DeValue::String(text) => text.to_string(),
+            _ => String::new(),
+        };
+        match text.parse() {
+            Ok(date) => Some(Day(date)),
+            Err(_) => {
+                let (expected, found) = ("a day", describe(value));
+                let remedy = "write for example `2016-01-31`".to_owned();
+                problems.report(span, Problem::WrongType { expected, found, remedy });
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for Day {
+    fn schema_name() -> Cow<'static, str> {
+        "Day".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A day: 2016-01-31",
+            "type": "string",
+            "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+        })
+    }
+}
+
+/// What the file says about the catalogue, resolved.
+pub(super) struct Figures<'c> {
+    catalog: &'c Catalog,
+    as_of: Option<Date>,
+    instance: Option<&'c Instance>,
+    /// Index of the instance's link.
+    link: Option<usize>,
+}
+
+impl<'c> Figures<'c> {
+    /// Looks the instance up and adds its link to `links`.
+    pub fn new(
+        catalog: &'c Catalog,
+        instance: &Given<String>,
+        as_of: &Given<Day>,
+        links: &mut Vec<LinkShape>,
+        problems: &mut Problems,
+    ) -> Self {
+        let as_of = good(as_of).map(|(Day(date), _)| *date);
+        let mut figures = Figures { catalog, as_of, instance: None, link: None };
+        let Some((name, span)) = good(instance) else { return figures };
+        match catalog.instance(name) {
+            Ok(found) => figures.instance = Some(found),
+            Err(error) => problems.report(span, from_catalog("instance type", name, &error)),
+        }
+        if let Some(link) = figures.instance.and_then(Instance::link) {
+            if links.iter().any(|other| other.name == link.name) {
+                let remedy = "give the link another name; the instance's own is added by itself".to_owned();
+                problems.report(span, Problem::Duplicate { what: "link", name: link.name, remedy });
+                return figures;
+            }
+            figures.link = Some(links.len());
+            links.push(link);
+        }
+        figures
+    }
+
+    /// The shape of the volume's type, with what `[shape]` says instead.
+    pub fn shape(
+        &self,
+        raw: &RawVolume,
+        size: Option<Bytes>,
+        own: Option<Shape>,
+        problems: &mut Problems,
+    ) -> Option<Shape> {
+        let Some(given) = &raw.r#type else {
+            report_without_type("provisioned_size", &raw.provisioned_size, problems);
+            report_without_type("provisioned_iops", &raw.provisioned_iops, problems);
+            report_without_type("provisioned_throughput", &raw.provisioned_throughput, problems);
+            return own;
+        };
+        let (name, span) = (given.value.as_ref()?, &given.span);
+        let typed = match name.rsplit(':').next() {
+            Some(LOCAL) => self.local(name, span, problems)?,
+            _ => self.ordered(name, span, raw, size, problems)?,
+        };
+        Some(match (good(&raw.shape), own) {
+            (Some((raw, _)), Some(own)) => instead(typed, raw, own),
+            _ => typed,
+        })
+    }
+
+    /// A local disk of the instance.
+    fn local(&self, name: &str, span: &Span, problems: &mut Problems) -> Option<Shape> {
+        let Some(instance) = self.instance else {
+            let remedy = "write for example `instance = \"i3.large\"` at the top of the file".to_owned();
+            let what = format!("`{name}` needs to know the instance");
+            problems.report(span, Problem::Nothing { what, remedy });
+            return None;
+        };
+        if let Some(shape) = instance.disk_shape() {
+            return Some(shape);
+        }
+        let (what, remedy) = match &instance.disks {
+            None => (format!("{} has no local disks", instance.id), "choose another `type`"),
+            Some(_) => (
+                format!("the speed of {}'s local disks is not in the catalogue", instance.id),
+                "give the volume a `[shape]` instead of the `type`",
+            ),
+        };
+        problems.report(span, Problem::Nothing { what, remedy: remedy.to_owned() });
+        None
+    }
+
+    fn ordered(
+        &self,
+        name: &str,
+        span: &Span,
+        raw: &RawVolume,
+        size: Option<Bytes>,
+        problems: &mut Problems,
+    ) -> Option<Shape> {
+        let record = match self.catalog.volume_type(name, self.as_of) {
+            Ok(record) => record,
+            Err(error) => {
+                problems.report(span, from_catalog("volume type", name, &error));
+                return None;
+            }
+        };
+        let Some(size) = good(&raw.provisioned_size).map(|(size, _)| *size).or(size) else {
+            if raw.size.is_none() && raw.provisioned_size.is_none() {
+                let example = "provisioned_size = \"100GiB\"".to_owned();
+                let section = format!("a volume of type `{name}`");
+                problems.report(span, Problem::MissingKey { key: "provisioned_size", section, example });
+            }
+            return None;
+        };
+        let order = Order {
+            size,
+            iops: good(&raw.provisioned_iops).map(|(iops, _)| *iops),
+            throughput: good(&raw.provisioned_throughput).map(|(rate, _)| rate.0),
+        };
+        match record.shape(&order) {
+            Ok(mut shape) => {
+                if record.media != "nfs" {
+                    shape.link = self.link;
+                }
+                Some(shape)
+            }
+            Err(error) => {
+                let remedy = format!(
+                    "`ebb catalog show {}:{}` says what can be ordered; `provisioned_size` may differ from `size`",
+                    record.provider, record.id
+                );
+                problems.report(span, Problem::Geometry { what: error.to_string(), remedy });
+                None
+            }
+        }
+    }
+
+    /// The host, with the instance's cores and memory where the file does not say.
+    pub fn host(&self, mut host: Host, raw: &Given<RawHost>) -> Host {
+        let said = good(raw).map(|(raw, _)| raw);
+        if let Some(instance) = self.instance {
+            if said.is_none_or(|raw| raw.cores.is_none()) {
+                host.cores = instance.vcpus.unwrap_or(host.cores).max(1);
+            }
+            if said.is_none_or(|raw| raw.memory.is_none()) {
+                host.memory = instance.memory_mib.map(|mib| Bytes(mib.saturating_mul(Bytes::MIB)));
+            }
+        }
+        host
+    }
+}
+
+fn report_without_type<T>(key: &'static str, given: &Given<T>, problems: &mut Problems) {
+    if let Some(at) = given {
+        let why = "it is a setting of a volume `type`".to_owned();
+        let remedy = "write for example `type = \"aws:gp3\"` with it, or a `[shape]`".to_owned();
+        problems.report(&at.span, Problem::Pointless { key, why, remedy });
+    }
+}
+
+fn from_catalog(what: &'static str, name: &str, error: &CatalogError) -> Problem {
+    match error {
+        CatalogError::Unknown { remedy, .. } => {
+            Problem::UnknownName { what, name: name.to_owned(), remedy: remedy.clone() }
+        }
+        CatalogError::Ambiguous { choices, .. } => {
+            let remedy = format!("write one of {choices}");
+            Problem::UnknownName { what, name: name.to_owned(), remedy }
+        }
+        other => {
+            let remedy = "choose another day for `as_of`, or leave it out".to_owned();
+            Problem::Geometry { what: other.to_string(), remedy }
+        }
+    }
+}
+
+/// The type's shape, with what the file's own says instead.
+fn instead(typed: Shape, raw: &RawShape, own: Shape) -> Shape {
+    let said = |read: bool| raw.latency.is_some() || read;
+    let mut character = own.character;
+    if raw.merge_sequential.is_none() {
+        character.merge_sequential = typed.character.merge_sequential;
+    }
+    if raw.costs.is_none() {
+        character.costs = typed.character.costs;
+    }
+    Shape {
+        iops: own.iops.or(typed.iops),
+        throughput: own.throughput.or(typed.throughput),
+        io_unit: own.io_unit.or(typed.io_unit),
+        read_latency: if said(raw.read_latency.is_some()) { own.read_latency } else { typed.read_latency },
+        write_latency: if said(raw.write_latency.is_some()) {
+            own.write_latency
+        } else {
+            typed.write_latency
+        },
+        link: own.link.or(typed.link),
+        character,
+    }
+}

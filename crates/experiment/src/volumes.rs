@@ -1,0 +1,317 @@
+//! `[volumes.NAME]`: what the arrays are built from.
+
+use super::error::Problem;
+use super::names;
+use super::paths::Paths;
+use super::read::{
+    At, Entry, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
+};
+use super::shapes::{RawShape, resolve_shape};
+use super::typed::Figures;
+use ebbtide_model::experiment::{Volume, VolumeSource};
+use ebbtide_model::units::Bytes;
+use ebbtide_model::volume::LinkShape;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// O_DIRECT on disks of 4096-byte blocks needs sizes and chunks that are multiples of it.
+pub(super) const BLOCK: u64 = 4096;
+
+/// Most volumes of one `count`: far above what any instance attaches.
+const COUNT_MAX: u32 = 1024;
+
+/// Most volumes of one experiment.
+const VOLUMES_MAX: usize = 4096;
+
+section! {
+    /// A volume, or `count` equal ones. Without `file` and `device` a new file is made for the run and
+    /// removed after it.
+    #[schemars(rename = "Volume")]
+    "a volume"
+    struct RawVolume {
+        /// How many equal volumes to make: `[volumes.vol]` with `count = 8` gives vol0 to vol7.
+        #[schemars(range(min = 1, max = 1024))]
+        count: u32,
+        /// Usable size, taken down to whole blocks of 4KiB ("10GB" is 9999998976 bytes). Required for new files; for
+        /// existing files and devices all of their own size when absent.
+        size: Size,
+        /// Directory in which the run makes its files [default: the run's own directory].
+        directory: String,
+        /// An existing file instead of a new one. Written to only with `--destroy`.
+        file: String,
+        /// A block device instead of a file, best by its stable path below /dev/disk/by-id; several as a list or a range
+        /// "/dev/nvme[1..24]n1", which gives vol0 to vol23. Written to only with `--destroy`.
+        device: Paths,
+        /// Stable id (the name below /dev/disk/by-id) that the device must have before anything is written.
+        id: String,
+        /// Type in the catalogue whose speed the volume is given, for example "aws:gp3" (`ebb catalog list`), or
+        /// "aws:instance-store" for the instance's own disks.
+        r#type: String,
+        /// Size of which the catalogue is asked [default: `size`].
+        provisioned_size: Size,
+        /// Operations per second that are ordered with the type [default: what the type includes].
+        provisioned_iops: f64,
+        /// Bytes per second that are ordered with the type [default: what the type includes].
+        provisioned_throughput: Throughput,
+        /// Speed that the volume is given [default: as fast as it is]; with a `type`, what differs from it.
+        shape: RawShape,
+    }
+}
+
+impl Headed for RawVolume {
+    const HEADING: &'static str = "volumes";
+}
+
+/// Which volumes a heading stands for, known even when its content is wrong.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// The heading's name.
+    pub name: String,
+    /// Names of its volumes; nothing when `count` is wrong, so that nobody complains about them.
+    pub volumes: Option<Vec<String>>,
+    /// Whether it has a `count`.
+    pub counted: bool,
+}
+
+/// All volumes by name.
+#[derive(Debug, Default)]
+pub(super) struct Volumes {
+    /// The volumes that are right.
+    pub list: Vec<Volume>,
+    /// The headings in the order of the file.
+    pub groups: Vec<Group>,
+    /// Index of every volume by its name.
+    pub index: HashMap<String, usize>,
+    /// Usable size of every volume, where the file says it.
+    pub sizes: Vec<Option<Bytes>>,
+}
+
+/// Checks the volumes; `links` are the shared links by name.
+pub(super) fn resolve(
+    raw: &Given<Named<RawVolume>>,
+    links: &[LinkShape],
+    figures: &Figures<'_>,
+    file_start: &Span,
+    problems: &mut Problems,
+) -> Volumes {
+    let mut volumes = Volumes::default();
+    let example = "[volumes.vol]";
+    let Some((Named(entries), span)) =
+        required(raw, "volumes", example, ("the experiment", file_start), problems)
+    else {
+        return volumes;
+    };
+    if entries.is_empty() {
+        let what = "there are no volumes".to_owned();
+        problems.report(span, Problem::Nothing { what, remedy: format!("write a table `{example}`") });
+    }
+    let mut paths = HashMap::new();
+    for entry in entries {
+        names::check(&entry.name, "a volume", &entry.span, problems);
+        add(entry, links, figures, &mut paths, &mut volumes, problems);
+    }
+    volumes
+}
+
+/// Adds the volumes of one heading.
+fn add(
+    entry: &Entry<RawVolume>,
+    links: &[LinkShape],
+    figures: &Figures<'_>,
+    paths: &mut HashMap<String, String>,
+    volumes: &mut Volumes,
+    problems: &mut Problems,
+) {
+    let Some(raw) = &entry.value else {
+        volumes.groups.push(Group { name: entry.name.clone(), volumes: None, counted: false });
+        return;
+    };
+    let several = match good(&raw.device) {
+        Some((Paths::Several(paths), _)) => Some(paths.len() as u32),
+        _ => None,
+    };
+    let count = several.or_else(|| count(raw, problems));
+    let counted = raw.count.is_some() || several.is_some();
+    let names: Option<Vec<String>> = count.map(|count| match counted {
+        true => (0..count).map(|number| format!("{}{number}", entry.name)).collect(),
+        false => vec![entry.name.clone()],
+    });
+    let sources = sources(raw, entry, paths, problems);
+    let size = size(raw, entry, problems);
+    let own = good(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, size, problems));
+    let shape = figures.shape(raw, size, own, problems);
+    if names.as_ref().is_some_and(|names| names.len() + volumes.list.len() > VOLUMES_MAX) {
+        let what = format!("the experiment has more than {VOLUMES_MAX} volumes");
+        problems.report(&entry.span, Problem::Geometry { what, remedy: "write fewer".to_owned() });
+        volumes.groups.push(Group { name: entry.name.clone(), volumes: None, counted });
+        return;
+    }
+    for (name, source) in names.iter().flatten().zip(sources.iter().cycle()) {
+        if volumes.index.contains_key(name) {
+            let remedy =
+                format!("`{}` has it already; choose another name for one of them", owner(volumes, name));
+            let (what, name) = ("volume", name.clone());
+            problems.report(&entry.span, Problem::Duplicate { what, name, remedy });
+            continue;
+        }
+        volumes.index.insert(name.clone(), volumes.list.len());
+        volumes.sizes.push(size);
+        volumes.list.push(Volume { name: name.clone(), source: source.clone(), size, shape: shape.clone() });
+    }
+    volumes.groups.push(Group { name: entry.name.clone(), volumes: names, counted });
+}
+
+/// The heading that has made the volume `name`.
+fn owner(volumes: &Volumes, name: &str) -> String {
+    let made = |group: &&Group| group.volumes.iter().flatten().any(|volume| volume == name);
+    volumes.groups.iter().find(made).map_or(String::new(), |group| format!("[volumes.{}]", group.name))
+}
+
+fn count(raw: &RawVolume, problems: &mut Problems) -> Option<u32> {
+    let Some(given) = &raw.count else { return Some(1) };
+    let count = given.value?;
+    if !(1..=COUNT_MAX).contains(&count) {
+        problems.report(
+            &given.span,
+            Problem::OutOfRange {
+                key: "count",
+                found: count.to_string(),
+                range: format!("from 1 to {COUNT_MAX}"),
+                remedy: "write how many volumes to make, for example `count = 8`".to_owned(),
+            },
+        );
+        return None;
+    }
+    Some(count)
+}
+
+fn size(raw: &RawVolume, entry: &Entry<RawVolume>, problems: &mut Problems) -> Option<Bytes> {
+    if raw.size.is_none() {
+        if raw.file.is_none() && raw.device.is_none() {
+            let section = format!("volume `{}`, a new file,", entry.name);
+            let example = "size = \"256MiB\"".to_owned();
+            problems.report(&entry.span, Problem::MissingKey { key: "size", section, example });
+        }
+        return None;
+    }
+    let (size, span) = good(&raw.size)?;
+    // Decimal sizes are no whole blocks: what is beyond the last one is not used, as on a disk that ends within a block.
+    let whole = Bytes(size.0 / BLOCK * BLOCK);
+    let enough = if whole.0 == 0 { *size } else { whole };
+    multiple_of_block("size", enough, span, problems).then_some(whole)
+}
+
+/// Reports a size that is zero or not a multiple of [`BLOCK`]; whether it is right.
+pub(super) fn multiple_of_block(
+    key: &'static str,
+    size: Bytes,
+    span: &Span,
+    problems: &mut Problems,
+) -> bool {
+    if size.0 != 0 && size.0.is_multiple_of(BLOCK) {
+        return true;
+    }
+    let lower = Bytes((size.0 / BLOCK * BLOCK).max(BLOCK));
+    let remedy = match size.0 {
+        0 => "write more than nothing".to_owned(),
+        below if below < BLOCK => format!("write \"{lower}\" or a multiple of it"),
+        _ => format!("write \"{lower}\", the nearest below"),
+    };
+    let range = "a multiple of 4KiB, at least one".to_owned();
+    problems.report(span, Problem::OutOfRange { key, found: size.to_string(), range, remedy });
+    false
+}
+
+/// Where the bytes of the volumes of `entry` are: one place for each, or one that is as good for all.
+fn sources(
+    raw: &RawVolume,
+    entry: &Entry<RawVolume>,
+    known: &mut HashMap<String, String>,
+    problems: &mut Problems,
+) -> Vec<VolumeSource> {
+    let of_text = |at: &At<String>| (at.span.clone(), at.value.clone().map(|path| vec![path]));
+    let of_paths = |at: &At<Paths>| (at.span.clone(), at.value.as_ref().map(|paths| paths.all().to_vec()));
+    let given = [
+        ("directory", raw.directory.as_ref().map(of_text)),
+        ("file", raw.file.as_ref().map(of_text)),
+        ("device", raw.device.as_ref().map(of_paths)),
+    ];
+    let mut chosen: Option<(&'static str, Vec<String>, Span)> = None;
+    let mut first: Option<&'static str> = None;
+    for (key, value) in given {
+        let Some((span, value)) = value else { continue };
+        if let Some(first) = first {
+            let remedy =
+                "keep one of `directory` (new files), `file` (an existing one) and `device`".to_owned();
+            problems.report(&span, Problem::Conflict { first, second: key, remedy });
+            continue;
+        }
+        first = Some(key);
+        chosen = value.map(|paths| (key, paths, span));
+    }
+    if let (Some((_, span)), None) = (good(&raw.id), &raw.device) {
+        let why = "only a block device has a stable id".to_owned();
+        let remedy = "write `device = \"/dev/disk/by-id/...\"` with it, or remove it".to_owned();
+        problems.report(span, Problem::Pointless { key: "id", why, remedy });
+    }
+    let Some((key, paths, span)) = chosen else { return vec![VolumeSource::NewFile { directory: None }] };
+    if let (Some((id, at)), [_, _, ..]) = (good(&raw.id), paths.as_slice()) {
+        let why = format!("`{id}` is the id of one device, and there are several");
+        let remedy = "name the devices by their paths below /dev/disk/by-id, which are their ids".to_owned();
+        problems.report(at, Problem::Pointless { key: "id", why, remedy });
+    }
+    paths.iter().map(|path| source(raw, entry, (key, path, &span), known, problems)).collect()
+}
+
+/// The volume at `path`, which `key` gives.
+fn source(
+    raw: &RawVolume,
+    entry: &Entry<RawVolume>,
+    (key, path, span): (&'static str, &String, &Span),
+    known: &mut HashMap<String, String>,
+    problems: &mut Problems,
+) -> VolumeSource {
+    let wrong = match key {
+        _ if path.is_empty() => Some("write a path".to_owned()),
+        "device" if !path.starts_with("/dev/") => {
+            Some("write its path below /dev, for example \"/dev/disk/by-id/nvme-...\"; a regular file is given by `file = `".to_owned())
+        }
+        _ => None,
+    };
+    if let Some(remedy) = wrong {
+        let (expected, found) =
+            (if key == "device" { "the path of a device" } else { "a path" }, path.clone());
+        problems.report(span, Problem::WrongUnit { expected, found, remedy });
+    }
+    if key != "directory" {
+        if let Some(count) = &raw.count {
+            let several = matches!(good(&raw.device), Some((Paths::Several(_), _)));
+            let (why, remedy) = if several {
+                ("there are as many volumes as devices".to_owned(), "remove it")
+            } else if key == "device" {
+                (
+                    format!("`{key}` is one volume"),
+                    "write a list or a range: `device = \"/dev/nvme[1..24]n1\"`",
+                )
+            } else {
+                (
+                    format!("`{key}` is one volume"),
+                    "write one table `[volumes.NAME]` for each, without `count`",
+                )
+            };
+            let remedy = remedy.to_owned();
+            problems.report(&count.span, Problem::Pointless { key: "count", why, remedy });
+        }
+        if let Some(other) = known.insert(path.clone(), entry.name.clone()) {
+            let what = if key == "file" { "file" } else { "device" };
+            let remedy = format!("volume `{other}` has it already; give each volume a path of its own");
+            problems.report(span, Problem::Duplicate { what, name: path.clone(), remedy });
+        }
+    }
+    let path_buf = PathBuf::from(path);
+    match key {
+        "directory" => VolumeSource::NewFile { directory: Some(path_buf) },
+        "file" => VolumeSource::ExistingFile { path: path_buf },
+        _ => VolumeSource::Device { path: path_buf, id: good(&raw.id).map(|(id, _)| id.clone()) },
+    }
+}

@@ -1,0 +1,238 @@
+use super::*;
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::workload::{Access, Arrival, IoEngine, Mix, Regions, Stop};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+/// Included files and variables by name.
+#[derive(Default)]
+struct Fake(HashMap<&'static str, &'static str>);
+
+impl Surroundings for Fake {
+    fn include(&self, name: &str, _from: &str) -> Result<String, String> {
+        self.0.get(name).map(|text| (*text).to_owned()).ok_or_else(|| "no such file".to_owned())
+    }
+
+    fn variable(&self, name: &str) -> String {
+        self.0.get(name).map(|text| (*text).to_owned()).unwrap_or_default()
+    }
+
+    /// `disk` is there, of 1 GiB and a bit.
+    fn length(&self, name: &str) -> Option<Bytes> {
+        (name == "/dev/disk").then_some(Bytes((1 << 30) + 5000))
+    }
+}
+
+fn read(text: &str) -> Result<Vec<FileJob>, JobFileError> {
+    parse(text, "job.fio", &Fake::default()).map(|file| file.jobs)
+}
+
+#[test]
+fn groups_globals_and_clones() {
+    let jobs = read(
+        "; four kinds of load on one file\n\
+         [global]\nioengine=libaio\ndirect=1\nsize=10g\nruntime=60\nfilename=test.file\ndirectory=/data/\n\n\
+         [seq]\nrw=read\nbs=1M\nstonewall\n\
+         [rand]   # together with the next one\nrw=randread\nstonewall\niodepth=32\nnumjobs=4\ngroup_reporting\n\
+         [log]\nrw=write\nbs=8k\nsync=1\nrate_iops=100\n\
+         [global]\ntime_based\n\
+         [mixed]\nstonewall=1\nrw=randrw\nrwmixwrite=30\n",
+    )
+    .expect("is right");
+    let groups: Vec<(&str, u32)> = jobs.iter().map(|job| (job.name.as_str(), job.group)).collect();
+    assert_eq!(groups, [("seq", 0), ("rand", 1), ("log", 1), ("mixed", 2)]);
+    let rand = &jobs[1].workload;
+    assert_eq!((rand.access, rand.mix, rand.bs, rand.iodepth), (Access::Random, Mix::Read, Bytes(4096), 32));
+    assert_eq!(rand.stop, Stop::Size(Bytes(40 << 30)), "size counts for every clone");
+    assert_eq!(rand.fine.time_limit, Some(Nanos::from_secs(60)), "or the runtime, whichever comes first");
+    assert_eq!((rand.span, rand.fine.regions), (Some(Bytes(10 << 30)), Regions::Shared));
+    assert_eq!(jobs[1].target, Target::Shared("/data/test.file".to_owned()));
+    assert_eq!(jobs[0].workload.ioengine, IoEngine::IoUring);
+    assert_eq!(jobs[2].workload.arrival, Arrival::Fixed { iops: 100.0 });
+    assert!(jobs[2].workload.sync && jobs[2].workload.direct);
+    assert_eq!(
+        jobs[3].workload.stop,
+        Stop::Runtime(Nanos::from_secs(60)),
+        "a global below counts for those below"
+    );
+    assert_eq!(jobs[3].workload.mix, Mix::Mixed { read_percent: 70 });
+}
+
+#[test]
+fn without_a_filename_every_clone_has_a_file() {
+    let jobs =
+        read("[writers]\nrw=randwrite\nbs=32k\nsize=64m\nnumjobs=2\ndirectory=/data\n").expect("is right");
+    let files = ["/data/writers.0.0", "/data/writers.1.0"].map(str::to_owned).to_vec();
+    assert_eq!(jobs[0].target, Target::Each(files));
+    assert_eq!(jobs[0].workload.fine.regions, Regions::Own);
+    assert_eq!((jobs[0].file_size, jobs[0].workload.span), (Some(Bytes(64 << 20)), Some(Bytes(128 << 20))));
+    assert_eq!(jobs[0].workload.ioengine, IoEngine::Psync, "fio's default");
+    assert!(!jobs[0].workload.direct, "fio's default");
+}
+
+/// The examples of fio's manual, section "Parameter types".
+#[test]
+fn sizes_have_fios_meaning() {
+    for (text, binary, bytes) in [
+        ("4096", true, 4096),
+        ("4096b", true, 4096),
+        ("4k", true, 4096),
+        ("4kB", true, 4096),
+        ("4K", true, 4096),
+        ("1m", true, 1 << 20),
+        ("1mi", true, 1_000_000),
+        ("1000ki", true, 1_000_000),
+        ("1t", true, 1 << 40),
+        ("1tib", true, 1_000_000_000_000),
+        ("4k", false, 4000),
+        ("4KiB", false, 4096),
+        ("0x1000", true, 4096),
+        ("0x10k", true, 16384),
+    ] {
+        assert_eq!(values::integer(text, binary), Ok(bytes), "{text}");
+    }
+    for text in ["", "k", "4q", "1.5g", "-1", "99999999999t", "4ii", "i"] {
+        assert!(values::integer(text, true).is_err(), "{text}");
+    }
+    for (text, ns) in
+        [("30", 30_000_000_000), ("30S", 30_000_000_000), ("5ms", 5_000_000), ("1m", 60_000_000_000)]
+    {
+        assert_eq!(values::time(text, 1_000_000_000), Ok(Nanos(ns)), "{text}");
+    }
+    assert_eq!(values::time("100", 1_000), Ok(Nanos(100_000)), "thinktime counts in microseconds");
+}
+
+#[test]
+fn shares_are_of_the_file_that_is_there() {
+    let one =
+        |text: &str| read(&format!("[a]\nfilename=/dev/disk\nbs=4k\n{text}")).expect(text).remove(0).workload;
+    let half = one("size=50%\n");
+    assert_eq!((half.span, half.stop), (Some(Bytes(1 << 29)), Stop::Size(Bytes(1 << 29))), "whole blocks");
+    let rear = one("offset=75%\nsize=100%\nio_size=50%\nruntime=9\n");
+    let begin = ((1u64 << 30) + 5000) * 75 / 100 / 4096 * 4096;
+    let rest = ((1u64 << 30) + 5000 - begin) / 4096 * 4096;
+    assert_eq!((rear.fine.offset, rear.span), (Bytes(begin), Some(Bytes(rest))));
+    assert_eq!(rear.stop, Stop::Size(Bytes(rest / 2 / 4096 * 4096)));
+    assert_eq!(one("size=50%\nfilesize=1m\n").span, Some(Bytes(1 << 20)), "the later one counts");
+    assert_eq!(one("filesize=1m\nsize=50%\n").span, half.span, "the later one counts");
+    let again = one("size=1m\nloops=3\nnumjobs=2\n");
+    assert_eq!(again.stop, Stop::Size(Bytes(6 << 20)), "every clone, every loop");
+    let whole = read("[a]\nfilename=new\nsize=100%\nruntime=5\n").expect("is right").remove(0);
+    assert_eq!((whole.file_size, whole.workload.stop), (None, Stop::Runtime(Nanos::from_secs(5))));
+}
+
+#[test]
+fn includes_and_variables() {
+    let fake = Fake(HashMap::from([
+        ("common.fio", "size=1m\ninclude deep.fio\n"),
+        ("deep.fio", "bs=8k"),
+        ("DEPTH", "7"),
+    ]));
+    let text =
+        "[global]\ninclude common.fio\n[a]\niodepth=${DEPTH}\nioengine=io_uring\nfilename=/d/${NONE}f\n";
+    let file = parse(text, "job.fio", &fake).expect("is right");
+    let global = [("size", "1m"), ("bs", "8k")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(file.global, global);
+    let jobs = file.jobs;
+    let workload = &jobs[0].workload;
+    assert_eq!((workload.span, workload.bs, workload.iodepth), (Some(Bytes(1 << 20)), Bytes(8192), 7));
+    assert_eq!(jobs[0].target, Target::Shared("/d/f".to_owned()));
+    let circle = Fake(HashMap::from([("me.fio", "include me.fio")]));
+    let error = parse("[a]\ninclude me.fio", "job.fio", &circle).expect_err("goes in circles");
+    assert!(error.what.contains("circle"), "{error}");
+    let sections = Fake(HashMap::from([("s.fio", "\n[b]")]));
+    let error = parse("[a]\ninclude s.fio", "job.fio", &sections).expect_err("has sections");
+    assert_eq!(error.place.to_string(), "s.fio:2");
+}
+
+#[test]
+fn what_is_not_done_is_refused_with_its_place() {
+    for (text, place, words) in [
+        (
+            "[a]\nsize=1m\nbssplit=4k/50:8k/50",
+            3,
+            "bssplit: this option of fio is not done by ebb: a mix of block sizes",
+        ),
+        ("[a]\nsize=1m\niodpeth=4", 3, "is it `iodepth`?"),
+        ("[a]\nrw=trim", 2, "`trim` is not one of read"),
+        ("[a]\nioengine=rbd", 2, "`rbd` is not one of io_uring"),
+        ("[a]\nsize=10%", 1, "size=10%: that is a share of a file or device that is there; write bytes"),
+        ("[a]\nfilename=/dev/none\nsize=1m\noffset=10%", 1, "offset=10%"),
+        ("[a]\nfilename=/dev/disk\nsize=101%", 3, "more than 100 percent"),
+        ("[a]\nfilename=/dev/disk\nsize=0%", 1, "ends before it begins"),
+        ("[a]\nsize=1m\nnrfiles=4", 3, "a job for each file"),
+        ("[a]\nsize=1m\nverify=crc32c", 3, "ebb bench --verify"),
+        ("[a]\nsize=1m\nrwmixread=101", 3, "more than 100 percent"),
+        ("[a]\nsize=1m\nrandom_distribution=zipf:1.1", 3, "always uniform"),
+        ("[a]\nbs=4k,8k", 2, "one value for reads"),
+        ("[a]\nbsrange=4k-64k", 2, "a range of block sizes"),
+        ("[a]\nsize=1m\nnumjobs=0", 3, "at least 1"),
+        ("[a]\nsize=1m\nfilename=/a:/b", 1, "several files"),
+        ("[a]\nrw=read\n", 1, "neither size nor runtime"),
+        ("[a]\nsize=1m\nrw=randrw\nrate=1m", 1, "reads and writes apart"),
+        ("[a]\nsize=1m\ndirect=1\nbs=1000", 1, "multiples of 512"),
+        ("[a]\nsize=1m\nloops=0", 3, "at least 1"),
+        ("[a]\nsize=1m\ndirect=maybe", 3, "neither 0 nor 1"),
+        ("size=1m\n[a]", 1, "before the first section"),
+        ("[a\nsize=1m", 1, "closing bracket"),
+        ("[global]\nsize=1m", 1, "there is no job"),
+        ("[a]\nsize=${X", 2, "without"),
+        ("[a]\nsize=", 2, "no value"),
+    ] {
+        let error = read(text).expect_err(text);
+        assert!(error.what.contains(words), "{text}: {error}");
+        assert_eq!(error.place, Place { file: "job.fio".to_owned(), line: place }, "{text}");
+    }
+}
+
+#[test]
+fn every_option_that_is_suggested_is_read() {
+    let is_unknown = |name: &str| {
+        let unknown = format!("{name}: {}", known::unknown(name));
+        read(&format!("[a]\n{name}=1\n")).is_err_and(|error| error.what == unknown)
+    };
+    for name in known::HONOURED {
+        assert!(!is_unknown(name), "{name}");
+    }
+    assert!(is_unknown("not_an_option"));
+}
+
+/// What the command line takes is what a job file takes.
+#[test]
+fn options_without_an_effect_are_accepted_by_themselves() {
+    for Accepted { name, .. } in known::WITHOUT_EFFECT.iter().chain(known::ONE_VALUE) {
+        let value = if *name == "startdelay" { "0" } else { "1" };
+        assert_eq!(accept(name, value), Ok(()), "{name}");
+    }
+    assert!(accept("nrfiles", "2").is_err_and(|what| what.contains("a job for each file")));
+    assert!(accept("bssplit", "4k/50").is_err_and(|what| what.contains("a mix of block sizes")));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "([\\[a-z_]{1,9}[\\]=]?[0-9a-z%:,$-]{0,6}[\n #;]?){0,20}") {
+        let _ = read(&text);
+    }
+
+    #[test]
+    fn no_bytes_panic(text in ".*") {
+        let _ = read(&format!("[a]\n{text}"));
+    }
+}
+
+#[test]
+fn options_that_change_nothing_are_said_or_refused() {
+    let job = |options: &str| read(&format!("[a]\nfilename=f\nsize=1m\n{options}\n"));
+    let jobs = job("rw=read\nfsync=4\ntime_based").expect("both are common in [global]");
+    assert_eq!(jobs[0].workload.fine.fsync_every, None);
+    for part in ["fsync changes nothing", "time_based changes nothing"] {
+        assert!(jobs[0].notes.iter().any(|note| note.contains(part)), "{:?}", jobs[0].notes);
+    }
+    let error = job("rw=read\nioengine=psync\nhipri").expect_err("psync has no ring").to_string();
+    assert!(error.contains("hipri changes nothing: psync has no ring"), "{error}");
+    let jobs = job("rw=write\nfsync=4\nfdatasync=2").expect("both are done");
+    assert_eq!(
+        (jobs[0].workload.fine.fsync_every, jobs[0].workload.fine.fdatasync_every),
+        (Some(4), Some(2))
+    );
+}

@@ -1,0 +1,32 @@
+//! The nouns of Ebbtide and their arithmetic: units, layouts, volume models, workloads and their streams of operations, the
+//! catalogue, experiments, plans, samples, sessions, and the traits between the crates ([`backend`], [`journal`]). What is here is
+//! known to at least two other crates, or is data that is stored; what reads a language, judges samples, simulates or renders
+//! has a crate of its own. Pure: no files, processes, clocks, sockets or `unsafe`.
+//!
+//! Data flows one way: text, which `ebbtide-experiment` reads → [`experiment::Experiment`] → [`plan`] → a
+//! [`backend::Backend`] → [`samples::TrialSamples`] → `ebbtide-analysis` → `ebbtide-report`.
+
+pub mod backend;
+pub mod blank;
+pub mod catalog;
+pub mod civil;
+pub mod experiment;
+pub mod guard;
+pub mod journal;
+pub mod layout;
+pub mod metric;
+pub mod observe;
+pub mod plan;
+pub mod profile;
+pub mod samples;
+pub mod session;
+pub mod shown;
+pub mod stack;
+pub mod units;
+pub mod verify;
+pub mod volume;
+pub mod workload;
+
+// Fixtures that the crates above include name this crate as they do.
+#[cfg(test)]
+extern crate self as ebbtide_model;

@@ -1,0 +1,46 @@
+//! What of a trial is estimated and compared.
+
+use serde::{Deserialize, Serialize};
+
+/// What is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Bytes per second of the array.
+    Throughput,
+    /// Operations per second of the array.
+    Iops,
+    /// Median latency in nanoseconds.
+    LatP50,
+    /// 99th percentile of latency in nanoseconds.
+    LatP99,
+}
+
+impl Metric {
+    /// All of them, in the order in which reports show them.
+    pub const ALL: [Metric; 4] = [Metric::Throughput, Metric::Iops, Metric::LatP50, Metric::LatP99];
+
+    /// Name as in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Metric::Throughput => "throughput",
+            Metric::Iops => "iops",
+            Metric::LatP50 => "lat_p50",
+            Metric::LatP99 => "lat_p99",
+        }
+    }
+
+    /// Unit of its values.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Metric::Throughput => "bytes/s",
+            Metric::Iops => "ops/s",
+            Metric::LatP50 | Metric::LatP99 => "ns",
+        }
+    }
+
+    /// Whether a smaller value is the better one.
+    pub const fn lower_is_better(self) -> bool {
+        matches!(self, Metric::LatP50 | Metric::LatP99)
+    }
+}

@@ -1,0 +1,9 @@
+//! What the kernel and drives count, as it was read: `/proc/diskstats`, the host's counters, NVMe's log pages. What the figures
+//! mean beside one another is analysis.
+
+pub mod diskstats;
+pub mod host;
+pub mod nvme_health;
+pub mod nvme_log;
+
+pub use diskstats::{DiskCounters, OpCounters};

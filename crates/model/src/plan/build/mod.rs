@@ -1,0 +1,305 @@
+//! What the kernel backend does to build one design: steps as data, each with its undo.
+//!
+//! Pure: the same design on the same [`Site`] gives the same steps. The host crate carries them out and undoes
+//! them; `--dry-run` prints them. Everything that is made carries an identity (md and PV uuid, label, a name with
+//! the run's id), so that an undo after a reboot finds what was made under whatever name, and nothing else.
+
+mod array;
+mod content;
+mod error;
+mod geometry;
+mod identity;
+mod own;
+mod queue;
+mod show;
+mod swap;
+
+pub use array::LVM_CONFIG;
+pub use error::BuildPlanError;
+pub use geometry::Geometry;
+pub use identity::Identity;
+
+use crate::experiment::Design;
+use crate::journal::FileId;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Where and for whom a design is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site<'a> {
+    /// The run: its session id.
+    pub run: &'a str,
+    /// Number of the build within the run; every build has identities of its own.
+    pub build: u32,
+    /// Path of each volume's block device, by index of the experiment's volumes.
+    pub devices: &'a [String],
+    /// Numbers of md devices that are free, as many as the design has arrays.
+    pub md_numbers: &'a [u32],
+}
+
+/// The build of one design.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// Steps in their order; undone in reverse.
+    pub steps: Vec<BuildStep>,
+    /// The device that results: what trials use, or what the file system is on.
+    pub device: String,
+    /// Where the file system is mounted.
+    pub mountpoint: Option<PathBuf>,
+    /// Programs that the steps and their undoing run, sorted.
+    pub programs: Vec<String>,
+    /// Things the reader must know.
+    pub notes: Vec<String>,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BuildStep {
+    /// What is done.
+    #[serde(rename = "do")]
+    pub action: BuildAction,
+    /// What puts it back; nothing where it goes away with what it was done to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<BuildUndo>,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BuildAction {
+    /// Runs a program; it must end with status 0.
+    Run {
+        /// The program.
+        program: String,
+        /// Its arguments.
+        arguments: Vec<String>,
+    },
+    /// Runs a program with the key that was asked for on its standard input; it must end with status 0.
+    RunWithKey {
+        /// The program.
+        program: String,
+        /// Its arguments, the key not among them.
+        arguments: Vec<String>,
+    },
+    /// Writes an attribute of a device's queue.
+    SetQueue(QueueSetting),
+    /// Makes a directory that only root may enter; one that is there already is success.
+    MakeDirectory(PathBuf),
+    /// Fails unless the physical volumes of a volume group have the same number of extents: LVM puts unequal ones in
+    /// the order of their sizes, and uses as much of each as of the smallest.
+    EqualPvs {
+        /// The volume group.
+        group: String,
+    },
+    /// Waits until a logical volume is in sync.
+    WaitLv {
+        /// `VG/LV`.
+        volume: String,
+    },
+}
+
+/// An attribute of a block device's queue below /sys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueAttribute {
+    /// `scheduler`.
+    Scheduler,
+    /// `nr_requests`.
+    NrRequests,
+    /// `max_sectors_kb`, in KiB.
+    MaxSectorsKb,
+    /// `read_ahead_kb`, in KiB.
+    ReadAheadKb,
+}
+
+impl QueueAttribute {
+    /// Name of its file.
+    pub const fn file(self) -> &'static str {
+        match self {
+            QueueAttribute::Scheduler => "scheduler",
+            QueueAttribute::NrRequests => "nr_requests",
+            QueueAttribute::MaxSectorsKb => "max_sectors_kb",
+            QueueAttribute::ReadAheadKb => "read_ahead_kb",
+        }
+    }
+}
+
+/// A value for a queue's attribute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueSetting {
+    /// The device.
+    pub device: String,
+    /// The attribute.
+    pub attribute: QueueAttribute,
+    /// Its value.
+    pub value: String,
+}
+
+/// What puts a step back. Each finds by identity what was made, and already gone is success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BuildUndo {
+    /// Detaches a loop device, if it is still on this file.
+    DetachLoop {
+        /// The loop device.
+        device: String,
+        /// The file behind it.
+        file: PathBuf,
+        /// Which file that was; filled in when the step is journaled.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<FileId>,
+        /// The kernel's number of this use of the device (`diskseq`), where it tells; filled in when it is attached.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sequence: Option<u64>,
+    },
+    /// Gives a queue's attribute its old value, if it still has the new one.
+    RestoreQueue {
+        /// What was set.
+        set: QueueSetting,
+        /// The value before; filled in when the step is journaled.
+        old: Option<String>,
+    },
+    /// Removes a directory, if it is empty.
+    RemoveDirectory(PathBuf),
+    /// Stops the md array with this uuid under whatever name, and erases its metadata from its members.
+    StopMd {
+        /// The device as which it was made.
+        device: String,
+        /// Its uuid as mdadm writes it: four groups of eight hexadecimal digits.
+        uuid: String,
+        /// Its members.
+        members: Vec<String>,
+    },
+    /// Removes the physical volume with this uuid, whatever its device is called now.
+    RemovePv {
+        /// The device as which it was made.
+        device: String,
+        /// Its uuid as LVM writes it.
+        uuid: String,
+    },
+    /// Removes a volume group.
+    RemoveVg {
+        /// Its name, which holds the run's id.
+        name: String,
+    },
+    /// Removes a logical volume.
+    RemoveLv {
+        /// `VG/LV`.
+        volume: String,
+    },
+    /// Erases the signatures of the content with this label, if that is what the device carries.
+    WipeContent {
+        /// The device.
+        device: String,
+        /// The label.
+        label: String,
+    },
+    /// Closes an encrypted device.
+    CloseCrypt {
+        /// Its name below /dev/mapper, which holds the run's id.
+        name: String,
+    },
+    /// Switches off the swap space with this label, whatever its device is called now.
+    SwapOff {
+        /// The device as which it was switched on.
+        device: String,
+        /// The label.
+        label: String,
+    },
+    /// Unmounts, if what is mounted there is what was.
+    Unmount {
+        /// The mount point, a directory of the run's own.
+        mountpoint: PathBuf,
+        /// What was mounted; journals of earlier versions do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Mounted>,
+    },
+}
+
+/// What is mounted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mounted {
+    /// The device.
+    pub device: String,
+    /// The file system's type, as the kernel calls it; unknown in what earlier versions left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fstype: Option<String>,
+    /// The device's number, `major:minor`; filled in when the step is journaled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<String>,
+}
+
+/// Directory in which runs mount file systems.
+pub const MOUNTS: &str = "/run/ebbtide";
+
+/// The steps that build `design` on `site`.
+///
+/// # Errors
+/// When a volume has no device, or the kernel has nothing that computes this layout.
+pub fn build(design: &Design, site: &Site<'_>) -> Result<Build, BuildPlanError> {
+    let mut plan = Planner { design, site, steps: Vec::new(), notes: Vec::new(), arrays: 0, mds: 0 };
+    plan.tune_members()?;
+    let mut device = plan.node(&design.layout, true)?;
+    if let Some(encryption) = &design.stack.encryption {
+        device = plan.encrypt(&device, encryption)?;
+    }
+    plan.tune_array(&device);
+    let mountpoint = design.stack.filesystem.map(|filesystem| plan.file_system(filesystem, &device));
+    plan.swap()?;
+    let Planner { steps, notes, .. } = plan;
+    let programs = show::programs(&steps);
+    Ok(Build { steps, device, mountpoint, programs, notes })
+}
+
+/// The step that puts `file` behind the loop device `device`. Direct I/O, so that nothing is cached twice.
+pub fn attach_loop(device: &str, file: &str) -> BuildStep {
+    let arguments = ["--direct-io=on", device, file];
+    BuildStep {
+        action: BuildAction::Run {
+            program: "losetup".to_owned(),
+            arguments: arguments.map(str::to_owned).to_vec(),
+        },
+        undo: Some(BuildUndo::DetachLoop {
+            device: device.to_owned(),
+            file: file.into(),
+            id: None,
+            sequence: None,
+        }),
+    }
+}
+
+/// How many md devices `design` takes.
+pub fn md_devices(design: &Design) -> usize {
+    let swap = design.stack.swap.iter().flat_map(|swap| &swap.members);
+    array::md_devices(std::iter::once(&design.layout).chain(swap), &design.stack)
+}
+
+/// The steps in the making.
+struct Planner<'a> {
+    design: &'a Design,
+    site: &'a Site<'a>,
+    steps: Vec<BuildStep>,
+    notes: Vec<String>,
+    /// Arrays begun so far: the position in `Stack::arrays`.
+    arrays: usize,
+    /// md numbers taken so far.
+    mds: usize,
+}
+
+impl Planner<'_> {
+    /// Adds a step that runs `program` with the words of `arguments`.
+    fn run<S: AsRef<str>>(&mut self, program: &str, arguments: &[S], undo: Option<BuildUndo>) {
+        let arguments = arguments.iter().map(|argument| argument.as_ref().to_owned()).collect();
+        let action = BuildAction::Run { program: program.to_owned(), arguments };
+        self.steps.push(BuildStep { action, undo });
+    }
+
+    fn identity(&self, what: &str) -> Identity {
+        Identity::new(self.site.run, self.site.build, what)
+    }
+
+    fn device_of(&self, volume: usize) -> Result<String, BuildPlanError> {
+        let device = self.site.devices.get(volume).filter(|device| !device.is_empty());
+        device.cloned().ok_or(BuildPlanError::NoDevice { volume })
+    }
+}

@@ -1,0 +1,39 @@
+//! The link that several volumes share.
+
+use super::LinkShape;
+use super::limiter::Limiter;
+use super::limiters::Limiters;
+
+/// The state of a [`LinkShape`].
+#[derive(Debug, Clone)]
+pub struct Link {
+    pub(super) limiters: Limiters,
+}
+
+impl Link {
+    /// A fresh link, credits full.
+    pub fn new(shape: &LinkShape) -> Self {
+        let (iops, throughput) = (shape.iops.as_ref(), shape.throughput.as_ref());
+        Link { limiters: Limiters::new(iops, throughput, &shape.one_way, 1.0) }
+    }
+
+    /// The limiter of operations, for its credits.
+    pub fn iops(&self) -> Option<&Limiter> {
+        self.limiters.iops.as_ref()
+    }
+
+    /// The limiter of bytes, for its credits.
+    pub fn throughput(&self) -> Option<&Limiter> {
+        self.limiters.throughput.as_ref()
+    }
+
+    /// See [`Model::leap`](super::Model::leap).
+    pub fn leap(&mut self, earlier: &Link, now: u64, cells: u64, cell: u64) {
+        self.limiters.leap(&earlier.limiters, now, cells, cell);
+    }
+
+    /// See [`Model::cells_left`](super::Model::cells_left).
+    pub fn cells_left(&self, earlier: &Link, now: u64, cell: u64) -> u64 {
+        self.limiters.cells_left(&earlier.limiters, now, cell)
+    }
+}

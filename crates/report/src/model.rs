@@ -1,0 +1,308 @@
+//! The report model: everything that a view shows, already computed, in plain numbers.
+//!
+//! Views are pure functions of this model and compute nothing but positions on paper. Indices of
+//! designs and workloads point into [`Report::designs`] and [`Report::workloads`]; text is as the
+//! user wrote it, so every view escapes it for its own medium.
+
+use super::seen::SeenView;
+use ebbtide_analysis::{AaPair, Comparison, DesignResult, Estimate, Undecided, Verdict, Warning};
+use ebbtide_model::metric::Metric;
+use ebbtide_model::samples::{CpuUse, Observation, PerOp};
+use ebbtide_model::session::{Ending, SessionMeta};
+use ebbtide_model::workload::OpKind;
+
+/// Everything that the views of one session need.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The session, its host and its inventory.
+    pub session: SessionMeta,
+    /// Whether the session is in a store, from which it can be reported again.
+    pub stored: bool,
+    /// Whether the text tells every trial's figure too.
+    pub each_trial: bool,
+    /// The experiment's name.
+    pub experiment: String,
+    /// What the experiment is for, in its author's words.
+    pub description: Option<String>,
+    /// The experiment file's text.
+    pub experiment_text: String,
+    /// Confidence level of the intervals, for example 0.95.
+    pub ci_level: f64,
+    /// Half-width of an interval relative to its median that was asked for.
+    pub precision: f64,
+    /// Rounds that have at least one finished trial.
+    pub rounds: u32,
+    /// The answer: one or two sentences with the figure that matters and its interval.
+    pub answer: Vec<String>,
+    /// Designs in the experiment's order.
+    pub designs: Vec<DesignFacts>,
+    /// Index of the design that the others are compared with.
+    pub control: usize,
+    /// Workloads in the experiment's order.
+    pub workloads: Vec<WorkloadFacts>,
+    /// Volumes in the experiment's order.
+    pub volumes: Vec<VolumeFacts>,
+    /// One result for every (workload, design) that has at least one finished trial, by workload, then design.
+    pub results: Vec<ResultView>,
+    /// Each design against the control.
+    pub comparisons: Vec<Comparison>,
+    /// Which of them, by the metric of their workload, decide nothing.
+    pub undecided: Vec<Undecided>,
+    /// The control against itself.
+    pub aa: Vec<AaPair>,
+    /// Every trial in the order it ran.
+    pub trials: Vec<TrialView>,
+    /// What the reader must know before trusting a figure.
+    pub warnings: Vec<Warning>,
+}
+
+/// A design as the report names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DesignFacts {
+    /// Its name.
+    pub name: String,
+    /// Its layout in words, for example `stripe of 8, chunk 256KiB`.
+    pub layout: String,
+    /// Names of the volumes it uses, in layout order.
+    pub members: Vec<String>,
+}
+
+/// A workload as the report names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadFacts {
+    /// Its name.
+    pub name: String,
+    /// What it does in words, for example `sequential read, bs 256KiB, iodepth 16, O_DIRECT, 3s`.
+    pub summary: String,
+    /// What it does as a verb, for example `reads sequentially`.
+    pub verb: String,
+    /// The metric by which it is judged first.
+    pub headline: Metric,
+}
+
+/// A volume as the report names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeFacts {
+    /// Its name.
+    pub name: String,
+    /// Path, size, disk underneath: one phrase each.
+    pub facts: Vec<String>,
+    /// The shape it was given in words; absent: as fast as it is.
+    pub shape: Option<String>,
+}
+
+/// What was found for one design under one workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResultView {
+    /// Index of the design.
+    pub design: usize,
+    /// Index of the workload.
+    pub workload: usize,
+    /// What the analysis says.
+    pub result: DesignResult,
+    /// Latency over all its trials, by operation kind.
+    pub latency: PerOp<Option<LatencyView>>,
+    /// Percentiles of each trial, by operation kind.
+    pub percentiles: PerOp<Option<Percentiles>>,
+    /// Position in [`Report::trials`] of the trial whose headline figure is the (lower) median.
+    pub median_trial: Option<usize>,
+    /// What was seen around its trials, where somebody looked.
+    pub seen: Option<SeenView>,
+}
+
+/// Median over the trials of what each of them has, with its interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Percentiles {
+    /// Median latency of a trial.
+    pub p50: Estimate,
+    /// 99th percentile of a trial.
+    pub p99: Estimate,
+}
+
+/// Latency of one operation kind over all trials of a result.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LatencyView {
+    /// Operations.
+    pub count: u64,
+    /// (quantile 0 to 1, nanoseconds), ascending.
+    pub percentiles: Vec<(f64, f64)>,
+    /// (lowest, highest nanoseconds, operations) of non-empty bins, ascending.
+    pub bins: Vec<(f64, f64, u64)>,
+}
+
+/// One trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialView {
+    /// Position in the session.
+    pub index: u32,
+    /// Round.
+    pub round: u32,
+    /// Index of the design.
+    pub design: usize,
+    /// Index of the workload.
+    pub workload: usize,
+    /// Whether it repeats the control for the A/A comparison.
+    pub control_again: bool,
+    /// What it gave, or why it failed.
+    pub outcome: Result<TrialFigures, String>,
+}
+
+/// What a finished trial gave.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TrialFigures {
+    /// Wall clock at the start of the measurement, seconds since the epoch.
+    pub started_unix_s: f64,
+    /// Length of the measurement in seconds.
+    pub elapsed_s: f64,
+    /// One value for each metric that was measured.
+    pub values: Vec<(Metric, f64)>,
+    /// Over time.
+    pub series: Vec<SeriesPoint>,
+    /// Names of the members, in the order of [`SeriesPoint::members`].
+    pub members: Vec<String>,
+    /// Things the reader must know.
+    pub notes: Vec<String>,
+    /// CPU that was used, where it was measured.
+    pub cpu: Option<CpuUse>,
+    /// What was seen around it as it was recorded, where somebody looked.
+    pub observed: Option<Box<Observation>>,
+}
+
+impl TrialFigures {
+    /// The value of `metric`, where it was measured.
+    pub fn value(&self, metric: Metric) -> Option<f64> {
+        self.values.iter().find(|(m, _)| *m == metric).map(|(_, v)| *v)
+    }
+}
+
+/// Rates during one interval.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SeriesPoint {
+    /// End of the interval in seconds from the start of the measurement.
+    pub end_s: f64,
+    /// Bytes per second of the array.
+    pub bytes_per_second: f64,
+    /// Operations per second of the array.
+    pub ops_per_second: f64,
+    /// Bytes per second of each member.
+    pub members: Vec<f64>,
+}
+
+impl Report {
+    /// Name of a design; a dash for an index that the experiment does not have.
+    pub fn design_name(&self, design: usize) -> &str {
+        self.designs.get(design).map_or("–", |d| &d.name)
+    }
+
+    /// Name of a workload; a dash for an index that the experiment does not have.
+    pub fn workload_name(&self, workload: usize) -> &str {
+        self.workloads.get(workload).map_or("–", |w| &w.name)
+    }
+
+    /// Results with what was seen around their trials, where somebody looked.
+    pub(super) fn seen(&self) -> Vec<(&ResultView, &SeenView)> {
+        self.results.iter().filter_map(|view| Some((view, view.seen.as_ref()?))).collect()
+    }
+
+    /// The metric by which a workload is judged first.
+    pub fn headline(&self, workload: usize) -> Metric {
+        self.workloads.get(workload).map_or(Metric::Throughput, |w| w.headline)
+    }
+
+    /// The comparison of a design with the control under a workload by `metric`.
+    pub fn comparison(&self, view: &ResultView, metric: Metric) -> Option<&Comparison> {
+        self.comparisons.iter().find(|c| {
+            c.design == view.result.design && c.workload == view.result.workload && c.metric == metric
+        })
+    }
+
+    /// Results of one workload in the experiment's order of designs.
+    pub fn results_of(&self, workload: usize) -> impl Iterator<Item = &ResultView> {
+        self.results.iter().filter(move |r| r.workload == workload)
+    }
+
+    /// First verdicts with the results that they were given to, in order; equal ones are told once.
+    pub fn limits(&self) -> Vec<(&Verdict, Vec<&ResultView>)> {
+        let mut groups: Vec<(&Verdict, Vec<&ResultView>)> = Vec::new();
+        for view in &self.results {
+            let Some(verdict) = view.result.verdicts.first() else { continue };
+            match groups.iter_mut().find(|(v, _)| v.kind == verdict.kind && v.sentence == verdict.sentence) {
+                Some((_, views)) => views.push(view),
+                None => groups.push((verdict, vec![view])),
+            }
+        }
+        groups
+    }
+
+    /// Warnings with everything that they are about, in order; equal ones are told once.
+    pub fn warnings_once(&self) -> Vec<(&Warning, Vec<&str>)> {
+        let mut groups: Vec<(&Warning, Vec<&str>)> = Vec::new();
+        for warning in &self.warnings {
+            let subject = warning.subject.as_deref();
+            let same = |(w, _): &&mut (&Warning, Vec<&str>)| {
+                (w.kind, &w.message, &w.advice) == (warning.kind, &warning.message, &warning.advice)
+            };
+            match groups.iter_mut().find(same) {
+                Some((_, subjects)) => subjects.extend(subject),
+                None => groups.push((warning, subject.into_iter().collect())),
+            }
+        }
+        groups
+    }
+
+    /// Notes of trials with what they were about, `stripe-8, seqread (2 of 6 trials)`, in order; equal ones are told once.
+    pub fn trial_notes(&self) -> Vec<(&str, Vec<String>)> {
+        // Of each note: design, workload and trials that carry it.
+        type Carriers = Vec<(usize, usize, usize)>;
+        let mut notes: Vec<(&str, Carriers)> = Vec::new();
+        let finished = || self.trials.iter().filter_map(|t| Some((t, t.outcome.as_ref().ok()?)));
+        for (trial, note) in finished().flat_map(|(t, figures)| figures.notes.iter().map(move |n| (t, n))) {
+            let place = notes.iter().position(|(known, _)| known == note).unwrap_or_else(|| {
+                notes.push((note, Vec::new()));
+                notes.len() - 1
+            });
+            let carriers = &mut notes[place].1;
+            match carriers.iter_mut().find(|c| (c.0, c.1) == (trial.design, trial.workload)) {
+                Some(carrier) => carrier.2 += 1,
+                None => carriers.push((trial.design, trial.workload, 1)),
+            }
+        }
+        let subject = |&(design, workload, trials): &(usize, usize, usize)| {
+            let all = finished().filter(|(t, _)| (t.design, t.workload) == (design, workload)).count();
+            let some = if trials < all { format!(" ({trials} of {all} trials)") } else { String::new() };
+            format!("{}, {}{some}", self.design_name(design), self.workload_name(workload))
+        };
+        notes.into_iter().map(|(note, carriers)| (note, carriers.iter().map(subject).collect())).collect()
+    }
+
+    /// How the session ended, as a phrase.
+    pub fn ending(&self) -> String {
+        match &self.session.ending {
+            _ if self.session.imported() => "imported: measured once, by another program".to_owned(),
+            Ending::Reached => "every interval is as narrow as was asked for".to_owned(),
+            Ending::NotReached => {
+                "the wanted precision was not reached within the time and trials allowed".to_owned()
+            }
+            Ending::Interrupted => "interrupted; what had finished is reported".to_owned(),
+            Ending::Failed(why) => format!("failed: {why}"),
+            Ending::Unfinished => {
+                "not finished: still running, or killed; what had finished is reported".to_owned()
+            }
+        }
+    }
+}
+
+impl ResultView {
+    /// How many members did at least half of an even share.
+    pub fn busy_members(&self) -> usize {
+        let even = 1.0 / self.result.members.len().max(1) as f64;
+        self.result.members.iter().filter(|m| m.share.is_some_and(|share| share >= even / 2.0)).count()
+    }
+
+    /// Latency by operation kind, where there were operations of that kind.
+    pub fn latencies(&self) -> impl Iterator<Item = (OpKind, &LatencyView)> {
+        [OpKind::Read, OpKind::Write]
+            .into_iter()
+            .filter_map(|op| self.latency.get(op).as_ref().map(|latency| (op, latency)))
+    }
+}

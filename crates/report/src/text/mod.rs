@@ -1,0 +1,357 @@
+//! The report as text for a terminal: the answer, a table for each workload, what limits each design, how far to
+//! trust it.
+
+mod below;
+mod beside;
+mod latency;
+mod seen;
+mod single;
+mod steps;
+mod table;
+mod trials;
+mod wrap;
+
+pub use beside::beside;
+pub use single::{Single, single, workload_words};
+pub use steps::steps;
+
+use super::model::{Report, ResultView};
+use super::words;
+use ebbtide_analysis::{Comparison, Conclusion};
+use ebbtide_model::metric::Metric;
+use ebbtide_model::session::Ending;
+use ebbtide_model::shown::{Paint, Styled, one_line, width};
+use table::{Cell, Table};
+use wrap::wrap;
+
+/// Narrower than this nothing is laid out.
+const LEAST_WIDTH: usize = 40;
+/// Wider lines are harder to read than to wrap.
+const WIDEST_PROSE: usize = 100;
+/// Up to this many members are drawn one by one.
+const MOST_BARS: usize = 16;
+
+/// The report for a terminal of `width` columns, with colours when `color`. Lines end in `\n`.
+pub fn text(report: &Report, width: usize, color: bool) -> Styled {
+    let mut page = Page { lines: Vec::new(), width: width.max(LEAST_WIDTH), color };
+    page.head(report);
+    for workload in 0..report.workloads.len() {
+        page.workload(report, workload);
+    }
+    page.latencies(report);
+    if report.each_trial {
+        page.trials(report);
+    }
+    page.limits(report);
+    page.aa(report);
+    page.below(report);
+    page.seen(report);
+    page.warnings(report);
+    page.notes(report);
+    page.foot(report);
+    Styled::lines(&page.lines)
+}
+
+struct Page {
+    lines: Vec<Styled>,
+    width: usize,
+    color: bool,
+}
+
+impl Page {
+    fn blank(&mut self) {
+        self.lines.push(Styled::default());
+    }
+
+    /// A paragraph; lines after the first begin with `indent` spaces.
+    fn prose(&mut self, text: &str, indent: usize, paint: Paint) {
+        let lead = text.len() - text.trim_start_matches(' ').len();
+        let columns = self.width.min(WIDEST_PROSE);
+        let lines = wrap(&one_line(text), columns.saturating_sub(lead), indent.saturating_sub(lead));
+        for line in lines {
+            self.lines.push(Styled::plain(&" ".repeat(lead)).then(&paint.apply(&line, self.color)));
+        }
+    }
+
+    fn heading(&mut self, name: &str, more: &str) {
+        self.blank();
+        let (name, more) = (one_line(name), one_line(more));
+        let indent = 2;
+        let text = if more.is_empty() { name.to_string() } else { format!("{name}: {more}") };
+        for (index, line) in wrap(&text, self.width.min(WIDEST_PROSE), indent).iter().enumerate() {
+            let line = match line.strip_prefix(&*name) {
+                Some(rest) if index == 0 => {
+                    Paint::Strong.apply(&name, self.color).then(&Paint::Faint.apply(rest, self.color))
+                }
+                _ => Paint::Faint.apply(line, self.color),
+            };
+            self.lines.push(line);
+        }
+    }
+
+    fn head(&mut self, report: &Report) {
+        for (index, sentence) in report.answer.iter().enumerate() {
+            self.prose(sentence, 0, if index == 0 { Paint::Strong } else { Paint::Plain });
+        }
+    }
+
+    fn workload(&mut self, report: &Report, workload: usize) {
+        let views: Vec<&ResultView> = report.results_of(workload).collect();
+        let Some(facts) = report.workloads.get(workload) else { return };
+        if views.is_empty() {
+            return;
+        }
+        self.heading(&facts.name, &facts.summary);
+        let variants = [(true, true), (true, false), (false, true), (false, false)];
+        let tables =
+            variants.map(|(latencies, long)| table_of(report, &views, facts.headline, latencies, long));
+        let Some(table) = tables.iter().find(|t| t.fits(self.width)).or(tables.last()) else { return };
+        self.lines.extend(table.lines(self.width, self.color));
+    }
+
+    fn limits(&mut self, report: &Report) {
+        if report.results.iter().all(|view| view.result.verdicts.is_empty()) {
+            return;
+        }
+        self.heading("What limits them", "");
+        for (verdict, views) in report.limits() {
+            let subjects: Vec<String> = views
+                .iter()
+                .map(|view| format!("{}, {}", view.result.design, view.result.workload))
+                .collect();
+            let everything = subjects.len() > 2 && subjects.len() == report.results.len();
+            let subjects = if everything { "all of them".to_owned() } else { subjects.join("; ") };
+            self.prose(
+                &format!("  {}: {}: {}", subjects, verdict.kind.name(), verdict.sentence),
+                4,
+                Paint::Plain,
+            );
+        }
+    }
+
+    fn aa(&mut self, report: &Report) {
+        let told: Vec<String> = report
+            .aa
+            .iter()
+            .filter(|aa| report.workloads.iter().any(|w| w.name == aa.workload && w.headline == aa.metric))
+            .map(|aa| {
+                let interval = aa.interval.map_or_else(
+                    || "too few rounds for an interval".to_owned(),
+                    |(low, high)| format!("{}–{}", words::ratio(low), words::ratio(high)),
+                );
+                let mark = if aa.same == Some(false) { ", excludes 1" } else { "" };
+                format!("{} {} ({interval}{mark})", aa.workload, words::ratio(aa.ratio))
+            })
+            .collect();
+        let Some(first) = report.aa.first() else { return };
+        self.blank();
+        self.prose(
+            &format!("A/A ({} against itself, must contain 1): {}", first.design, told.join(", ")),
+            2,
+            Paint::Plain,
+        );
+    }
+
+    fn warnings(&mut self, report: &Report) {
+        if report.warnings.is_empty() {
+            return;
+        }
+        self.heading("Warnings", "");
+        for (warning, subjects) in report.warnings_once() {
+            let subject =
+                if subjects.is_empty() { String::new() } else { format!("{}: ", subjects.join("; ")) };
+            self.prose(&format!("  ! {subject}{}", warning.message), 4, Paint::Caution);
+            if let Some(advice) = &warning.advice {
+                self.prose(&format!("    {advice}"), 4, Paint::Plain);
+            }
+        }
+    }
+
+    /// What the backend wants to be known of the session, and of its trials.
+    fn notes(&mut self, report: &Report) {
+        let notes = &report.session.inventory.notes;
+        let of_trials = report.trial_notes();
+        if notes.is_empty() && of_trials.is_empty() {
+            return;
+        }
+        self.heading("Notes", "");
+        notes.iter().for_each(|note| self.prose(&format!("  {note}"), 4, Paint::Plain));
+        for (note, subjects) in of_trials {
+            self.prose(&format!("  {}: {note}", subjects.join("; ")), 4, Paint::Plain);
+        }
+    }
+
+    fn foot(&mut self, report: &Report) {
+        let failed = report.trials.iter().filter(|t| t.outcome.is_err()).count();
+        let imported = report.session.imported();
+        let mut facts = vec![words::count(report.trials.len() as u64, "trial")];
+        if failed > 0 {
+            facts.push(format!("{failed} of them failed"));
+        }
+        if !imported {
+            facts.insert(0, words::count(report.rounds.into(), "round"));
+            facts.push(format!("seed {}", report.session.seed));
+        }
+        facts.push(report.ending());
+        self.blank();
+        let good = imported || report.session.ending == Ending::Reached;
+        let paint = if good { Paint::Plain } else { Paint::Caution };
+        self.prose(&format!("Session {}: {}.", report.session.id, facts.join(", ")), 0, paint);
+        if !report.stored {
+            self.prose("  This session is not stored; with -o FILE its report is kept.", 4, Paint::Faint);
+            return;
+        }
+        let id = one_line(&report.session.id);
+        for (command, gives) in
+            [("-o report.html", "charts"), ("--json", "all figures"), ("--csv", "every trial")]
+        {
+            self.prose(&format!("  ebb report {id} {command}: {gives}"), 4, Paint::Faint);
+        }
+    }
+}
+
+/// The table of one workload; `latencies` adds columns, `long` says the members' shares in figures.
+fn table_of(report: &Report, views: &[&ResultView], metric: Metric, latencies: bool, long: bool) -> Table {
+    let level = words::level(report.ci_level);
+    let mut header: Vec<String> =
+        ["design", median_header(metric), &format!("{level} interval")].map(str::to_owned).into();
+    let compared = report.designs.len() > 1;
+    // The one that decides has a column already.
+    let others = || [Metric::LatP50, Metric::LatP99].into_iter().filter(move |m| *m != metric);
+    if compared {
+        header.push(format!("vs {}", one_line(report.design_name(report.control))));
+    }
+    if latencies {
+        header.extend(others().map(|m| m.name().trim_start_matches("lat_").to_owned()));
+    }
+    header.extend(["members".to_owned(), "limited by".to_owned()]);
+    let rows = views
+        .iter()
+        .map(|view| {
+            let estimate = view.result.metric(metric);
+            let mut row = vec![
+                Cell::plain(&view.result.design),
+                Cell::new(
+                    &estimate.map_or("–".to_owned(), |e| bare(metric, &words::value(metric, e.median))),
+                    Paint::Strong,
+                ),
+                match estimate.and_then(|e| e.interval) {
+                    Some((low, high)) => Cell::plain(&bare(metric, &words::range(metric, low, high))),
+                    None => Cell::new("too few trials", Paint::Caution),
+                },
+            ];
+            if compared {
+                row.push(ratio_cell(report, view, metric));
+            }
+            if latencies {
+                for metric in others() {
+                    let median = view.result.metric(metric).map(|e| words::value(metric, e.median));
+                    row.push(Cell::plain(median.as_deref().unwrap_or("–")));
+                }
+            }
+            row.push(Cell::plain(&members(view, long)));
+            row.push(Cell::plain(view.result.verdicts.first().map_or("–", |v| v.kind.name())));
+            row
+        })
+        .collect();
+    Table { header, rows }
+}
+
+/// What the column of medians is called.
+fn median_header(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Iops => "IOPS",
+        Metric::Throughput => "median",
+        Metric::LatP50 => "median p50",
+        Metric::LatP99 => "median p99",
+    }
+}
+
+/// `quantity` without the unit that the column's header gives.
+fn bare(metric: Metric, quantity: &str) -> String {
+    match metric {
+        Metric::Iops => quantity.trim_end_matches(" IOPS").to_owned(),
+        _ => quantity.to_owned(),
+    }
+}
+
+fn ratio_cell(report: &Report, view: &ResultView, metric: Metric) -> Cell {
+    if view.design == report.control {
+        return Cell::new("control", Paint::Faint);
+    }
+    let Some(comparison) = report.comparison(view, metric) else { return Cell::plain("–") };
+    let paint = match comparison.conclusion {
+        Conclusion::Faster => Paint::Good,
+        Conclusion::Slower => Paint::Bad,
+        Conclusion::NoDifference => Paint::Plain,
+        Conclusion::Inconclusive => Paint::Caution,
+    };
+    Cell::new(&ratio(comparison), paint)
+}
+
+/// `7.95 (7.82–8.01)`.
+fn ratio(comparison: &Comparison) -> String {
+    match comparison.interval {
+        Some((low, high)) => {
+            format!("{} ({}–{})", words::ratio(comparison.ratio), words::ratio(low), words::ratio(high))
+        }
+        None => format!("{} (too few)", words::ratio(comparison.ratio)),
+    }
+}
+
+/// The members' shares as bars in layout order, with `long` in figures too.
+fn members(view: &ResultView, long: bool) -> String {
+    let shares: Vec<f64> = view.result.members.iter().filter_map(|m| m.share).collect();
+    if shares.is_empty() {
+        return String::new();
+    }
+    let busy = view.busy_members();
+    let figures = if busy < shares.len() || shares.len() == 1 {
+        format!("{busy} of {} busy", shares.len())
+    } else {
+        let low = shares.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = shares.iter().copied().fold(0.0, f64::max);
+        format!("{} each {}", shares.len(), percent_range(low, high))
+    };
+    if shares.len() == 1 || shares.len() > MOST_BARS {
+        return figures;
+    }
+    let bars = bars(&shares);
+    debug_assert_eq!(width(&bars), shares.len());
+    if long { format!("{bars} {figures}") } else { bars }
+}
+
+/// `12.4–12.6%`, or one figure when both ends print alike.
+fn percent_range(low: f64, high: f64) -> String {
+    let (low, high) = (words::percent(low), words::percent(high));
+    if low == high { low } else { format!("{}–{high}", low.trim_end_matches('%')) }
+}
+
+/// One character for each share, relative to the largest; a dot for a member that moved nothing to speak of.
+fn bars(shares: &[f64]) -> String {
+    const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    shares
+        .iter()
+        .map(|&share| {
+            let relative = if most > 0.0 { share / most } else { 0.0 };
+            if relative < 0.005 {
+                return '·';
+            }
+            let level = (relative * LEVELS.len() as f64).ceil() as usize;
+            LEVELS[level.clamp(1, LEVELS.len()) - 1]
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_show_who_was_busy() {
+        assert_eq!(bars(&[1.0, 0.0, 0.0]), "█··");
+        assert_eq!(bars(&[0.25, 0.125, 0.01]), "█▄▁");
+        assert_eq!(bars(&[0.0, 0.0]), "··");
+    }
+}

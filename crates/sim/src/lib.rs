@@ -1,0 +1,171 @@
+//! The simulator: the experiment in virtual time, I/O by I/O.
+//!
+//! ```text
+//! workload::Generator → slots (iodepth × numjobs) → CPU → page cache → layout::Map → volume::Model
+//!                          ▲                                                             │
+//!                          └────────────── queue of events ◄──── completion instant ─────┘
+//! ```
+//!
+//! The volume model is a state machine that answers an operation with its completion instant, so an I/O costs one
+//! event. A trial is a pure function of (experiment, seed, trial): trials run in any order and on any number of
+//! threads and give the same samples to the bit. What follows from that:
+//!
+//! - Volumes have one life over the whole session. Birth quality, moods and drift are functions of (session seed,
+//!   volume, virtual instant); trial number n happens at n times the longest trial and its rest.
+//! - Credits and caches do not carry over: every trial starts with the credits that the shape says (full unless
+//!   `credits_at_start` is given), as after a rest that is long enough.
+//!
+//! What is not modelled is listed in docs/simulator.md.
+//!
+//! Whatever exists only in virtual time lives here; the volume model, layouts and the stream of operations are the ones that
+//! real I/O uses too and belong to `ebbtide-model`. When a simulated session ends is told by who calls: nothing here judges samples.
+
+mod array;
+mod cpu;
+mod leap;
+mod load;
+mod observe;
+mod pages;
+mod queue;
+mod record;
+mod resync;
+mod scope;
+mod session;
+#[cfg(test)]
+mod tests;
+
+pub use scope::check;
+pub use session::{session, virtual_time};
+
+use array::Array;
+use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
+use ebbtide_model::experiment::{Design, Experiment};
+use ebbtide_model::plan::Trial;
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::units::Nanos;
+use ebbtide_model::volume::Model;
+use ebbtide_model::workload::Workload;
+use load::{Load, Work};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// The backend in virtual time.
+#[derive(Debug)]
+pub struct SimBackend {
+    seed: u64,
+    experiment: Option<Experiment>,
+}
+
+impl SimBackend {
+    /// A simulator whose volumes live as `seed` decides: the session's seed.
+    pub fn new(seed: u64) -> Self {
+        SimBackend { seed, experiment: None }
+    }
+}
+
+impl Backend for SimBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Sim
+    }
+
+    fn prepare(&mut self, experiment: &Experiment, _control: &Control) -> Result<Inventory, BackendError> {
+        check(experiment)?;
+        self.experiment = Some(experiment.clone());
+        let volumes = experiment.volumes.iter().map(|volume| PreparedVolume {
+            name: volume.name.clone(),
+            path: format!("sim:{}", volume.name),
+            size: volume.size.map_or(0, |size| size.0),
+            direct: true,
+            disk: None,
+            disk_name: None,
+            disks: Vec::new(),
+            through: None,
+            filesystem: None,
+        });
+        Ok(Inventory {
+            volumes: volumes.collect(),
+            notes: vec!["simulated in virtual time: no device was touched".into()],
+        })
+    }
+
+    fn run_trial(
+        &mut self,
+        design: &Design,
+        workload: &Workload,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<TrialSamples, BackendError> {
+        match &self.experiment {
+            Some(experiment) => simulate(experiment, self.seed, design, workload, trial, control),
+            None => Err(BackendError::Other("the simulator was not prepared".into())),
+        }
+    }
+
+    fn finish(&mut self, _keep: bool) -> Result<(), BackendError> {
+        self.experiment = None;
+        Ok(())
+    }
+}
+
+/// Seed number `n` of `seed`.
+fn derive(seed: u64, n: u64) -> u64 {
+    Xoshiro256PlusPlus::seed_from_u64(seed ^ n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).next_u64()
+}
+
+/// Simulates one trial. A pure function, apart from `control`, which it reads and tells how far it is: may run on
+/// any thread.
+///
+/// # Errors
+/// When the experiment depends on what the simulator does not know, when a member fails for good during the trial, when the
+/// trial would take more I/Os than can be computed, or when `control` says stop.
+pub fn simulate(
+    experiment: &Experiment,
+    seed: u64,
+    design: &Design,
+    workload: &Workload,
+    trial: &Trial,
+    control: &Control,
+) -> Result<TrialSamples, BackendError> {
+    simulate_within(Work::USUAL, experiment, seed, design, workload, trial, control)
+}
+
+/// The same, taking at most so much `work`.
+fn simulate_within(
+    work: Work,
+    experiment: &Experiment,
+    seed: u64,
+    design: &Design,
+    workload: &Workload,
+    trial: &Trial,
+    control: &Control,
+) -> Result<TrialSamples, BackendError> {
+    check(experiment)?;
+    let environment = &scope::environment_of(&experiment.environment, design);
+    let epoch = Nanos(scope::pitch(experiment).0.saturating_mul(u64::from(trial.index)));
+    let model = |volume: usize| {
+        let shape = experiment.volumes.get(volume)?.shape.as_ref()?;
+        let (life, here) = (derive(seed, volume as u64), derive(trial.seed, volume as u64));
+        Some(Model::with_history(shape, life, here, epoch))
+    };
+    let max_request = environment.host.max_request.map(|max| max.0);
+    let array = Array::new(experiment, design, max_request, environment.clients as usize, model)?;
+    let outcome = Load::new(workload, environment, array, trial.seed, control, work)?.run()?;
+    let observed = observe::observe(experiment, &environment.host, design, &outcome);
+    let mut members = outcome.recorded.members;
+    for (index, member) in members.iter_mut().enumerate() {
+        member.model = Some(outcome.array.model(index).report(Nanos(outcome.end)));
+    }
+    Ok(TrialSamples {
+        started_unix: epoch.plus(workload.warm_up),
+        elapsed: outcome.recorded.elapsed,
+        interval: outcome.recorded.interval,
+        array: outcome.recorded.array,
+        members,
+        series: outcome.recorded.series,
+        cpu: outcome.cpu,
+        execution: Default::default(),
+        mean_in_flight: outcome.recorded.mean_in_flight,
+        observed: Some(Box::new(observed)),
+        notes: scope::notes(workload),
+    })
+}

@@ -1,0 +1,514 @@
+//! The event loop: slots of the queue submit, complete and submit again, in virtual time.
+
+use super::array::{Array, Done, Pick, Request};
+use super::cpu::Cpu;
+use super::leap::Leap;
+use super::pages::{Cached, Pages};
+use super::queue::Queue;
+use super::record::{Recorded, Recorder, Window};
+use super::resync::Resync;
+use ebbtide_model::backend::{BackendError, Control};
+use ebbtide_model::experiment::Environment;
+use ebbtide_model::samples::CpuUse;
+use ebbtide_model::units::{Nanos, format_waiting};
+use ebbtide_model::workload::{Access, Generator, Op, OpKind, Pace, Stop, Workload};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Most slots that a trial may have.
+const SLOTS_MAX: u64 = 1 << 20;
+
+/// I/Os between two looks at the control.
+const WORK_PER_LOOK: u64 = 1 << 16;
+
+/// How many I/Os a trial may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    /// Before it is asked how far they brought it.
+    pub(super) free: u64,
+    /// Until its end, at the pace so far.
+    pub(super) most: f64,
+}
+
+impl Work {
+    /// Some seconds of computing, and some hours.
+    pub(super) const USUAL: Work = Work { free: 1 << 25, most: 1e11 };
+}
+
+/// Writeback requests in flight per member, as many as a device's queue takes by default.
+const WRITEBACK_PER_MEMBER: u32 = 32;
+
+/// What a slot waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The start of its operation.
+    Start,
+    /// Its operation's completion.
+    Completion,
+    /// Old data and parity, to write the new ones then.
+    OldParity,
+    /// The page cache to take its write.
+    Room,
+    /// Nothing: it has no more to do.
+    Done,
+}
+
+#[derive(Debug)]
+struct Slot {
+    state: State,
+    op: Op,
+    job: u32,
+    intended: u64,
+    submitted: u64,
+}
+
+#[derive(Debug)]
+struct Job {
+    generator: Generator,
+    pace: Option<Pace>,
+    /// Bytes left, when the trial ends by size.
+    left: Option<u64>,
+    client: usize,
+}
+
+/// A trial in progress.
+pub(super) struct Load<'a> {
+    workload: &'a Workload,
+    control: &'a Control,
+    array: Array,
+    recorder: Recorder,
+    queue: Queue,
+    slots: Vec<Slot>,
+    jobs: Vec<Job>,
+    cpu: Cpu,
+    pages: Option<Pages>,
+    resync: Option<Resync>,
+    window: Window,
+    /// Slots of the workload that are not done.
+    alive: u32,
+    /// Latest completion.
+    last: u64,
+    /// An event from here on never comes.
+    never: u64,
+    leap: Leap,
+    work: Work,
+    /// Bytes that all jobs are to move, when the trial ends by size.
+    budget: u64,
+    /// Most member I/Os of an operation.
+    pieces: u64,
+}
+
+/// What comes of a trial.
+pub(super) struct Outcome {
+    pub(super) recorded: Recorded,
+    pub(super) cpu: CpuUse,
+    pub(super) array: Array,
+    pub(super) end: u64,
+    /// Bytes that a resync read and wrote.
+    pub(super) resynced: Option<(u64, u64)>,
+}
+
+impl<'a> Load<'a> {
+    /// # Errors
+    /// When the workload does not fit the array or asks for what the environment does not have.
+    pub(super) fn new(
+        workload: &'a Workload,
+        environment: &Environment,
+        array: Array,
+        seed: u64,
+        control: &'a Control,
+        work: Work,
+    ) -> Result<Self, BackendError> {
+        let window = Window::new(workload);
+        let own = u64::from(workload.numjobs) * u64::from(workload.depth());
+        if own > SLOTS_MAX {
+            return Err(BackendError::Other(format!(
+                "workload {}: {own} operations in flight are too many; use at most {SLOTS_MAX} (iodepth times numjobs)",
+                workload.name
+            )));
+        }
+        let capacity = array.capacity();
+        let clients = environment.clients.max(1);
+        let jobs = (0..workload.numjobs).map(|job| {
+            let generator = Generator::new(workload, capacity, seed, job)?;
+            let pace = workload.rate.map(|rate| Pace::new(rate.0 as f64 / f64::from(workload.numjobs)));
+            let left = generator.budget();
+            Ok(Job { generator, pace, left, client: (job % clients) as usize })
+        });
+        let jobs = jobs
+            .collect::<Result<Vec<Job>, ebbtide_model::workload::WorkloadError>>()
+            .map_err(|error| BackendError::Other(format!("workload {}: {error}", workload.name)))?;
+        let idle = Op { kind: OpKind::Read, offset: 0, length: 0, due: Nanos(0), then_write: false };
+        let slots: Vec<Slot> = (0..own as u32)
+            .map(|n| Slot {
+                state: State::Start,
+                op: idle,
+                job: n / workload.depth(),
+                intended: 0,
+                submitted: 0,
+            })
+            .collect();
+        let pages = Pages::new(workload, environment, &array, seed)?;
+        let budget = jobs.iter().filter_map(|job| job.left).fold(0, u64::saturating_add);
+        let pieces = workload.bs.0.div_ceil(array.smallest_piece()).max(1);
+        let writeback = if pages.is_some() { WRITEBACK_PER_MEMBER * array.len() as u32 } else { 0 };
+        let resync = environment.resync.map(|resync| Resync::new(resync, &array));
+        let queue = Queue::new(slots.len() + writeback as usize + 1);
+        if window.end != u64::MAX && window.end > queue.horizon() {
+            return Err(BackendError::Other(format!(
+                "workload {}: a trial of {} with {own} operations in flight is longer than the simulator can tell; \
+                 use at most {:.0} days",
+                workload.name,
+                Nanos(window.end),
+                queue.horizon() as f64 / 86_400e9
+            )));
+        }
+        Ok(Load {
+            recorder: Recorder::new(window, array.len(), workload.is_open_loop()),
+            cpu: Cpu::new(&environment.host, workload.numjobs, clients, window.begin),
+            pages: pages.map(|pages| pages.with_writers(own as u32, writeback)),
+            workload,
+            control,
+            leap: Leap::new(workload, environment, &array, &window),
+            array,
+            slots,
+            jobs,
+            resync,
+            window,
+            work,
+            budget,
+            pieces,
+            alive: own as u32,
+            last: 0,
+            never: queue.horizon() / 2,
+            queue,
+        })
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// When a member fails for good, or the control says stop.
+    pub(super) fn run(mut self) -> Result<Outcome, BackendError> {
+        for slot in 0..self.slots.len() as u32 {
+            if let Some(at) = self.start_next(slot, 0)? {
+                self.queue.push(at, slot);
+            }
+        }
+        if self.resync.is_some() {
+            let slot = self.resync_slot();
+            self.queue.push(0, slot);
+        }
+        let own = self.slots.len() as u32;
+        let events_per_look = (WORK_PER_LOOK / self.pieces).max(1);
+        let mut look = events_per_look;
+        let mut worked = 0_u64;
+        while self.alive > 0 {
+            let Some((now, slot)) = self.queue.peek() else { break };
+            if now >= self.never && self.window.end == u64::MAX {
+                return Err(self.stalled());
+            }
+            if now >= self.window.end {
+                break;
+            }
+            if now >= self.leap.look {
+                self.leap(now);
+                continue;
+            }
+            let next = if slot < own { self.event(slot, now)? } else { self.background(slot, now)? };
+            match next {
+                Some(at) => self.queue.replace(at, slot),
+                None => self.queue.pop(),
+            }
+            self.wake_writeback(now);
+            look -= 1;
+            if look == 0 {
+                look = events_per_look;
+                worked = worked.saturating_add(events_per_look.saturating_mul(self.pieces));
+                self.report()?;
+                self.keeps_pace(worked, now)?;
+            }
+        }
+        self.report()?;
+        self.finish()
+    }
+
+    /// Looks whether what happens now goes on for long, and if so, goes there.
+    #[cold]
+    fn leap(&mut self, now: u64) {
+        let jump =
+            self.leap.consider(now, &mut self.array, &mut self.recorder, self.cpu.used(), self.window.end);
+        let Some(jump) = jump else { return };
+        let by = jump.blocks * jump.block;
+        self.queue.shift(by);
+        for slot in &mut self.slots {
+            slot.intended = slot.intended.saturating_add(by);
+            slot.submitted = slot.submitted.saturating_add(by);
+        }
+        self.cpu.leap(&jump.cpu_used, jump.blocks, jump.block);
+        self.last = self.last.saturating_add(by);
+    }
+
+    /// Something happened to a slot of the workload; says when it happens to it next.
+    #[inline]
+    fn event(&mut self, slot: u32, now: u64) -> Result<Option<u64>, BackendError> {
+        let index = slot as usize;
+        match self.slots[index].state {
+            State::Start => self.submit(slot, now),
+            State::Completion => {
+                let Slot { op, intended, submitted, .. } = self.slots[index];
+                self.last = now;
+                self.recorder.array(op.kind, op.length, intended, submitted, now);
+                if let Some(follow_up) = op.follow_up() {
+                    self.slots[index].op = follow_up;
+                    self.slots[index].intended = now;
+                    return self.submit(slot, now);
+                }
+                self.start_next(slot, now)
+            }
+            State::OldParity => {
+                let request = self.request(slot);
+                self.slots[index].state = State::Completion;
+                self.array.write_back(now, &request, &mut self.recorder).map(Some)
+            }
+            // Woken by a writeback that made room.
+            State::Room => {
+                self.slots[index].state = State::Completion;
+                let Slot { op, job, .. } = self.slots[index];
+                Ok(Some(self.cpu.copy(job, now, op.length)))
+            }
+            State::Done => Ok(None),
+        }
+    }
+
+    /// The slot's next operation: submits it, or says when it starts.
+    #[inline]
+    fn start_next(&mut self, slot: u32, now: u64) -> Result<Option<u64>, BackendError> {
+        let state = &mut self.slots[slot as usize];
+        let job = &mut self.jobs[state.job as usize];
+        if job.left == Some(0) {
+            state.state = State::Done;
+            self.alive -= 1;
+            return Ok(None);
+        }
+        let mut op = job.generator.next_op();
+        if let Some(left) = &mut job.left {
+            op.length = op.length.min(*left);
+            *left -= op.length;
+        }
+        state.op = op;
+        let mut start = now;
+        // Thinking comes between operations, not before the first.
+        if now > 0 {
+            start = start.saturating_add(self.workload.think_time.0);
+        }
+        if self.workload.is_open_loop() {
+            state.intended = op.due.0;
+            start = start.max(op.due.0);
+        } else {
+            if let Some(pace) = &mut job.pace {
+                start = pace.admit(Nanos(start), op.length).0;
+            }
+            state.intended = start;
+        }
+        if start > now {
+            state.state = State::Start;
+            return Ok(Some(start));
+        }
+        self.submit(slot, now)
+    }
+
+    fn request(&self, slot: u32) -> Request {
+        let Slot { op, job, .. } = &self.slots[slot as usize];
+        let copy = match self.workload.access {
+            Access::Sequential => Pick::Stream(u64::from(*job)),
+            Access::Random => Pick::Next,
+        };
+        let client = self.jobs[*job as usize].client;
+        Request { op: op.kind, offset: op.offset, length: op.length, copy, client }
+    }
+
+    /// Submits the slot's operation at `now`; says when it completes.
+    #[inline]
+    fn submit(&mut self, slot: u32, now: u64) -> Result<Option<u64>, BackendError> {
+        let job = self.slots[slot as usize].job;
+        self.slots[slot as usize].submitted = now;
+        let request = self.request(slot);
+        let at = self.cpu.io(request.op, job, now);
+        if self.pages.is_some() {
+            return self.submit_buffered(slot, at, &request);
+        }
+        let (state, next) = match self.array.submit(at, &request, &mut self.recorder)? {
+            Done::At(end) => (State::Completion, end),
+            Done::ThenWriteBack(end) => (State::OldParity, end),
+        };
+        self.slots[slot as usize].state = state;
+        Ok(Some(next))
+    }
+
+    /// The same through the page cache.
+    fn submit_buffered(
+        &mut self,
+        slot: u32,
+        now: u64,
+        request: &Request,
+    ) -> Result<Option<u64>, BackendError> {
+        let Some(pages) = &mut self.pages else { return Ok(None) };
+        let Slot { op, job, .. } = self.slots[slot as usize];
+        let cached = match op.kind {
+            OpKind::Read => pages.read(now, job, request, &mut self.array, &mut self.recorder)?,
+            OpKind::Write if self.workload.sync => Cached::Through,
+            OpKind::Write => pages.write(slot, now, op.offset, op.length),
+        };
+        let (state, at) = match cached {
+            Cached::At(ready) => (State::Completion, Some(self.cpu.copy(job, ready, op.length))),
+            Cached::Blocked => (State::Room, None),
+            Cached::Through => {
+                let copied = self.cpu.copy(job, now, op.length);
+                match self.array.submit(copied, request, &mut self.recorder)? {
+                    Done::At(end) => (State::Completion, Some(end)),
+                    Done::ThenWriteBack(end) => (State::OldParity, Some(end)),
+                }
+            }
+        };
+        self.slots[slot as usize].state = state;
+        Ok(at)
+    }
+
+    /// An event of the writeback or of the resync.
+    #[cold]
+    fn background(&mut self, slot: u32, now: u64) -> Result<Option<u64>, BackendError> {
+        if slot == self.resync_slot() {
+            let Some(resync) = &mut self.resync else { return Ok(None) };
+            return Ok(resync.step(now, &mut self.array));
+        }
+        let Some(pages) = &mut self.pages else { return Ok(None) };
+        let woken = pages.written_back(slot);
+        let next = pages.write_back(slot, now, &mut self.array, &mut self.recorder)?;
+        for slot in woken {
+            // The event in hand is still in the queue; these go beside it.
+            self.queue_beside(now, slot);
+        }
+        Ok(next)
+    }
+
+    /// Adds an event while the one in hand still heads the queue: it must not sort before it.
+    fn queue_beside(&mut self, now: u64, slot: u32) {
+        self.queue.push(now.saturating_add(1), slot);
+    }
+
+    /// Starts idle writeback slots when there is something to write.
+    #[inline]
+    fn wake_writeback(&mut self, now: u64) {
+        let Some(pages) = &mut self.pages else { return };
+        while let Some(slot) = pages.idle_writer() {
+            self.queue.push(now, slot);
+        }
+    }
+
+    fn resync_slot(&self) -> u32 {
+        self.slots.len() as u32 + self.pages.as_ref().map_or(0, Pages::writers)
+    }
+
+    /// Tells the control how far it is.
+    ///
+    /// # Errors
+    /// When it says stop.
+    fn report(&self) -> Result<(), BackendError> {
+        let counted = self.recorder.counted();
+        self.control.ops.store(counted.ops, Relaxed);
+        self.control.bytes.store(counted.bytes, Relaxed);
+        if self.control.stop.load(Relaxed) { Err(BackendError::Stopped) } else { Ok(()) }
+    }
+
+    /// Whether the trial comes to its end in some hours of computing, as far as `worked` I/Os until `now` tell. Volumes may
+    /// answer so fast that virtual time hardly moves, or not at all.
+    ///
+    /// # Errors
+    /// When it does not.
+    fn keeps_pace(&self, worked: u64, now: u64) -> Result<(), BackendError> {
+        let (done, what) = match self.workload.stop {
+            Stop::Runtime(_) => (
+                now as f64 / self.window.end.max(1) as f64,
+                format!("{} of {}", format_waiting(Nanos(now)), format_waiting(Nanos(self.window.end))),
+            ),
+            Stop::Size(_) => {
+                let left = self.jobs.iter().filter_map(|job| job.left).fold(0, u64::saturating_add);
+                let done = self.budget.saturating_sub(left);
+                (done as f64 / self.budget.max(1) as f64, format!("{} of {} bytes", done, self.budget))
+            }
+        };
+        let Work { free, most } = self.work;
+        if worked < free || worked as f64 <= most * done {
+            return Ok(());
+        }
+        Err(BackendError::Other(format!(
+            "workload {}: {worked} I/Os brought the simulation to {what}; more than {most:.0e} in all are too many (some \
+             millions are simulated per second); give the volumes a latency or lower limits (`burst` and `credits` too), or the \
+             workload a larger bs, a shorter runtime or a smaller size",
+            self.workload.name
+        )))
+    }
+
+    /// Why nothing completes any more.
+    fn stalled(&self) -> BackendError {
+        BackendError::Other(format!(
+            "workload {}: after {:.3} s no operation completes any more (a member is frozen for good?), \
+             and the trial ends by size; give it a runtime",
+            self.workload.name,
+            self.last as f64 * 1e-9
+        ))
+    }
+
+    fn finish(mut self) -> Result<Outcome, BackendError> {
+        let mut end = match self.workload.stop {
+            Stop::Runtime(_) => self.window.end,
+            Stop::Size(_) => self.last,
+        };
+        for slot in &self.slots {
+            if matches!(slot.state, State::Completion | State::OldParity | State::Room) {
+                self.recorder.unfinished(slot.submitted, end);
+            }
+        }
+        if self.workload.end_fsync && self.pages.is_some() {
+            end = self.drain(end)?;
+        }
+        self.recorder.finish_at(end);
+        let elapsed = end.saturating_sub(self.window.begin);
+        Ok(Outcome {
+            cpu: self.cpu.finish(elapsed),
+            recorded: self.recorder.finish(self.array.names()),
+            resynced: self.resync.as_ref().map(Resync::bytes),
+            array: self.array,
+            end,
+        })
+    }
+
+    /// fsync: writes back what is dirty and says when that is done.
+    fn drain(&mut self, end: u64) -> Result<u64, BackendError> {
+        let own = self.slots.len() as u32;
+        self.recorder.extend();
+        if let Some(pages) = &mut self.pages {
+            pages.drain();
+        }
+        self.wake_writeback(end);
+        let mut last = end;
+        while let Some((now, slot)) = self.queue.peek() {
+            let Some(pages) = &mut self.pages else { break };
+            if pages.is_clean() {
+                break;
+            }
+            if slot < own || slot == own + pages.writers() {
+                self.queue.pop();
+                continue;
+            }
+            pages.written_back(slot);
+            last = last.max(now);
+            match pages.write_back(slot, now.max(end), &mut self.array, &mut self.recorder)? {
+                Some(at) => self.queue.replace(at, slot),
+                None => self.queue.pop(),
+            }
+            self.wake_writeback(now.max(end));
+        }
+        Ok(last)
+    }
+}

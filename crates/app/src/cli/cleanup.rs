@@ -71,7 +71,7 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
             for leftover in &run.left {
                 note(
                     leftover,
-                    match journal::check(leftover, &name) {
+                    match journal::foresee(leftover, &name) {
                         Err(error) if error.kind() != ErrorKind::NotFound => Went::Cannot(error.to_string()),
                         _ => Went::Would,
                     },

@@ -10,6 +10,7 @@ use ebbtide_core::shown::Shown;
 use ebbtide_door::{Directory, Log, Removed, id_of, is_hidden_name};
 use ebbtide_host::build::{self, Outcome};
 use ebbtide_host::command::Real;
+use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -220,7 +221,17 @@ fn put_back(leftover: &Leftover, run: &str) -> Result<(Entry, Outcome), String> 
     }
 }
 
-/// Removes `path` where it is what was found there.
+/// Why `leftover` of `run` would not be put back, as far as that can be told without trying; touches nothing.
+///
+/// # Errors
+/// As [`check`]; who uses a file, or what somebody put on it.
+pub fn foresee(leftover: &Leftover, run: &str) -> io::Result<()> {
+    let (Some(id), Leftover::Path { path, .. }) = (check(leftover, run)?, leftover) else { return Ok(()) };
+    let (place, name) = Directory::of(path)?;
+    judge::door().may_remove(&place, name, &id)
+}
+
+/// Removes `path` where it is what was found there and nobody uses it.
 fn remove(path: &Path, checked: io::Result<Option<FileId>>) -> io::Result<Outcome> {
     let id = match checked {
         Ok(Some(id)) => id,
@@ -232,7 +243,7 @@ fn remove(path: &Path, checked: io::Result<Option<FileId>>) -> io::Result<Outcom
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Outcome::Before),
         other => other?,
     };
-    Ok(match place.remove(name, &id)? {
+    Ok(match judge::door().remove(&place, name, &id)? {
         Removed::Now => Outcome::Done,
         Removed::Before => Outcome::Before,
     })

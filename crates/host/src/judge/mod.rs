@@ -87,6 +87,10 @@ impl Look for HostLook {
         }
         reasons
     }
+
+    fn foreign(&self, file: &File) -> Vec<Reason> {
+        self.foreign_content(&Real, file)
+    }
 }
 
 /// Something that could not be found out.

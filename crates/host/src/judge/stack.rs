@@ -215,7 +215,7 @@ impl HostLook {
         self.users.relation(dev).map_or_else(|| dev.to_string(), |relation| relation.name.clone())
     }
 
-    fn mounts_of(&self, dev: DevNum) -> Vec<&str> {
+    pub(super) fn mounts_of(&self, dev: DevNum) -> Vec<&str> {
         let mut found: Vec<&str> = self
             .users
             .mounts

@@ -187,14 +187,23 @@ pub type PutBack = (Leftover, Result<Outcome, String>);
 impl Abandoned {
     /// Puts back `left` one by one and says of each how it went; the journal goes with the last.
     pub fn put_back(mut self) -> Vec<PutBack> {
+        let mut kept: Vec<Leftover> = Vec::new();
         let results: Vec<PutBack> = std::mem::take(&mut self.left)
             .into_iter()
             .map(|leftover| {
+                if let Some(above) = kept.iter().find(|above| above.stands_on(&leftover)) {
+                    let why = format!("{} stands on it, which is still there", shown(above));
+                    kept.push(leftover.clone());
+                    return (leftover, Err(why));
+                }
                 let result = put_back(&leftover, &self.run).and_then(|(entry, outcome)| {
                     let line = serde_json::to_vec(&entry).map_err(|error| error.to_string())?;
                     self.log.append(&line).map_err(|error| error.to_string())?;
                     Ok(outcome)
                 });
+                if result.is_err() {
+                    kept.push(leftover.clone());
+                }
                 (leftover, result)
             })
             .collect();
@@ -203,6 +212,14 @@ impl Abandoned {
             let _ = self.log.remove();
         }
         results
+    }
+}
+
+/// What `leftover` is in short: its path, or what puts it back.
+pub fn shown(leftover: &Leftover) -> String {
+    match leftover {
+        Leftover::Path { path, .. } => path.to_string_lossy().into_owned(),
+        Leftover::Step { undo, .. } => undo.to_string(),
     }
 }
 

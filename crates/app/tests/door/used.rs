@@ -105,3 +105,86 @@ fn a_volume_that_somebody_put_a_file_system_on_stays() {
     std::fs::write(&left.volume, vec![0x5a; 8 << 20]).unwrap();
     left.assert_goes();
 }
+
+/// A loop device over a volume of a killed run, as `--on kernel` makes it, with a file system that has the `label`.
+struct Stacked {
+    disk: Loop,
+    left: Left,
+}
+
+impl Stacked {
+    fn new(label: &str) -> Stacked {
+        let left = Left::new(&[]);
+        let disk = Loop::over(&left.volume);
+        tool("mkfs.ext4", &["-q", "-F", "-L", label, &disk.device]);
+        let undo = [
+            json!({ "detach_loop": { "device": disk.device, "file": left.volume } }),
+            json!({ "wipe_content": { "device": disk.device, "label": "ebb00000001" } }),
+        ];
+        let mut text = std::fs::read_to_string(&left.journal).unwrap();
+        for (number, undo) in undo.iter().enumerate() {
+            text += &format!("{}\n", json!({ "step": { "number": number, "undo": undo } }));
+        }
+        std::fs::write(&left.journal, text).unwrap();
+        Stacked { disk, left }
+    }
+
+    fn attribute(&self, name: &str) -> String {
+        let path = format!("/sys/block/{}/loop/{name}", self.disk.name());
+        std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    }
+
+    /// Cleaning up leaves all of it while `user` is there, and says each of `why`.
+    fn assert_stays_with(&self, user: impl Guard, why: &[&str]) {
+        let (output, said) = self.left.cleanup("cleanup");
+        assert_eq!(status(&output), 1, "{output:?}");
+        for why in why {
+            assert!(said.contains(why), "{why}: {output:?}");
+        }
+        drop(user);
+        assert_eq!(self.attribute("backing_file"), self.left.volume.to_str().unwrap(), "{output:?}");
+        assert_eq!(self.attribute("autoclear"), "0", "it would go with its user: {output:?}");
+        assert!(self.left.volume.exists() && self.left.journal.exists(), "{output:?}");
+    }
+
+    fn assert_goes(self) {
+        self.left.assert_goes();
+        // By now its name may be another's.
+        std::mem::forget(self.disk);
+    }
+}
+
+#[test]
+#[ignore = "requires root and loop devices"]
+fn what_stands_on_what_is_in_use_stays_with_it() {
+    let stacked = Stacked::new("ebb00000001");
+    let mounted = Mount::new(&stacked.disk.device, &stacked.left.home.path("mounted"), &[]);
+    let device = stacked.disk.device.clone();
+    let above = format!("cannot put back step losetup --detach {device}");
+    stacked.assert_stays_with(
+        mounted,
+        &["cannot put back step wipefs", &above, "stands on it, which is still there"],
+    );
+    // Another one's file system, on the run's device.
+    let other = Stacked::new("MYDATA");
+    let place = other.left.home.path("mounted");
+    let mounted = Mount::new(&other.disk.device, &place, &[]);
+    let why = format!("is mounted on {}", place.to_str().unwrap());
+    other.assert_stays_with(mounted, &["left alone step wipefs", &why]);
+    // Nobody uses the device, and the file carries what the run did not make.
+    let (output, said) = other.left.cleanup("cleanup");
+    assert_eq!(status(&output), 1, "{output:?}");
+    assert!(said.contains("it carries ext4 \"MYDATA\"") && other.left.volume.exists(), "{output:?}");
+    std::mem::forget(other.disk);
+    stacked.assert_goes();
+}
+
+#[test]
+#[ignore = "requires root and loop devices"]
+fn a_loop_device_that_a_program_reads_is_not_detached_behind_its_back() {
+    let stacked = Stacked::new("ebb00000001");
+    let reader = Program::python(&format!("f = open('{}', 'rb')", stacked.disk.device));
+    let why = format!("python3 (process {})", reader.id());
+    stacked.assert_stays_with(reader, &["put back step wipefs", &why, "stands on it, which is still there"]);
+    stacked.assert_goes();
+}

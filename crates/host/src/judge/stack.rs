@@ -115,6 +115,23 @@ impl HostLook {
         reasons
     }
 
+    /// Every use of `dev` itself and of its partitions, programs that only read it among them.
+    pub(super) fn users_above(&self, dev: DevNum) -> Vec<Reason> {
+        let mut reasons = Vec::new();
+        let devices = std::iter::once(dev).chain(self.partitions(dev));
+        for part in devices {
+            self.use_of(part, None, &mut reasons);
+            for opener in self.users.readers(&self.sys, part) {
+                reasons.push(Reason {
+                    kind: RefusalKind::Open,
+                    what: format!("{} (process {}) has {} open", opener.name, opener.pid, self.name(part)),
+                    remedy: "end the program first".to_owned(),
+                });
+            }
+        }
+        reasons
+    }
+
     fn below_in_use(&self, dev: DevNum, depth: usize, reasons: &mut Vec<Reason>) {
         if depth >= DEEPEST {
             reasons.push(cannot_tell("what is below it", "it stands on more layers than anybody stacks"));

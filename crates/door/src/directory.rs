@@ -236,13 +236,24 @@ impl Directory {
     /// # Errors
     /// When something else has the name, or it cannot be removed.
     pub fn remove(&self, name: impl AsRef<Path>, id: &FileId) -> io::Result<Removed> {
+        self.remove_if(name, id, None)
+    }
+
+    /// The same where `may` allows it, which is asked of a file as it is opened: before it is moved, and once more when
+    /// nobody can open it by its name any more.
+    pub(crate) fn remove_if(
+        &self,
+        name: impl AsRef<Path>,
+        id: &FileId,
+        may: Option<&dyn Fn(&File) -> io::Result<()>>,
+    ) -> io::Result<Removed> {
         let name = name.as_ref().as_os_str();
         let aside = OsString::from(format!(".ebb-{:x}-{:x}.removed", id.ino, id.born_unix_ns.unwrap_or(0)));
-        let left = self.take_away(&aside, id)?;
+        let left = self.take_away(&aside, id, may)?;
         match self.look(name)? {
             None => return Ok(if left { Removed::Now } else { Removed::Before }),
             Some(found) if id_of(&found) != *id => return Err(replaced()),
-            Some(_) => {}
+            Some(found) => self.ask(name, &found, may)?,
         }
         pause_at("remove.looked");
         match self.rename_new(name, &aside) {
@@ -250,13 +261,13 @@ impl Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Removed::Before),
             // A file system without this kind of renaming, or one that is full: one more look is all there is.
             Err(_) => {
-                return match self.take_away(name, id)? {
+                return match self.take_away(name, id, may)? {
                     true => Ok(Removed::Now),
                     false => Err(replaced()),
                 };
             }
         }
-        match self.take_away(&aside, id) {
+        match self.take_away(&aside, id, may) {
             Ok(true) => Ok(Removed::Now),
             Ok(false) => {
                 self.rename_new(&aside, name)?;
@@ -269,10 +280,52 @@ impl Directory {
         }
     }
 
-    /// Unlinks `name` if it is `id`; whether it was.
-    fn take_away(&self, name: &OsStr, id: &FileId) -> io::Result<bool> {
+    /// Asks `may` of the file `name` if it is `id`.
+    pub(crate) fn ask_if(
+        &self,
+        name: impl AsRef<Path>,
+        id: &FileId,
+        may: &dyn Fn(&File) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match self.look(name.as_ref())? {
+            Some(found) if id_of(&found) == *id => self.ask(name.as_ref().as_os_str(), &found, Some(may)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks `may` of the file `name`, which `found` is of, as it is opened; directories are removed only where they are
+    /// empty.
+    fn ask(
+        &self,
+        name: &OsStr,
+        found: &Metadata,
+        may: Option<&dyn Fn(&File) -> io::Result<()>>,
+    ) -> io::Result<()> {
+        let Some(may) = may.filter(|_| found.is_file()) else { return Ok(()) };
+        let file = match self.open_file(name, OFlags::RDONLY) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(io::Error::other(
+                    "a program holds a lease on it (`/proc/locks` lists leases); end the program first",
+                ));
+            }
+            opened => opened?,
+        };
+        match id_of(&file.metadata()?) == id_of(found) {
+            true => may(&file),
+            false => Err(replaced()),
+        }
+    }
+
+    /// Unlinks `name` if it is `id` and `may` allows it; whether it was.
+    fn take_away(
+        &self,
+        name: &OsStr,
+        id: &FileId,
+        may: Option<&dyn Fn(&File) -> io::Result<()>>,
+    ) -> io::Result<bool> {
         match self.look(name)? {
             Some(found) if id_of(&found) == *id => {
+                self.ask(name, &found, may)?;
                 let flags = if found.is_dir() { AtFlags::REMOVEDIR } else { AtFlags::empty() };
                 rustix::fs::unlinkat(&self.fd, name, flags)?;
                 Ok(true)

@@ -1,11 +1,13 @@
 //! Opens, then judges what was opened, then hands out a claim.
 
 use crate::claim::{Claim, Lent, reopen};
+use crate::directory::{Directory, Removed};
 use crate::held::Held;
 use crate::pause::pause_at;
-use ebbtide_model::blank::windows;
-use ebbtide_model::guard::{Permission, Reason, Refusal, RefusalKind, WriteRequest};
-use ebbtide_model::shown::Shown;
+use ebbtide_core::blank::windows;
+use ebbtide_core::guard::{Permission, Reason, Refusal, RefusalKind, WriteRequest};
+use ebbtide_core::journal::FileId;
+use ebbtide_core::shown::Shown;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, SeekFrom, flock};
 use rustix::io::Errno;
 use std::fmt;
@@ -98,6 +100,10 @@ pub trait Look {
 
     /// Who uses the regular file that `file` is open on: reasons against taking its name away.
     fn users(&self, file: &File) -> Vec<Reason>;
+
+    /// What the regular file that `file` is open on carries that no run writes to a file of its own and leaves there:
+    /// reasons against removing it as a run's.
+    fn foreign(&self, file: &File) -> Vec<Reason>;
 }
 
 /// Something to be claimed.
@@ -259,6 +265,35 @@ impl Door {
             .collect::<Result<_, _>>()?;
         let look = self.look();
         opened.iter().map(|candidate| candidate.judge(look.as_ref())).enumerate().try_for_each(numbered)
+    }
+
+    /// Removes the file or directory `name` in `directory` that an ended run made, if it is still `id` and nobody uses it or
+    /// put something of their own on it.
+    ///
+    /// # Errors
+    /// Who uses it and what is on it, with what to do; when something else has the name, or it cannot be removed.
+    pub fn remove(&self, directory: &Directory, name: impl AsRef<Path>, id: &FileId) -> io::Result<Removed> {
+        directory.remove_if(name, id, Some(&|file| self.may_go(file)))
+    }
+
+    /// Whether [`remove`](Self::remove) would find a reason against it; touches nothing.
+    ///
+    /// # Errors
+    /// The reasons.
+    pub fn may_remove(&self, directory: &Directory, name: impl AsRef<Path>, id: &FileId) -> io::Result<()> {
+        directory.ask_if(name, id, &|file| self.may_go(file))
+    }
+
+    fn may_go(&self, file: &File) -> io::Result<()> {
+        let look = self.look();
+        let mut reasons = look.users(file);
+        if reasons.is_empty() {
+            reasons = look.foreign(file);
+        }
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        Err(io::Error::other(Refusal { path: String::new(), reasons }.reasons_in_words()))
     }
 
     /// Makes what was lent look as blank as it was before this run: zeros where a device is looked at.

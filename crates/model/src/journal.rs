@@ -95,6 +95,21 @@ impl Leftover {
         matches!(self, Leftover::Path { path, .. } if path == wanted)
     }
 
+    /// Whether this stands on `below`, which was made before it: what cannot be put back keeps that where it is.
+    pub fn stands_on(&self, below: &Leftover) -> bool {
+        match (self, below) {
+            (Leftover::Step { undo, .. }, Leftover::Step { undo: below, .. }) => undo.stands_on(below),
+            (
+                Leftover::Step { undo: BuildUndo::DetachLoop { file, id: behind, .. }, .. },
+                Leftover::Path { path, directory, id },
+            ) => file == path || *directory && file.starts_with(path) || behind.is_some() && behind == id,
+            (Leftover::Path { path: within, .. }, Leftover::Path { path, directory, .. }) => {
+                *directory && within.starts_with(path)
+            }
+            _ => false,
+        }
+    }
+
     fn is_step(&self, wanted: u64) -> bool {
         matches!(self, Leftover::Step { number, .. } if *number == wanted)
     }
@@ -143,6 +158,26 @@ mod tests {
 
     fn step(number: u64) -> Entry {
         Entry::Step { number, undo: undo(number) }
+    }
+
+    #[test]
+    fn a_loop_device_stands_on_its_file_and_that_on_its_directory() {
+        let id = |ino| Some(FileId { dev: 1, ino, born_unix_ns: None });
+        let path = |path: &str, directory, ino| Leftover::Path { path: path.into(), directory, id: id(ino) };
+        let detach = BuildUndo::DetachLoop {
+            device: "/dev/loop1".into(),
+            file: "/v/a".into(),
+            id: id(1),
+            sequence: None,
+        };
+        let over = Leftover::Step { number: 0, undo: detach };
+        assert!(over.stands_on(&path("/v/a", false, 1)) && over.stands_on(&path("/v", true, 9)));
+        // The same file by another way to it.
+        assert!(over.stands_on(&path("/link/a", false, 1)));
+        assert!(!over.stands_on(&path("/v/b", false, 2)) && !over.stands_on(&path("/w", true, 3)));
+        assert!(path("/v/a", false, 1).stands_on(&path("/v", true, 9)));
+        assert!(!path("/v/a", false, 1).stands_on(&path("/v/b", false, 2)));
+        assert!(!path("/v", true, 9).stands_on(&over));
     }
 
     #[test]

@@ -41,13 +41,12 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     for run in found.abandoned {
         let name = run.run.clone();
         let mut note = |leftover: &Leftover, went: Went| {
-            let (kind, shown) = match leftover {
-                Leftover::Path { path, directory: true, .. } => {
-                    ("directory", path.to_string_lossy().into_owned())
-                }
-                Leftover::Path { path, .. } => ("file", path.to_string_lossy().into_owned()),
-                Leftover::Step { undo, .. } => ("step", undo.to_string()),
+            let kind = match leftover {
+                Leftover::Path { directory: true, .. } => "directory",
+                Leftover::Path { .. } => "file",
+                Leftover::Step { .. } => "step",
             };
+            let shown = journal::shown(leftover);
             let (now, wish) = if kind == "step" { ("put back", "put back") } else { ("removed", "remove") };
             let what = format!("{kind} {shown} of session {name}");
             text.push_str(&match &went {
@@ -71,7 +70,7 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
             for leftover in &run.left {
                 note(
                     leftover,
-                    match journal::check(leftover, &name) {
+                    match journal::foresee(leftover, &name) {
                         Err(error) if error.kind() != ErrorKind::NotFound => Went::Cannot(error.to_string()),
                         _ => Went::Would,
                     },

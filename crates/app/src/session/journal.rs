@@ -7,6 +7,7 @@ use crate::places::user_directory;
 use ebbtide_door::{Directory, Log, Removed, id_of, is_hidden_name};
 use ebbtide_host::build::{self, Outcome};
 use ebbtide_host::command::Real;
+use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::journal::{Entry, FileId, Journal, Leftover, leftovers};
 use ebbtide_model::plan::build::{BuildUndo, Mounted};
@@ -186,14 +187,23 @@ pub type PutBack = (Leftover, Result<Outcome, String>);
 impl Abandoned {
     /// Puts back `left` one by one and says of each how it went; the journal goes with the last.
     pub fn put_back(mut self) -> Vec<PutBack> {
+        let mut kept: Vec<Leftover> = Vec::new();
         let results: Vec<PutBack> = std::mem::take(&mut self.left)
             .into_iter()
             .map(|leftover| {
+                if let Some(above) = kept.iter().find(|above| above.stands_on(&leftover)) {
+                    let why = format!("{} stands on it, which is still there", shown(above));
+                    kept.push(leftover.clone());
+                    return (leftover, Err(why));
+                }
                 let result = put_back(&leftover, &self.run).and_then(|(entry, outcome)| {
                     let line = serde_json::to_vec(&entry).map_err(|error| error.to_string())?;
                     self.log.append(&line).map_err(|error| error.to_string())?;
                     Ok(outcome)
                 });
+                if result.is_err() {
+                    kept.push(leftover.clone());
+                }
                 (leftover, result)
             })
             .collect();
@@ -202,6 +212,14 @@ impl Abandoned {
             let _ = self.log.remove();
         }
         results
+    }
+}
+
+/// What `leftover` is in short: its path, or what puts it back.
+pub fn shown(leftover: &Leftover) -> String {
+    match leftover {
+        Leftover::Path { path, .. } => path.to_string_lossy().into_owned(),
+        Leftover::Step { undo, .. } => undo.to_string(),
     }
 }
 
@@ -220,7 +238,17 @@ fn put_back(leftover: &Leftover, run: &str) -> Result<(Entry, Outcome), String> 
     }
 }
 
-/// Removes `path` where it is what was found there.
+/// Why `leftover` of `run` would not be put back, as far as that can be told without trying; touches nothing.
+///
+/// # Errors
+/// As [`check`]; who uses a file, or what somebody put on it.
+pub fn foresee(leftover: &Leftover, run: &str) -> io::Result<()> {
+    let (Some(id), Leftover::Path { path, .. }) = (check(leftover, run)?, leftover) else { return Ok(()) };
+    let (place, name) = Directory::of(path)?;
+    judge::door().may_remove(&place, name, &id)
+}
+
+/// Removes `path` where it is what was found there and nobody uses it.
 fn remove(path: &Path, checked: io::Result<Option<FileId>>) -> io::Result<Outcome> {
     let id = match checked {
         Ok(Some(id)) => id,
@@ -232,7 +260,7 @@ fn remove(path: &Path, checked: io::Result<Option<FileId>>) -> io::Result<Outcom
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Outcome::Before),
         other => other?,
     };
-    Ok(match place.remove(name, &id)? {
+    Ok(match judge::door().remove(&place, name, &id)? {
         Removed::Now => Outcome::Done,
         Removed::Before => Outcome::Before,
     })

@@ -52,16 +52,17 @@ fn what_is_mounted_in_a_directory_of_the_lab_s_stays() {
 }
 
 /// A run that ended.
-const RUN: &str = "20261122-123909-a070";
+pub const RUN: &str = "20261122-123909-a070";
 /// As names of mounts and volume groups have it.
 const TAG: &str = "20261122_123909_a070";
 
 /// Puts `steps`, each an undo, into the journal of [`RUN`].
-fn journal(home: &Home, steps: &[Value]) -> PathBuf {
+pub fn journal(home: &Home, steps: &[Value]) -> PathBuf {
     let path = home.path("state/ebbtide/journals").join(format!("{RUN}.jsonl"));
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let entry = |(number, undo): (usize, &Value)| {
-        let entry = if undo.get("making_file").is_some() || undo.get("made").is_some() {
+        let paths = ["making_directory", "making_file", "made"];
+        let entry = if paths.iter().any(|path| undo.get(path).is_some()) {
             undo.clone()
         } else {
             json!({ "step": { "number": number, "undo": undo } })

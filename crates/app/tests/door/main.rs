@@ -12,4 +12,5 @@ mod races;
 mod reports;
 mod states;
 mod stores;
+mod used;
 mod ways;

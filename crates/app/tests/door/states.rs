@@ -101,6 +101,10 @@ impl Program {
         Program::start(Command::new("python3").args(["-c", &code]))
     }
 
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     fn start(command: &mut Command) -> Program {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut ready = [0; 5];

@@ -320,6 +320,13 @@ impl FilesBackend {
         Ok(self.inventory(experiment, survey))
     }
 
+    /// Closes everything and removes nothing: what stands on it could not be taken away. The journal says what is left.
+    pub fn leave(&mut self) {
+        self.close();
+        self.published.clear();
+        self.made.leave();
+    }
+
     /// Leaves the files of [`Options::named`] to the user.
     pub fn keep_named(&mut self) {
         self.published.clear();

@@ -72,6 +72,16 @@ pub enum BuildError {
         /// What.
         what: String,
     },
+    /// A loop device that somebody uses: detached now, it would go as soon as they close it, and with it what is on it.
+    #[error("{device} is in use: {what}")]
+    InUse {
+        /// The device.
+        device: String,
+        /// By whom, and what to do.
+        what: String,
+        /// Whether it is only open in programs, which may be looking at it for a moment.
+        passing: bool,
+    },
     /// The journal could not be written, without which nothing is done.
     #[error("{0}")]
     Journal(String),
@@ -94,7 +104,12 @@ pub enum BuildError {
 impl BuildError {
     /// Whether the same may work in a moment.
     pub(super) fn may_pass(&self) -> bool {
-        matches!(self, BuildError::Command { .. } | BuildError::StillThere { .. })
+        matches!(
+            self,
+            BuildError::Command { .. }
+                | BuildError::StillThere { .. }
+                | BuildError::InUse { passing: true, .. }
+        )
     }
 }
 

@@ -108,7 +108,7 @@ impl Builder {
     }
 
     /// Undoes everything done since `mark`, the last first. What cannot be undone stays in the journal and on the
-    /// list, and keeps nothing else from being undone.
+    /// list with what it stands on, and keeps nothing else from being undone.
     ///
     /// # Errors
     /// What could not be undone.
@@ -116,6 +116,11 @@ impl Builder {
         let mut errors = Vec::new();
         let mut left = Vec::new();
         for (number, step) in self.done.split_off(mark.min(self.done.len())).into_iter().rev() {
+            // Only what could not be put back is on the list.
+            if left.iter().any(|(_, above): &(u64, BuildUndo)| above.stands_on(&step)) {
+                left.push((number, step));
+                continue;
+            }
             let undone = undo(&self.sys, self.runner.as_ref(), &step);
             self.boundary();
             let undone =

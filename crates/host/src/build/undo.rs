@@ -2,12 +2,14 @@
 
 use super::{BuildError, at, identity, insist, lvm, mdadm, queue, run};
 use crate::command::Runner;
+use crate::judge;
 use crate::probe::tables::Mount;
 use crate::probe::{Content, signature, tables};
 use crate::sys::{self, Sys};
-use ebbtide_model::journal::FileId;
-use ebbtide_model::plan::build::{BuildUndo, MOUNTS, Mounted};
-use ebbtide_model::shown::Shown;
+use ebbtide_core::guard::{Refusal, RefusalKind};
+use ebbtide_core::journal::FileId;
+use ebbtide_core::plan::build::{BuildUndo, MOUNTS, Mounted};
+use ebbtide_core::shown::Shown;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -102,6 +104,7 @@ fn detach(
         Backing::Other(_) if found => Ok(Outcome::Done),
         Backing::Other(what) => Ok(Outcome::Left(what)),
         Backing::Ours => {
+            in_use(sys, device)?;
             run(runner, "losetup", &["--detach", device])?;
             found = true;
             // Detaching a device that somebody has open takes effect when they close it.
@@ -111,6 +114,17 @@ fn detach(
             }
         }
     })
+}
+
+/// Fails where anybody uses the loop device: the kernel would detach it as soon as they let go.
+fn in_use(sys: &Sys, device: &str) -> Result<(), BuildError> {
+    let reasons = judge::users_of_device(sys, device);
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    let passing = reasons.iter().all(|reason| reason.kind == RefusalKind::Open);
+    let what = Refusal { path: device.to_owned(), reasons }.reasons_in_words();
+    Err(BuildError::InUse { device: device.to_owned(), what, passing })
 }
 
 fn remove_directory(sys: &Sys, path: &Path) -> Result<Outcome, BuildError> {

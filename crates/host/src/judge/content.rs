@@ -8,7 +8,7 @@ use crate::probe::{Content, signature};
 use crate::sys::DevNum;
 use ebbtide_door::read;
 use ebbtide_model::blank::{first_foreign, windows};
-use ebbtide_model::guard::RefusalKind;
+use ebbtide_model::guard::{Reason, RefusalKind};
 use ebbtide_model::shown::Shown;
 use rustix::fs::{SeekFrom, seek};
 use std::fs::File;
@@ -101,6 +101,24 @@ impl HostLook {
         if self.users.loops.iter().any(|over| over.dev == dev) {
             self.contents_below(runner, dev, found);
         }
+    }
+}
+
+impl HostLook {
+    /// A signature on a file that a run made: what a run builds on it carries one only until it is undone, and what it fills
+    /// it with has a mark, so that random bytes are not taken for one.
+    pub(super) fn foreign_content(&self, runner: &dyn Runner, file: &File) -> Vec<Reason> {
+        let found = match foreign_data(file) {
+            Ok(None) => None,
+            Ok(Some(_)) => named(&signature::read_open(runner, file), "it", 0),
+            Err(error) => Some(unreadable("it", &error.to_string())),
+        };
+        let reason = |Found { kind, what }| Reason {
+            kind,
+            what,
+            remedy: "no run leaves that; remove the file yourself (`rm`) if it may be lost".to_owned(),
+        };
+        found.map(reason).into_iter().collect()
     }
 }
 

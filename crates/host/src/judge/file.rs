@@ -116,11 +116,21 @@ impl HostLook {
                 continue;
             }
             match &over.backing {
-                Backing::File(dev, ino) if (*dev, *ino) == file => reasons.push(Reason {
-                    kind: RefusalKind::Held,
-                    what: format!("it is behind {}", over.name),
-                    remedy: format!("detach it first (`losetup -d /dev/{}`) if nothing needs it", over.name),
-                }),
+                Backing::File(dev, ino) if (*dev, *ino) == file => {
+                    let detach = format!("`losetup -d /dev/{}`", over.name);
+                    let (what, remedy) = match self.mounts_of(over.dev).first() {
+                        Some(place) => (
+                            format!(", which is mounted on {place}"),
+                            format!("unmount it (`umount {place}`) and detach it ({detach})"),
+                        ),
+                        None => (String::new(), format!("detach it first ({detach})")),
+                    };
+                    reasons.push(Reason {
+                        kind: RefusalKind::Held,
+                        what: format!("it is behind {}{what}", over.name),
+                        remedy: format!("{remedy} if nothing needs it"),
+                    });
+                }
                 _ => {}
             }
         }

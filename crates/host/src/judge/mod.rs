@@ -23,12 +23,30 @@ use ebbtide_model::guard::{Permission, Reason, RefusalKind, WriteRequest};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
 use std::sync::Arc;
 use users::Users;
 
 /// The door of this host.
 pub fn door() -> Door {
     Door::new(Arc::new(HostJudge))
+}
+
+/// Who uses the block device at `device`, whatever it stands on: mounts, swap, devices over it and its partitions, a claim,
+/// programs that have it open, to read it too. Nothing on a host that is not this one.
+pub fn users_of_device(sys: &Sys, device: &str) -> Vec<Reason> {
+    let found =
+        std::fs::metadata(device).ok().filter(|found| sys.is_host() && found.file_type().is_block_device());
+    let Some(number) = found.map(|found| found.rdev()) else { return Vec::new() };
+    let mut reasons = HostLook::new(sys.clone()).users_above(DevNum::from_raw(number));
+    if reasons.is_empty() && ebbtide_door::is_claimed(Path::new(device), number).unwrap_or(false) {
+        reasons.push(Reason {
+            kind: RefusalKind::Held,
+            what: "the kernel or a program has claimed it for itself".to_owned(),
+            remedy: "end what uses it first: a mount, an array, a program".to_owned(),
+        });
+    }
+    reasons
 }
 
 struct HostJudge;
@@ -86,6 +104,10 @@ impl Look for HostLook {
             reasons.retain(|reason| reason.kind != RefusalKind::Untold);
         }
         reasons
+    }
+
+    fn foreign(&self, file: &File) -> Vec<Reason> {
+        self.foreign_content(&Real, file)
     }
 }
 

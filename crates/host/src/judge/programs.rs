@@ -74,9 +74,9 @@ pub(super) fn openers(sys: &Sys) -> Openers {
     all
 }
 
-/// Whether the program `pid` has the device `dev` open to write now.
-pub(super) fn writes_to(sys: &Sys, pid: u32, dev: DevNum) -> bool {
-    uses_of(sys, pid).is_some_and(|uses| uses.get(&What::Device(dev)) == Some(&true))
+/// Whether the program `pid` has the device `dev` open to write now; nothing where it does not have it open.
+pub(super) fn writes_to(sys: &Sys, pid: u32, dev: DevNum) -> Option<bool> {
+    uses_of(sys, pid)?.get(&What::Device(dev)).copied()
 }
 
 /// This process as /proc counts, which may be mounted from another PID namespace than the one it is in.

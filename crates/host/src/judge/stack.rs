@@ -115,6 +115,23 @@ impl HostLook {
         reasons
     }
 
+    /// Every use of `dev` itself and of its partitions, programs that only read it among them.
+    pub(super) fn users_above(&self, dev: DevNum) -> Vec<Reason> {
+        let mut reasons = Vec::new();
+        let devices = std::iter::once(dev).chain(self.partitions(dev));
+        for part in devices {
+            self.use_of(part, None, &mut reasons);
+            for opener in self.users.readers(&self.sys, part) {
+                reasons.push(Reason {
+                    kind: RefusalKind::Open,
+                    what: format!("{} (process {}) has {} open", opener.name, opener.pid, self.name(part)),
+                    remedy: "end the program first".to_owned(),
+                });
+            }
+        }
+        reasons
+    }
+
     fn below_in_use(&self, dev: DevNum, depth: usize, reasons: &mut Vec<Reason>) {
         if depth >= DEEPEST {
             reasons.push(cannot_tell("what is below it", "it stands on more layers than anybody stacks"));
@@ -215,7 +232,7 @@ impl HostLook {
         self.users.relation(dev).map_or_else(|| dev.to_string(), |relation| relation.name.clone())
     }
 
-    fn mounts_of(&self, dev: DevNum) -> Vec<&str> {
+    pub(super) fn mounts_of(&self, dev: DevNum) -> Vec<&str> {
         let mut found: Vec<&str> = self
             .users
             .mounts

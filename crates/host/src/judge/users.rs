@@ -62,14 +62,23 @@ impl Users {
     /// Programs that have the device `dev` open to write, and go on to have it for a moment: one that has just been started
     /// still holds what its parent has, and udev looks at a device that was closed.
     pub(super) fn writers(&self, sys: &Sys, dev: DevNum) -> Vec<Opener> {
-        let mut writers: Vec<Opener> = self.openers(sys).devices.get(&dev).cloned().unwrap_or_default();
-        writers.retain(|opener| opener.writes);
+        self.staying(sys, dev, true)
+    }
+
+    /// The same of programs that only read the device.
+    pub(super) fn readers(&self, sys: &Sys, dev: DevNum) -> Vec<Opener> {
+        self.staying(sys, dev, false)
+    }
+
+    fn staying(&self, sys: &Sys, dev: DevNum, writes: bool) -> Vec<Opener> {
+        let mut openers: Vec<Opener> = self.openers(sys).devices.get(&dev).cloned().unwrap_or_default();
+        openers.retain(|opener| opener.writes == writes);
         let begin = Instant::now();
-        while !writers.is_empty() && begin.elapsed() < PATIENCE {
+        while !openers.is_empty() && begin.elapsed() < PATIENCE {
             std::thread::sleep(STEP);
-            writers.retain(|opener| programs::writes_to(sys, opener.pid, dev));
+            openers.retain(|opener| programs::writes_to(sys, opener.pid, dev) == Some(writes));
         }
-        writers
+        openers
     }
 
     /// Programs with open files; looked at when first asked.

@@ -300,6 +300,10 @@ impl Kernel {
         self.base = 0;
         if built.is_ok() {
             self.leave_blank();
+        } else if let Some(volumes) = self.volumes.as_mut().filter(|_| !keep) {
+            // Something that was built on them is still there, and somebody may be using it.
+            volumes.leave();
+            return built;
         }
         let files = self.volumes.as_mut().map_or(Ok(()), |volumes| volumes.finish(keep));
         match (built, files) {

@@ -9,6 +9,7 @@ mod content;
 mod error;
 mod geometry;
 mod identity;
+mod order;
 mod own;
 mod queue;
 mod show;

@@ -175,6 +175,7 @@ impl Map {
         self.writable
     }
 
+    #[inline]
     fn check(&self, offset: u64, length: u64) -> Result<(), ExtentError> {
         let capacity = self.capacity();
         match offset.checked_add(length) {

@@ -94,6 +94,26 @@ fn nothing_is_made_among_devices_or_without_a_size() {
 }
 
 #[test]
+fn a_device_by_its_bare_name_is_pointed_at() {
+    use std::os::unix::fs::FileTypeExt;
+    let devices = fs::read_dir("/dev").expect("is there").flatten();
+    let mut blocks = devices.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_block_device()));
+    let Some(name) = blocks.next().map(|entry| entry.file_name()) else {
+        eprintln!("skipped: no block device in /dev");
+        return;
+    };
+    let home = directory();
+    let output = ebb(&home).current_dir(home.path()).arg(&name).output().expect("runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains(&format!("the device is /dev/{}", name.display())), "{errors}");
+    // Any other name is one of a file that could be made.
+    let output = ebb(&home).current_dir(home.path()).arg("nodevice").output().expect("runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("give --size 1g") && !errors.contains("/dev/"), "{errors}");
+}
+
+#[test]
 fn holes_are_pointed_out_and_filled_with_destroy() {
     let home = directory();
     let path = home.path().join("sparse");
@@ -247,6 +267,9 @@ fn what_is_wrong_is_said_with_a_way_out() {
         (&["/dev/tty0", "--rw=read"], "neither a file nor a block device"),
         (&[path, "--size=2m"], "smaller --size"),
         (&[path, "--bs=0"], "--bs"),
+        (&[path, "--size=0"], "--size is 0"),
+        (&["--profile=seek", path, "--size=0"], "--size is 0"),
+        (&[path, "--cpus_allowed=8191"], "there is no CPU 8191 here; there are 0"),
         (&[path, "--hipri", "--ioengine=psync"], "--hipri changes nothing: psync has no ring"),
         (&[path, "--sqthread_poll", "--ioengine=psync"], "--sqthread_poll changes nothing"),
         (&[path, "--hipri", "--direct=0"], "the page cache is not polled"),

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Home, LONG, SHORT, status, stderr, tiny};
+use common::{EBB, Home, LONG, SHORT, status, stderr, tiny};
 use serde_json::Value;
 
 /// (round, design) of every trial in the order in which they ran.
@@ -249,4 +249,40 @@ fn latency_decides_where_it_is_asked_to() {
     let output = home.ebb("experiment check wrong.toml").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && said.contains("write `p99`"), "{said}");
+}
+
+#[test]
+fn a_list_of_none_is_refused() {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", SHORT));
+    let ran = home.ebb("run tiny.toml --on sim --quiet").output().unwrap().status;
+    assert!(matches!(ran.code(), Some(0 | 3)), "{ran:?}");
+    let output = home.ebb("list -n 0").output().unwrap();
+    assert_eq!(status(&output), 2, "{output:?}");
+    assert!(!stderr(&output).contains("no sessions"), "{output:?}");
+    assert_eq!(home.json("list -n 1", &[0])["sessions"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn output_that_is_closed_is_an_error() {
+    let home = Home::new();
+    home.write("tiny.toml", &tiny("", SHORT));
+    let ran = home.ebb("run tiny.toml --on sim --quiet").output().unwrap().status;
+    assert!(matches!(ran.code(), Some(0 | 3)), "{ran:?}");
+    let bench = format!("bench {} --size 64k --json", home.path("volumes").display());
+    for line in ["report last --csv", "show last", "list", "list --json", "--help", &bench] {
+        let closed = |how: &str| {
+            let mut shell = home.command("sh");
+            shell.args(["-c", &format!("exec \"$0\" \"$@\" {how}"), EBB]).args(line.split_whitespace());
+            shell.output().unwrap()
+        };
+        let output = closed(">&-");
+        assert_eq!(status(&output), 1, "{line}: {output:?}");
+        assert!(stderr(&output).contains("cannot write to standard output"), "{line}: {output:?}");
+        assert_eq!(status(&closed(">/dev/full")), 1, "{line}");
+        // Where nobody wants it, or standard error alone is closed, nothing is lost that was asked for.
+        for fine in [">/dev/null", "1<>/dev/null", ">/dev/null 2>&-"] {
+            assert_eq!(status(&closed(fine)), 0, "{line} {fine}");
+        }
+    }
 }

@@ -244,3 +244,48 @@ fn what_cannot_be_proved_is_refused() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("line 1"), "{}", text(&output));
 }
+
+#[test]
+fn a_ledger_without_an_acknowledged_write_proves_nothing() {
+    let home = directory();
+    let (ledger, _) = written_stripe(&home);
+    let whole = fs::read_to_string(&ledger).expect("reads");
+    let (status, value, _) = verify(&home, &ledger, &[]);
+    assert_eq!((status, &value["ok"]), (Some(0), &Value::Bool(true)));
+    let header = whole.lines().next().expect("a header");
+    fs::write(&ledger, format!("{header}\n")).expect("writes");
+    let (status, value, said) = verify(&home, &ledger, &[]);
+    assert_eq!((status, &value["ok"]), (Some(3), &Value::Bool(false)), "{said}");
+    assert!(said.contains("nothing is proved") && !said.contains("is there and none is torn"), "{said}");
+}
+
+#[test]
+fn a_ledger_is_no_target_and_is_told_of_when_it_is_there() {
+    let home = directory();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+        command.env("XDG_STATE_HOME", home.path().join("state")).current_dir(home.path());
+        command
+            .args(["bench", "--verify", "--rw=write", "--size=64k"])
+            .args(arguments)
+            .output()
+            .expect("runs")
+    };
+    for there in [false, true] {
+        if there {
+            fs::write(home.path().join("f"), vec![0; 1 << 16]).expect("writes");
+        }
+        for ledger in ["--ledger=f", "--ledger=./f"] {
+            let output = run(&["f", "--destroy", ledger]);
+            assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+            assert!(text(&output).contains("the same file"), "{}", text(&output));
+        }
+        assert_eq!(home.path().join("f").exists(), there);
+    }
+    // Refused: an existing file without --destroy, an open ledger's name that is taken.
+    fs::write(home.path().join("taken"), "somebody's").expect("writes");
+    let output = run(&["f", "--destroy", "--ledger=taken"]);
+    assert!(!output.status.success() && !text(&output).contains("proves it later"), "{}", text(&output));
+    let output = run(&["f", "--destroy", "--ledger=l"]);
+    assert!(output.status.success() && text(&output).contains("proves it later"), "{}", text(&output));
+}

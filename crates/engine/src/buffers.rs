@@ -3,6 +3,7 @@
 use crate::error::EngineError;
 use ebbtide_model::blank;
 use ebbtide_model::units::Bytes;
+use ebbtide_model::workload::{Mix, OpKind, Workload};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -16,10 +17,12 @@ const HUGE: usize = 2 << 20;
 /// Random bytes that are drawn; longer buffers repeat them and differ by their stamps.
 const PATTERN: usize = 4 << 20;
 
-/// The buffers of one job: one for each slot of its queue.
+/// The buffers of one job: one for each slot of its queue, or one to read into and one to write from.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     start: NonNull<u8>,
+    /// The first that is read into: `start`, unless what is read would be written elsewhere.
+    reads: NonNull<u8>,
     mapped: usize,
     stride: usize,
     count: usize,
@@ -27,6 +30,13 @@ pub(crate) struct Buffers {
 
 // SAFETY: it owns its mapping, and nothing refers to the thread that made it.
 unsafe impl Send for Buffers {}
+
+/// Buffers for each slot of the queue: two where a slot's write would write what its read before found elsewhere. A rewrite is
+/// there to do so.
+pub(crate) fn for_each_slot(workload: &Workload) -> u32 {
+    let is_mixed = matches!(workload.mix, Mix::Mixed { .. }) && workload.reads() && workload.writes();
+    if is_mixed { 2 } else { 1 }
+}
 
 /// Bytes that the buffers of a workload take in all.
 pub(crate) fn bytes_needed(jobs: u32, iodepth: u32, bs: u64) -> u64 {
@@ -74,7 +84,13 @@ impl Buffers {
             other => other.map_err(failed)?,
         };
         let start = NonNull::new(address.cast::<u8>()).ok_or_else(|| failed(rustix::io::Errno::NOMEM))?;
-        Ok((Buffers { start, mapped, stride, count }, note))
+        Ok((Buffers { start, reads: start, mapped, stride, count }, note))
+    }
+
+    /// Splits them: the first half is written from, the second read into.
+    pub(crate) fn with_reads_apart(mut self) -> Self {
+        self.reads = self.address(self.count / 2);
+        self
     }
 
     /// Fills everything with random bytes.
@@ -94,7 +110,7 @@ impl Buffers {
     /// Makes the first `length` bytes of buffer `slot` unlike any other write: a number into each 4 KiB block.
     #[inline]
     pub(crate) fn stamp(&mut self, slot: u32, length: u64, number: u64) {
-        let start = self.of(slot);
+        let start = self.of(OpKind::Write, slot);
         // Spread over all bits, so that stamps do not make the data compressible.
         let mut value = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut at = 0;
@@ -107,19 +123,38 @@ impl Buffers {
         }
     }
 
-    /// Address of buffer `slot`.
+    /// Address of the buffer of `slot` for operations of this `kind`.
     #[inline]
-    pub(crate) fn of(&self, slot: u32) -> *mut u8 {
+    pub(crate) fn of(&self, kind: OpKind, slot: u32) -> *mut u8 {
+        let first = match kind {
+            OpKind::Read => self.reads,
+            OpKind::Write => self.start,
+        };
         debug_assert!((slot as usize) < self.count);
-        // SAFETY: `slot` is below `count`, so the offset is within the mapping.
-        unsafe { self.start.as_ptr().add(slot as usize * self.stride) }
+        // SAFETY: `slot` is below the number of buffers from `first` on, so the offset is within the mapping.
+        unsafe { first.as_ptr().add(slot as usize * self.stride) }
     }
 
-    /// Buffer `slot` for pread and pwrite.
-    pub(crate) fn slice(&mut self, slot: u32, from: usize, length: usize) -> &mut [u8] {
-        assert!((slot as usize) < self.count && from + length <= self.stride, "outside of the buffer");
+    /// Which of all buffers that is.
+    #[inline]
+    pub(crate) fn index(&self, kind: OpKind, slot: u32) -> u32 {
+        let is_apart = kind == OpKind::Read && self.reads != self.start;
+        slot + if is_apart { self.count as u32 / 2 } else { 0 }
+    }
+
+    /// Address of the buffer `index` of all.
+    pub(crate) fn address(&self, index: usize) -> NonNull<u8> {
+        assert!(index < self.count.max(1), "no such buffer");
+        // SAFETY: within the mapping, as just checked.
+        unsafe { self.start.add(index * self.stride) }
+    }
+
+    /// The buffer of `slot` for pread or pwrite.
+    pub(crate) fn slice(&mut self, kind: OpKind, slot: u32, from: usize, length: usize) -> &mut [u8] {
+        let index = self.index(kind, slot) as usize;
+        assert!(index < self.count && from + length <= self.stride, "outside of the buffer");
         // SAFETY: within one buffer of our own mapping, as just checked; initialised by the kernel with zeroes.
-        unsafe { std::slice::from_raw_parts_mut(self.of(slot).add(from), length) }
+        unsafe { std::slice::from_raw_parts_mut(self.of(kind, slot).add(from), length) }
     }
 
     /// Address, length of one and number of buffers, to register them with a ring.
@@ -145,16 +180,34 @@ mod tests {
         let (mut buffers, _) = Buffers::new(2, 12_288, false).expect("mapped");
         buffers.fill(1);
         buffers.stamp(0, 12_288, 1);
-        let first = buffers.slice(0, 0, 12_288).to_vec();
-        let second = buffers.slice(1, 0, 12_288).to_vec();
+        let first = buffers.slice(OpKind::Write, 0, 0, 12_288).to_vec();
+        let second = buffers.slice(OpKind::Write, 1, 0, 12_288).to_vec();
         buffers.stamp(0, 12_288, 2);
-        let again = buffers.slice(0, 0, 12_288).to_vec();
+        let again = buffers.slice(OpKind::Write, 0, 0, 12_288).to_vec();
         for block in 0..3 {
             let range = block * 4096..(block + 1) * 4096;
             assert_ne!(first[range.clone()], again[range.clone()]);
             assert_ne!(first[range.clone()], second[range]);
         }
-        assert_eq!(second, buffers.slice(1, 0, 12_288));
+        assert_eq!(second, buffers.slice(OpKind::Write, 1, 0, 12_288));
+    }
+
+    #[test]
+    fn what_is_read_stays_out_of_what_is_written() {
+        let (buffers, _) = Buffers::new(4, 8192, false).expect("mapped");
+        let mut buffers = buffers.with_reads_apart();
+        buffers.fill(1);
+        let before = buffers.slice(OpKind::Write, 1, 0, 8192).to_vec();
+        for slot in [0, 1] {
+            buffers.slice(OpKind::Read, slot, 0, 8192).fill(0);
+        }
+        assert_eq!(buffers.slice(OpKind::Write, 1, 0, 8192), before);
+        assert_eq!((buffers.index(OpKind::Write, 1), buffers.index(OpKind::Read, 1)), (1, 3));
+        assert_eq!(buffers.address(3).as_ptr(), buffers.of(OpKind::Read, 1));
+        // One for both, where nothing is said.
+        let (mut buffers, _) = Buffers::new(4, 8192, false).expect("mapped");
+        buffers.slice(OpKind::Read, 3, 0, 8192).fill(7);
+        assert_eq!(buffers.slice(OpKind::Write, 3, 0, 8192), [7; 8192]);
     }
 
     #[test]

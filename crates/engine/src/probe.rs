@@ -7,6 +7,7 @@
 use crate::clock::Clock;
 use crate::ring::Ring;
 use crate::target::Target;
+use ebbtide_model::workload::OpKind;
 use io_uring::{opcode, types};
 use rustix::io::pread;
 use std::os::fd::AsRawFd;
@@ -64,12 +65,13 @@ fn measure(fd: i32, member: &crate::target::Member, clock: Clock) -> Option<Hand
     // The first read of each kind warms up.
     for round in 0..=READS {
         let before = clock.now();
-        let read = pread(&member.file, ring.buffers.slice(0, 0, length as usize), 0);
+        let read = pread(&member.file, ring.buffers.slice(OpKind::Read, 0, 0, length as usize), 0);
         let between = clock.now();
         if !matches!(read, Ok(n) if n == length as usize) {
             return None;
         }
-        let entry = opcode::Read::new(types::Fd(fd), ring.buffers.of(0), length).offset(0).build();
+        let entry =
+            opcode::Read::new(types::Fd(fd), ring.buffers.of(OpKind::Read, 0), length).offset(0).build();
         // SAFETY: the buffer lives in `ring` and the file in `member`, both until the read has completed below.
         unsafe { ring.ring.submission().push(&entry) }.ok()?;
         while ring.ring.completion().is_empty() {

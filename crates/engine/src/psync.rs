@@ -172,7 +172,7 @@ impl<'a> PsyncLoop<'a> {
         let shared = self.job.shared;
         let file = &shared.target.members[piece.member as usize].file;
         loop {
-            let buffer = self.buffers.slice(0, piece.at as usize, piece.left as usize);
+            let buffer = self.buffers.slice(piece.kind, 0, piece.at as usize, piece.left as usize);
             let result = match piece.kind {
                 _ if piece.sync.is_some() => synced(file, piece.sync),
                 OpKind::Read => pread(file, buffer, piece.offset),

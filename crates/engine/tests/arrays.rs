@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use ebbtide_model::blank;
 use ebbtide_model::layout::{Arrangement, ArrayKind};
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::units::Bytes;
@@ -180,5 +181,30 @@ fn syncs_between_writes_are_counted_apart() {
             assert_eq!(samples.execution.ioengine, Some(ioengine));
             assert_eq!(samples.members.len(), members);
         }
+    }
+}
+
+#[test]
+fn a_mixed_workload_writes_what_a_write_does_and_not_what_it_has_read() {
+    for (access, ioengine) in [
+        (Access::Random, IoEngine::IoUring),
+        (Access::Random, IoEngine::Psync),
+        (Access::Sequential, IoEngine::IoUring),
+    ] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = array(dir.path(), ArrayKind::Stripe { chunk: Bytes(16 * KIB) }, 2, MIB);
+        let mixed = Mix::Mixed { read_percent: 50 };
+        // Blocks of 24 KiB have pieces on both members; half of the places are read before anything is there.
+        let w = Workload { bs: Bytes(24 * KIB), ioengine, ..workload(access, mixed, size(4 * MIB)) };
+        let samples = trial(&target, &w);
+        assert_consistent(&samples);
+        assert!(samples.array.read.count.ops > 0 && samples.array.write.count.ops > 0);
+        let data = contents(dir.path(), 2).concat();
+        assert!(blank_blocks(&data) < data.len() / 4096, "nothing was written");
+        assert_eq!(blank::first_foreign(&data), None, "{access:?} on {ioengine:?}");
+        // What random bytes do not do: a written block is not zeros with a number.
+        let zeros = |block: &[u8]| block.iter().filter(|byte| **byte == 0).count();
+        let sparse = |block: &&[u8]| (64..4096).contains(&zeros(block));
+        assert_eq!(data.chunks(4096).filter(sparse).count(), 0, "{access:?} on {ioengine:?}");
     }
 }

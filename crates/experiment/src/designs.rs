@@ -9,7 +9,7 @@ use super::read::{
 use super::stack::{self, RawEncryption, RawSwap};
 use super::volumes::{Volumes, multiple_of_block};
 use ebbtide_model::experiment::Design;
-use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map};
+use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map, STRIPE_LEAST};
 use ebbtide_model::stack::{ArrayBacking, Swap};
 use ebbtide_model::units::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -397,6 +397,7 @@ impl Walk<'_> {
     fn enough_members(&mut self, layout: &str, found: usize, span: &Span) -> Option<()> {
         let least = match layout {
             "linear" => 1,
+            "stripe" => STRIPE_LEAST,
             "raid5" => 3,
             "raid6" => 4,
             _ => 2,

@@ -16,3 +16,5 @@ pub mod lab;
 pub mod observe;
 pub mod probe;
 pub mod sys;
+
+pub use ebbtide_sys::streams::output_was_closed;

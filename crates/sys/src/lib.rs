@@ -6,4 +6,5 @@
 pub mod lease;
 pub mod lock;
 pub mod loops;
+pub mod streams;
 pub mod task;

@@ -15,7 +15,7 @@ use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Size of the file that is made in a directory when nothing else is said.
 pub const SIZE_DEFAULT: Bytes = Bytes(Bytes::GIB);
@@ -87,6 +87,9 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
                 ));
             }
             let Some(size) = wanted.end() else {
+                if let Some(device) = device_called(path) {
+                    return usage(format!("{shown} does not exist here; the device is {}", device.shown()));
+                }
                 return usage(format!("{shown} does not exist; give {word}1g, for example, to have it made"));
             };
             check_size(size, wanted)?;
@@ -136,6 +139,14 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
     // What was never written reads as zeros without touching the disk.
     let fill = wanted.reads && wanted.destroy && kind.is_file() && has_holes(path, found.len());
     Ok(Resolved { volume: volume(source, wanted.end()), new: false, fill })
+}
+
+/// The device that a bare name, which does not exist, is that of: `loop9` of /dev/loop9.
+fn device_called(name: &Path) -> Option<PathBuf> {
+    let is_bare = name.components().count() == 1 && !name.is_absolute();
+    let device = Path::new("/dev").join(name);
+    let is_device = |found: std::fs::Metadata| found.file_type().is_block_device();
+    (is_bare && std::fs::metadata(&device).is_ok_and(is_device)).then_some(device)
 }
 
 /// Whether `path`, which does not exist, would be made among device nodes: below /dev or where else these are mounted, but

@@ -45,6 +45,15 @@ pub fn default_ledger(id: &str) -> Result<PathBuf, CliError> {
     Ok(directory.join(format!("{id}.ledger")))
 }
 
+/// Whether both paths lead to one file, which need not be there yet.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        let path = std::path::absolute(path).ok()?;
+        path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))
+    };
+    place(one).is_some_and(|one| place(other) == Some(one))
+}
+
 /// What a run with a ledger did.
 #[derive(Debug)]
 pub struct Outcome {
@@ -137,6 +146,8 @@ pub fn run(
         .and_then(|()| ledger_file.sync_all())
         .and_then(|()| draft.publish())
         .map_err(|error| failed(cannot(error)))?;
+    // Told before the first write: a writer that is killed cannot tell it any more.
+    progress.say(&format!("ledger {}; `ebb verify {0}` proves it later", path.shown()));
     progress.jobs(std::iter::once((job.name.as_str(), &job.workload)), control);
     let trial =
         Trial { index: 0, round: 0, design: job.design, workload: 0, role: Role::Candidate, seed: spec.seed };

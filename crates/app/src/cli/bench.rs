@@ -15,12 +15,13 @@ use crate::views;
 use clap::Args;
 use dialect::Dialect;
 use ebbtide_engine::files::Fill;
+use ebbtide_host::sys;
 use ebbtide_model::backend::Control;
 use ebbtide_model::experiment::{Volume, VolumeSource};
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{Bytes, format_throughput};
-use ebbtide_model::workload::Workload;
+use ebbtide_model::workload::{Workload, cpu_list};
 use options::WorkloadArgs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -92,6 +93,9 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     if args.self_test {
         return selftest::run(globals);
     }
+    if args.workload.size == Some(Bytes(0)) {
+        return Err(CliError::Usage("--size is 0; write for example --size 1g".to_owned()));
+    }
     let seed = args.randseed.unwrap_or_else(|| u64::from(clock::random()));
     if let Some(name) = &args.profile {
         return profile::run(args, name, seed, globals);
@@ -112,6 +116,9 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let text = "on what? name a file, a device or a directory, or --file FILE --design NAME";
         return Err(CliError::Usage(text.to_owned()));
     };
+    for job in &spec.jobs {
+        cpus_exist(&job.workload)?;
+    }
     if args.verify {
         return prove(args, &spec, globals);
     }
@@ -119,6 +126,9 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     show(&results, global.as_deref(), seed, globals)?;
     ending(results)
 }
+
+/// Which processors run (the kernel's Documentation/admin-guide/cputopology.rst).
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// Options that mean something beside `--fio`.
 const BESIDE_A_JOB_FILE: [&str; 10] =
@@ -133,6 +143,19 @@ impl BenchArgs {
             (None, directory, file) => directory.clone().or_else(|| file.clone()),
         }
     }
+}
+
+/// Refuses processors that this host does not have; where it does not say, the first job finds out.
+fn cpus_exist(workload: &Workload) -> Result<(), CliError> {
+    let Some(online) = sys::text(Path::new(ONLINE)) else { return Ok(()) };
+    let Ok(there) = cpu_list(&online) else { return Ok(()) };
+    let missing: Vec<String> =
+        workload.engine.cpus_allowed.iter().filter(|cpu| !there.contains(cpu)).map(u32::to_string).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let what = format!("cpus_allowed: there is no CPU {} here; there are {online}", missing.join(", "));
+    Err(CliError::Usage(what))
 }
 
 /// The target is a path.
@@ -210,10 +233,19 @@ fn prove(args: &BenchArgs, spec: &Spec, globals: &Globals) -> Result<ExitCode, C
         Some(path) => path.clone(),
         None => verify::default_ledger(&clock::session_id())?,
     };
+    let is_target = |volume: &Volume| match &volume.source {
+        VolumeSource::ExistingFile { path: target } => verify::is_same(target, &path),
+        _ => false,
+    };
+    if spec.experiment.volumes.iter().any(is_target) {
+        let what = format!(
+            "the ledger and the target are the same file, {}: give --ledger another name",
+            path.shown()
+        );
+        return Err(CliError::Usage(what));
+    }
     let control = stoppable(globals)?;
     let mut progress = Progress::new(globals.quiet);
-    // Told before the first write: a writer that is killed cannot tell it any more.
-    progress.say(&format!("ledger {}; `ebb verify {0}` proves it later", path.shown()));
     let outcome = verify::run(spec, &path, &control, &mut progress)?;
     let names = super::verify::Names::of(&outcome.ledger);
     let (written, seconds) = (outcome.written, outcome.written.elapsed.as_secs_f64());
@@ -239,7 +271,7 @@ fn prove(args: &BenchArgs, spec: &Spec, globals: &Globals) -> Result<ExitCode, C
     if written.stopped && outcome.found.bad.is_empty() {
         return Err(CliError::Interrupted("what was acknowledged until then is there".to_owned()));
     }
-    super::verify::ending(&outcome.found)
+    super::verify::ending(&outcome.ledger, &outcome.found)
 }
 
 /// Ctrl-C ends what runs.

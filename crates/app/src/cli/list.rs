@@ -13,8 +13,8 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// At most so many
-    #[arg(long, short = 'n', value_name = "N")]
-    limit: Option<usize>,
+    #[arg(long, short = 'n', value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
+    limit: Option<u64>,
 }
 
 /// Runs `ebb list`.
@@ -27,7 +27,7 @@ pub fn run(args: &ListArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         Some(store) => store.list().map_err(failed)?,
         None => Vec::new(),
     };
-    sessions.truncate(args.limit.unwrap_or(usize::MAX));
+    sessions.truncate(args.limit.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX));
     if globals.json {
         let value = serde_json::json!({ "schema": "ebbtide.sessions/1", "sessions": sessions });
         views::print_json(&value)?;

@@ -23,7 +23,7 @@ const MOST_SHOWN: usize = 20;
 /// Reads each copy of every block that the ledger says was acknowledged: after a crash, a failover or a rebuild.
 /// Nothing is written.
 ///
-/// Exit status: 0 all is there, 1 something is not, 2 wrong usage, 130 interrupted.
+/// Exit status: 0 all is there, 1 something is not, 2 wrong usage, 3 no write was acknowledged, 130 interrupted.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// The ledger that `ebb bench --verify` wrote
@@ -57,7 +57,7 @@ pub fn run(args: &VerifyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     progress.idle();
     let names = Names::new(&ledger, args);
     show(&ledger, &found, &names, globals)?;
-    ending(&found)
+    ending(&ledger, &found)
 }
 
 /// Members as they are called now.
@@ -86,7 +86,7 @@ impl Names {
 }
 
 /// The exit status that what was found deserves.
-pub(super) fn ending(found: &Found) -> Result<ExitCode, CliError> {
+pub(super) fn ending(ledger: &Ledger, found: &Found) -> Result<ExitCode, CliError> {
     if !found.bad.is_empty() {
         let bytes: u64 = found.bad.iter().map(|bad| bad.length).sum();
         let what = format!("{} of acknowledged writes are not there", verify::size(bytes));
@@ -94,6 +94,12 @@ pub(super) fn ending(found: &Found) -> Result<ExitCode, CliError> {
     }
     if found.stopped {
         return Err(CliError::Interrupted(format!("{} blocks had been checked", found.units)));
+    }
+    if ledger.acknowledged == 0 {
+        return Err(CliError::Inconclusive(
+            "the ledger has no acknowledged write, so that nothing is proved: write more with `ebb bench --verify`"
+                .to_owned(),
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -141,7 +147,9 @@ pub(super) fn text(ledger: &Ledger, found: &Found, names: &Names) -> String {
     if found.bad.len() > MOST_SHOWN {
         let _ = writeln!(text, "          and {} more; --json lists them all", found.bad.len() - MOST_SHOWN);
     }
-    if found.bad.is_empty() && !found.stopped {
+    if found.bad.is_empty() && !found.stopped && ledger.acknowledged == 0 {
+        text.push_str("result    no write was acknowledged: nothing is proved\n");
+    } else if found.bad.is_empty() && !found.stopped {
         text.push_str("result    every acknowledged write is there and none is torn\n");
     }
     text
@@ -177,7 +185,7 @@ pub(super) fn json(ledger: &Ledger, found: &Found, names: &Names) -> Value {
     };
     json!({
         "schema": "ebbtide.verify/1",
-        "ok": found.bad.is_empty() && !found.stopped,
+        "ok": found.bad.is_empty() && !found.stopped && ledger.acknowledged > 0,
         "complete": !found.stopped,
         "writes_acknowledged": ledger.acknowledged,
         "writes_in_flight": ledger.in_flight,

@@ -15,6 +15,7 @@
 
 use crate::cli::CliError;
 use ebbtide_host::lab::guest::Stream;
+use ebbtide_host::output_was_closed;
 use ebbtide_model::shown::{Styled, escape, is_control, json, json_line};
 use rustix::termios::{isatty, tcgetwinsize};
 use serde_json::Value;
@@ -109,6 +110,9 @@ pub fn print_more_data(text: &str) -> Result<bool, CliError> {
 
 /// Writes at once; false when the reader has seen enough.
 fn write(text: &str) -> Result<bool, CliError> {
+    if output_was_closed() {
+        return Err(CliError::Failed("cannot write to standard output: it is closed".to_owned()));
+    }
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(true),
@@ -145,6 +149,10 @@ pub fn command_line(error: &clap::Error) -> i32 {
     if hostile {
         say(without_styles(&error.render().ansi().to_string()).trim_end());
         return error.exit_code();
+    }
+    if output_was_closed() && !error.use_stderr() {
+        say("ebb: cannot write to standard output: it is closed");
+        return 1;
     }
     match error.print().and_then(|()| io::stdout().flush()) {
         Err(failed) if !error.use_stderr() && failed.kind() != ErrorKind::BrokenPipe => {

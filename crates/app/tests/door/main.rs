@@ -8,6 +8,7 @@ mod common;
 mod hidden;
 mod left;
 mod matrix;
+mod mixed;
 mod races;
 mod reports;
 mod states;

@@ -29,6 +29,10 @@ const LOG_VERSION: u32 = 3_007_000;
 /// An index grows by this much, and begins with a header of which this is the first copy ("WAL-mode File Format" 2).
 const INDEX_PIECE: u64 = 32_768;
 const INDEX_HEADER: usize = 48;
+/// The first to open a log cuts its index to this many bytes, then lengthens it again by a byte at the end of each page, whatever the
+/// host's pages are (`unixLockSharedMemory` and `unixShmMap` in SQLite's os_unix.c). A kill may leave any of these lengths.
+const INDEX_CUT: usize = 3;
+const INDEX_PAGE: u64 = 4096;
 /// A file without a byte that is not zero is nobody's; longer ones are not read to the end for it. A power cut leaves
 /// an index of 32 KiB like that, or a log that was just begun.
 const BLANK_MOST: u64 = 1 << 20;
@@ -152,11 +156,21 @@ pub(super) fn is_log(file: &File) -> io::Result<bool> {
     Ok(LOG.contains(&be32(&header, 0)) && be32(&header, 4) == LOG_VERSION)
 }
 
-/// Whether `file` is the index of a write-ahead log, which is in the byte order of the host. Its header is written last.
+/// Whether `file` is the index of a write-ahead log, which is in the byte order of the host, or what a kill left of one. Its header is
+/// written last.
 pub(super) fn is_index(file: &File) -> io::Result<bool> {
     let header = begin(file, 0)?;
-    let whole = file.metadata()?.len().is_multiple_of(INDEX_PIECE);
-    Ok(whole && (header[..4] == LOG_VERSION.to_ne_bytes() || header[..INDEX_HEADER] == [0; INDEX_HEADER]))
+    let length = file.metadata()?.len();
+    let version = LOG_VERSION.to_ne_bytes();
+    let rest_is_zero = |from: usize| header[from..INDEX_HEADER].iter().all(|byte| *byte == 0);
+    let is_cut = header[..INDEX_CUT] == version[..INDEX_CUT] && rest_is_zero(INDEX_CUT);
+    Ok(if length < INDEX_HEADER as u64 {
+        length >= INDEX_CUT as u64 && is_cut
+    } else if length.is_multiple_of(INDEX_PIECE) {
+        header[..4] == version || is_cut || rest_is_zero(0)
+    } else {
+        length.is_multiple_of(INDEX_PAGE) && (header[..4] == version || is_cut)
+    })
 }
 
 /// Whether `file` has no byte that is not zero.

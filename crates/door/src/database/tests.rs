@@ -58,6 +58,18 @@ fn log(page: &[u8]) -> Vec<u8> {
     [&bytes, page].concat()
 }
 
+/// What is left of the index of a log that was cut to three bytes, then lengthened to `length`.
+fn index(length: usize) -> Vec<u8> {
+    let mut bytes = 3_007_000u32.to_ne_bytes()[..3].to_vec();
+    bytes.resize(length, 0);
+    bytes
+}
+
+/// Somebody's text of `length` bytes.
+fn diary(length: usize) -> Vec<u8> {
+    b"diary ".iter().copied().cycle().take(length).collect()
+}
+
 const OURS: u32 = ebbtide_model::session::STORE_APPLICATION_ID;
 
 #[test]
@@ -67,6 +79,9 @@ fn somebody_s_files_beside_a_store_are_refused_and_stay() {
             ("-journal", b"diary".to_vec(), "not what SQLite keeps there"),
             ("-wal", b"diary".to_vec(), "not what SQLite keeps there"),
             ("-shm", b"diary".to_vec(), "not what SQLite keeps there"),
+            ("-shm", diary(4096), "not what SQLite keeps there"),
+            ("-shm", [&index(3)[..], b"diary"].concat(), "not what SQLite keeps there"),
+            ("-shm", index(5000), "not what SQLite keeps there"),
             ("-journal", journal(7, b"pages"), "a database that is not there"),
             ("-wal", log(&page(OURS, 1)), "a database that is not there"),
         ] {
@@ -111,6 +126,25 @@ fn what_a_killed_writer_leaves_is_no_reason_against_its_store() {
         std::fs::write(place.path().join(format!("store{suffix}")), &content).expect("writes");
         let database = Database::at(&path, true).expect(suffix).expect("is there");
         assert_eq!(database.foreign(), None, "{suffix}");
+    }
+}
+
+#[test]
+fn an_index_that_a_kill_left_cut_is_no_reason_against_its_store() {
+    // A page of the second piece is missing from the longest, whose first piece was written.
+    let mut long = index(32_768 + 4096);
+    long[4..48].fill(7);
+    long[3] = 3_007_000u32.to_ne_bytes()[3];
+    for content in [index(3), index(4096), index(28_672), index(32_768), vec![0; 3], vec![0; 4096], long] {
+        let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let path = place.path().join("store");
+        std::fs::write(&path, page(OURS, 1)).expect("writes");
+        std::fs::write(place.path().join("store-wal"), log(&page(OURS, 1))).expect("writes");
+        std::fs::write(place.path().join("store-shm"), &content).expect("writes");
+        let length = content.len();
+        let opened = Database::at(&path, false);
+        let database = opened.unwrap_or_else(|error| panic!("{length} bytes: {error}")).expect("is there");
+        assert_eq!(database.foreign(), None, "{length} bytes");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Submission queue entries.
 
+use crate::buffers::Buffers;
 use ebbtide_model::workload::OpKind;
 use io_uring::{opcode, squeue, types};
 use std::os::fd::RawFd;
@@ -11,8 +12,8 @@ pub(super) enum FixedBuffers {
     No,
     /// All as one.
     One,
-    /// Each slot its own.
-    PerSlot,
+    /// Each by itself.
+    PerBuffer,
 }
 
 /// How entries name files and buffers.
@@ -37,11 +38,12 @@ pub(super) struct Transfer {
 }
 
 impl Addressing {
-    /// The entry of `transfer`.
+    /// The entry of `transfer`, to or from one of the `buffers`.
     #[inline(always)]
-    pub(super) fn entry(&self, transfer: &Transfer) -> squeue::Entry {
+    pub(super) fn entry(&self, transfer: &Transfer, buffers: &Buffers) -> squeue::Entry {
         let Transfer { kind, member, offset, address, length, slot } = *transfer;
-        let index = if self.fixed_buffers == FixedBuffers::PerSlot { slot as u16 } else { 0 };
+        let is_numbered = self.fixed_buffers == FixedBuffers::PerBuffer;
+        let index = if is_numbered { buffers.index(kind, slot) as u16 } else { 0 };
         let (fixed, flags) = (self.fixed_buffers != FixedBuffers::No, self.write_flags);
         // The two ways to name a file are types of their own, with no public trait in common.
         macro_rules! on {

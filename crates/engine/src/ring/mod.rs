@@ -280,10 +280,10 @@ impl<'a> RingLoop<'a> {
     #[inline(always)]
     fn submit(&mut self, id: u32, piece: Piece) {
         // SAFETY: `at` + `left` is at most the operation's length, which is at most the buffer's.
-        let address = unsafe { self.io.buffers.of(piece.slot).add(piece.at as usize) };
+        let address = unsafe { self.io.buffers.of(piece.kind, piece.slot).add(piece.at as usize) };
         let Piece { slot, member, kind, offset, left: length, .. } = piece;
         let transfer = Transfer { kind, member, offset, address, length, slot };
-        let entry = self.io.addressing.entry(&transfer).user_data(u64::from(id));
+        let entry = self.io.addressing.entry(&transfer, &self.io.buffers).user_data(u64::from(id));
         // SAFETY: the entry's buffer is the slot's, which lives as long as the ring and is not touched before the
         // completion of `id`; its file is open as long as the target is borrowed.
         if unsafe { self.io.ring.submission().push(&entry) }.is_ok() {

@@ -150,8 +150,9 @@ fn register(ring: &IoUring, buffers: &Buffers) -> io::Result<FixedBuffers> {
     let (vectors, fixed) = if stride * count <= REGISTERED_MAX {
         (vec![libc::iovec { iov_base: start.cast(), iov_len: stride * count }], FixedBuffers::One)
     } else {
-        let vector = |slot| libc::iovec { iov_base: buffers.of(slot as u32).cast(), iov_len: stride };
-        ((0..count).map(vector).collect(), FixedBuffers::PerSlot)
+        let vector =
+            |index| libc::iovec { iov_base: buffers.address(index).cast().as_ptr(), iov_len: stride };
+        ((0..count).map(vector).collect(), FixedBuffers::PerBuffer)
     };
     // SAFETY: the vectors lie in `buffers`' mapping, which `Ring` keeps until after its ring is dropped.
     unsafe { ring.submitter().register_buffers(&vectors) }.map(|()| fixed)

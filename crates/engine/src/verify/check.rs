@@ -6,6 +6,7 @@ use crate::target::Target;
 use ebbtide_model::backend::Control;
 use ebbtide_model::layout::{Extent, Role};
 use ebbtide_model::verify::{Ledger, Unreadable, Verdict, read};
+use ebbtide_model::workload::OpKind;
 use rustix::io::{Errno, pread};
 use std::sync::atomic::Ordering;
 
@@ -66,7 +67,7 @@ pub fn check(target: &Target, ledger: &Ledger, control: &Control) -> Result<Foun
         // Copy 0 of all of it comes first, then copy 1, and so on.
         for copy in extents.chunk_by(|a, b| copy_of(a) == copy_of(b)) {
             found.units += 1;
-            let buffer = buffers.slice(0, 0, unit as usize);
+            let buffer = buffers.slice(OpKind::Read, 0, 0, unit as usize);
             let verdict = match get(target, *offset, copy, buffer) {
                 Ok(()) => ledger.judge(*offset, known, read(buffer)),
                 Err(what) => {

@@ -6,7 +6,7 @@ use crate::target::Target;
 use ebbtide_model::backend::Control;
 use ebbtide_model::layout::Extent;
 use ebbtide_model::verify::{Entry, Stamp, stamp};
-use ebbtide_model::workload::{Access, Generator, Regions, Stop, Workload};
+use ebbtide_model::workload::{Access, Generator, OpKind, Regions, Stop, Workload};
 use rustix::io::{Errno, pwrite};
 use std::collections::HashSet;
 use std::fs::File;
@@ -154,7 +154,7 @@ fn slot(all: &All<'_>, mut generator: Generator) -> Result<(), EngineError> {
             None => buffers.insert(Buffers::new(1, op.length, false)?.0),
         };
         let generation = all.next.fetch_add(1, Ordering::Relaxed);
-        let data = buffer.slice(0, 0, op.length as usize);
+        let data = buffer.slice(OpKind::Write, 0, 0, op.length as usize);
         for (index, unit) in data.chunks_mut(all.unit as usize).enumerate() {
             let offset = op.offset + index as u64 * all.unit;
             stamp(unit, Stamp { run: all.run, offset, generation });

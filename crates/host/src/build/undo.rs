@@ -6,10 +6,10 @@ use crate::judge;
 use crate::probe::tables::Mount;
 use crate::probe::{Content, signature, tables};
 use crate::sys::{self, Sys};
-use ebbtide_core::guard::{Refusal, RefusalKind};
-use ebbtide_core::journal::FileId;
-use ebbtide_core::plan::build::{BuildUndo, MOUNTS, Mounted};
-use ebbtide_core::shown::Shown;
+use ebbtide_model::guard::{Refusal, RefusalKind};
+use ebbtide_model::journal::FileId;
+use ebbtide_model::plan::build::{BuildUndo, MOUNTS, Mounted};
+use ebbtide_model::shown::Shown;
 use std::io::ErrorKind;
 use std::path::Path;
 

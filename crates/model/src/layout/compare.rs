@@ -1,7 +1,7 @@
 //! The levels side by side for given members, every figure found by asking [`Map`].
 
 use super::mirror::ROUNDING;
-use super::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map, Role};
+use super::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map, Role, STRIPE_LEAST};
 use crate::units::Bytes;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,6 +95,10 @@ fn row(kind: ArrayKind, sizes: &[u64], chunk: Bytes) -> Row {
 }
 
 fn build(kind: ArrayKind, sizes: &[u64]) -> Result<Map, LayoutError> {
+    if matches!(kind, ArrayKind::Stripe { .. }) && sizes.len() < STRIPE_LEAST {
+        let (layout, least, given) = (kind.name(), STRIPE_LEAST, sizes.len());
+        return Err(LayoutError::TooFewMembers { layout, least, given });
+    }
     let members = (0..sizes.len()).map(LayoutNode::Volume).collect();
     Map::new(&LayoutNode::Array { kind, members }, sizes)
 }
@@ -232,7 +236,7 @@ mod tests {
         assert_eq!(of("raid5", None, None), (3, 1, 1, 4, 4, 2, 2));
         assert_eq!(of("raid6", None, None), (2, 2, 2, 4, 4, 1, 3));
         let least: Vec<usize> = rows.iter().map(|r| r.least_members).collect();
-        assert_eq!(least, [1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4]);
+        assert_eq!(least, [1, STRIPE_LEAST, 2, 2, 2, 2, 3, 3, 3, 3, 4]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod tests;
 
 pub use error::{ExtentError, LayoutError};
 pub use map::Map;
+pub use stripe::LEAST_MEMBERS as STRIPE_LEAST;
 
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};

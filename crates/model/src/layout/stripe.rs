@@ -43,6 +43,9 @@ struct Zone {
     slots: Vec<usize>,
 }
 
+/// Least members of a stripe that is asked for; the map itself takes one, which is then linear.
+pub const LEAST_MEMBERS: usize = 2;
+
 impl Stripe {
     /// `chunk` as [`super::level::check_chunk`] allows it.
     pub fn new(sizes: &[u64], chunk: u64) -> Result<Self, LayoutError> {

@@ -3,6 +3,7 @@
 
 use crate::pause::pause_at;
 use ebbtide_model::journal::FileId;
+use ebbtide_model::shown::Shown;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -275,7 +276,7 @@ impl Directory {
             }
             Err(error) => {
                 self.rename_new(&aside, name)?;
-                Err(error)
+                Err(name_content(&self.path.join(name), error))
             }
         }
     }
@@ -335,6 +336,23 @@ impl Directory {
     }
 }
 
+/// `error` of removing the directory `path`, with what is in it where it was that.
+pub(crate) fn name_content(path: &Path, error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::DirectoryNotEmpty {
+        return error;
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
+    names.sort();
+    let Some(first) = names.first() else { return error };
+    let more = match names.len() - 1 {
+        0 => " is".to_owned(),
+        more => format!(" and {more} more are"),
+    };
+    let what = format!("{}{more} in it, which no run made: move or remove that", path.join(first).shown());
+    io::Error::new(error.kind(), what)
+}
+
 fn replaced() -> io::Error {
     io::Error::other("something else has its name now; it is left alone")
 }
@@ -379,7 +397,15 @@ mod tests {
         let (place, directory) = here();
         let made = directory.make("d").expect("makes");
         made.create("f", 0o600).expect("makes");
-        assert!(directory.remove("d", &made.id().expect("is there")).is_err());
+        let why = |directory: &Directory| {
+            let error = directory.remove("d", &made.id().expect("is there")).expect_err("is not empty");
+            assert_eq!(error.kind(), io::ErrorKind::DirectoryNotEmpty);
+            error.to_string()
+        };
+        let file = place.path().join("d/f").shown();
+        assert_eq!(why(&directory), format!("{file} is in it, which no run made: move or remove that"));
+        made.create("g", 0o600).expect("makes");
+        assert!(why(&directory).starts_with(&format!("{file} and 1 more are in it")));
         assert!(place.path().join("d/f").exists());
     }
 

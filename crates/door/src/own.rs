@@ -1,6 +1,6 @@
 //! `ebb`'s own files: what it makes in directories of its own, and how they are told from others'.
 
-use crate::directory::Directory;
+use crate::directory::{Directory, name_content};
 use ebbtide_model::journal::Entry;
 use ebbtide_model::session::STORE_APPLICATION_ID;
 use ebbtide_model::verify::Header;
@@ -150,9 +150,9 @@ pub fn link(target: &str, path: &Path) -> io::Result<()> {
 /// Removes the directory `path` if it is empty.
 ///
 /// # Errors
-/// When it is not, or cannot be removed.
+/// What is in it where it is not (`DirectoryNotEmpty`), or when it cannot be removed.
 pub fn remove_empty(path: &Path) -> io::Result<()> {
-    std::fs::remove_dir(path)
+    std::fs::remove_dir(path).map_err(|error| name_content(path, error))
 }
 
 /// Makes the file `path` in a directory of `ebb`'s own executable.

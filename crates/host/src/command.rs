@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// What a program left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,9 @@ pub trait Runner {
     fn run_on(&self, program: &str, _arguments: &[&str], _file: &File) -> Result<Output, CommandError> {
         Err(CommandError::Missing(program.to_owned()))
     }
+
+    /// Told once when something that failed is tried again for at most `left`: why, in words.
+    fn waits(&self, _why: &str, _left: Duration) {}
 
     /// [`run_with`](Self::run_with) an empty standard input.
     ///

@@ -1,16 +1,20 @@
 //! `ebb cleanup`: puts back what killed runs left behind.
 
 use super::{CliError, Globals};
-use crate::session::journal;
+use crate::session::journal::{self, Found, Held};
 use crate::views;
 use clap::Args;
 use ebbtide_host::build::Outcome;
+use ebbtide_host::command::{CommandError, Output, Real, Runner};
+use ebbtide_host::judge::Program;
 use ebbtide_model::journal::Leftover;
 use ebbtide_model::shown::Shown;
 use serde_json::{Value, json};
+use std::fs::File;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Put back what killed runs left behind: only what the journal says that ebb made
 #[derive(Debug, Args)]
@@ -20,6 +24,11 @@ pub struct CleanupArgs {
     dry_run: bool,
 }
 
+/// Looks at journals that somebody holds who cannot be seen: they may just be ending.
+const LOOKS: usize = 3;
+/// Between two of them.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
 /// How it went with something that a run left.
 enum Went {
     /// Nothing was tried.
@@ -28,79 +37,181 @@ enum Went {
     Cannot(String),
 }
 
+/// Runs programs as always, and says at once what is waited for.
+struct Telling {
+    quiet: bool,
+}
+
+impl Runner for Telling {
+    fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError> {
+        Real.run_with(program, arguments, input)
+    }
+
+    fn run_on(&self, program: &str, arguments: &[&str], file: &File) -> Result<Output, CommandError> {
+        Real.run_on(program, arguments, file)
+    }
+
+    fn waits(&self, why: &str, left: Duration) {
+        if !self.quiet {
+            views::say(&format!("ebb: trying again for up to {} s: {why}", left.as_secs_f64().ceil()));
+        }
+    }
+}
+
+/// What is said of each thing, at once as text or in the end as JSON.
+struct Account {
+    json: bool,
+    records: Vec<Value>,
+    held: Vec<Value>,
+    /// Lines that were said.
+    lines: usize,
+    /// That standard output cannot be written; what is begun is ended all the same.
+    mute: Option<CliError>,
+}
+
+impl Account {
+    fn line(&mut self, line: &str) {
+        self.lines += 1;
+        if !self.json && self.mute.is_none() {
+            self.mute = views::print(line).err();
+        }
+    }
+
+    fn note(&mut self, session: &str, leftover: &Leftover, went: Went) {
+        let kind = match leftover {
+            Leftover::Path { directory: true, .. } => "directory",
+            Leftover::Path { .. } => "file",
+            Leftover::Step { .. } => "step",
+        };
+        let shown = journal::shown(leftover);
+        let (now, wish) = if kind == "step" { ("put back", "put back") } else { ("removed", "remove") };
+        let what = format!("{kind} {shown} of session {session}");
+        self.line(&match &went {
+            Went::Would => format!("would {wish} {what}\n"),
+            Went::Did(Outcome::Done) => format!("{now} {what}\n"),
+            Went::Did(Outcome::Before) => format!("nothing to {wish}: {what}\n"),
+            Went::Did(Outcome::Left(why)) => format!("left alone {what}: {why}\n"),
+            Went::Cannot(error) => format!("cannot {wish} {what}: {error}\n"),
+        });
+        let (removed, left, error) = match went {
+            Went::Would => (false, None, None),
+            Went::Did(Outcome::Left(why)) => (false, Some(why), None),
+            Went::Did(outcome) => (outcome == Outcome::Done, None, None),
+            Went::Cannot(error) => (false, None, Some(error)),
+        };
+        self.records.push(json!({
+            "session": session, "path": shown, "kind": kind, "removed": removed, "left": left, "error": error,
+        }));
+    }
+
+    /// Says who holds the journal of a run; whether the run is still running, or another clean-up is.
+    fn held(&mut self, held: &Held, by: &[Program]) -> bool {
+        let session = &held.run;
+        let running = by.iter().find_map(|program| Some((program.pid, subcommand(program.own.as_ref()?))));
+        self.line(&match running {
+            Some((pid, "cleanup")) => {
+                format!("another `ebb cleanup` (process {pid}) is at work on session {session}\n")
+            }
+            Some((pid, command)) => {
+                format!("session {session} is running (`ebb {command}`, process {pid}); it is left alone\n")
+            }
+            None => {
+                let name = |program: &Program| format!("{}, process {}", program.name, program.pid);
+                let by = match by {
+                    [] => "a program that this user cannot see holds its journal".to_owned(),
+                    by => by.iter().map(name).collect::<Vec<_>>().join("; "),
+                };
+                format!("session {session} was ended but is still at work ({by}): run `ebb cleanup` again when that has ended\n")
+            }
+        });
+        let by: Vec<Value> =
+            by.iter().map(|program| json!({ "name": program.name, "pid": program.pid })).collect();
+        self.held.push(json!({ "session": session, "running": running.is_some(), "by": by }));
+        running.is_some()
+    }
+}
+
+/// The subcommand of a command line of `ebb`'s.
+fn subcommand(line: &[String]) -> &str {
+    line.iter().skip(1).find(|word| !word.starts_with('-')).map_or("", String::as_str)
+}
+
+/// What runs left, and who holds the journals of those that are not over.
+fn look(directory: &Path) -> Result<(Found, Vec<Vec<Program>>), CliError> {
+    let mut look = 1;
+    loop {
+        let found = journal::abandoned(directory).map_err(CliError::Failed)?;
+        let by: Vec<Vec<Program>> = found.held.iter().map(Held::by).collect();
+        if look == LOOKS || by.iter().all(|by| !by.is_empty()) {
+            return Ok((found, by));
+        }
+        drop(found);
+        std::thread::sleep(BETWEEN_LOOKS);
+        look += 1;
+    }
+}
+
 /// Runs `ebb cleanup`.
 ///
 /// # Errors
-/// When a journal cannot be read, or something cannot be removed.
+/// When a journal cannot be read, something cannot be removed, or a program of a killed run is still at work.
 pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let directory = journal::directory().map_err(CliError::Failed)?;
-    let mut records: Vec<Value> = Vec::new();
-    let mut text = String::new();
-    let mut failed = 0;
-    let found = journal::abandoned(&directory).map_err(CliError::Failed)?;
+    let (found, by) = look(&directory)?;
+    let mut account =
+        Account { json: globals.json, records: Vec::new(), held: Vec::new(), lines: 0, mute: None };
+    let (mut failed, mut at_work) = (0, 0);
+    for (held, by) in found.held.iter().zip(&by) {
+        at_work += usize::from(!account.held(held, by));
+    }
     for run in found.abandoned {
         let name = run.run.clone();
-        let mut note = |leftover: &Leftover, went: Went| {
-            let kind = match leftover {
-                Leftover::Path { directory: true, .. } => "directory",
-                Leftover::Path { .. } => "file",
-                Leftover::Step { .. } => "step",
-            };
-            let shown = journal::shown(leftover);
-            let (now, wish) = if kind == "step" { ("put back", "put back") } else { ("removed", "remove") };
-            let what = format!("{kind} {shown} of session {name}");
-            text.push_str(&match &went {
-                Went::Would => format!("would {wish} {what}\n"),
-                Went::Did(Outcome::Done) => format!("{now} {what}\n"),
-                Went::Did(Outcome::Before) => format!("nothing to {wish}: {what}\n"),
-                Went::Did(Outcome::Left(why)) => format!("left alone {what}: {why}\n"),
-                Went::Cannot(error) => format!("cannot {wish} {what}: {error}\n"),
-            });
-            let (removed, left, error) = match went {
-                Went::Would => (false, None, None),
-                Went::Did(Outcome::Left(why)) => (false, Some(why), None),
-                Went::Did(outcome) => (outcome == Outcome::Done, None, None),
-                Went::Cannot(error) => (false, None, Some(error)),
-            };
-            records.push(json!({
-                "session": name, "path": shown, "kind": kind, "removed": removed, "left": left, "error": error,
-            }));
-        };
         if args.dry_run {
             for leftover in &run.left {
-                note(
-                    leftover,
-                    match journal::foresee(leftover, &name) {
-                        Err(error) if error.kind() != ErrorKind::NotFound => Went::Cannot(error.to_string()),
-                        _ => Went::Would,
-                    },
-                );
+                let went = match journal::foresee(leftover, &name) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => Went::Cannot(error.to_string()),
+                    _ => Went::Would,
+                };
+                account.note(&name, leftover, went);
             }
             continue;
         }
-        for (leftover, result) in run.put_back() {
+        run.put_back(&Telling { quiet: globals.quiet }, &mut |(leftover, result)| {
             failed += usize::from(result.is_err());
-            note(&leftover, result.map_or_else(Went::Cannot, Went::Did));
-        }
+            account.note(&name, leftover, result.clone().map_or_else(Went::Cannot, Went::Did));
+        });
     }
     if globals.json {
         let unreadable = |(path, error): &(PathBuf, String)| json!({ "path": path.to_string_lossy().into_owned(), "error": error });
         let unreadable: Vec<Value> = found.unreadable.iter().map(unreadable).collect();
-        let value = json!({ "schema": "ebbtide.cleanup/1", "leftovers": records, "unreadable": unreadable });
+        let value = json!({
+            "schema": "ebbtide.cleanup/1", "leftovers": account.records, "held": account.held, "unreadable": unreadable,
+        });
         views::print_json(&value)?;
-    } else if !records.is_empty() {
-        views::print(&text)?;
-    } else if !globals.quiet && found.unreadable.is_empty() {
+    } else if account.lines == 0 && !globals.quiet && found.unreadable.is_empty() {
         crate::views::say("ebb: nothing to clean up");
+    }
+    if let Some(error) = account.mute {
+        return Err(error);
     }
     for (path, error) in &found.unreadable {
         crate::views::say(&format!("ebb: cannot read the journal {}: {error}", path.shown()));
     }
-    match (failed, found.unreadable.len()) {
-        (0, 0) => Ok(ExitCode::SUCCESS),
-        (0, n) => Err(CliError::Failed(format!("{n} journals could not be read; the others were worked on"))),
-        (n, _) => {
-            Err(CliError::Failed(format!("{n} leftovers stay; remove the cause and run `ebb cleanup` again")))
-        }
+    let unread = found.unreadable.len();
+    let said = [
+        (failed, "leftover stays; remove the cause", "leftovers stay; remove the causes"),
+        (
+            at_work,
+            "killed session is still at work; wait for it",
+            "killed sessions are still at work; wait for them",
+        ),
+        (unread, "journal could not be read; see above", "journals could not be read; see above"),
+    ];
+    let said = said.into_iter().filter(|(n, ..)| *n > 0);
+    let said: Vec<String> =
+        said.map(|(n, one, more)| format!("{n} {}", if n == 1 { one } else { more })).collect();
+    if said.is_empty() {
+        return Ok(ExitCode::SUCCESS);
     }
+    Err(CliError::Failed(format!("{}; then run `ebb cleanup` again", said.join("; "))))
 }

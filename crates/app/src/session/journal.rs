@@ -6,14 +6,15 @@
 use crate::places::user_directory;
 use ebbtide_door::{Directory, Log, Removed, id_of, is_hidden_name};
 use ebbtide_host::build::{self, Outcome};
-use ebbtide_host::command::Real;
-use ebbtide_host::judge;
+use ebbtide_host::command::Runner;
+use ebbtide_host::judge::{self, Program};
 use ebbtide_host::sys::Sys;
 use ebbtide_model::journal::{Entry, FileId, Journal, Leftover, leftovers};
 use ebbtide_model::plan::build::{BuildUndo, Mounted};
 use ebbtide_model::shown::Shown;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -124,8 +125,32 @@ pub struct Abandoned {
 pub struct Found {
     /// Those whose journals say what is to be put back.
     pub abandoned: Vec<Abandoned>,
+    /// Runs whose journals somebody holds: they live, or what they started does.
+    pub held: Vec<Held>,
     /// Journals that could not be read: their path, and why with what to do.
     pub unreadable: Vec<(PathBuf, String)>,
+}
+
+/// A run whose journal is locked.
+#[derive(Debug)]
+pub struct Held {
+    /// Name of the run: its session id.
+    pub run: String,
+    /// Device and inode number of its journal.
+    journal: (u64, u64),
+}
+
+impl Held {
+    /// Who holds it; nobody where they ended meanwhile, or may not be seen.
+    pub fn by(&self) -> Vec<Program> {
+        judge::programs_with(&Sys::host(), self.journal)
+    }
+}
+
+/// The journal at `path`, where it is still there.
+fn held(place: &Directory, path: &Path, run: String) -> Option<Held> {
+    let found = place.look(path.file_name()?).ok()??;
+    Some(Held { run, journal: (found.dev(), found.ino()) })
 }
 
 /// All runs below `directory` that no longer live. One journal that cannot be read keeps no other from being found.
@@ -146,15 +171,15 @@ pub fn abandoned(directory: &Path) -> Result<Found, String> {
     for name in names {
         let path = directory.join(&name);
         let run = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let named = run.clone();
         let read = Log::of_the_dead(&place, name).and_then(|log| {
             let Some(mut log) = log else { return Ok(None) };
             log.check_writers()?;
             let left = name_mounted(leftovers(&parse(&log.lines()?)?));
-            Ok(Some(Abandoned { run, left, log }))
+            Ok(Some(Abandoned { run: named, left, log }))
         });
         match read {
-            // Held by a run that lives, or gone meanwhile.
-            Ok(None) => {}
+            Ok(None) => found.held.extend(held(&place, &path, run)),
             Ok(Some(abandoned)) => found.abandoned.push(abandoned),
             Err(error) => {
                 let remedy = "see what it says was made, put it back by hand, and remove the journal";
@@ -185,26 +210,35 @@ fn name_mounted(mut left: Vec<Leftover>) -> Vec<Leftover> {
 pub type PutBack = (Leftover, Result<Outcome, String>);
 
 impl Abandoned {
-    /// Puts back `left` one by one and says of each how it went; the journal goes with the last.
-    pub fn put_back(mut self) -> Vec<PutBack> {
+    /// Puts back `left` one by one with `runner` and tells of each how it went as soon as it is done; the journal goes with
+    /// the last.
+    pub fn put_back(mut self, runner: &dyn Runner, tell: &mut dyn FnMut(&PutBack)) -> Vec<PutBack> {
         let mut kept: Vec<Leftover> = Vec::new();
+        let mut one = |leftover: Leftover| {
+            if let Some(above) = kept.iter().find(|above| above.stands_on(&leftover)) {
+                let why = match above {
+                    Leftover::Path { .. } => format!("{} is still in it", shown(above)),
+                    Leftover::Step { .. } => format!("what stands on it is still there: {}", shown(above)),
+                };
+                kept.push(leftover.clone());
+                return (leftover, Err(why));
+            }
+            let result = put_back(&leftover, &self.run, runner).and_then(|(entry, outcome)| {
+                let line = serde_json::to_vec(&entry).map_err(|error| error.to_string())?;
+                self.log.append(&line).map_err(|error| error.to_string())?;
+                Ok(outcome)
+            });
+            if result.is_err() {
+                kept.push(leftover.clone());
+            }
+            (leftover, result)
+        };
         let results: Vec<PutBack> = std::mem::take(&mut self.left)
             .into_iter()
             .map(|leftover| {
-                if let Some(above) = kept.iter().find(|above| above.stands_on(&leftover)) {
-                    let why = format!("{} stands on it, which is still there", shown(above));
-                    kept.push(leftover.clone());
-                    return (leftover, Err(why));
-                }
-                let result = put_back(&leftover, &self.run).and_then(|(entry, outcome)| {
-                    let line = serde_json::to_vec(&entry).map_err(|error| error.to_string())?;
-                    self.log.append(&line).map_err(|error| error.to_string())?;
-                    Ok(outcome)
-                });
-                if result.is_err() {
-                    kept.push(leftover.clone());
-                }
-                (leftover, result)
+                let done = one(leftover);
+                tell(&done);
+                done
             })
             .collect();
         if results.iter().all(|(_, result)| result.is_ok()) {
@@ -224,7 +258,7 @@ pub fn shown(leftover: &Leftover) -> String {
 }
 
 /// Puts back one change of `run`; the entry says so in the journal.
-fn put_back(leftover: &Leftover, run: &str) -> Result<(Entry, Outcome), String> {
+fn put_back(leftover: &Leftover, run: &str, runner: &dyn Runner) -> Result<(Entry, Outcome), String> {
     match leftover {
         Leftover::Path { path, .. } => {
             let outcome = remove(path, check(leftover, run)).map_err(|error| error.to_string())?;
@@ -232,7 +266,7 @@ fn put_back(leftover: &Leftover, run: &str) -> Result<(Entry, Outcome), String> 
         }
         Leftover::Step { number, undo } => {
             check(leftover, run).map_err(|error| error.to_string())?;
-            let outcome = build::undo(&Sys::host(), &Real, undo).map_err(|error| error.to_string())?;
+            let outcome = build::undo(&Sys::host(), runner, undo).map_err(|error| error.to_string())?;
             Ok((Entry::Undone(*number), outcome))
         }
     }
@@ -311,6 +345,7 @@ pub fn check(leftover: &Leftover, run: &str) -> io::Result<Option<FileId>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_host::command::Real;
 
     fn path_of(left: &Leftover) -> &Path {
         match left {
@@ -359,7 +394,7 @@ mod tests {
         assert!(abandoned(&journals).expect("reads").abandoned.is_empty(), "another cleanup works on it");
         let foreseen: Vec<bool> =
             dead[0].left.iter().map(|leftover| check(leftover, "run").is_err()).collect();
-        let results = dead.remove(0).put_back();
+        let results = dead.remove(0).put_back(&Real, &mut |_| {});
         assert_eq!(foreseen, results.iter().map(|(_, result)| result.is_err()).collect::<Vec<_>>());
         let kept: Vec<&Path> =
             results.iter().filter(|(_, result)| result.is_err()).map(|(left, _)| path_of(left)).collect();
@@ -374,7 +409,7 @@ mod tests {
         // As if its run had named it so.
         std::fs::write(&name, text.replace("/elsewhere", "/ebbtide-run/elsewhere")).expect("writes");
         let again = abandoned(&journals).expect("reads").abandoned.remove(0);
-        assert!(again.put_back().iter().all(|(_, result)| result.is_ok()));
+        assert!(again.put_back(&Real, &mut |_| {}).iter().all(|(_, result)| result.is_ok()));
         assert_eq!(std::fs::read_dir(&journals).expect("reads").count(), 0);
     }
 

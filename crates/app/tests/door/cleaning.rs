@@ -54,7 +54,7 @@ fn what_is_mounted_in_a_directory_of_the_lab_s_stays() {
 /// A run that ended.
 pub const RUN: &str = "20261122-123909-a070";
 /// As names of mounts and volume groups have it.
-const TAG: &str = "20261122_123909_a070";
+pub const TAG: &str = "20261122_123909_a070";
 
 /// Puts `steps`, each an undo, into the journal of [`RUN`].
 pub fn journal(home: &Home, steps: &[Value]) -> PathBuf {

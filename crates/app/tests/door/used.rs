@@ -1,11 +1,12 @@
 //! What a killed run made and somebody uses by now: it stays until they do not.
 
-use super::cleaning::{RUN, journal};
-use super::common::{Home, Loop, status, tool};
+use super::cleaning::{RUN, TAG, journal};
+use super::common::{Home, LONG, Loop, status, stderr, tiny, tool};
 use super::states::{Guard, Mount, Program, blank};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 /// A volume of a killed run, in the run's directory, with the journal that says so.
 struct Left {
@@ -163,7 +164,7 @@ fn what_stands_on_what_is_in_use_stays_with_it() {
     let above = format!("cannot put back step losetup --detach {device}");
     stacked.assert_stays_with(
         mounted,
-        &["cannot put back step wipefs", &above, "stands on it, which is still there"],
+        &["cannot put back step wipefs", &above, "what stands on it is still there"],
     );
     // Another one's file system, on the run's device.
     let other = Stacked::new("MYDATA");
@@ -185,6 +186,106 @@ fn a_loop_device_that_a_program_reads_is_not_detached_behind_its_back() {
     let stacked = Stacked::new("ebb00000001");
     let reader = Program::python(&format!("f = open('{}', 'rb')", stacked.disk.device));
     let why = format!("python3 (process {})", reader.id());
-    stacked.assert_stays_with(reader, &["put back step wipefs", &why, "stands on it, which is still there"]);
+    stacked.assert_stays_with(reader, &["put back step wipefs", &why, "what stands on it is still there"]);
     stacked.assert_goes();
+}
+
+#[test]
+#[ignore = "requires root and loop devices"]
+fn what_is_waited_for_is_said_at_once() {
+    let stacked = Stacked::new("ebb00000001");
+    let reader = Program::python(&format!("f = open('{}', 'rb')", stacked.disk.device));
+    let mut command = stacked.left.home.ebb("cleanup");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut waits = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = said.next().unwrap().unwrap();
+    assert!(first.starts_with("put back step wipefs"), "{first}");
+    let wait = waits.next().unwrap().unwrap();
+    assert!(wait.contains("trying again for up to") && wait.contains("python3 (process"), "{wait}");
+    // Told in time to do something about it: said only in the end, it would have been given up by now.
+    drop(reader);
+    assert!(child.wait().unwrap().success());
+    std::mem::forget(stacked.disk);
+}
+
+/// What nothing but its user can take away is not waited for.
+#[test]
+#[ignore = "requires root and loop devices"]
+fn a_mount_over_the_run_s_keeps_what_is_below_it() {
+    let stacked = Stacked::new("ebb00000001");
+    let point = PathBuf::from("/run/ebbtide").join(format!("{TAG}_over"));
+    let ours = Mount::new(&stacked.disk.device, &point, &[]);
+    let over = Mount::new("none", &point, &["-t", "tmpfs"]);
+    let from = json!({ "device": stacked.disk.device, "fstype": "ext4" });
+    let steps = [
+        json!({ "step": { "number": 2, "undo": { "remove_directory": point } } }),
+        json!({ "step": { "number": 3, "undo": { "unmount": { "mountpoint": point, "from": from } } } }),
+    ];
+    let text = std::fs::read_to_string(&stacked.left.journal).unwrap();
+    std::fs::write(&stacked.left.journal, format!("{text}{}\n{}\n", steps[0], steps[1])).unwrap();
+    let (output, said) = stacked.left.cleanup("cleanup");
+    assert_eq!(status(&output), 1, "{output:?}");
+    assert!(said.contains("(tmpfs) is mounted over it; unmount that first"), "{output:?}");
+    assert_eq!(said.matches("what stands on it is still there").count(), 5, "{output:?}");
+    assert!(!stderr(&output).contains("trying again"), "{output:?}");
+    drop(over);
+    stacked.assert_goes();
+    assert!(!point.exists());
+    std::mem::forget(ours);
+}
+
+#[test]
+#[ignore = "requires root and loop devices"]
+fn a_session_whose_program_is_still_at_work_is_not_over() {
+    let left = Left::new(&[]);
+    let code = format!("f = open('{}')\nfcntl.flock(f, fcntl.LOCK_EX)", left.journal.to_str().unwrap());
+    let program = Program::python(&code);
+    for line in ["cleanup --dry-run", "cleanup"] {
+        let (output, said) = left.cleanup(line);
+        assert_eq!(status(&output), 1, "{output:?}");
+        let who = format!("session {RUN} was ended but is still at work (python3, process {})", program.id());
+        assert!(said.contains(&who), "{output:?}");
+        assert!(!stderr(&output).contains("nothing to clean up") && left.volume.exists(), "{output:?}");
+    }
+    drop(program);
+    left.assert_goes();
+    // One that runs is no failure.
+    let home = Home::new();
+    home.write("x.toml", &tiny("", LONG));
+    let running = home.start_until("run x.toml --quiet", 1);
+    for line in ["cleanup --dry-run", "cleanup"] {
+        let output = home.ebb(line).output().unwrap();
+        assert_eq!(status(&output), 0, "{output:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("is running (`ebb run`, process "),
+            "{output:?}"
+        );
+        assert!(!stderr(&output).contains("nothing to clean up"), "{output:?}");
+    }
+    let told = home.json("cleanup", &[0]);
+    assert_eq!(
+        (&told["held"][0]["running"], &told["held"][0]["by"][0]["name"]),
+        (&json!(true), &json!("ebb"))
+    );
+    drop(running);
+}
+
+#[test]
+#[ignore = "requires root and loop devices"]
+fn somebody_s_file_in_a_run_s_directory_is_named() {
+    let left = Left::new(&[]);
+    let own = left.volume.with_file_name("notes.txt");
+    std::fs::write(&own, "a user's own").unwrap();
+    for _ in 0..2 {
+        let (output, said) = left.cleanup("cleanup");
+        assert_eq!(status(&output), 1, "{output:?}");
+        assert!(
+            said.contains(&format!("{} is in it, which no run made", own.to_str().unwrap())),
+            "{output:?}"
+        );
+        assert!(stderr(&output).contains("1 leftover stays"), "{output:?}");
+    }
+    std::fs::remove_file(&own).unwrap();
+    left.assert_goes();
 }

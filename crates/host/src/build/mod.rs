@@ -265,6 +265,7 @@ fn insist_until<T>(
     runner: &dyn Runner,
     mut attempt: impl FnMut() -> Result<T, BuildError>,
 ) -> Result<T, BuildError> {
+    let mut told = false;
     loop {
         let error = match attempt() {
             Ok(done) => return Ok(done),
@@ -273,6 +274,9 @@ fn insist_until<T>(
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() || !error.may_pass() {
             return Err(error);
+        }
+        if !std::mem::replace(&mut told, true) {
+            runner.waits(&error.to_string(), left);
         }
         // Where there is no udev there is nothing to wait for.
         let timeout = format!("--timeout={}", left.as_secs().min(SETTLE_MAX));

@@ -17,7 +17,7 @@ mod users;
 
 use crate::command::{Never, Real};
 use crate::probe::{self, BlockDevice};
-use crate::sys::{DevNum, Sys};
+use crate::sys::{self, DevNum, Sys};
 use ebbtide_door::{Door, Footprint, Identity, Judge, Look, Opened};
 use ebbtide_model::guard::{Permission, Reason, RefusalKind, WriteRequest};
 use std::fs::File;
@@ -47,6 +47,38 @@ pub fn users_of_device(sys: &Sys, device: &str) -> Vec<Reason> {
         });
     }
     reasons
+}
+
+/// A program that is at work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Its name, as the kernel has it.
+    pub name: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Its command line, where it is this very program.
+    pub own: Option<Vec<String>>,
+}
+
+/// Programs but this one that have the file with this device and inode number open, as far as this user may see.
+pub fn programs_with(sys: &Sys, file: (u64, u64)) -> Vec<Program> {
+    let openers = programs::openers(sys).files.remove(&file).unwrap_or_default();
+    let executable = |pid: &str| {
+        let found = std::fs::metadata(sys.proc.join(pid).join("exe")).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    let this = executable("self");
+    openers
+        .into_iter()
+        .map(|opener| {
+            let pid = opener.pid.to_string();
+            let own = (this.is_some() && executable(&pid) == this).then(|| {
+                let line = sys::text(&sys.proc.join(&pid).join("cmdline")).unwrap_or_default();
+                line.split('\0').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+            });
+            Program { name: opener.name, pid: opener.pid, own }
+        })
+        .collect()
 }
 
 struct HostJudge;

@@ -42,6 +42,9 @@ pub fn is_hidden_name(path: &Path) -> bool {
     })
 }
 
+/// Fails with the reason where the file that was opened may not be removed.
+type May<'a> = &'a dyn Fn(&File) -> io::Result<()>;
+
 /// What removing did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removed {
@@ -246,7 +249,7 @@ impl Directory {
         &self,
         name: impl AsRef<Path>,
         id: &FileId,
-        may: Option<&dyn Fn(&File) -> io::Result<()>>,
+        may: Option<May<'_>>,
     ) -> io::Result<Removed> {
         let name = name.as_ref().as_os_str();
         let aside = OsString::from(format!(".ebb-{:x}-{:x}.removed", id.ino, id.born_unix_ns.unwrap_or(0)));
@@ -282,12 +285,7 @@ impl Directory {
     }
 
     /// Asks `may` of the file `name` if it is `id`.
-    pub(crate) fn ask_if(
-        &self,
-        name: impl AsRef<Path>,
-        id: &FileId,
-        may: &dyn Fn(&File) -> io::Result<()>,
-    ) -> io::Result<()> {
+    pub(crate) fn ask_if(&self, name: impl AsRef<Path>, id: &FileId, may: May<'_>) -> io::Result<()> {
         match self.look(name.as_ref())? {
             Some(found) if id_of(&found) == *id => self.ask(name.as_ref().as_os_str(), &found, Some(may)),
             _ => Ok(()),
@@ -296,12 +294,7 @@ impl Directory {
 
     /// Asks `may` of the file `name`, which `found` is of, as it is opened; directories are removed only where they are
     /// empty.
-    fn ask(
-        &self,
-        name: &OsStr,
-        found: &Metadata,
-        may: Option<&dyn Fn(&File) -> io::Result<()>>,
-    ) -> io::Result<()> {
+    fn ask(&self, name: &OsStr, found: &Metadata, may: Option<May<'_>>) -> io::Result<()> {
         let Some(may) = may.filter(|_| found.is_file()) else { return Ok(()) };
         let file = match self.open_file(name, OFlags::RDONLY) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -318,12 +311,7 @@ impl Directory {
     }
 
     /// Unlinks `name` if it is `id` and `may` allows it; whether it was.
-    fn take_away(
-        &self,
-        name: &OsStr,
-        id: &FileId,
-        may: Option<&dyn Fn(&File) -> io::Result<()>>,
-    ) -> io::Result<bool> {
+    fn take_away(&self, name: &OsStr, id: &FileId, may: Option<May<'_>>) -> io::Result<bool> {
         match self.look(name)? {
             Some(found) if id_of(&found) == *id => {
                 self.ask(name, &found, may)?;

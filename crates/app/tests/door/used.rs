@@ -58,10 +58,13 @@ impl Left {
     }
 }
 
+/// Somebody who uses a volume.
+type User = fn(&Left) -> Vec<Box<dyn Guard>>;
+
 #[test]
 #[ignore = "requires root and loop devices"]
 fn a_volume_that_somebody_uses_stays_until_they_do_not() {
-    let uses: [(&str, fn(&Left) -> Vec<Box<dyn Guard>>); 4] = [
+    let uses: [(&str, User); 4] = [
         ("which is mounted on", |left| {
             tool("mkfs.ext4", &["-q", "-F", left.volume.to_str().unwrap()]);
             let disk = Loop::over(&left.volume);

@@ -135,6 +135,29 @@ fn a_store_whose_writer_was_killed_is_opened_again() {
     assert_eq!(status(&home.ebb("cleanup").output().unwrap()), 0);
 }
 
+/// SQLite cuts the index of a log to three bytes, then lengthens it page by page: a kill may come between.
+#[test]
+fn a_store_whose_index_was_cut_by_a_kill_is_opened_with_its_log() {
+    let home = Home::new();
+    home.write("x.toml", &tiny("", SHORT));
+    let running = home.start_until("run x.toml --quiet", 1);
+    running.signal("KILL");
+    drop(running.wait());
+    let beside = |directory: &str, suffix: &str| home.path(directory).join(format!("store.sqlite{suffix}"));
+    for length in [3, 4096, 28_672] {
+        let place = format!("cut{length}");
+        std::fs::create_dir(home.path(&place)).unwrap();
+        for suffix in ["", "-wal", "-shm"] {
+            std::fs::copy(beside("data/ebbtide", suffix), beside(&place, suffix)).unwrap();
+        }
+        let index = std::fs::File::options().write(true).open(beside(&place, "-shm")).unwrap();
+        index.set_len(3).unwrap();
+        index.set_len(length).unwrap();
+        let listed = home.json(&format!("list --store {place}/store.sqlite"), &[0]);
+        assert_eq!(listed["sessions"].as_array().map(Vec::len), Some(1), "{length}: {listed}");
+    }
+}
+
 #[test]
 fn a_store_is_kept_where_not_everybody_may_write() {
     let (home, _) = home();

@@ -114,7 +114,9 @@ fn bonnie_writes_bonnies_csv() {
 /// `ebb bench ARGUMENTS`, interrupted when its file is there: exit status and what it printed.
 fn interrupted(home: &Home, arguments: &[&str]) -> (Option<i32>, String) {
     let place = home.path("place");
-    let mut command = in_place(home, "--quiet bench");
+    fs::create_dir_all(&place).expect("makes it");
+    let mut command = home.interruptible("--quiet bench");
+    command.current_dir(&place);
     let child = command.args(arguments).stdout(std::process::Stdio::piped()).spawn().expect("starts");
     let is_made = || {
         let mut runs = fs::read_dir(&place).expect("is there").flatten();

@@ -59,11 +59,17 @@ impl Home {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{line}: {e}: {output:?}"))
     }
 
-    /// Starts `line`.
-    pub fn start(&self, line: &str) -> Running {
-        // A test that runs in the background of a script ignores what it sends, and so would the program.
+    /// `ebb` with `line`, which is to be interrupted: a test that runs in the background of a script ignores what it sends, and
+    /// so would the program.
+    pub fn interruptible(&self, line: &str) -> Command {
         let mut command = self.command("env");
         command.args(["--default-signal=INT,HUP,TERM", EBB]).args(line.split_whitespace());
+        command
+    }
+
+    /// Starts `line`.
+    pub fn start(&self, line: &str) -> Running {
+        let mut command = self.interruptible(line);
         Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
     }
 

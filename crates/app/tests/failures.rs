@@ -278,9 +278,7 @@ fn a_signal_that_was_ignored_stays_so() {
     }
     for name in ["INT", "HUP", "TERM"] {
         let home = Home::new();
-        let mut command = home.command("env");
-        command.args(["--default-signal=INT,HUP,TERM", EBB]).args(line.split_whitespace());
-        assert_eq!(status(&signalled(&mut command, name)), 130, "{name}");
+        assert_eq!(status(&signalled(&mut home.interruptible(line), name)), 130, "{name}");
     }
 }
 

@@ -32,7 +32,7 @@ fn steps(home: &Home, profile: &str, size: &str) -> (Vec<String>, Value) {
     }
     if profile != "dd" {
         // Synchronous writes of a busy disk may take longer than a short step, which is inconclusive then.
-        arguments.push(if profile == "efs" { "--runtime=500ms" } else { "--runtime=50ms" });
+        arguments.push(if profile == "efs" { "--runtime=500ms" } else { "--runtime=200ms" });
     }
     let output = ebb(home, &arguments);
     // On a disk that others keep busy twenty synchronous writers may complete nothing in a short step: status 3.

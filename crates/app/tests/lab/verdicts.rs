@@ -111,7 +111,9 @@ fn what_is_made_in_a_guest_is_named_first() {
     let mut guest = guest_with("verdicts", disks());
     script(&mut guest, SET_UP).unwrap();
     let (mut named, mut wrong) = (0, Vec::new());
-    for (what, start, truth) in CASES {
+    // Every second one, or all of them: a guest takes ten seconds for each.
+    let every = if std::env::var_os("EBB_TEST_EVERY").is_some() { 1 } else { 2 };
+    for (what, start, truth) in CASES.iter().step_by(every) {
         let run = first(&mut guest, start).unwrap_or_else(|error| panic!("{what}: {error}"));
         let kind = run["verdicts"][0]["kind"].as_str().unwrap();
         let excused = kind == "unknown" && truth.contains(&"rate-limit");
@@ -120,6 +122,6 @@ fn what_is_made_in_a_guest_is_named_first() {
             wrong.push(format!("{what}: {truth:?}, but {}, {}", run["verdicts"], run["ruled_out"]));
         }
     }
-    eprintln!("{named} of {} named", CASES.len());
+    eprintln!("{named} of {} named", CASES.len().div_ceil(every));
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
 }

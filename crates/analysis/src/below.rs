@@ -54,7 +54,7 @@ pub(super) fn same<'a>(trial: &'a TrialSamples, array: &ArrayBelow) -> Option<Fo
 /// Requests of a device, and nanoseconds that one took; nothing where there was none.
 pub(super) fn requests_and_wait(device: &DeviceObservation) -> (u64, Option<f64>) {
     let total = &device.total;
-    let requests = total.ops.read.saturating_add(total.ops.write);
+    let requests = total.ops.total();
     let time = total.time.read.plus(total.time.write).0;
     (requests, (requests > 0).then(|| time as f64 / requests as f64))
 }
@@ -90,7 +90,7 @@ fn share(trials: &[&TrialSamples], array: &ArrayBelow, device: usize) -> DeviceS
         let Some(found) = same(trial, array) else { continue };
         let Some(seen) = found.devices.get(device) else { continue };
         let seconds = trial.elapsed.as_secs_f64();
-        let bytes = |d: &DeviceObservation| d.total.bytes.read.saturating_add(d.total.bytes.write);
+        let bytes = |d: &DeviceObservation| d.total.bytes.total();
         own = own.saturating_add(bytes(seen));
         all = found.devices.iter().fold(all, |sum, device| sum.saturating_add(bytes(device)));
         let (requests, each) = requests_and_wait(seen);

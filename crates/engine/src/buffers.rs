@@ -130,7 +130,7 @@ impl Buffers {
             OpKind::Read => self.reads,
             OpKind::Write => self.start,
         };
-        debug_assert!((slot as usize) < self.count);
+        debug_assert!((self.index(kind, slot) as usize) < self.count);
         // SAFETY: `slot` is below the number of buffers from `first` on, so the offset is within the mapping.
         unsafe { first.as_ptr().add(slot as usize * self.stride) }
     }

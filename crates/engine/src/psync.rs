@@ -110,7 +110,7 @@ impl<'a> PsyncLoop<'a> {
                 long => {
                     let long = long.min(TICK);
                     std::thread::sleep(Duration::from_nanos(long));
-                    if self.ahead.get() > 0 {
+                    if self.ahead.watches() {
                         self.ahead.woke(self.job.shared.clock.now().saturating_sub(now + long));
                     }
                 }

@@ -180,7 +180,7 @@ fn disk(name: &str, trials: &[(f64, &DeviceObservation)]) -> DiskSeen {
     let over = |figure: &dyn Fn(f64, &DeviceObservation) -> Option<f64>| {
         median(&trials.iter().filter_map(|(seconds, device)| figure(*seconds, device)).collect::<Vec<_>>())
     };
-    let requests = |d: &DeviceObservation| d.total.ops.read.saturating_add(d.total.ops.write) as f64;
+    let requests = |d: &DeviceObservation| d.total.ops.total() as f64;
     let each = |d: &DeviceObservation, sum: f64| (requests(d) > 0.0).then(|| sum / requests(d));
     DiskSeen {
         name: name.to_owned(),
@@ -193,7 +193,7 @@ fn disk(name: &str, trials: &[(f64, &DeviceObservation)]) -> DiskSeen {
         },
         requests_per_second: over(&|seconds, d| Some(requests(d) / seconds)),
         wait: over(&|_, d| each(d, d.total.time.read.plus(d.total.time.write).0 as f64)),
-        request_size: over(&|_, d| each(d, d.total.bytes.read.saturating_add(d.total.bytes.write) as f64)),
+        request_size: over(&|_, d| each(d, d.total.bytes.total() as f64)),
     }
 }
 

@@ -46,8 +46,8 @@ struct At {
 impl At {
     fn add(&mut self, device: &DiskUse, seconds: f64, cores: f64) {
         self.seconds += seconds;
-        self.requests += device.ops.read.saturating_add(device.ops.write) as f64;
-        self.bytes += device.bytes.read.saturating_add(device.bytes.write) as f64;
+        self.requests += device.ops.total() as f64;
+        self.bytes += device.bytes.total() as f64;
         self.time += device.time.read.plus(device.time.write).0 as f64;
         self.busy += device.busy.as_secs_f64();
         self.weighted += device.weighted.as_secs_f64();

@@ -43,7 +43,7 @@ fn bytes(total: &DiskUse) -> f64 {
 
 /// Requests and their time in nanoseconds.
 fn requests(total: &DiskUse) -> (f64, f64) {
-    let ops = total.ops.read.saturating_add(total.ops.write) as f64;
+    let ops = total.ops.total() as f64;
     (ops, total.time.read.0.saturating_add(total.time.write.0) as f64)
 }
 

@@ -101,7 +101,7 @@ impl Group<'_> {
                 let found = below::same(trial, array)?;
                 let workers = found.devices.iter().map(|device| {
                     let (requests, latency) = below::requests_and_wait(device);
-                    let bytes = device.total.bytes.read.saturating_add(device.total.bytes.write);
+                    let bytes = device.total.bytes.total();
                     let in_flight = device.total.weighted.as_secs_f64() / seconds;
                     Worker { name: device.shown_name(), requests, bytes, latency, in_flight }
                 });
@@ -144,7 +144,7 @@ fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier
     }
     let pace = |device: &DeviceObservation| {
         let DiskUse { ops, busy, .. } = device.total;
-        ops.read.saturating_add(ops.write) as f64 / busy.as_secs_f64().max(f64::MIN_POSITIVE)
+        ops.total() as f64 / busy.as_secs_f64().max(f64::MIN_POSITIVE)
     };
     let siblings: Vec<f64> =
         devices.iter().enumerate().filter(|(at, _)| *at != own).map(|(_, device)| pace(device)).collect();
@@ -154,7 +154,7 @@ fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier
     for interval in &observed.series {
         let wait = |place: usize| {
             let used = interval.devices.get(place)?;
-            let requests = used.ops.read.saturating_add(used.ops.write);
+            let requests = used.ops.total();
             let time = used.time.read.plus(used.time.write).0;
             (requests >= INTERVAL_OPS).then(|| time as f64 / requests as f64)
         };

@@ -15,8 +15,6 @@ pub struct Moved {
     pub asked_ops: u64,
     /// Bytes that the disks moved, whoever asked.
     pub moved: PerOp<u64>,
-    /// Requests that the disks completed.
-    pub moved_ops: u64,
 }
 
 const PAGE: u64 = 4096;
@@ -80,10 +78,9 @@ pub fn moved(trial: &TrialSamples) -> Option<Moved> {
         due.most += unasked as f64;
     }
     for disk in disks {
-        let DiskUse { ops, bytes, .. } = disk.total;
+        let DiskUse { bytes, .. } = disk.total;
         sum.moved.read = sum.moved.read.saturating_add(bytes.read);
         sum.moved.write = sum.moved.write.saturating_add(bytes.write);
-        sum.moved_ops = sum.moved_ops.saturating_add(ops.read).saturating_add(ops.write);
     }
     Some(sum)
 }

@@ -73,7 +73,7 @@ fn peak(observed: &Observation, index: usize) -> u64 {
 /// Requests for each operation of the array, and mean requests in flight.
 fn use_of(trial: &TrialSamples, device: &DeviceObservation) -> Option<(f64, f64)> {
     let operations = trial.array.read.count.ops.saturating_add(trial.array.write.count.ops) as f64;
-    let requests = device.total.ops.read.saturating_add(device.total.ops.write) as f64;
+    let requests = device.total.ops.total() as f64;
     let seconds = trial.elapsed.as_secs_f64();
     let usable = operations > 0.0 && requests > 0.0 && seconds > 0.0;
     usable.then(|| (requests / operations, device.total.weighted.as_secs_f64() / seconds))

@@ -10,7 +10,7 @@ use super::volume_limit::NEAR;
 use super::{Absent, Case, Judged, Rule, evidence, moved, standing, usage};
 use crate::estimate::median;
 use crate::{Verdict, VerdictKind};
-use ebbtide_model::samples::{DeviceObservation, PerOp, Span, TrialSamples};
+use ebbtide_model::samples::{DeviceObservation, DiskUse, Span, TrialSamples};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Access;
 
@@ -112,12 +112,10 @@ struct Pieces {
 /// Those at `devices`, where their bytes are those that were asked, `due` times. A mirror's copies are no parts: what counts is
 /// how much smaller than those asked the requests are.
 fn pieces(asked: &Moved, devices: &[&DeviceObservation], due: Span) -> Option<Pieces> {
-    let both = |counted: PerOp<u64>| counted.read.saturating_add(counted.write) as f64;
-    let (bytes, requests) = devices.iter().fold((0.0, 0.0), |(bytes, requests), device| {
-        (bytes + both(device.total.bytes), requests + both(device.total.ops))
-    });
+    let sum = |of: fn(&DiskUse) -> u64| devices.iter().map(|device| of(&device.total) as f64).sum::<f64>();
+    let (bytes, requests) = (sum(|used| used.bytes.total()), sum(|used| used.ops.total()));
     let same = bytes >= due.least * (1.0 - SAME_BYTES) && bytes <= due.most * (1.0 + SAME_BYTES);
-    let copies = bytes / both(asked.asked);
+    let copies = bytes / asked.asked.total() as f64;
     let largest = devices.iter().map(|device| device.max_request.map(|bytes| bytes.0)).min()?;
     (same && asked.asked_ops > 0 && copies > 0.0 && requests > 0.0).then(|| Pieces {
         each: requests / asked.asked_ops as f64 / copies,
@@ -136,7 +134,7 @@ fn at_disks(trial: &TrialSamples) -> Option<Pieces> {
 /// Those at the devices that the members are: what these split, the disks below may merge again.
 fn at_members(trial: &TrialSamples) -> Option<Pieces> {
     let m = moved::moved(trial)?;
-    let asked = m.asked.read.saturating_add(m.asked.write) as f64;
+    let asked = m.asked.total() as f64;
     pieces(&m, &standing::tops(trial)?, Span { least: asked, most: asked })
 }
 
@@ -153,9 +151,11 @@ fn split(case: &Case<'_>) -> Option<Verdict> {
 }
 
 fn split_at(case: &Case<'_>, at: fn(&TrialSamples) -> Option<Pieces>, whose: &str) -> Option<Verdict> {
-    let parts = case.median(|trial| Some(at(trial)?.each))?;
-    let size = case.median(|trial| Some(at(trial)?.size))?;
-    let largest = case.median(|trial| at(trial)?.largest)?;
+    let all: Vec<Pieces> = case.trials.iter().filter_map(|trial| at(trial)).collect();
+    let typical = |of: fn(&Pieces) -> Option<f64>| median(&all.iter().filter_map(of).collect::<Vec<_>>());
+    let parts = typical(|pieces| Some(pieces.each))?;
+    let size = typical(|pieces| Some(pieces.size))?;
+    let largest = typical(|pieces| pieces.largest)?;
     let by_array = case.median(chunk_below).is_some_and(|chunk| chunk <= largest);
     (parts >= SPLIT && size >= AT_LARGEST * largest && !by_array).then(|| Verdict {
         kind: VerdictKind::RequestSize,

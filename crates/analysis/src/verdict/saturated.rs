@@ -92,13 +92,14 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
             "more in flight have no more done, but wait above the members' devices, which have time to spare";
         return Err(busy(Absent::because(why)));
     }
-    let (rate, unit) = rate_of(case, deepest);
     // Of a single rung the trials are the other.
-    let alone = served.len() == 1;
-    let fewest = if alone { kept } else { knee.in_flight };
-    let reference = if alone { rate_of_operations(case, rungs.base, unit) } else { rate_of(case, knee).0 };
-    let latency =
-        if alone { case.median(|trial| trial.latency().mean()) } else { knee.samples.latency().mean() };
+    let (fewest, base, latency) = if served.len() == 1 {
+        (kept, rungs.base, case.median(|trial| trial.latency().mean()))
+    } else {
+        (knee.in_flight, knee.iops().unwrap_or(0.0), knee.samples.latency().mean())
+    };
+    let ((rate, unit), (reference, _)) =
+        (in_its_unit(case, deepest.iops().unwrap_or(0.0)), in_its_unit(case, base));
     let grown = deepest.samples.latency().mean().zip(latency).map(|(deep, knee)| (deep, knee, deep / knee));
     let host = standing::host_busy(case);
     let mut figures = vec![
@@ -197,14 +198,10 @@ fn knee<'a>(rungs: &[&'a Rung]) -> Option<&'a Rung> {
 }
 
 /// So many operations per second in the unit of the workload's natural metric.
-fn rate_of_operations(case: &Case<'_>, iops: f64, unit: &str) -> f64 {
-    if unit == "ops/s" { iops } else { iops * case.workload.bs.0 as f64 }
-}
-
-fn rate_of(case: &Case<'_>, rung: &Rung) -> (f64, &'static str) {
+fn in_its_unit(case: &Case<'_>, iops: f64) -> (f64, &'static str) {
     if natural(case.workload) == Metric::Throughput {
-        (rung.throughput().unwrap_or(0.0), "bytes/s")
+        (iops * case.workload.bs.0 as f64, "bytes/s")
     } else {
-        (rung.iops().unwrap_or(0.0), "ops/s")
+        (iops, "ops/s")
     }
 }

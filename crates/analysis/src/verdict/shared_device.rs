@@ -8,7 +8,7 @@
 
 use super::concurrency::parallel;
 use super::{Absent, Case, Judged, Rule, evidence};
-use crate::{ArrayBelow, Verdict, VerdictKind};
+use crate::{ArrayBelow, MemberShare, Verdict, VerdictKind};
 
 /// The rule.
 #[derive(Debug)]
@@ -23,9 +23,8 @@ pub(super) fn shared(case: &Case<'_>) -> Option<(usize, String)> {
     if !parallel(&case.design.layout) {
         return None;
     }
-    let fair = 1.0 / case.result.members.len().max(1) as f64;
     let mut disks: Vec<(String, String, usize)> = Vec::new();
-    for member in case.result.members.iter().filter(|member| works(member.share, fair)) {
+    for member in working(case) {
         let unshaped = case.volume(&member.name).is_some_and(|volume| volume.shape.is_none());
         if !unshaped {
             continue;
@@ -44,14 +43,10 @@ pub(super) fn shared(case: &Case<'_>) -> Option<(usize, String)> {
     most_shared(disks.into_iter().map(|(_, name, count)| (count, name)))
 }
 
-fn works(share: Option<f64>, fair: f64) -> bool {
-    share.is_some_and(|share| share >= WORKS * fair)
-}
-
 /// Members that worked.
-fn working(case: &Case<'_>) -> usize {
+fn working<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a MemberShare> {
     let fair = 1.0 / case.result.members.len().max(1) as f64;
-    case.result.members.iter().filter(|member| works(member.share, fair)).count()
+    case.result.members.iter().filter(move |member| member.share.is_some_and(|share| share >= WORKS * fair))
 }
 
 /// Of disks, each with how many are on it, the one that most share.
@@ -87,7 +82,7 @@ impl Rule for SharedDevice {
 
     fn judge(&self, case: &Case<'_>) -> Judged {
         if let Some((count, disk)) = shared(case) {
-            let (worked, all) = (working(case), case.result.members.len());
+            let (worked, all) = (working(case).count(), case.result.members.len());
             let of = if worked == all {
                 format!("{all} members")
             } else {

@@ -3,7 +3,7 @@
 use super::{Case, evidence};
 use crate::ladder::in_flight;
 use crate::{Evidence, members};
-use ebbtide_model::samples::{DeviceObservation, DiskUse, Observation, PerOp, TrialSamples};
+use ebbtide_model::samples::{DeviceObservation, DiskUse, Observation, TrialSamples};
 use ebbtide_model::units::Nanos;
 
 /// A member's device.
@@ -39,7 +39,6 @@ pub fn tops(trial: &TrialSamples) -> Option<Vec<&DeviceObservation>> {
 pub fn of(trial: &TrialSamples) -> Option<Vec<Standing<'_>>> {
     let seconds = trial.elapsed.as_secs_f64();
     let devices = tops(trial).filter(|_| seconds > 0.0)?;
-    let both = |counted: PerOp<u64>| counted.read.saturating_add(counted.write) as f64;
     let stood = devices.into_iter().map(|device| {
         let DiskUse { ops, merged, busy, weighted, .. } = device.total;
         let queue = weighted.as_secs_f64() / seconds;
@@ -47,7 +46,7 @@ pub fn of(trial: &TrialSamples) -> Option<Vec<Standing<'_>>> {
             device: &device.name,
             busy: (busy.as_secs_f64() / seconds).min(1.0),
             queue,
-            merged: queue * (1.0 + both(merged) / both(ops).max(1.0)),
+            merged: queue * (1.0 + merged.total() as f64 / ops.total().max(1) as f64),
         }
     });
     Some(stood.collect())

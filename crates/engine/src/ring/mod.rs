@@ -64,9 +64,7 @@ pub(crate) struct RingLoop<'a> {
     stamped: bool,
     /// Whether the copy that a read comes from changes with every operation.
     turns: bool,
-    /// Whether it watches for what it waits for before it sleeps.
-    watches: bool,
-    /// How long before an instant it stops sleeping, if it watches.
+    /// How long before an instant it stops sleeping, if it watches for what it waits for.
     ahead: Ahead,
     failure: Option<EngineError>,
     /// The end: waiting for what the kernel still has.
@@ -107,8 +105,7 @@ impl<'a> RingLoop<'a> {
             think_time: workload.think_time.0,
             stamped: workload.mix != Mix::Rewrite,
             turns: job.shared.turns(),
-            watches: job.shared.watches() && !io.polled,
-            ahead: Ahead::of(true),
+            ahead: Ahead::of(job.shared.watches() && !io.polled),
             failure: None,
             drain: Drain::new(job.shared.patience),
             io,
@@ -309,7 +306,7 @@ impl<'a> RingLoop<'a> {
             (a, b) => a.or(b),
         };
         match until {
-            _ if want > 0 && self.watches && !self.drain.begun() => {
+            _ if want > 0 && self.ahead.watches() && !self.drain.begun() => {
                 self.watch(until.unwrap_or(u64::MAX), now)
             }
             Some(until) if want > 0 => self.sleep(until, now),

@@ -30,6 +30,11 @@ impl Ahead {
         if watches { Ahead::FIRST } else { Ahead(0) }
     }
 
+    /// Whether it is that of a job that watches.
+    pub(crate) fn watches(self) -> bool {
+        self.0 > 0
+    }
+
     /// Nanoseconds.
     pub(crate) fn get(self) -> u64 {
         self.0
@@ -41,6 +46,7 @@ impl Ahead {
         self.0 = self.0.saturating_sub(Ahead::FORGOTTEN).max(slow).clamp(Ahead::LEAST, Ahead::MOST);
     }
 }
+
 /// How long it watches for completions before it sleeps, nanoseconds: longer than what a device in memory or on NVMe takes,
 /// and a small part of what is longer.
 const WATCH: u64 = 200_000;

@@ -5,15 +5,11 @@
 //! an empty field one that was not run.
 
 use super::{ImportError, Imported, Measured, VOLUME, samples, tell_apart};
+use ebbtide_model::profile::{BONNIE_CHUNK, BONNIE_SEEKERS, BONNIE_SEEKS};
 use ebbtide_model::samples::{Count, OpSamples, PerOp};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Access, IoEngine, Mix, Stop, Workload};
 
-/// Seeks and seekers where the line does not say (bonnie++.h: `Seeks`, `SeekProcCount`).
-const SEEKS: u64 = 8192;
-const SEEKERS: u32 = 5;
-/// Chunk size where the line does not say (bonnie++.h: `DefaultChunkSize`).
-const CHUNK: u64 = 8192;
 /// Largest figure that is believed: an exabyte per second in KiB.
 const MOST: f64 = 1e15;
 
@@ -97,11 +93,12 @@ fn one(text: &str, line: usize) -> Result<Imported, ImportError> {
         "" => Ok(None),
         text => text.parse::<Bytes>().map(|n| Some(n.0)).map_err(|_| wrong(at, name)),
     };
-    let chunk = whole(6, "chunk size")?.filter(|chunk| *chunk > 0).unwrap_or(CHUNK);
-    let (mut seeks, mut seekers) = (SEEKS, SEEKERS);
+    // What the line does not say is bonnie++'s default.
+    let chunk = whole(6, "chunk size")?.filter(|chunk| *chunk > 0).unwrap_or(BONNIE_CHUNK);
+    let (mut seeks, mut seekers) = (BONNIE_SEEKS, BONNIE_SEEKERS);
     if shift == 2 {
-        seeks = whole(7, "seeks")?.unwrap_or(SEEKS).clamp(1, 1 << 40);
-        seekers = whole(8, "seekers")?.and_then(|n| u32::try_from(n).ok()).unwrap_or(SEEKERS).max(1);
+        seeks = whole(7, "seeks")?.unwrap_or(BONNIE_SEEKS).clamp(1, 1 << 40);
+        seekers = whole(8, "seekers")?.and_then(|n| u32::try_from(n).ok()).unwrap_or(BONNIE_SEEKERS).max(1);
     }
     let concurrency = fields[3].parse::<u32>().ok().filter(|n| *n > 0).unwrap_or(1);
     let (mut measured, mut notes) = (Vec::new(), Vec::new());

@@ -102,9 +102,7 @@ impl HostLook {
             self.contents_below(runner, dev, found);
         }
     }
-}
 
-impl HostLook {
     /// A signature on a file that a run made: what a run builds on it carries one only until it is undone, and what it fills
     /// it with has a mark, so that random bytes are not taken for one.
     pub(super) fn foreign_content(&self, runner: &dyn Runner, file: &File) -> Vec<Reason> {

@@ -218,7 +218,7 @@ impl Process {
             read: after.read.saturating_sub(before.read),
             write: after.write.saturating_sub(before.write),
         };
-        if bytes.read.saturating_add(bytes.write) < LEAST_BYTES {
+        if bytes.total() < LEAST_BYTES {
             return None;
         }
         let device = match &self.device {
@@ -401,7 +401,7 @@ pub(super) fn plausible(others: Vec<OtherActivity>, observed: &Observation) -> V
                     *own = 0;
                 }
             }
-            (bytes.read.saturating_add(bytes.write) >= LEAST_BYTES).then_some(other)
+            (bytes.total() >= LEAST_BYTES).then_some(other)
         })
         .collect()
 }

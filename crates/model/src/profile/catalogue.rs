@@ -168,7 +168,7 @@ fn dd(wish: &Wish) -> (Vec<Files>, Course) {
 }
 
 /// Chunk size of bonnie++ (bonnie++.h: `DefaultChunkSize`).
-const BONNIE_CHUNK: u64 = 8192;
+pub const BONNIE_CHUNK: u64 = 8192;
 /// Random seeks of bonnie++ (bonnie++.h: `Seeks`).
 pub const BONNIE_SEEKS: u64 = 8192;
 /// Processes that seek (bonnie++.h: `SeekProcCount`).

@@ -5,7 +5,7 @@ mod catalogue;
 mod course;
 mod seek;
 
-pub use catalogue::{BONNIE_SEEKERS, BONNIE_SEEKS, PROFILES, Profile};
+pub use catalogue::{BONNIE_CHUNK, BONNIE_SEEKERS, BONNIE_SEEKS, PROFILES, Profile};
 pub use course::Course;
 pub use seek::{PASSES, Seek};
 

@@ -24,6 +24,13 @@ pub struct PerOp<T> {
     pub write: T,
 }
 
+impl PerOp<u64> {
+    /// Both together.
+    pub fn total(self) -> u64 {
+        self.read.saturating_add(self.write)
+    }
+}
+
 impl<T> PerOp<T> {
     /// The value for `op`.
     pub fn get(&self, op: OpKind) -> &T {

@@ -86,7 +86,7 @@ fn rungs_after(workload: &Workload, measured: Nanos, half_full: Option<u32>) -> 
         rung.warm_up = Nanos((each as f64 * START) as u64);
         rung.stop = Stop::Runtime(Nanos(each - rung.warm_up.0));
         rung.end_fsync = false;
-        rung.fine.time_limit = None;
+        rung.details.time_limit = None;
     }
     rungs
 }

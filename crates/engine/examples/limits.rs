@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use ebbtide_door::Handle;
-use ebbtide_engine::{Member, Shaper, Target, run};
+use ebbtide_engine::{Shaper, Target, TargetMember, run};
 use ebbtide_model::backend::Control;
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::volume::{Latency, Limit, Shape};
@@ -63,7 +63,7 @@ fn case(dir: &std::path::Path, index: usize) -> Result<String, Box<dyn Error>> {
     std::fs::remove_file(&path)?;
     file.set_len(SIZE)?;
     let shaper = Some(Arc::new(Shaper::new(&shape, index as u64, None)));
-    let target = Target::single(Member {
+    let target = Target::single(TargetMember {
         name: format!("vol{index}"),
         file: Handle::unjudged(file),
         size: SIZE,

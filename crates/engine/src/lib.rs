@@ -42,5 +42,5 @@ pub use clock::Clock;
 pub use error::EngineError;
 pub use run::run;
 pub use selftest::{Ceiling, SelfTest, ceiling, self_test};
-pub use target::{Member, Shaper, SharedLink, Target};
+pub use target::{Shaper, SharedLink, Target, TargetMember};
 pub use usage::Usage;

@@ -57,7 +57,7 @@ pub(crate) fn hand_over(target: &Target, clock: Clock) -> Option<HandOver> {
 }
 
 /// Medians of alternating reads of the first bytes; `None` when they cannot be read.
-fn measure(fd: i32, member: &crate::target::Member, clock: Clock) -> Option<HandOver> {
+fn measure(fd: i32, member: &crate::target::TargetMember, clock: Clock) -> Option<HandOver> {
     let length = member.size.min(4096) as u32;
     let mut ring = Ring::for_probe(4096, 2).ok()?;
     let (mut by_ring, mut by_pread) = (Vec::with_capacity(READS), Vec::with_capacity(READS));

@@ -211,7 +211,9 @@ impl Collector<'_> {
         let measure = origin.saturating_add(workload.warm_up.0);
         let end = match workload.stop {
             Stop::Runtime(runtime) => measure.saturating_add(runtime.0),
-            Stop::Size(_) => workload.fine.time_limit.map_or(u64::MAX, |most| measure.saturating_add(most.0)),
+            Stop::Size(_) => {
+                workload.details.time_limit.map_or(u64::MAX, |most| measure.saturating_add(most.0))
+            }
         };
         let times = Times { origin, measure, end, interval: workload.series_interval().0 };
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ring::refusal;
-use crate::target::{Member, Shaper};
+use crate::target::{Shaper, TargetMember};
 use ebbtide_door::Handle;
 use ebbtide_model::layout::{ArrayKind, LayoutNode, Map};
 use ebbtide_model::volume::{Latency, Shape};
@@ -15,7 +15,7 @@ const BLOCKS: u64 = 256;
 fn target() -> Target {
     let file = tempfile::tempfile().expect("a file");
     file.set_len(BLOCKS * 4096).expect("sizes the file");
-    Target::single(Member {
+    Target::single(TargetMember {
         name: "vol0".into(),
         file: Handle::unjudged(file),
         size: BLOCKS * 4096,
@@ -193,14 +193,14 @@ fn a_result_that_is_not_all_goes_again_from_where_it_stopped() {
 #[test]
 fn a_job_that_fails_in_another_way_than_by_an_operation_ends_the_others() {
     let file = File::options().write(true).open("/dev/null").expect("/dev/null");
-    let target = Target::single(Member {
+    let target = Target::single(TargetMember {
         name: "null".into(),
         file: Handle::unjudged(file),
         size: BLOCKS * 4096,
         shaper: None,
     });
     let (target, control, mut workload) = (target.expect("a size"), Control::default(), writes(1, 1));
-    workload.fine.fsync_every = Some(2);
+    workload.details.fsync_every = Some(2);
     let shared = shared(&target, &workload, &control);
     for way in [Way::psync(1), Way::ring(1)] {
         shared.failed.store(false, Ordering::Relaxed);
@@ -279,7 +279,8 @@ fn a_cpu_that_does_not_exist_is_refused() {
 fn pipe() -> (Target, std::io::PipeWriter) {
     let (read, write) = std::io::pipe().expect("a pipe");
     let file = File::from(std::os::fd::OwnedFd::from(read));
-    let member = Member { name: "pipe".into(), file: Handle::unjudged(file), size: 1 << 20, shaper: None };
+    let member =
+        TargetMember { name: "pipe".into(), file: Handle::unjudged(file), size: 1 << 20, shaper: None };
     (Target::single(member).expect("a size"), write)
 }
 
@@ -321,7 +322,7 @@ fn the_member_that_hangs_is_named() {
     let held = |file: File| {
         let read_latency = Latency::Constant(Nanos::from_secs(60));
         let shape = Shape { read_latency, ..Shape::default() };
-        Member {
+        TargetMember {
             name: "held".into(),
             file: Handle::unjudged(file),
             size: 1 << 20,
@@ -331,9 +332,9 @@ fn the_member_that_hangs_is_named() {
     let failing = |file: File| {
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
         let file = File::options().write(true).open(path).expect("opens again");
-        Member { name: "failing".into(), file: Handle::unjudged(file), size: 1 << 20, shaper: None }
+        TargetMember { name: "failing".into(), file: Handle::unjudged(file), size: 1 << 20, shaper: None }
     };
-    let others: [&dyn Fn(File) -> Member; 2] = [&held, &failing];
+    let others: [&dyn Fn(File) -> TargetMember; 2] = [&held, &failing];
     for other in others {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(1 << 20).expect("sizes the file");
@@ -368,7 +369,7 @@ fn into_a_full_pipe<T: Send>(
         return None;
     }
     std::io::Read::read_exact(&mut read, &mut [0]).expect("the byte");
-    let target = Target::single(Member {
+    let target = Target::single(TargetMember {
         name: "pipe".into(),
         file: Handle::unjudged(file),
         size: 32 * 4096,

@@ -5,7 +5,7 @@ use crate::cpu::CpuTime;
 use crate::error::EngineError;
 use crate::ring::{Ring, unavailable};
 use crate::run::run;
-use crate::target::{Member, Target};
+use crate::target::{Target, TargetMember};
 use ebbtide_model::backend::Control;
 use ebbtide_model::units::Nanos;
 use ebbtide_model::workload::{Access, Mix, Stop, Workload};
@@ -128,7 +128,7 @@ pub fn ceiling() -> Result<Ceiling, EngineError> {
 fn null_write(length: u64) -> Result<Ceiling, EngineError> {
     let failed = |source| EngineError::System { what: "open /dev/null", source };
     let file = ebbtide_door::kernel::null().map_err(failed)?;
-    let member = Member { name: "/dev/null".into(), file, size: 1 << 30, shaper: None };
+    let member = TargetMember { name: "/dev/null".into(), file, size: 1 << 30, shaper: None };
     let target = Target::single(member).map_err(|error| EngineError::Target(error.to_string()))?;
     let workload = Workload {
         iodepth: 128,

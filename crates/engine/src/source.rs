@@ -84,16 +84,16 @@ pub(crate) struct Source {
 impl Source {
     pub(crate) fn new(workload: &Workload, generator: Generator) -> Self {
         let per_job = |total: u64| total as f64 / f64::from(workload.numjobs.max(1));
-        let (timed, fine) = (workload.is_open_loop() || workload.rate.is_some(), workload.fine);
+        let (timed, details) = (workload.is_open_loop() || workload.rate.is_some(), workload.details);
         Source {
             generator,
             pace: workload.rate.map(|rate| Pace::new(per_job(rate.0))),
             open_loop: workload.is_open_loop(),
             timed,
-            plain: !timed && fine.fsync_every.is_none() && fine.fdatasync_every.is_none(),
+            plain: !timed && details.fsync_every.is_none() && details.fdatasync_every.is_none(),
             syncs: Syncs {
-                fsync_every: fine.fsync_every,
-                fdatasync_every: fine.fdatasync_every,
+                fsync_every: details.fsync_every,
+                fdatasync_every: details.fdatasync_every,
                 ..Syncs::default()
             },
             left: None,

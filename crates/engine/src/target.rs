@@ -14,7 +14,7 @@ pub type SharedLink = Arc<Mutex<Link>>;
 
 /// One volume of the array.
 #[derive(Debug)]
-pub struct Member {
+pub struct TargetMember {
     /// The volume's name, for results and errors.
     pub name: String,
     /// The file or device, opened as it is to be used (O_DIRECT, O_SYNC, access mode).
@@ -100,7 +100,7 @@ impl Shaper {
 #[derive(Debug)]
 pub struct Target {
     /// Members; the map's leaf volume `i` is `members[i]`.
-    pub members: Vec<Member>,
+    pub members: Vec<TargetMember>,
     /// How they make one array.
     pub map: Map,
     /// What is known of io_uring on these members; found once, by the first trial that asks.
@@ -109,7 +109,7 @@ pub struct Target {
 
 impl Target {
     /// `members` behind `map`, whose leaf volume `i` is `members[i]`.
-    pub fn new(members: Vec<Member>, map: Map) -> Self {
+    pub fn new(members: Vec<TargetMember>, map: Map) -> Self {
         Target { members, map, hand_over: OnceLock::new() }
     }
 
@@ -117,7 +117,7 @@ impl Target {
     ///
     /// # Errors
     /// When its size is 0.
-    pub fn single(member: Member) -> Result<Self, LayoutError> {
+    pub fn single(member: TargetMember) -> Result<Self, LayoutError> {
         let map = Map::new(&LayoutNode::Volume(0), &[member.size])?;
         Ok(Target::new(vec![member], map))
     }

@@ -171,8 +171,8 @@ fn syncs_between_writes_are_counted_apart() {
                 _ => array(dir.path(), ArrayKind::Mirror, members, MIB),
             };
             let mut w = Workload { ioengine, iodepth, ..workload(Access::Sequential, Mix::Write, size(MIB)) };
-            w.fine.fsync_every = Some(10);
-            w.fine.fdatasync_every = Some(100);
+            w.details.fsync_every = Some(10);
+            w.details.fdatasync_every = Some(100);
             let samples = trial(&target, &w);
             let writes = MIB / w.bs.0;
             assert_eq!(samples.array.write.count.ops, writes);

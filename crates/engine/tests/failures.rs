@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use ebbtide_door::Handle;
-use ebbtide_engine::{EngineError, Member, Target};
+use ebbtide_engine::{EngineError, Target, TargetMember};
 use ebbtide_model::layout::ArrayKind;
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::volume::{Failure, FailureKind};
@@ -89,7 +89,8 @@ fn an_error_of_the_device_ends_all_jobs_of_the_trial() {
     for ioengine in [IoEngine::IoUring, IoEngine::Psync] {
         // Every write to it fails with ENOSPC.
         let file = File::options().read(true).write(true).open("/dev/full").expect("/dev/full");
-        let full = Member { name: "full".into(), file: Handle::unjudged(file), size: MIB, shaper: None };
+        let full =
+            TargetMember { name: "full".into(), file: Handle::unjudged(file), size: MIB, shaper: None };
         let target = Target::single(full).expect("a size");
         let w = Workload { ioengine, numjobs: 3, ..workload(Access::Random, Mix::Write, millis(60_000)) };
         let error = try_trial(&target, &w).expect_err("every write fails").to_string();
@@ -102,9 +103,13 @@ fn a_member_that_is_not_open_for_writing_says_so() {
     let dir = tempfile::tempdir().expect("a directory");
     file(dir.path(), "vol0", MIB);
     let file = File::open(dir.path().join("vol0")).expect("opens");
-    let target =
-        Target::single(Member { name: "vol0".into(), file: Handle::unjudged(file), size: MIB, shaper: None })
-            .expect("a size");
+    let target = Target::single(TargetMember {
+        name: "vol0".into(),
+        file: Handle::unjudged(file),
+        size: MIB,
+        shaper: None,
+    })
+    .expect("a size");
     let w = workload(Access::Random, Mix::Write, size(MIB));
     let error = try_trial(&target, &w).expect_err("read-only").to_string();
     assert!(error.contains("not open for this operation"), "{error}");

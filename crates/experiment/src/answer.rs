@@ -2,7 +2,7 @@
 
 use super::error::Problem;
 use super::names;
-use super::read::{Duration, Fraction, Given, Problems, Span, good, section};
+use super::read::{Duration, Fraction, Given, Problems, Span, section, valid};
 use ebbtide_model::experiment::{Answer, Design};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::units::{Nanos, format_number};
@@ -48,12 +48,12 @@ fn least_trials(level: f64) -> u32 {
 /// Checks the answer wanted.
 pub(super) fn resolve(raw: &Given<RawAnswer>, problems: &mut Problems) -> Answer {
     let default = RawAnswer::default();
-    let raw = good(raw).map_or(&default, |(raw, _)| raw);
+    let raw = valid(raw).map_or(&default, |(raw, _)| raw);
     let level = within("level", &raw.level, LEVEL_DEFAULT, 0.5..=0.999, problems);
     let precision = within("precision", &raw.precision, PRECISION_DEFAULT, 0.001..=0.5, problems);
     let least = least_trials(level);
-    let trials_min = good(&raw.trials_min).map_or(least, |(trials, _)| *trials);
-    if let Some((trials, span)) = good(&raw.trials_min)
+    let trials_min = valid(&raw.trials_min).map_or(least, |(trials, _)| *trials);
+    if let Some((trials, span)) = valid(&raw.trials_min)
         && *trials < least
     {
         let found = trials.to_string();
@@ -61,9 +61,9 @@ pub(super) fn resolve(raw: &Given<RawAnswer>, problems: &mut Problems) -> Answer
         let remedy = format!("write `trials_min = {least}`, or a lower `level`");
         problems.report(span, Problem::OutOfRange { key: "trials_min", found, range, remedy });
     }
-    let trials_max = good(&raw.trials_max).map_or(TRIALS_MAX_DEFAULT.max(trials_min), |(trials, _)| *trials);
+    let trials_max = valid(&raw.trials_max).map_or(TRIALS_MAX_DEFAULT.max(trials_min), |(trials, _)| *trials);
     for (key, given) in [("trials_min", &raw.trials_min), ("trials_max", &raw.trials_max)] {
-        if let Some((trials, span)) = good(given)
+        if let Some((trials, span)) = valid(given)
             && *trials > TRIALS_CAP
         {
             let (found, range) = (trials.to_string(), format!("at most {TRIALS_CAP}"));
@@ -71,21 +71,21 @@ pub(super) fn resolve(raw: &Given<RawAnswer>, problems: &mut Problems) -> Answer
             problems.report(span, Problem::OutOfRange { key, found, range, remedy });
         }
     }
-    if let Some((_, span)) = good(&raw.trials_max)
+    if let Some((_, span)) = valid(&raw.trials_max)
         && trials_max < trials_min
     {
         let (found, range) = (trials_max.to_string(), format!("at least trials_min, {trials_min}"));
         let remedy = format!("write `trials_max = {}`", trials_min.max(least));
         problems.report(span, Problem::OutOfRange { key: "trials_max", found, range, remedy });
     }
-    let budget = good(&raw.budget).map_or(BUDGET_DEFAULT, |(budget, _)| *budget);
-    if let Some((Nanos(0), span)) = good(&raw.budget) {
+    let budget = valid(&raw.budget).map_or(BUDGET_DEFAULT, |(budget, _)| *budget);
+    if let Some((Nanos(0), span)) = valid(&raw.budget) {
         let (found, range) = ("0".to_owned(), "more than 0".to_owned());
         let remedy = "write for example `budget = \"10m\"`".to_owned();
         problems.report(span, Problem::OutOfRange { key: "budget", found, range, remedy });
     }
-    let rest = good(&raw.rest).map_or(Nanos(0), |(rest, _)| *rest);
-    let metric = good(&raw.metric).and_then(|(name, span)| metric(name, span, problems));
+    let rest = valid(&raw.rest).map_or(Nanos(0), |(rest, _)| *rest);
+    let metric = valid(&raw.metric).and_then(|(name, span)| metric(name, span, problems));
     Answer { level, precision, trials_min, trials_max, budget, rest, metric }
 }
 
@@ -107,7 +107,7 @@ pub(super) fn control(
     all: &[&str],
     problems: &mut Problems,
 ) -> usize {
-    let Some((name, span)) = good(raw).and_then(|(raw, _)| good(&raw.control)) else { return 0 };
+    let Some((name, span)) = valid(raw).and_then(|(raw, _)| valid(&raw.control)) else { return 0 };
     if !all.contains(&name.as_str()) {
         let (what, remedy) = ("design", names::choose(name, all));
         problems.report(span, Problem::UnknownName { what, name: name.clone(), remedy });
@@ -122,7 +122,7 @@ fn within(
     range: std::ops::RangeInclusive<f64>,
     problems: &mut Problems,
 ) -> f64 {
-    let Some((Fraction(value), span)) = good(given) else { return default };
+    let Some((Fraction(value), span)) = valid(given) else { return default };
     if range.contains(value) {
         return *value;
     }

@@ -4,7 +4,7 @@ use super::error::Problem;
 use super::members::resolve_names;
 use super::names;
 use super::read::{
-    At, FromToml, Given, Headed, Named, Problems, Size, Span, describe, good, required, section,
+    At, FromToml, Given, Headed, Named, Problems, Size, Span, describe, required, section, valid,
 };
 use super::stack::{self, RawEncryption, RawSwap};
 use super::volumes::{Volumes, multiple_of_block};
@@ -250,7 +250,7 @@ impl Walk<'_> {
     /// The swap spaces; a group in which something is wrong is left out.
     fn swap(&mut self, raw: &Given<Vec<At<RawSwap>>>) -> Vec<Swap> {
         let mut groups = Vec::new();
-        for at in good(raw).map_or(&[][..], |(groups, _)| groups) {
+        for at in valid(raw).map_or(&[][..], |(groups, _)| groups) {
             let Some(raw) = &at.value else { continue };
             let (section, example) = (("a swap space", &at.span), "members = [\"vol0\"]");
             let members = required(&raw.members, "members", example, section, self.problems);

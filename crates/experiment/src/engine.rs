@@ -2,7 +2,7 @@
 
 use super::error::Problem;
 use super::names;
-use super::read::{Problems, good};
+use super::read::{Problems, valid};
 use super::workloads::RawWorkload;
 use ebbtide_model::workload::{EngineOptions, IoEngine, cpu_list};
 
@@ -14,13 +14,13 @@ pub(super) fn options(
     problems: &mut Problems,
 ) -> EngineOptions {
     for (key, given) in [("hipri", &raw.hipri), ("sqthread_poll", &raw.sqthread_poll)] {
-        if let (Some((true, span)), Some(IoEngine::Psync)) = (good(given), ioengine) {
+        if let (Some((true, span)), Some(IoEngine::Psync)) = (valid(given), ioengine) {
             let (why, remedy) =
                 ("psync has no ring".to_owned(), "write `ioengine = \"io_uring\"`, or remove it".to_owned());
             problems.report(span, Problem::Pointless { key, why, remedy });
         }
     }
-    if let (Some((true, span)), false) = (good(&raw.hipri), direct) {
+    if let (Some((true, span)), false) = (valid(&raw.hipri), direct) {
         let why = "completions are polled with O_DIRECT only".to_owned();
         let remedy = "write `direct = true`, or remove it".to_owned();
         problems.report(span, Problem::Pointless { key: "hipri", why, remedy });
@@ -29,13 +29,13 @@ pub(super) fn options(
         cpus_allowed: cpus(raw, problems),
         nice: nice(raw, problems),
         huge_pages: huge_pages(raw, problems),
-        hipri: good(&raw.hipri).is_some_and(|(hipri, _)| *hipri),
-        sqthread_poll: good(&raw.sqthread_poll).is_some_and(|(poll, _)| *poll),
+        hipri: valid(&raw.hipri).is_some_and(|(hipri, _)| *hipri),
+        sqthread_poll: valid(&raw.sqthread_poll).is_some_and(|(poll, _)| *poll),
     }
 }
 
 fn cpus(raw: &RawWorkload, problems: &mut Problems) -> Vec<u32> {
-    let Some((text, span)) = good(&raw.cpus_allowed) else { return Vec::new() };
+    let Some((text, span)) = valid(&raw.cpus_allowed) else { return Vec::new() };
     cpu_list(text).unwrap_or_else(|_| {
         let (found, expected) = (text.clone(), "a list of CPUs");
         let remedy = "write numbers and ranges, for example \"0-3,6\"".to_owned();
@@ -45,7 +45,7 @@ fn cpus(raw: &RawWorkload, problems: &mut Problems) -> Vec<u32> {
 }
 
 fn nice(raw: &RawWorkload, problems: &mut Problems) -> Option<i32> {
-    let (nice, span) = good(&raw.nice)?;
+    let (nice, span) = valid(&raw.nice)?;
     if !(-20..=19).contains(nice) {
         let (found, range) = (nice.to_string(), "from -20 (first) to 19 (last)".to_owned());
         let remedy = "write for example `nice = 10`".to_owned();
@@ -55,7 +55,7 @@ fn nice(raw: &RawWorkload, problems: &mut Problems) -> Option<i32> {
 }
 
 fn huge_pages(raw: &RawWorkload, problems: &mut Problems) -> bool {
-    match good(&raw.iomem).map(|(iomem, span)| (iomem.as_str(), span)) {
+    match valid(&raw.iomem).map(|(iomem, span)| (iomem.as_str(), span)) {
         None | Some(("malloc", _)) => false,
         Some(("mmaphuge", _)) => true,
         Some((other, span)) => {

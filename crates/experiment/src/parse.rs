@@ -4,7 +4,7 @@ use super::answer::{self, RawAnswer};
 use super::designs::{self, RawArray};
 use super::error::{ExperimentErrors, Problem};
 use super::profiles::{NoFiles, ProfileFiles};
-use super::read::{FromToml, Named, Problems, good, required, section};
+use super::read::{FromToml, Named, Problems, required, section, valid};
 use super::shapes::{RawLink, resolve_links};
 use super::surroundings::{self, RawHost, RawResync};
 use super::syntax;
@@ -107,7 +107,7 @@ fn read(
         .filter_map(|(design, capacity)| capacity.map(|capacity| (design.name.as_str(), capacity)))
         .min_by_key(|(_, capacity)| *capacity);
     let answer = answer::resolve(&raw.answer, problems);
-    let all: Vec<&str> = good(&raw.designs)
+    let all: Vec<&str> = valid(&raw.designs)
         .map_or(Vec::new(), |(Named(entries), _)| entries.iter().map(|entry| entry.name.as_str()).collect());
     let control = answer::control(&raw.answer, &designs, &all, problems);
     let mut environment = surroundings::resolve(&raw.host, &raw.resync, problems);
@@ -116,7 +116,7 @@ fn read(
     let workloads = workloads::resolve(&raw.workloads, "the experiment", &around, &start, problems);
     Some(Experiment {
         name: name?.0.clone(),
-        description: good(&raw.description).map(|(description, _)| description.clone()),
+        description: valid(&raw.description).map(|(description, _)| description.clone()),
         volumes: volumes.list,
         links,
         designs,

@@ -56,7 +56,7 @@ fn a_profile_is_its_steps_on_the_smallest_design() {
     assert_eq!(seek[1].span, Some(Bytes(4 << 20)), "a working set, not the whole");
     let efs = workloads("profile = \"efs\"");
     assert_eq!((efs[0].span, efs[4].span), (Some(Bytes(4096)), Some(Bytes(8 * 4096))), "a file for each job");
-    assert_eq!((efs.len(), efs[8].numjobs, efs[8].fine.regions), (12, 20, Regions::Own));
+    assert_eq!((efs.len(), efs[8].numjobs, efs[8].details.regions), (12, 20, Regions::Own));
     let bonnie = workloads("profile = \"bonnie\"\nspan = \"32MiB\"");
     assert_eq!(names(&bonnie), ["w-write", "w-rewrite", "w-read", "w-seeks"]);
     assert_eq!((bonnie[1].mix, bonnie[1].stop), (Mix::Rewrite, Stop::Size(Bytes(32 << 20))));

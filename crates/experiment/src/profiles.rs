@@ -1,10 +1,10 @@
 //! `profile = "NAME"`: workloads by name instead of one that is written out, and the files that hold a user's own.
 
 use super::error::{ExperimentErrors, Problem};
-use super::read::{Entry, FromToml, Named, Problems, Span, good, section};
+use super::read::{Entry, FromToml, Named, Problems, Span, section, valid};
 use super::workloads::{self, RawWorkload};
 use super::{names, syntax};
-use ebbtide_model::profile::{PROFILES, Profile, Step, Wish};
+use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest, Step};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Generator, Stop, Workload};
 
@@ -89,7 +89,7 @@ pub(super) fn expand(
     for workload in &mut made {
         workload.name = format!("{}-{}", entry.name, workload.name);
         names::check(&workload.name, "a workload", &entry.span, problems);
-        if let Some((ramp, _)) = good(&raw.ramp_time) {
+        if let Some((ramp, _)) = valid(&raw.ramp_time) {
             workload.warm_up = *ramp;
         }
         fits(workload, around.smallest, raw.span.as_ref().map_or(place, |at| &at.span), problems);
@@ -129,7 +129,7 @@ fn of_file(
     let stop = if given { workloads::stop(raw, &entry.name, &entry.span, problems) } else { None };
     for workload in &mut made {
         workload.stop = stop.unwrap_or(workload.stop);
-        workload.span = good(&raw.span).map(|(span, _)| *span).or(workload.span);
+        workload.span = valid(&raw.span).map(|(span, _)| *span).or(workload.span);
     }
     Some(made)
 }
@@ -178,7 +178,7 @@ fn built_in(
         },
         _ => None,
     };
-    let span = good(&raw.span).map(|(span, _)| *span);
+    let span = valid(&raw.span).map(|(span, _)| *span);
     if raw.span.is_none() && around.memory.is_none() && profile.sized_by_memory {
         let section = format!("workload `{}`", entry.name);
         let example = "span = \"32GiB\"` (bonnie++ takes twice the memory), or to a simulation `[host]` with `memory = \
@@ -187,7 +187,7 @@ fn built_in(
         problems.report(&entry.span, Problem::MissingKey { key: "span", section, example });
         return None;
     }
-    let mut wish = Wish { size: span, runtime, memory: around.memory.unwrap_or_default(), seed: 0 };
+    let mut wish = ProfileRequest { size: span, runtime, memory: around.memory.unwrap_or_default(), seed: 0 };
     let (files, _) = profile.course(&wish);
     if let (None, Some(capacity), false) = (span, capacity, profile.sized_by_memory)
         && files.iter().any(|files| files.all() > capacity)

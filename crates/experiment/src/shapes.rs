@@ -3,8 +3,8 @@
 use super::error::Problem;
 use super::names;
 use super::read::{
-    Duration, Fraction, FromToml, Given, Headed, Named, Problems, Size, Span, Throughput, good, required,
-    section,
+    Duration, Fraction, FromToml, Given, Headed, Named, Problems, Size, Span, Throughput, required, section,
+    valid,
 };
 use super::traits::{
     self, RawBirth, RawCache, RawCosts, RawDrift, RawFailure, RawFirstTouch, RawMood, RawSeek,
@@ -94,9 +94,9 @@ section! {
 /// The limits of each direction.
 pub(super) fn one_way(reads: &Given<RawOneWay>, writes: &Given<RawOneWay>) -> PerOp<OneWay> {
     let of = |raw: &Given<RawOneWay>| {
-        good(raw).map_or_else(OneWay::default, |(raw, _)| OneWay {
-            iops: good(&raw.iops).map(|(limit, _)| limit.limit),
-            throughput: good(&raw.throughput).map(|(limit, _)| limit.limit),
+        valid(raw).map_or_else(OneWay::default, |(raw, _)| OneWay {
+            iops: valid(&raw.iops).map(|(limit, _)| limit.limit),
+            throughput: valid(&raw.throughput).map(|(limit, _)| limit.limit),
         })
     };
     PerOp { read: of(reads), write: of(writes) }
@@ -322,16 +322,16 @@ pub(super) fn resolve_shape(
     problems: &mut Problems,
 ) -> Option<Shape> {
     let latency = |own: &Given<LatencySpec>| {
-        let spec = good(own).or(good(&raw.latency));
+        let spec = valid(own).or(valid(&raw.latency));
         spec.map_or(traits::NO_LATENCY, |(spec, _)| spec.0)
     };
-    let link = good(&raw.link).and_then(|(name, span)| find_link(name, span, links, problems));
+    let link = valid(&raw.link).and_then(|(name, span)| find_link(name, span, links, problems));
     if let (Some(at), None) = (&raw.io_unit, &raw.iops) {
         let why = "it says how `iops` counts, and there is no such limit".to_owned();
         let remedy = "write an `iops` limit with it, or remove it".to_owned();
         problems.report(&at.span, Problem::Pointless { key: "io_unit", why, remedy });
     }
-    let io_unit = good(&raw.io_unit).and_then(|(unit, span)| positive("io_unit", *unit, span, problems));
+    let io_unit = valid(&raw.io_unit).and_then(|(unit, span)| positive("io_unit", *unit, span, problems));
     let nothing = raw.iops.is_none()
         && raw.throughput.is_none()
         && raw.latency.is_none()
@@ -346,8 +346,8 @@ pub(super) fn resolve_shape(
         problems.report(span, Problem::Nothing { what, remedy });
     }
     Some(Shape {
-        iops: good(&raw.iops).map(|(limit, _)| limit.limit),
-        throughput: good(&raw.throughput).map(|(limit, _)| limit.limit),
+        iops: valid(&raw.iops).map(|(limit, _)| limit.limit),
+        throughput: valid(&raw.throughput).map(|(limit, _)| limit.limit),
         io_unit,
         read_latency: latency(&raw.read_latency),
         write_latency: latency(&raw.write_latency),
@@ -391,7 +391,7 @@ fn limits_nothing(link: &RawLink) -> bool {
 /// Checks the links.
 pub(super) fn resolve_links(raw: &Given<Named<RawLink>>, problems: &mut Problems) -> Vec<LinkShape> {
     let mut links = Vec::new();
-    for entry in good(raw).map_or(&[][..], |(Named(entries), _)| entries) {
+    for entry in valid(raw).map_or(&[][..], |(Named(entries), _)| entries) {
         names::check(&entry.name, "a link", &entry.span, problems);
         let section = entry.value.as_ref();
         if section.is_some_and(limits_nothing) {
@@ -402,8 +402,8 @@ pub(super) fn resolve_links(raw: &Given<Named<RawLink>>, problems: &mut Problems
         // A link with a mistake keeps its name, so that the volumes on it are not reported as well.
         links.push(LinkShape {
             name: entry.name.clone(),
-            iops: section.and_then(|link| good(&link.iops)).map(|(limit, _)| limit.limit),
-            throughput: section.and_then(|link| good(&link.throughput)).map(|(limit, _)| limit.limit),
+            iops: section.and_then(|link| valid(&link.iops)).map(|(limit, _)| limit.limit),
+            throughput: section.and_then(|link| valid(&link.throughput)).map(|(limit, _)| limit.limit),
             one_way: section.map(|link| one_way(&link.reads, &link.writes)).unwrap_or_default(),
         });
     }

@@ -4,7 +4,7 @@ use super::designs::{RawArray, RawMember};
 use super::error::Problem;
 use super::members::resolve_names;
 use super::names;
-use super::read::{At, FromToml, Given, Problems, Span, describe, good, required, section};
+use super::read::{At, FromToml, Given, Problems, Span, describe, required, section, valid};
 use super::volumes::{Volumes, multiple_of_block};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
 use ebbtide_model::stack::{
@@ -68,7 +68,7 @@ fn word<T>(
     from: fn(&str) -> Option<T>,
     problems: &mut Problems,
 ) -> Option<T> {
-    let (text, span) = good(given)?;
+    let (text, span) = valid(given)?;
     let value = from(text);
     if value.is_none() {
         let remedy = names::choose(text, words);
@@ -152,7 +152,7 @@ fn write_mostly(
     volumes: &Volumes,
     problems: &mut Problems,
 ) -> Vec<usize> {
-    let Some((text, span)) = good(&raw.write_mostly) else { return Vec::new() };
+    let Some((text, span)) = valid(&raw.write_mostly) else { return Vec::new() };
     let chosen = match resolve_names(text, volumes) {
         Ok(chosen) => chosen,
         Err(problem) => {
@@ -213,7 +213,7 @@ pub(super) fn stack(
 
 /// The priority of swap spaces.
 pub(super) fn priority(given: &Given<u32>, problems: &mut Problems) -> Option<u32> {
-    let (priority, span) = good(given).map(|(priority, span)| (*priority, span))?;
+    let (priority, span) = valid(given).map(|(priority, span)| (*priority, span))?;
     if priority > Swap::PRIORITY_MAX {
         let (found, range) = (priority.to_string(), format!("at most {}", Swap::PRIORITY_MAX));
         let remedy = "write for example `priority = 10`".to_owned();
@@ -224,7 +224,7 @@ pub(super) fn priority(given: &Given<u32>, problems: &mut Problems) -> Option<u3
 }
 
 fn encryption(raw: &RawArray, problems: &mut Problems) -> Option<Encryption> {
-    let (raw, span) = good(&raw.encryption)?;
+    let (raw, span) = valid(&raw.encryption)?;
     let section = ("`encryption`", span);
     required(&raw.format, "format", "format = \"luks2\"", section, problems);
     let format = word(&raw.format, "format", EncryptionFormat::WORDS, EncryptionFormat::from_word, problems);
@@ -253,7 +253,7 @@ fn plain_word(
     example: &str,
     problems: &mut Problems,
 ) -> Option<String> {
-    let (text, span) = good(given)?;
+    let (text, span) = valid(given)?;
     let plain = |c: char| c.is_ascii_graphic();
     if text.is_empty() || text.starts_with('-') || !text.chars().all(plain) {
         let remedy = format!("write for example `{key} = {example}`, without blanks");
@@ -265,7 +265,7 @@ fn plain_word(
 
 /// A size that the kernel takes in whole pages.
 fn tunable(given: &Given<Bytes>, key: &'static str, problems: &mut Problems) -> Option<Bytes> {
-    let (size, span) = good(given).map(|(size, span)| (*size, span))?;
+    let (size, span) = valid(given).map(|(size, span)| (*size, span))?;
     if size > TUNABLE_MAX {
         let (found, range) = (size.to_string(), format!("at most {TUNABLE_MAX}"));
         let remedy = format!("write for example `{key} = \"4MiB\"`");
@@ -277,7 +277,7 @@ fn tunable(given: &Given<Bytes>, key: &'static str, problems: &mut Problems) -> 
 }
 
 fn queue_depth(given: &Given<u32>, problems: &mut Problems) -> Option<u32> {
-    let (depth, span) = good(given).map(|(depth, span)| (*depth, span))?;
+    let (depth, span) = valid(given).map(|(depth, span)| (*depth, span))?;
     if depth < QUEUE_DEPTH_MIN {
         let found = depth.to_string();
         let range = format!("at least {QUEUE_DEPTH_MIN}, the kernel's least");

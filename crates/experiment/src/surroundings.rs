@@ -1,7 +1,7 @@
 //! `[host]` and `[resync]`: what a simulated array is surrounded by.
 
 use super::error::Problem;
-use super::read::{Duration, Given, Problems, Size, Span, Throughput, good, required, section};
+use super::read::{Duration, Given, Problems, Size, Span, Throughput, required, section, valid};
 use super::shapes::positive;
 use ebbtide_model::experiment::{Environment, Host, Resync};
 
@@ -51,11 +51,11 @@ pub(super) fn resolve(
     problems: &mut Problems,
 ) -> Environment {
     let mut environment = Environment::default();
-    if let Some((raw, _)) = good(host) {
+    if let Some((raw, _)) = valid(host) {
         environment.clients = counted("count", &raw.count, 64, problems).unwrap_or(1);
         environment.host = resolve_host(raw, problems);
     }
-    environment.resync = good(resync).and_then(|(raw, span)| {
+    environment.resync = valid(resync).and_then(|(raw, span)| {
         let (rate, span) = required(&raw.rate, "rate", "rate = \"200MB/s\"", ("the resync", span), problems)?;
         flowing("rate", rate.0, span, problems).map(|rate| Resync { rate })
     });
@@ -65,7 +65,7 @@ pub(super) fn resolve(
 fn resolve_host(raw: &RawHost, problems: &mut Problems) -> Host {
     let default = Host::default();
     let mut size =
-        |key, given: &Given<Size>| good(given).and_then(|(size, span)| positive(key, *size, span, problems));
+        |key, given: &Given<Size>| valid(given).and_then(|(size, span)| positive(key, *size, span, problems));
     let max_request = size("max_request", &raw.max_request);
     let memory = size("memory", &raw.memory);
     let readahead = size("readahead", &raw.readahead);
@@ -78,9 +78,9 @@ fn resolve_host(raw: &RawHost, problems: &mut Problems) -> Host {
     }
     Host {
         cores: counted("cores", &raw.cores, 1024, problems).unwrap_or(default.cores),
-        cpu_per_io: good(&raw.cpu_per_io).map_or(default.cpu_per_io, |(time, _)| *time),
-        cpu_per_write: good(&raw.cpu_per_write).map(|(time, _)| *time),
-        copy_rate: good(&raw.copy_rate)
+        cpu_per_io: valid(&raw.cpu_per_io).map_or(default.cpu_per_io, |(time, _)| *time),
+        cpu_per_write: valid(&raw.cpu_per_write).map(|(time, _)| *time),
+        copy_rate: valid(&raw.copy_rate)
             .and_then(|(rate, span)| flowing("copy_rate", rate.0, span, problems))
             .unwrap_or(default.copy_rate),
         max_request,
@@ -90,7 +90,7 @@ fn resolve_host(raw: &RawHost, problems: &mut Problems) -> Host {
 }
 
 fn counted(key: &'static str, given: &Given<u32>, most: u32, problems: &mut Problems) -> Option<u32> {
-    let (count, span) = good(given)?;
+    let (count, span) = valid(given)?;
     if (1..=most).contains(count) {
         return Some(*count);
     }

@@ -18,13 +18,13 @@ const FIRST_RUN: &str = include_str!("../../../experiments/first-run.toml");
 const SHIPPED_SCHEMA: &str = include_str!("../../../experiments/experiment.schema.json");
 const EVERY_KEY: &str = include_str!("testdata/every-key.toml");
 
-fn good(text: &str) -> Experiment {
+fn parsed(text: &str) -> Experiment {
     parse(text, "test.toml").unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 #[test]
 fn the_first_run_is_what_its_readers_are_told() {
-    let experiment = good(FIRST_RUN);
+    let experiment = parsed(FIRST_RUN);
     assert_eq!(experiment.volumes.len(), 8);
     assert_eq!(experiment.designs[experiment.control].name, "linear-8");
     let summary = Summary::new(&experiment);
@@ -39,7 +39,7 @@ fn the_first_run_is_what_its_readers_are_told() {
 
 #[test]
 fn every_key_reaches_the_model() {
-    let experiment = good(EVERY_KEY);
+    let experiment = parsed(EVERY_KEY);
     let [instance, _] = experiment.links.as_slice() else { panic!("{:?}", experiment.links) };
     assert_eq!(
         instance.iops,
@@ -191,14 +191,14 @@ fn every_key_reaches_the_model() {
 
 #[test]
 fn an_experiment_survives_the_store() {
-    let experiment = good(EVERY_KEY);
+    let experiment = parsed(EVERY_KEY);
     let stored = serde_json::to_string(&experiment).unwrap_or_default();
     assert_eq!(serde_json::from_str::<Experiment>(&stored).ok(), Some(experiment));
 }
 
 #[test]
 fn a_summary_says_what_would_happen() {
-    insta::assert_snapshot!(Summary::new(&good(EVERY_KEY)));
+    insta::assert_snapshot!(Summary::new(&parsed(EVERY_KEY)));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_summary_says_a_span_of_one_value_once() {
     let text = FIRST_RUN.replace("trials_max = 9", "trials_max = 6").replace("vol[0..7]", "vol0");
     let text =
         text.replace("layout = \"stripe\"         # RAID0\nchunk = \"64KiB\"", "layout = \"linear\"\n#");
-    let told = Summary::new(&good(&text)).to_string();
+    let told = Summary::new(&parsed(&text)).to_string();
     for line in ["  trials     6 rounds of 12 trials\n", "  time       72 s, and", "linear, 1 member, 256MiB"]
     {
         assert!(told.contains(line), "{line}: {told}");
@@ -381,7 +381,7 @@ fn defaults_are_those_of_the_documentation() {
     let text = "name = \"n\"\n[volumes.a]\nsize = \"1MiB\"\n[volumes.b]\nsize = \"1MiB\"\n\
                 [designs.s]\nlayout = \"raid10\"\nmembers = [\"a\", \"b\"]\n\
                 [workloads.w]\nrw = \"randrw\"\nruntime = \"1s\"\n";
-    let experiment = good(text);
+    let experiment = parsed(text);
     assert_eq!(experiment.volumes[0].source, VolumeSource::NewFile { directory: None });
     assert_eq!(experiment.volumes[0].shape, None);
     let raid10 =

@@ -3,7 +3,7 @@
 use super::error::Problem;
 use super::names;
 use super::read::{
-    Duration, Fraction, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
+    Duration, Fraction, Given, Headed, Named, Problems, Size, Span, Throughput, required, section, valid,
 };
 use super::shapes::{LatencySpec, RawShape, one_way, positive};
 use ebbtide_model::units::{Bytes, Nanos, format_number};
@@ -144,7 +144,7 @@ const FACTORS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
 /// A factor.
 fn factor(key: &'static str, given: &Given<f64>, problems: &mut Problems) -> Option<f64> {
-    let Some((value, span)) = good(given) else { return given.is_none().then_some(1.0) };
+    let Some((value, span)) = valid(given) else { return given.is_none().then_some(1.0) };
     if FACTORS.contains(value) {
         return Some(*value);
     }
@@ -178,30 +178,30 @@ fn lasting(key: &'static str, value: Nanos, span: &Span, problems: &mut Problems
 /// Checks the traits; `size` is the volume's.
 pub(super) fn resolve(raw: &RawShape, size: Option<Bytes>, problems: &mut Problems) -> Character {
     Character {
-        merge_sequential: good(&raw.merge_sequential).is_some_and(|(merge, _)| *merge),
-        credits_at_start: good(&raw.credits_at_start).map(|(Fraction(share), _)| *share),
+        merge_sequential: valid(&raw.merge_sequential).is_some_and(|(merge, _)| *merge),
+        credits_at_start: valid(&raw.credits_at_start).map(|(Fraction(share), _)| *share),
         one_way: one_way(&raw.reads, &raw.writes),
-        costs: good(&raw.costs).and_then(|(costs, _)| resolve_costs(costs, problems)),
-        seek: good(&raw.seek).and_then(|(seek, span)| resolve_seek(seek, span, size, problems)),
-        cache: good(&raw.cache).and_then(|(cache, span)| {
+        costs: valid(&raw.costs).and_then(|(costs, _)| resolve_costs(costs, problems)),
+        seek: valid(&raw.seek).and_then(|(seek, span)| resolve_seek(seek, span, size, problems)),
+        cache: valid(&raw.cache).and_then(|(cache, span)| {
             let example = "cache = { size = \"1GiB\", latency = \"0.3ms\" }";
             let section = ("the cache", span);
             let size = required(&cache.size, "size", example, section, problems);
             let latency = required(&cache.latency, "latency", example, section, problems);
             Some(FarCache { size: *size?.0, latency: latency?.0.0 })
         }),
-        first_touch: good(&raw.first_touch).and_then(|(touch, span)| {
+        first_touch: valid(&raw.first_touch).and_then(|(touch, span)| {
             let example = "first_touch = { latency = { median = \"5ms\", p99 = \"40ms\" } }";
             let latency =
                 required(&touch.latency, "latency", example, ("the first-touch penalty", span), problems);
-            let block = match good(&touch.block) {
+            let block = match valid(&touch.block) {
                 Some((block, span)) => positive("block", *block, span, problems)?,
                 None => Bytes(512 << 10),
             };
             Some(FirstTouch { block, latency: latency?.0.0 })
         }),
         moods: resolve_moods(&raw.moods, problems),
-        drift: good(&raw.drift).and_then(|(drift, span)| {
+        drift: valid(&raw.drift).and_then(|(drift, span)| {
             let example = "drift = { sigma = 0.1, timescale = \"1d\" }";
             let deviation = required(&drift.sigma, "sigma", example, ("the drift", span), problems);
             let time = required(&drift.timescale, "timescale", example, ("the drift", span), problems);
@@ -209,8 +209,8 @@ pub(super) fn resolve(raw: &RawShape, size: Option<Bytes>, problems: &mut Proble
             let timescale = time.and_then(|(value, span)| lasting("timescale", *value, span, problems));
             Some(Drift { sigma: deviation?, timescale: timescale? })
         }),
-        birth: good(&raw.birth).and_then(|(birth, _)| {
-            let mut one = |key, given: &Given<f64>| match good(given) {
+        birth: valid(&raw.birth).and_then(|(birth, _)| {
+            let mut one = |key, given: &Given<f64>| match valid(given) {
                 Some((value, span)) => sigma(key, *value, span, problems),
                 None => Some(0.0),
             };
@@ -218,14 +218,14 @@ pub(super) fn resolve(raw: &RawShape, size: Option<Bytes>, problems: &mut Proble
             let latency_sigma = one("latency_sigma", &birth.latency_sigma);
             Some(Birth { rate_sigma: rate_sigma?, latency_sigma: latency_sigma? })
         }),
-        failure: good(&raw.failure).and_then(|(failure, span)| resolve_failure(failure, span, problems)),
+        failure: valid(&raw.failure).and_then(|(failure, span)| resolve_failure(failure, span, problems)),
     }
 }
 
 fn resolve_costs(raw: &RawCosts, problems: &mut Problems) -> Option<Costs> {
     let read = factor("read", &raw.read, problems);
     let write = factor("write", &raw.write, problems);
-    let min_bytes = good(&raw.min_bytes).map_or(Bytes(1), |(bytes, _)| *bytes);
+    let min_bytes = valid(&raw.min_bytes).map_or(Bytes(1), |(bytes, _)| *bytes);
     let write_bytes = factor("write_bytes", &raw.write_bytes, problems);
     Some(Costs { read: read?, write: write?, min_bytes, write_bytes: write_bytes? })
 }
@@ -238,7 +238,7 @@ fn resolve_seek(raw: &RawSeek, span: &Span, size: Option<Bytes>, problems: &mut 
     let long = required(&raw.full_stroke, "full_stroke", example, section, problems);
     let rpm = required(&raw.rpm, "rpm", example, section, problems);
     let transfer = required(&raw.transfer, "transfer", example, section, problems);
-    let capacity = good(&raw.capacity).map(|(capacity, _)| *capacity).or(size);
+    let capacity = valid(&raw.capacity).map(|(capacity, _)| *capacity).or(size);
     let (short, (long, at), (rpm, rpm_at)) = (*short?.0, long?, rpm?);
     if *long < short {
         let (found, range) = (long.to_string(), format!("at least `track_to_track`, {short}"));
@@ -270,7 +270,7 @@ fn resolve_seek(raw: &RawSeek, span: &Span, size: Option<Bytes>, problems: &mut 
 
 fn resolve_moods(raw: &Given<Named<RawMood>>, problems: &mut Problems) -> Vec<Mood> {
     let mut moods = Vec::new();
-    for entry in good(raw).map_or(&[][..], |(Named(entries), _)| entries) {
+    for entry in valid(raw).map_or(&[][..], |(Named(entries), _)| entries) {
         names::check(&entry.name, "a mood", &entry.span, problems);
         let Some(mood) = &entry.value else { continue };
         let section = format!("mood `{}`", entry.name);
@@ -302,7 +302,7 @@ fn resolve_failure(raw: &RawFailure, span: &Span, problems: &mut Problems) -> Op
             return None;
         }
     };
-    Some(Failure { kind, at: *at?.0, lasts: good(&raw.lasts).map(|(lasts, _)| *lasts) })
+    Some(Failure { kind, at: *at?.0, lasts: valid(&raw.lasts).map(|(lasts, _)| *lasts) })
 }
 
 /// Whether the shape has one of them.

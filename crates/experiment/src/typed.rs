@@ -1,7 +1,7 @@
 //! `type`, `instance` and `as_of`: speeds by name, from the catalogue.
 
 use super::error::Problem;
-use super::read::{FromToml, Given, Problems, Span, describe, good};
+use super::read::{FromToml, Given, Problems, Span, describe, valid};
 use super::shapes::RawShape;
 use super::surroundings::RawHost;
 use super::volumes::RawVolume;
@@ -70,9 +70,9 @@ impl<'c> Figures<'c> {
         links: &mut Vec<LinkShape>,
         problems: &mut Problems,
     ) -> Self {
-        let as_of = good(as_of).map(|(Day(date), _)| *date);
+        let as_of = valid(as_of).map(|(Day(date), _)| *date);
         let mut figures = Figures { catalog, as_of, instance: None, link: None };
-        let Some((name, span)) = good(instance) else { return figures };
+        let Some((name, span)) = valid(instance) else { return figures };
         match catalog.instance(name) {
             Ok(found) => figures.instance = Some(found),
             Err(error) => problems.report(span, from_catalog("instance type", name, &error)),
@@ -108,7 +108,7 @@ impl<'c> Figures<'c> {
             Some(LOCAL) => self.local(name, span, problems)?,
             _ => self.ordered(name, span, raw, size, problems)?,
         };
-        Some(match (good(&raw.shape), own) {
+        Some(match (valid(&raw.shape), own) {
             (Some((raw, _)), Some(own)) => instead(typed, raw, own),
             _ => typed,
         })
@@ -151,7 +151,7 @@ impl<'c> Figures<'c> {
                 return None;
             }
         };
-        let Some(size) = good(&raw.provisioned_size).map(|(size, _)| *size).or(size) else {
+        let Some(size) = valid(&raw.provisioned_size).map(|(size, _)| *size).or(size) else {
             if raw.size.is_none() && raw.provisioned_size.is_none() {
                 let example = "provisioned_size = \"100GiB\"".to_owned();
                 let section = format!("a volume of type `{name}`");
@@ -161,8 +161,8 @@ impl<'c> Figures<'c> {
         };
         let order = Order {
             size,
-            iops: good(&raw.provisioned_iops).map(|(iops, _)| *iops),
-            throughput: good(&raw.provisioned_throughput).map(|(rate, _)| rate.0),
+            iops: valid(&raw.provisioned_iops).map(|(iops, _)| *iops),
+            throughput: valid(&raw.provisioned_throughput).map(|(rate, _)| rate.0),
         };
         match record.shape(&order) {
             Ok(mut shape) => {
@@ -184,7 +184,7 @@ impl<'c> Figures<'c> {
 
     /// The host, with the instance's cores and memory where the file does not say.
     pub fn host(&self, mut host: Host, raw: &Given<RawHost>) -> Host {
-        let said = good(raw).map(|(raw, _)| raw);
+        let said = valid(raw).map(|(raw, _)| raw);
         if let Some(instance) = self.instance {
             if said.is_none_or(|raw| raw.cores.is_none()) {
                 host.cores = instance.vcpus.unwrap_or(host.cores).max(1);

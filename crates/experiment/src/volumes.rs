@@ -4,7 +4,7 @@ use super::error::Problem;
 use super::names;
 use super::paths::Paths;
 use super::read::{
-    At, Entry, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
+    At, Entry, Given, Headed, Named, Problems, Size, Span, Throughput, required, section, valid,
 };
 use super::shapes::{RawShape, resolve_shape};
 use super::typed::Figures;
@@ -126,7 +126,7 @@ fn add(
         volumes.groups.push(Group { name: entry.name.clone(), volumes: None, counted: false });
         return;
     };
-    let several = match good(&raw.device) {
+    let several = match valid(&raw.device) {
         Some((Paths::Several(paths), _)) => Some(paths.len() as u32),
         _ => None,
     };
@@ -138,7 +138,7 @@ fn add(
     });
     let sources = sources(raw, entry, paths, problems);
     let size = size(raw, entry, problems);
-    let own = good(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, size, problems));
+    let own = valid(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, size, problems));
     let shape = figures.shape(raw, size, own, problems);
     if names.as_ref().is_some_and(|names| names.len() + volumes.list.len() > VOLUMES_MAX) {
         let what = format!("the experiment has more than {VOLUMES_MAX} volumes");
@@ -194,7 +194,7 @@ fn size(raw: &RawVolume, entry: &Entry<RawVolume>, problems: &mut Problems) -> O
         }
         return None;
     }
-    let (size, span) = good(&raw.size)?;
+    let (size, span) = valid(&raw.size)?;
     // Decimal sizes are no whole blocks: what is beyond the last one is not used, as on a disk that ends within a block.
     let whole = Bytes(size.0 / BLOCK * BLOCK);
     let enough = if whole.0 == 0 { *size } else { whole };
@@ -249,13 +249,13 @@ fn sources(
         first = Some(key);
         chosen = value.map(|paths| (key, paths, span));
     }
-    if let (Some((_, span)), None) = (good(&raw.id), &raw.device) {
+    if let (Some((_, span)), None) = (valid(&raw.id), &raw.device) {
         let why = "only a block device has a stable id".to_owned();
         let remedy = "write `device = \"/dev/disk/by-id/...\"` with it, or remove it".to_owned();
         problems.report(span, Problem::Pointless { key: "id", why, remedy });
     }
     let Some((key, paths, span)) = chosen else { return vec![VolumeSource::NewFile { directory: None }] };
-    if let (Some((id, at)), [_, _, ..]) = (good(&raw.id), paths.as_slice()) {
+    if let (Some((id, at)), [_, _, ..]) = (valid(&raw.id), paths.as_slice()) {
         let why = format!("`{id}` is the id of one device, and there are several");
         let remedy = "name the devices by their paths below /dev/disk/by-id, which are their ids".to_owned();
         problems.report(at, Problem::Pointless { key: "id", why, remedy });
@@ -285,7 +285,7 @@ fn source(
     }
     if key != "directory" {
         if let Some(count) = &raw.count {
-            let several = matches!(good(&raw.device), Some((Paths::Several(_), _)));
+            let several = matches!(valid(&raw.device), Some((Paths::Several(_), _)));
             let (why, remedy) = if several {
                 ("there are as many volumes as devices".to_owned(), "remove it")
             } else if key == "device" {
@@ -312,6 +312,6 @@ fn source(
     match key {
         "directory" => VolumeSource::NewFile { directory: Some(path_buf) },
         "file" => VolumeSource::ExistingFile { path: path_buf },
-        _ => VolumeSource::Device { path: path_buf, id: good(&raw.id).map(|(id, _)| id.clone()) },
+        _ => VolumeSource::Device { path: path_buf, id: valid(&raw.id).map(|(id, _)| id.clone()) },
     }
 }

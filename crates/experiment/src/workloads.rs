@@ -2,11 +2,11 @@
 
 use super::error::Problem;
 use super::read::{
-    Duration, Entry, Given, Headed, Named, Problems, Size, Span, Throughput, good, required, section,
+    Duration, Entry, Given, Headed, Named, Problems, Size, Span, Throughput, required, section, valid,
 };
 use super::{engine, names, profiles};
 use ebbtide_model::units::{Bytes, Nanos};
-use ebbtide_model::workload::{Access, Arrival, Fine, IoEngine, Mix, Stop, Workload};
+use ebbtide_model::workload::{Access, Arrival, Details, IoEngine, Mix, Stop, Workload};
 use profiles::ProfileFiles;
 
 /// fio's default block size.
@@ -192,7 +192,7 @@ fn workload(
     let bs = block_size(raw, problems);
     let stop = stop(raw, &what, &entry.span, problems);
     let arrival = arrival(raw, problems);
-    let span = good(&raw.span).map(|(span, place)| (*span, place));
+    let span = valid(&raw.span).map(|(span, place)| (*span, place));
     let (bs, iodepth, numjobs) = (bs?, iodepth?, numjobs?);
     if ioengine == Some(IoEngine::Psync) && iodepth > 1 {
         let span = raw.iodepth.as_ref().map_or(&entry.span, |at| &at.span);
@@ -215,23 +215,23 @@ fn workload(
         warm_up: given_or(&raw.ramp_time, Nanos(0)),
         span: span.map(|(span, _)| span),
         arrival,
-        rate: good(&raw.rate).map(|(rate, _)| Bytes(rate.0 as u64)),
+        rate: valid(&raw.rate).map(|(rate, _)| Bytes(rate.0 as u64)),
         think_time: given_or(&raw.thinktime, Nanos(0)),
         direct,
         sync: given_or(&raw.sync, false),
         end_fsync: given_or(&raw.end_fsync, false),
         ioengine: ioengine?,
         engine,
-        fine: Fine::default(),
+        details: Details::default(),
     })
 }
 
 fn given_or<T: Copy>(given: &Given<T>, default: T) -> T {
-    good(given).map_or(default, |(value, _)| *value)
+    valid(given).map_or(default, |(value, _)| *value)
 }
 
 fn operation(rw: &str, raw: &RawWorkload, span: &Span, problems: &mut Problems) -> Option<(Access, Mix)> {
-    let read_percent = match good(&raw.rwmixread) {
+    let read_percent = match valid(&raw.rwmixread) {
         Some((percent, span)) if *percent > 100 => {
             let (found, range) = (percent.to_string(), "from 0 to 100 percent".to_owned());
             let remedy = "write the share of reads in percent, for example `rwmixread = 70`".to_owned();
@@ -409,7 +409,7 @@ fn arrival(raw: &RawWorkload, problems: &mut Problems) -> Arrival {
         let remedy = "write for example `rate_iops = 1000`, or remove it for no limit".to_owned();
         problems.report(&at.span, Problem::OutOfRange { key: "rate_iops", found, range, remedy });
     }
-    match good(&raw.rate_process).map(|(process, span)| (process.as_str(), span)) {
+    match valid(&raw.rate_process).map(|(process, span)| (process.as_str(), span)) {
         None | Some(("linear", _)) => Arrival::Fixed { iops },
         Some(("poisson", _)) => Arrival::Poisson { iops },
         Some((other, span)) => {

@@ -261,10 +261,10 @@ impl Report {
                 notes.push((note, Vec::new()));
                 notes.len() - 1
             });
-            let carriers = &mut notes[place].1;
-            match carriers.iter_mut().find(|c| (c.0, c.1) == (trial.design, trial.workload)) {
-                Some(carrier) => carrier.2 += 1,
-                None => carriers.push((trial.design, trial.workload, 1)),
+            let subjects = &mut notes[place].1;
+            match subjects.iter_mut().find(|c| (c.0, c.1) == (trial.design, trial.workload)) {
+                Some(subject_of) => subject_of.2 += 1,
+                None => subjects.push((trial.design, trial.workload, 1)),
             }
         }
         let subject = |&(design, workload, trials): &(usize, usize, usize)| {
@@ -272,7 +272,7 @@ impl Report {
             let some = if trials < all { format!(" ({trials} of {all} trials)") } else { String::new() };
             format!("{}, {}{some}", self.design_name(design), self.workload_name(workload))
         };
-        notes.into_iter().map(|(note, carriers)| (note, carriers.iter().map(subject).collect())).collect()
+        notes.into_iter().map(|(note, subjects)| (note, subjects.iter().map(subject).collect())).collect()
     }
 
     /// How the session ended, as a phrase.

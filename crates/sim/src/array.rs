@@ -10,7 +10,7 @@ use ebbtide_model::workload::OpKind;
 
 /// One member of the array.
 #[derive(Debug, Clone)]
-struct Member {
+struct SimulatedMember {
     name: String,
     model: Model,
     link: Option<usize>,
@@ -24,7 +24,7 @@ struct Member {
 #[derive(Debug, Clone)]
 pub(super) struct Array {
     map: Map,
-    members: Vec<Member>,
+    members: Vec<SimulatedMember>,
     /// By volume index of the experiment: position among the members.
     position: Vec<usize>,
     /// Every client host has links of its own: client * `links_each` + link.
@@ -99,7 +99,7 @@ impl Array {
                 });
             };
             let mortal = shape.character.failure.is_some_and(|f| f.kind != FailureKind::Freeze);
-            members.push(Member {
+            members.push(SimulatedMember {
                 name: volume.name.clone(),
                 model,
                 link: shape.link,

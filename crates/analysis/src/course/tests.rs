@@ -1,15 +1,20 @@
 use super::*;
-use ebbtide_model::profile::{PROFILES, Profile, Wish};
+use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest};
 use ebbtide_model::units::Nanos;
 use ebbtide_model::workload::{Generator, Mix, Stop};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-fn wish(size: u64) -> Wish {
-    Wish { size: Some(Bytes(size)), runtime: Some(Nanos::from_millis(10)), memory: Bytes(1 << 30), seed: 1 }
+fn wish(size: u64) -> ProfileRequest {
+    ProfileRequest {
+        size: Some(Bytes(size)),
+        runtime: Some(Nanos::from_millis(10)),
+        memory: Bytes(1 << 30),
+        seed: 1,
+    }
 }
 
-fn under_way(name: &str, wish: &Wish) -> Progress {
+fn under_way(name: &str, wish: &ProfileRequest) -> Progress {
     Progress::new(Profile::get(name).expect("is one").course(wish).1)
 }
 
@@ -126,7 +131,7 @@ fn caches_are_found_by_their_latency() {
 /// What a uniform device and one with a cache look like on a host that is busy now and then: most reads 20 us, 160 us
 /// beyond the cache, and every third step up to three times as slow.
 fn seek_on_a_busy_host(seed: u64, cache: Option<u64>) -> Vec<String> {
-    let mut course = under_way("seek", &Wish { seed, ..wish(1 << 30) });
+    let mut course = under_way("seek", &ProfileRequest { seed, ..wish(1 << 30) });
     let rng = std::cell::RefCell::new(Xoshiro256PlusPlus::seed_from_u64(seed));
     let done = run(&mut course, |step| {
         let draw = || rng.borrow_mut().next_u64() % 1000;
@@ -185,7 +190,7 @@ fn snia_ends_when_the_writes_are_steady() {
 
 #[test]
 fn bonnie_is_sized_from_memory() {
-    let memory = Wish { size: None, runtime: None, memory: Bytes(1 << 30), seed: 1 };
+    let memory = ProfileRequest { size: None, runtime: None, memory: Bytes(1 << 30), seed: 1 };
     let (files, course) = Profile::get("bonnie").expect("is one").course(&memory);
     let mut course = Progress::new(course);
     assert_eq!(files[0].size, Bytes(2 << 30));

@@ -11,7 +11,7 @@
 //! After the last trial the same runs for a moment with twice and four times the operations in flight (the ladder): that
 //! settles whether more of them help, and shows it where nothing else does.
 
-use super::member::Member;
+use super::member::SlowMember;
 use super::rungs::{More, Rungs};
 use super::sync_writes::SyncWrites;
 use super::{Absent, Case, Judged, Rule, cpu, evidence, limited_above, remote, shared_device, volume_limit};
@@ -290,11 +290,11 @@ fn operations(number: f64) -> String {
     format!("{number:.0} operation{}", if number == 1.0 { "" } else { "s" })
 }
 
-/// What a ground says: how much of the gap it explains, with which confidence, and its sentence.
-type Ground = (f64, f64, String);
+/// What a reason says: how much of the gap it explains, with which confidence, and its sentence.
+type Contribution = (f64, f64, String);
 
 /// The slowest operations take what a miss of the far-end cache takes alone.
-fn far_misses(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option<Ground> {
+fn far_misses(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option<Contribution> {
     let longest = case.result.metric(Metric::LatP99).map(|p99| p99.median);
     let (longest, miss) = longest
         .zip(miss(case))
@@ -313,11 +313,11 @@ fn far_misses(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option
 
 /// Members of a parallel layout have nothing to do: not where they wait for a slow one among them, for the link or for a
 /// thread, or are one disk.
-fn idle_members(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option<Ground> {
+fn idle_members(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option<Contribution> {
     let (working, _) = workers(case);
     let per_member = per_working_member(case).filter(|each| *each < IDLE_MEMBERS)?;
     let elsewhere =
-        || shared_device::shared(case).is_some() || limited_above(case) || Member.judge(case).is_ok();
+        || shared_device::shared(case).is_some() || limited_above(case) || SlowMember.judge(case).is_ok();
     if !works_at_once(case) || elsewhere() {
         return None;
     }
@@ -341,7 +341,7 @@ fn idle_members(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Opti
 
 /// More in flight had more of them done in the same time, whatever they wait for: but not for a processor, at each of whose
 /// turns more of them can be taken care of.
-fn more_helped(case: &Case<'_>, rungs: &Rungs<'_>, kept: f64) -> Option<Ground> {
+fn more_helped(case: &Case<'_>, rungs: &Rungs<'_>, kept: f64) -> Option<Contribution> {
     let Some(More::Helped(step, gain)) = rungs.more(MORE) else { return None };
     if cpu::Cpu.judge(case).is_ok() {
         return None;
@@ -357,7 +357,7 @@ fn more_helped(case: &Case<'_>, rungs: &Rungs<'_>, kept: f64) -> Option<Ground> 
 }
 
 /// With one in flight nothing can wait for anything, but for the arm of a disk that spins.
-fn one_at_a_time(case: &Case<'_>, kept: f64) -> Option<Ground> {
+fn one_at_a_time(case: &Case<'_>, kept: f64) -> Option<Contribution> {
     let spins = case
         .trials
         .iter()

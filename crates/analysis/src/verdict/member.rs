@@ -34,7 +34,7 @@ const WORKS: f64 = 0.5;
 
 /// The rule.
 #[derive(Debug)]
-pub struct Member;
+pub struct SlowMember;
 
 /// The outlier of one trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -208,7 +208,7 @@ fn slowest(all: Vec<Worker<'_>>) -> Option<Outlier> {
     })
 }
 
-impl Rule for Member {
+impl Rule for SlowMember {
     fn kind(&self) -> VerdictKind {
         VerdictKind::Member
     }

@@ -60,7 +60,7 @@ pub trait Rule: Sync {
 pub fn rules() -> &'static [&'static dyn Rule] {
     &[
         &cache::Cache,
-        &member::Member,
+        &member::SlowMember,
         &burst::Burst,
         &write_cache::WriteCache,
         &device_waves::DeviceWaves,

@@ -9,7 +9,7 @@
 use super::background::Background;
 use super::cpu::{Cpu, THREAD_BUSY, pressed, waited};
 use super::instance_limit::InstanceLimit;
-use super::member::Member;
+use super::member::SlowMember;
 use super::queue_limit::{self, QueueLimit};
 use super::rate_limit::RateLimit;
 use super::rungs::{More, Rungs};
@@ -184,7 +184,7 @@ pub(super) fn yield_to_named(case: &Case<'_>, why: &str) -> Result<(), Absent> {
     if shared_device::shared(case).is_some() {
         return Err(Absent::yields(VerdictKind::SharedDevice, "it is one disk that several members share"));
     }
-    let others: [&dyn Rule; 5] = [&RateLimit, &Cpu, &InstanceLimit, &Member, &Background];
+    let others: [&dyn Rule; 5] = [&RateLimit, &Cpu, &InstanceLimit, &SlowMember, &Background];
     match others.iter().find(|rule| rule.judge(case).is_ok()) {
         Some(rule) => Err(Absent::yields(rule.kind(), why)),
         None => Ok(()),

@@ -29,8 +29,8 @@ pub struct SyncWrites;
 
 /// How each write is made durable; nothing where it is not.
 fn how(workload: &Workload) -> Option<&'static str> {
-    let fine = &workload.fine;
-    match (workload.sync, fine.fsync_every, fine.fdatasync_every) {
+    let details = &workload.details;
+    match (workload.sync, details.fsync_every, details.fdatasync_every) {
         _ if !workload.writes() => None,
         (true, ..) => Some("O_SYNC"),
         (_, Some(1), _) => Some("fsync after each"),

@@ -10,7 +10,7 @@ use ebbtide_experiment::own_profile;
 use ebbtide_formats::fio;
 use ebbtide_model::experiment::{Volume, VolumeSource};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
-use ebbtide_model::profile::{Files, Profile, Step, Wish};
+use ebbtide_model::profile::{Files, Profile, ProfileRequest, Step};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;
@@ -54,16 +54,16 @@ fn job(step: Step, group: u32) -> Job {
 pub fn spec(
     profile: &Profile,
     path: &Path,
-    mut wish: Wish,
+    mut request: ProfileRequest,
     destroy: bool,
     seed: u64,
 ) -> Result<(Spec, Running), CliError> {
     let directory = path.is_dir();
-    if !directory && wish.size.is_none() {
+    if !directory && request.size.is_none() {
         // An existing file or device is used whole.
-        wish.size = target::length(path);
+        request.size = target::length(path);
     }
-    let (files, course) = profile.course(&wish);
+    let (files, course) = profile.course(&request);
     let mut running = Running { course: Progress::new(course), group: 0 };
     let mut fill_one = false;
     let (volumes, designs, new) = match (directory, files.as_slice()) {
@@ -71,7 +71,7 @@ pub fn spec(
         (false, [one]) if one.count == 1 => {
             let wanted = Wanted {
                 // A file with the size that a profile has by default is made in directories only.
-                size: wish.size.map(|_| one.size),
+                size: request.size.map(|_| one.size),
                 offset: Bytes(0),
                 reads: one.fill,
                 writes: profile.writes,

@@ -2,8 +2,8 @@
 
 use super::{Done, Early, Job, Results, Spec, describe};
 use crate::progress::Progress;
-use crate::session::witness::HostWitness;
-use crate::session::{Witness, clock, surroundings};
+use crate::session::observer::HostObserver;
+use crate::session::{TrialObserver, clock, surroundings};
 use ebbtide_analysis::{RuledOut, Verdict, analyse, ladder};
 use ebbtide_engine::files::{FilesBackend, TogetherJob};
 use ebbtide_engine::{Ceiling, Usage, ceiling};
@@ -137,13 +137,13 @@ impl Bench<'_> {
         let trials: Vec<Trial> =
             jobs.iter().enumerate().map(|(index, job)| self.trial(first + index, job)).collect();
         self.progress.jobs(jobs.iter().map(|job| (job.name.as_str(), &job.workload)), self.control);
-        let mut witnesses: Vec<HostWitness> = trials
+        let mut observers: Vec<HostObserver> = trials
             .iter()
             .map(|trial| {
-                let mut witness = HostWitness::default();
-                witness.ready(&self.session.meta.inventory);
-                witness.begin(&self.session.experiment, trial, self.control);
-                witness
+                let mut observer = HostObserver::default();
+                observer.ready(&self.session.meta.inventory);
+                observer.begin(&self.session.experiment, trial, self.control);
+                observer
             })
             .collect();
         let designs = &self.session.experiment.designs;
@@ -177,7 +177,7 @@ impl Bench<'_> {
                 Some(samples) => Outcome::Samples(Box::new(samples)),
                 None => Outcome::Failed(String::new()),
             };
-            witnesses[index].end(&mut outcome);
+            observers[index].end(&mut outcome);
             if let Outcome::Samples(samples) = outcome {
                 let (verdicts, ruled_out) = match &failed {
                     None => self.verdicts(first + index, job, &samples, &[]),
@@ -250,9 +250,9 @@ impl Bench<'_> {
         let mut rungs = Vec::new();
         for (number, rung) in ladder::rungs(&job.workload, &[&done.samples]).iter().enumerate() {
             let trial = ladder::trial_of(&ran_as, number);
-            let mut witness = HostWitness::default();
-            witness.ready(inventory);
-            witness.begin(experiment, &trial, self.control);
+            let mut observer = HostObserver::default();
+            observer.ready(inventory);
+            observer.begin(experiment, &trial, self.control);
             let ran = backend.run_trial(design, rung, &trial, self.control);
             self.control.edges.clear();
             let mut outcome = match ran {
@@ -261,7 +261,7 @@ impl Bench<'_> {
                 Err(BackendError::Stopped) => break,
                 Err(error) => Outcome::Failed(error.to_string()),
             };
-            witness.end(&mut outcome);
+            observer.end(&mut outcome);
             match outcome {
                 Outcome::Samples(samples) => rungs.push(ladder::ran(&design.name, rung, *samples)),
                 Outcome::Failed(why) => tracing::debug!("a rung of {}: {why}", job.name),
@@ -292,7 +292,7 @@ impl Bench<'_> {
             }
             LayoutNode::Array { kind, .. } => {
                 let members = design.layout.volumes().len();
-                if job.workload.fine.regions == Regions::Own && job.workload.numjobs as usize == members {
+                if job.workload.details.regions == Regions::Own && job.workload.numjobs as usize == members {
                     return format!("{}: {members} files, one for each job", design.name);
                 }
                 format!("{}: {} over {members} volumes", design.name, kind.name())

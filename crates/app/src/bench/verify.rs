@@ -10,7 +10,7 @@ use ebbtide_door::{Access, Directory, Draft, Expected, Handle, Wanted};
 use ebbtide_engine::descriptors::make_room;
 use ebbtide_engine::files::FilesBackend;
 use ebbtide_engine::verify::{Found, Written, check, write};
-use ebbtide_engine::{EngineError, Member, Target};
+use ebbtide_engine::{EngineError, Target, TargetMember};
 use ebbtide_host::judge;
 use ebbtide_model::backend::{Backend, BackendError, Control};
 use ebbtide_model::guard::{Permission, WriteRequest};
@@ -241,7 +241,7 @@ pub fn open(ledger: &Ledger, moved: &[(String, PathBuf)], array: Option<&Path>) 
         |error: ebbtide_model::layout::LayoutError| CliError::Usage(format!("the ledger's array: {error}"));
     let map = Map::new(&header.layout, &sizes).map_err(wrong)?;
     if let Some(path) = array {
-        let member = Member {
+        let member = TargetMember {
             name: path.to_string_lossy().into_owned(),
             file: file(path)?,
             size: map.capacity(),
@@ -257,7 +257,7 @@ pub fn open(ledger: &Ledger, moved: &[(String, PathBuf)], array: Option<&Path>) 
             let place = moved.iter().find(|(name, _)| *name == member.name);
             let path = place.map_or_else(|| PathBuf::from(&member.path), |(_, path)| path.clone());
             let file = file(&path)?;
-            Ok(Member { name: member.name.clone(), file, size: member.size, shaper: None })
+            Ok(TargetMember { name: member.name.clone(), file, size: member.size, shaper: None })
         })
         .collect::<Result<Vec<_>, CliError>>()?;
     Ok(Target::new(members, map))

@@ -163,7 +163,7 @@ fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<Spec, CliError> {
     let workload = args.workload.workload(&args.name)?;
     let wanted = Wanted {
         size: args.workload.size,
-        offset: workload.fine.offset,
+        offset: workload.details.offset,
         reads: workload.reads(),
         writes: workload.writes(),
         destroy: args.destroy,

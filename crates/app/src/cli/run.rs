@@ -4,12 +4,12 @@ use super::{CliError, Globals};
 use crate::experiment_file;
 use crate::laboratory;
 use crate::progress::Progress;
-use crate::session::carrier::Carrier;
 use crate::session::kernel::{self, KernelPlan};
 use crate::session::lab;
 use crate::session::lab::adapt::adapt;
 use crate::session::lab::scale::{Scale, scaled};
-use crate::session::{self, Company, Request, clock, journal, signals, surroundings};
+use crate::session::setup::SessionSetup;
+use crate::session::{self, Request, RunContext, clock, journal, signals, surroundings};
 use crate::store::Store;
 use crate::views::{self, Format};
 use clap::{Args, ValueEnum};
@@ -134,21 +134,23 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let mut progress = Progress::new(globals.quiet);
     greet(&progress, &id, seed, &experiment);
-    let Carrier { mut backend, mut witness, experiment, host, engine_ceiling_iops, warnings } = match args.on
-    {
-        On::Lab => {
-            let say = |text: &str| progress.say(text);
-            Carrier::of_guest(&experiment, &options, args.scale, &control, globals.quiet, &say)?
-        }
-        On::Files | On::Kernel | On::Sim => Carrier::of_host(args.on.kind(), experiment, options, key)?,
-    };
+    let SessionSetup { mut backend, mut observer, experiment, host, engine_ceiling_iops, warnings } =
+        match args.on {
+            On::Lab => {
+                let say = |text: &str| progress.say(text);
+                SessionSetup::of_guest(&experiment, &options, args.scale, &control, globals.quiet, &say)?
+            }
+            On::Files | On::Kernel | On::Sim => {
+                SessionSetup::of_host(args.on.kind(), experiment, options, key)?
+            }
+        };
     let warnings = warning.into_iter().chain(warnings).collect();
     let request =
         Request { id, experiment, text, seed, host, engine_ceiling_iops, warnings, keep: args.keep };
-    let mut company =
-        Company { store: store.as_mut(), control, watch: &mut progress, witness: witness.as_mut() };
+    let mut context =
+        RunContext { store: store.as_mut(), control, watch: &mut progress, observer: observer.as_mut() };
     let session =
-        session::run(request, backend.as_mut(), &mut company).map_err(|error| failed(error.to_string()))?;
+        session::run(request, backend.as_mut(), &mut context).map_err(|error| failed(error.to_string()))?;
     drop(backend);
     if args.keep {
         say_kept(&progress, &session);

@@ -1,18 +1,18 @@
 //! Sessions: runs an experiment on a backend, round by round, and stores each trial when it ends.
 
-pub mod carrier;
 pub mod clock;
 pub mod fit;
 pub mod journal;
 pub mod kernel;
 pub mod lab;
+pub mod observer;
 mod probe;
+pub mod setup;
 pub mod signals;
 pub mod simulated;
 pub mod surroundings;
 #[cfg(test)]
 mod tests;
-pub mod witness;
 
 use crate::store::{Store, StoreError};
 use ebbtide_analysis::stop::{Decision, decide};
@@ -64,11 +64,11 @@ pub trait Watch {
 
 /// Watches nothing.
 #[derive(Debug)]
-pub struct Nobody;
-impl Watch for Nobody {}
+pub struct NoObserver;
+impl Watch for NoObserver {}
 
 /// Sees what is around each trial: the disks below, the host, others.
-pub trait Witness {
+pub trait TrialObserver {
     /// The volumes are ready.
     fn ready(&mut self, _inventory: &Inventory) {}
     /// A trial is about to begin; `control` tells the edges of its I/O.
@@ -77,10 +77,10 @@ pub trait Witness {
     fn end(&mut self, _outcome: &mut Outcome) {}
 }
 
-impl Witness for Nobody {}
+impl TrialObserver for NoObserver {}
 
 /// What takes part in a session beside the backend.
-pub struct Company<'a> {
+pub struct RunContext<'a> {
     /// Where it is stored; nowhere when absent.
     pub store: Option<&'a mut Store>,
     /// How it is ended early.
@@ -88,10 +88,10 @@ pub struct Company<'a> {
     /// Who is told.
     pub watch: &'a mut dyn Watch,
     /// Who looks around.
-    pub witness: &'a mut dyn Witness,
+    pub observer: &'a mut dyn TrialObserver,
 }
 
-impl Company<'_> {
+impl RunContext<'_> {
     fn stopped(&self) -> bool {
         self.control.stop.load(Ordering::Relaxed)
     }
@@ -110,19 +110,19 @@ impl Company<'_> {
 pub fn run(
     request: Request,
     backend: &mut dyn Backend,
-    company: &mut Company<'_>,
+    context: &mut RunContext<'_>,
 ) -> Result<Session, StoreError> {
     let plan = Plan::new(&request.experiment, backend.kind(), request.seed);
     let keep = request.keep;
     let mut session = begin(request, backend);
     let plan = serde_json::to_value(&plan).unwrap_or_default();
-    company.store(|store| store.begin(&session, &plan))?;
+    context.store(|store| store.begin(&session, &plan))?;
 
-    let measured = measure(&mut session, backend, company);
+    let measured = measure(&mut session, backend, context);
     if matches!(measured, Ok(Ending::Reached | Ending::NotReached)) {
-        session.meta.rungs = probe::ladders(&session, backend, company);
+        session.meta.rungs = probe::ladders(&session, backend, context);
     }
-    company.watch.done();
+    context.watch.done();
     let put_back = backend.finish(keep);
     session.meta.ending = match &measured {
         Ok(ending) => ending.clone(),
@@ -137,7 +137,7 @@ pub fn run(
     session.meta.ended_unix = Some(clock::now());
     measured?;
     let refused = was_refused(&session);
-    company.store(|store| {
+    context.store(|store| {
         // Why is said on the spot; a session without a trial has nothing more to show.
         if refused { store.forget(&session.meta.id) } else { store.update(&session.meta, None) }
     })?;
@@ -167,16 +167,16 @@ fn begin(request: Request, backend: &dyn Backend) -> Session {
 fn measure(
     session: &mut Session,
     backend: &mut dyn Backend,
-    company: &mut Company<'_>,
+    context: &mut RunContext<'_>,
 ) -> Result<Ending, StoreError> {
-    company.watch.preparing(session, &company.control);
-    match backend.prepare(&session.experiment, &company.control) {
+    context.watch.preparing(session, &context.control);
+    match backend.prepare(&session.experiment, &context.control) {
         Ok(inventory) => session.meta.inventory = inventory,
         Err(BackendError::Stopped) => return Ok(Ending::Interrupted),
         Err(error) => return Ok(Ending::Failed(error.to_string())),
     }
-    company.store(|store| store.update(&session.meta, None))?;
-    company.witness.ready(&session.meta.inventory);
+    context.store(|store| store.update(&session.meta, None))?;
+    context.observer.ready(&session.meta.inventory);
 
     let schedule = Schedule::new(&session.experiment, session.meta.seed);
     let simulated = backend.kind() == BackendKind::Sim;
@@ -187,16 +187,16 @@ fn measure(
         backend.announce(&trials);
         for trial in trials {
             if !session.trials.is_empty() && !simulated {
-                rest(session.experiment.answer.rest, company);
+                rest(session.experiment.answer.rest, context);
             }
-            if company.stopped() {
+            if context.stopped() {
                 return Ok(Ending::Interrupted);
             }
-            match run_trial(session, backend, company, &trial) {
+            match run_trial(session, backend, context, &trial) {
                 Some(record) => {
-                    company.store(|store| store.add_trial(&session.meta.id, &record))?;
+                    context.store(|store| store.add_trial(&session.meta.id, &record))?;
                     session.trials.push(record.clone());
-                    company.watch.trial_ended(session, &record);
+                    context.watch.trial_ended(session, &record);
                 }
                 None => return Ok(Ending::Interrupted),
             }
@@ -221,27 +221,27 @@ fn nanos(duration: Duration) -> Nanos {
 fn run_trial(
     session: &Session,
     backend: &mut dyn Backend,
-    company: &mut Company<'_>,
+    context: &mut RunContext<'_>,
     trial: &Trial,
 ) -> Option<TrialRecord> {
-    let Company { control, watch, witness, .. } = company;
+    let RunContext { control, watch, observer, .. } = context;
     let begins = || watch.trial_begins(session, trial, control);
-    let outcome = measured(&session.experiment, trial, backend, *witness, control, begins)?;
+    let outcome = measured(&session.experiment, trial, backend, *observer, control, begins)?;
     Some(TrialRecord { trial: *trial, outcome })
 }
 
-/// What came of `trial`, `witness` looking on; `None` when it was stopped. `begins` is called once `control` counts
+/// What came of `trial`, `observer` looking on; `None` when it was stopped. `begins` is called once `control` counts
 /// from 0.
 fn measured(
     experiment: &Experiment,
     trial: &Trial,
     backend: &mut dyn Backend,
-    witness: &mut dyn Witness,
+    observer: &mut dyn TrialObserver,
     control: &Control,
     begins: impl FnOnce(),
 ) -> Option<Outcome> {
     match experiment.workloads.get(trial.workload) {
-        Some(workload) => measured_as(workload, experiment, trial, backend, witness, control, begins),
+        Some(workload) => measured_as(workload, experiment, trial, backend, observer, control, begins),
         None => Some(Outcome::Failed("the experiment has no such workload".to_owned())),
     }
 }
@@ -252,7 +252,7 @@ fn measured_as(
     experiment: &Experiment,
     trial: &Trial,
     backend: &mut dyn Backend,
-    witness: &mut dyn Witness,
+    observer: &mut dyn TrialObserver,
     control: &Control,
     begins: impl FnOnce(),
 ) -> Option<Outcome> {
@@ -262,7 +262,7 @@ fn measured_as(
     control.ops.store(0, Ordering::Relaxed);
     control.bytes.store(0, Ordering::Relaxed);
     begins();
-    witness.begin(experiment, trial, control);
+    observer.begin(experiment, trial, control);
     let ran = backend.run_trial(design, workload, trial, control);
     control.edges.clear();
     let mut outcome = match ran {
@@ -270,7 +270,7 @@ fn measured_as(
         Err(BackendError::Stopped) => return None,
         Err(error) => Outcome::Failed(error.to_string()),
     };
-    witness.end(&mut outcome);
+    observer.end(&mut outcome);
     Some(outcome)
 }
 
@@ -293,9 +293,9 @@ fn failed_designs(session: &Session) -> Option<String> {
 }
 
 /// Pauses between trials, in short steps so that a stop is heard.
-fn rest(pause: Nanos, company: &Company<'_>) {
+fn rest(pause: Nanos, context: &RunContext<'_>) {
     let end = Instant::now() + Duration::from_nanos(pause.0);
-    while !company.stopped() {
+    while !context.stopped() {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return;

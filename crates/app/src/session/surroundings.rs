@@ -1,7 +1,7 @@
 //! What the `files` backend needs from the host, which the engine never looks at itself.
 
 use super::journal::{self, JournalFile};
-use ebbtide_engine::files::{Beneath, Ground, Surroundings};
+use ebbtide_engine::files::{Beneath, Surroundings, Topology};
 use ebbtide_host::chain;
 use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
@@ -9,10 +9,10 @@ use ebbtide_model::backend::DiskBelow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// This host's ground.
-struct HostGround(Sys);
+/// The block devices of this host.
+struct HostTopology(Sys);
 
-impl Ground for HostGround {
+impl Topology for HostTopology {
     fn beneath(&self, path: &Path) -> Beneath {
         let Ok(chain) = chain::of_path(&self.0, path) else { return Beneath::default() };
         let disks =
@@ -28,7 +28,7 @@ impl Ground for HostGround {
 pub fn of_host(name: &str) -> Result<Surroundings, String> {
     Ok(Surroundings {
         door: judge::door(),
-        ground: Arc::new(HostGround(Sys::host())),
+        topology: Arc::new(HostTopology(Sys::host())),
         journal: Arc::new(JournalFile::new(&journal::directory()?, name)),
     })
 }

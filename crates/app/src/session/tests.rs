@@ -45,9 +45,9 @@ fn request() -> Request {
 }
 
 fn run_on(backend: &mut dyn Backend, control: Arc<Control>) -> Session {
-    let (mut watch, mut witness) = (Nobody, Nobody);
-    let mut company = Company { store: None, control, watch: &mut watch, witness: &mut witness };
-    run(request(), backend, &mut company).expect("there is no store to fail")
+    let (mut watch, mut observer) = (NoObserver, NoObserver);
+    let mut context = RunContext { store: None, control, watch: &mut watch, observer: &mut observer };
+    run(request(), backend, &mut context).expect("there is no store to fail")
 }
 
 /// A simulator whose volumes can be made to fail, or that is stopped.
@@ -200,10 +200,10 @@ fn a_ladder_is_climbed_on_a_design_that_is_built_once() {
             shape.iops.iter_mut().for_each(|limit| limit.rate = 100_000.0);
         }
     });
-    let (mut watch, mut witness) = (Nobody, Nobody);
+    let (mut watch, mut observer) = (NoObserver, NoObserver);
     let control = Arc::default();
-    let mut company = Company { store: None, control, watch: &mut watch, witness: &mut witness };
-    let session = run(request, &mut backend, &mut company).expect("there is no store to fail");
+    let mut context = RunContext { store: None, control, watch: &mut watch, observer: &mut observer };
+    let session = run(request, &mut backend, &mut context).expect("there is no store to fail");
     let expected = [
         "hold one",
         "16 x 64KiB on one",

@@ -43,7 +43,7 @@ pub struct Beneath {
 }
 
 /// Sees what lies beneath a path; the host crate can, the engine does not look at /sys.
-pub trait Ground: Send + Sync {
+pub trait Topology: Send + Sync {
     /// What `path` rests on, as far as it can be seen.
     fn beneath(&self, path: &Path) -> Beneath;
 }
@@ -54,7 +54,7 @@ pub struct Surroundings {
     /// What exists already is opened through it.
     pub door: Door,
     /// Sees the disks beneath.
-    pub ground: Arc<dyn Ground>,
+    pub topology: Arc<dyn Topology>,
     /// Where changes are written down before they are made.
     pub journal: Arc<dyn Journal>,
 }
@@ -371,7 +371,7 @@ impl FilesBackend {
                 });
                 continue;
             };
-            let beneath = self.surroundings.ground.beneath(volume.path());
+            let beneath = self.surroundings.topology.beneath(volume.path());
             let filesystem = || place::filesystem(volume.path()).map(str::to_owned);
             let (one, several) = match <[DiskBelow; 1]>::try_from(beneath.disks) {
                 Ok([disk]) => (Some(disk), Vec::new()),

@@ -2,7 +2,7 @@
 
 use super::volume::OpenVolume;
 use crate::error::EngineError;
-use crate::target::{Member, Target};
+use crate::target::{Target, TargetMember};
 use ebbtide_door::Access;
 use ebbtide_model::backend::{BackendError, Control};
 use ebbtide_model::experiment::Design;
@@ -99,14 +99,14 @@ fn open(members: &[&OpenVolume], layout: &LayoutNode, key: Key) -> Result<Target
     let opened = members
         .iter()
         .map(|member| {
-            Ok(Member {
+            Ok(TargetMember {
                 name: member.name.clone(),
                 file: member.open(key.access)?,
                 size: member.size,
                 shaper: member.shaper.clone(),
             })
         })
-        .collect::<Result<Vec<Member>, BackendError>>()?;
+        .collect::<Result<Vec<TargetMember>, BackendError>>()?;
     Ok(Target::new(opened, map))
 }
 

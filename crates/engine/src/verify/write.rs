@@ -75,7 +75,7 @@ pub fn write(
         Access::Random => Regions::Shared,
     };
     let mut cut = Workload { numjobs: slots, iodepth: 1, ..workload.clone() };
-    cut.fine.regions = regions;
+    cut.details.regions = regions;
     let generators = (0..slots)
         .map(|slot| Generator::new(&cut, target.map.capacity(), run, slot))
         .collect::<Result<Vec<_>, _>>()?;

@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use ebbtide_door::Handle;
-use ebbtide_engine::{EngineError, Member, Shaper, Target, run};
+use ebbtide_engine::{EngineError, Shaper, Target, TargetMember, run};
 use ebbtide_model::backend::Control;
 use ebbtide_model::layout::{ArrayKind, LayoutNode, Map};
 use ebbtide_model::samples::TrialSamples;
@@ -48,11 +48,11 @@ pub fn members(
     count: usize,
     size: u64,
     shaper: impl Fn(usize) -> Option<Arc<Shaper>>,
-) -> Vec<Member> {
+) -> Vec<TargetMember> {
     (0..count)
         .map(|index| {
             let name = format!("vol{index}");
-            Member { file: Handle::unjudged(file(dir, &name, size)), name, size, shaper: shaper(index) }
+            TargetMember { file: Handle::unjudged(file(dir, &name, size)), name, size, shaper: shaper(index) }
         })
         .collect()
 }
@@ -62,7 +62,7 @@ pub fn array(dir: &Path, kind: ArrayKind, count: usize, size: u64) -> Target {
     array_of(members(dir, count, size, |_| None), kind)
 }
 
-pub fn array_of(members: Vec<Member>, kind: ArrayKind) -> Target {
+pub fn array_of(members: Vec<TargetMember>, kind: ArrayKind) -> Target {
     let sizes: Vec<u64> = members.iter().map(|member| member.size).collect();
     let leaves = (0..members.len()).map(LayoutNode::Volume).collect();
     let map = Map::new(&LayoutNode::Array { kind, members: leaves }, &sizes).expect("a valid layout");

@@ -102,7 +102,7 @@ impl<T: JsonSchema> JsonSchema for At<T> {
 pub(super) type Given<T> = Option<At<T>>;
 
 /// The value of a key, with its place, when it was given and is right.
-pub(super) fn good<T>(given: &Given<T>) -> Option<(&T, &Span)> {
+pub(super) fn valid<T>(given: &Given<T>) -> Option<(&T, &Span)> {
     given.as_ref().and_then(|at| at.value.as_ref().map(|value| (value, &at.span)))
 }
 
@@ -118,7 +118,7 @@ pub(super) fn required<'a, T>(
         let (section, example) = (section.to_owned(), example.to_owned());
         problems.report(place, Problem::MissingKey { key, section, example });
     }
-    good(given)
+    valid(given)
 }
 
 /// A table whose keys are names that the user chooses, in the order of the file.

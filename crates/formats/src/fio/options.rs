@@ -22,7 +22,7 @@ pub fn options(workload: &Workload) -> Vec<(String, String)> {
         |name: &'static str, value: Option<String>| options.extend(value.map(|value| (name, value)));
     let on = |switch: bool| switch.then(|| "1".to_owned());
     let (stop_size, runtime) = match w.stop {
-        Stop::Size(size) => (Some(size), w.fine.time_limit),
+        Stop::Size(size) => (Some(size), w.details.time_limit),
         Stop::Runtime(runtime) => (None, Some(runtime)),
     };
     say("size", w.span.or(stop_size).map(|size| size.0.to_string()));
@@ -30,7 +30,7 @@ pub fn options(workload: &Workload) -> Vec<(String, String)> {
         "io_size",
         stop_size.filter(|size| w.span.is_some_and(|span| span != *size)).map(|s| s.0.to_string()),
     );
-    say("offset", Some(w.fine.offset.0).filter(|offset| *offset > 0).map(|offset| offset.to_string()));
+    say("offset", Some(w.details.offset.0).filter(|offset| *offset > 0).map(|offset| offset.to_string()));
     say("runtime", runtime.map(seconds));
     say("time_based", on(stop_size.is_none()));
     say("ramp_time", Some(w.warm_up).filter(|time| time.0 > 0).map(seconds));
@@ -38,8 +38,8 @@ pub fn options(workload: &Workload) -> Vec<(String, String)> {
         say("rwmixread", Some(read_percent.to_string()));
     }
     say("sync", on(w.sync));
-    say("fsync", w.fine.fsync_every.map(|every| every.to_string()));
-    say("fdatasync", w.fine.fdatasync_every.map(|every| every.to_string()));
+    say("fsync", w.details.fsync_every.map(|every| every.to_string()));
+    say("fdatasync", w.details.fdatasync_every.map(|every| every.to_string()));
     say("end_fsync", on(w.end_fsync));
     say("rate", w.rate.map(|rate| rate.0.to_string()));
     let (iops, process) = match w.arrival {
@@ -85,7 +85,7 @@ fn engine(engine: IoEngine) -> &'static str {
 mod tests {
     use super::*;
     use ebbtide_model::units::Bytes;
-    use ebbtide_model::workload::Fine;
+    use ebbtide_model::workload::Details;
 
     fn said(workload: &Workload) -> String {
         let options = options(workload).into_iter().map(|(name, value)| format!("{name}={value}"));
@@ -110,11 +110,11 @@ mod tests {
             sync: true,
             end_fsync: true,
             ioengine: IoEngine::Psync,
-            fine: Fine {
+            details: Details {
                 offset: Bytes(512),
                 fsync_every: Some(3),
                 fdatasync_every: Some(5),
-                ..Fine::default()
+                ..Details::default()
             },
             ..plain
         };

@@ -43,7 +43,7 @@ const OTHERS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A member to observe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub struct ObservedMember {
     /// Its name in the experiment.
     pub name: String,
     /// Its file or device.
@@ -110,7 +110,7 @@ impl Observer {
     }
 
     /// Looks at `members` and begins.
-    pub fn start(&self, members: &[Member]) -> Running {
+    pub fn start(&self, members: &[ObservedMember]) -> Running {
         let (devices, below, is_remote) = self.resolve(members);
         let network = if is_remote { interfaces(&self.sys) } else { Vec::new() };
         let names = || devices.iter().map(|d| d.name.clone()).collect();
@@ -159,7 +159,7 @@ impl Observer {
     }
 
     /// Devices below the members, each once; for each member their indices; whether any is remote.
-    fn resolve(&self, members: &[Member]) -> (Vec<DeviceObservation>, Vec<MemberObservation>, bool) {
+    fn resolve(&self, members: &[ObservedMember]) -> (Vec<DeviceObservation>, Vec<MemberObservation>, bool) {
         let tables = Tables::of_host(&self.sys);
         let mut devices: Vec<DeviceObservation> = Vec::new();
         let mut any_remote = false;

@@ -11,8 +11,8 @@ fn file(bytes: usize) -> tempfile::NamedTempFile {
     file
 }
 
-fn member(name: &str, file: &tempfile::NamedTempFile) -> Member {
-    Member { name: name.to_owned(), path: file.path().to_owned() }
+fn member(name: &str, file: &tempfile::NamedTempFile) -> ObservedMember {
+    ObservedMember { name: name.to_owned(), path: file.path().to_owned() }
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_window_outside_the_observation_is_the_whole_of_it() {
 
 #[test]
 fn a_member_that_is_not_there_is_kept_without_devices() {
-    let gone = Member { name: "gone".to_owned(), path: PathBuf::from("/no/such/volume") };
+    let gone = ObservedMember { name: "gone".to_owned(), path: PathBuf::from("/no/such/volume") };
     let seen = Observer::host().start(&[gone]).stop(None);
     assert_eq!((seen.members[0].member.as_str(), seen.members[0].devices.len()), ("gone", 0));
 }

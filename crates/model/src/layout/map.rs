@@ -26,7 +26,7 @@ pub struct Map {
 #[derive(Debug, Clone)]
 struct Node {
     level: Level,
-    members: Vec<Member>,
+    members: Vec<Slot>,
     /// Most copies that one of the members keeps of its own bytes.
     inner_copies: u32,
     /// Copies of every byte, over this level and those below it.
@@ -35,7 +35,7 @@ struct Node {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Member {
+enum Slot {
     Volume(usize),
     /// Index among the nodes.
     Array(usize),
@@ -96,8 +96,8 @@ impl Map {
         for (slot, member) in compiled.iter().enumerate() {
             let parent = Some(Parent { node: index, slot });
             match *member {
-                Member::Volume(volume) => self.parents[volume] = parent,
-                Member::Array(node) => self.nodes[node].parent = parent,
+                Slot::Volume(volume) => self.parents[volume] = parent,
+                Slot::Array(node) => self.nodes[node].parent = parent,
             }
         }
         self.nodes.push(Node { level, members: compiled, inner_copies, copies, parent: None });
@@ -110,7 +110,7 @@ impl Map {
         members: &[LayoutNode],
         member_sizes: &[u64],
         depth: usize,
-        compiled: &mut Vec<Member>,
+        compiled: &mut Vec<Slot>,
         sizes: &mut Vec<u64>,
     ) -> Result<(), LayoutError> {
         if depth > DEPTH_MAX {
@@ -126,7 +126,7 @@ impl Map {
                         return Err(LayoutError::VolumeTwice { index: *volume });
                     }
                     self.leaves.push(*volume);
-                    compiled.push(Member::Volume(*volume));
+                    compiled.push(Slot::Volume(*volume));
                     sizes.push(size);
                 }
                 // A concatenation of concatenations is one: the walk has a level less.
@@ -135,7 +135,7 @@ impl Map {
                 }
                 LayoutNode::Array { kind, members } => {
                     let node = self.compile(*kind, members, member_sizes, depth + 1)?;
-                    compiled.push(Member::Array(node));
+                    compiled.push(Slot::Array(node));
                     sizes.push(self.nodes[node].level.capacity());
                 }
             }
@@ -143,10 +143,10 @@ impl Map {
         Ok(())
     }
 
-    fn copies_of(&self, member: Member) -> u32 {
+    fn copies_of(&self, member: Slot) -> u32 {
         match member {
-            Member::Volume(_) => 1,
-            Member::Array(node) => self.nodes[node].copies,
+            Slot::Volume(_) => 1,
+            Slot::Array(node) => self.nodes[node].copies,
         }
     }
 
@@ -276,12 +276,12 @@ impl Map {
         };
         let first_copy = outer * node.inner_copies;
         node.level.split(outer, offset, length, &mut |piece: Piece| match node.members[piece.slot] {
-            Member::Volume(member) => {
+            Slot::Volume(member) => {
                 if inner == 0 || follow == Follow::Around {
                     sink(data_extent(member, piece, first_copy));
                 }
             }
-            Member::Array(below) => {
+            Slot::Array(below) => {
                 let copies = self.nodes[below].copies;
                 let inner = if follow == Follow::Around { inner % copies } else { inner };
                 if inner < copies {
@@ -355,8 +355,8 @@ impl Map {
         node.level.parity(offset, length, &mut |p| {
             let start = found.len();
             match node.members[p.piece.slot] {
-                Member::Volume(member) => found.push(data_extent(member, p.piece, 0)),
-                Member::Array(below) => {
+                Slot::Volume(member) => found.push(data_extent(member, p.piece, 0)),
+                Slot::Array(below) => {
                     for copy in 0..self.nodes[below].copies {
                         self.walk(below, copy, Follow::Exactly, p.piece.offset, p.piece.length, &mut |e| {
                             found.push(e);
@@ -374,7 +374,7 @@ impl Map {
         // Parity inside the members that hold the data.
         for copy in 0..node.level.copies() {
             node.level.split(copy, offset, length, &mut |piece| {
-                if let Member::Array(below) = node.members[piece.slot] {
+                if let Slot::Array(below) = node.members[piece.slot] {
                     self.parity_of(below, piece.offset, piece.length, found);
                 }
             });

@@ -2,9 +2,9 @@
 
 use super::course::Course;
 use super::seek::Seek;
-use super::{Files, Step, Wish};
+use super::{Files, ProfileRequest, Step};
 use crate::units::{Bytes, Nanos, format_count};
-use crate::workload::{Access, Fine, IoEngine, Mix, Regions, Stop, Workload};
+use crate::workload::{Access, Details, IoEngine, Mix, Regions, Stop, Workload};
 
 /// A profile.
 #[derive(Debug)]
@@ -17,14 +17,14 @@ pub struct Profile {
     pub differs: &'static str,
     /// Whether it writes.
     pub writes: bool,
-    /// Whether [`Wish::size`] means something to it.
+    /// Whether [`ProfileRequest::size`] means something to it.
     pub takes_size: bool,
-    /// Whether [`Wish::runtime`] does.
+    /// Whether [`ProfileRequest::runtime`] does.
     pub takes_runtime: bool,
     /// Whether its size comes from the host's memory when nobody says it.
     pub sized_by_memory: bool,
     /// Files and course.
-    make: fn(&Wish) -> (Vec<Files>, Course),
+    make: fn(&ProfileRequest) -> (Vec<Files>, Course),
 }
 
 impl Profile {
@@ -34,8 +34,8 @@ impl Profile {
     }
 
     /// The files that it needs and the course of its jobs.
-    pub fn course(&self, wish: &Wish) -> (Vec<Files>, Course) {
-        (self.make)(wish)
+    pub fn course(&self, request: &ProfileRequest) -> (Vec<Files>, Course) {
+        (self.make)(request)
     }
 }
 
@@ -148,12 +148,12 @@ fn whole(size: Bytes) -> Bytes {
     Bytes((size.0 / 4096).max(1) * 4096)
 }
 
-fn time(wish: &Wish, seconds: u64) -> Stop {
-    Stop::Runtime(wish.runtime.unwrap_or(Nanos::from_secs(seconds)))
+fn time(request: &ProfileRequest, seconds: u64) -> Stop {
+    Stop::Runtime(request.runtime.unwrap_or(Nanos::from_secs(seconds)))
 }
 
-fn dd(wish: &Wish) -> (Vec<Files>, Course) {
-    let size = whole(wish.size.unwrap_or(Bytes(Bytes::GIB)));
+fn dd(request: &ProfileRequest) -> (Vec<Files>, Course) {
+    let size = whole(request.size.unwrap_or(Bytes(Bytes::GIB)));
     let stop = Stop::Size(size);
     let bs = Bytes::MIB.min(size.0);
     let stream = |name, mix| workload(name, Access::Sequential, mix, bs, stop);
@@ -174,9 +174,10 @@ pub const BONNIE_SEEKS: u64 = 8192;
 /// Processes that seek (bonnie++.h: `SeekProcCount`).
 pub const BONNIE_SEEKERS: u32 = 5;
 
-fn bonnie(wish: &Wish) -> (Vec<Files>, Course) {
-    let size =
-        Bytes(wish.size.unwrap_or(Bytes(wish.memory.0.saturating_mul(2))).0 / BONNIE_CHUNK * BONNIE_CHUNK);
+fn bonnie(request: &ProfileRequest) -> (Vec<Files>, Course) {
+    let size = Bytes(
+        request.size.unwrap_or(Bytes(request.memory.0.saturating_mul(2))).0 / BONNIE_CHUNK * BONNIE_CHUNK,
+    );
     let size = Bytes(size.0.max(BONNIE_CHUNK * u64::from(BONNIE_SEEKERS)));
     let test = |name, access, mix, stop| Workload {
         direct: false,
@@ -197,8 +198,8 @@ fn bonnie(wish: &Wish) -> (Vec<Files>, Course) {
     (one(size, false), Course::List(steps.into_iter().map(|w| vec![step(w)]).collect()))
 }
 
-fn efs(wish: &Wish) -> (Vec<Files>, Course) {
-    let stop = time(wish, 5);
+fn efs(request: &ProfileRequest) -> (Vec<Files>, Course) {
+    let stop = time(request, 5);
     let mut steps = Vec::new();
     let mut files = Vec::new();
     for processes in [1, 8, 20] {
@@ -208,8 +209,8 @@ fn efs(wish: &Wish) -> (Vec<Files>, Course) {
             for (kind, mix) in [("write", Mix::Write), ("read", Mix::Read)] {
                 let jobs = format_count(processes.into(), "job").replace(' ', "-");
                 let base = workload(&format!("{kind}-{asked}-{jobs}"), Access::Sequential, mix, bs, stop);
-                let fine = Fine { regions: Regions::Own, ..Fine::default() };
-                let workload = Workload { numjobs: processes, sync: true, fine, ..base };
+                let details = Details { regions: Regions::Own, ..Details::default() };
+                let workload = Workload { numjobs: processes, sync: true, details, ..base };
                 let note = format!(
                     "{asked} is done as {bs} bytes, and counted as such: O_DIRECT needs whole blocks"
                 );
@@ -220,16 +221,16 @@ fn efs(wish: &Wish) -> (Vec<Files>, Course) {
     (files, Course::List(steps))
 }
 
-fn seek(wish: &Wish) -> (Vec<Files>, Course) {
-    let size = wish.size.unwrap_or(Bytes(Bytes::GIB));
-    let base = workload("seek", Access::Random, Mix::Read, 4096, time(wish, 2));
-    (one(size, true), Course::Seek(Seek::new(base, whole(size), wish.seed)))
+fn seek(request: &ProfileRequest) -> (Vec<Files>, Course) {
+    let size = request.size.unwrap_or(Bytes(Bytes::GIB));
+    let base = workload("seek", Access::Random, Mix::Read, 4096, time(request, 2));
+    (one(size, true), Course::Seek(Seek::new(base, whole(size), request.seed)))
 }
 
-fn database(wish: &Wish) -> (Vec<Files>, Course) {
-    let size = Bytes(wish.size.unwrap_or(Bytes(Bytes::GIB)).0.max(16 * 65_536) / 65_536 * 65_536);
+fn database(request: &ProfileRequest) -> (Vec<Files>, Course) {
+    let size = Bytes(request.size.unwrap_or(Bytes(Bytes::GIB)).0.max(16 * 65_536) / 65_536 * 65_536);
     let log = size.0 / 16 / 65_536 * 65_536;
-    let stop = time(wish, 10);
+    let stop = time(request, 10);
     let steps = [("8k", 8192), ("16k", 16_384)]
         .into_iter()
         .map(|(name, bs)| {
@@ -240,32 +241,32 @@ fn database(wish: &Wish) -> (Vec<Files>, Course) {
                 span: Some(Bytes(size.0 - log)),
                 ..workload(&format!("pages-{name}"), Access::Random, mix, bs, stop)
             };
-            let fine = Fine { offset: Bytes(size.0 - log), ..Fine::default() };
+            let details = Details { offset: Bytes(size.0 - log), ..Details::default() };
             let base = workload(&format!("log-beside-{name}"), Access::Sequential, Mix::Write, 4096, stop);
-            let log = Workload { sync: true, span: Some(Bytes(log)), fine, ..base };
+            let log = Workload { sync: true, span: Some(Bytes(log)), details, ..base };
             vec![step(pages), step(log)]
         })
         .collect();
     (one(size, true), Course::List(steps))
 }
 
-fn ladder(wish: &Wish) -> (Vec<Files>, Course) {
+fn ladder(request: &ProfileRequest) -> (Vec<Files>, Course) {
     let base = Workload {
         ioengine: IoEngine::IoUring,
-        ..workload("ladder", Access::Random, Mix::Read, 4096, time(wish, 3))
+        ..workload("ladder", Access::Random, Mix::Read, 4096, time(request, 3))
     };
-    (one(wish.size.unwrap_or(Bytes(Bytes::GIB)), true), Course::Ladder { base })
+    (one(request.size.unwrap_or(Bytes(Bytes::GIB)), true), Course::Ladder { base })
 }
 
-fn snia(wish: &Wish) -> (Vec<Files>, Course) {
-    let size = whole(wish.size.unwrap_or(Bytes(Bytes::GIB)));
+fn snia(request: &ProfileRequest) -> (Vec<Files>, Course) {
+    let size = whole(request.size.unwrap_or(Bytes(Bytes::GIB)));
     let many = |base: Workload| Workload { iodepth: 32, ioengine: IoEngine::IoUring, ..base };
     let bs = 131_072.min(size.0);
     let fill = Stop::Size(Bytes(size.0.saturating_mul(2)));
     let precondition = many(workload("precondition", Access::Sequential, Mix::Write, bs, fill));
     let mixes = [100, 65, 0].map(|read_percent| {
         let mix = Mix::Mixed { read_percent };
-        many(workload(&format!("mix-{read_percent}"), Access::Random, mix, 4096, time(wish, 10)))
+        many(workload(&format!("mix-{read_percent}"), Access::Random, mix, 4096, time(request, 10)))
     });
     (one(size, false), Course::Snia { precondition: Box::new(precondition), mixes: Box::new(mixes) })
 }

@@ -14,7 +14,7 @@ use crate::workload::Workload;
 
 /// What the user said, and what the host is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wish {
+pub struct ProfileRequest {
     /// Bytes of the file, or of the device that is used.
     pub size: Option<Bytes>,
     /// Measured time of a step.

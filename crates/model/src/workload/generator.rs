@@ -128,11 +128,11 @@ impl Generator {
         let jobs = workload.numjobs;
         let job = job.min(jobs - 1);
         let bs = workload.bs.0;
-        let offset = workload.fine.offset.0;
+        let offset = workload.details.offset.0;
         let rest = capacity.saturating_sub(offset);
         let span = workload.span.map_or(rest, |span| span.0.min(rest));
         let sequential = workload.access == Access::Sequential;
-        let own = match workload.fine.regions {
+        let own = match workload.details.regions {
             Regions::Usual => sequential,
             Regions::Shared => false,
             Regions::Own => true,

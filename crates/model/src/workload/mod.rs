@@ -125,14 +125,15 @@ pub struct Workload {
     #[serde(default)]
     pub engine: EngineOptions,
     /// Finer points, which most workloads leave as they are.
-    #[serde(default, skip_serializing_if = "Fine::is_default")]
-    pub fine: Fine,
+    // What a stored session calls it.
+    #[serde(rename = "fine", default, skip_serializing_if = "Details::is_default")]
+    pub details: Details,
 }
 
 /// Finer points of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Fine {
+pub struct Details {
     /// Where the used part of the target begins (fio's `offset`).
     pub offset: Bytes,
     /// How that part is shared out among the jobs.
@@ -145,9 +146,9 @@ pub struct Fine {
     pub fdatasync_every: Option<u32>,
 }
 
-impl Fine {
+impl Details {
     fn is_default(&self) -> bool {
-        *self == Fine::default()
+        *self == Details::default()
     }
 }
 
@@ -208,7 +209,7 @@ impl Workload {
             end_fsync: false,
             ioengine: IoEngine::IoUring,
             engine: EngineOptions::default(),
-            fine: Fine::default(),
+            details: Details::default(),
         }
     }
 
@@ -240,7 +241,7 @@ impl Workload {
     pub fn without_effect(&self) -> Option<(&'static str, &'static str)> {
         let psync = self.ioengine == IoEngine::Psync;
         let reads_only = "nothing is written: leave it out, or choose an rw that writes";
-        let (engine, fine) = (&self.engine, &self.fine);
+        let (engine, details) = (&self.engine, &self.details);
         [
             (engine.hipri && psync, "hipri", "psync has no ring: leave it out, or choose ioengine io_uring"),
             (
@@ -253,8 +254,8 @@ impl Workload {
                 "hipri",
                 "the page cache is not polled: leave it out, or choose direct 1",
             ),
-            (fine.fsync_every.is_some() && !self.writes(), "fsync", reads_only),
-            (fine.fdatasync_every.is_some() && !self.writes(), "fdatasync", reads_only),
+            (details.fsync_every.is_some() && !self.writes(), "fsync", reads_only),
+            (details.fdatasync_every.is_some() && !self.writes(), "fdatasync", reads_only),
         ]
         .into_iter()
         .find_map(|(pointless, option, instead)| pointless.then_some((option, instead)))

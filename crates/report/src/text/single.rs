@@ -87,7 +87,7 @@ pub fn workload_words(workload: &Workload, execution: &Execution) -> String {
 
 /// What was asked of the host and of the target beyond the usual.
 fn options(workload: &Workload) -> Vec<String> {
-    let (engine, fine) = (&workload.engine, &workload.fine);
+    let (engine, details) = (&workload.engine, &workload.details);
     let mut parts = Vec::new();
     for (given, what) in [
         (engine.hipri, "polled completions"),
@@ -105,10 +105,10 @@ fn options(workload: &Workload) -> Vec<String> {
         let cpus: Vec<String> = engine.cpus_allowed.iter().map(u32::to_string).collect();
         parts.push(format!("CPUs {}", cpus.join(",")));
     }
-    if fine.offset.0 > 0 {
-        parts.push(format!("from offset {}", fine.offset));
+    if details.offset.0 > 0 {
+        parts.push(format!("from offset {}", details.offset));
     }
-    for (every, what) in [(fine.fsync_every, "fsync"), (fine.fdatasync_every, "fdatasync")] {
+    for (every, what) in [(details.fsync_every, "fsync"), (details.fdatasync_every, "fdatasync")] {
         if let Some(every) = every {
             parts.push(format!("{what} after {}", words::count(every.into(), "write")));
         }

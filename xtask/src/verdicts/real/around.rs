@@ -1,7 +1,7 @@
 //! What else goes on during a case: what it makes itself, and what others do.
 
 use super::case::Neighbour;
-use super::ground::{Group, read};
+use super::test_bed::{Group, read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;

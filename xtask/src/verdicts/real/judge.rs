@@ -2,11 +2,11 @@
 
 use super::around::{self, Beside, in_group};
 use super::case::{Base, Case, Cause, Truth};
-use super::ground::{Ground, Target, write};
 use super::load::Load;
 use super::oracle;
 use super::said::{Said, understood};
 use super::shell::{output, said};
+use super::test_bed::{Target, TestBed, write};
 use ebbtide_analysis::VerdictKind;
 use std::time::Duration;
 
@@ -73,10 +73,10 @@ impl Counted {
 }
 
 /// Makes a case, runs it, and takes all of it away again; once more where others were at work on its disk.
-pub fn judge(ground: &Ground, case: &Case) -> Judged {
+pub fn judge(test_bed: &TestBed, case: &Case) -> Judged {
     let mut last = None;
     for _ in 0..TURNS {
-        let judged = turn(ground, case).unwrap_or_else(|why| Judged {
+        let judged = turn(test_bed, case).unwrap_or_else(|why| Judged {
             case: case.clone(),
             outcome: Outcome::Failed(why),
             others: 0.0,
@@ -92,13 +92,13 @@ pub fn judge(ground: &Ground, case: &Case) -> Judged {
     last.expect("a case has a turn at least")
 }
 
-fn turn(ground: &Ground, case: &Case) -> Result<Judged, String> {
+fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
     let alone = case.members == 1;
     let targets: Result<Vec<Target>, String> =
-        (0..case.members).map(|index| ground.target(case.base, index, alone)).collect();
-    let stage = Stage { ground, case, targets: targets? };
+        (0..case.members).map(|index| test_bed.target(case.base, index, alone)).collect();
+    let stage = Stage { test_bed, case, targets: targets? };
     let all: Vec<&Cause> = case.causes.iter().collect();
-    let disk = ground.disk()?.1;
+    let disk = test_bed.disk()?.1;
     if case.truth == Truth::Cached {
         // Whatever cache it is to come from has it.
         let target = &stage.targets[0];
@@ -190,7 +190,7 @@ enum Place {
 
 /// A case whose devices are there.
 struct Stage<'a> {
-    ground: &'a Ground,
+    test_bed: &'a TestBed,
     case: &'a Case,
     targets: Vec<Target>,
 }
@@ -203,7 +203,7 @@ impl Stage<'_> {
 
     /// Runs `ebb` under these causes, which end with it.
     fn run(&self, load: &Load, causes: &[&Cause], place: Place) -> Result<Said, String> {
-        let (group, others) = (self.ground.group("load")?, self.ground.group("others")?);
+        let (group, others) = (self.test_bed.group("load")?, self.test_bed.group("others")?);
         let mut load = load.clone();
         // The last core: the first has more of the interrupts.
         let core = std::thread::available_parallelism().map_or(1, usize::from) - 1;
@@ -224,7 +224,7 @@ impl Stage<'_> {
                 }
                 Cause::Split(kib) => {
                     for target in &self.targets {
-                        let most = super::ground::read(&target.queue("max_hw_sectors_kb"))?;
+                        let most = super::test_bed::read(&target.queue("max_hw_sectors_kb"))?;
                         let kib = if is_there { kib.to_string() } else { most };
                         write(&target.queue("max_sectors_kb"), &kib)?;
                     }
@@ -236,7 +236,7 @@ impl Stage<'_> {
             match cause {
                 Cause::Throttle(throttle) => {
                     let device =
-                        if throttle.below { self.ground.disk()?.0 } else { self.targets[0].number.clone() };
+                        if throttle.below { self.test_bed.disk()?.0 } else { self.targets[0].number.clone() };
                     match throttle.first {
                         Some((times, seconds)) => {
                             group.hold(&device, throttle, (throttle.rate as f64 * times) as u64)?;
@@ -255,7 +255,7 @@ impl Stage<'_> {
                     }
                 }
                 Cause::Neighbour(neighbour) => {
-                    let path = self.ground.file(Base::File, 1, true)?;
+                    let path = self.test_bed.file(Base::File, 1, true)?;
                     beside.push(around::neighbour(&others, &path, neighbour)?);
                     // Until it has started.
                     std::thread::sleep(Duration::from_millis(500));
@@ -272,8 +272,8 @@ impl Stage<'_> {
         if pinned {
             command.args(["taskset", "-c", &core.to_string()]);
         }
-        let home = self.ground.directory();
-        command.arg(&self.ground.ebb).args(&arguments).current_dir(home);
+        let home = self.test_bed.directory();
+        command.arg(&self.test_bed.ebb).args(&arguments).current_dir(home);
         command.env("XDG_DATA_HOME", home.join("data")).env("XDG_STATE_HOME", home.join("state"));
         let done = command.output().map_err(|error| format!("sh: {error}"))?;
         drop(beside);
@@ -308,7 +308,7 @@ impl Stage<'_> {
              [workloads.load]\n{}[answer]\nlevel = 0.75\ntrials_min = 3\ntrials_max = 3\nbudget = \"60s\"\n",
             load.toml()
         ));
-        let file = self.ground.directory().join("real.toml");
+        let file = self.test_bed.directory().join("real.toml");
         write(&file, &text)?;
         let mut arguments = own(&["run", "real.toml", "--json", "--quiet"]);
         arguments.extend(load.writes().then(|| "--destroy".to_owned()));

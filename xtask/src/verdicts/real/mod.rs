@@ -8,20 +8,20 @@
 mod around;
 mod case;
 mod draw;
-mod ground;
 mod judge;
 mod load;
 mod oracle;
 mod page;
 mod said;
 mod shell;
+mod test_bed;
 
 use super::Set;
 use crate::{packages, pages};
 use case::Case;
-use ground::Ground;
 use judge::{Judged, Outcome};
 use std::time::Instant;
+use test_bed::TestBed;
 
 const HELP: &str = "cargo xtask verdicts --real [OPTION...] [CLASS|CLASS:SEED]...
 
@@ -127,17 +127,17 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         None => absolute(&crate::bench::build_program(&["--package", "ebbtide"], "ebb")?)?,
     };
     let start = Instant::now();
-    let ground = Ground::new(&ebb)?;
+    let test_bed = TestBed::new(&ebb)?;
     let mut judged: Vec<Judged> = Vec::new();
     for (index, case) in cases.iter().enumerate() {
         if options.minutes.is_some_and(|minutes| start.elapsed().as_secs() >= 60 * minutes) {
             break;
         }
-        let one = judge::judge(&ground, case);
+        let one = judge::judge(&test_bed, case);
         println!("{:3}/{} {}", index + 1, cases.len(), page::line(&one));
         judged.push(one);
     }
-    drop(ground);
+    drop(test_bed);
     let table = page::table(&judged, cases.len());
     println!("\n{table}\n{:.0} s", start.elapsed().as_secs_f64());
     if options.set == Set::Reporting && options.only.is_empty() {

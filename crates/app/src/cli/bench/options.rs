@@ -6,7 +6,7 @@ use ebbtide_formats::fio;
 use ebbtide_formats::fio::jobfile::io_engine;
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{
-    Access, Arrival, EngineOptions, Fine, IoEngine, Mix, Stop, Workload, cpu_list,
+    Access, Arrival, Details, EngineOptions, IoEngine, Mix, Stop, Workload, cpu_list,
 };
 
 /// Measured time when neither --runtime nor --size says when to end.
@@ -270,11 +270,11 @@ impl WorkloadArgs {
                 hipri: self.hipri,
                 sqthread_poll: self.sqthread_poll,
             },
-            fine: Fine {
+            details: Details {
                 offset: self.offset,
                 fsync_every: self.fsync.filter(|n| *n > 0),
                 fdatasync_every: self.fdatasync.filter(|n| *n > 0),
-                ..Fine::default()
+                ..Details::default()
             },
         };
         if let Some((option, instead)) = workload.without_effect() {

@@ -13,7 +13,7 @@ use ebbtide_formats::fio;
 use ebbtide_host::hostinfo::host_info;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::layout::LayoutNode;
-use ebbtide_model::profile::{PROFILES, Profile, Wish};
+use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest};
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Mix, Stop, Workload};
@@ -75,7 +75,7 @@ pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) ->
     })?;
     let path = path.as_path();
     let host = host_info(&Sys::host());
-    let wish = Wish {
+    let request = ProfileRequest {
         size: args.workload.size,
         runtime: args.workload.runtime,
         memory: Bytes(host.memory_bytes),
@@ -85,8 +85,8 @@ pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) ->
         (own(args, Path::new(name), path, seed)?, None)
     } else {
         let profile = built_in(name)?;
-        takes(profile, &wish)?;
-        let (spec, running) = profile::spec(profile, path, wish, args.destroy, seed)?;
+        takes(profile, &request)?;
+        let (spec, running) = profile::spec(profile, path, request, args.destroy, seed)?;
         (spec, Some(running))
     };
     let control = stoppable(globals)?;
@@ -189,13 +189,13 @@ fn show_one(which: &str, args: &BenchArgs, json: bool) -> Result<String, CliErro
         return Ok(shown::own(which, &profile::own(Path::new(which))?, json));
     }
     let memory = Bytes(host_info(&Sys::host()).memory_bytes);
-    let wish = Wish {
+    let request = ProfileRequest {
         size: args.workload.size,
         runtime: args.workload.runtime,
         memory,
         seed: args.randseed.unwrap_or_default(),
     };
-    Ok(shown::built_in(built_in(which)?, &wish, json))
+    Ok(shown::built_in(built_in(which)?, &request, json))
 }
 
 fn names() -> String {
@@ -262,12 +262,12 @@ fn built_in(name: &str) -> Result<&'static Profile, CliError> {
 }
 
 /// Refuses an option that would change nothing.
-fn takes(profile: &Profile, wish: &Wish) -> Result<(), CliError> {
-    let (what, why) = match (wish, profile) {
-        (Wish { size: Some(_), .. }, Profile { takes_size: false, .. }) => {
+fn takes(profile: &Profile, request: &ProfileRequest) -> Result<(), CliError> {
+    let (what, why) = match (request, profile) {
+        (ProfileRequest { size: Some(_), .. }, Profile { takes_size: false, .. }) => {
             ("--size", "its files have a size of their own")
         }
-        (Wish { runtime: Some(_), .. }, Profile { takes_runtime: false, .. }) => {
+        (ProfileRequest { runtime: Some(_), .. }, Profile { takes_runtime: false, .. }) => {
             ("--runtime", "its steps end when they have read or written the whole; say --size")
         }
         _ => return Ok(()),

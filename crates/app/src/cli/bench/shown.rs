@@ -1,6 +1,6 @@
 //! What `ebb bench --profile list` and `show` print.
 
-use ebbtide_model::profile::{PROFILES, Profile, Wish};
+use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest};
 use ebbtide_model::samples::Execution;
 use ebbtide_model::shown::{column_width, json as told, one_line, pad};
 use ebbtide_model::workload::{Stop, Workload};
@@ -30,10 +30,10 @@ fn facts(profile: &Profile) -> Value {
     })
 }
 
-/// A profile that comes with the program, with its steps under `wish`.
-pub(super) fn built_in(profile: &Profile, wish: &Wish, as_json: bool) -> String {
+/// A profile that comes with the program, with its steps under `request`.
+pub(super) fn built_in(profile: &Profile, request: &ProfileRequest, as_json: bool) -> String {
     let groups: Vec<Vec<Workload>> = profile
-        .course(wish)
+        .course(request)
         .1
         .at_most()
         .into_iter()

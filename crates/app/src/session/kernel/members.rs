@@ -1,8 +1,8 @@
 //! What the members of a kernel's array did, from the kernel's counters: the layout is its own, and it tells no
 //! latency of a member's share in an operation.
 
-use crate::session::Witness;
-use crate::session::witness::HostWitness;
+use crate::session::TrialObserver;
+use crate::session::observer::HostObserver;
 use ebbtide_model::backend::{Control, Inventory};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::plan::Trial;
@@ -21,9 +21,9 @@ pub(super) fn prepare(samples: &mut TrialSamples, names: impl Iterator<Item = St
 
 /// Observes the host, and from what it saw tells what the members did.
 #[derive(Default)]
-pub struct KernelWitness(HostWitness);
+pub struct KernelObserver(HostObserver);
 
-impl Witness for KernelWitness {
+impl TrialObserver for KernelObserver {
     fn ready(&mut self, inventory: &Inventory) {
         self.0.ready(inventory);
     }

@@ -2,8 +2,8 @@
 
 use super::talk::{Order, Word, line};
 use crate::session::kernel::Kernel;
-use crate::session::kernel::members::KernelWitness;
-use crate::session::{Witness, measured, measured_as, surroundings};
+use crate::session::kernel::members::KernelObserver;
+use crate::session::{TrialObserver, measured, measured_as, surroundings};
 use ebbtide_engine::files::{Fill, Options};
 use ebbtide_host::{hostinfo, sys::Sys};
 use ebbtide_model::backend::{Backend, BackendError, Control, Inventory};
@@ -66,14 +66,14 @@ fn obey(orders: impl BufRead, to: &Mutex<impl Write>, control: &Arc<Control>) ->
                 }))
             }
             Order::Trial(trial) => Word::Ran(match &mut work {
-                Some(Work { backend, witness, experiment }) => {
-                    measured(experiment, &trial, backend, witness, control, || {})
+                Some(Work { backend, observer, experiment }) => {
+                    measured(experiment, &trial, backend, observer, control, || {})
                 }
                 None => unprepared(),
             }),
             Order::Rung(trial, workload) => Word::Ran(match &mut work {
-                Some(Work { backend, witness, experiment }) => {
-                    measured_as(&workload, experiment, &trial, backend, witness, control, || {})
+                Some(Work { backend, observer, experiment }) => {
+                    measured_as(&workload, experiment, &trial, backend, observer, control, || {})
                 }
                 None => unprepared(),
             }),
@@ -103,7 +103,7 @@ fn unprepared() -> Option<Outcome> {
 /// An experiment that is being carried out.
 struct Work {
     backend: Kernel,
-    witness: KernelWitness,
+    observer: KernelObserver,
     experiment: Experiment,
 }
 
@@ -122,9 +122,9 @@ impl Work {
         let around = surroundings::of_host(&options.name).map_err(BackendError::Other)?;
         let mut backend = Kernel::new(options, around, Some(key)).keeping_designs();
         let inventory = backend.prepare(&experiment, control)?;
-        let mut witness = KernelWitness::default();
-        witness.ready(&inventory);
-        Ok((Work { backend, witness, experiment }, inventory))
+        let mut observer = KernelObserver::default();
+        observer.ready(&inventory);
+        Ok((Work { backend, observer, experiment }, inventory))
     }
 }
 

@@ -4,7 +4,7 @@ use super::lines::Section;
 use super::options::{Draft, FileJob, Target};
 use super::values::Amount;
 use ebbtide_model::units::{Bytes, Nanos};
-use ebbtide_model::workload::{Access, Arrival, Fine, Mix, Regions, Stop, Workload};
+use ebbtide_model::workload::{Access, Arrival, Details, Mix, Regions, Stop, Workload};
 
 /// What a job says of its file in bytes, shares of it included.
 struct Sizes {
@@ -104,7 +104,7 @@ impl Draft {
             span,
             arrival,
             rate,
-            fine: Fine {
+            details: Details {
                 offset,
                 regions,
                 time_limit,
@@ -117,8 +117,8 @@ impl Draft {
             // Commonly in [global], for the jobs beside it that write.
             Some((option @ ("fsync" | "fdatasync"), _)) => {
                 self.notes.push(format!("{option} changes nothing: the job does not write"));
-                let fine = Fine { fsync_every: None, fdatasync_every: None, ..workload.fine };
-                Workload { fine, ..workload }
+                let details = Details { fsync_every: None, fdatasync_every: None, ..workload.details };
+                Workload { details, ..workload }
             }
             _ => workload,
         };

@@ -44,8 +44,8 @@ fn groups_globals_and_clones() {
     let rand = &jobs[1].workload;
     assert_eq!((rand.access, rand.mix, rand.bs, rand.iodepth), (Access::Random, Mix::Read, Bytes(4096), 32));
     assert_eq!(rand.stop, Stop::Size(Bytes(40 << 30)), "size counts for every clone");
-    assert_eq!(rand.fine.time_limit, Some(Nanos::from_secs(60)), "or the runtime, whichever comes first");
-    assert_eq!((rand.span, rand.fine.regions), (Some(Bytes(10 << 30)), Regions::Shared));
+    assert_eq!(rand.details.time_limit, Some(Nanos::from_secs(60)), "or the runtime, whichever comes first");
+    assert_eq!((rand.span, rand.details.regions), (Some(Bytes(10 << 30)), Regions::Shared));
     assert_eq!(jobs[1].target, Target::Shared("/data/test.file".to_owned()));
     assert_eq!(jobs[0].workload.ioengine, IoEngine::IoUring);
     assert_eq!(jobs[2].workload.arrival, Arrival::Fixed { iops: 100.0 });
@@ -64,7 +64,7 @@ fn without_a_filename_every_clone_has_a_file() {
         read("[writers]\nrw=randwrite\nbs=32k\nsize=64m\nnumjobs=2\ndirectory=/data\n").expect("is right");
     let files = ["/data/writers.0.0", "/data/writers.1.0"].map(str::to_owned).to_vec();
     assert_eq!(jobs[0].target, Target::Each(files));
-    assert_eq!(jobs[0].workload.fine.regions, Regions::Own);
+    assert_eq!(jobs[0].workload.details.regions, Regions::Own);
     assert_eq!((jobs[0].file_size, jobs[0].workload.span), (Some(Bytes(64 << 20)), Some(Bytes(128 << 20))));
     assert_eq!(jobs[0].workload.ioengine, IoEngine::Psync, "fio's default");
     assert!(!jobs[0].workload.direct, "fio's default");
@@ -111,7 +111,7 @@ fn shares_are_of_the_file_that_is_there() {
     let rear = one("offset=75%\nsize=100%\nio_size=50%\nruntime=9\n");
     let begin = ((1u64 << 30) + 5000) * 75 / 100 / 4096 * 4096;
     let rest = ((1u64 << 30) + 5000 - begin) / 4096 * 4096;
-    assert_eq!((rear.fine.offset, rear.span), (Bytes(begin), Some(Bytes(rest))));
+    assert_eq!((rear.details.offset, rear.span), (Bytes(begin), Some(Bytes(rest))));
     assert_eq!(rear.stop, Stop::Size(Bytes(rest / 2 / 4096 * 4096)));
     assert_eq!(one("size=50%\nfilesize=1m\n").span, Some(Bytes(1 << 20)), "the later one counts");
     assert_eq!(one("filesize=1m\nsize=50%\n").span, half.span, "the later one counts");
@@ -224,7 +224,7 @@ proptest! {
 fn options_that_change_nothing_are_said_or_refused() {
     let job = |options: &str| read(&format!("[a]\nfilename=f\nsize=1m\n{options}\n"));
     let jobs = job("rw=read\nfsync=4\ntime_based").expect("both are common in [global]");
-    assert_eq!(jobs[0].workload.fine.fsync_every, None);
+    assert_eq!(jobs[0].workload.details.fsync_every, None);
     for part in ["fsync changes nothing", "time_based changes nothing"] {
         assert!(jobs[0].notes.iter().any(|note| note.contains(part)), "{:?}", jobs[0].notes);
     }
@@ -232,7 +232,7 @@ fn options_that_change_nothing_are_said_or_refused() {
     assert!(error.contains("hipri changes nothing: psync has no ring"), "{error}");
     let jobs = job("rw=write\nfsync=4\nfdatasync=2").expect("both are done");
     assert_eq!(
-        (jobs[0].workload.fine.fsync_every, jobs[0].workload.fine.fdatasync_every),
+        (jobs[0].workload.details.fsync_every, jobs[0].workload.details.fdatasync_every),
         (Some(4), Some(2))
     );
 }

@@ -1,7 +1,7 @@
 //! Looks at the host around each trial and puts what was seen into its samples.
 
-use super::Witness;
-use ebbtide_host::observe::{EbsLimits, Member, Observer, Running, Window};
+use super::TrialObserver;
+use ebbtide_host::observe::{EbsLimits, ObservedMember, Observer, Running, Window};
 use ebbtide_model::backend::{Control, Edge, Inventory};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::plan::Trial;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 /// Observes this host.
 #[derive(Default)]
-pub struct HostWitness {
-    members: Vec<Option<Member>>,
+pub struct HostObserver {
+    members: Vec<Option<ObservedMember>>,
     running: Option<Running>,
 }
 
-impl Witness for HostWitness {
+impl TrialObserver for HostObserver {
     fn ready(&mut self, inventory: &Inventory) {
         let member = |name: &str, path: &str| {
-            (!path.is_empty()).then(|| Member { name: name.to_owned(), path: PathBuf::from(path) })
+            (!path.is_empty()).then(|| ObservedMember { name: name.to_owned(), path: PathBuf::from(path) })
         };
         self.members = inventory.volumes.iter().map(|volume| member(&volume.name, &volume.path)).collect();
     }
@@ -28,7 +28,7 @@ impl Witness for HostWitness {
         let Some(design) = experiment.designs.get(trial.design) else { return };
         // In the order of the layout's leaves, which is that of `TrialSamples::members`.
         let volumes = design.layout.volumes().into_iter();
-        let members: Vec<Member> =
+        let members: Vec<ObservedMember> =
             volumes.filter_map(|index| self.members.get(index).cloned().flatten()).collect();
         let buffered = experiment.workloads.get(trial.workload).is_some_and(|workload| !workload.direct);
         let observer = Observer::host()

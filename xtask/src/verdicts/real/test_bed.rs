@@ -45,7 +45,7 @@ rm -rf "$1" "$2"
 "#;
 
 /// See above.
-pub struct Ground {
+pub struct TestBed {
     pub ebb: String,
     disk: PathBuf,
     memory: PathBuf,
@@ -69,9 +69,9 @@ enum Version {
     Two,
 }
 
-impl Ground {
+impl TestBed {
     /// Directories and groups of this run, and its sweeper.
-    pub fn new(ebb: &str) -> Result<Ground, String> {
+    pub fn new(ebb: &str) -> Result<TestBed, String> {
         let name = format!("ebbtide-verdicts-{}", std::process::id());
         let (disk, memory) = (Path::new(ON_DISK).join(&name), Path::new(IN_MEMORY).join(&name));
         let one = Path::new("/sys/fs/cgroup/blkio/cgroup.procs").exists();
@@ -90,9 +90,10 @@ impl Ground {
             .spawn()
             .map_err(|error| format!("sh: {error}"))?;
         let groups = Groups { root, weighted, version };
-        let ground = Ground { ebb: ebb.to_owned(), disk, memory, groups, sweeper };
-        let groups = &ground.groups;
-        for directory in [&ground.disk, &ground.memory, &groups.root].into_iter().chain(&groups.weighted) {
+        let test_bed = TestBed { ebb: ebb.to_owned(), disk, memory, groups, sweeper };
+        let groups = &test_bed.groups;
+        for directory in [&test_bed.disk, &test_bed.memory, &groups.root].into_iter().chain(&groups.weighted)
+        {
             fs::create_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         }
         if version == Version::Two {
@@ -104,7 +105,7 @@ impl Ground {
         if output("stat", &["-f", "-c", "%T", ON_DISK])?.trim() == "tmpfs" {
             return Err(format!("{ON_DISK} is in memory, and real cases need a real disk"));
         }
-        Ok(ground)
+        Ok(test_bed)
     }
 
     /// Directory for files of a case, on disk.
@@ -112,7 +113,7 @@ impl Ground {
         &self.disk
     }
 
-    /// `major:minor` and name of the disk below [`Ground::directory`].
+    /// `major:minor` and name of the disk below [`TestBed::directory`].
     pub fn disk(&self) -> Result<(String, String), String> {
         let directory = self.disk.to_string_lossy();
         let number = output("findmnt", &["-n", "-o", "MAJ:MIN", "-T", &directory])?.trim().to_owned();
@@ -174,7 +175,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for TestBed {
     fn drop(&mut self) {
         drop(self.sweeper.stdin.take());
         let _ = self.sweeper.wait();

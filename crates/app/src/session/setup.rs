@@ -1,13 +1,13 @@
 //! What carries a session out: the backend that the user names, with all that belongs to it.
 
 use super::kernel::Kernel;
-use super::kernel::members::KernelWitness;
+use super::kernel::members::KernelObserver;
 use super::lab::adapt::adapt;
 use super::lab::scale::Scale;
 use super::lab::{self, Lab};
+use super::observer::HostObserver;
 use super::simulated::Simulated;
-use super::witness::HostWitness;
-use super::{Nobody, Witness, surroundings};
+use super::{NoObserver, TrialObserver, surroundings};
 use crate::cli::CliError;
 use crate::laboratory::{self, Laboratory};
 use ebbtide_engine::files::{FilesBackend, Options};
@@ -19,11 +19,11 @@ use ebbtide_model::session::HostInfo;
 use std::sync::Arc;
 
 /// See the module.
-pub struct Carrier {
+pub struct SessionSetup {
     /// The backend.
     pub backend: Box<dyn Backend>,
     /// Who looks around each trial.
-    pub witness: Box<dyn Witness>,
+    pub observer: Box<dyn TrialObserver>,
     /// The experiment as it will be measured.
     pub experiment: Experiment,
     /// Where it is measured.
@@ -34,7 +34,7 @@ pub struct Carrier {
     pub warnings: Vec<String>,
 }
 
-impl Carrier {
+impl SessionSetup {
     /// On this host; `key` is what [`key::ask`](super::kernel::key::ask) says.
     ///
     /// # Errors
@@ -46,20 +46,20 @@ impl Carrier {
         key: Option<Vec<u8>>,
     ) -> Result<Self, CliError> {
         let around = || surroundings::of_host(&options.name).map_err(CliError::Failed);
-        let (backend, witness): (Box<dyn Backend>, Box<dyn Witness>) = match kind {
+        let (backend, observer): (Box<dyn Backend>, Box<dyn TrialObserver>) = match kind {
             BackendKind::Kernel => {
                 let around = around()?;
-                (Box::new(Kernel::new(options, around, key)), Box::new(KernelWitness::default()))
+                (Box::new(Kernel::new(options, around, key)), Box::new(KernelObserver::default()))
             }
-            BackendKind::Sim => (Box::new(Simulated::new(options.seed)), Box::new(Nobody)),
+            BackendKind::Sim => (Box::new(Simulated::new(options.seed)), Box::new(NoObserver)),
             _ => {
                 let around = around()?;
-                (Box::new(FilesBackend::new(options, around)), Box::new(HostWitness::default()))
+                (Box::new(FilesBackend::new(options, around)), Box::new(HostObserver::default()))
             }
         };
         let ceiling = (kind != BackendKind::Sim).then(surroundings::engine_ceiling);
         let host = hostinfo::host_info(&Sys::host());
-        Ok(Self::new(backend, witness, experiment, host, ceiling))
+        Ok(Self::new(backend, observer, experiment, host, ceiling))
     }
 
     /// In a guest, which is started; `say` is told what the user must know before it goes on.
@@ -83,14 +83,15 @@ impl Carrier {
         let plan = Plan::new(&adapted.experiment, BackendKind::Lab, options.seed);
         say(&lab::how_long(&plan, &adapted.experiment, accelerator));
         let (host, ceiling) = (lab.host().clone(), lab.ceiling());
-        let mut carrier = Self::new(Box::new(lab), Box::new(Nobody), adapted.experiment, host, Some(ceiling));
-        carrier.warnings.extend(adapted.scaling);
-        Ok(carrier)
+        let mut setup =
+            Self::new(Box::new(lab), Box::new(NoObserver), adapted.experiment, host, Some(ceiling));
+        setup.warnings.extend(adapted.scaling);
+        Ok(setup)
     }
 
     fn new(
         backend: Box<dyn Backend>,
-        witness: Box<dyn Witness>,
+        observer: Box<dyn TrialObserver>,
         experiment: Experiment,
         host: HostInfo,
         ceiling: Option<Result<f64, String>>,
@@ -100,6 +101,6 @@ impl Carrier {
             Some(Err(unknown)) => (None, vec![unknown]),
             None => (None, Vec::new()),
         };
-        Carrier { backend, witness, experiment, host, engine_ceiling_iops, warnings }
+        SessionSetup { backend, observer, experiment, host, engine_ceiling_iops, warnings }
     }
 }

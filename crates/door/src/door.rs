@@ -98,7 +98,7 @@ pub trait Look {
     /// Every reason against writing what was opened, the ones that no option lifts first; none when it may be written.
     fn reasons(&self, opened: &Opened<'_>) -> Vec<Reason>;
 
-    /// Who uses the regular file that `file` is open on: reasons against taking its name away.
+    /// Who uses the regular file or directory that `file` is open on: reasons against taking its name away.
     fn users(&self, file: &File) -> Vec<Reason>;
 
     /// What the regular file that `file` is open on carries that no run writes to a file of its own and leaves there:
@@ -169,6 +169,15 @@ impl DoorError {
     pub(crate) fn reason(path: &Path, kind: RefusalKind, what: String, remedy: &str) -> DoorError {
         DoorError::refused(path, vec![Reason { kind, what, remedy: remedy.to_owned() }])
     }
+}
+
+/// What becomes of a file that is to be removed, when not all of its users could be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// It stays: somebody may have begun to use it since the run that made it was killed.
+    Keeps,
+    /// It goes: the run that made it is ending and had it in a place of its own until now.
+    Removes,
 }
 
 /// The door with the rules of this host.
@@ -267,13 +276,20 @@ impl Door {
         opened.iter().map(|candidate| candidate.judge(look.as_ref())).enumerate().try_for_each(numbered)
     }
 
-    /// Removes the file or directory `name` in `directory` that an ended run made, if it is still `id` and nobody uses it or
-    /// put something of their own on it.
+    /// Removes the file or directory `name` in `directory` that a run made, if it is still `id` and nobody uses it or put
+    /// something of their own on it.
     ///
     /// # Errors
-    /// Who uses it and what is on it, with what to do; when something else has the name, or it cannot be removed.
-    pub fn remove(&self, directory: &Directory, name: impl AsRef<Path>, id: &FileId) -> io::Result<Removed> {
-        directory.remove_if(name, id, Some(&|file| self.may_go(file)))
+    /// Who uses it and what is on it, with what to do: `ResourceBusy` where that is only programs that have it open. When
+    /// something else has the name, or it cannot be removed.
+    pub fn remove(
+        &self,
+        directory: &Directory,
+        name: impl AsRef<Path>,
+        id: &FileId,
+        doubt: Doubt,
+    ) -> io::Result<Removed> {
+        directory.remove_if(name, id, Some(&|file| self.may_go(file, doubt)))
     }
 
     /// Whether [`remove`](Self::remove) would find a reason against it; touches nothing.
@@ -281,19 +297,26 @@ impl Door {
     /// # Errors
     /// The reasons.
     pub fn may_remove(&self, directory: &Directory, name: impl AsRef<Path>, id: &FileId) -> io::Result<()> {
-        directory.ask_if(name, id, &|file| self.may_go(file))
+        directory.ask_if(name, id, &|file| self.may_go(file, Doubt::Keeps))
     }
 
-    fn may_go(&self, file: &File) -> io::Result<()> {
+    fn may_go(&self, file: &File, doubt: Doubt) -> io::Result<()> {
         let look = self.look();
         let mut reasons = look.users(file);
-        if reasons.is_empty() {
+        if doubt == Doubt::Removes {
+            reasons.retain(|reason| reason.kind != RefusalKind::Untold);
+        }
+        if reasons.is_empty() && file.metadata()?.is_file() {
             reasons = look.foreign(file);
         }
         if reasons.is_empty() {
             return Ok(());
         }
-        Err(io::Error::other(Refusal { path: String::new(), reasons }.reasons_in_words()))
+        let kind = match reasons.iter().all(|reason| reason.kind == RefusalKind::Open) {
+            true => io::ErrorKind::ResourceBusy,
+            false => io::ErrorKind::Other,
+        };
+        Err(io::Error::new(kind, Refusal { path: String::new(), reasons }.reasons_in_words()))
     }
 
     /// Makes what was lent look as blank as it was before this run: zeros where a device is looked at.

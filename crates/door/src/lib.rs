@@ -37,7 +37,9 @@ mod tree;
 pub use claim::{Access, Claim, Handle, Lent};
 pub use database::Database;
 pub use directory::{Directory, Removed, id_of, is_hidden_name};
-pub use door::{Door, DoorError, Expected, Footprint, Identity, Judge, Look, Opened, Wanted, is_claimed};
+pub use door::{
+    Door, DoorError, Doubt, Expected, Footprint, Identity, Judge, Look, Opened, Wanted, is_claimed,
+};
 pub use draft::{Draft, Published};
 pub use log::Log;
 pub use output::Output;

@@ -3,7 +3,8 @@
 use super::error::Problem;
 use super::names;
 use super::read::{
-    Duration, Fraction, Given, Headed, Named, Problems, Size, Span, Throughput, required, section, valid,
+    Choice, Duration, Fraction, Given, Headed, Named, Problems, Size, Span, Throughput, required, section,
+    valid,
 };
 use super::shapes::{LatencySpec, RawShape, one_way, positive};
 use ebbtide_model::units::{Bytes, Nanos, format_number};
@@ -130,7 +131,7 @@ section! {
     struct RawFailure {
         /// `error` (EIO), `vanish` (ENODEV) or `freeze` (no answer).
         #[schemars(required)]
-        kind: String,
+        kind: Choice<FailureKind>,
         /// When, from the start of the trial, warm-up included.
         #[schemars(required)]
         at: Duration,
@@ -290,19 +291,7 @@ fn resolve_failure(raw: &RawFailure, span: &Span, problems: &mut Problems) -> Op
     let example = "failure = { kind = \"freeze\", at = \"5s\", lasts = \"2s\" }";
     let kind = required(&raw.kind, "kind", example, ("the failure", span), problems);
     let at = required(&raw.at, "at", example, ("the failure", span), problems);
-    let (kind, kind_at) = kind?;
-    let kind = match kind.as_str() {
-        "error" => FailureKind::Error,
-        "vanish" => FailureKind::Vanish,
-        "freeze" => FailureKind::Freeze,
-        other => {
-            let remedy = names::choose(other, &["error", "vanish", "freeze"]);
-            let problem = Problem::UnknownChoice { what: "kind of failure", found: other.to_owned(), remedy };
-            problems.report(kind_at, problem);
-            return None;
-        }
-    };
-    Some(Failure { kind, at: *at?.0, lasts: valid(&raw.lasts).map(|(lasts, _)| *lasts) })
+    Some(Failure { kind: kind?.0.0, at: *at?.0, lasts: valid(&raw.lasts).map(|(lasts, _)| *lasts) })
 }
 
 /// Whether the shape has one of them.

@@ -5,9 +5,11 @@
 //! other does not. Reading goes on after a mistake: whatever can be read is, and every mistake is
 //! reported once.
 
+mod choice;
 mod quantity;
 mod scalar;
 
+pub(super) use choice::{Choice, KeySource};
 pub(super) use quantity::{Duration, Fraction, Size, Throughput};
 pub(super) use scalar::describe;
 

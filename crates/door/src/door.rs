@@ -2,6 +2,7 @@
 
 use crate::claim::{Claim, Lent, reopen};
 use crate::directory::{Directory, Removed};
+use crate::footprint::Footprint;
 use crate::held::Held;
 use crate::pause::pause_at;
 use ebbtide_model::blank::windows;
@@ -11,7 +12,7 @@ use ebbtide_model::shown::Shown;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, SeekFrom, flock};
 use rustix::io::Errno;
 use std::fmt;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -20,55 +21,6 @@ use std::time::{Duration, Instant};
 
 /// How long a lock on a device is waited for: udev takes one while it looks at a device that has just changed.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
-
-/// One file or device, whatever it is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Identity {
-    /// A regular file.
-    File {
-        /// Device number of its file system.
-        dev: u64,
-        /// Inode number.
-        ino: u64,
-    },
-    /// A block device by its number.
-    Device(u64),
-}
-
-impl Identity {
-    /// Of the file or block device that `found` is of.
-    pub fn of(found: &Metadata) -> Identity {
-        if found.file_type().is_block_device() {
-            Identity::Device(found.rdev())
-        } else {
-            Identity::File { dev: found.dev(), ino: found.ino() }
-        }
-    }
-}
-
-/// Which bytes something stands on.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Footprint {
-    /// What it is: itself, and what a loop device passes everything on to.
-    pub covers: Vec<Identity>,
-    /// What it has a part of: the disk of a partition, the members of an array, the physical volumes of a logical one.
-    pub within: Vec<Identity>,
-}
-
-impl Footprint {
-    /// Of something that nothing is known about but itself.
-    pub fn alone(identity: Identity) -> Footprint {
-        Footprint { covers: vec![identity], within: Vec::new() }
-    }
-
-    /// Whether writing the one may change the other.
-    pub fn overlaps(&self, other: &Footprint) -> bool {
-        let shared = |these: &[Identity], those: &[Identity]| these.iter().any(|one| those.contains(one));
-        shared(&self.covers, &other.covers)
-            || shared(&self.covers, &other.within)
-            || shared(&self.within, &other.covers)
-    }
-}
 
 /// What is to be judged.
 #[derive(Debug, Clone, Copy)]

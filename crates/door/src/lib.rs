@@ -25,6 +25,7 @@ mod database;
 mod directory;
 mod door;
 mod draft;
+mod footprint;
 mod held;
 pub mod kernel;
 mod log;
@@ -37,10 +38,9 @@ mod tree;
 pub use claim::{Access, Claim, Handle, Lent};
 pub use database::Database;
 pub use directory::{Directory, Removed, id_of, is_hidden_name};
-pub use door::{
-    Door, DoorError, Doubt, Expected, Footprint, Identity, Judge, Look, Opened, Wanted, is_claimed,
-};
+pub use door::{Door, DoorError, Doubt, Expected, Judge, Look, Opened, Wanted, is_claimed};
 pub use draft::{Draft, Published};
+pub use footprint::{Footprint, Identity};
 pub use log::Log;
 pub use output::Output;
 pub use pause::{pause_at, stop_here};

@@ -1,131 +1,19 @@
 //! `[designs.NAME]`: the candidate arrays.
 
+use super::array::{RawArray, RawMember, RawSwap};
 use super::error::Problem;
 use super::members::resolve_names;
 use super::names;
-use super::read::{
-    At, Choice, FromToml, Given, Headed, Named, Problems, Size, Span, describe, required, section, valid,
-};
-use super::stack::{self, RawEncryption, RawSwap};
+use super::read::{At, Given, Named, Problems, Span, required, valid};
+use super::stack;
 use super::volumes::{Volumes, multiple_of_block};
 use ebbtide_model::experiment::Design;
 use ebbtide_model::layout::{Arrangement, LayoutError, LayoutName, LayoutNode, Map};
-use ebbtide_model::stack::{ArrayBacking, Backing, Bitmap, Filesystem, Metadata, Swap};
+use ebbtide_model::stack::{ArrayBacking, Swap};
 use ebbtide_model::units::Bytes;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use std::borrow::Cow;
-use toml::de::DeValue;
 
 /// mdadm's default chunk.
 const CHUNK_DEFAULT: Bytes = Bytes(512 * Bytes::KIB);
-
-section! {
-    /// An array of volumes or of other arrays.
-    #[schemars(rename = "Array")]
-    "an array"
-    struct RawArray {
-        /// How the members are combined: linear (one after the other), stripe (RAID0), mirror (RAID1), raid10,
-        /// raid5, raid6.
-        #[schemars(required)]
-        layout: Choice<LayoutName>,
-        /// Members in order: a volume's name, a range `vol[0..7]` (both ends included), a glob `vol*`, or a
-        /// nested array `{ layout = ..., members = ... }`.
-        #[schemars(required)]
-        members: Vec<At<RawMember>>,
-        /// Bytes on one member before the next member's turn, a multiple of 4KiB [default: 512KiB, as mdadm].
-        chunk: Size,
-        /// raid10: copies of every chunk, from 2 to the number of members [default: 2].
-        copies: u32,
-        /// raid10: where the copies go: near, far or offset [default: near].
-        arrangement: Choice<Arrangement>,
-        /// What builds it in the kernel: md or lvm [default: md]. Other backends compute the same layout themselves.
-        backing: Choice<Backing>,
-        /// md: version of the metadata [default: 1.2]. Kernel only.
-        metadata: Choice<Metadata>,
-        /// md mirror, raid10, raid5, raid6: internal or none [default: none]. Kernel only.
-        bitmap: Choice<Bitmap>,
-        /// md mirror: members that are read only when the others fail, a name, range or glob. Kernel only.
-        write_mostly: String,
-        /// Encryption of the whole design. Kernel only.
-        encryption: RawEncryption,
-        /// File system in which trials use a file [default: none, they use the array itself]. Kernel only.
-        filesystem: Choice<Filesystem>,
-        /// Mount options, as `mount -o` takes them. Kernel only.
-        mount_options: String,
-        /// Readahead of the array, a multiple of 4KiB [default: the kernel's]. Kernel only.
-        readahead: Size,
-        /// I/O scheduler of the members' disks [default: as it is]. Kernel only.
-        scheduler: String,
-        /// Requests that the queue of each member's disk holds (nr_requests) [default: as it is]. Kernel only.
-        #[schemars(range(min = 4))]
-        queue_depth: u32,
-        /// Largest request to each member's disk (max_sectors_kb) [default: as it is]. Kernel only.
-        max_sectors: Size,
-        /// Swap spaces that are on while trials run, each on volumes of its own. Kernel only.
-        swap: Vec<At<RawSwap>>,
-    }
-}
-
-impl Headed for RawArray {
-    const HEADING: &'static str = "designs";
-}
-
-/// One element of `members`.
-#[derive(Debug)]
-pub(super) enum RawMember {
-    /// A name, range or glob.
-    Names(String),
-    /// A nested array.
-    Array(Box<RawArray>),
-}
-
-impl FromToml for RawMember {
-    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
-        match value {
-            DeValue::String(text) => Some(RawMember::Names(text.to_string())),
-            DeValue::Table(_) => {
-                RawArray::from_toml(value, span, problems).map(|array| RawMember::Array(Box::new(array)))
-            }
-            _ => {
-                let expected = "a volume's name or a nested array";
-                let remedy =
-                    "write for example \"vol0\", \"vol[0..7]\" or { layout = \"mirror\", members = [...] }"
-                        .to_owned();
-                problems.report(span, Problem::WrongType { expected, found: describe(value), remedy });
-                None
-            }
-        }
-    }
-}
-
-impl JsonSchema for RawMember {
-    fn schema_name() -> Cow<'static, str> {
-        "Member".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let array = generator.subschema_for::<RawArray>();
-        json_schema!({
-            "anyOf": [{ "type": "string", "description": "A name, a range vol[0..7] or a glob vol*" }, array]
-        })
-    }
-}
-
-impl FromToml for Vec<At<RawMember>> {
-    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
-        if let DeValue::Array(values) = value {
-            return Some(values.iter().map(|value| At::read(value, problems)).collect());
-        }
-        let remedy = match value {
-            DeValue::String(text) => format!("write it in brackets: `[\"{text}\"]`"),
-            _ => "write for example `[\"vol0\", \"vol1\"]` or `[\"vol[0..7]\"]`".to_owned(),
-        };
-        problems.report(
-            span,
-            Problem::WrongType { expected: "a list of members", found: describe(value), remedy },
-        );
-        None
-    }
-}
 
 /// Checks the designs; each with its capacity where the file says the size of all its volumes.
 pub(super) fn resolve(

@@ -4,6 +4,7 @@
 //! not belong here, and nothing here reads a file: who calls passes in the text and, as [`ProfileFiles`], the files it names.
 
 mod answer;
+mod array;
 mod designs;
 mod engine;
 mod error;

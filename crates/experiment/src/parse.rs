@@ -1,7 +1,8 @@
 //! The whole file: from text to an [`Experiment`], or to everything that is wrong with it.
 
 use super::answer::{self, RawAnswer};
-use super::designs::{self, RawArray};
+use super::array::RawArray;
+use super::designs;
 use super::error::{ExperimentErrors, Problem};
 use super::profiles::{NoFiles, ProfileFiles};
 use super::read::{FromToml, Named, Problems, required, section, valid};

@@ -1,62 +1,18 @@
 //! The keys of a design that say what the kernel builds beside the layout.
 
-use super::designs::{RawArray, RawMember};
+use super::array::RawArray;
 use super::error::Problem;
 use super::members::resolve_names;
-use super::read::{
-    At, Choice, FromToml, Given, KeySource, Problems, Span, describe, required, section, valid,
-};
+use super::read::{Choice, Given, Problems, Span, required, valid};
 use super::volumes::{Volumes, multiple_of_block};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
-use ebbtide_model::stack::{ArrayBacking, Backing, Encryption, EncryptionFormat, Stack, Swap};
+use ebbtide_model::stack::{ArrayBacking, Backing, Encryption, Stack, Swap};
 use ebbtide_model::units::Bytes;
-use toml::de::DeValue;
 
 /// Largest readahead and request: far above what any kernel takes.
 const TUNABLE_MAX: Bytes = Bytes(Bytes::GIB);
 /// The kernel's least `nr_requests` (`BLKDEV_MIN_RQ`).
 const QUEUE_DEPTH_MIN: u32 = 4;
-
-section! {
-    /// Encryption of an array.
-    #[schemars(rename = "Encryption")]
-    "`encryption`"
-    struct RawEncryption {
-        /// How it is encrypted: luks2.
-        #[schemars(required)]
-        format: Choice<EncryptionFormat>,
-        /// File whose bytes are the key; the key itself is never on a command line.
-        key_file: String,
-        /// prompt: the key is asked for at the terminal, instead of `key_file`.
-        key: Choice<KeySource>,
-    }
-}
-
-section! {
-    /// Swap spaces of one priority, on while trials run.
-    #[schemars(rename = "Swap")]
-    "`swap`"
-    struct RawSwap {
-        /// What becomes a swap space each, as the members of an array: names, ranges, globs, nested arrays.
-        #[schemars(required)]
-        members: Vec<At<RawMember>>,
-        /// From 0 to 32767, the highest is used first; equal ones take turns [default: each lower than the last].
-        #[schemars(range(max = 32767))]
-        priority: u32,
-    }
-}
-
-impl FromToml for Vec<At<RawSwap>> {
-    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
-        if let DeValue::Array(values) = value {
-            return Some(values.iter().map(|value| At::read(value, problems)).collect());
-        }
-        let remedy = "write for example `[{ members = [\"vol0\", \"vol1\"], priority = 10 }]`".to_owned();
-        let (expected, found) = ("a list of swap spaces", describe(value));
-        problems.report(span, Problem::WrongType { expected, found, remedy });
-        None
-    }
-}
 
 /// The word that was given.
 fn chosen<T: Copy>(given: &Given<Choice<T>>) -> Option<T> {
@@ -273,7 +229,7 @@ fn queue_depth(given: &Given<u32>, problems: &mut Problems) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_model::stack::{Bitmap, Filesystem, Metadata};
+    use ebbtide_model::stack::{Bitmap, EncryptionFormat, Filesystem, Metadata};
 
     const EVERY_KEY: &str = include_str!("testdata/every-key.toml");
 

@@ -1,6 +1,7 @@
 //! `ebb cleanup`: puts back what killed runs left behind.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::session::journal::{self, Found, Held};
 use crate::session::kernel::telling::Telling;
 use crate::views;

@@ -1,6 +1,6 @@
 //! Options that describe an array, shared by the subcommands that reason about layouts.
 
-use super::CliError;
+use crate::error::CliError;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ebbtide_model::layout::{Arrangement, LayoutName, LayoutNode};

@@ -1,7 +1,8 @@
 //! `ebb where`: which bytes of which members hold an extent of an array, and the reverse.
 
 use super::geometry::{ArrayArgs, MemberArgs};
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::experiment_file;
 use crate::views;
 use clap::Args;

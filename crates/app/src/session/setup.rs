@@ -8,7 +8,7 @@ use super::lab::{self, Lab};
 use super::observer::HostObserver;
 use super::simulated::Simulated;
 use super::{NoObserver, TrialObserver, surroundings};
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::laboratory::{self, Laboratory};
 use ebbtide_engine::files::{FilesBackend, Options};
 use ebbtide_host::{hostinfo, sys::Sys};

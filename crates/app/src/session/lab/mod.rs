@@ -9,7 +9,7 @@ pub mod scale;
 mod talk;
 pub mod worker;
 
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::laboratory::{self, Laboratory};
 use crate::lines::Lines;
 use adapt::Adapted;

@@ -1,7 +1,8 @@
 //! The keys of an array, of its encryption and of swap spaces.
 
 use super::error::Problem;
-use super::read::{At, Choice, FromToml, Headed, KeySource, Problems, Size, Span, describe, section};
+use super::read::{At, Choice, FromToml, Headed, KeySource, Size, describe, section};
+use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, LayoutName};
 use ebbtide_model::stack::{Backing, Bitmap, EncryptionFormat, Filesystem, Metadata};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

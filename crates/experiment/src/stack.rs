@@ -3,8 +3,9 @@
 use super::array::RawArray;
 use super::error::Problem;
 use super::members::resolve_names;
-use super::read::{Choice, Given, Problems, Span, required, valid};
+use super::read::{Choice, Given, required, valid};
 use super::volumes::{Volumes, multiple_of_block};
+use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
 use ebbtide_model::stack::{ArrayBacking, Backing, Encryption, Stack, Swap};
 use ebbtide_model::units::Bytes;

@@ -1,8 +1,9 @@
 //! Keys whose values are words of a list.
 
-use super::{FromToml, Problems, Span, describe};
+use super::{FromToml, describe};
 use crate::error::Problem;
 use crate::names;
+use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, LayoutName};
 use ebbtide_model::stack::{Backing, Bitmap, EncryptionFormat, Filesystem, Metadata};
 use ebbtide_model::volume::FailureKind;

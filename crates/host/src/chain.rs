@@ -3,7 +3,7 @@
 
 use crate::probe::dm::Tables;
 use crate::probe::tables::{self, Mount};
-use crate::probe::{Made, btrfs, made};
+use crate::probe::{DEEPEST, Made, btrfs, made};
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_door::read;
 use ebbtide_model::samples::Join;
@@ -12,9 +12,6 @@ use ebbtide_sys::loops::{self, Behind};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-
-/// More layers than anybody stacks; ends a walk through a damaged or circular tree.
-pub const DEEPEST: usize = 16;
 
 /// One device on the way down.
 #[derive(Debug, Clone, PartialEq, Eq)]

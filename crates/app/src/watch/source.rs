@@ -4,7 +4,7 @@ use super::{Shown, Topology, Watch};
 use ebbtide_host::chain;
 use ebbtide_host::command::{Never, Real};
 use ebbtide_host::probe::dm::Tables;
-use ebbtide_host::probe::{self, Relation};
+use ebbtide_host::probe::{self, DEEPEST, Relation};
 use ebbtide_host::sys::{self, Sys};
 use ebbtide_model::observe::host::HostCounters;
 use ebbtide_model::samples::Join;
@@ -228,7 +228,7 @@ impl Descent<'_> {
     /// A device, then what is below it. Whole disks under a member that is a partition are left out: they count the same.
     fn go(&mut self, name: &str, depth: usize) {
         let devices = self.devices;
-        let Some(device) = devices.get(name).filter(|_| depth < chain::DEEPEST) else { return };
+        let Some(device) = devices.get(name).filter(|_| depth < DEEPEST) else { return };
         if !self.seen.insert(device.name.clone()) {
             return;
         }

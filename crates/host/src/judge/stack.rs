@@ -9,7 +9,7 @@
 
 use super::users::{Backing, LoopDevice};
 use super::{HostLook, cannot_tell};
-use crate::chain::DEEPEST;
+use crate::probe::DEEPEST;
 use crate::sys::{self, DevNum};
 use ebbtide_door::{Footprint, Identity};
 use ebbtide_model::guard::{Reason, RefusalKind};

@@ -1,7 +1,7 @@
 //! File systems that keep their files in files of others: who uses the file below is not told by asking at the one above.
 
 use super::{HostLook, cannot_tell};
-use crate::chain::DEEPEST;
+use crate::probe::DEEPEST;
 use crate::probe::tables::{self, Mount};
 use crate::sys::{self, Sys};
 use ebbtide_door::read;

@@ -28,6 +28,9 @@ use serde::Serialize;
 use std::path::Path;
 use tables::{Mount, Swap, Udev};
 
+/// More layers than anybody stacks; ends a walk through a damaged or circular tree.
+pub const DEEPEST: usize = 16;
+
 /// The block devices of a host.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Devices {
@@ -59,7 +62,7 @@ impl Devices {
     }
 
     fn collect_disks<'a>(&'a self, name: &str, disks: &mut Vec<&'a str>, depth: usize) {
-        let Some(device) = self.get(name).filter(|_| depth < crate::chain::DEEPEST) else { return };
+        let Some(device) = self.get(name).filter(|_| depth < DEEPEST) else { return };
         if let Some(disk) = &device.partition_of {
             self.collect_disks(disk, disks, depth + 1);
         } else if device.slaves.is_empty() {

@@ -9,7 +9,7 @@
 //! concatenates whole sectors. LVM concatenates whole extents (4 MiB unless the volume group says
 //! otherwise): there, a member's size is that of its data area, which already is a whole number of them.
 
-use super::level::{Piece, whole_sectors};
+use super::piece::{Piece, whole_sectors};
 use super::{LayoutError, Role};
 use crate::units::Bytes;
 

@@ -1,6 +1,7 @@
 //! A layout compiled for mapping: the tree of arrays as a flat list of levels.
 
-use super::level::{Level, Piece};
+use super::level::Level;
+use super::piece::Piece;
 use super::{ArrayKind, Extent, ExtentError, LayoutError, LayoutNode, Reverse, Role};
 
 /// Most arrays inside each other; far beyond use, far below what a stack holds.

@@ -9,7 +9,7 @@
 //! `mdadm --create` takes whole multiples of 64 KiB of the smallest member, so that the array could become a RAID5
 //! one day (mdadm `Create.c`; seen with mdadm 4.2 in the lab); LVM takes whole extents, which are such multiples.
 
-use super::level::Piece;
+use super::piece::Piece;
 use super::{LayoutError, Role};
 use crate::units::Bytes;
 
@@ -29,7 +29,7 @@ impl Mirror {
         if members < 2 {
             return Err(LayoutError::TooFewMembers { layout: LAYOUT, least: 2, given: sizes.len() });
         }
-        let (member, size) = super::level::smallest(sizes);
+        let (member, size) = super::piece::smallest(sizes);
         let whole = size - size % ROUNDING;
         if whole == 0 {
             let (size, least) = (Bytes(size), Bytes(ROUNDING));

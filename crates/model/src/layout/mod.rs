@@ -12,6 +12,7 @@ mod map;
 mod mirror;
 mod name;
 mod parity;
+mod piece;
 mod raid10;
 mod stripe;
 #[cfg(test)]

@@ -16,7 +16,7 @@
 //! chunks of the smallest.
 
 use super::divisor::Divisor;
-use super::level::{Piece, smallest};
+use super::piece::{Piece, smallest};
 use super::{LayoutError, Role};
 use crate::units::Bytes;
 

@@ -16,7 +16,7 @@
 //! them (layout bits 17 and 18 clear). The members used are those of the smallest size.
 
 use super::divisor::Divisor;
-use super::level::{Piece, smallest};
+use super::piece::{Piece, smallest};
 use super::{Arrangement, LayoutError, Role};
 use crate::units::Bytes;
 

@@ -18,7 +18,7 @@
 //! members of unequal size.
 
 use super::divisor::Divisor;
-use super::level::Piece;
+use super::piece::Piece;
 use super::{LayoutError, Role};
 use crate::units::Bytes;
 

@@ -42,18 +42,24 @@ impl Course {
                 if depth > DEPTH_MAX {
                     return None;
                 }
-                Some(vec![named(format!("iodepth-{depth}"), Workload { iodepth: depth, ..base.clone() })])
+                Some(vec![Step::named(
+                    format!("iodepth-{depth}"),
+                    Workload { iodepth: depth, ..base.clone() },
+                )])
             }
             Course::Seek(seek) => Some(vec![seek.step(given)?]),
             Course::Snia { precondition, mixes } => {
                 let Some(at) = given.checked_sub(1) else {
-                    return Some(vec![named(precondition.name.clone(), Workload::clone(precondition))]);
+                    return Some(vec![Step::named(precondition.name.clone(), Workload::clone(precondition))]);
                 };
                 let (round, mix) = (at / mixes.len(), at % mixes.len());
                 if round >= SNIA_ROUNDS {
                     return None;
                 }
-                Some(vec![named(format!("round-{}-{}", round + 1, mixes[mix].name), mixes[mix].clone())])
+                Some(vec![Step::named(
+                    format!("round-{}-{}", round + 1, mixes[mix].name),
+                    mixes[mix].clone(),
+                )])
             }
         }
     }
@@ -85,8 +91,4 @@ impl Course {
     pub fn at_most(&self) -> Vec<Vec<Step>> {
         (0..).map_while(|given| self.group(given)).collect()
     }
-}
-
-pub(super) fn named(name: String, workload: Workload) -> Step {
-    Step { workload: Workload { name: name.clone(), ..workload }, name, files: 0, note: None }
 }

@@ -38,6 +38,13 @@ pub struct Step {
     pub note: Option<String>,
 }
 
+impl Step {
+    /// A job on the first set of files.
+    fn named(name: String, workload: Workload) -> Step {
+        Step { workload: Workload { name: name.clone(), ..workload }, name, files: 0, note: None }
+    }
+}
+
 /// Files that a profile runs on, one after the other as one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Files {

@@ -1,7 +1,6 @@
 //! Working sets of several sizes, read in passes, each in a random order of its own.
 
 use super::Step;
-use super::course::named;
 use crate::plan::random_order;
 use crate::units::Bytes;
 use crate::workload::Workload;
@@ -32,7 +31,7 @@ impl Seek {
     }
 
     fn set(&self, name: String, size: Bytes) -> Step {
-        named(name, Workload { span: Some(size), ..self.base.clone() })
+        Step::named(name, Workload { span: Some(size), ..self.base.clone() })
     }
 
     /// Every working set once, from the smallest.

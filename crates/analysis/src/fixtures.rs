@@ -2,10 +2,9 @@
 
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::experiment::Experiment;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::plan::{Schedule, Trial};
-use ebbtide_model::samples::{
-    Count, CpuUse, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples,
-};
+use ebbtide_model::samples::{Count, CpuUse, Histogram, Interval, MemberSamples, OpSamples, TrialSamples};
 use ebbtide_model::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
 use ebbtide_model::units::Nanos;
 

@@ -79,9 +79,8 @@ pub fn shares(trials: &[&TrialSamples]) -> Vec<MemberShare> {
 mod tests {
     use super::*;
     use crate::fixtures::trial;
-    use ebbtide_model::samples::{
-        DeviceObservation, DiskUse, MemberObservation, Observation, OpSamples, PerOp,
-    };
+    use ebbtide_model::per_op::PerOp;
+    use ebbtide_model::samples::{DeviceObservation, DiskUse, MemberObservation, Observation, OpSamples};
     use ebbtide_model::units::Nanos;
 
     #[test]

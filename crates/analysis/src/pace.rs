@@ -6,7 +6,8 @@
 //! nothing is done between them, each is over before the next begins. Without lots it is what was counted by the time
 //! between the first interval and the last.
 
-use ebbtide_model::samples::{Count, Interval, PerOp, TrialSamples};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{Count, Interval, TrialSamples};
 use ebbtide_model::units::Nanos;
 
 /// Stretches of time that are compared to tell how much a rate varies.

@@ -3,8 +3,9 @@
 use crate::cpu::{CpuTime, ThreadTime};
 use crate::record::{Errors, Record, Tally};
 use crate::shared::Shared;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    Count, CpuUse, ErrorCount, Execution, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples,
+    Count, CpuUse, ErrorCount, Execution, Histogram, Interval, MemberSamples, OpSamples, TrialSamples,
 };
 use ebbtide_model::units::Nanos;
 

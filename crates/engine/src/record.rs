@@ -5,7 +5,8 @@
 
 use crate::cpu::ThreadTime;
 use crate::error::EngineError;
-use ebbtide_model::samples::{Histogram, PerOp};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::Histogram;
 use ebbtide_model::workload::OpKind;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};

@@ -3,7 +3,7 @@ use ebbtide_model::experiment::{Answer, Environment, Experiment, Host, Resync, V
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::layout::{Arrangement, ArrayKind};
 use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::PerOp;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::volume::{
     Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Latency, Limit, Mood, OneWay,

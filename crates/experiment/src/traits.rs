@@ -6,7 +6,7 @@ use super::names;
 use super::problems::{Problems, Span};
 use super::read::{Fraction, Given, Named, required, valid};
 use super::volume_keys::{RawCosts, RawFailure, RawMood, RawOneWay, RawSeek, RawShape};
-use ebbtide_model::samples::PerOp;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::units::{Bytes, Nanos, format_number};
 use ebbtide_model::volume::{
     Birth, Character, Costs, Drift, Failure, FarCache, FirstTouch, Latency, Mood, OneWay, Seek,

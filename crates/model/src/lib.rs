@@ -16,6 +16,7 @@ pub mod journal;
 pub mod layout;
 pub mod metric;
 pub mod observe;
+pub mod per_op;
 pub mod plan;
 pub mod profile;
 pub mod samples;

@@ -7,7 +7,8 @@
 use super::seen::SeenView;
 use ebbtide_analysis::{AaPair, Comparison, DesignResult, Estimate, Undecided, Verdict, Warning};
 use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::{CpuUse, Observation, PerOp};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{CpuUse, Observation};
 use ebbtide_model::session::{Ending, SessionMeta};
 use ebbtide_model::workload::OpKind;
 

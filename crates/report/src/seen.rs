@@ -1,9 +1,8 @@
 //! What was seen around the trials of a result: cores, load threads, disks, memory, network, and who else was at work.
 
 use ebbtide_analysis::estimate::median;
-use ebbtide_model::samples::{
-    DeviceObservation, NetworkUse, Observation, OtherActivity, PerOp, TrialSamples,
-};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{DeviceObservation, NetworkUse, Observation, OtherActivity, TrialSamples};
 use ebbtide_model::units::Nanos;
 
 /// What was seen around the trials of one result; a figure is the median over the trials that have it, unless it says

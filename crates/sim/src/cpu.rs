@@ -1,7 +1,8 @@
 //! CPU of the simulated hosts: each job is one thread that spends a fixed time per I/O and a time per byte copied.
 
 use ebbtide_model::experiment::Host;
-use ebbtide_model::samples::{CpuUse, PerOp};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::CpuUse;
 use ebbtide_model::units::Nanos;
 use ebbtide_model::workload::OpKind;
 

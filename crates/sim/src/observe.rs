@@ -2,8 +2,9 @@
 
 use super::load::Outcome;
 use ebbtide_model::experiment::{Design, Experiment, Host};
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, OtherActivity, OtherKind, PerOp,
+    CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, OtherActivity, OtherKind,
 };
 use ebbtide_model::units::{Bytes, Nanos};
 

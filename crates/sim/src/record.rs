@@ -1,6 +1,7 @@
 //! What a simulated trial records: the same samples as a measured one.
 
-use ebbtide_model::samples::{Count, Histogram, Interval, MemberSamples, OpSamples, PerOp};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{Count, Histogram, Interval, MemberSamples, OpSamples};
 use ebbtide_model::units::Nanos;
 use ebbtide_model::workload::{OpKind, Stop, Workload};
 

@@ -7,7 +7,7 @@ use super::random::Random;
 use ebbtide_analysis::VerdictKind;
 use ebbtide_model::experiment::{Answer, Design, Environment, Experiment, Resync, Volume, VolumeSource};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
-use ebbtide_model::samples::PerOp;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::stack::Stack;
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::volume::{Birth, FirstTouch, Latency, Limit, LinkShape, Mood, Shape};

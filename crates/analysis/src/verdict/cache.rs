@@ -10,7 +10,8 @@
 use super::{Absent, Case, Judged, Rule, evidence, far_end, moved, verdict_of};
 use crate::{Evidence, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::{PerOp, Span};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::Span;
 use ebbtide_model::units::{Bytes, Nanos, format_bytes, format_latency};
 use ebbtide_model::workload::{Mix, OpKind};
 

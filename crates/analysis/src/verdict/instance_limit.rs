@@ -8,7 +8,8 @@ use super::exceeded::longest_exceeded;
 use super::volume_limit::{NEAR, REACHED};
 use super::{Absent, Case, Judged, Rule, usage};
 use crate::{Evidence, Verdict, VerdictKind};
-use ebbtide_model::samples::{Count, PerOp, TrialSamples};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{Count, TrialSamples};
 use ebbtide_model::units::{format_iops, format_throughput};
 use ebbtide_model::volume::Limit;
 

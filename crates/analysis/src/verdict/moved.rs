@@ -1,7 +1,8 @@
 //! What the disks moved against what the trial asked of them.
 
 use crate::members;
-use ebbtide_model::samples::{DeviceObservation, DiskUse, PerOp, Span, TrialSamples};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{DeviceObservation, DiskUse, Span, TrialSamples};
 
 /// Bytes and requests of a trial: asked of the members, and moved by the disks below them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

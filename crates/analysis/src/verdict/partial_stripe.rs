@@ -9,7 +9,8 @@
 use super::{Absent, Case, Judged, Rule, background, cpu, evidence, moved, unknown};
 use crate::{ArrayBelow, Verdict, VerdictKind, below};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
-use ebbtide_model::samples::{Join, OtherKind, PerOp, TrialSamples};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{Join, OtherKind, TrialSamples};
 use ebbtide_model::units::Bytes;
 
 /// Bytes that members read for parity, for each byte written, from which on it is told: what is read of metadata, and at the edges of a

@@ -4,7 +4,8 @@
 //! a whole trial each of them may look idle although one was always at its limit.
 
 use super::Case;
-use ebbtide_model::samples::{Count, PerOp, TrialSamples};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{Count, TrialSamples};
 use ebbtide_model::volume::{Limit, OneWay, Shape};
 use ebbtide_model::workload::Access;
 

@@ -1,8 +1,9 @@
 use super::*;
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::experiment::Experiment;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::plan::Role;
-use ebbtide_model::samples::{CpuUse, Histogram, Interval, MemberSamples, OpSamples, PerOp, TrialSamples};
+use ebbtide_model::samples::{CpuUse, Histogram, Interval, MemberSamples, OpSamples, TrialSamples};
 use ebbtide_model::session::HostInfo;
 
 fn session(id: &str) -> Session {

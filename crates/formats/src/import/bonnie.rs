@@ -5,8 +5,9 @@
 //! an empty field one that was not run.
 
 use super::{ImportError, Imported, Measured, VOLUME, samples, tell_apart};
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::profile::{BONNIE_CHUNK, BONNIE_SEEKERS, BONNIE_SEEKS};
-use ebbtide_model::samples::{Count, OpSamples, PerOp};
+use ebbtide_model::samples::{Count, OpSamples};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Access, IoEngine, Mix, Stop, Workload};
 

@@ -6,7 +6,8 @@
 
 use super::{ImportError, Imported, Measured, VOLUME, add, name, samples, tell_apart};
 use crate::fio::jobfile::values;
-use ebbtide_model::samples::{Count, Histogram, OpSamples, PerOp};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{Count, Histogram, OpSamples};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Access, IoEngine, Mix, Stop, Workload};
 use serde_json::{Map, Value};

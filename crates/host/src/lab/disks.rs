@@ -10,7 +10,7 @@
 //! limits of both directions or of each, never both.)
 
 use super::LabError;
-use ebbtide_model::samples::PerOp;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::volume::{Character, Limit, LinkShape, OneWay, Shape};
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,8 @@
 //! Memory around a trial.
 
 use crate::sys::{self, Sys};
-use ebbtide_model::samples::{MemoryUse, OtherActivity, OtherKind, PerOp};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{MemoryUse, OtherActivity, OtherKind};
 use ebbtide_model::units::Bytes;
 use std::time::Duration;
 

@@ -13,7 +13,8 @@ use super::processors::between;
 use crate::chain::Chain;
 use crate::probe::tables::unescape;
 use crate::sys::{self, Sys};
-use ebbtide_model::samples::{CallUse, PerOp, RemoteUse};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{CallUse, RemoteUse};
 use ebbtide_model::units::{Bytes, Nanos};
 use std::time::Duration;
 

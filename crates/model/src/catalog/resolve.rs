@@ -1,7 +1,7 @@
 //! From a record and an order (size, provisioned rates) to a shape; from an instance to a link.
 
 use super::types::{Instance, IopsRule, ThroughputRule, Tier, VolumeType};
-use crate::samples::PerOp;
+use crate::per_op::PerOp;
 use crate::units::{Bytes, Nanos};
 use crate::volume::{Character, Costs, Latency, Limit, LinkShape, Shape};
 

@@ -3,8 +3,8 @@
 //! Format: Linux Documentation/admin-guide/iostats.rst. Fields after the name: 11 since 2.6, 15 with discards
 //! since 4.18, 17 with flushes since 5.5. Times are milliseconds, lengths 512-byte sectors.
 
+use crate::per_op::PerOp;
 use crate::samples::DiskUse;
-use crate::samples::PerOp;
 use crate::units::Nanos;
 
 /// Bytes of a sector in the kernel's counters, whatever the device's own block size.

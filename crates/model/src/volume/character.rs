@@ -1,7 +1,7 @@
 //! What makes one volume behave unlike another of the same limits. All of it is optional.
 
 use super::{Latency, Limit};
-use crate::samples::PerOp;
+use crate::per_op::PerOp;
 use crate::units::{Bytes, Nanos};
 use crate::workload::OpKind;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use super::limiter::Limiter;
 use super::{Limit, OneWay};
-use crate::samples::PerOp;
+use crate::per_op::PerOp;
 use crate::workload::OpKind;
 
 /// The state of a shape's limits. Two states of the same shape have the same limiters in the same order.

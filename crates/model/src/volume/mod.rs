@@ -33,7 +33,7 @@ pub use link::Link;
 pub use model::{LimitedBy, LimitedCounts, Model, ModelReport};
 pub use weather::mood_shares;
 
-use crate::samples::PerOp;
+use crate::per_op::PerOp;
 use crate::units::{Bytes, Nanos};
 use crate::workload::OpKind;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 use super::*;
-use ebbtide_model::samples::PerOp;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::volume::Costs;
 use ebbtide_model::workload::Arrival;
 

@@ -1,7 +1,7 @@
 //! Extreme but finite values: a trial ends, with samples or with an error that says what to write.
 
 use super::*;
-use ebbtide_model::samples::PerOp;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::volume::{Costs, FarCache, FirstTouch, Mood, OneWay, Seek};
 use proptest::prelude::*;
 

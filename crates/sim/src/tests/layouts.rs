@@ -1,5 +1,5 @@
 use super::*;
-use ebbtide_model::samples::PerOp;
+use ebbtide_model::per_op::PerOp;
 
 #[test]
 fn a_stripe_scales_until_the_link() {

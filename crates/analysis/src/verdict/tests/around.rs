@@ -3,8 +3,9 @@
 use super::*;
 use crate::fixtures::{BS, trial};
 use VerdictKind::{Background, Cache, FirstTouch, Readahead, RequestSize, Unknown};
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, OtherActivity, OtherKind, PerOp,
+    CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, OtherActivity, OtherKind,
 };
 use ebbtide_model::workload::{Access, Mix};
 

@@ -5,9 +5,8 @@ use crate::Basis;
 use crate::fixtures::trial;
 use crate::verdict::queue_limit::half_full;
 use VerdictKind::{Concurrency, QueueLimit, RateLimit, Unknown, VolumeLimit};
-use ebbtide_model::samples::{
-    DeviceObservation, DiskUse, MemberObservation, Observation, ObservedInterval, PerOp,
-};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{DeviceObservation, DiskUse, MemberObservation, Observation, ObservedInterval};
 use ebbtide_model::session::Rung;
 use ebbtide_model::workload::Arrival;
 

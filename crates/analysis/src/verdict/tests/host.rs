@@ -3,9 +3,10 @@
 use super::*;
 use crate::fixtures::trial;
 use VerdictKind::{Cpu, Memory, SyncWrites, Unknown};
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
     Below, CoreUse, DeviceObservation, DiskUse, Encryption, GroupMemory, InterruptUse, Join,
-    MemberObservation, MemoryUse, Observation, PerOp, ProcessorUser, TrialSamples,
+    MemberObservation, MemoryUse, Observation, ProcessorUser, TrialSamples,
 };
 
 /// Shares of the time of a trial.

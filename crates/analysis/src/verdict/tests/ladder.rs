@@ -4,8 +4,9 @@ use super::*;
 use crate::Basis;
 use crate::fixtures::trial;
 use VerdictKind::{Burst, Concurrency, Cpu, RateLimit, Unknown, VolumeLimit};
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, PerOp, ProcessorUser,
+    CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, ProcessorUser,
 };
 use ebbtide_model::session::Rung;
 

@@ -4,9 +4,10 @@ use super::*;
 use crate::WarningKind;
 use crate::fixtures::{BS, reads, trial};
 use VerdictKind::{Cache, Concurrency, Cpu, InstanceLimit, SharedDevice, Unknown, VolumeLimit};
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
     CoreUse, DeviceObservation, DiskUse, ExceededInterval, LimitsExceeded, MemberObservation, Observation,
-    PerOp, ProcessorUser, TrialSamples,
+    ProcessorUser, TrialSamples,
 };
 use ebbtide_model::volume::{FarCache, Latency, LinkShape, Seek};
 use ebbtide_model::workload::Access;

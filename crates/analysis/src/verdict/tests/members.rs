@@ -3,8 +3,9 @@
 use super::*;
 use crate::fixtures::{reads, trial};
 use VerdictKind::{Burst, Member, Unknown, VolumeLimit};
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    DeviceObservation, DiskUse, Histogram, MemberObservation, MemberSamples, Observation, PerOp,
+    DeviceObservation, DiskUse, Histogram, MemberObservation, MemberSamples, Observation,
 };
 
 /// Eight members of equal rate, of which `slow` has this many times the latency of the others.

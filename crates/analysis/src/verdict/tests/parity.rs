@@ -3,9 +3,9 @@
 use super::*;
 use crate::fixtures::trial;
 use VerdictKind::{Background, PartialStripe, Unknown, VolumeLimit};
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
     Below, Count, DeviceObservation, DiskUse, Join, MemberObservation, Observation, OtherActivity, OtherKind,
-    PerOp,
 };
 use ebbtide_model::workload::{Access, Arrival, Mix};
 

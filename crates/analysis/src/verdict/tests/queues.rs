@@ -140,7 +140,7 @@ fn idle_members_count_where_operations_wait_for_one_volumes_grants() {
         name: "gigabit".into(),
         iops: Some(Limit::steady(485.0)),
         throughput: None,
-        one_way: ebbtide_model::samples::PerOp::default(),
+        one_way: ebbtide_model::per_op::PerOp::default(),
     }];
     linked.volumes.iter_mut().for_each(|v| v.shape.as_mut().expect("is shaped").link = Some(0));
     assert_eq!(kinds(&six_rounds(&linked, run)), [VerdictKind::InstanceLimit]);
@@ -204,7 +204,8 @@ fn a_workload_that_limits_itself_is_said_to() {
 
 /// 300 synchronous writes a second, each 3.33 ms: the device's requests, its flushes, and the rest.
 fn durable(sync: bool, rungs: &[(u32, u64)]) -> Session {
-    use ebbtide_model::samples::{DeviceObservation, DiskUse, PerOp};
+    use ebbtide_model::per_op::PerOp;
+    use ebbtide_model::samples::{DeviceObservation, DiskUse};
     use ebbtide_model::workload::Mix;
     let mut experiment = stripe(1);
     let workload = &mut experiment.workloads[0];

@@ -3,9 +3,8 @@
 use super::*;
 use crate::fixtures::trial;
 use VerdictKind::{Concurrency, Cpu, RemoteQueue, Unknown, VolumeLimit};
-use ebbtide_model::samples::{
-    CallUse, MemberObservation, NetworkUse, Observation, PerOp, RemoteUse, TrialSamples,
-};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{CallUse, MemberObservation, NetworkUse, Observation, RemoteUse, TrialSamples};
 use ebbtide_model::session::Rung;
 
 /// A call's microseconds before it was sent and from then on; calls for each operation.

@@ -3,9 +3,10 @@
 use super::*;
 use crate::fixtures::{BS, trial};
 use VerdictKind::{Background, Cache, Concurrency, Member, RequestSize, SharedDevice, Unknown};
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
     Below, Count, DeviceObservation, DiskUse, Join, MemberObservation, Observation, ObservedInterval,
-    OpSamples, OtherActivity, OtherKind, PerOp,
+    OpSamples, OtherActivity, OtherKind,
 };
 
 /// Bytes that the one member is asked for in a trial.

@@ -4,9 +4,9 @@ use super::*;
 use crate::Basis;
 use crate::fixtures::trial;
 use VerdictKind::{DeviceWaves, Unknown};
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
     CoreUse, Count, DeviceObservation, DiskUse, Histogram, MemberObservation, Observation, ObservedInterval,
-    PerOp,
 };
 use ebbtide_model::workload::Arrival;
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::Basis;
 use crate::fixtures::trial;
 use VerdictKind::{Burst, Unknown, WriteCache};
-use ebbtide_model::samples::PerOp;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::workload::{Mix, Workload};
 
 /// Intervals of 100 ms in which so many operations of 4 KiB completed, `before` of them for `fast` intervals of 40 and `after` from

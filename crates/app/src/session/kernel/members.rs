@@ -5,8 +5,9 @@ use crate::session::TrialObserver;
 use crate::session::observer::HostObserver;
 use ebbtide_model::backend::{Control, Inventory};
 use ebbtide_model::experiment::Experiment;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::plan::Trial;
-use ebbtide_model::samples::{Count, DiskUse, MemberSamples, Observation, OpSamples, PerOp, TrialSamples};
+use ebbtide_model::samples::{Count, DiskUse, MemberSamples, Observation, OpSamples, TrialSamples};
 use ebbtide_model::session::Outcome;
 use ebbtide_model::units::Nanos;
 

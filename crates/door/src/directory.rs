@@ -100,6 +100,11 @@ impl Directory {
         }
     }
 
+    /// What it is held by, which can be looked at and not read.
+    pub fn handle(&self) -> &File {
+        &self.fd
+    }
+
     /// The directory that `fd` is open on.
     pub(crate) fn held(fd: File, path: PathBuf) -> Directory {
         Directory { fd, path }

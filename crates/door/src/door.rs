@@ -53,9 +53,9 @@ pub trait Look {
     /// Who uses the regular file or directory that `file` is open on: reasons against taking its name away.
     fn users(&self, file: &File) -> Vec<Reason>;
 
-    /// What the regular file that `file` is open on carries that no run writes to a file of its own and leaves there:
-    /// reasons against removing it as a run's.
-    fn foreign(&self, file: &File) -> Vec<Reason>;
+    /// What the regular file that `file` is open on carries that no run leaves on a file of its own, but for what has one of
+    /// the run's `labels`: reasons against removing it as a run's.
+    fn foreign(&self, file: &File, labels: &[String]) -> Vec<Reason>;
 }
 
 /// Something to be claimed.
@@ -229,7 +229,7 @@ impl Door {
     }
 
     /// Removes the file or directory `name` in `directory` that a run made, if it is still `id` and nobody uses it or put
-    /// something of their own on it.
+    /// something of their own on it. What carries one of `labels` is the run's.
     ///
     /// # Errors
     /// Who uses it and what is on it, with what to do: `ResourceBusy` where that is only programs that have it open. When
@@ -240,26 +240,33 @@ impl Door {
         name: impl AsRef<Path>,
         id: &FileId,
         doubt: Doubt,
+        labels: &[String],
     ) -> io::Result<Removed> {
-        directory.remove_if(name, id, Some(&|file| self.may_go(file, doubt)))
+        directory.remove_if(name, id, Some(&|file| self.may_go(file, doubt, labels)))
     }
 
     /// Whether [`remove`](Self::remove) would find a reason against it; touches nothing.
     ///
     /// # Errors
     /// The reasons.
-    pub fn may_remove(&self, directory: &Directory, name: impl AsRef<Path>, id: &FileId) -> io::Result<()> {
-        directory.ask_if(name, id, &|file| self.may_go(file, Doubt::Keeps))
+    pub fn may_remove(
+        &self,
+        directory: &Directory,
+        name: impl AsRef<Path>,
+        id: &FileId,
+        labels: &[String],
+    ) -> io::Result<()> {
+        directory.ask_if(name, id, &|file| self.may_go(file, Doubt::Keeps, labels))
     }
 
-    fn may_go(&self, file: &File, doubt: Doubt) -> io::Result<()> {
+    fn may_go(&self, file: &File, doubt: Doubt, labels: &[String]) -> io::Result<()> {
         let look = self.look();
         let mut reasons = look.users(file);
         if doubt == Doubt::Removes {
             reasons.retain(|reason| reason.kind != RefusalKind::Untold);
         }
         if reasons.is_empty() && file.metadata()?.is_file() {
-            reasons = look.foreign(file);
+            reasons = look.foreign(file, labels);
         }
         if reasons.is_empty() {
             return Ok(());

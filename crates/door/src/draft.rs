@@ -126,7 +126,7 @@ impl Published {
     /// # Errors
     /// As [`Door::remove`].
     pub fn discard(&self, door: &Door) -> io::Result<Removed> {
-        door.remove(&self.directory, &self.name, &self.id, Doubt::Removes)
+        door.remove(&self.directory, &self.name, &self.id, Doubt::Removes, &[])
     }
 
     /// Its path.

@@ -147,6 +147,17 @@ pub fn link(target: &str, path: &Path) -> io::Result<()> {
     }
 }
 
+/// Whether the directory `path` is empty.
+///
+/// # Errors
+/// What is in it where it is not (`DirectoryNotEmpty`), or when it cannot be read.
+pub fn is_empty(path: &Path) -> io::Result<()> {
+    match std::fs::read_dir(path)?.next() {
+        Some(_) => Err(name_content(path, ErrorKind::DirectoryNotEmpty.into())),
+        None => Ok(()),
+    }
+}
+
 /// Removes the directory `path` if it is empty.
 ///
 /// # Errors

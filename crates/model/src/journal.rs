@@ -3,7 +3,7 @@
 
 use crate::plan::build::BuildUndo;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// A file or directory as the kernel tells it apart from another of the same name.
@@ -91,7 +91,8 @@ pub enum Leftover {
 }
 
 impl Leftover {
-    fn is_path(&self, wanted: &PathBuf) -> bool {
+    /// Whether it is the file or directory `wanted`.
+    pub fn is_path(&self, wanted: &Path) -> bool {
         matches!(self, Leftover::Path { path, .. } if path == wanted)
     }
 

@@ -147,7 +147,12 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         if args.dry_run {
             for (leftover, foreseen) in journal::foresee(&run) {
                 failed += usize::from(foreseen.is_err());
-                account.note(&name, &leftover, foreseen.map_or_else(Went::Cannot, |()| Went::Would));
+                let went = match foreseen {
+                    Ok(Outcome::Done) => Went::Would,
+                    Ok(outcome) => Went::Did(outcome),
+                    Err(error) => Went::Cannot(error),
+                };
+                account.note(&name, &leftover, went);
             }
             continue;
         }

@@ -201,7 +201,7 @@ fn greet(progress: &Progress, id: &str, seed: u64, experiment: &Experiment) {
     let abandoned = journal::directory().and_then(|directory| journal::abandoned(&directory));
     match abandoned {
         Ok(found) if found.abandoned.iter().any(|run| !run.left.is_empty()) => progress.say(
-            "an earlier run was killed and left files behind: `ebb cleanup --dry-run` lists them, `ebb cleanup` removes them",
+            "an earlier run left something behind: `ebb cleanup --dry-run` lists them, `ebb cleanup` removes them",
         ),
         Ok(found) => {
             for (path, _) in found.unreadable {

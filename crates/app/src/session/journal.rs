@@ -117,6 +117,8 @@ pub struct Abandoned {
     pub run: String,
     /// What to put back, in this order.
     pub left: Vec<Leftover>,
+    /// Labels of the file systems and swap spaces that it made, whether they were wiped or not.
+    labels: Vec<String>,
     /// Locked, so that only one cleanup works on it.
     log: Log,
 }
@@ -176,8 +178,9 @@ pub fn abandoned(directory: &Path) -> Result<Found, String> {
         let read = Log::of_the_dead(&place, name).and_then(|log| {
             let Some(mut log) = log else { return Ok(None) };
             log.check_writers()?;
-            let left = name_mounted(leftovers(&parse(&log.lines()?)?));
-            Ok(Some(Abandoned { run: named, left, log }))
+            let entries = parse(&log.lines()?)?;
+            let left = name_mounted(leftovers(&entries));
+            Ok(Some(Abandoned { run: named, left, labels: labels(&entries), log }))
         });
         match read {
             Ok(None) => found.held.extend(held(&place, &path, run)),
@@ -189,6 +192,15 @@ pub fn abandoned(directory: &Path) -> Result<Found, String> {
         }
     }
     Ok(found)
+}
+
+/// Labels of what a run with these entries made.
+fn labels(entries: &[Entry]) -> Vec<String> {
+    let given = entries.iter().filter_map(|entry| match entry {
+        Entry::Step { undo: BuildUndo::WipeContent { label, .. }, .. } => Some(label),
+        _ => None,
+    });
+    given.cloned().collect()
 }
 
 /// Fills in what was mounted where a journal of an earlier version does not say: the file system that was made last
@@ -221,7 +233,7 @@ impl Abandoned {
                 kept.push(leftover.clone());
                 return (leftover, Err(why));
             }
-            let result = put_back(&leftover, &self.run, runner).and_then(|(entry, outcome)| {
+            let result = put_back(&leftover, &self.run, &self.labels, runner).and_then(|(entry, outcome)| {
                 let line = serde_json::to_vec(&entry).map_err(|error| error.to_string())?;
                 self.log.append(&line).map_err(|error| error.to_string())?;
                 Ok(outcome)
@@ -264,10 +276,15 @@ pub fn shown(leftover: &Leftover) -> String {
 }
 
 /// Puts back one change of `run`; the entry says so in the journal.
-fn put_back(leftover: &Leftover, run: &str, runner: &dyn Runner) -> Result<(Entry, Outcome), String> {
+fn put_back(
+    leftover: &Leftover,
+    run: &str,
+    labels: &[String],
+    runner: &dyn Runner,
+) -> Result<(Entry, Outcome), String> {
     match leftover {
         Leftover::Path { path, .. } => {
-            let outcome = remove(path, check(leftover, run)).map_err(|error| error.to_string())?;
+            let outcome = remove(path, check(leftover, run), labels).map_err(|error| error.to_string())?;
             Ok((Entry::Gone(path.clone()), outcome))
         }
         Leftover::Step { number, undo } => {
@@ -278,29 +295,14 @@ fn put_back(leftover: &Leftover, run: &str, runner: &dyn Runner) -> Result<(Entr
     }
 }
 
-/// Why each of what `run` left would not be put back, as far as that can be told without trying; touches nothing.
-pub fn foresee(run: &Abandoned) -> Vec<(Leftover, Result<(), String>)> {
+/// What putting back each of what `run` left would do, as far as that can be told without trying; touches nothing.
+pub fn foresee(run: &Abandoned) -> Vec<PutBack> {
     let mut stay: Vec<&Leftover> = Vec::new();
     let mut goes: Vec<&Leftover> = Vec::new();
-    let one = |leftover: &Leftover, is_top: bool| match check(leftover, &run.run) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error.to_string()),
-        // Who else uses it shows when what stands on it is gone.
-        Ok(_) if !is_top => Ok(()),
-        Ok(id) => match (leftover, id) {
-            (Leftover::Step { undo, .. }, _) => {
-                build::may_undo(&Sys::host(), &Real, undo).map_err(|error| error.to_string())
-            }
-            (Leftover::Path { path, .. }, Some(id)) => Directory::of(path)
-                .and_then(|(place, name)| judge::door().may_remove(&place, name, &id))
-                .map_err(|error| error.to_string()),
-            _ => Ok(()),
-        },
-    };
     let foreseen = run.left.iter().map(|leftover| {
         let result = match stay.iter().find(|above| above.stands_on(leftover)) {
             Some(above) => Err(still_there(above)),
-            None => one(leftover, !goes.iter().any(|above| above.stands_on(leftover))),
+            None => foresee_one(leftover, run, &goes),
         };
         if result.is_err() { &mut stay } else { &mut goes }.push(leftover);
         (leftover.clone(), result)
@@ -308,8 +310,45 @@ pub fn foresee(run: &Abandoned) -> Vec<(Leftover, Result<(), String>)> {
     foreseen.collect()
 }
 
+/// The same of one thing, when what `goes` is gone.
+fn foresee_one(leftover: &Leftover, run: &Abandoned, goes: &[&Leftover]) -> Result<Outcome, String> {
+    let words = |error: io::Error| error.to_string();
+    let is_top = !goes.iter().any(|above| above.stands_on(leftover));
+    let id = match check(leftover, &run.run) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Outcome::Before),
+        checked => checked.map_err(words)?,
+    };
+    match (leftover, id) {
+        // Who else uses it shows when what stands on it is gone.
+        (Leftover::Step { undo, .. }, _) if is_top => {
+            build::foresee(&Sys::host(), &Real, undo).map_err(|error| error.to_string())
+        }
+        (Leftover::Path { path, directory, .. }, Some(id)) => {
+            if std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+                return Ok(Outcome::Before);
+            }
+            if *directory {
+                let ours = |name: &Path| goes.iter().any(|gone| gone.is_path(name));
+                let entries = std::fs::read_dir(path).map_err(words)?.flatten().map(|entry| entry.path());
+                if let Some(other) = entries.into_iter().find(|entry| !ours(entry)) {
+                    return Err(format!(
+                        "{} is in it, which no run made: move or remove that",
+                        other.shown()
+                    ));
+                }
+            }
+            if is_top || *directory {
+                let (place, name) = Directory::of(path).map_err(words)?;
+                judge::door().may_remove(&place, name, &id, &run.labels).map_err(words)?;
+            }
+            Ok(Outcome::Done)
+        }
+        _ => Ok(Outcome::Done),
+    }
+}
+
 /// Removes `path` where it is what was found there and nobody uses it.
-fn remove(path: &Path, checked: io::Result<Option<FileId>>) -> io::Result<Outcome> {
+fn remove(path: &Path, checked: io::Result<Option<FileId>>, labels: &[String]) -> io::Result<Outcome> {
     let id = match checked {
         Ok(Some(id)) => id,
         Ok(None) => return Ok(Outcome::Before),
@@ -320,7 +359,7 @@ fn remove(path: &Path, checked: io::Result<Option<FileId>>) -> io::Result<Outcom
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Outcome::Before),
         other => other?,
     };
-    Ok(match judge::door().remove(&place, name, &id, Doubt::Keeps)? {
+    Ok(match judge::door().remove(&place, name, &id, Doubt::Keeps, labels)? {
         Removed::Now => Outcome::Done,
         Removed::Before => Outcome::Before,
     })
@@ -487,6 +526,7 @@ mod tests {
         let wipe = |device: &str| BuildUndo::WipeContent {
             device: device.to_owned(),
             label: "ebb00000000".to_owned(),
+            sequence: None,
         };
         let unmount = || BuildUndo::Unmount { mountpoint: "/run/ebbtide/r".into(), from: None };
         let left = name_mounted(vec![

@@ -129,10 +129,10 @@ pub fn run(
         Err(error) => Ending::Failed(error.to_string()),
     };
     if let Err(error) = put_back {
-        session
-            .meta
-            .warnings
-            .push(format!("not everything was put back: {error}; `ebb cleanup` tries again"));
+        let left = format!("not everything was put back: {error}; `ebb cleanup` tries again");
+        // There need not be a report that says it.
+        tracing::error!("{left}");
+        session.meta.warnings.push(left);
     }
     session.meta.ended_unix = Some(clock::now());
     measured?;

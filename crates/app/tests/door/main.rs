@@ -12,6 +12,7 @@ mod matrix;
 mod mixed;
 mod races;
 mod reports;
+mod stacked;
 mod states;
 mod stores;
 mod used;

@@ -31,7 +31,7 @@ impl Look for Lenient {
         }
     }
 
-    fn foreign(&self, _: &File) -> Vec<Reason> {
+    fn foreign(&self, _: &File, _: &[String]) -> Vec<Reason> {
         Vec::new()
     }
 }

@@ -118,7 +118,7 @@ impl Made {
                 left.push(item);
                 continue;
             }
-            let removed = self.door.remove(&item.place, &item.name, &item.id, Doubt::Removes);
+            let removed = self.door.remove(&item.place, &item.name, &item.id, Doubt::Removes, &[]);
             let noted = removed
                 .and_then(|_| self.journal.write(&Entry::Gone(path.clone())).map_err(io::Error::other));
             if let Err(error) = noted {

@@ -19,6 +19,12 @@ pub(super) fn sequence(sys: &Sys, device: &str) -> Option<u64> {
     sys::number(&sys.sys.join("block").join(device.trim_start_matches("/dev/")).join("diskseq"))
 }
 
+/// The same of a device that may be another kind than a loop device, of which it is not asked: disks keep their content over
+/// a reboot, and the numbers begin anew.
+pub(super) fn loop_sequence(sys: &Sys, device: &str) -> Option<u64> {
+    device.starts_with("/dev/loop").then(|| sequence(sys, device)).flatten()
+}
+
 /// Whether the file that is behind the loop device `device` is `id`; nothing where that cannot be found out.
 pub(super) fn is_behind(sys: &Sys, device: &str, id: &FileId) -> Option<bool> {
     if !sys.is_host() {

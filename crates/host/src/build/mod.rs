@@ -20,7 +20,7 @@ pub use error::BuildError;
 pub use free::{free_loops, free_md_numbers, load_loop_driver};
 pub use kernel::missing_in_kernel;
 pub use tools::{Missing, missing};
-pub use undo::{Outcome, may_undo, undo};
+pub use undo::{Outcome, foresee, undo};
 
 use crate::command::{Runner, Shown};
 use crate::sys::Sys;
@@ -201,6 +201,11 @@ impl Builder {
                     sequence: None,
                 }))
             }
+            (Some(BuildUndo::WipeContent { device, label, .. }), _) => Ok(Some(BuildUndo::WipeContent {
+                device: device.clone(),
+                label: label.clone(),
+                sequence: identity::loop_sequence(&self.sys, device),
+            })),
             (Some(BuildUndo::Unmount { mountpoint, from: Some(from) }), _) => {
                 let number = identity::number(&self.sys, &from.device);
                 let from = Mounted { number, ..from.clone() };

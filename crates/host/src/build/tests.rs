@@ -514,7 +514,8 @@ fn what_is_left_alone_is_told_from_what_is_put_back() {
     assert_eq!(undone(&queue("64", "128")), Outcome::Before);
     assert_eq!(undone(&queue("128", "32")), Outcome::Done);
 
-    let wipe = BuildUndo::WipeContent { device: "/dev/vdb".into(), label: "ebb00000000".into() };
+    let wipe =
+        BuildUndo::WipeContent { device: "/dev/vdb".into(), label: "ebb00000000".into(), sequence: None };
     assert_eq!(undone(&wipe), Outcome::Before);
     fact("label:/dev/vdb", "MYDATA");
     assert!(left(&machine, &wipe).contains("MYDATA"));

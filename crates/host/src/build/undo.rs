@@ -4,9 +4,9 @@ use super::{BuildError, at, identity, insist, lvm, mdadm, queue, run};
 use crate::command::Runner;
 use crate::judge;
 use crate::probe::tables::Mount;
-use crate::probe::{Content, signature, tables};
+use crate::probe::{Content, Signature, signature, tables};
 use crate::sys::{self, Sys};
-use ebbtide_model::guard::{Refusal, RefusalKind};
+use ebbtide_model::guard::{Reason, Refusal, RefusalKind};
 use ebbtide_model::journal::FileId;
 use ebbtide_model::plan::build::{BuildUndo, MOUNTS, Mounted};
 use ebbtide_model::shown::Shown;
@@ -49,30 +49,50 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
         BuildUndo::RemovePv { uuid, .. } => lvm::remove_pv(runner, uuid).map(Outcome::of),
         BuildUndo::RemoveVg { name } => lvm::remove_vg(runner, name).map(Outcome::of),
         BuildUndo::RemoveLv { volume } => lvm::remove_lv(runner, volume).map(Outcome::of),
-        BuildUndo::WipeContent { device, label } => wipe(sys, runner, device, label),
+        BuildUndo::WipeContent { device, label, sequence } => wipe(sys, runner, device, label, *sequence),
         BuildUndo::SwapOff { label, .. } => swap_off(sys, runner, label),
         BuildUndo::CloseCrypt { name } => close(runner, name),
         BuildUndo::Unmount { mountpoint, from } => unmount(sys, runner, mountpoint, from.as_ref()),
     }
 }
 
-/// Whether `undo`'s step can be put back, as far as that can be told without trying; touches nothing.
+/// What putting `undo`'s step back would do, as far as that can be told without trying; touches nothing.
 ///
 /// # Errors
-/// Who uses the device that would be wiped or detached.
-pub fn may_undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<(), BuildError> {
+/// Why it could not be put back: who uses the device that would be wiped or detached, what is mounted.
+pub fn foresee(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome, BuildError> {
     match undo {
         BuildUndo::DetachLoop { device, file, id, sequence } => {
             match backing(sys, device, file, id.as_ref(), *sequence) {
-                Backing::Ours => in_use(sys, device),
-                _ => Ok(()),
+                Backing::Ours => in_use(sys, device).map(|()| Outcome::Done),
+                Backing::Nothing => Ok(Outcome::Before),
+                Backing::Other(what) => Ok(Outcome::Left(what)),
             }
         }
-        BuildUndo::WipeContent { device, label } => match carried(sys, runner, device) {
-            Some(Content::Signature(found)) if found.label.as_deref() == Some(label) => in_use(sys, device),
-            _ => Ok(()),
+        BuildUndo::WipeContent { device, label, sequence } => {
+            match to_wipe(sys, runner, device, label, *sequence) {
+                Ok(_) => not_shared(sys, device).map(|()| Outcome::Done),
+                Err(outcome) => Ok(outcome),
+            }
+        }
+        BuildUndo::Unmount { mountpoint, from } => match mounted(sys, mountpoint, from.as_ref()) {
+            Mounts::Ours => Ok(Outcome::Done),
+            Mounts::None => Ok(Outcome::Before),
+            Mounts::Over(error) => Err(error),
+            Mounts::Other(what) => Ok(Outcome::Left(what)),
         },
-        _ => Ok(()),
+        BuildUndo::RemoveDirectory(path) => {
+            not_mounted_on(sys, path)?;
+            match ebbtide_door::own::is_empty(&at(sys, path)) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(Outcome::Before),
+                Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && path == Path::new(MOUNTS) => {
+                    Ok(Outcome::Left(ANOTHER_RUN.to_owned()))
+                }
+                Err(error) => Err(BuildError::Path { path: path.to_owned(), what: error.to_string() }),
+                Ok(()) => Ok(Outcome::Done),
+            }
+        }
+        _ => Ok(Outcome::Done),
     }
 }
 
@@ -142,10 +162,31 @@ fn detach(
     })
 }
 
+/// Why `/run/ebbtide` stays.
+const ANOTHER_RUN: &str = "another run's mount point is in it";
+
+/// Fails where anybody but a run uses the device, or what it stands on: wiping it changes what they see.
+fn not_shared(sys: &Sys, device: &str) -> Result<(), BuildError> {
+    unused(device, judge::sharers_of_device(sys, device))
+}
+
+/// Fails where something is mounted on the directory, in whatever namespace: removing it would end that mount.
+fn not_mounted_on(sys: &Sys, path: &Path) -> Result<(), BuildError> {
+    let reasons = judge::mounts_on(sys, path);
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    let what = Refusal { path: String::new(), reasons }.reasons_in_words();
+    Err(BuildError::Path { path: path.to_owned(), what })
+}
+
 /// Fails where anybody uses the device: what they see in it would change, and a loop device that is detached goes as soon
 /// as they let go.
 fn in_use(sys: &Sys, device: &str) -> Result<(), BuildError> {
-    let reasons = judge::users_of_device(sys, device);
+    unused(device, judge::users_of_device(sys, device))
+}
+
+fn unused(device: &str, reasons: Vec<Reason>) -> Result<(), BuildError> {
     if reasons.is_empty() {
         return Ok(());
     }
@@ -155,33 +196,61 @@ fn in_use(sys: &Sys, device: &str) -> Result<(), BuildError> {
 }
 
 fn remove_directory(sys: &Sys, path: &Path) -> Result<Outcome, BuildError> {
+    not_mounted_on(sys, path)?;
     match ebbtide_door::own::remove_empty(&at(sys, path)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Outcome::Before),
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && path == Path::new(MOUNTS) => {
-            Ok(Outcome::Left("another run's mount point is in it".to_owned()))
+            Ok(Outcome::Left(ANOTHER_RUN.to_owned()))
         }
         Err(error) => Err(BuildError::Path { path: path.to_owned(), what: error.to_string() }),
         Ok(()) => Ok(Outcome::Done),
     }
 }
 
-fn wipe(sys: &Sys, runner: &dyn Runner, device: &str, label: &str) -> Result<Outcome, BuildError> {
-    insist(runner, || match carried(sys, runner, device) {
+/// Whether wiping would erase the run's content, or why it is left alone; nothing where there is none.
+fn to_wipe(
+    sys: &Sys,
+    runner: &dyn Runner,
+    device: &str,
+    label: &str,
+    sequence: Option<u64>,
+) -> Result<Signature, Outcome> {
+    let what = match carried(sys, runner, device) {
         Some(Content::Signature(found)) if found.label.as_deref() == Some(label) => {
-            in_use(sys, device)?;
-            run(runner, "wipefs", &["--all", "--quiet", device]).map(|_| Outcome::Done)
+            // After a clone has taken the device's place the label is not the run's alone.
+            return match (sequence, identity::loop_sequence(sys, device)) {
+                (Some(then), Some(now)) if then != now => {
+                    Err(Outcome::Left(format!("somebody attached {device} anew since")))
+                }
+                _ => Ok(found),
+            };
         }
-        Some(Content::Signature(found)) => Ok(Outcome::Left(match &found.label {
+        Some(Content::Signature(found)) => match &found.label {
             Some(other) => format!("{device} carries {} with the label {other}", found.kind),
             None => format!("{device} carries {} without a label", found.kind),
-        })),
-        Some(Content::PartitionTable(kind)) => {
-            Ok(Outcome::Left(format!("{device} carries a partition table ({kind})")))
+        },
+        Some(Content::PartitionTable(kind)) => format!("{device} carries a partition table ({kind})"),
+        Some(Content::Unknown(why)) => format!("what {device} carries cannot be told: {why}"),
+        Some(Content::Nothing) | None => return Err(Outcome::Before),
+    };
+    Err(Outcome::Left(what))
+}
+
+fn wipe(
+    sys: &Sys,
+    runner: &dyn Runner,
+    device: &str,
+    label: &str,
+    sequence: Option<u64>,
+) -> Result<Outcome, BuildError> {
+    insist(runner, || match to_wipe(sys, runner, device, label, sequence) {
+        Err(outcome) => Ok(outcome),
+        Ok(found) => {
+            not_shared(sys, device)?;
+            // Only what the run made: somebody may have put a partition table beside it.
+            let arguments = ["--all", "--quiet", "--types", found.kind.as_str(), device];
+            run(runner, "wipefs", &arguments).map(|_| Outcome::Done)
         }
-        Some(Content::Unknown(why)) => {
-            Ok(Outcome::Left(format!("what {device} carries cannot be told: {why}")))
-        }
-        Some(Content::Nothing) | None => Ok(Outcome::Before),
     })
 }
 
@@ -219,25 +288,43 @@ fn unmount(
     from: Option<&Mounted>,
 ) -> Result<Outcome, BuildError> {
     let path = mountpoint.to_string_lossy().into_owned();
-    insist(runner, || {
-        // The last is on top of those before it.
-        let mounts = tables::mounts_of(sys);
-        let mut there = mounts.iter().rev().filter(|mount| mount.mountpoint == path);
-        let is_ours = |mount: &Mount| from.is_some_and(|from| identity::is_mounted(sys, mount, from));
-        match there.next() {
-            None => Ok(Outcome::Before),
-            Some(mount) if is_ours(mount) => run(runner, "umount", &[&path]).map(|_| Outcome::Done),
-            Some(mount) if there.any(is_ours) => Err(BuildError::Path {
-                path: mountpoint.to_owned(),
-                what: format!("{} ({}) is mounted over it; unmount that first", mount.source, mount.fstype),
-            }),
-            Some(mount) => {
-                let what = match from {
-                    Some(from) => format!("not {}", from.device),
-                    None => "and the journal does not say what the run mounted".to_owned(),
-                };
-                Ok(Outcome::Left(format!("{} ({}) is mounted there, {what}", mount.source, mount.fstype)))
-            }
-        }
+    insist(runner, || match mounted(sys, mountpoint, from) {
+        Mounts::None => Ok(Outcome::Before),
+        Mounts::Ours => run(runner, "umount", &[&path]).map(|_| Outcome::Done),
+        Mounts::Over(error) => Err(error),
+        Mounts::Other(what) => Ok(Outcome::Left(what)),
     })
+}
+
+/// What is mounted on a mount point of a run's.
+enum Mounts {
+    /// What the run mounted, on top.
+    Ours,
+    None,
+    /// Something is over what the run mounted.
+    Over(BuildError),
+    /// Something else, in words.
+    Other(String),
+}
+
+fn mounted(sys: &Sys, mountpoint: &Path, from: Option<&Mounted>) -> Mounts {
+    // The last is on top of those before it.
+    let mounts = tables::mounts_of(sys);
+    let mut there = mounts.iter().rev().filter(|mount| Path::new(&mount.mountpoint) == mountpoint);
+    let is_ours = |mount: &Mount| from.is_some_and(|from| identity::is_mounted(sys, mount, from));
+    match there.next() {
+        None => Mounts::None,
+        Some(mount) if is_ours(mount) => Mounts::Ours,
+        Some(mount) if there.any(is_ours) => Mounts::Over(BuildError::Path {
+            path: mountpoint.to_owned(),
+            what: format!("{} ({}) is mounted over it; unmount that first", mount.source, mount.fstype),
+        }),
+        Some(mount) => {
+            let what = match from {
+                Some(from) => format!("not {}", from.device),
+                None => "and the journal does not say what the run mounted".to_owned(),
+            };
+            Mounts::Other(format!("{} ({}) is mounted there, {what}", mount.source, mount.fstype))
+        }
+    }
 }

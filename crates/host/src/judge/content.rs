@@ -105,10 +105,17 @@ impl HostLook {
 
     /// A signature on a file that a run made: what a run builds on it carries one only until it is undone, and what it fills
     /// it with has a mark, so that random bytes are not taken for one.
-    pub(super) fn foreign_content(&self, runner: &dyn Runner, file: &File) -> Vec<Reason> {
+    pub(super) fn foreign_content(&self, runner: &dyn Runner, file: &File, labels: &[String]) -> Vec<Reason> {
         let found = match foreign_data(file) {
             Ok(None) => None,
-            Ok(Some(_)) => named(&signature::read_open(runner, file), "it", 0),
+            Ok(Some(_)) => match signature::read_open(runner, file) {
+                Content::Signature(found)
+                    if found.label.as_ref().is_some_and(|label| labels.contains(label)) =>
+                {
+                    None
+                }
+                content => named(&content, "it", 0),
+            },
             Err(error) => Some(unreadable("it", &error.to_string())),
         };
         let reason = |Found { kind, what }| Reason {

@@ -50,6 +50,23 @@ pub fn users_of_device(sys: &Sys, device: &str) -> Vec<Reason> {
     reasons
 }
 
+/// The same, and who uses what it stands on by another way than through it: a second loop device over its file, a partition.
+pub fn sharers_of_device(sys: &Sys, device: &str) -> Vec<Reason> {
+    let mut reasons = users_of_device(sys, device);
+    let found = std::fs::metadata(device).ok().filter(|_| sys.is_host());
+    if let Some(found) = found.filter(|_| reasons.is_empty()) {
+        reasons = HostLook::new(sys.clone()).users_below_device(DevNum::from_raw(found.rdev()));
+        reasons.retain(|reason| reason.kind != RefusalKind::Untold);
+    }
+    reasons
+}
+
+/// Mounts on the directory `path`, in whatever namespace. Nothing on a host that is not this one.
+pub fn mounts_on(sys: &Sys, path: &Path) -> Vec<Reason> {
+    let directory = ebbtide_door::Directory::open(path).ok().filter(|_| sys.is_host());
+    directory.map_or_else(Vec::new, |directory| HostLook::new(sys.clone()).mounts_on_name(directory.handle()))
+}
+
 /// A program that is at work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
@@ -143,8 +160,8 @@ impl Look for HostLook {
         reasons
     }
 
-    fn foreign(&self, file: &File) -> Vec<Reason> {
-        self.foreign_content(&Real, file)
+    fn foreign(&self, file: &File, labels: &[String]) -> Vec<Reason> {
+        self.foreign_content(&Real, file, labels)
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::probe::tables;
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_sys::task;
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Inode number of the PID namespace that all others are in (`PROC_PID_INIT_INO` of the kernel's linux/proc_ns.h).
@@ -130,23 +131,30 @@ fn uses_of(sys: &Sys, pid: u32) -> Option<Uses> {
     Some(uses)
 }
 
-fn add(uses: &mut Uses, found: &std::fs::Metadata, writes: impl FnOnce() -> bool) {
-    let kind = found.file_type();
-    let what = if kind.is_block_device() {
-        What::Device(DevNum::from_raw(found.rdev()))
-    } else if kind.is_file() {
-        What::File(found.dev(), found.ino())
-    } else {
-        return;
-    };
+/// What `path` leads to, as far as this host knows without asking a server: one that is gone would never answer.
+fn known(path: &Path) -> Option<What> {
+    let flags = AtFlags::STATX_DONT_SYNC;
+    let found = rustix::fs::statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::INO).ok()?;
+    match FileType::from_raw_mode(found.stx_mode.into()) {
+        FileType::BlockDevice => {
+            Some(What::Device(DevNum { major: found.stx_rdev_major, minor: found.stx_rdev_minor }))
+        }
+        FileType::RegularFile => {
+            Some(What::File(rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino))
+        }
+        _ => None,
+    }
+}
+
+fn add(uses: &mut Uses, what: What, writes: impl FnOnce() -> bool) {
     *uses.entry(what).or_default() |= writes();
 }
 
 /// What the descriptors of the process or thread at `place` lead to; nothing where they may not be listed.
 fn descriptors(place: &Path, uses: &mut Uses) -> Option<()> {
     for entry in std::fs::read_dir(place.join("fd")).ok()?.flatten() {
-        let Ok(found) = std::fs::metadata(entry.path()) else { continue };
-        add(uses, &found, || is_open_to_write(&place.join("fdinfo").join(entry.file_name())));
+        let Some(what) = known(&entry.path()) else { continue };
+        add(uses, what, || is_open_to_write(&place.join("fdinfo").join(entry.file_name())));
     }
     Some(())
 }
@@ -178,13 +186,13 @@ fn mappings(place: &Path, uses: &mut Uses) {
         // The link's mode says how the file was opened: what is mapped to be read can be made writable by that.
         let writes =
             || std::fs::symlink_metadata(&link).map_or(true, |found| found.permissions().mode() & 0o200 != 0);
-        if let Ok(found) = std::fs::metadata(&link) {
-            add(uses, &found, writes);
-        } else if let Ok(found) = std::fs::metadata(in_root(place, mapping.path))
-            && found.ino() == mapping.ino
+        if let Some(what) = known(&link) {
+            add(uses, what, writes);
+        } else if let Some(what @ What::File(_, ino)) = known(&in_root(place, mapping.path))
+            && ino == mapping.ino
         {
             // These links are root's to follow; of one's own programs the name tells too.
-            add(uses, &found, writes);
+            add(uses, what, writes);
         }
     }
 }

@@ -132,6 +132,13 @@ impl HostLook {
         reasons
     }
 
+    /// Every use of what `dev` stands on but through it.
+    pub(super) fn users_below_device(&self, dev: DevNum) -> Vec<Reason> {
+        let mut reasons = Vec::new();
+        self.below_in_use(dev, 0, &mut reasons);
+        reasons
+    }
+
     fn below_in_use(&self, dev: DevNum, depth: usize, reasons: &mut Vec<Reason>) {
         if depth >= DEEPEST {
             reasons.push(cannot_tell("what is below it", "it stands on more layers than anybody stacks"));

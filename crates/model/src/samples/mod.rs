@@ -13,7 +13,7 @@ pub use observation::{
 
 use crate::per_op::PerOp;
 use crate::units::Nanos;
-use crate::workload::{IoEngine, OpKind};
+use crate::workload::IoEngine;
 use serde::{Deserialize, Serialize};
 
 /// Operations and bytes completed.

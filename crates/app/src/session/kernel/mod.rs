@@ -18,10 +18,11 @@ use ebbtide_door::Lent;
 use ebbtide_engine::files::{FilesBackend, Fill, Options, Surroundings};
 use ebbtide_host::build::{BuildError, Builder, free_loops, load_loop_driver};
 use ebbtide_host::command::Real;
+use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory};
 use ebbtide_model::experiment::{Design, Experiment, VolumeSource};
-use ebbtide_model::guard::{Permission, WriteRequest};
+use ebbtide_model::guard::{Permission, Refusal, WriteRequest};
 use ebbtide_model::plan::Trial;
 use ebbtide_model::plan::build::{self, Build};
 use ebbtide_model::samples::TrialSamples;
@@ -256,8 +257,17 @@ impl Kernel {
         let lent =
             self.lent.iter().filter(|(index, lent)| volumes.contains(index) && lent.device().is_some());
         let lent: Vec<(usize, &Lent)> = lent.map(|(index, lent)| (*index, lent)).collect();
+        let own = self.lent.iter().filter(|(index, lent)| volumes.contains(index) && lent.device().is_none());
         let named = |index: usize| experiment.volumes.get(index).map_or("", |volume| volume.name.as_str());
         let failed = |index, what| BackendError::Volume { volume: named(index).to_owned(), what };
+        for (index, _) in own {
+            let device = self.devices.get(*index).map_or("", String::as_str);
+            let reasons = judge::sharers_of_device(&Sys::host(), device);
+            if !reasons.is_empty() {
+                let refusal = Refusal { path: device.to_owned(), reasons };
+                return Err(failed(*index, refusal.to_string()));
+            }
+        }
         let requests: Vec<(&Lent, WriteRequest<'_>)> =
             lent.iter().map(|(index, lent)| (*lent, self.request(experiment, *index, lent))).collect();
         self.surroundings

@@ -27,7 +27,7 @@ impl Planner<'_> {
         };
         let label = self.identity("crypt").label();
         let EncryptionFormat::Luks2 = encryption.format;
-        let undo = BuildUndo::WipeContent { device: device.to_owned(), label: label.clone() };
+        let undo = BuildUndo::WipeContent { device: device.to_owned(), label: label.clone(), sequence: None };
         self.run_with_key(
             encryption,
             &[
@@ -81,7 +81,7 @@ impl Planner<'_> {
             Filesystem::Jfs => vec!["-q".into()],
         };
         arguments.extend(["-L".into(), label.clone(), device.to_owned()]);
-        let undo = BuildUndo::WipeContent { device: device.to_owned(), label };
+        let undo = BuildUndo::WipeContent { device: device.to_owned(), label, sequence: None };
         self.run(&format!("mkfs.{}", filesystem.as_ref()), &arguments, Some(undo));
 
         let root = PathBuf::from(MOUNTS);

@@ -194,6 +194,9 @@ pub enum BuildUndo {
         device: String,
         /// The label.
         label: String,
+        /// The kernel's number of this use of a loop device.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sequence: Option<u64>,
     },
     /// Closes an encrypted device.
     CloseCrypt {

@@ -63,7 +63,11 @@ mod tests {
             mountpoint: path.into(),
             from: Some(Mounted { device: text(device), fstype: None, number: None }),
         };
-        let wipe = |device: &str| BuildUndo::WipeContent { device: text(device), label: text("ebb00000000") };
+        let wipe = |device: &str| BuildUndo::WipeContent {
+            device: text(device),
+            label: text("ebb00000000"),
+            sequence: None,
+        };
         let pv = BuildUndo::RemovePv { device: text("/dev/loop1"), uuid: text("u") };
         let vg = BuildUndo::RemoveVg { name: text("ebb_r") };
         let lv = BuildUndo::RemoveLv { volume: text("ebb_r/data") };

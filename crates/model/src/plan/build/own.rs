@@ -69,7 +69,7 @@ impl BuildUndo {
             BuildUndo::RemoveLv { volume } => {
                 volume.split_once('/').is_some_and(|(group, name)| ours(group) && name == "data")
             }
-            BuildUndo::WipeContent { device, label } => is_device(device) && is_label(label),
+            BuildUndo::WipeContent { device, label, .. } => is_device(device) && is_label(label),
             BuildUndo::SwapOff { label, .. } => is_label(label),
             BuildUndo::Unmount { mountpoint, .. } => is_mountpoint(mountpoint, &tag),
         }
@@ -89,6 +89,7 @@ mod tests {
         let wipe = |device: &str, label: &str| BuildUndo::WipeContent {
             device: device.to_owned(),
             label: label.to_owned(),
+            sequence: None,
         };
         let group = |name: &str| BuildUndo::RemoveVg { name: name.to_owned() };
         let md = |uuid: &str| BuildUndo::StopMd {

@@ -87,7 +87,7 @@ impl fmt::Display for BuildUndo {
             BuildUndo::RemovePv { device, .. } => write!(f, "pvremove --yes {}", quoted(device)),
             BuildUndo::RemoveVg { name } => write!(f, "vgremove --yes {name}"),
             BuildUndo::RemoveLv { volume } => write!(f, "lvremove --yes {volume}"),
-            BuildUndo::WipeContent { device, label } => {
+            BuildUndo::WipeContent { device, label, .. } => {
                 write!(f, "wipefs --all {}  # if its label is {label}", quoted(device))
             }
             BuildUndo::SwapOff { device, .. } => write!(f, "swapoff {}", quoted(device)),

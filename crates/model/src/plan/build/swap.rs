@@ -9,7 +9,8 @@ impl Planner<'_> {
             for (position, member) in swap.members.iter().enumerate() {
                 let device = self.node(member, false)?;
                 let label = self.identity(&format!("swap{group}.{position}")).label();
-                let undo = BuildUndo::WipeContent { device: device.clone(), label: label.clone() };
+                let undo =
+                    BuildUndo::WipeContent { device: device.clone(), label: label.clone(), sequence: None };
                 self.run("mkswap", &["--force", "--label", &label, &device], Some(undo));
                 let undo = BuildUndo::SwapOff { device: device.clone(), label };
                 let priority = swap.priority.map(|priority| format!("--priority={priority}"));

@@ -16,7 +16,7 @@
 
 use super::rungs::Rungs;
 use super::usage::Resource;
-use super::{Absent, Case, Judged, Rule, concurrency, evidence, instance_limit, moved, usage};
+use super::{Absent, Case, Judged, Rule, concurrency, evidence, group_limit, instance_limit, moved, usage};
 use crate::estimate::median;
 use crate::{Evidence, Verdict, VerdictKind};
 use ebbtide_model::samples::{OtherKind, TrialSamples};
@@ -92,6 +92,11 @@ fn room(case: &Case<'_>) -> (f64, Vec<Evidence>) {
     if let Some(met) = usage::met(case) {
         room = room.min(1.0 - met);
         figures.push(evidence("use of the working members' limits, weighted by bytes", met, "share", None));
+    }
+    if let Some(held) = group_limit::reached(case) {
+        let least = held.iter().map(group_limit::Held::share).fold(1.0, f64::min);
+        room = room.min(1.0 - least);
+        figures.extend(held.iter().map(group_limit::Held::evidence));
     }
     if let Ok(link) = instance_limit::InstanceLimit.judge(case) {
         room = room.min(1.0 - link.explains);

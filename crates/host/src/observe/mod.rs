@@ -5,6 +5,7 @@
 //! Nothing here fails: what cannot be seen is left out.
 
 mod devices;
+mod group_limits;
 mod interrupts;
 mod limits;
 mod memory;
@@ -22,6 +23,7 @@ use crate::sys::{self, Sys};
 use devices::{add, is_remote, placed};
 use ebbtide_model::samples::{DeviceObservation, MemberObservation, NetworkUse, Observation};
 use ebbtide_model::units::{Bytes, Nanos};
+use group_limits::GroupLimits;
 use interrupts::{Interrupts, Ours};
 use limits::LimitsLog;
 use memory::MemoryBefore;
@@ -121,6 +123,7 @@ impl Observer {
             processors: Processors::new(&self.sys),
             waits: Waits::new(&self.sys),
             calls: Calls::new(&self.sys, below.iter().filter_map(|member| member.remote.as_ref())),
+            groups: GroupLimits::new(&self.sys, devices.iter().map(|d| d.number.as_str())),
             limits: LimitsLog::new(self.limits.as_ref(), devices.iter().map(|d| d.name.as_str())),
         }));
         let memory = MemoryBefore::read(&self.sys);
@@ -190,6 +193,7 @@ struct Watched {
     processors: Processors,
     waits: Waits,
     calls: Calls,
+    groups: GroupLimits,
     limits: LimitsLog,
 }
 
@@ -202,6 +206,7 @@ impl Watched {
         let at = started.elapsed();
         self.waits.look(at);
         self.calls.look(started.elapsed());
+        self.groups.look(started.elapsed());
         if self.others.last_look().is_none_or(|last| at.saturating_sub(last) >= OTHERS_INTERVAL) {
             self.others.look(at);
             self.processors.look(started.elapsed());
@@ -296,6 +301,7 @@ impl Running {
         watched.processors.look(end);
         watched.waits.look(end);
         watched.calls.look(end);
+        watched.groups.look(end);
         // The looks before take their time, and the reading's own instant counts.
         watched.limits.look(self.started.elapsed());
         let (from, to) = self.span(window, end);
@@ -314,7 +320,8 @@ impl Running {
         let devices = devices.map(|(index, (device, total))| {
             let exceeded_series = watched.limits.within(index, from, to);
             let exceeded = exceeded_series.iter().map(|i| i.exceeded).reduce(|a, b| a.plus(&b));
-            DeviceObservation { total, exceeded, exceeded_series, ..device.clone() }
+            let group_limits = watched.groups.within(index, from, to);
+            DeviceObservation { total, exceeded, exceeded_series, group_limits, ..device.clone() }
         });
         let spans = (end, to.saturating_sub(from));
         let interrupts = self.interrupts.until(&Interrupts::read(sys), &seen.cores, &self.lines, spans);

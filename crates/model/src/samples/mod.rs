@@ -1,9 +1,11 @@
 //! Samples: what was seen. Raw and mergeable; every figure in a report is recomputed from them.
 
 mod below;
+mod group_limit;
 mod histogram;
 mod observation;
 pub use below::{Array, Below, Cost, Join, Moves, Span};
+pub use group_limit::GroupLimit;
 pub use histogram::{Bucket, Histogram};
 pub use observation::{
     CallUse, CoreUse, DeviceObservation, DiskUse, Encryption, ExceededInterval, GroupMemory, InterruptUse,

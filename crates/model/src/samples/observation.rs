@@ -5,7 +5,7 @@
 //! as differences over a time span, in bytes and nanoseconds instead of 512-byte sectors and
 //! milliseconds.
 
-use super::{Below, PerOp};
+use super::{Below, GroupLimit, PerOp};
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +106,9 @@ pub struct DeviceObservation {
     pub device_depth: Option<u32>,
     /// Whether it spins (`queue/rotational`).
     pub rotational: Option<bool>,
+    /// What the load's own control group and those above it let pass to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub group_limits: Vec<GroupLimit>,
     /// EBS: time above limits during the measurement, from NVMe log page 0xD0.
     pub exceeded: Option<LimitsExceeded>,
     /// The same from reading to reading, in the order of time; empty where no page could be read twice.

@@ -141,6 +141,7 @@ impl Collected {
         }
         self.execution.syncs.merge(&record.syncs);
         self.execution.lateness.merge(&record.lateness);
+        self.execution.slot_waits.merge(&record.slot_waits);
         self.members.resize_with(record.members.len().max(self.members.len()), Sum::new);
         self.members.iter_mut().zip(&record.members).for_each(|(sum, tally)| sum.add(tally));
         while (interval / self.factor) as usize >= INTERVALS_MAX {

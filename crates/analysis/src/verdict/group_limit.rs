@@ -181,7 +181,7 @@ pub(super) fn of_some(case: &Case<'_>, held: &[Held]) -> Judged {
     let what = format!("share of the operations in flight that are at {}", names.join(", "));
     if share < WAITED_FOR {
         let why = format!(
-            "{} alone are held to a rate, and the others have as much to do: {first}",
+            "only {} of the members at work are held to a rate, and the others have as much to do: {first}",
             names.join(", ")
         );
         return Err(Absent::because(why).seen(&what, share, "share", WAITED_FOR));

@@ -58,6 +58,7 @@ pub struct Observer {
     sys: Sys,
     interval: Duration,
     buffered: bool,
+    cpus: Vec<u32>,
     limits: Arc<dyn LimitsReader + Send + Sync>,
     residency: Residency,
 }
@@ -81,6 +82,7 @@ impl Observer {
             sys: Sys::host(),
             interval: INTERVAL,
             buffered: false,
+            cpus: Vec::new(),
             limits: Arc::new(NoLimits),
             residency: |_| None,
         }
@@ -96,6 +98,12 @@ impl Observer {
     /// The trial writes through the page cache, so that writeback is its own work and not somebody else's.
     pub fn buffered(mut self, buffered: bool) -> Observer {
         self.buffered = buffered;
+        self
+    }
+
+    /// The load is bound to these processors; to none where it may run on any.
+    pub fn cpus(mut self, cpus: &[u32]) -> Observer {
+        self.cpus = cpus.to_vec();
         self
     }
 
@@ -120,7 +128,7 @@ impl Observer {
         let watched = Arc::new(Mutex::new(Watched {
             timeline: Arc::clone(&timeline),
             others: Others::new(&self.sys, names()),
-            processors: Processors::new(&self.sys),
+            processors: Processors::new(&self.sys, &self.cpus),
             waits: Waits::new(&self.sys),
             calls: Calls::new(&self.sys, below.iter().filter_map(|member| member.remote.as_ref())),
             groups: GroupLimits::new(&self.sys, devices.iter().map(|d| d.number.as_str())),

@@ -40,7 +40,9 @@ fn a_plan_says_what_is_refused_and_what_is_filled_first() {
     let mut experiment = experiment(1, 1);
     experiment.volumes[0].source = VolumeSource::ExistingFile { path: "/data/file".into() };
     let plan = |experiment: &Experiment, backend, destroy| Plan::new(experiment, backend, 3, destroy);
-    let fills = |plan: &Plan| plan.steps.iter().any(|step| matches!(&step.action, Action::Fill { volume } if volume == "a"));
+    let fills = |plan: &Plan| {
+        plan.steps.iter().any(|step| matches!(&step.action, Action::Fill { volume } if volume == "a"))
+    };
     // Only read: nothing is lost, unless it is allowed to be, and then it is filled.
     let reads = plan(&experiment, BackendKind::Files, false);
     assert!(reads.refused.is_none() && !fills(&reads));

@@ -259,6 +259,22 @@ fn others_are_weighed_by_what_limits_the_disk() {
     );
 }
 
+/// One at a time behind a neighbour: what the wait behind its requests takes is none of too few in flight.
+#[test]
+fn what_others_explain_is_taken_from_concurrency() {
+    let explained = |others: u64| {
+        let mut session = beside(4 * Bytes::KIB, 4000, (others, Bytes::MIB));
+        session.experiment.workloads[0].iodepth = 1;
+        verdicts(&session).iter().map(|v| (v.kind, (v.explains * 100.0).round())).collect::<Vec<_>>()
+    };
+    let concurrency = explained(0)[0].1;
+    assert_eq!(explained(0), [(VerdictKind::Concurrency, concurrency)]);
+    let shared = explained(8000);
+    assert_eq!(shared[0], (Background, 67.0));
+    assert_eq!(shared[1].0, VerdictKind::Concurrency);
+    assert!((shared[1].1 - concurrency / 3.0).abs() <= 1.0, "{shared:?} of {concurrency}");
+}
+
 /// Requests of 100 KiB on average, which say nothing by themselves: what short runs with other sizes did says it.
 #[test]
 fn short_runs_with_other_sizes_say_what_limits_a_disk_that_others_use() {

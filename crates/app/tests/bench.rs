@@ -208,6 +208,11 @@ fn an_open_loop_gives_service_time_beside_latency() {
     assert_eq!(service["N"], read["lat_ns"]["N"]);
     assert!(read["lat_ns"]["mean"].as_f64() >= service["mean"].as_f64());
     assert_eq!(value["jobs"][0]["ebbtide"]["latency_counts_from"], "intended start");
+    let closed = json(ebb(&home).arg(&path).args(["--rw=randread", "--runtime=100ms"]));
+    assert!(
+        closed["jobs"][0]["ebbtide"]["slot_wait_ns"].is_null(),
+        "in a closed loop none is due before there is a place"
+    );
 }
 
 /// Ten times as many operations as can be done are asked for: the wait for those before shows in what others read.
@@ -224,8 +229,19 @@ fn an_overloaded_open_loop_shows_the_wait_in_fios_percentiles() {
     let experiment = home.path().join("e.toml");
     fs::write(&experiment, text).expect("writes");
     let arguments = ["--design=one", "--rw=randread", "--rate_iops=5000", "--runtime=400ms"];
+    let output = ebb(&home).arg("--file").arg(&experiment).args(arguments).output().expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("of it slot wait") && text.contains("of the mean latency is slot wait"), "{text}");
     let value = json(ebb(&home).arg("--file").arg(&experiment).args(arguments));
     let job = &value["jobs"][0];
+    let part = |name: &str| {
+        let part = &job["ebbtide"][name];
+        part["read"]["mean"].as_f64().or_else(|| part["mean"].as_f64()).unwrap_or(0.0)
+    };
+    let parts = part("service_ns") + part("slot_wait_ns") + part("lateness_ns");
+    let mean = job["read"]["lat_ns"]["mean"].as_f64().expect("a mean");
+    // The parts count where operations begin, the whole where they end.
+    assert!((parts / mean - 1.0).abs() < 0.05, "{parts} of {mean}");
     let median = |at: &Value| at["percentile"]["50.000000"].as_f64().expect("a median");
     let (seen, service) = (median(&job["read"]["clat_ns"]), median(&job["ebbtide"]["service_ns"]["read"]));
     assert!(seen > 10.0 * service, "{seen} beside {service}");

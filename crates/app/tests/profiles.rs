@@ -58,6 +58,28 @@ fn dd_writes_and_reads_both_ways() {
     }
 }
 
+/// In text as in JSON: each step's cause in its line, and the sentence of each cause once. What is too short is not judged.
+#[test]
+fn what_limits_the_steps_is_said() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("place")).expect("makes it");
+    home.write("place/one", &"x".repeat(1 << 20));
+    let said = |runtime: &str| {
+        home.write(
+            "own.toml",
+            &format!("name = \"own\"\n[workloads.r]\nrw = \"randread\"\nruntime = \"{runtime}\"\n"),
+        );
+        text(&ebb(&home, &["--profile=../own.toml", "one"]))
+    };
+    let judged = said("1200ms");
+    let limit = judged.lines().find_map(|line| line.strip_prefix("  limit of r: ")).expect("a limit");
+    let (kind, _) = limit.split_once(':').expect("a kind and its sentence");
+    let line = judged.lines().find(|line| line.trim_start().starts_with("r ")).expect("a step");
+    assert!(judged.contains("limited by") && line.trim_end().ends_with(kind), "{judged}");
+    let short = said("200ms");
+    assert!(!short.contains("limit"), "{short}");
+}
+
 #[test]
 fn efs_does_one_block_at_offset_0_of_each_file() {
     let home = Home::new();

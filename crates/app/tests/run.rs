@@ -97,6 +97,33 @@ fn a_dry_run_says_everything_and_touches_nothing() {
     assert_eq!(plan["plan"]["seed"], 7);
 }
 
+/// Nothing is opened for it: the run itself would be refused for the same.
+#[test]
+fn a_dry_run_says_what_the_run_would_refuse_or_overwrite_and_that_the_budget_is_too_small() {
+    let home = Home::new();
+    home.write("mine", "kept");
+    let text = "name = \"e\"\n[volumes.v]\nfile = \"mine\"\n[designs.one]\nlayout = \"linear\"\nmembers = [\"v\"]\n\
+                [workloads.w]\nrw = \"randwrite\"\nruntime = \"10s\"\n[answer]\nbudget = \"20s\"\n";
+    home.write("e.toml", text);
+    let refused = home.ebb("run e.toml --dry-run").output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stdout).into_owned();
+    assert_eq!(status(&refused), 1, "{refused:?}");
+    assert!(
+        stderr(&refused).contains("a run is refused: it would overwrite what is on v (mine); say --destroy"),
+        "{refused:?}"
+    );
+    assert!(said.contains("round 1:"), "the plan is printed all the same: {said}");
+    let too_small = "the budget of 20s ends it before the least 6 rounds, which would take 2 min: the answer cannot be reached";
+    assert!(said.contains(too_small), "{said}");
+    let checked = home.ebb("experiment check e.toml").output().unwrap();
+    assert!(String::from_utf8_lossy(&checked.stdout).contains(too_small), "{checked:?}");
+    let plan = home.json("run e.toml --dry-run --destroy", &[0]);
+    assert!(plan["plan"]["refused"].is_null(), "{plan}");
+    let fills = |step: &Value| step["do"].get("fill").is_some();
+    assert!(plan["plan"]["steps"].as_array().unwrap().iter().any(fills), "{plan}");
+    assert_eq!(std::fs::read_to_string(home.path("mine")).unwrap(), "kept");
+}
+
 #[test]
 fn after_a_kill_the_trials_are_there_and_the_files_can_be_removed() {
     let home = Home::new();

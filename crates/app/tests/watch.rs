@@ -66,6 +66,8 @@ fn what_cannot_be_watched_says_why() {
     ebb().args(["watch", "--siblings", "-n", "1"]).assert().code(2).stderr(contains("two or more"));
     ebb().args(["watch", "--siblings", "sda", "-n", "1"]).assert().code(2).stderr(contains("two or more"));
     ebb().args(["watch", "-i", "1ms"]).assert().code(2).stderr(contains("--interval"));
+    // A bare number is seconds, as iostat's: too short, but no mistake.
+    ebb().args(["watch", "-i", "0.001"]).assert().code(2).stderr(contains("--interval 1ms is shorter"));
 }
 
 /// Counters of every device, and seconds since boot.

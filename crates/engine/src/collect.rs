@@ -142,6 +142,7 @@ impl Collected {
         }
         self.execution.syncs.merge(&record.syncs);
         self.execution.lateness.merge(&record.lateness);
+        self.execution.slot_waits.merge(&record.slot_waits);
         self.members.resize_with(record.members.len().max(self.members.len()), Sum::new);
         self.members.iter_mut().zip(&record.members).for_each(|(sum, tally)| sum.add(tally));
         while (interval / self.factor) as usize >= INTERVALS_MAX {
@@ -257,17 +258,45 @@ pub(crate) fn cpu_use(jobs: &[ThreadTime], process: CpuTime, collector: CpuTime,
     let load = jobs.iter().fold(CpuTime::default(), |sum, job| sum.plus(job.cpu));
     let helpers = process.system.saturating_sub(load.system + collector.system);
     let ran = |job: &ThreadTime| job.cpu.user + job.cpu.system;
-    let permille = |time: Option<u64>| {
-        let share = |time: u64| (time.saturating_mul(1000) / elapsed.0).min(1000) as u32;
-        time.filter(|_| elapsed.0 > 0).map(share)
+    // A thread that has no processor when the measurement ends tells its times later, and waits until then.
+    let permille = |job: &ThreadTime, time: u64| {
+        let share = |wall: u64| (time.saturating_mul(1000) / wall).min(1000) as u32;
+        Some(job.wall.max(elapsed.0)).filter(|wall| *wall > 0).map(share)
     };
+    let most =
+        |of: &dyn Fn(&ThreadTime) -> Option<u64>| jobs.iter().filter_map(|job| permille(job, of(job)?)).max();
     CpuUse {
         load_user: Nanos(load.user),
         load_system: Nanos(load.system + helpers),
         cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-        busiest_thread_permille: permille(jobs.iter().map(ran).max()),
-        most_waiting_permille: permille(jobs.iter().filter_map(|job| job.waited).max()),
-        least_idle_permille: permille(jobs.iter().filter_map(|job| Some(job.waited? + ran(job))).max()),
+        busiest_thread_permille: most(&|job| Some(ran(job))),
+        most_waiting_permille: most(&|job| job.waited),
+        least_idle_permille: most(&|job| Some(job.waited? + ran(job))),
         ..CpuUse::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_s_times_are_shares_of_its_own_time() {
+        const MS: u64 = 1_000_000;
+        let job = |wall: u64, ran: u64, waited: u64| ThreadTime {
+            wall: wall * MS,
+            cpu: CpuTime { user: ran * MS, system: 0 },
+            waited: Some(waited * MS),
+        };
+        let shares = |jobs: &[ThreadTime]| {
+            let used = cpu_use(jobs, CpuTime::default(), CpuTime::default(), Nanos(300 * MS));
+            (used.busiest_thread_permille, used.most_waiting_permille, used.least_idle_permille)
+        };
+        // Its last turn came 300 ms after the measurement had ended.
+        assert_eq!(shares(&[job(600, 60, 480)]), (Some(100), Some(800), Some(900)));
+        // One that ended early did nothing for the rest.
+        assert_eq!(shares(&[job(100, 60, 40)]), (Some(200), Some(133), Some(333)));
+        assert_eq!(shares(&[job(300, 240, 30), job(300, 30, 240)]), (Some(800), Some(800), Some(900)));
+        assert_eq!(shares(&[]), (None, None, None));
     }
 }

@@ -1,5 +1,6 @@
 //! CPU time, affinity and priority of threads.
 
+use crate::clock::Clock;
 use crate::error::EngineError;
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -41,6 +42,8 @@ impl CpuTime {
 /// What a thread did with its time, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ThreadTime {
+    /// When it was asked, by the process's clock; between two readings how long that was.
+    pub(crate) wall: u64,
     /// It ran.
     pub(crate) cpu: CpuTime,
     /// It was ready to run and another had the processor; absent where the kernel does not count it.
@@ -52,13 +55,17 @@ impl ThreadTime {
     pub(crate) fn of_thread() -> Self {
         // Three numbers (Documentation/scheduler/sched-stats.rst).
         let schedstat = ebbtide_door::read::text(Path::new("/proc/thread-self/schedstat"), 256).ok();
-        ThreadTime { cpu: CpuTime::of_thread(), waited: schedstat.as_deref().and_then(run_delay) }
+        ThreadTime {
+            wall: Clock::get().now(),
+            cpu: CpuTime::of_thread(),
+            waited: schedstat.as_deref().and_then(run_delay),
+        }
     }
 
     /// From `earlier` to `self`.
     pub(crate) fn since(self, earlier: ThreadTime) -> ThreadTime {
         let waited = self.waited.zip(earlier.waited).map(|(now, then)| now.saturating_sub(then));
-        ThreadTime { cpu: self.cpu.since(earlier.cpu), waited }
+        ThreadTime { wall: self.wall.saturating_sub(earlier.wall), cpu: self.cpu.since(earlier.cpu), waited }
     }
 }
 

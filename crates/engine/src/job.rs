@@ -128,10 +128,11 @@ impl<'a> Job<'a> {
         Slot { op, intended, started: now, pending: 0, counted: !self.by_size || self.recorder.measuring() }
     }
 
-    /// Records how much later than it could an operation begins.
+    /// Records how long an operation waited for a slot, and how much later than it could it begins.
     fn lateness(&mut self, intended: u64, now: u64) {
         let possible = intended.max(self.free_since);
         self.recorder.current.lateness.record(now.saturating_sub(possible));
+        self.recorder.current.slot_waits.record(possible - intended);
     }
 
     /// A slot for a sync, which starts now.

@@ -49,6 +49,8 @@ pub(crate) struct Record {
     pub(crate) service: Option<PerOp<Histogram>>,
     /// Open loop: from when an operation could have been submitted to when it was; no buckets before the first.
     pub(crate) lateness: Histogram,
+    /// Open loop: from an operation's instant to when one of `iodepth` slots was free for it; no buckets before the first.
+    pub(crate) slot_waits: Histogram,
     /// Latency of fsync and fdatasync between the operations; no buckets before the first.
     pub(crate) syncs: Histogram,
     /// Empty where the array is its only member.
@@ -63,6 +65,7 @@ impl Record {
             service: open_loop
                 .then(|| PerOp { read: Histogram::with_buckets(), write: Histogram::with_buckets() }),
             lateness: Histogram::default(),
+            slot_waits: Histogram::default(),
             syncs: Histogram::default(),
             members: (0..members).map(|_| Tally::new()).collect(),
         }
@@ -76,6 +79,7 @@ impl Record {
             service.write.clear();
         }
         self.lateness.clear();
+        self.slot_waits.clear();
         self.syncs.clear();
         self.members.iter_mut().for_each(Tally::clear);
     }

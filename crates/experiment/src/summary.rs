@@ -110,7 +110,7 @@ impl Summary {
             round_ns: round,
             least_ns: least_time,
             longest_ns: longest,
-            notes: notes(experiment, least_time),
+            notes: notes(experiment),
         }
     }
 }
@@ -147,7 +147,7 @@ fn design_summaries(experiment: &Experiment) -> Vec<DesignSummary> {
     experiment.designs.iter().enumerate().map(summary).collect()
 }
 
-fn notes(experiment: &Experiment, least_time: Option<u64>) -> Vec<String> {
+fn notes(experiment: &Experiment) -> Vec<String> {
     let mut notes = Vec::new();
     let used = experiment.used_volumes();
     for (index, volume) in experiment.volumes.iter().enumerate() {
@@ -155,14 +155,7 @@ fn notes(experiment: &Experiment, least_time: Option<u64>) -> Vec<String> {
             notes.push(format!("volume {} is in no design", volume.name));
         }
     }
-    if let Some(least) = least_time.filter(|least| *least > experiment.answer.budget.0) {
-        notes.push(format!(
-            "the budget of {} ends it before the least {} rounds, which would take {}: the answer cannot be reached",
-            experiment.answer.budget,
-            experiment.answer.trials_min,
-            format_waiting(Nanos(least))
-        ));
-    }
+    notes.extend(experiment.budget_too_small());
     notes.extend(experiment.refused_in_user_space().map(|why| format!("`--on files` refuses this: {why}")));
     if experiment.designs.len() == 1 {
         notes.push("a single design is measured, and compared with nothing but itself".to_owned());

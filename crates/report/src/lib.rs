@@ -25,7 +25,7 @@ pub use model::{
     WorkloadFacts,
 };
 pub use seen::{DiskSeen, NetworkSeen, OtherSeen, SeenView};
-pub use text::{Single, beside, single, steps, text, workload_words};
+pub use text::{ProfileStep, Single, beside, single, steps, text, workload_words};
 
 /// A figure of a verdict's evidence in its unit, as every view writes it.
 pub fn evidence_text(value: f64, unit: &str) -> String {

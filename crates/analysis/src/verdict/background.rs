@@ -5,17 +5,24 @@
 //! cache readahead and delayed writes are the trial's own too, so there only those are counted whom the
 //! observer saw at work.
 //!
-//! Bytes that others moved are no rate that the trial lost. On a full disk the trial could at most have had what they
+//! What others take of a disk is their share of what it has least of: of its bytes, where it moves as many as it can, of
+//! its requests, where it serves as many as it can. A sequential neighbour of small random operations moves nearly all bytes
+//! and makes few requests, and the other way round. Which of them it is, declared limits say, or short runs with other
+//! sizes, or requests that are small (or large) whoever makes them; where nothing says it, the smaller share counts.
+//!
+//! What others moved is no rate that the trial lost. On a full disk the trial could at most have had what they
 //! took, their share of all. But it could not have had more than its volumes and their link grant, nor could its
 //! operations have taken less than one alone takes: the least of the three is what others can explain.
 
-use super::{Absent, Case, Judged, Rule, concurrency, evidence, instance_limit, moved, usage};
+use super::rungs::Rungs;
+use super::usage::Resource;
+use super::{Absent, Case, Judged, Rule, concurrency, evidence, group_limit, instance_limit, moved, usage};
 use crate::estimate::median;
 use crate::{Evidence, Verdict, VerdictKind};
 use ebbtide_model::samples::{OtherKind, TrialSamples};
-use ebbtide_model::units::format_throughput;
+use ebbtide_model::units::{Bytes, format_iops, format_throughput};
 
-/// Share of the bytes moved that must be others': below it, file system metadata and the edges of the measurement
+/// Share of what limits the disks (bytes moved, requests served) that must be others': below it, file system metadata and the edges of the measurement
 /// explain it.
 pub const OTHERS_SHARE: f64 = 0.10;
 /// Bytes per second that others must have moved: a journal's commits stay below.
@@ -24,6 +31,18 @@ pub const OTHERS_RATE: f64 = 1e6;
 /// are few bytes.
 const MUCH: f64 = 0.30;
 const OTHERS_RATE_OF_MUCH: f64 = 1e5;
+/// Requests per second that others must have made, where requests are what limits: a journal's commits, some every five
+/// seconds, stay below.
+const OTHERS_REQUESTS: f64 = 20.0;
+/// Mean request of a disk up to which requests limit it: the smallest unit in which a volume's operations are counted (EBS
+/// documentation, gp2: 16 KiB), and below what a drive needs to move as many bytes as it can.
+const SMALL: f64 = 16.0 * Bytes::KIB as f64;
+/// Mean request, and size of the trial's own, from which on bytes limit it: the largest that counts as one operation (EBS
+/// documentation, SSD volumes: 256 KiB).
+const LARGE: f64 = 256.0 * Bytes::KIB as f64;
+/// How the rate of operations falls with their size, as the exponent of it: 0 where operations limit, 1 where bytes do. Up to
+/// this it is operations, and from one less this on bytes.
+const AS_MANY: f64 = 0.3;
 
 /// Busy share of the busiest disk below which there was room for both: others who moved bytes on a disk that idled
 /// half of the time did not hold the trial back.
@@ -74,6 +93,11 @@ fn room(case: &Case<'_>) -> (f64, Vec<Evidence>) {
         room = room.min(1.0 - met);
         figures.push(evidence("use of the working members' limits, weighted by bytes", met, "share", None));
     }
+    if let Some(held) = group_limit::reached(case) {
+        let least = held.iter().map(group_limit::Held::share).fold(1.0, f64::min);
+        room = room.min(1.0 - least);
+        figures.extend(held.iter().map(group_limit::Held::evidence));
+    }
     if let Ok(link) = instance_limit::InstanceLimit.judge(case) {
         room = room.min(1.0 - link.explains);
         figures.extend(link.evidence);
@@ -86,17 +110,96 @@ fn room(case: &Case<'_>) -> (f64, Vec<Evidence>) {
     (room.max(0.0), figures)
 }
 
-/// Others' share of the bytes moved and their bytes per second, median over trials; nothing where the disks were not
-/// observed.
-fn share_and_rate(case: &Case<'_>) -> Option<(f64, f64)> {
-    let (mut shares, mut rates) = (Vec::new(), Vec::new());
-    for trial in case.trials {
-        if let Some((bytes, all)) = others(case, trial) {
-            shares.push(bytes / all);
-            rates.push(bytes / trial.elapsed.as_secs_f64());
+/// What others had of the disks, medians over the trials.
+struct Taken {
+    /// Share of the bytes moved.
+    share: f64,
+    /// Bytes per second.
+    rate: f64,
+    /// Share of the requests and requests per second, where it is known how many the trial made.
+    requests: Option<(f64, f64)>,
+    /// Bytes of a request, whoever made it.
+    mean_request: Option<f64>,
+}
+
+/// See [`Taken`]; nothing where the disks were not observed.
+fn taken(case: &Case<'_>) -> Option<Taken> {
+    let seconds = |trial: &TrialSamples| trial.elapsed.as_secs_f64();
+    let requests = |trial: &TrialSamples| moved::requests(trial, case.workload.direct);
+    let share = case.median(|trial| requests(trial).map(|(all, others)| others / all));
+    let rate = case.median(|trial| requests(trial).map(|(_, others)| others / seconds(trial)));
+    Some(Taken {
+        share: case.median(|trial| others(case, trial).map(|(bytes, all)| bytes / all))?,
+        rate: case.median(|trial| others(case, trial).map(|(bytes, _)| bytes / seconds(trial)))?,
+        requests: share.zip(rate),
+        mean_request: case.median(|trial| {
+            let moved = moved::moved(trial)?.moved;
+            requests(trial).map(|(all, _)| moved.total() as f64 / all)
+        }),
+    })
+}
+
+/// What the disks have least of: of what is known, and how; nothing where nothing says it.
+fn limiting(case: &Case<'_>, taken: &Taken) -> Option<(Resource, Evidence)> {
+    declared(case).or_else(|| by_sizes(case)).or_else(|| {
+        let mean = taken.mean_request?;
+        let figure = |edge| evidence("mean request of the disks, whoever made it", mean, "bytes", Some(edge));
+        if mean <= SMALL {
+            Some((Resource::Iops, figure(SMALL)))
+        } else if mean >= LARGE && case.workload.bs.0 as f64 >= LARGE {
+            Some((Resource::Bytes, figure(LARGE)))
+        } else {
+            None
         }
+    })
+}
+
+/// The fuller of the volumes' declared limits, of what all who use the disks took.
+fn declared(case: &Case<'_>) -> Option<(Resource, Evidence)> {
+    let (mut iops, mut throughput) = (0.0, 0.0);
+    for member in case.result.members.iter().filter(|member| member.iops > 0.0) {
+        let shape = case.volume(&member.name)?.shape.as_ref();
+        let shape = shape.filter(|_| !case.slowed_by_tool(&member.name))?;
+        iops += shape.iops.map_or(f64::INFINITY, |limit| limit.rate);
+        throughput += shape.throughput.map_or(f64::INFINITY, |limit| limit.rate);
     }
-    median(&shares).zip(median(&rates))
+    let of_disks = |of: fn(&ebbtide_model::samples::DiskUse) -> u64| {
+        case.median(|trial| {
+            let all: u64 = moved::disks(trial)?.iter().map(|disk| of(&disk.total)).sum();
+            Some(all as f64 / trial.elapsed.as_secs_f64())
+        })
+    };
+    let requests = of_disks(|total| total.ops.total())? / iops;
+    let bytes = of_disks(|total| total.bytes.total())? / throughput;
+    let (resource, what, used) = if requests >= bytes {
+        (Resource::Iops, "requests of the disks, of the volumes' limit of operations", requests)
+    } else {
+        (Resource::Bytes, "bytes of the disks, of the volumes' limit of bytes", bytes)
+    };
+    (used >= DISK_BUSY).then(|| (resource, evidence(what, used, "share", Some(DISK_BUSY))))
+}
+
+/// What stays the same in short runs with other sizes.
+fn by_sizes(case: &Case<'_>) -> Option<(Resource, Evidence)> {
+    let rungs = Rungs::of(case)?;
+    let falls: Vec<f64> = rungs
+        .sizes
+        .iter()
+        .map(|step| {
+            let times = step.rung.bs.0 as f64 / case.workload.bs.0 as f64;
+            -(step.ops.rate / rungs.base).ln() / times.ln()
+        })
+        .collect();
+    let falls = median(&falls)?;
+    let what = "how operations per second fall with their size: 0 as many of any, 1 as many bytes";
+    let figure = |edge| evidence(what, falls, "exponent", Some(edge));
+    if falls <= AS_MANY {
+        Some((Resource::Iops, figure(AS_MANY)))
+    } else if falls >= 1.0 - AS_MANY {
+        Some((Resource::Bytes, figure(1.0 - AS_MANY)))
+    } else {
+        None
+    }
 }
 
 impl Rule for Background {
@@ -105,16 +208,33 @@ impl Rule for Background {
     }
 
     fn judge(&self, case: &Case<'_>) -> Judged {
-        let (share, rate) = share_and_rate(case)
-            .ok_or_else(|| Absent::because("the disks below the members were not observed"))?;
-        let what = ["share of the disks' bytes that the trial did not ask for", "bytes that others moved"];
-        let least = if share >= MUCH { OTHERS_RATE_OF_MUCH } else { OTHERS_RATE };
+        let taken =
+            taken(case).ok_or_else(|| Absent::because("the disks below the members were not observed"))?;
+        let (resource, why) = match (taken.requests, limiting(case, &taken)) {
+            (None, _) => (Resource::Bytes, None),
+            (Some(_), Some((resource, why))) => (resource, Some(why)),
+            (Some((share, _)), None) if share < taken.share => (Resource::Iops, None),
+            (Some(_), None) => (Resource::Bytes, None),
+        };
+        let (what, (share, rate), (least, unit)) = match taken.requests.filter(|_| resource == Resource::Iops)
+        {
+            Some(requests) => (
+                ["share of the disks' requests that the trial did not make", "requests that others made"],
+                requests,
+                (OTHERS_REQUESTS, "requests/s"),
+            ),
+            None => (
+                ["share of the disks' bytes that the trial did not ask for", "bytes that others moved"],
+                (taken.share, taken.rate),
+                (if taken.share >= MUCH { OTHERS_RATE_OF_MUCH } else { OTHERS_RATE }, "bytes/s"),
+            ),
+        };
         let seen = |why: &str| {
             let absent = Absent::because(why).seen(what[0], share, "share", OTHERS_SHARE);
-            absent.seen(what[1], rate, "bytes/s", least)
+            absent.seen(what[1], rate, unit, least)
         };
         if share < OTHERS_SHARE || rate < least {
-            return Err(seen("others moved too little"));
+            return Err(seen("others took too little"));
         }
         let busy = busiest_disk(case).ok_or_else(|| seen("how busy the disks were is not known"))?;
         if busy < DISK_BUSY {
@@ -161,9 +281,13 @@ impl Rule for Background {
         };
         let mut list: Vec<Evidence> = vec![
             evidence(what[0], share, "share", Some(OTHERS_SHARE)),
-            evidence(what[1], rate, "bytes/s", Some(least)),
+            evidence(what[1], rate, unit, Some(least)),
             evidence("busy share of the busiest disk", busy, "share", Some(DISK_BUSY)),
         ];
+        if taken.requests.is_some() && resource == Resource::Iops {
+            list.push(evidence("share of the disks' bytes that others moved", taken.share, "share", None));
+        }
+        list.extend(why.clone());
         list.extend(figures);
         list.extend(who.iter().map(|(who, trials)| {
             evidence(
@@ -178,12 +302,39 @@ impl Rule for Background {
             basis: None,
             confidence: if who.is_empty() { 0.8 } else { 0.95 },
             explains,
-            sentence: format!(
-                "others moved {} on the same disks, {:.0}% of all that the disks moved; {named}",
-                format_throughput(rate),
-                share * 100.0
-            ),
+            sentence: format!("{}; {named}", in_words(&taken, resource, why.is_some())),
             evidence: list,
         })
+    }
+}
+
+/// What others took, by what is limiting; `known` says whether that is.
+fn in_words(taken: &Taken, resource: Resource, known: bool) -> String {
+    let percent = |share: f64| format!("{:.0}%", share * 100.0);
+    match taken.requests.filter(|_| resource == Resource::Iops) {
+        Some((share, rate)) => format!(
+            "others made {} requests/s on the same disks, {} of all that the disks served ({} of the bytes); {}",
+            format_iops(rate),
+            percent(share),
+            percent(taken.share),
+            if known {
+                "operations are what limits them"
+            } else {
+                "whether operations or bytes limit them is not known"
+            }
+        ),
+        None => {
+            let moved = format!(
+                "others moved {} on the same disks, {} of all that the disks moved",
+                format_throughput(taken.rate),
+                percent(taken.share)
+            );
+            match taken.requests.filter(|_| known) {
+                Some((share, _)) => {
+                    format!("{moved} ({} of the requests); bytes are what limits them", percent(share))
+                }
+                None => moved,
+            }
+        }
     }
 }

@@ -15,7 +15,7 @@ use super::{
 use crate::ladder::in_flight;
 use crate::{Evidence, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::samples::{ProcessorUser, TrialSamples};
 use ebbtide_model::units::Nanos;
 
 /// Busy share of the busiest load thread above which it has no time left (the rest is the sampling error of
@@ -42,6 +42,9 @@ const WORKERS: f64 = 0.15;
 const OWN: f64 = 0.80;
 /// Most of those who use the processors whom the sentence names.
 const NAMED: usize = 3;
+
+/// Share of a core from which on somebody on the load's own processors is named: as the observer does of all.
+const WORTH_NAMING: f64 = 0.05;
 
 /// The rule.
 #[derive(Debug)]
@@ -245,19 +248,24 @@ fn taken_by_others(case: &Case<'_>) -> Option<Finding> {
             "{times}{sleeps}: the load's own threads ({} jobs) want more than the {} cores that they have; fewer jobs with \
              more in flight each, or larger requests",
             case.workload.numjobs,
-            case.trials.iter().map(|trial| trial.cpu.cores).max().unwrap_or(0)
+            cores_for(case)
         )
     } else {
-        let users = users(case);
+        let (users, bound) = users_beside(case);
         let named: Vec<String> = users
             .iter()
             .take(NAMED)
             .map(|(who, cores)| format!("{who} {:.0}% of one", cores * 100.0))
             .collect();
+        let there = if bound { " on the load's own processors" } else { "" };
         figures.extend(users.iter().map(|(who, cores)| {
-            evidence(&format!("processor time of {who}, of one core"), *cores, "share", None)
+            evidence(&format!("processor time of {who}{there}, of one core"), *cores, "share", None)
         }));
-        let who = if named.is_empty() { "who is not visible from here".to_owned() } else { named.join(", ") };
+        let who = if named.is_empty() {
+            format!("who is not visible from here{there}")
+        } else {
+            format!("{}{there}", named.join(", "))
+        };
         format!("processors are taken by others: {times}{sleeps}; {who}")
     };
     let confidence = if pressed >= THREAD_BUSY { 0.9 } else { 0.75 };
@@ -268,23 +276,51 @@ pub(super) fn part(trial: &TrialSamples, time: Nanos) -> f64 {
     time.as_secs_f64() / trial.elapsed.as_secs_f64()
 }
 
-/// Share of all busy time of the host that was the load's own.
+/// Cores that the load may run on.
+fn cores_for(case: &Case<'_>) -> usize {
+    match case.workload.engine.cpus_allowed.len() {
+        0 => case.trials.iter().map(|trial| trial.cpu.cores as usize).max().unwrap_or(0),
+        bound => bound,
+    }
+}
+
+/// Share of all busy time of the host that was the load's own; of a load that is bound to some processors, of that on these.
 fn own_share(case: &Case<'_>) -> Option<f64> {
+    let bound = !case.workload.engine.cpus_allowed.is_empty();
     case.median(|trial| {
         let observed = trial.observed.as_ref()?;
-        let busy: f64 =
-            observed.cores.iter().map(|core| core.user.as_secs_f64() + core.system.as_secs_f64()).sum();
         let own = trial.cpu.load_user.as_secs_f64() + trial.cpu.load_system.as_secs_f64();
+        let busy: f64 = if bound {
+            let beside = observed.users.iter().filter_map(|user| user.beside);
+            own + beside.map(Nanos::as_secs_f64).sum::<f64>()
+        } else {
+            observed.cores.iter().map(|core| core.user.as_secs_f64() + core.system.as_secs_f64()).sum()
+        };
         (busy > 0.0).then(|| (own / busy).min(1.0))
     })
 }
 
 /// Who else used the processors, and how much of one core over the trials, the busiest first.
 pub(super) fn users(case: &Case<'_>) -> Vec<(String, f64)> {
+    users_by(case, |user| Some(user.time))
+}
+
+/// The same of the processors that the load is bound to, where it is, and whether it is: who is busy elsewhere takes none of these.
+fn users_beside(case: &Case<'_>) -> (Vec<(String, f64)>, bool) {
+    if case.workload.engine.cpus_allowed.is_empty() {
+        return (users(case), false);
+    }
+    let mut beside = users_by(case, |user| user.beside);
+    beside.retain(|(_, cores)| *cores >= WORTH_NAMING);
+    (beside, true)
+}
+
+fn users_by(case: &Case<'_>, time: impl Fn(&ProcessorUser) -> Option<Nanos>) -> Vec<(String, f64)> {
     let mut found: Vec<(String, f64)> = Vec::new();
     let elapsed: f64 = case.trials.iter().map(|trial| trial.elapsed.as_secs_f64()).sum();
     for user in case.trials.iter().filter_map(|t| t.observed.as_ref()).flat_map(|observed| &observed.users) {
-        let cores = user.time.as_secs_f64() / elapsed;
+        let Some(time) = time(user) else { continue };
+        let cores = time.as_secs_f64() / elapsed;
         match found.iter_mut().find(|(who, _)| *who == user.who) {
             Some((_, sum)) => *sum += cores,
             None => found.push((user.who.clone(), cores)),

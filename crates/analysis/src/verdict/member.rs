@@ -10,10 +10,10 @@
 //! `n^-(k-1)`.
 
 use super::background::Background;
-use super::{Absent, Case, Judged, Rule, evidence, shared_device, volume_limit};
+use super::{Absent, Case, Judged, Rule, evidence, group_limit, shared_device, volume_limit};
 use crate::estimate::median;
 use crate::observe::outlier::SAME_WORK_DEVIATIONS;
-use crate::{ArrayBelow, Verdict, VerdictKind, below, members};
+use crate::{ArrayBelow, Evidence, Verdict, VerdictKind, below, members};
 use ebbtide_model::samples::{DeviceObservation, DiskUse, TrialSamples};
 use ebbtide_model::units::format_latency;
 
@@ -31,6 +31,9 @@ pub const CHANCE: f64 = 0.05;
 const MIN_OPS: u64 = 20;
 /// A member works when it moves at least this share of what an equal part would be.
 const WORKS: f64 = 0.5;
+
+/// Part of a slow member's latency that its device takes at most where it is held back above it.
+const ABOVE: f64 = 0.20;
 
 /// The rule.
 #[derive(Debug)]
@@ -297,20 +300,15 @@ fn of_group(case: &Case<'_>, group: Group<'_>) -> Judged {
         }
     };
     let (latency, siblings, share) = (of(|o| o.latency), of(|o| o.siblings_latency), of(|o| o.share));
-    Ok(Verdict {
-        kind: VerdictKind::Member,
-        basis: None,
-        confidence,
-        explains: of(Outlier::excess),
-        sentence: format!(
-            "{name} answers in {} where its siblings take {}, and holds {:.0}% of the operations in flight: {} \
-                 waits for it",
-            format_latency(latency),
-            format_latency(siblings),
-            share * 100.0,
-            group.name()
-        ),
-        evidence: vec![
+    let mut figures = Vec::new();
+    let above = match group {
+        Group::Members => held_above(case, name, latency, &mut figures),
+        Group::Below(_) => None,
+    };
+    let above = above.map_or_else(String::new, |above| format!("; {above}"));
+    figures.splice(
+        0..0,
+        [
             evidence(
                 &format!("mean latency of {name}, against its siblings' median"),
                 latency,
@@ -330,5 +328,55 @@ fn of_group(case: &Case<'_>, group: Group<'_>) -> Judged {
                 Some(case.trials.len() as f64),
             ),
         ],
+    );
+    Ok(Verdict {
+        kind: VerdictKind::Member,
+        basis: None,
+        confidence,
+        explains: of(Outlier::excess),
+        sentence: format!(
+            "{name} answers in {} where its siblings take {}, and holds {:.0}% of the operations in flight: {} \
+                 waits for it{above}",
+            format_latency(latency),
+            format_latency(siblings),
+            share * 100.0,
+            group.name()
+        ),
+        evidence: figures,
     })
+}
+
+/// That the slow member is not slow itself: its operations are held back before they reach its device, and by what, where that
+/// is known. Its device then takes little of its `latency` (nanoseconds).
+fn held_above(case: &Case<'_>, name: &str, latency: f64, figures: &mut Vec<Evidence>) -> Option<String> {
+    let held = group_limit::held(case).into_iter().find(|held| held.member == name);
+    if let Some(held) = held.filter(|held| held.share() >= volume_limit::NEAR) {
+        figures.push(held.evidence());
+        return Some(format!(
+            "the load's control group is held to a rate there, not the device: {}",
+            held.in_words()
+        ));
+    }
+    if case.slowed_by_tool(name) {
+        return None;
+    }
+    let device = |trial: &TrialSamples| -> Option<(String, f64)> {
+        let observed = trial.observed.as_ref()?;
+        let below = observed.members.iter().find(|m| m.member == name)?;
+        let device = observed.devices.get(*below.devices.first()?)?;
+        let (requests, wait) = below::requests_and_wait(device);
+        wait.filter(|_| requests >= MIN_OPS).map(|wait| (device.shown_name().to_owned(), wait))
+    };
+    let wait = case.median(|trial| device(trial).map(|(_, wait)| wait))?;
+    let (shown, _) = case.trials.iter().find_map(|trial| device(trial))?;
+    if wait > ABOVE * latency {
+        return None;
+    }
+    figures.push(evidence(
+        &format!("time of a request at {shown}, against {name}'s latency"),
+        wait,
+        "ns",
+        Some(latency),
+    ));
+    Some(format!("{shown} itself answers in {}, so that something holds it back above", format_latency(wait)))
 }

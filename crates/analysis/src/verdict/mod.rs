@@ -16,6 +16,7 @@ mod encryption;
 mod exceeded;
 mod far_end;
 mod first_touch;
+mod group_limit;
 mod instance_limit;
 mod interrupts;
 mod member;
@@ -29,6 +30,7 @@ mod remote;
 mod request_size;
 mod rungs;
 mod saturated;
+mod set_rates;
 mod shared_device;
 mod standing;
 mod sync_writes;
@@ -85,7 +87,8 @@ pub fn rules() -> &'static [&'static dyn Rule] {
 /// Causes that are behind others, each with those that keep only what it leaves to explain: of credits that ran out, or a cache
 /// that is full, the limit that is reached; likewise of requests too small for it, which use up the operations and leave the
 /// bytes, and of what is read and written for parity, which a link carries too; of memory that is freed by the thread that
-/// needs it, this thread's processor time and its wait for durability.
+/// needs it, this thread's processor time and its wait for durability; of others on a disk, the wait of an operation behind theirs,
+/// which is none of want of operations.
 const DEEPER: &[(VerdictKind, &[VerdictKind])] = &[
     (VerdictKind::Burst, &[VerdictKind::VolumeLimit, VerdictKind::RateLimit]),
     (VerdictKind::WriteCache, &[VerdictKind::VolumeLimit, VerdictKind::RateLimit]),
@@ -95,6 +98,7 @@ const DEEPER: &[(VerdictKind, &[VerdictKind])] = &[
         &[VerdictKind::VolumeLimit, VerdictKind::RateLimit, VerdictKind::InstanceLimit],
     ),
     (VerdictKind::Memory, &[VerdictKind::Cpu, VerdictKind::SyncWrites]),
+    (VerdictKind::Background, &[VerdictKind::Concurrency]),
 ];
 
 /// Every verdict that the evidence supports, the cause that explains most first, or `unknown` when none does; and what

@@ -2,7 +2,7 @@
 
 use crate::members;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{DeviceObservation, DiskUse, Span, TrialSamples};
+use ebbtide_model::samples::{DeviceObservation, DiskUse, Join, MemberObservation, Span, TrialSamples};
 
 /// Bytes and requests of a trial: asked of the members, and moved by the disks below them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -84,6 +84,55 @@ pub fn moved(trial: &TrialSamples) -> Option<Moved> {
         sum.moved.write = sum.moved.write.saturating_add(bytes.write);
     }
     Some(sum)
+}
+
+/// Share of the requests that are joined to others before a disk sees them, above which it is not known whose the rest are.
+const JOINED: f64 = 0.10;
+
+/// Requests that the disks of a trial served, and those of them that it cannot have asked for. Nothing where they were not
+/// observed, where the trial goes through the page cache, or where it is not known how many requests one operation becomes
+/// (below arrays, and where neighbours are merged).
+pub fn requests(trial: &TrialSamples, direct: bool) -> Option<(f64, f64)> {
+    let observed = trial.observed.as_ref().filter(|_| direct)?;
+    let mut due = PerOp { read: 0.0, write: 0.0 };
+    for member in trial.members.iter().filter(|member| members::totals(member).0 > 0) {
+        let below = observed.members.iter().find(|m| m.member == member.name)?;
+        let path = devices_of_one_disk(trial, below)?;
+        let largest = path.iter().filter_map(|device| device.max_request).map(|most| most.0).min();
+        for (due, asked) in [(&mut due.read, member.ops.read.count), (&mut due.write, member.ops.write.count)]
+        {
+            let pieces = largest.filter(|most| *most > 0).map_or(asked.ops, |most| {
+                asked.bytes.div_ceil(asked.ops.max(1)).div_ceil(most).saturating_mul(asked.ops)
+            });
+            *due += pieces as f64;
+        }
+    }
+    let (mut all, mut merged, mut beyond) = (0.0, 0.0, PerOp { read: 0.0, write: 0.0 });
+    for disk in disks(trial)? {
+        all += disk.total.ops.total() as f64;
+        merged += disk.total.merged.total() as f64;
+        beyond.read += disk.total.ops.read as f64;
+        beyond.write += disk.total.ops.write as f64;
+    }
+    let others = (beyond.read - due.read).max(0.0) + (beyond.write - due.write).max(0.0);
+    (all > 0.0 && merged <= JOINED * all).then_some((all, others))
+}
+
+/// The devices from a member down to its disk; nothing where they are several, or one makes other requests of what it gets.
+fn devices_of_one_disk<'a>(
+    trial: &'a TrialSamples,
+    below: &MemberObservation,
+) -> Option<Vec<&'a DeviceObservation>> {
+    let observed = trial.observed.as_ref()?;
+    let path: Option<Vec<_>> = below.devices.iter().map(|index| observed.devices.get(*index)).collect();
+    path.filter(|path| {
+        let plain = |device: &&DeviceObservation| {
+            let join =
+                device.below.as_ref().filter(|below| !below.devices.is_empty()).map(|below| below.join);
+            join.is_none_or(|join| join == Join::Through) && !device.page_cached
+        };
+        path.len() == 1 || path.iter().all(plain)
+    })
 }
 
 /// Adds what the disks below `member` have to move for so many bytes read, and written with so many more at the ends.

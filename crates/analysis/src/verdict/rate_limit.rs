@@ -7,15 +7,16 @@
 //! second to second, and larger operations take longer and move more. Where the operations wait says more: in a cgroup's
 //! queue they have not reached the device yet, which looks idle; behind the device they fill its queue.
 
+use super::group_limit::{self, Held, by_group};
 use super::rungs::{Rungs, Step};
+use super::set_rates::{Counted, fitting, round, shown};
 use super::{Absent, Case, Judged, Rule, burst, evidence, queue_limit, standing, volume_limit};
 use crate::estimate::median;
 use crate::ladder::in_flight;
 use crate::pace::{self, Pace};
 use crate::{Basis, Evidence, Verdict, VerdictKind};
-use ebbtide_model::catalog::Catalog;
 use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::units::{Bytes, Nanos, format_iops};
+use ebbtide_model::units::Nanos;
 
 /// How far a rung's rate may be from the others' and be the same; where operations wait above the devices and come in lots, as
 /// much more as its series is coarse.
@@ -35,30 +36,10 @@ pub const EVEN_AT_DEVICES: f64 = 0.005;
 const AS_A_CLOCK: f64 = 0.0005;
 /// How far the trials' rates may be from one another.
 const SAME_TRIALS: f64 = 0.03;
-/// How far a rate may be from a round one, or from a catalogue's, to be told as that.
-const ROUND: f64 = 0.015;
-/// Types of the catalogue that are named.
-const NAMED: usize = 2;
 
 /// The rule.
 #[derive(Debug)]
 pub struct RateLimit;
-
-/// What is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counted {
-    Operations,
-    Bytes,
-}
-
-impl Counted {
-    fn unit(self) -> &'static str {
-        match self {
-            Counted::Operations => "ops/s",
-            Counted::Bytes => "bytes/s",
-        }
-    }
-}
 
 /// A rate that looks set.
 #[derive(Debug, Clone)]
@@ -78,9 +59,18 @@ impl Rule for RateLimit {
     }
 
     fn judge(&self, case: &Case<'_>) -> Judged {
-        volume_limit::yield_to(case, "a declared limit is reached")?;
-        let found = find(case)?;
+        volume_limit::yield_to_volumes(case, "a declared limit is reached")?;
         let members = working(case);
+        let held: Vec<Held> =
+            group_limit::held(case).into_iter().filter(|held| held.share() >= volume_limit::NEAR).collect();
+        if !held.is_empty() {
+            return if held.len() == members {
+                Ok(by_group(&held))
+            } else {
+                group_limit::of_some(case, &held)
+            };
+        }
+        let found = find(case)?;
         let each = found.rate / members.max(1) as f64;
         let mut sentence = format!("looks like a rate that somebody set: {}", shown(found.counted, each));
         if members > 1 {
@@ -290,110 +280,4 @@ pub(super) fn over_time(case: &Case<'_>, above: bool, figures: &mut Vec<Evidence
     figures.push(evidence(what[0], uneven, "share", Some(even)));
     figures.push(evidence(what[1], apart, "share", Some(alike)));
     Ok(Even { rate, uneven })
-}
-
-/// The round figure that `rate` is about, or itself: of one digit, of a quarter of that (125), or of two; of operations, of MiB/s or
-/// of MB/s.
-fn round(counted: Counted, rate: f64) -> f64 {
-    const QUARTER: f64 = 0.25;
-    let units: &[f64] = match counted {
-        Counted::Operations => &[1.0],
-        Counted::Bytes => &[Bytes::MIB as f64, 1e6],
-    };
-    for (part, within) in [(1.0, ROUND), (QUARTER, ROUND / 2.0), (0.1, ROUND)] {
-        for unit in units {
-            let step = (10f64.powf((rate / unit).log10().floor()) * part).max(part.min(1.0));
-            let round = (rate / unit / step).round() * step;
-            let told = part >= QUARTER || (round - round.round()).abs() < 1e-9;
-            if told && (rate / unit / round - 1.0).abs() <= within {
-                return round * unit;
-            }
-        }
-    }
-    rate
-}
-
-fn shown(counted: Counted, rate: f64) -> String {
-    let round = round(counted, rate);
-    match counted {
-        Counted::Operations if round < 1e5 => format!("{} operations a second", grouped(round)),
-        Counted::Operations => format!("{} operations a second", format_iops(round)),
-        Counted::Bytes => {
-            let mib = round / Bytes::MIB as f64;
-            if (mib - mib.round()).abs() < 1e-6 && mib >= 1.0 {
-                format!("{mib:.0} MiB/s")
-            } else {
-                ebbtide_model::units::format_throughput(round)
-            }
-        }
-    }
-}
-
-/// A number with its thousands apart: `1,000`.
-fn grouped(number: f64) -> String {
-    let digits = format!("{number:.0}");
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// Types of the cloud that the host is in which grant a volume of this size just that.
-fn fitting(case: &Case<'_>, counted: Counted, rate: f64) -> Vec<String> {
-    let meta = &case.session.meta;
-    let machine = meta.host.machine.as_deref().unwrap_or_default();
-    let clouds = [("Amazon", "aws"), ("Google", "gcp"), ("Microsoft", "azure")];
-    let Some((_, provider)) = clouds.into_iter().find(|(name, _)| machine.contains(name)) else {
-        return Vec::new();
-    };
-    let working: Vec<&str> = case
-        .result
-        .members
-        .iter()
-        .filter(|member| member.iops > 0.0)
-        .map(|member| member.name.as_str())
-        .collect();
-    let size = meta.inventory.volumes.iter().find(|volume| working.contains(&volume.name.as_str()));
-    let Some(size) = size.map(|volume| Bytes(volume.size)).filter(|size| size.0 > 0) else {
-        return Vec::new();
-    };
-    // What is ordered beyond the least may be anything.
-    let fits = |granted: &ebbtide_model::catalog::Granted| {
-        let limits = [granted.least.rate, granted.least.burst_rate.unwrap_or(0.0)];
-        limits.into_iter().any(|limit| limit > 0.0 && (rate / limit - 1.0).abs() <= ROUND)
-    };
-    let candidates = Catalog::builtin().candidates(provider, size).into_iter();
-    candidates
-        .filter(|candidate| {
-            fits(match counted {
-                Counted::Operations => &candidate.iops,
-                Counted::Bytes => &candidate.throughput,
-            })
-        })
-        .map(|candidate| candidate.volume_type)
-        .take(NAMED)
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_are_told_as_people_set_them() {
-        let ops = |rate| shown(Counted::Operations, rate);
-        assert_eq!(ops(1003.0), "1,000 operations a second");
-        assert_eq!(ops(2993.0), "3,000 operations a second");
-        assert_eq!(ops(1234.0), "1,234 operations a second");
-        assert_eq!(ops(99.6), "100 operations a second");
-        assert_eq!(ops(16_010.0), "16,000 operations a second");
-        let bytes = |rate| shown(Counted::Bytes, rate);
-        assert_eq!(bytes(40.1 * 1_048_576.0), "40 MiB/s");
-        assert_eq!(bytes(100.2e6), "100 MB/s");
-        assert_eq!(bytes(123.4e6), "123 MB/s");
-    }
 }

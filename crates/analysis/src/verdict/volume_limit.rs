@@ -13,7 +13,7 @@
 
 use super::exceeded::longest_exceeded;
 use super::usage::{self, Against, Resource};
-use super::{Absent, Case, Judged, Rule, evidence, limited_above, saturated};
+use super::{Absent, Case, Judged, Rule, evidence, group_limit, limited_above, saturated};
 use crate::estimate::median;
 use crate::{Basis, Evidence, Verdict, VerdictKind};
 use ebbtide_model::units::{format_iops, format_latency, format_throughput};
@@ -34,8 +34,23 @@ pub const IN_LINE: f64 = 2.0;
 /// The figure by which the use of the limits keeps another cause from being asserted.
 pub(super) const MET_BELOW: &str = "use of the working members' limits, which would have to be below";
 
-/// Has another rule yield to this one where the working members are at their limits; `why` it does.
+/// Has another rule yield to this one where the working members are at their limits, or at those that a control group sets
+/// them; `why` it does.
 pub(super) fn yield_to(case: &Case<'_>, why: &str) -> Result<(), Absent> {
+    yield_to_volumes(case, why)?;
+    match group_limit::reached(case).as_deref() {
+        Some([first, ..]) => Err(Absent::yields(VerdictKind::RateLimit, why).seen(
+            &format!("{MET_BELOW}, of that of the control group on {}", first.device),
+            first.share(),
+            "share",
+            NEAR,
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The same of the volumes' own limits only.
+pub(super) fn yield_to_volumes(case: &Case<'_>, why: &str) -> Result<(), Absent> {
     match usage::met(case).filter(|met| *met >= NEAR) {
         Some(met) => Err(Absent::yields(VerdictKind::VolumeLimit, why).seen(MET_BELOW, met, "share", NEAR)),
         None => Ok(()),

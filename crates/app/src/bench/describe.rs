@@ -116,7 +116,7 @@ fn more(done: &Done, results: &Results, seed: u64) -> Value {
             })
         })
         .collect();
-    let late = &samples.execution.lateness;
+    let (late, slots) = (&samples.execution.lateness, &samples.execution.slot_waits);
     let service = |op: &OpSamples| op.service.as_ref().map(fio::with_percentiles);
     let notes: Vec<&String> = results.notes.iter().chain(&done.job.notes).chain(&samples.notes).collect();
     json!({
@@ -131,6 +131,8 @@ fn more(done: &Done, results: &Results, seed: u64) -> Value {
         "service_ns": { "read": service(&samples.array.read), "write": service(&samples.array.write) },
         // How much later than it could the tool submitted; part of the latency and not of the service time.
         "lateness_ns": (!late.is_empty()).then(|| fio::with_percentiles(late)),
+        // How long it waited for a place among the iodepth before that; part of the latency too.
+        "slot_wait_ns": (!slots.is_empty()).then(|| fio::with_percentiles(slots)),
         "mean_in_flight": samples.mean_in_flight,
         "members": members,
         "below": arrays(&[samples]),

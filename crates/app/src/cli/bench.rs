@@ -24,6 +24,7 @@ use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{Bytes, format_throughput};
 use ebbtide_model::workload::{Workload, cpu_list};
 use options::WorkloadArgs;
+pub(super) use options::seconds;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;

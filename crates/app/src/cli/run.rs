@@ -146,8 +146,17 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             }
         };
     let warnings = warning.into_iter().chain(warnings).collect();
-    let request =
-        Request { id, experiment, text, seed, host, engine_ceiling_iops, warnings, keep: args.keep };
+    let request = Request {
+        id,
+        experiment,
+        text,
+        seed,
+        host,
+        engine_ceiling_iops,
+        warnings,
+        keep: args.keep,
+        destroy: args.destroy,
+    };
     let mut context =
         RunContext { store: store.as_mut(), control, watch: &mut progress, observer: observer.as_mut() };
     let session =
@@ -257,7 +266,7 @@ fn dry_run(
     };
     let builds = builds.transpose().map_err(|error| failed(error.to_string()))?;
     let experiment = guest.as_ref().map_or(experiment, |(adapted, _)| &adapted.experiment);
-    let plan = Plan::new(experiment, on.kind(), seed);
+    let plan = Plan::new(experiment, on.kind(), seed, args.destroy);
     if globals.json {
         let places: Vec<_> = survey
             .iter()
@@ -300,6 +309,9 @@ fn dry_run(
         }
     }
     survey.map_err(|error| CliError::Failed(error.to_string()))?;
+    if let Some(refused) = plan.refused {
+        return Err(CliError::Failed(refused));
+    }
     // The plan is right all the same, and has been printed.
     match builds.filter(|_| on == On::Kernel).map(|builds| builds.check_host()) {
         Some(Err(what)) => Err(CliError::Failed(format!("this host cannot carry that out: {what}"))),

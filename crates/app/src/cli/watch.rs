@@ -27,8 +27,8 @@ pub struct WatchArgs {
     /// Devices, mount points or directories, with what is below them [default: every device]
     #[arg(value_name = "DEVICE|MOUNT|DIR")]
     targets: Vec<String>,
-    /// Time between readings, for example 500ms, 2s
-    #[arg(long, short, value_name = "TIME", default_value = "1s")]
+    /// Time between readings, for example 500ms; a bare number is seconds, as in iostat
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = super::bench::seconds)]
     interval: Nanos,
     /// Stop after so many intervals
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

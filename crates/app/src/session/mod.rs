@@ -46,6 +46,8 @@ pub struct Request {
     pub warnings: Vec<String>,
     /// Whether volumes that were made are kept.
     pub keep: bool,
+    /// Existing volumes may be overwritten.
+    pub destroy: bool,
 }
 
 /// Is told how a session is going.
@@ -112,7 +114,7 @@ pub fn run(
     backend: &mut dyn Backend,
     context: &mut RunContext<'_>,
 ) -> Result<Session, StoreError> {
-    let plan = Plan::new(&request.experiment, backend.kind(), request.seed);
+    let plan = Plan::new(&request.experiment, backend.kind(), request.seed, request.destroy);
     let keep = request.keep;
     let mut session = begin(request, backend);
     let plan = serde_json::to_value(&plan).unwrap_or_default();

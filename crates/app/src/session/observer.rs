@@ -30,9 +30,12 @@ impl TrialObserver for HostObserver {
         let volumes = design.layout.volumes().into_iter();
         let members: Vec<ObservedMember> =
             volumes.filter_map(|index| self.members.get(index).cloned().flatten()).collect();
-        let buffered = experiment.workloads.get(trial.workload).is_some_and(|workload| !workload.direct);
+        let workload = experiment.workloads.get(trial.workload);
+        let buffered = workload.is_some_and(|workload| !workload.direct);
+        let cpus = workload.map_or(&[][..], |workload| &workload.engine.cpus_allowed);
         let observer = Observer::host()
             .buffered(buffered)
+            .cpus(cpus)
             .residency(ebbtide_engine::residency::resident)
             .limits(Arc::new(EbsLimits::host(ebbtide_engine::nvme::log_page)));
         let running = observer.start(&members);

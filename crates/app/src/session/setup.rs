@@ -80,7 +80,7 @@ impl SessionSetup {
         let laboratory = Laboratory::stopped_by(control.clone(), quiet)?;
         let lab = Lab::start(&laboratory, &adapted, &options.name, options.seed)?;
         adapted.scaling.iter().for_each(|scaling| say(scaling));
-        let plan = Plan::new(&adapted.experiment, BackendKind::Lab, options.seed);
+        let plan = Plan::new(&adapted.experiment, BackendKind::Lab, options.seed, false);
         say(&lab::how_long(&plan, &adapted.experiment, accelerator));
         let (host, ceiling) = (lab.host().clone(), lab.ceiling());
         let mut setup =

@@ -41,6 +41,7 @@ fn request() -> Request {
         engine_ceiling_iops: Some(500_000.0),
         warnings: Vec::new(),
         keep: false,
+        destroy: false,
     }
 }
 

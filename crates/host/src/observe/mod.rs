@@ -5,6 +5,7 @@
 //! Nothing here fails: what cannot be seen is left out.
 
 mod devices;
+mod group_limits;
 mod interrupts;
 mod limits;
 mod memory;
@@ -22,6 +23,7 @@ use crate::sys::{self, Sys};
 use devices::{add, is_remote, placed};
 use ebbtide_model::samples::{DeviceObservation, MemberObservation, NetworkUse, Observation};
 use ebbtide_model::units::{Bytes, Nanos};
+use group_limits::GroupLimits;
 use interrupts::{Interrupts, Ours};
 use limits::LimitsLog;
 use memory::MemoryBefore;
@@ -56,6 +58,7 @@ pub struct Observer {
     sys: Sys,
     interval: Duration,
     buffered: bool,
+    cpus: Vec<u32>,
     limits: Arc<dyn LimitsReader + Send + Sync>,
     residency: Residency,
 }
@@ -79,6 +82,7 @@ impl Observer {
             sys: Sys::host(),
             interval: INTERVAL,
             buffered: false,
+            cpus: Vec::new(),
             limits: Arc::new(NoLimits),
             residency: |_| None,
         }
@@ -94,6 +98,12 @@ impl Observer {
     /// The trial writes through the page cache, so that writeback is its own work and not somebody else's.
     pub fn buffered(mut self, buffered: bool) -> Observer {
         self.buffered = buffered;
+        self
+    }
+
+    /// The load is bound to these processors; to none where it may run on any.
+    pub fn cpus(mut self, cpus: &[u32]) -> Observer {
+        self.cpus = cpus.to_vec();
         self
     }
 
@@ -118,9 +128,10 @@ impl Observer {
         let watched = Arc::new(Mutex::new(Watched {
             timeline: Arc::clone(&timeline),
             others: Others::new(&self.sys, names()),
-            processors: Processors::new(&self.sys),
+            processors: Processors::new(&self.sys, &self.cpus),
             waits: Waits::new(&self.sys),
             calls: Calls::new(&self.sys, below.iter().filter_map(|member| member.remote.as_ref())),
+            groups: GroupLimits::new(&self.sys, devices.iter().map(|d| d.number.as_str())),
             limits: LimitsLog::new(self.limits.as_ref(), devices.iter().map(|d| d.name.as_str())),
         }));
         let memory = MemoryBefore::read(&self.sys);
@@ -190,6 +201,7 @@ struct Watched {
     processors: Processors,
     waits: Waits,
     calls: Calls,
+    groups: GroupLimits,
     limits: LimitsLog,
 }
 
@@ -202,6 +214,7 @@ impl Watched {
         let at = started.elapsed();
         self.waits.look(at);
         self.calls.look(started.elapsed());
+        self.groups.look(started.elapsed());
         if self.others.last_look().is_none_or(|last| at.saturating_sub(last) >= OTHERS_INTERVAL) {
             self.others.look(at);
             self.processors.look(started.elapsed());
@@ -296,6 +309,7 @@ impl Running {
         watched.processors.look(end);
         watched.waits.look(end);
         watched.calls.look(end);
+        watched.groups.look(end);
         // The looks before take their time, and the reading's own instant counts.
         watched.limits.look(self.started.elapsed());
         let (from, to) = self.span(window, end);
@@ -314,7 +328,8 @@ impl Running {
         let devices = devices.map(|(index, (device, total))| {
             let exceeded_series = watched.limits.within(index, from, to);
             let exceeded = exceeded_series.iter().map(|i| i.exceeded).reduce(|a, b| a.plus(&b));
-            DeviceObservation { total, exceeded, exceeded_series, ..device.clone() }
+            let group_limits = watched.groups.within(index, from, to);
+            DeviceObservation { total, exceeded, exceeded_series, group_limits, ..device.clone() }
         });
         let spans = (end, to.saturating_sub(from));
         let interrupts = self.interrupts.until(&Interrupts::read(sys), &seen.cores, &self.lines, spans);

@@ -5,6 +5,7 @@ use crate::sys::{self, Sys};
 use ebbtide_model::samples::ProcessorUser;
 use ebbtide_model::units::Nanos;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// Nanoseconds of a tick in `/proc/PID/stat`: USER_HZ is 100 on every architecture that Linux supports today.
@@ -43,16 +44,46 @@ impl User {
 /// CPU time of a user since the first look, in ticks, at the looks at which it had grown.
 #[derive(Debug, Default)]
 struct Used {
+    all: Ticks,
+    /// Those on the load's processors.
+    beside: Ticks,
+}
+
+#[derive(Debug, Default)]
+struct Ticks {
     ticks: u64,
     readings: Vec<(Duration, u64)>,
+}
+
+impl Ticks {
+    /// They grew by this from the look `last` to that at `at`.
+    fn grow(&mut self, by: u64, last: Option<Duration>, at: Duration) {
+        if by == 0 {
+            return;
+        }
+        // They stood still until the look before this one.
+        let stood = last.filter(|last| self.readings.last().is_none_or(|(at, _)| last > at));
+        self.readings.extend(stood.map(|last| (last, self.ticks)));
+        self.ticks = self.ticks.saturating_add(by);
+        self.readings.push((at, self.ticks));
+    }
+
+    fn time(&self, from: Duration, to: Duration) -> Nanos {
+        let ticks = between(&self.readings, to) - between(&self.readings, from);
+        Nanos((ticks.max(0.0) * TICK as f64) as u64)
+    }
 }
 
 /// CPU time of everybody over time.
 pub(super) struct Processors {
     sys: Sys,
     own: u32,
+    /// The processors that the load is bound to; none where it may run on any.
+    cpus: Vec<u32>,
     /// Ticks of each process at the last look.
     seen: BTreeMap<u32, u64>,
+    /// Ticks of each thread of processes with several, where the load is bound.
+    threads: BTreeMap<u32, u64>,
     users: BTreeMap<User, Used>,
     pressure: Vec<(Duration, u64)>,
     last_look: Option<Duration>,
@@ -60,11 +91,13 @@ pub(super) struct Processors {
 }
 
 impl Processors {
-    pub fn new(sys: &Sys) -> Processors {
+    pub fn new(sys: &Sys, cpus: &[u32]) -> Processors {
         Processors {
             sys: sys.clone(),
             own: std::process::id(),
+            cpus: cpus.to_vec(),
             seen: BTreeMap::new(),
+            threads: BTreeMap::new(),
             users: BTreeMap::new(),
             pressure: Vec::new(),
             last_look: None,
@@ -73,36 +106,43 @@ impl Processors {
     }
 
     pub fn look(&mut self, at: Duration) {
-        let mut now = BTreeMap::new();
-        let mut grown: BTreeMap<User, u64> = BTreeMap::new();
-        for name in std::fs::read_dir(&self.sys.proc).into_iter().flatten().flatten().map(|e| e.file_name()) {
-            let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok()).filter(|pid| *pid != self.own)
-            else {
+        let (mut now, mut threads) = (BTreeMap::new(), BTreeMap::new());
+        let mut grown: BTreeMap<User, (u64, u64)> = BTreeMap::new();
+        let first = self.last_look.is_none();
+        for pid in numbers(&self.sys.proc).filter(|pid| *pid != self.own) {
+            let place = self.sys.proc.join(pid.to_string());
+            if !read_into(&place.join("stat"), &mut self.buffer) {
                 continue;
-            };
-            let stat = self.sys.proc.join(pid.to_string()).join("stat");
-            if read_into(&stat, &mut self.buffer)
-                && let Some((name, ticks)) = parse_stat(&self.buffer)
-            {
-                // What appeared since the last look has used all its time since; less than before is another process under
-                // the same number.
-                let before = self.seen.get(&pid).filter(|before| **before <= ticks).copied();
-                let since = before.unwrap_or(if self.last_look.is_some() { 0 } else { ticks });
-                if ticks > since {
-                    *grown.entry(User::of(pid, name)).or_default() += ticks - since;
+            }
+            let Some(stat) = parse_stat(&self.buffer) else { continue };
+            let by = growth(&self.seen, first, pid, stat.ticks);
+            now.insert(pid, stat.ticks);
+            let user = User::of(pid, stat.name);
+            let mut beside = if stat.runs_on(&self.cpus) { by } else { 0 };
+            if stat.threads > 1 && !self.cpus.is_empty() {
+                beside = 0;
+                for thread in numbers(&place.join("task")) {
+                    let file = place.join("task").join(thread.to_string()).join("stat");
+                    if read_into(&file, &mut self.buffer)
+                        && let Some(stat) = parse_stat(&self.buffer)
+                    {
+                        let by = growth(&self.threads, first, thread, stat.ticks);
+                        beside += if stat.runs_on(&self.cpus) { by } else { 0 };
+                        threads.insert(thread, stat.ticks);
+                    }
                 }
-                now.insert(pid, ticks);
+            }
+            if by > 0 {
+                let sums = grown.entry(user).or_default();
+                *sums = (sums.0 + by, sums.1 + beside);
             }
         }
-        for (user, ticks) in grown {
+        for (user, (all, beside)) in grown {
             let used = self.users.entry(user).or_default();
-            // It stood still until the look before this one.
-            let stood = self.last_look.filter(|last| used.readings.last().is_none_or(|(at, _)| last > at));
-            used.readings.extend(stood.map(|last| (last, used.ticks)));
-            used.ticks = used.ticks.saturating_add(ticks);
-            used.readings.push((at, used.ticks));
+            used.all.grow(all, self.last_look, at);
+            used.beside.grow(beside, self.last_look, at);
         }
-        self.seen = now;
+        (self.seen, self.threads) = (now, threads);
         if let Some(total) =
             sys::text(&self.sys.proc.join("pressure/cpu")).and_then(|text| total(&text, "some"))
         {
@@ -115,12 +155,12 @@ impl Processors {
     pub fn users(&self, from: Duration, to: Duration) -> Vec<ProcessorUser> {
         let least = LEAST * to.saturating_sub(from).as_secs_f64();
         let used = self.users.iter().filter_map(|(user, used)| {
-            let ticks = between(&used.readings, to) - between(&used.readings, from);
-            let time = Nanos((ticks.max(0.0) * TICK as f64) as u64);
-            (time.as_secs_f64() > least).then(|| ProcessorUser { who: user.name(), time })
+            let time = used.all.time(from, to);
+            let beside = (!self.cpus.is_empty()).then(|| used.beside.time(from, to));
+            (time.as_secs_f64() > least).then(|| ProcessorUser { who: user.name(), time, beside })
         });
         let mut users: Vec<ProcessorUser> = used.collect();
-        users.sort_by_key(|user| std::cmp::Reverse(user.time));
+        users.sort_by_key(|user| std::cmp::Reverse((user.beside, user.time)));
         users.truncate(MOST);
         users
     }
@@ -145,14 +185,49 @@ pub(super) fn between(readings: &[(Duration, u64)], at: Duration) -> f64 {
     *low as f64 + (high.saturating_sub(*low)) as f64 * share
 }
 
-/// Name and ticks of user and system time of a `/proc/PID/stat` (proc(5)). The name may hold anything, also brackets.
-fn parse_stat(text: &str) -> Option<(&str, u64)> {
+/// Names in a directory that are numbers: processes, or threads of one.
+fn numbers(directory: &Path) -> impl Iterator<Item = u32> + use<> {
+    let names = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| name.to_str()?.parse().ok())
+}
+
+/// Ticks since the last look. What appeared since then has used all its time since; less than before is another under the same
+/// number.
+fn growth(seen: &BTreeMap<u32, u64>, first: bool, number: u32, ticks: u64) -> u64 {
+    let before = seen.get(&number).filter(|before| **before <= ticks).copied();
+    ticks - before.unwrap_or(if first { ticks } else { 0 })
+}
+
+/// What `/proc/PID/stat` says (proc(5)).
+#[derive(Debug, PartialEq, Eq)]
+struct Stat<'a> {
+    /// It may hold anything, also brackets.
+    name: &'a str,
+    /// Of user and system time.
+    ticks: u64,
+    threads: u64,
+    /// The processor that it last ran on.
+    cpu: Option<u32>,
+}
+
+impl Stat<'_> {
+    fn runs_on(&self, cpus: &[u32]) -> bool {
+        self.cpu.is_some_and(|cpu| cpus.contains(&cpu))
+    }
+}
+
+fn parse_stat(text: &str) -> Option<Stat<'_>> {
     let (front, after) = text.rsplit_once(')')?;
     let (_, name) = front.split_once('(')?;
-    // After the name: state is the third field, utime the 14th and stime the 15th.
-    let mut fields = after.split_ascii_whitespace().skip(11);
-    let mut next = || fields.next()?.parse::<u64>().ok();
-    Some((name, next()?.saturating_add(next()?)))
+    // After the name: state is the third field, utime the 14th, stime the 15th, num_threads the 20th, processor the 39th.
+    let fields: Vec<&str> = after.split_ascii_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        name,
+        ticks: number(14)?.saturating_add(number(15)?),
+        threads: number(20).unwrap_or(1),
+        cpu: number(39).and_then(|cpu| cpu.try_into().ok()),
+    })
 }
 
 /// Microseconds since boot in which `some` task waited, or all did (`full`), from a file of `/proc/pressure`.
@@ -179,17 +254,19 @@ mod tests {
 
     #[test]
     fn a_process_is_named_with_what_it_used_meanwhile() {
-        assert_eq!(parse_stat(STAT), Some(("kworker/u8:3+a) b", 357)));
+        let expected = Stat { name: "kworker/u8:3+a) b", ticks: 357, threads: 1, cpu: Some(1) };
+        assert_eq!(parse_stat(STAT), Some(expected));
         assert_eq!(parse_stat("4711 (x) R 1"), None);
         let seconds = Duration::from_secs;
-        let mut processors = Processors::new(&Sys::below(tree(0, 0).path()));
+        let mut processors = Processors::new(&Sys::below(tree(0, 0).path()), &[]);
         for (at, ticks, waited) in [(0, 100, 0), (1, 190, 500_000), (2, 280, 900_000), (3, 280, 900_000)] {
             let root = tree(ticks, waited);
             processors.sys = Sys::below(root.path());
             processors.look(seconds(at));
         }
         let used = |from, to| processors.users(seconds(from), seconds(to));
-        let expected = ProcessorUser { who: "hog (pid 4711)".into(), time: Nanos::from_millis(1800) };
+        let expected =
+            ProcessorUser { who: "hog (pid 4711)".into(), time: Nanos::from_millis(1800), beside: None };
         assert_eq!(used(0, 2), [expected]);
         assert_eq!(used(2, 3), []);
         assert_eq!(processors.waited(seconds(0), seconds(2)), Some(Nanos::from_millis(900)));
@@ -208,7 +285,7 @@ mod tests {
                 "f /proc/{pid}/stat\n|{pid} ({name}) I 2 0 0 0 -1 69238880 0 0 0 0 0 {ticks} 0 0 20 0 1 0 311 0\n"
             )
         };
-        let mut processors = Processors::new(&Sys::below(unpack("d /proc\n").path()));
+        let mut processors = Processors::new(&Sys::below(unpack("d /proc\n").path()), &[]);
         for (at, first, second) in [
             (0, ("kworker/u8:1-events_unbound", 500), ("kworker/u8:2+kcryptd/253:0", 100)),
             (1, ("kworker/u8:1+kcryptd/253:0", 540), ("kworker/u8:2+kcryptd/253:0", 160)),
@@ -219,14 +296,51 @@ mod tests {
             processors.look(Duration::from_secs(at));
         }
         let users = processors.users(Duration::ZERO, Duration::from_secs(2));
-        let user = |who: &str, ms| ProcessorUser { who: who.into(), time: Nanos::from_millis(ms) };
+        let user =
+            |who: &str, ms| ProcessorUser { who: who.into(), time: Nanos::from_millis(ms), beside: None };
         assert_eq!(users, [user("kcryptd/253:0 (kworkers)", 1400), user("flush-254:0 (kworkers)", 300)]);
+    }
+
+    /// The load is bound to processor 1: one process runs there all along, one elsewhere, one has a thread on each.
+    #[test]
+    fn beside_a_bound_load_counts_what_runs_on_its_processors() {
+        let stat = |name: &str, ticks: u64, threads: u32, cpu: u32| {
+            format!(
+                "|7 ({name}) R 1 7 7 0 -1 4194304 0 0 0 0 {ticks} 0 0 0 20 0 {threads} 0 311 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 \
+                 {cpu} 0 0 0\n"
+            )
+        };
+        let mut processors = Processors::new(&Sys::below(unpack("d /proc\n").path()), &[1]);
+        for at in 0..=2u64 {
+            let root = unpack(&format!(
+                "f /proc/11/stat\n{}f /proc/12/stat\n{}f /proc/13/stat\n{}f /proc/13/task/13/stat\n{}f /proc/13/task/14/stat\n{}",
+                stat("near", 50 * at, 1, 1),
+                stat("far", 100 * at, 1, 0),
+                stat("both", 110 * at, 2, 0),
+                stat("both", 80 * at, 2, 0),
+                stat("both", 30 * at, 2, 1),
+            ));
+            processors.sys = Sys::below(root.path());
+            processors.look(Duration::from_secs(at));
+        }
+        let users = processors.users(Duration::ZERO, Duration::from_secs(2));
+        let user = |who: &str, ms, beside| ProcessorUser {
+            who: who.into(),
+            time: Nanos::from_millis(ms),
+            beside: Some(Nanos::from_millis(beside)),
+        };
+        let expected = [
+            user("near (pid 11)", 1000, 1000),
+            user("both (pid 13)", 2200, 600),
+            user("far (pid 12)", 2000, 0),
+        ];
+        assert_eq!(users, expected);
     }
 
     #[test]
     fn what_cannot_be_seen_is_left_out() {
         let root = unpack("d /proc\n");
-        let mut processors = Processors::new(&Sys::below(root.path()));
+        let mut processors = Processors::new(&Sys::below(root.path()), &[]);
         processors.look(Duration::ZERO);
         processors.look(Duration::from_secs(1));
         assert!(processors.users(Duration::ZERO, Duration::from_secs(1)).is_empty());

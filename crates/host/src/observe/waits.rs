@@ -166,7 +166,12 @@ impl Group {
 
 /// The directory of this process's group and that of its hierarchy's uppermost visible group, of version 2 or of one
 /// controller of version 1. `own` is `/proc/self/cgroup`.
-fn directory(sys: &Sys, mounts: &[Mount], own: &str, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
+pub(super) fn directory(
+    sys: &Sys,
+    mounts: &[Mount],
+    own: &str,
+    controller: Option<&str>,
+) -> Option<(PathBuf, PathBuf)> {
     let path = own.lines().find_map(|line| {
         let (_, line) = line.split_once(':')?;
         let (controllers, path) = line.split_once(':')?;

@@ -2,9 +2,24 @@
 
 use super::Experiment;
 use crate::layout::LayoutNode;
+use crate::units::{Nanos, format_waiting};
 use crate::workload::Mix;
 
 impl Experiment {
+    /// That the budget ends before the least rounds do, so that the answer cannot be reached.
+    pub fn budget_too_small(&self) -> Option<String> {
+        let answer = &self.answer;
+        let least = Nanos(self.round_time()?.0.saturating_mul(answer.trials_min.into()));
+        (least > answer.budget).then(|| {
+            format!(
+                "the budget of {} ends it before the least {} rounds, which would take {}: the answer cannot be reached",
+                answer.budget,
+                answer.trials_min,
+                format_waiting(least)
+            )
+        })
+    }
+
     /// Why the `files` backend refuses this experiment: it reads layouts with parity but does not write them. Names the
     /// design, the workload and what to write instead.
     pub fn refused_in_user_space(&self) -> Option<String> {

@@ -34,6 +34,12 @@ pub struct Plan {
     pub round_time: Option<Nanos>,
     /// Time after which no new round starts.
     pub budget: Nanos,
+    /// Why a run would be refused: existing volumes that it overwrites, which nobody has allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// What stands in the way of the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// One step.
@@ -109,11 +115,11 @@ pub enum Undo {
 }
 
 impl Plan {
-    /// The plan of `experiment` under `seed` on `backend`.
-    pub fn new(experiment: &Experiment, backend: BackendKind, seed: u64) -> Self {
+    /// The plan of `experiment` under `seed` on `backend`; `destroy` allows that existing volumes are overwritten.
+    pub fn new(experiment: &Experiment, backend: BackendKind, seed: u64, destroy: bool) -> Self {
         let schedule = Schedule::new(experiment, seed);
         let answer = &experiment.answer;
-        let mut steps = Vec::new();
+        let (mut steps, mut lost) = (Vec::new(), Vec::new());
         // An array overwrites its members, whatever the workloads do.
         let writes =
             backend == BackendKind::Kernel || experiment.workloads.iter().any(|w| w.mix != Mix::Read);
@@ -136,10 +142,21 @@ impl Plan {
                     });
                     steps.push(Step { action: Action::Fill { volume: name }, undo: Undo::Nothing });
                 }
-                VolumeSource::ExistingFile { path } | VolumeSource::Device { path, .. } => steps.push(Step {
-                    action: Action::Open { volume: name, path: path.clone(), overwrites: writes },
-                    undo: Undo::Close,
-                }),
+                VolumeSource::ExistingFile { path } | VolumeSource::Device { path, .. } => {
+                    // What may be overwritten is filled first, as a new file is, so that reads find data.
+                    let filled = destroy && backend == BackendKind::Files;
+                    let overwrites = writes || filled;
+                    if overwrites && !destroy {
+                        lost.push(format!("{name} ({})", path.shown()));
+                    }
+                    steps.push(Step {
+                        action: Action::Open { volume: name.clone(), path: path.clone(), overwrites },
+                        undo: Undo::Close,
+                    });
+                    if filled {
+                        steps.push(Step { action: Action::Fill { volume: name }, undo: Undo::Nothing });
+                    }
+                }
             }
         }
         for round in 0..answer.trials_min.min(answer.trials_max) {
@@ -161,6 +178,13 @@ impl Plan {
             rounds_max: answer.trials_max,
             round_time: experiment.round_time(),
             budget: answer.budget,
+            refused: (!lost.is_empty() && backend != BackendKind::Sim).then(|| {
+                format!(
+                    "a run is refused: it would overwrite what is on {}; say --destroy if that may be lost",
+                    lost.join(", ")
+                )
+            }),
+            notes: experiment.budget_too_small().into_iter().collect(),
         }
     }
 
@@ -229,6 +253,9 @@ impl fmt::Display for Plan {
                 self.rounds_min,
                 format_waiting(self.budget)
             )?;
+        }
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
         }
         Ok(())
     }

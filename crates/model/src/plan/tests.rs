@@ -3,13 +3,13 @@
 use super::made_up::experiment;
 use super::*;
 use crate::backend::BackendKind;
-use crate::experiment::VolumeSource;
+use crate::experiment::{Experiment, VolumeSource};
 use crate::units::Nanos;
 use crate::workload::Mix;
 
 #[test]
 fn a_plan_says_what_is_made_run_and_put_back() {
-    let plan = Plan::new(&experiment(2, 1), BackendKind::Files, 3);
+    let plan = Plan::new(&experiment(2, 1), BackendKind::Files, 3, false);
     let created: Vec<_> = plan.steps.iter().filter(|s| s.undo == Undo::RemoveFile).collect();
     assert_eq!(created.len(), 2, "the unused volume is not made");
     assert_eq!(plan.round_time, Some(Nanos::from_secs(9)));
@@ -28,9 +28,40 @@ fn a_plan_says_what_is_made_run_and_put_back() {
 fn a_plan_says_what_is_overwritten() {
     let mut experiment = experiment(1, 1);
     experiment.volumes[0].source = VolumeSource::ExistingFile { path: "/data/file".into() };
-    let reads = Plan::new(&experiment, BackendKind::Files, 3).to_string();
+    let reads = Plan::new(&experiment, BackendKind::Files, 3, false).to_string();
     assert!(!reads.contains("OVERWRITTEN"), "{reads}");
     experiment.workloads[0].mix = Mix::Mixed { read_percent: 90 };
-    let text = Plan::new(&experiment, BackendKind::Files, 3).to_string();
+    let text = Plan::new(&experiment, BackendKind::Files, 3, false).to_string();
     assert!(text.contains("open volume a at /data/file, WHAT IT HOLDS IS OVERWRITTEN"), "{text}");
+}
+
+#[test]
+fn a_plan_says_what_is_refused_and_what_is_filled_first() {
+    let mut experiment = experiment(1, 1);
+    experiment.volumes[0].source = VolumeSource::ExistingFile { path: "/data/file".into() };
+    let plan = |experiment: &Experiment, backend, destroy| Plan::new(experiment, backend, 3, destroy);
+    let fills = |plan: &Plan| {
+        plan.steps.iter().any(|step| matches!(&step.action, Action::Fill { volume } if volume == "a"))
+    };
+    // Only read: nothing is lost, unless it is allowed to be, and then it is filled.
+    let reads = plan(&experiment, BackendKind::Files, false);
+    assert!(reads.refused.is_none() && !fills(&reads));
+    let allowed = plan(&experiment, BackendKind::Files, true);
+    assert!(allowed.refused.is_none() && fills(&allowed), "{allowed}");
+    assert!(allowed.to_string().contains("WHAT IT HOLDS IS OVERWRITTEN"), "{allowed}");
+    // An array of the kernel overwrites its members whatever is done on it.
+    let expected =
+        "a run is refused: it would overwrite what is on a (/data/file); say --destroy if that may be lost";
+    assert_eq!(plan(&experiment, BackendKind::Kernel, false).refused.as_deref(), Some(expected));
+    experiment.workloads[0].mix = Mix::Write;
+    assert_eq!(plan(&experiment, BackendKind::Files, false).refused.as_deref(), Some(expected));
+    assert_eq!(plan(&experiment, BackendKind::Files, true).refused, None);
+    assert_eq!(plan(&experiment, BackendKind::Sim, false).refused, None, "nothing is touched");
+    // As `ebb experiment check` says it.
+    assert!(plan(&experiment, BackendKind::Files, true).notes.is_empty());
+    experiment.answer.budget = Nanos::from_secs(1);
+    assert_eq!(
+        plan(&experiment, BackendKind::Files, true).notes,
+        [experiment.budget_too_small().expect("it is")]
+    );
 }

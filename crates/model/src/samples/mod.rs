@@ -1,9 +1,11 @@
 //! Samples: what was seen. Raw and mergeable; every figure in a report is recomputed from them.
 
 mod below;
+mod group_limit;
 mod histogram;
 mod observation;
 pub use below::{Array, Below, Cost, Join, Moves, Span};
+pub use group_limit::GroupLimit;
 pub use histogram::{Bucket, Histogram};
 pub use observation::{
     CallUse, CoreUse, DeviceObservation, DiskUse, Encryption, ExceededInterval, GroupMemory, InterruptUse,
@@ -111,6 +113,10 @@ pub struct Execution {
     /// when there was a place in the queue if that came later. The engine's own fault, and part of each latency.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub lateness: Histogram,
+    /// How long an operation that had its instant waited for a place in the queue (`iodepth`), in nanoseconds: with the lateness and
+    /// the service time it makes up the latency.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub slot_waits: Histogram,
 }
 
 /// The engine's own lateness is told when it is more than this part of a latency.

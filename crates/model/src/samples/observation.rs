@@ -5,7 +5,7 @@
 //! as differences over a time span, in bytes and nanoseconds instead of 512-byte sectors and
 //! milliseconds.
 
-use super::{Below, PerOp};
+use super::{Below, GroupLimit, PerOp};
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct Observation {
     pub others: Vec<OtherActivity>,
     /// Network interfaces, where a member is remote.
     pub network: Vec<NetworkUse>,
-    /// Who else used the processors during the measurement, the busiest first.
+    /// Who else used the processors during the measurement, the busiest first; of a load that is bound to some, the busiest on these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<ProcessorUser>,
     /// Time in which some task waited for a processor during the measurement (`/proc/pressure/cpu`).
@@ -48,6 +48,10 @@ pub struct ProcessorUser {
     pub who: String,
     /// CPU time, over all processors.
     pub time: Nanos,
+    /// The part of it on the processors that the load is bound to, by where it was last seen to run (`/proc/PID/stat`, field 39);
+    /// absent where the load may run on any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Nanos>,
 }
 
 /// Interrupts of one line on one core (`/proc/interrupts`).
@@ -106,6 +110,9 @@ pub struct DeviceObservation {
     pub device_depth: Option<u32>,
     /// Whether it spins (`queue/rotational`).
     pub rotational: Option<bool>,
+    /// What the load's own control group and those above it let pass to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub group_limits: Vec<GroupLimit>,
     /// EBS: time above limits during the measurement, from NVMe log page 0xD0.
     pub exceeded: Option<LimitsExceeded>,
     /// The same from reading to reading, in the order of time; empty where no page could be read twice.

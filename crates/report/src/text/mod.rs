@@ -13,7 +13,7 @@ mod wrap;
 
 pub use beside::beside;
 pub use single::{Single, single, workload_words};
-pub use steps::steps;
+pub use steps::{ProfileStep, steps};
 
 use super::model::{Report, ResultView};
 use super::words;

@@ -162,6 +162,9 @@ pub fn single(run: &Single<'_>, width: usize, color: bool) -> Styled {
         let text = format!("{}: {}", verdict.kind.name(), verdict.sentence);
         prose(&mut lines, &text, "  limit    ", width, Paint::Caution, color);
     }
+    if let Some(text) = waits_for_a_slot(samples) {
+        prose(&mut lines, &text, "  note     ", width, Paint::Caution, color);
+    }
     if let Some(text) = unfinished(samples) {
         prose(&mut lines, &text, "  note     ", width, Paint::Caution, color);
     }
@@ -226,11 +229,16 @@ fn figures(samples: &TrialSamples) -> Table {
             rows.push(row);
         }
     }
-    let lateness = &samples.execution.lateness;
-    if !lateness.is_empty() {
-        let mut row = vec![Cell::new("  lateness", Paint::Faint), Cell::plain(""), Cell::plain("")];
-        row.extend(latency_cells(lateness));
-        rows.push(row);
+    // With the service time these make up the latency, of reads and writes together.
+    let execution = &samples.execution;
+    for (name, part) in
+        [("  of it slot wait", &execution.slot_waits), ("  of it lateness", &execution.lateness)]
+    {
+        if !part.is_empty() {
+            let mut row = vec![Cell::new(name, Paint::Faint), Cell::plain(""), Cell::plain("")];
+            row.extend(latency_cells(part));
+            rows.push(row);
+        }
     }
     let syncs = &samples.execution.syncs;
     if !syncs.is_empty() {
@@ -282,6 +290,21 @@ fn errors(member: &MemberSamples) -> String {
     let errors: Vec<String> =
         member.errors.iter().map(|error| format!("{} {}", error.count, error.name)).collect();
     errors.join(", ")
+}
+
+/// From this share of the mean latency on, the wait for a slot is explained.
+const SLOT_WAIT: f64 = 0.1;
+
+/// That operations of an open loop waited for a place among the `iodepth`, where that is a part of their latency to speak of.
+fn waits_for_a_slot(samples: &TrialSamples) -> Option<String> {
+    let (wait, all) = (samples.execution.slot_waits.mean()?, samples.latency().mean()?);
+    (wait >= SLOT_WAIT * all).then(|| {
+        format!(
+            "{} of the mean latency is slot wait: operations whose time had come waited because as many as iodepth allows were in \
+             flight; fewer operations/s, or a larger iodepth where the target can serve more",
+            words::percent(wait / all)
+        )
+    })
 }
 
 /// Operations under way at the end, where they are a hundredth of the others or more.

@@ -4,24 +4,39 @@ use super::LEAST_WIDTH;
 use super::table::{Cell, Table};
 use super::wrap::wrap;
 use crate::words;
+use ebbtide_analysis::Verdict;
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::shown::{Paint, Styled, one_line};
 use ebbtide_model::units::{format_iops, format_latency, format_throughput};
 
-/// The steps of a profile, each by name, and what they show together.
+/// A step of a profile.
+#[derive(Debug, Clone, Copy)]
+pub struct ProfileStep<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What was seen.
+    pub samples: &'a TrialSamples,
+    /// What limits it, the best supported cause first; nothing where it was not judged.
+    pub verdicts: &'a [Verdict],
+}
+
+/// The steps of a profile, each by name, what limits them, and what they show together.
 pub fn steps(
     title: &str,
-    steps: &[(&str, &TrialSamples)],
+    steps: &[ProfileStep<'_>],
     remarks: &[String],
     columns: usize,
     color: bool,
 ) -> Styled {
     let columns = columns.max(LEAST_WIDTH);
-    let header = ["step", "", "IOPS", "throughput", "p50", "p99", "max", "CPU"].map(str::to_owned).to_vec();
+    let header = ["step", "", "IOPS", "throughput", "p50", "p99", "max", "CPU", "limited by"]
+        .map(str::to_owned)
+        .to_vec();
     let mut rows = Vec::new();
-    for (name, samples) in steps {
+    for ProfileStep { name, samples, verdicts } in steps {
         let seconds = samples.elapsed.as_secs_f64();
         let mut name = *name;
+        let limit = verdicts.first().map_or("", |verdict| verdict.kind.name());
         for (kind, op) in [("read", &samples.array.read), ("write", &samples.array.write)] {
             if op.count.ops == 0 || seconds <= 0.0 {
                 continue;
@@ -38,17 +53,24 @@ pub fn steps(
                 Cell::plain(&latency(99.0)),
                 Cell::plain(&latency(100.0)),
                 Cell::plain(&if name.is_empty() { String::new() } else { words::percent(cpu) }),
+                Cell::plain(if name.is_empty() { "" } else { limit }),
             ]);
-            // Name and CPU belong to the step, not to its second line.
+            // Name, CPU and limit belong to the step, not to its second line.
             name = "";
         }
     }
+    let limits = limits(steps);
+    let mut table = Table { header, rows };
+    if limits.is_empty() {
+        table.header.pop();
+        table.rows.iter_mut().for_each(|row| row.truncate(table.header.len()));
+    }
     let mut lines = vec![Paint::Strong.apply(&one_line(title), color), Styled::default()];
-    lines.extend(Table { header, rows }.lines(columns, color));
-    if !remarks.is_empty() {
+    lines.extend(table.lines(columns, color));
+    if !limits.is_empty() || !remarks.is_empty() {
         lines.push(Styled::default());
     }
-    for remark in remarks {
+    for remark in limits.iter().chain(remarks) {
         lines.extend(
             wrap(&one_line(remark), columns.min(super::WIDEST_PROSE) - 2, 2)
                 .iter()
@@ -56,4 +78,25 @@ pub fn steps(
         );
     }
     Styled::lines(&lines)
+}
+
+/// Of each cause the step of which it explains most, with its sentence, and in how many others it comes first.
+fn limits(steps: &[ProfileStep<'_>]) -> Vec<String> {
+    let mut found: Vec<(&str, &Verdict, usize)> = Vec::new();
+    for step in steps {
+        let Some(verdict) = step.verdicts.first() else { continue };
+        match found.iter_mut().find(|(_, known, _)| known.kind == verdict.kind) {
+            Some(known) if verdict.explains > known.1.explains => *known = (step.name, verdict, known.2 + 1),
+            Some(known) => known.2 += 1,
+            None => found.push((step.name, verdict, 0)),
+        }
+    }
+    let told = found.into_iter().map(|(name, verdict, more)| {
+        let others = match more {
+            0 => String::new(),
+            more => format!(" (and {})", words::count(more as u64, "other step")),
+        };
+        format!("limit of {name}{others}: {}: {}", verdict.kind.name(), verdict.sentence)
+    });
+    told.collect()
 }

@@ -96,7 +96,7 @@ fn others_explain_no_more_than_limits_and_latency_leave() {
     let beside = |iops: u64, latency: u64| {
         move |_: &Trial| {
             let mut samples = trial(&[("v0", iops, latency)]);
-            observed(&mut samples, 2 * iops * BS, 8 * iops * BS, 10_000, 0.95);
+            observed(&mut samples, 2 * iops * BS, 8 * iops * BS, 2 * iops + 8 * iops, 0.95);
             samples
         }
     };
@@ -158,7 +158,7 @@ fn others_on_the_same_disks() {
     let others = |written: u64, named: bool| {
         move |_: &Trial| {
             let mut samples = one_member();
-            let seen = observed(&mut samples, ASKED, written, 10_000, 0.9);
+            let seen = observed(&mut samples, ASKED, written, (ASKED + written) / BS, 0.9);
             if named {
                 seen.others.push(OtherActivity {
                     kind: OtherKind::Process,
@@ -174,7 +174,10 @@ fn others_on_the_same_disks() {
     let verdict = &verdicts(&session)[0];
     assert_eq!(verdict.kind, Background);
     assert!(
-        verdict.sentence.contains("20.0 MB/s") && verdict.sentence.contains("dd (pid 4711)"),
+        verdict
+            .sentence
+            .contains("others made 4.88 k requests/s on the same disks, 49% of all that the disks served")
+            && verdict.sentence.contains("dd (pid 4711)"),
         "{}",
         verdict.sentence
     );
@@ -188,15 +191,15 @@ fn others_on_the_same_disks() {
     let few = |written: u64| {
         six_rounds(&stripe(1), move |_| {
             let mut samples = trial(&[("v0", 100, 400_000)]);
-            observed(&mut samples, 200 * BS, written, 400, 0.9);
+            observed(&mut samples, 200 * BS, written, 200 + written / BS, 0.9);
             samples
         })
     };
     assert_eq!(kinds(&few(200 * BS)), [Background]);
-    assert_eq!(kinds(&few(40 * BS)), [Unknown]);
+    assert_eq!(kinds(&few(30 * BS)), [Unknown]);
     let idle_disk = six_rounds(&stripe(1), |_| {
         let mut samples = one_member();
-        observed(&mut samples, ASKED, 40_000_000, 10_000, 0.2);
+        observed(&mut samples, ASKED, 40_000_000, 20_000, 0.2);
         samples
     });
     assert_eq!(kinds(&idle_disk), [Unknown], "the disk had room for both");
@@ -208,6 +211,96 @@ fn others_on_the_same_disks() {
     buffered.workloads[0].direct = false;
     assert_eq!(kinds(&six_rounds(&buffered, others(40_000_000, true))), [Background]);
     assert_eq!(kinds(&six_rounds(&buffered, others(40_000_000, false))), [Unknown]);
+}
+
+/// A trial of so many operations of `bs` in its two seconds, beside others who read so many requests of their size.
+fn beside(bs: u64, ops: u64, (others, others_bs): (u64, u64)) -> Session {
+    let mut experiment = stripe(1);
+    experiment.workloads[0].bs = Bytes(bs);
+    six_rounds(&experiment, move |_| {
+        let mut samples = trial(&[("v0", ops / 2, 400_000)]);
+        for count in [&mut samples.array.read.count, &mut samples.members[0].ops.read.count] {
+            count.bytes = ops * bs;
+        }
+        let seen = observed(&mut samples, ops * bs + others * others_bs, 0, ops + others, 0.95);
+        seen.devices[0].max_request = Some(Bytes(Bytes::MIB));
+        samples
+    })
+}
+
+#[test]
+fn others_are_weighed_by_what_limits_the_disk() {
+    const KIB: u64 = Bytes::KIB;
+    // Small random reads beside a sequential neighbour: it moves 99% of the bytes and makes a third of the requests.
+    let session = beside(4 * KIB, 4000, (2000, Bytes::MIB));
+    let verdict = &verdicts(&session)[0];
+    assert_eq!((verdict.kind, (verdict.explains * 100.0).round()), (Background, 33.0));
+    assert_eq!(
+        verdict.sentence,
+        "others made 1.00 k requests/s on the same disks, 33% of all that the disks served (99% of the bytes); whether \
+         operations or bytes limit them is not known; who is not visible from here"
+    );
+    // Few of them are little of what the disk does, however large they are.
+    let few = beside(4 * KIB, 40_000, (1000, 64 * KIB));
+    assert_eq!(kinds(&few), [Unknown]);
+    let (why, seen) = ruled_out(&few, Background);
+    assert_eq!(why, "others took too little");
+    assert!(seen[0].0 < 0.03, "{seen:?}");
+    // The opposite: large operations beside one that makes small requests, which are nearly all of them.
+    let verdict = &verdicts(&beside(256 * KIB, 200, (20_000, 4 * KIB)))[0];
+    assert_eq!((verdict.kind, (verdict.explains * 100.0).round()), (Background, 99.0));
+    assert!(verdict.sentence.contains("; operations are what limits them; "), "{}", verdict.sentence);
+    // Where all are large, it is bytes.
+    let verdict = &verdicts(&beside(256 * KIB, 1000, (1000, Bytes::MIB)))[0];
+    assert_eq!((verdict.kind, (verdict.explains * 100.0).round()), (Background, 80.0));
+    assert!(
+        verdict.sentence.contains("(50% of the requests); bytes are what limits them"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// One at a time behind a neighbour: what the wait behind its requests takes is none of too few in flight.
+#[test]
+fn what_others_explain_is_taken_from_concurrency() {
+    let explained = |others: u64| {
+        let mut session = beside(4 * Bytes::KIB, 4000, (others, Bytes::MIB));
+        session.experiment.workloads[0].iodepth = 1;
+        verdicts(&session).iter().map(|v| (v.kind, (v.explains * 100.0).round())).collect::<Vec<_>>()
+    };
+    let concurrency = explained(0)[0].1;
+    assert_eq!(explained(0), [(VerdictKind::Concurrency, concurrency)]);
+    let shared = explained(8000);
+    assert_eq!(shared[0], (Background, 67.0));
+    assert_eq!(shared[1].0, VerdictKind::Concurrency);
+    assert!((shared[1].1 - concurrency / 3.0).abs() <= 1.0, "{shared:?} of {concurrency}");
+}
+
+/// Requests of 100 KiB on average, which say nothing by themselves: what short runs with other sizes did says it.
+#[test]
+fn short_runs_with_other_sizes_say_what_limits_a_disk_that_others_use() {
+    let share = |rates: Option<(f64, f64)>| {
+        let mut session = beside(64 * Bytes::KIB, 10_000, (2500, 256 * Bytes::KIB));
+        let workload = session.experiment.workloads[0].clone();
+        let steps = rates.map(|(half, twice)| [(1, 2, half), (2, 1, twice)]);
+        for (up, down, times) in steps.into_iter().flatten() {
+            let samples = trial(&[("v0", (5000.0 * times) as u64, 400_000)]);
+            session.meta.rungs.push(ebbtide_model::session::Rung {
+                design: session.experiment.designs[0].name.clone(),
+                workload: workload.name.clone(),
+                in_flight: workload.iodepth,
+                bs: Bytes(workload.bs.0 * up / down),
+                samples: Box::new(samples),
+            });
+        }
+        let found = verdicts(&session);
+        let verdict = found.iter().find(|v| v.kind == Background).expect("others are named");
+        (verdict.explains * 100.0).round()
+    };
+    assert_eq!(share(None), 20.0, "the smaller share");
+    assert_eq!(share(Some((1.02, 0.98))), 20.0, "operations");
+    assert_eq!(share(Some((1.95, 0.52))), 50.0, "bytes");
+    assert_eq!(share(Some((1.4, 0.7))), 20.0, "neither");
 }
 
 #[test]

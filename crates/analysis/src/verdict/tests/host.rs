@@ -210,7 +210,11 @@ fn encrypted(seen: Encrypted<'_>) -> impl Fn(&Trial) -> TrialSamples {
                 below: Some(Below { devices: vec![0], join: Join::Through, missing: 0 }),
                 ..MemberObservation::default()
             }],
-            users: vec![ProcessorUser { who: seen.workers.1.into(), time: part(seen.workers.0) }],
+            users: vec![ProcessorUser {
+                who: seen.workers.1.into(),
+                time: part(seen.workers.0),
+                beside: None,
+            }],
             ..Observation::default()
         }));
         samples
@@ -360,6 +364,44 @@ fn what_the_hypervisor_took_is_told() {
     assert_eq!(verdict.kind, Cpu);
     assert!(
         verdict.sentence.starts_with("the hypervisor took 25% of the cores' time"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// The busiest process of the host is on another processor than the load is bound to.
+#[test]
+fn of_a_bound_load_those_on_its_own_processors_are_named() {
+    let beside = |near: f64| {
+        let mut experiment = stripe(1);
+        experiment.workloads[0].engine.cpus_allowed = vec![1];
+        let run = super::limits::waiting(230, 760);
+        six_rounds(&experiment, move |t| {
+            let mut samples = run(t);
+            let part = |share: f64| Nanos::from_secs_f64(share * samples.elapsed.as_secs_f64());
+            let user = |who: &str, time, beside| ProcessorUser {
+                who: who.into(),
+                time: part(time),
+                beside: Some(part(beside)),
+            };
+            let users = vec![user("near (pid 11)", near, near), user("far (pid 12)", 1.0, 0.0)];
+            samples.observed.as_mut().expect("is observed").users = users;
+            samples
+        })
+    };
+    let verdict = &verdicts(&beside(0.75))[0];
+    assert_eq!(verdict.kind, Cpu);
+    assert!(
+        verdict.sentence.ends_with("sleeps 1%; near (pid 11) 75% of one on the load's own processors"),
+        "{}",
+        verdict.sentence
+    );
+    // Nobody else is there: its own threads wait for one another, whatever goes on elsewhere.
+    let verdict = &verdicts(&beside(0.01))[0];
+    assert!(
+        verdict
+            .sentence
+            .contains("the load's own threads (1 jobs) want more than the 1 cores that they have"),
         "{}",
         verdict.sentence
     );

@@ -176,7 +176,8 @@ fn a_thread_or_processors_without_time_are_not_the_volume() {
                 let time = Nanos::from_secs_f64(worked * samples.elapsed.as_secs_f64());
                 let observed = samples.observed.as_mut().expect("is observed");
                 observed.devices[0].name = device.into();
-                observed.users = vec![ProcessorUser { who: "kworker/u8:2 (pid 17)".into(), time }];
+                observed.users =
+                    vec![ProcessorUser { who: "kworker/u8:2 (pid 17)".into(), time, beside: None }];
             }
         }
         kinds(&session)

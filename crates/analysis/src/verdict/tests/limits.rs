@@ -322,14 +322,14 @@ fn a_busy_thread_a_busy_host_and_the_tool_itself() {
 }
 
 /// A thread that ran and waited for a processor for these shares of the time, beside a hog on both cores.
-fn waiting(ran: u32, waited: u32) -> impl Fn(&Trial) -> TrialSamples {
+pub(super) fn waiting(ran: u32, waited: u32) -> impl Fn(&Trial) -> TrialSamples {
     move |_| {
         let mut samples = trial(&[("v0", 5000, 400_000)]);
         let part = |share: f64| Nanos::from_secs_f64(share * samples.elapsed.as_secs_f64());
         let busy = CoreUse { user: part(0.99), idle: part(0.01), ..CoreUse::default() };
         samples.observed = Some(Box::new(Observation {
             cores: vec![busy; 2],
-            users: vec![ProcessorUser { who: "hog (pid 4711)".into(), time: part(1.5) }],
+            users: vec![ProcessorUser { who: "hog (pid 4711)".into(), time: part(1.5), beside: None }],
             processor_waits: Some(part(0.9)),
             ..Observation::default()
         }));

@@ -2,6 +2,7 @@
 
 mod around;
 mod full_queues;
+mod group_limits;
 mod host;
 mod ladder;
 mod limits;

@@ -174,7 +174,8 @@ fn time(text: &str, unit: &str) -> Result<Nanos, String> {
     whole.parse::<Nanos>().map_err(|error| error.to_string())
 }
 
-fn seconds(text: &str) -> Result<Nanos, String> {
+/// A time whose bare number is seconds, as in fio and iostat.
+pub(in crate::cli) fn seconds(text: &str) -> Result<Nanos, String> {
     time(text, "s")
 }
 

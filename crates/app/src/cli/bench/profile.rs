@@ -15,10 +15,9 @@ use ebbtide_host::hostinfo::host_info;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest};
-use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Mix, Stop, Workload};
-use ebbtide_report::steps;
+use ebbtide_report::{ProfileStep, steps};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -128,8 +127,12 @@ pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) ->
     ending(results)
 }
 
-fn by_name(results: &Results) -> Vec<(&str, &TrialSamples)> {
-    results.done.iter().map(|done| (done.job.name.as_str(), &done.samples)).collect()
+fn in_order(results: &Results) -> Vec<ProfileStep<'_>> {
+    let step = |done| {
+        let Done { job, samples, verdicts, .. }: &Done = done;
+        ProfileStep { name: &job.name, samples, verdicts }
+    };
+    results.done.iter().map(step).collect()
 }
 
 /// Whether a job that ends by size has come to its end.
@@ -160,7 +163,7 @@ fn show(
     remarks.push(format!("seed {seed}"));
     let (columns, color) = views::stdout_width();
     let title = format!("profile {name} on {}", first.target);
-    views::print_styled(&steps(&title, &by_name(results), &remarks, columns, color))
+    views::print_styled(&steps(&title, &in_order(results), &remarks, columns, color))
 }
 
 /// Every note once; one that only some steps have, with their names.

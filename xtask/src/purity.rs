@@ -34,7 +34,7 @@ const INNER: &[(&str, &[&str])] = &[
     ("ebbtide-report", &["ebbtide-model", "ebbtide-analysis"]),
     ("ebbtide-sys", &[]),
     ("ebbtide-door", &["ebbtide-model", "ebbtide-sys"]),
-    ("ebbtide-engine", &["ebbtide-model", "ebbtide-door"]),
+    ("ebbtide-engine", &["ebbtide-model", "ebbtide-door", "ebbtide-sys"]),
     ("ebbtide-host", &["ebbtide-model", "ebbtide-door", "ebbtide-sys"]),
     (
         "ebbtide",
@@ -88,6 +88,9 @@ fn direct(package: &str) -> Result<Vec<String>, String> {
         .collect())
 }
 
+/// The only crate with `unsafe`; every other has the workspace's lints, which forbid it.
+const UNSAFE: &str = "crates/sys";
+
 /// Pure crates depend on each other and on the allow-list only, have clippy refuse what reaches the world, and Ebbtide's crates on each other as the architecture says.
 pub fn check() -> Result<(), String> {
     println!("== purity: what the crates depend on");
@@ -116,6 +119,19 @@ pub fn check() -> Result<(), String> {
         if read(&path)? != refused {
             return Err(format!(
                 "{path}: make it a link to {PURE_CLIPPY}: every pure crate refuses the same"
+            ));
+        }
+    }
+    if !read("Cargo.toml")?.contains("unsafe_code = \"forbid\"") {
+        return Err(format!("Cargo.toml: `unsafe` is forbidden outside of {UNSAFE}"));
+    }
+    let crates = std::fs::read_dir(root.join("crates")).map_err(|error| format!("crates: {error}"))?;
+    let crates = crates.flatten().map(|entry| format!("crates/{}", entry.file_name().to_string_lossy()));
+    for member in crates.chain(["xtask".to_owned()]).filter(|member| member != UNSAFE) {
+        let path = format!("{member}/Cargo.toml");
+        if !read(&path)?.contains("[lints]\nworkspace = true\n") {
+            return Err(format!(
+                "{path}: every crate but {UNSAFE} has `[lints] workspace = true`, which forbids `unsafe`"
             ));
         }
     }

@@ -9,9 +9,6 @@ use ebbtide_model::samples::{
 use ebbtide_model::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
 use ebbtide_model::units::Nanos;
 
-#[path = "../../model/src/plan/made_up.rs"]
-pub mod made_up;
-
 /// Bytes of an operation in made-up trials.
 pub const BS: u64 = 4096;
 

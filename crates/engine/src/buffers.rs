@@ -107,6 +107,7 @@ impl Buffers {
     }
 
     /// The buffer of `slot` for pread or pwrite.
+    #[inline]
     pub(crate) fn slice(&mut self, kind: OpKind, slot: u32, from: usize, length: usize) -> &mut [u8] {
         self.memory.slice(self.slots.buffer(kind, slot) as usize, from, length)
     }
@@ -123,9 +124,11 @@ impl Buffers {
 pub(crate) fn stamp(words: &[AtomicU64], number: u64) {
     // Spread over all bits, so that stamps do not make the data compressible.
     let mut value = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for word in words.iter().step_by(memory::ALIGN / size_of::<u64>()) {
-        word.store(value, Ordering::Relaxed);
+    let mut end = 1;
+    while end <= words.len() {
+        words[end - 1].store(value, Ordering::Relaxed);
         value = value.wrapping_add(0xd1b5_4a32_d192_ed03);
+        end += memory::ALIGN / size_of::<u64>();
     }
 }
 

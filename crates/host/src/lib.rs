@@ -16,5 +16,7 @@ pub mod lab;
 pub mod observe;
 pub mod probe;
 pub mod sys;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use ebbtide_sys::streams::output_was_closed;

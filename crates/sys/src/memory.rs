@@ -69,7 +69,7 @@ impl Buffers {
     #[inline(always)]
     pub(crate) fn address(&self, index: usize, at: usize, length: usize) -> *mut u8 {
         assert!(
-            index < self.count && length <= self.stride && at <= self.stride - length,
+            index < self.count && at.checked_add(length).is_some_and(|end| end <= self.stride),
             "outside of the buffer"
         );
         // SAFETY: within the mapping, which is `count` times `stride` bytes or more.
@@ -87,6 +87,7 @@ impl Buffers {
     ///
     /// # Panics
     /// When they are not within the buffer.
+    #[inline]
     pub fn slice(&mut self, index: usize, at: usize, length: usize) -> &mut [u8] {
         let address = self.address(index, at, length);
         // SAFETY: within one buffer, as just checked; for the rest see `bytes`.

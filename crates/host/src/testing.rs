@@ -1,8 +1,16 @@
-//! Recorded hosts for tests: unpacks a `.tree` file (made by tests/trees/record.sh) below a temporary directory.
+//! Recorded hosts for tests, here and in the crates above (feature `testing`): unpacks a `.tree` file (made by tests/trees/record.sh) below a temporary directory.
+
+// It makes files of a test's own.
+#![cfg_attr(not(test), allow(clippy::disallowed_methods))]
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+
+/// A guest with arrays of NVMe volumes.
+pub const ARRAYS: &str = include_str!("../tests/trees/arrays.tree");
+/// A guest with LVM of every kind, md over md, dm-crypt and btrfs.
+pub const STACKS: &str = include_str!("../tests/trees/stacks.tree");
 
 /// Unpacks `text` below a new temporary directory.
 pub fn unpack(text: &str) -> tempfile::TempDir {

@@ -1,9 +1,11 @@
-//! A made-up experiment for tests, here and in the crates above, which include this file.
+//! Made-up experiments and sessions for tests, here and in the crates above (feature `testing`).
 
-use ebbtide_model::experiment::{Answer, Design, Experiment, Volume, VolumeSource};
-use ebbtide_model::layout::{ArrayKind, LayoutNode};
-use ebbtide_model::units::{Bytes, Nanos};
-use ebbtide_model::workload::{Access, Mix, Stop, Workload};
+pub mod session;
+
+use crate::experiment::{Answer, Design, Experiment, Volume, VolumeSource};
+use crate::layout::{ArrayKind, LayoutNode};
+use crate::units::{Bytes, Nanos};
+use crate::workload::{Access, Mix, Stop, Workload};
 
 /// `designs` stripes over two volumes under `workloads` random reads; the first design is the control.
 pub fn experiment(designs: usize, workloads: usize) -> Experiment {

@@ -36,6 +36,7 @@ const INNER: &[(&str, &[&str])] = &[
     ("ebbtide-door", &["ebbtide-model", "ebbtide-sys"]),
     ("ebbtide-engine", &["ebbtide-model", "ebbtide-door", "ebbtide-sys"]),
     ("ebbtide-host", &["ebbtide-model", "ebbtide-door", "ebbtide-sys"]),
+    ("ebbtide-lab", &["ebbtide-model", "ebbtide-door", "ebbtide-host"]),
     (
         "ebbtide",
         &[
@@ -48,6 +49,7 @@ const INNER: &[(&str, &[&str])] = &[
             "ebbtide-door",
             "ebbtide-engine",
             "ebbtide-host",
+            "ebbtide-lab",
         ],
     ),
 ];

@@ -13,7 +13,6 @@ pub mod cli;
 pub mod experiment_file;
 pub mod laboratory;
 pub mod limits;
-mod lines;
 pub mod places;
 pub mod progress;
 pub mod session;

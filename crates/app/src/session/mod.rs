@@ -4,7 +4,6 @@ pub mod clock;
 pub mod fit;
 pub mod journal;
 pub mod kernel;
-pub mod lab;
 pub mod observer;
 mod probe;
 pub mod setup;
@@ -13,6 +12,7 @@ pub mod simulated;
 pub mod surroundings;
 #[cfg(test)]
 mod tests;
+pub mod worker;
 
 use crate::store::{Store, StoreError};
 use ebbtide_analysis::stop::{Decision, decide};

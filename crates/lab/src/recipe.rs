@@ -6,12 +6,12 @@ const VERSION: u32 = 1;
 /// Debian's package whose dependency is the newest kernel for virtual machines.
 pub(super) const KERNEL: &str = "linux-image-cloud-amd64";
 
-const PACKAGES: &str = include_str!("../../../../lab/packages");
-const MODULES: &str = include_str!("../../../../lab/modules");
+const PACKAGES: &str = include_str!("../../../lab/packages");
+const MODULES: &str = include_str!("../../../lab/modules");
 /// Process 1 of the initial RAM disk.
-pub(super) const EARLY_INIT: &str = include_str!("../../../../lab/early-init");
+pub(super) const EARLY_INIT: &str = include_str!("../../../lab/early-init");
 /// Process 1 of the root image.
-pub(super) const INIT: &str = include_str!("../../../../lab/init");
+pub(super) const INIT: &str = include_str!("../../../lab/init");
 
 /// Packages of the guest, without what they depend on.
 pub fn packages() -> Vec<&'static str> {

@@ -1,7 +1,7 @@
 //! The programs that the lab runs.
 
 use super::LabError;
-use crate::command::{Output, Real, Runner, Shown, installed};
+use ebbtide_host::command::{Output, Real, Runner, Shown, installed};
 
 /// A program, and the Debian package that brings it.
 struct Tool {

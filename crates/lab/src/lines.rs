@@ -1,6 +1,6 @@
 //! Lines out of the pieces in which a stream comes.
 
-/// See the module.
+/// What has come of a stream and was not yet taken as lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     rest: Vec<u8>,
@@ -15,7 +15,7 @@ impl Lines {
     }
 
     /// The next whole line, without its end.
-    pub fn next(&mut self) -> Option<Vec<u8>> {
+    pub fn next_line(&mut self) -> Option<Vec<u8>> {
         let Some(end) = self.rest[self.searched..].iter().position(|byte| *byte == b'\n') else {
             self.searched = self.rest.len();
             return None;
@@ -44,7 +44,7 @@ mod tests {
             let mut got = Vec::new();
             for piece in text.chunks(size) {
                 lines.add(piece);
-                got.extend(std::iter::from_fn(|| lines.next()));
+                got.extend(std::iter::from_fn(|| lines.next_line()));
             }
             assert_eq!(got, [b"one".to_vec(), Vec::new(), b"two".to_vec()], "pieces of {size}");
             assert_eq!(lines.rest(), b"thr", "pieces of {size}");

@@ -1,21 +1,18 @@
 //! The `lab` backend: the experiment's designs in a QEMU guest, whose disks are held to the volumes' limits.
 //!
 //! The session is the host's: it decides what runs, and stores each trial when it ends. The guest runs the `kernel`
-//! backend ([`worker`]), told trial by trial what to do. It is a process of this one, so whatever ends this one ends the
+//! backend (the application's worker), told trial by trial what to do. It is a process of this one, so whatever ends this one ends the
 //! guest, and nothing has to be taken apart in it.
 
 pub mod adapt;
 pub mod scale;
-mod talk;
-pub mod worker;
+pub mod talk;
 
-use crate::cli::CliError;
-use crate::laboratory::{self, Laboratory};
+use crate::guest::{Guest, Heard, Stream};
 use crate::lines::Lines;
+use crate::machine::{Accelerator, Machine, Use};
+use crate::{LabError, Laboratory};
 use adapt::Adapted;
-use ebbtide_host::lab::LabError;
-use ebbtide_host::lab::guest::{Guest, Heard, Stream};
-use ebbtide_host::lab::machine::{Accelerator, Machine, Use};
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
 use ebbtide_model::experiment::{Design, Experiment, Volume};
 use ebbtide_model::plan::{Plan, Schedule, Trial};
@@ -103,7 +100,7 @@ impl Lab {
         adapted: &Adapted,
         id: &str,
         seed: u64,
-    ) -> std::result::Result<Lab, CliError> {
+    ) -> std::result::Result<Lab, LabError> {
         let machine = Machine {
             name: format!("session-{id}"),
             memory_mib: MEMORY_MIB,
@@ -114,7 +111,7 @@ impl Lab {
             usage: Use::Commands,
         };
         let mut guest = laboratory.boot(&machine)?;
-        guest.converse(&["ebb", "lab", "worker"]).map_err(laboratory::failure)?;
+        guest.converse(&["ebb", "lab", "worker"])?;
         let mut lab = Lab {
             guest: Ok(guest),
             lines: Lines::default(),
@@ -133,9 +130,9 @@ impl Lab {
                 lab.ceiling = ceiling;
                 Ok(lab)
             }
-            Ok(_) => Err(CliError::Failed("the guest's worker answered before it was asked".to_owned())),
-            Err(BackendError::Stopped) => Err(laboratory::failure(LabError::Stopped)),
-            Err(error) => Err(CliError::Failed(error.to_string())),
+            Ok(_) => Err(LabError::Unexpected("the guest's worker answered before it was asked".to_owned())),
+            Err(BackendError::Stopped) => Err(LabError::Stopped),
+            Err(error) => Err(LabError::Unexpected(error.to_string())),
         }
     }
 
@@ -161,7 +158,7 @@ impl Lab {
     /// The worker's next word; after an error the guest is gone.
     fn hear(&mut self) -> Result<Word> {
         loop {
-            if let Some(line) = self.lines.next() {
+            if let Some(line) = self.lines.next_line() {
                 return serde_json::from_slice(&line)
                     .map_err(|error| self.gone(format!("the guest's worker cannot be understood: {error}")));
             }

@@ -5,9 +5,8 @@
 //! once. Otherwise designs share them and are built again and again.
 
 use super::scale::{RUNTIME_ENOUGH, Scale, scaled};
-use crate::session::kernel::Built;
-use ebbtide_host::lab::disks::{Bus, DISKS_MAX, Disk, Throttle, beyond_qemu, within_qemu};
-use ebbtide_host::lab::machine::Accelerator;
+use crate::disks::{Bus, DISKS_MAX, Disk, Throttle, beyond_qemu, within_qemu};
+use crate::machine::Accelerator;
 use ebbtide_model::experiment::{Experiment, Volume, VolumeSource};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::volume::Shape;
@@ -32,8 +31,8 @@ pub struct Adapted {
     pub scale: Scale,
     /// Why there is one, in words; absent where there is none.
     pub scaling: Option<String>,
-    /// When designs are built.
-    pub built: Built,
+    /// Whether each design has disks of its own, and so is built once; otherwise it is built again in its turn.
+    pub own_disks: bool,
     /// What the reader must know.
     pub notes: Vec<String>,
 }
@@ -117,7 +116,6 @@ pub fn adapt(
              when another was there in between"
         )
     });
-    let built = if own_disks { Built::Once } else { Built::InTurn };
     let mut disks = Disks::default();
     let shared = if own_disks { None } else { Some(disks.of(&measured, &used, "")?) };
     let mut designs = Vec::new();
@@ -131,7 +129,7 @@ pub fn adapt(
     let Disks { disks, volumes, stands_for } = disks;
     let inside = Experiment { volumes, links: Vec::new(), designs, ..measured.clone() };
     let links = measured.links.iter().map(Throttle::of_link).collect();
-    Ok(Adapted { experiment: measured, inside, disks, stands_for, links, scale, scaling, built, notes })
+    Ok(Adapted { experiment: measured, inside, disks, stands_for, links, scale, scaling, own_disks, notes })
 }
 
 /// Refuses volumes that no guest can have: too many, or what is there already.

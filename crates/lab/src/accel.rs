@@ -8,7 +8,7 @@ use super::LabError;
 use super::image::Image;
 use super::machine::Accelerator;
 use super::places::Places;
-use crate::sys;
+use ebbtide_host::sys;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

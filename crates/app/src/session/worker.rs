@@ -1,11 +1,11 @@
 //! The other half, in the guest: the `kernel` backend, told trial by trial what to do.
 
-use super::talk::{Order, Word, line};
 use crate::session::kernel::Kernel;
 use crate::session::kernel::members::KernelObserver;
 use crate::session::{TrialObserver, measured, measured_as, surroundings};
 use ebbtide_engine::files::{Fill, Options};
 use ebbtide_host::{hostinfo, sys::Sys};
+use ebbtide_lab::backend::talk::{Order, Word, line};
 use ebbtide_model::backend::{Backend, BackendError, Control, Inventory};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::session::Outcome;

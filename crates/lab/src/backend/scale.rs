@@ -1,6 +1,6 @@
 //! How much slower than it is written an experiment runs in a guest, so that the disks are measured and not the guest.
 
-use ebbtide_host::lab::machine::Accelerator;
+use crate::machine::Accelerator;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::units::{Bytes, Nanos, format_iops, format_throughput};
 use ebbtide_model::volume::Shape;

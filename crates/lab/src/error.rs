@@ -1,6 +1,6 @@
 //! What can go wrong in the laboratory.
 
-use crate::command::CommandError;
+use ebbtide_host::command::CommandError;
 use ebbtide_model::shown::Shown;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,11 @@ pub enum LabError {
         /// The system's words.
         error: io::Error,
     },
+    /// No guest without an image.
+    #[error(
+        "there is no guest image of this version yet: `ebb lab build` makes it, once (downloads about 100 MB)"
+    )]
+    NoImage,
     /// A program that could not be run.
     #[error(transparent)]
     Command(#[from] CommandError),

@@ -8,6 +8,7 @@ use super::{LabError, recipe};
 use ebbtide_door::{Directory, MARK};
 use ebbtide_model::shown::Shown;
 use std::ffi::OsStr;
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,12 @@ pub struct Left {
     pub why: String,
     /// Whether the lab made it, so that it should go.
     pub ours: bool,
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.shown(), self.why)
+    }
 }
 
 /// What removing did.

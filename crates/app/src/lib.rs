@@ -4,6 +4,8 @@
 
 // Tests open files of their own; everything else goes through the door (clippy.toml).
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
+// A library for its own program and tests only: what needs no comment has none.
+#![allow(missing_docs)]
 // They panic when the reader goes away: `views::print` and `views::say` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

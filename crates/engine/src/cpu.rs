@@ -47,7 +47,6 @@ impl CpuTime {
 /// What a thread did with its time, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ThreadTime {
-    /// It ran.
     pub(crate) cpu: CpuTime,
     /// It was ready to run and another had the processor; absent where the kernel does not count it.
     pub(crate) waited: Option<u64>,

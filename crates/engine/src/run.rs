@@ -119,7 +119,6 @@ fn validate(target: &Target, workload: &Workload) -> Result<(), EngineError> {
 struct Place<'a> {
     /// Its number among all threads.
     index: u32,
-    /// Its job.
     job: u32,
     /// That job's operations, shared by its threads.
     source: &'a Mutex<Source>,
@@ -140,7 +139,6 @@ struct Ends {
     recycled: Receiver<Box<Record>>,
 }
 
-/// The collector's ends.
 struct Line {
     start: Sender<Times>,
     recycle: Sender<Box<Record>>,

@@ -37,7 +37,7 @@ pub enum CommandError {
     Start {
         /// Program and arguments.
         command: String,
-        /// The system's words.
+        /// As the kernel says it.
         why: String,
     },
 }

@@ -74,7 +74,7 @@ pub fn how_long(plan: &Plan, experiment: &Experiment, accelerator: Accelerator) 
     )
 }
 
-/// See the module.
+/// A session's guest, and what its worker has said.
 pub struct Lab {
     /// The guest, or why there is none any more.
     guest: std::result::Result<Guest, String>,

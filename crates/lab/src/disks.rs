@@ -41,7 +41,7 @@ pub enum Bus {
 pub struct Disk {
     /// Its serial: in the guest it is [`device`](Self::device).
     pub name: String,
-    /// What it is.
+    /// How the guest's kernel sees it.
     pub bus: Bus,
     /// Size in bytes, a multiple of 4096: what O_DIRECT takes on any disk of the host.
     pub size: u64,

@@ -22,11 +22,11 @@ pub enum LabError {
     /// A file or directory.
     #[error("cannot {what} {}: {error}", path.shown())]
     File {
-        /// What was tried.
+        /// What was tried, in words.
         what: &'static str,
         /// With which file.
         path: PathBuf,
-        /// The system's words.
+        /// As the kernel says it.
         error: io::Error,
     },
     /// No guest without an image.
@@ -53,7 +53,7 @@ pub enum LabError {
     /// A disk that QEMU cannot have.
     #[error("disk {name}: {why}")]
     Disk {
-        /// The disk.
+        /// As the guest was to see it.
         name: String,
         /// What is wrong with it, and what to write instead.
         why: String,
@@ -61,7 +61,7 @@ pub enum LabError {
     /// The guest did not start, or ended.
     #[error("the guest {what}{log}")]
     Guest {
-        /// What it did.
+        /// What happened to it, as the rest of a sentence.
         what: String,
         /// The last lines of QEMU and of the guest's console, or nothing.
         log: String,

@@ -10,7 +10,6 @@ const LENGTH_MAX: usize = 1 << 20;
 /// Bytes of output or input in one frame.
 pub const PIECE: usize = 32 << 10;
 
-/// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// Guest: it is there.

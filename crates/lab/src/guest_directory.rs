@@ -47,7 +47,6 @@ impl GuestDirectory {
         Ok(GuestDirectory { guests, path, _lock: lock })
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

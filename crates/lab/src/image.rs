@@ -31,7 +31,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// The kernel.
+    /// The file that QEMU boots.
     pub fn kernel(&self) -> PathBuf {
         self.directory.join("vmlinuz")
     }

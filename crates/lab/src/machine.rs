@@ -41,7 +41,7 @@ pub enum Use {
     Commands,
     /// A shell on a terminal of this size.
     Shell {
-        /// Lines.
+        /// Lines of the terminal.
         rows: u16,
         /// Characters of a line.
         columns: u16,
@@ -51,7 +51,7 @@ pub enum Use {
 /// A guest to be started.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// Host name.
+    /// Its host name.
     pub name: String,
     /// Memory in MiB.
     pub memory_mib: u32,

@@ -28,7 +28,7 @@ pub struct Network {
 /// A guest's place on a network.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// The network.
+    /// The network that it shares with the other guests.
     pub network: Network,
     /// Its number, from 1: the last part of its address.
     pub number: u8,

@@ -21,9 +21,9 @@ pub(super) const LOCK: &str = "lock";
 /// What keeps something in the lab's directory from being removed.
 #[derive(Debug)]
 pub struct Left {
-    /// What stays.
+    /// What stays there.
     pub path: PathBuf,
-    /// Why.
+    /// The reason, as a clause.
     pub why: String,
     /// Whether the lab made it, so that it should go.
     pub ours: bool,
@@ -40,14 +40,14 @@ impl fmt::Display for Left {
 pub struct Swept {
     /// What is gone.
     pub removed: Vec<PathBuf>,
-    /// What stays.
+    /// What could not be removed.
     pub left: Vec<Left>,
 }
 
 /// Whose a directory is where guests have theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GuestState {
-    /// Its program lives.
+    /// That of a program that lives.
     Runs,
     /// Its program has ended without removing it.
     Ended,
@@ -55,7 +55,7 @@ pub enum GuestState {
     NotOurs(String),
 }
 
-/// The lab's directory.
+/// The lab's directories below the user's cache.
 #[derive(Debug, Clone)]
 pub struct Places {
     root: PathBuf,
@@ -67,7 +67,7 @@ impl Places {
         Places { root }
     }
 
-    /// The lab's directory.
+    /// The directory that all others are in.
     pub fn root(&self) -> &Path {
         &self.root
     }

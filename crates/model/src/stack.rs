@@ -91,7 +91,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All words.
+            /// Every value's word, in their order.
             pub const WORDS: &[&str] = &[$($word),*];
 
             /// The value that `word` stands for.
@@ -102,7 +102,7 @@ macro_rules! words {
                 }
             }
 
-            /// Its word.
+            /// What the value is called in experiments and by the tools.
             pub const fn word(self) -> &'static str {
                 match self {
                     $($name::$value => $word,)*
@@ -147,7 +147,7 @@ words! {
 }
 
 words! {
-    /// A file system.
+    /// What an array is formatted with, by the word that follows `mkfs.`.
     Filesystem {
         /// ext4.
         Ext4 = "ext4",

@@ -61,7 +61,7 @@ pub struct Transfer {
     pub buffer: u32,
     /// Bytes from the buffer's beginning.
     pub at: u32,
-    /// Bytes.
+    /// Bytes that are transferred.
     pub length: u32,
 }
 

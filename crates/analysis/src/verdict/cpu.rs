@@ -43,7 +43,6 @@ const OWN: f64 = 0.80;
 /// Most of those who use the processors whom the sentence names.
 const NAMED: usize = 3;
 
-/// The rule.
 #[derive(Debug)]
 pub struct Cpu;
 

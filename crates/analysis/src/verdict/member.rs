@@ -32,7 +32,6 @@ const MIN_OPS: u64 = 20;
 /// A member works when it moves at least this share of what an equal part would be.
 const WORKS: f64 = 0.5;
 
-/// The rule.
 #[derive(Debug)]
 pub struct SlowMember;
 

@@ -40,7 +40,6 @@ const ROUND: f64 = 0.015;
 /// Types of the catalogue that are named.
 const NAMED: usize = 2;
 
-/// The rule.
 #[derive(Debug)]
 pub struct RateLimit;
 

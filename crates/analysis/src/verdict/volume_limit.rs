@@ -42,7 +42,6 @@ pub(super) fn yield_to(case: &Case<'_>, why: &str) -> Result<(), Absent> {
     }
 }
 
-/// The rule.
 #[derive(Debug)]
 pub struct VolumeLimit;
 

@@ -19,9 +19,7 @@ use ebbtide_model::plan::Plan;
 use ebbtide_model::session::HostInfo;
 use std::sync::Arc;
 
-/// See the module.
 pub struct SessionSetup {
-    /// The backend.
     pub backend: Box<dyn Backend>,
     /// Who looks around each trial.
     pub observer: Box<dyn TrialObserver>,

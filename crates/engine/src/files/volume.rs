@@ -15,7 +15,6 @@ use std::sync::Arc;
 pub(super) struct OpenVolume {
     /// Index into the experiment's volumes.
     pub(super) index: usize,
-    /// The volume's name.
     pub(super) name: String,
     /// Usable bytes.
     pub(super) size: u64,

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 pub struct Bad {
     /// Byte offset in the array.
     pub offset: u64,
-    /// Bytes.
+    /// Bytes from `offset` on.
     pub length: u64,
     /// Number of the copy, from 0.
     pub copy: u32,

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Most writes in flight: each is a thread.
 const SLOTS_MAX: u32 = 256;
 
-/// What was written.
+/// What came of writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Written {
     /// Writes that were acknowledged.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
-/// See the module.
+/// An experiment with the guest that can carry it out.
 #[derive(Debug, Clone)]
 pub struct Adapted {
     /// The experiment as it is measured: limits scaled, and no other traits.
@@ -38,7 +38,7 @@ pub struct Adapted {
 }
 
 impl Adapted {
-    /// As JSON.
+    /// The disks, the factor and the notes as JSON.
     pub fn json(&self) -> serde_json::Value {
         let disks: Vec<_> = self
             .shapes()

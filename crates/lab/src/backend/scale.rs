@@ -60,7 +60,7 @@ impl Scale {
         format!("limits and offered rates are scaled by {self}, as asked for")
     }
 
-    /// As a number.
+    /// What rates are multiplied by, at most 1.
     pub fn factor(self) -> f64 {
         self.0
     }

@@ -33,7 +33,7 @@ pub enum Order {
 /// What the worker answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Word {
-    /// It is there.
+    /// The first word, before any order.
     Here {
         /// The guest as a host.
         host: HostInfo,

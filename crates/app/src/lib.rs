@@ -1,6 +1,6 @@
 //! The `ebb` command: command line, sessions, store, terminal views.
 //!
-//! It wires the pipeline of `ebbtide_model` to its two edges, `ebbtide_engine` and `ebbtide_host`.
+//! It wires the pipeline of `ebbtide_model` to its edges, `ebbtide_engine`, `ebbtide_host` and `ebbtide_lab`.
 
 // Tests open files of their own; everything else goes through the door (clippy.toml).
 #![cfg_attr(test, allow(clippy::disallowed_methods))]

@@ -5,6 +5,9 @@
 //! as long as the ring lives; and a ring that is dropped with operations under way leaves itself and its buffers to the
 //! kernel until the process ends.
 
+#[cfg(test)]
+mod tests;
+
 use crate::memory::Buffers;
 use io_uring::types::{CancelBuilder, Fd, Fixed, FsyncFlags, SubmitArgs};
 use io_uring::{Builder, IoUring, cqueue, opcode, squeue};
@@ -206,7 +209,8 @@ impl<'f> Ring<'f> {
     /// Submits `transfer` with the number `id`; `false` while the queue is full.
     ///
     /// # Panics
-    /// When there is no such file, or no such buffer, or the transfer is not within it.
+    /// When there is no such buffer, or the transfer is not within it, or there is no such file (among registered ones the
+    /// transfer fails instead).
     #[inline(always)]
     pub fn transfer(&mut self, transfer: &Transfer, id: u32) -> bool {
         let Transfer { is_write, file, offset, buffer, at, length } = *transfer;
@@ -243,7 +247,7 @@ impl<'f> Ring<'f> {
     /// Submits fsync(2) of `file`, or fdatasync(2) where `data_only`, with the number `id`; `false` while the queue is full.
     ///
     /// # Panics
-    /// When there is no such file.
+    /// When there is no such file (among registered ones the call fails instead).
     pub fn sync(&mut self, file: u32, data_only: bool, id: u32) -> bool {
         let flags = if data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };
         let entry = if self.files_registered {

@@ -19,6 +19,7 @@ const PURE_MAY_USE: &[&str] = &[
     "serde",
     "serde_json",
     "strsim",
+    "strum",
     "thiserror",
     "toml",
     "unicode-width",

@@ -1,6 +1,6 @@
 //! Experiment files and the profile files that they name, as text.
 
-use crate::cli::CliError;
+use crate::error::CliError;
 use ebbtide_experiment::ProfileFiles;
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::Experiment;

@@ -12,6 +12,7 @@
 pub mod bench;
 pub mod catalog;
 pub mod cli;
+pub mod error;
 pub mod experiment_file;
 pub mod laboratory;
 pub mod limits;

@@ -11,7 +11,7 @@ pub use out::{
     tell_panics, to_program,
 };
 
-use crate::cli::CliError;
+use crate::error::CliError;
 use ebbtide_door::DoorError;
 use ebbtide_host::judge;
 use ebbtide_model::shown::Shown;

@@ -77,9 +77,14 @@ fn a_good_file_is_summarised() {
     let output = ebb().args(["experiment", "check"]).arg(first_run()).output().expect("ebb runs");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let summary = text(&output.stdout);
-    for expected in
-        ["vol0 .. vol7 (8)", "linear-8", "(control)", "stripe, chunk 64KiB", "2GiB of new files", "12 trials"]
-    {
+    for expected in [
+        "vol0 .. vol7 (8)",
+        "linear-8",
+        "(control)",
+        "stripe of 8, chunk 64KiB",
+        "2GiB of new files",
+        "12 trials",
+    ] {
         assert!(summary.contains(expected), "{expected} is not in\n{summary}");
     }
 }

@@ -133,7 +133,7 @@ fn the_picture_marks_the_extent() {
     let line = "where --layout raid5 --members 3 --member-size 1MiB --chunk 64KiB --offset 128KiB";
     let output = ebb(line).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("raid5 of 3, chunk 64KiB, 2MiB"), "{text}");
+    assert!(text.contains("RAID5 of 3, chunk 64KiB, 2MiB"), "{text}");
     assert!(text.contains("parity P"), "{text}");
     assert!(text.contains("[c2]") || text.contains("[c3]"), "{text}");
 }

@@ -7,7 +7,8 @@ mod place;
 
 use crate::claim::reopen;
 use crate::directory::{Directory, id_of};
-use crate::door::{DoorError, Footprint, Identity, kind_name};
+use crate::door::{DoorError, kind_name};
+use crate::footprint::{Footprint, Identity};
 use crate::held::Held;
 use beside::Beside;
 use ebbtide_model::guard::RefusalKind;

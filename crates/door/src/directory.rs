@@ -206,6 +206,12 @@ impl Directory {
         Ok(file)
     }
 
+    /// Opens the directory `name` in it, no link.
+    fn enter(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(&self.fd, name, flags, Mode::empty())?))
+    }
+
     /// Gives what is called `from` the name `to`, where nothing may be.
     pub(crate) fn rename_new(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE)?)
@@ -292,13 +298,17 @@ impl Directory {
         }
     }
 
-    /// Asks `may` of the file `name`, which `found` is of, as it is opened; directories are removed only where they are
-    /// empty.
+    /// Asks `may` of the file or directory `name`, which `found` is of, as it is opened.
     fn ask(&self, name: &OsStr, found: &Metadata, may: Option<May<'_>>) -> io::Result<()> {
-        let Some(may) = may.filter(|_| found.is_file()) else { return Ok(()) };
-        let file = match self.open_file(name, OFlags::RDONLY) {
+        let Some(may) = may.filter(|_| found.is_file() || found.is_dir()) else { return Ok(()) };
+        let opened = match found.is_dir() {
+            true => self.enter(name),
+            false => self.open_file(name, OFlags::RDONLY),
+        };
+        let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(io::Error::other(
+                return Err(io::Error::new(
+                    io::ErrorKind::ResourceBusy,
                     "a program holds a lease on it (`/proc/locks` lists leases); end the program first",
                 ));
             }

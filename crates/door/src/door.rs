@@ -2,6 +2,7 @@
 
 use crate::claim::{Claim, Lent, reopen};
 use crate::directory::{Directory, Removed};
+use crate::footprint::Footprint;
 use crate::held::Held;
 use crate::pause::pause_at;
 use ebbtide_model::blank::windows;
@@ -11,7 +12,7 @@ use ebbtide_model::shown::Shown;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, SeekFrom, flock};
 use rustix::io::Errno;
 use std::fmt;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -20,55 +21,6 @@ use std::time::{Duration, Instant};
 
 /// How long a lock on a device is waited for: udev takes one while it looks at a device that has just changed.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
-
-/// One file or device, whatever it is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Identity {
-    /// A regular file.
-    File {
-        /// Device number of its file system.
-        dev: u64,
-        /// Inode number.
-        ino: u64,
-    },
-    /// A block device by its number.
-    Device(u64),
-}
-
-impl Identity {
-    /// Of the file or block device that `found` is of.
-    pub fn of(found: &Metadata) -> Identity {
-        if found.file_type().is_block_device() {
-            Identity::Device(found.rdev())
-        } else {
-            Identity::File { dev: found.dev(), ino: found.ino() }
-        }
-    }
-}
-
-/// Which bytes something stands on.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Footprint {
-    /// What it is: itself, and what a loop device passes everything on to.
-    pub covers: Vec<Identity>,
-    /// What it has a part of: the disk of a partition, the members of an array, the physical volumes of a logical one.
-    pub within: Vec<Identity>,
-}
-
-impl Footprint {
-    /// Of something that nothing is known about but itself.
-    pub fn alone(identity: Identity) -> Footprint {
-        Footprint { covers: vec![identity], within: Vec::new() }
-    }
-
-    /// Whether writing the one may change the other.
-    pub fn overlaps(&self, other: &Footprint) -> bool {
-        let shared = |these: &[Identity], those: &[Identity]| these.iter().any(|one| those.contains(one));
-        shared(&self.covers, &other.covers)
-            || shared(&self.covers, &other.within)
-            || shared(&self.within, &other.covers)
-    }
-}
 
 /// What is to be judged.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +50,7 @@ pub trait Look {
     /// Every reason against writing what was opened, the ones that no option lifts first; none when it may be written.
     fn reasons(&self, opened: &Opened<'_>) -> Vec<Reason>;
 
-    /// Who uses the regular file that `file` is open on: reasons against taking its name away.
+    /// Who uses the regular file or directory that `file` is open on: reasons against taking its name away.
     fn users(&self, file: &File) -> Vec<Reason>;
 
     /// What the regular file that `file` is open on carries that no run writes to a file of its own and leaves there:
@@ -169,6 +121,15 @@ impl DoorError {
     pub(crate) fn reason(path: &Path, kind: RefusalKind, what: String, remedy: &str) -> DoorError {
         DoorError::refused(path, vec![Reason { kind, what, remedy: remedy.to_owned() }])
     }
+}
+
+/// What becomes of a file that is to be removed, when not all of its users could be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// It stays: somebody may have begun to use it since the run that made it was killed.
+    Keeps,
+    /// It goes: the run that made it is ending and had it in a place of its own until now.
+    Removes,
 }
 
 /// The door with the rules of this host.
@@ -267,13 +228,20 @@ impl Door {
         opened.iter().map(|candidate| candidate.judge(look.as_ref())).enumerate().try_for_each(numbered)
     }
 
-    /// Removes the file or directory `name` in `directory` that an ended run made, if it is still `id` and nobody uses it or
-    /// put something of their own on it.
+    /// Removes the file or directory `name` in `directory` that a run made, if it is still `id` and nobody uses it or put
+    /// something of their own on it.
     ///
     /// # Errors
-    /// Who uses it and what is on it, with what to do; when something else has the name, or it cannot be removed.
-    pub fn remove(&self, directory: &Directory, name: impl AsRef<Path>, id: &FileId) -> io::Result<Removed> {
-        directory.remove_if(name, id, Some(&|file| self.may_go(file)))
+    /// Who uses it and what is on it, with what to do: `ResourceBusy` where that is only programs that have it open. When
+    /// something else has the name, or it cannot be removed.
+    pub fn remove(
+        &self,
+        directory: &Directory,
+        name: impl AsRef<Path>,
+        id: &FileId,
+        doubt: Doubt,
+    ) -> io::Result<Removed> {
+        directory.remove_if(name, id, Some(&|file| self.may_go(file, doubt)))
     }
 
     /// Whether [`remove`](Self::remove) would find a reason against it; touches nothing.
@@ -281,19 +249,26 @@ impl Door {
     /// # Errors
     /// The reasons.
     pub fn may_remove(&self, directory: &Directory, name: impl AsRef<Path>, id: &FileId) -> io::Result<()> {
-        directory.ask_if(name, id, &|file| self.may_go(file))
+        directory.ask_if(name, id, &|file| self.may_go(file, Doubt::Keeps))
     }
 
-    fn may_go(&self, file: &File) -> io::Result<()> {
+    fn may_go(&self, file: &File, doubt: Doubt) -> io::Result<()> {
         let look = self.look();
         let mut reasons = look.users(file);
-        if reasons.is_empty() {
+        if doubt == Doubt::Removes {
+            reasons.retain(|reason| reason.kind != RefusalKind::Untold);
+        }
+        if reasons.is_empty() && file.metadata()?.is_file() {
             reasons = look.foreign(file);
         }
         if reasons.is_empty() {
             return Ok(());
         }
-        Err(io::Error::other(Refusal { path: String::new(), reasons }.reasons_in_words()))
+        let kind = match reasons.iter().all(|reason| reason.kind == RefusalKind::Open) {
+            true => io::ErrorKind::ResourceBusy,
+            false => io::ErrorKind::Other,
+        };
+        Err(io::Error::new(kind, Refusal { path: String::new(), reasons }.reasons_in_words()))
     }
 
     /// Makes what was lent look as blank as it was before this run: zeros where a device is looked at.

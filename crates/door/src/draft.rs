@@ -2,6 +2,7 @@
 
 use crate::claim::{Claim, Handle, reopen};
 use crate::directory::{Directory, Removed, id_of, unguessable};
+use crate::door::{Door, Doubt};
 use crate::pause::pause_at;
 use ebbtide_model::journal::{Entry, FileId, Journal};
 use rustix::fs::OFlags;
@@ -120,12 +121,17 @@ pub struct Published {
 }
 
 impl Published {
-    /// Removes it again, unless something else has its name by now.
+    /// Removes it again, unless something else has its name by now or somebody uses it.
     ///
     /// # Errors
-    /// When it cannot be removed, or is another.
-    pub fn discard(self) -> io::Result<Removed> {
-        self.directory.remove(&self.name, &self.id)
+    /// As [`Door::remove`].
+    pub fn discard(&self, door: &Door) -> io::Result<Removed> {
+        door.remove(&self.directory, &self.name, &self.id, Doubt::Removes)
+    }
+
+    /// Its path.
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join(&self.name)
     }
 
     /// Opens it to be read.
@@ -154,11 +160,11 @@ mod tests {
         let draft = Draft::begin(&path, 0o600, None).expect("begins");
         draft.file().write_all(b"all").expect("writes");
         assert_eq!(std::fs::read_dir(place.path()).expect("reads").count(), 0);
-        let published = draft.publish().expect("publishes");
+        draft.publish().expect("publishes");
         assert_eq!(std::fs::read(&path).expect("reads"), b"all");
 
         assert!(Draft::begin(&path, 0o600, None).is_err());
-        assert_eq!(published.discard().expect("removes"), Removed::Now);
+        std::fs::remove_file(&path).expect("removes");
         let draft = Draft::begin(&path, 0o600, None).expect("begins");
         std::fs::write(&path, "a user's own").expect("writes");
         let error = draft.publish().expect_err("is taken");

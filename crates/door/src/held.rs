@@ -1,6 +1,6 @@
 //! What this process has claimed: nothing may be claimed a second time under another name.
 
-use crate::door::Footprint;
+use crate::footprint::Footprint;
 use std::sync::{Mutex, PoisonError};
 
 static HELD: Mutex<Vec<Entry>> = Mutex::new(Vec::new());

@@ -2,7 +2,8 @@
 
 use crate::claim::reopen;
 use crate::directory::{Directory, id_of, unguessable};
-use crate::door::{Door, DoorError, Footprint, Identity, kind_name};
+use crate::door::{Door, DoorError, kind_name};
+use crate::footprint::{Footprint, Identity};
 use crate::held::Held;
 use crate::own;
 use crate::pause::pause_at;

@@ -2,7 +2,8 @@
 
 use super::error::Problem;
 use super::names;
-use super::read::{Duration, Fraction, Given, Problems, Span, section, valid};
+use super::read::{Duration, Fraction, Given, section, valid};
+use crate::problems::{Problems, Span};
 use ebbtide_model::experiment::{Answer, Design};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::units::{Nanos, format_number};

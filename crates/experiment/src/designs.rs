@@ -1,139 +1,20 @@
 //! `[designs.NAME]`: the candidate arrays.
 
+use super::array::{RawArray, RawMember, RawSwap};
 use super::error::Problem;
 use super::members::resolve_names;
 use super::names;
-use super::read::{
-    At, FromToml, Given, Headed, Named, Problems, Size, Span, describe, required, section, valid,
-};
-use super::stack::{self, RawEncryption, RawSwap};
+use super::read::{At, Given, Named, required, valid};
+use super::stack;
 use super::volumes::{Volumes, multiple_of_block};
+use crate::problems::{Problems, Span};
 use ebbtide_model::experiment::Design;
-use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map, STRIPE_LEAST};
+use ebbtide_model::layout::{Arrangement, LayoutError, LayoutName, LayoutNode, Map};
 use ebbtide_model::stack::{ArrayBacking, Swap};
 use ebbtide_model::units::Bytes;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use std::borrow::Cow;
-use toml::de::DeValue;
 
 /// mdadm's default chunk.
 const CHUNK_DEFAULT: Bytes = Bytes(512 * Bytes::KIB);
-
-/// The layouts' names.
-const LAYOUTS: &[&str] = &["linear", "stripe", "mirror", "raid10", "raid5", "raid6"];
-
-section! {
-    /// An array of volumes or of other arrays.
-    #[schemars(rename = "Array")]
-    "an array"
-    struct RawArray {
-        /// How the members are combined: linear (one after the other), stripe (RAID0), mirror (RAID1), raid10,
-        /// raid5, raid6.
-        #[schemars(required, extend("enum" = ["linear", "stripe", "mirror", "raid10", "raid5", "raid6"]))]
-        layout: String,
-        /// Members in order: a volume's name, a range `vol[0..7]` (both ends included), a glob `vol*`, or a
-        /// nested array `{ layout = ..., members = ... }`.
-        #[schemars(required)]
-        members: Vec<At<RawMember>>,
-        /// Bytes on one member before the next member's turn, a multiple of 4KiB [default: 512KiB, as mdadm].
-        chunk: Size,
-        /// raid10: copies of every chunk, from 2 to the number of members [default: 2].
-        copies: u32,
-        /// raid10: where the copies go: near, far or offset [default: near].
-        #[schemars(extend("enum" = ["near", "far", "offset"]))]
-        arrangement: String,
-        /// What builds it in the kernel: md or lvm [default: md]. Other backends compute the same layout themselves.
-        #[schemars(extend("enum" = ["md", "lvm"]))]
-        backing: String,
-        /// md: version of the metadata [default: 1.2]. Kernel only.
-        #[schemars(extend("enum" = ["1.2", "1.1", "1.0", "0.90"]))]
-        metadata: String,
-        /// md mirror, raid10, raid5, raid6: internal or none [default: none]. Kernel only.
-        #[schemars(extend("enum" = ["none", "internal"]))]
-        bitmap: String,
-        /// md mirror: members that are read only when the others fail, a name, range or glob. Kernel only.
-        write_mostly: String,
-        /// Encryption of the whole design. Kernel only.
-        encryption: RawEncryption,
-        /// File system in which trials use a file [default: none, they use the array itself]. Kernel only.
-        #[schemars(extend("enum" = ["ext4", "xfs", "btrfs", "ext2", "ext3", "jfs"]))]
-        filesystem: String,
-        /// Mount options, as `mount -o` takes them. Kernel only.
-        mount_options: String,
-        /// Readahead of the array, a multiple of 4KiB [default: the kernel's]. Kernel only.
-        readahead: Size,
-        /// I/O scheduler of the members' disks [default: as it is]. Kernel only.
-        scheduler: String,
-        /// Requests that the queue of each member's disk holds (nr_requests) [default: as it is]. Kernel only.
-        #[schemars(range(min = 4))]
-        queue_depth: u32,
-        /// Largest request to each member's disk (max_sectors_kb) [default: as it is]. Kernel only.
-        max_sectors: Size,
-        /// Swap spaces that are on while trials run, each on volumes of its own. Kernel only.
-        swap: Vec<At<RawSwap>>,
-    }
-}
-
-impl Headed for RawArray {
-    const HEADING: &'static str = "designs";
-}
-
-/// One element of `members`.
-#[derive(Debug)]
-pub(super) enum RawMember {
-    /// A name, range or glob.
-    Names(String),
-    /// A nested array.
-    Array(Box<RawArray>),
-}
-
-impl FromToml for RawMember {
-    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
-        match value {
-            DeValue::String(text) => Some(RawMember::Names(text.to_string())),
-            DeValue::Table(_) => {
-                RawArray::from_toml(value, span, problems).map(|array| RawMember::Array(Box::new(array)))
-            }
-            _ => {
-                let expected = "a volume's name or a nested array";
-                let remedy =
-                    "write for example \"vol0\", \"vol[0..7]\" or { layout = \"mirror\", members = [...] }"
-                        .to_owned();
-                problems.report(span, Problem::WrongType { expected, found: describe(value), remedy });
-                None
-            }
-        }
-    }
-}
-
-impl JsonSchema for RawMember {
-    fn schema_name() -> Cow<'static, str> {
-        "Member".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let array = generator.subschema_for::<RawArray>();
-        json_schema!({
-            "anyOf": [{ "type": "string", "description": "A name, a range vol[0..7] or a glob vol*" }, array]
-        })
-    }
-}
-
-impl FromToml for Vec<At<RawMember>> {
-    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
-        if let DeValue::Array(values) = value {
-            return Some(values.iter().map(|value| At::read(value, problems)).collect());
-        }
-        let remedy = match value {
-            DeValue::String(text) => format!("write it in brackets: `[\"{text}\"]`"),
-            _ => "write for example `[\"vol0\", \"vol1\"]` or `[\"vol[0..7]\"]`".to_owned(),
-        };
-        problems.report(
-            span,
-            Problem::WrongType { expected: "a list of members", found: describe(value), remedy },
-        );
-        None
-    }
-}
 
 /// Checks the designs; each with its capacity where the file says the size of all its volumes.
 pub(super) fn resolve(
@@ -197,13 +78,11 @@ impl Walk<'_> {
         let number = self.arrays.len();
         self.arrays.push(ArrayBacking::default());
         let layout = required(&raw.layout, "layout", "layout = \"stripe\"", section, self.problems)
-            .and_then(|(layout, span)| self.known_layout(layout, span));
+            .map(|(layout, _)| layout.0);
         let chunk = self.chunk(raw, layout);
         let copies = self.raid10_only(&raw.copies, "copies", layout).copied();
-        let arrangement = self
-            .raid10_only(&raw.arrangement, "arrangement", layout)
-            .cloned()
-            .map(|name| self.arrangement(&name, raw));
+        let arrangement = self.raid10_only(&raw.arrangement, "arrangement", layout);
+        let arrangement = arrangement.map_or(Arrangement::Near, |arrangement| arrangement.0);
         let example = "members = [\"vol[0..7]\"]";
         let members = required(&raw.members, "members", example, section, self.problems);
         let (members, span) = members.map(|(members, span)| (self.members(members), span))?;
@@ -215,21 +94,13 @@ impl Walk<'_> {
             self.copies_fit(copies, members.len(), &at.span)?;
         }
         let chunk = chunk?;
-        if !matches!(layout, "linear" | "mirror") {
+        if layout.facts().has_chunk {
             self.room_for_a_chunk(&members, chunk, span)?;
         }
-        let kind = match layout {
-            "linear" => ArrayKind::Linear,
-            "mirror" => ArrayKind::Mirror,
-            "raid10" => ArrayKind::Raid10 {
-                chunk,
-                copies: copies.unwrap_or(2),
-                arrangement: arrangement.unwrap_or(Some(Arrangement::Near))?,
-            },
-            "raid5" => ArrayKind::Raid5 { chunk },
-            "raid6" => ArrayKind::Raid6 { chunk },
-            _ => ArrayKind::Stripe { chunk },
-        };
+        if raw.arrangement.as_ref().is_some_and(|given| given.value.is_none()) {
+            return None;
+        }
+        let kind = layout.array(chunk, copies.unwrap_or(2), arrangement);
         let node = LayoutNode::Array { kind, members };
         let sizes: Vec<u64> =
             self.volumes.sizes.iter().map(|size| size.map_or(STAND_IN, |size| size.0)).collect();
@@ -268,28 +139,10 @@ impl Walk<'_> {
         groups
     }
 
-    fn known_layout(&mut self, layout: &str, span: &Span) -> Option<&'static str> {
-        let known = LAYOUTS.iter().find(|known| **known == layout).copied();
-        if known.is_none() {
-            let remedy = match layout.to_ascii_lowercase().replace(['-', '_', ' '], "").as_str() {
-                "raid0" | "0" | "striped" | "stripes" => "write \"stripe\" for RAID0".to_owned(),
-                "raid1" | "1" | "mirrored" | "mirrors" => "write \"mirror\" for RAID1".to_owned(),
-                "raid1e" | "10" | "raid01" | "raid0+1" => "write \"raid10\"".to_owned(),
-                "concat" | "jbod" | "span" | "single" => {
-                    "write \"linear\": one member after the other".to_owned()
-                }
-                _ => names::choose(layout, LAYOUTS),
-            };
-            self.problems
-                .report(span, Problem::UnknownChoice { what: "layout", found: layout.to_owned(), remedy });
-        }
-        known
-    }
-
-    fn chunk(&mut self, raw: &RawArray, layout: Option<&str>) -> Option<Bytes> {
+    fn chunk(&mut self, raw: &RawArray, layout: Option<LayoutName>) -> Option<Bytes> {
         let Some(at) = &raw.chunk else { return Some(CHUNK_DEFAULT) };
-        if let Some(layout @ ("linear" | "mirror")) = layout {
-            let why = format!("a {layout} array has no chunks");
+        if let Some(layout) = layout.filter(|layout| !layout.facts().has_chunk) {
+            let why = format!("a {} array has no chunks", layout.name());
             let remedy = "remove it, or write `layout = \"stripe\"`".to_owned();
             self.problems.report(&at.span, Problem::Pointless { key: "chunk", why, remedy });
         }
@@ -302,36 +155,15 @@ impl Walk<'_> {
         &mut self,
         given: &'r Given<T>,
         key: &'static str,
-        layout: Option<&str>,
+        layout: Option<LayoutName>,
     ) -> Option<&'r T> {
         let at = given.as_ref()?;
-        if let Some(layout) = layout.filter(|layout| *layout != "raid10") {
-            let why = format!("a {layout} array does not have it");
+        if let Some(layout) = layout.filter(|layout| *layout != LayoutName::Raid10) {
+            let why = format!("a {} array does not have it", layout.name());
             let remedy = "remove it, or write `layout = \"raid10\"`".to_owned();
             self.problems.report(&at.span, Problem::Pointless { key, why, remedy });
         }
         at.value.as_ref()
-    }
-
-    fn arrangement(&mut self, name: &str, raw: &RawArray) -> Option<Arrangement> {
-        match name {
-            "near" => Some(Arrangement::Near),
-            "far" => Some(Arrangement::Far),
-            "offset" => Some(Arrangement::Offset),
-            _ => {
-                let span = raw.arrangement.as_ref().map_or(0..0, |at| at.span.clone());
-                let remedy = match name {
-                    "n2" | "n3" | "f2" | "f3" | "o2" | "o3" => {
-                        "write \"near\", \"far\" or \"offset\", and the number of copies in `copies`"
-                            .to_owned()
-                    }
-                    _ => names::choose(name, &["near", "far", "offset"]),
-                };
-                let (what, found) = ("arrangement", name.to_owned());
-                self.problems.report(&span, Problem::UnknownChoice { what, found, remedy });
-                None
-            }
-        }
     }
 
     /// The members; nothing when one of them is wrong.
@@ -394,21 +226,15 @@ impl Walk<'_> {
         Some(())
     }
 
-    fn enough_members(&mut self, layout: &str, found: usize, span: &Span) -> Option<()> {
-        let least = match layout {
-            "linear" => 1,
-            "stripe" => STRIPE_LEAST,
-            "raid5" => 3,
-            "raid6" => 4,
-            _ => 2,
-        };
+    fn enough_members(&mut self, layout: LayoutName, found: usize, span: &Span) -> Option<()> {
+        let least = layout.facts().least_members;
         if found >= least {
             return Some(());
         }
-        let what = format!("{layout} needs at least {least} members, and has {found}");
+        let what = format!("{} needs at least {least} members, and has {found}", layout.name());
         let remedy = match (layout, found) {
             (_, 0) => "write for example `members = [\"vol[0..7]\"]`".to_owned(),
-            ("stripe" | "mirror", 1) => {
+            (LayoutName::Stripe | LayoutName::Mirror, 1) => {
                 "add members, or write `layout = \"linear\"` for a single volume".to_owned()
             }
             _ => format!("add {} more", least - found),

@@ -2,8 +2,9 @@
 
 use super::error::Problem;
 use super::names;
-use super::read::{Problems, valid};
+use super::read::valid;
 use super::workloads::RawWorkload;
+use crate::problems::Problems;
 use ebbtide_model::workload::{EngineOptions, IoEngine, cpu_list};
 
 /// Checks the engine's keys of a workload on `ioengine` with or without O_DIRECT.

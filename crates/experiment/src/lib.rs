@@ -4,13 +4,16 @@
 //! not belong here, and nothing here reads a file: who calls passes in the text and, as [`ProfileFiles`], the files it names.
 
 mod answer;
+mod array;
 mod designs;
 mod engine;
 mod error;
+mod limits;
 mod members;
 mod names;
 mod parse;
 mod paths;
+mod problems;
 mod profiles;
 mod read;
 mod schema;
@@ -21,6 +24,7 @@ mod surroundings;
 mod syntax;
 mod traits;
 mod typed;
+mod volume_keys;
 mod volumes;
 mod workloads;
 

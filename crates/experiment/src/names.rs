@@ -1,7 +1,7 @@
 //! Names: which are possible, and what a name that nobody knows was probably meant to be.
 
 use super::error::Problem;
-use super::read::{Problems, Span};
+use crate::problems::{Problems, Span};
 
 /// Names that users choose: they appear in file names, tables, CSV and on command lines.
 pub(super) const PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$";

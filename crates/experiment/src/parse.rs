@@ -1,16 +1,19 @@
 //! The whole file: from text to an [`Experiment`], or to everything that is wrong with it.
 
 use super::answer::{self, RawAnswer};
-use super::designs::{self, RawArray};
+use super::array::RawArray;
+use super::designs;
 use super::error::{ExperimentErrors, Problem};
 use super::profiles::{NoFiles, ProfileFiles};
-use super::read::{FromToml, Named, Problems, required, section, valid};
-use super::shapes::{RawLink, resolve_links};
+use super::read::{FromToml, Named, required, section, valid};
+use super::shapes::resolve_links;
 use super::surroundings::{self, RawHost, RawResync};
 use super::syntax;
 use super::typed::{Day, Figures};
-use super::volumes::{self, RawVolume};
+use super::volume_keys::{RawLink, RawVolume};
+use super::volumes;
 use super::workloads::{self, RawWorkload};
+use crate::problems::Problems;
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::units::Bytes;

@@ -3,7 +3,8 @@
 //! No patterns: what they match is another device on another day, and devices are written to.
 
 use super::error::Problem;
-use super::read::{FromToml, Problems, Span, describe};
+use super::read::{FromToml, describe};
+use crate::problems::{Problems, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use toml::de::DeValue;

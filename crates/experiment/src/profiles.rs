@@ -1,9 +1,10 @@
 //! `profile = "NAME"`: workloads by name instead of one that is written out, and the files that hold a user's own.
 
 use super::error::{ExperimentErrors, Problem};
-use super::read::{Entry, FromToml, Named, Problems, Span, section, valid};
+use super::read::{Entry, FromToml, Named, section, valid};
 use super::workloads::{self, RawWorkload};
 use super::{names, syntax};
+use crate::problems::{Problems, Span};
 use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest, Step};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Generator, Stop, Workload};

@@ -28,6 +28,9 @@ impl Transform for NoNull {
                 object.insert("type".to_owned(), only);
             }
         }
+        if let Some(serde_json::Value::Array(words)) = object.get_mut("enum") {
+            words.retain(|word| !word.is_null());
+        }
         if let Some(serde_json::Value::Array(variants)) = object.get_mut("anyOf") {
             variants.retain(|variant| variant.get("type").is_none_or(|kind| kind != "null"));
             if let [serde_json::Value::Object(only)] = variants.as_slice() {

@@ -1,80 +1,23 @@
 //! The keys of a design that say what the kernel builds beside the layout.
 
-use super::designs::{RawArray, RawMember};
+use super::array::RawArray;
 use super::error::Problem;
 use super::members::resolve_names;
-use super::names;
-use super::read::{At, FromToml, Given, Problems, Span, describe, required, section, valid};
+use super::read::{Choice, Given, required, valid};
 use super::volumes::{Volumes, multiple_of_block};
+use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
-use ebbtide_model::stack::{
-    ArrayBacking, Backing, Bitmap, Encryption, EncryptionFormat, Filesystem, Metadata, Stack, Swap,
-};
+use ebbtide_model::stack::{ArrayBacking, Backing, Encryption, Stack, Swap};
 use ebbtide_model::units::Bytes;
-use toml::de::DeValue;
 
 /// Largest readahead and request: far above what any kernel takes.
 const TUNABLE_MAX: Bytes = Bytes(Bytes::GIB);
 /// The kernel's least `nr_requests` (`BLKDEV_MIN_RQ`).
 const QUEUE_DEPTH_MIN: u32 = 4;
 
-section! {
-    /// Encryption of an array.
-    #[schemars(rename = "Encryption")]
-    "`encryption`"
-    struct RawEncryption {
-        /// How it is encrypted: luks2.
-        #[schemars(required, extend("enum" = ["luks2"]))]
-        format: String,
-        /// File whose bytes are the key; the key itself is never on a command line.
-        key_file: String,
-        /// prompt: the key is asked for at the terminal, instead of `key_file`.
-        #[schemars(extend("enum" = ["prompt"]))]
-        key: String,
-    }
-}
-
-section! {
-    /// Swap spaces of one priority, on while trials run.
-    #[schemars(rename = "Swap")]
-    "`swap`"
-    struct RawSwap {
-        /// What becomes a swap space each, as the members of an array: names, ranges, globs, nested arrays.
-        #[schemars(required)]
-        members: Vec<At<RawMember>>,
-        /// From 0 to 32767, the highest is used first; equal ones take turns [default: each lower than the last].
-        #[schemars(range(max = 32767))]
-        priority: u32,
-    }
-}
-
-impl FromToml for Vec<At<RawSwap>> {
-    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
-        if let DeValue::Array(values) = value {
-            return Some(values.iter().map(|value| At::read(value, problems)).collect());
-        }
-        let remedy = "write for example `[{ members = [\"vol0\", \"vol1\"], priority = 10 }]`".to_owned();
-        let (expected, found) = ("a list of swap spaces", describe(value));
-        problems.report(span, Problem::WrongType { expected, found, remedy });
-        None
-    }
-}
-
-/// The word that `given` is, by `from`; reports any other.
-fn word<T>(
-    given: &Given<String>,
-    what: &'static str,
-    words: &[&str],
-    from: fn(&str) -> Option<T>,
-    problems: &mut Problems,
-) -> Option<T> {
-    let (text, span) = valid(given)?;
-    let value = from(text);
-    if value.is_none() {
-        let remedy = names::choose(text, words);
-        problems.report(span, Problem::UnknownChoice { what, found: text.clone(), remedy });
-    }
-    value
+/// The word that was given.
+fn chosen<T: Copy>(given: &Given<Choice<T>>) -> Option<T> {
+    valid(given).map(|(choice, _)| choice.0)
 }
 
 /// Reports a key that is given and means nothing where it stands.
@@ -100,7 +43,7 @@ pub(super) fn backing(
     volumes: &Volumes,
     problems: &mut Problems,
 ) -> ArrayBacking {
-    let backing = word(&raw.backing, "backing", Backing::WORDS, Backing::from_word, problems);
+    let backing = chosen(&raw.backing);
     if backing == Some(Backing::Lvm)
         && let Some(at) = &raw.backing
     {
@@ -111,16 +54,15 @@ pub(super) fn backing(
     pointless(&raw.metadata, "metadata", lvm, why, remedy, problems);
     pointless(&raw.bitmap, "bitmap", lvm, why, remedy, problems);
     pointless(&raw.write_mostly, "write_mostly", lvm, why, remedy, problems);
-    let redundant = !matches!(kind, ArrayKind::Linear | ArrayKind::Stripe { .. });
     let why = format!("a {} array has nothing to resync", kind.name());
-    pointless(&raw.bitmap, "bitmap", !lvm && !redundant, &why, "remove it", problems);
+    pointless(&raw.bitmap, "bitmap", !lvm && !kind.facts().redundant, &why, "remove it", problems);
     let mirror = kind == ArrayKind::Mirror;
     let why = "only a mirror can read from its other members";
     pointless(&raw.write_mostly, "write_mostly", !lvm && !mirror, why, "remove it", problems);
     ArrayBacking {
         backing,
-        metadata: word(&raw.metadata, "metadata version", Metadata::WORDS, Metadata::from_word, problems),
-        bitmap: word(&raw.bitmap, "bitmap", Bitmap::WORDS, Bitmap::from_word, problems),
+        metadata: chosen(&raw.metadata),
+        bitmap: chosen(&raw.bitmap),
         write_mostly: write_mostly(raw, members, volumes, problems),
     }
 }
@@ -194,14 +136,13 @@ pub(super) fn stack(
     swap: Vec<Swap>,
     problems: &mut Problems,
 ) -> Stack {
-    let filesystem = word(&raw.filesystem, "file system", Filesystem::WORDS, Filesystem::from_word, problems);
     let why = "there is no file system to mount";
     let remedy = "write also for example `filesystem = \"xfs\"`";
     pointless(&raw.mount_options, "mount_options", raw.filesystem.is_none(), why, remedy, problems);
     Stack {
         arrays,
         encryption: encryption(raw, problems),
-        filesystem,
+        filesystem: chosen(&raw.filesystem),
         mount_options: plain_word(&raw.mount_options, "mount_options", "\"noatime\"", problems),
         readahead: tunable(&raw.readahead, "readahead", problems),
         scheduler: plain_word(&raw.scheduler, "scheduler", "\"mq-deadline\"", problems),
@@ -227,14 +168,12 @@ fn encryption(raw: &RawArray, problems: &mut Problems) -> Option<Encryption> {
     let (raw, span) = valid(&raw.encryption)?;
     let section = ("`encryption`", span);
     required(&raw.format, "format", "format = \"luks2\"", section, problems);
-    let format = word(&raw.format, "format", EncryptionFormat::WORDS, EncryptionFormat::from_word, problems);
+    let format = chosen(&raw.format);
     let example = "key_file = \"/root/ebb.key\"";
     if raw.key.is_some() {
-        let prompt = |word: &str| (word == "prompt").then_some(());
-        let asked = word(&raw.key, "key", &["prompt"], prompt, problems);
         let (why, remedy) = ("the key is asked for", "remove it, or remove `key`");
         pointless(&raw.key_file, "key_file", true, why, remedy, problems);
-        return asked.and(format).map(|format| Encryption { format, key_file: None });
+        return valid(&raw.key).and(format).map(|format| Encryption { format, key_file: None });
     }
     let (key_file, at) = required(&raw.key_file, "key_file", example, section, problems)?;
     if key_file.is_empty() || key_file.starts_with('-') || key_file.contains(char::is_control) {
@@ -291,6 +230,7 @@ fn queue_depth(given: &Given<u32>, problems: &mut Problems) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_model::stack::{Bitmap, EncryptionFormat, Filesystem, Metadata};
 
     const EVERY_KEY: &str = include_str!("testdata/every-key.toml");
 

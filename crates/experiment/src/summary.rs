@@ -1,7 +1,7 @@
 //! What an experiment would do, in figures, before anything is touched.
 
 use ebbtide_model::experiment::{Design, Experiment, Volume, VolumeSource};
-use ebbtide_model::layout::{ArrayKind, LayoutNode, Map};
+use ebbtide_model::layout::Map;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{Bytes, Nanos, format_count, format_waiting};
 use ebbtide_model::workload::{Access, Arrival, Mix, Stop, Workload};
@@ -139,7 +139,7 @@ fn design_summaries(experiment: &Experiment) -> Vec<DesignSummary> {
         DesignSummary {
             name: design.name.clone(),
             control: index == experiment.control,
-            what: describe_layout(&design.layout),
+            what: design.layout.to_string(),
             members: leaves.len(),
             capacity: map.map(|map| map.capacity()),
         }
@@ -188,29 +188,6 @@ fn describe_volume(volume: &Volume, experiment: &Experiment) -> String {
             format!("{size}, {source}, {shape}{link}")
         }
     }
-}
-
-fn describe_layout(node: &LayoutNode) -> String {
-    let LayoutNode::Array { kind, members } = node else { return "a volume".to_owned() };
-    let kind = match kind {
-        ArrayKind::Linear => "linear".to_owned(),
-        ArrayKind::Mirror => "mirror".to_owned(),
-        ArrayKind::Stripe { chunk } => format!("stripe, chunk {chunk}"),
-        ArrayKind::Raid5 { chunk } => format!("raid5, chunk {chunk}"),
-        ArrayKind::Raid6 { chunk } => format!("raid6, chunk {chunk}"),
-        ArrayKind::Raid10 { chunk, copies, arrangement } => {
-            let arrangement = format!("{arrangement:?}").to_lowercase();
-            format!("raid10, {copies} copies {arrangement}, chunk {chunk}")
-        }
-    };
-    let mut inner: Vec<String> = members
-        .iter()
-        .filter(|member| matches!(member, LayoutNode::Array { .. }))
-        .map(describe_layout)
-        .collect();
-    inner.dedup();
-    let of = if inner.is_empty() { String::new() } else { format!(" of ({})", inner.join("), (")) };
-    format!("{kind}, {}{of}", format_count(members.len() as u64, "member"))
 }
 
 fn describe_workload(workload: &Workload) -> String {

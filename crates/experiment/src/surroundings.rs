@@ -1,8 +1,9 @@
 //! `[host]` and `[resync]`: what a simulated array is surrounded by.
 
 use super::error::Problem;
-use super::read::{Duration, Given, Problems, Size, Span, Throughput, required, section, valid};
-use super::shapes::positive;
+use super::limits::positive;
+use super::read::{Duration, Given, Size, Throughput, required, section, valid};
+use crate::problems::{Problems, Span};
 use ebbtide_model::experiment::{Environment, Host, Resync};
 
 section! {

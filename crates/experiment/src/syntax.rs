@@ -1,7 +1,7 @@
 //! Mistakes of TOML itself, explained to people who write TOML once a year.
 
 use super::error::Problem;
-use super::read::{Problems, Span};
+use crate::problems::{Problems, Span};
 use toml::de::{DeTable, DeValue};
 
 /// Errors of the TOML parser that are looked at.

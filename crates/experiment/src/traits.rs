@@ -1,142 +1,26 @@
 //! The optional traits of `[volumes.NAME.shape]`: what makes a volume behave unlike another of the same limits.
 
 use super::error::Problem;
+use super::limits::positive;
 use super::names;
-use super::read::{
-    Duration, Fraction, Given, Headed, Named, Problems, Size, Span, Throughput, required, section, valid,
-};
-use super::shapes::{LatencySpec, RawShape, one_way, positive};
+use super::problems::{Problems, Span};
+use super::read::{Fraction, Given, Named, required, valid};
+use super::volume_keys::{RawCosts, RawFailure, RawMood, RawOneWay, RawSeek, RawShape};
+use ebbtide_model::samples::PerOp;
 use ebbtide_model::units::{Bytes, Nanos, format_number};
 use ebbtide_model::volume::{
-    Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Latency, Mood, Seek,
+    Birth, Character, Costs, Drift, Failure, FarCache, FirstTouch, Latency, Mood, OneWay, Seek,
 };
 
-section! {
-    /// What operations count against the limits (an NFS server's accounting).
-    #[schemars(rename = "Costs")]
-    "the costs"
-    struct RawCosts {
-        /// What a read counts against `iops` [default: 1].
-        read: f64,
-        /// What a write counts against `iops` [default: 1].
-        write: f64,
-        /// A request of fewer bytes counts as this many against `throughput` [default: 1B].
-        min_bytes: Size,
-        /// A byte written counts as so many against the volume's `throughput` [default: 1].
-        write_bytes: f64,
-    }
-}
-
-section! {
-    /// A spindle: one arm, one operation at a time.
-    #[schemars(rename = "Seek")]
-    "a seek curve"
-    struct RawSeek {
-        /// Seek to a neighbouring track.
-        #[schemars(required)]
-        track_to_track: Duration,
-        /// Seek over the whole capacity.
-        #[schemars(required)]
-        full_stroke: Duration,
-        /// Rotations per minute, for example 7200.
-        #[schemars(required)]
-        rpm: f64,
-        /// Transfer rate of the medium.
-        #[schemars(required)]
-        transfer: Throughput,
-        /// Capacity over which the arm moves [default: the volume's size].
-        capacity: Size,
-    }
-}
-
-section! {
-    /// A cache at the far end. A read hits with the share of the range touched so far that fits into it.
-    #[schemars(rename = "Cache")]
-    "a cache"
-    struct RawCache {
-        /// Its size.
-        #[schemars(required)]
-        size: Size,
-        /// Latency of a hit.
-        #[schemars(required)]
-        latency: LatencySpec,
-    }
-}
-
-section! {
-    /// Blocks that are slow the first time, as after a restore from a snapshot. Every trial starts untouched.
-    #[schemars(rename = "FirstTouch")]
-    "a first-touch penalty"
-    struct RawFirstTouch {
-        /// Block that is fetched as a whole [default: 512KiB].
-        block: Size,
-        /// Latency that the first access to a block pays more.
-        #[schemars(required)]
-        latency: LatencySpec,
-    }
-}
-
-section! {
-    /// A state that the volume is in for a while.
-    #[schemars(rename = "Mood")]
-    "a mood"
-    struct RawMood {
-        /// Mean time that it lasts; the time is exponential.
-        #[schemars(required)]
-        dwell: Duration,
-        /// How often it is entered, relative to the others [default: 1].
-        weight: f64,
-        /// Factor on the rates of all limits while it lasts [default: 1].
-        rate: f64,
-        /// Factor on the latency while it lasts [default: 1].
-        latency: f64,
-    }
-}
-
-impl Headed for RawMood {
-    const HEADING: &'static str = "moods";
-}
-
-section! {
-    /// A slow change on top of the moods.
-    #[schemars(rename = "Drift")]
-    "a drift"
-    struct RawDrift {
-        /// Standard deviation of the logarithm of the rates' factor: 0.1 is about 10%.
-        #[schemars(required)]
-        sigma: f64,
-        /// Time after which it has forgotten where it was.
-        #[schemars(required)]
-        timescale: Duration,
-    }
-}
-
-section! {
-    /// How unlike its siblings a volume is made: lognormal factors, drawn once per volume.
-    #[schemars(rename = "Birth")]
-    "the birth quality"
-    struct RawBirth {
-        /// Standard deviation of the logarithm of the rates' factor [default: 0].
-        rate_sigma: f64,
-        /// Standard deviation of the logarithm of the latency's factor [default: 0].
-        latency_sigma: f64,
-    }
-}
-
-section! {
-    /// A failure during every trial; the simulator only.
-    #[schemars(rename = "Failure")]
-    "a failure"
-    struct RawFailure {
-        /// `error` (EIO), `vanish` (ENODEV) or `freeze` (no answer).
-        #[schemars(required)]
-        kind: String,
-        /// When, from the start of the trial, warm-up included.
-        #[schemars(required)]
-        at: Duration,
-        /// How long it lasts [default: for good].
-        lasts: Duration,
-    }
+/// The limits of each direction.
+pub(super) fn one_way(reads: &Given<RawOneWay>, writes: &Given<RawOneWay>) -> PerOp<OneWay> {
+    let of = |raw: &Given<RawOneWay>| {
+        valid(raw).map_or_else(OneWay::default, |(raw, _)| OneWay {
+            iops: valid(&raw.iops).map(|(limit, _)| limit.limit),
+            throughput: valid(&raw.throughput).map(|(limit, _)| limit.limit),
+        })
+    };
+    PerOp { read: of(reads), write: of(writes) }
 }
 
 /// Smallest and largest factor that make sense.
@@ -290,19 +174,7 @@ fn resolve_failure(raw: &RawFailure, span: &Span, problems: &mut Problems) -> Op
     let example = "failure = { kind = \"freeze\", at = \"5s\", lasts = \"2s\" }";
     let kind = required(&raw.kind, "kind", example, ("the failure", span), problems);
     let at = required(&raw.at, "at", example, ("the failure", span), problems);
-    let (kind, kind_at) = kind?;
-    let kind = match kind.as_str() {
-        "error" => FailureKind::Error,
-        "vanish" => FailureKind::Vanish,
-        "freeze" => FailureKind::Freeze,
-        other => {
-            let remedy = names::choose(other, &["error", "vanish", "freeze"]);
-            let problem = Problem::UnknownChoice { what: "kind of failure", found: other.to_owned(), remedy };
-            problems.report(kind_at, problem);
-            return None;
-        }
-    };
-    Some(Failure { kind, at: *at?.0, lasts: valid(&raw.lasts).map(|(lasts, _)| *lasts) })
+    Some(Failure { kind: kind?.0.0, at: *at?.0, lasts: valid(&raw.lasts).map(|(lasts, _)| *lasts) })
 }
 
 /// Whether the shape has one of them.

@@ -1,10 +1,11 @@
 //! `type`, `instance` and `as_of`: speeds by name, from the catalogue.
 
 use super::error::Problem;
-use super::read::{FromToml, Given, Problems, Span, describe, valid};
-use super::shapes::RawShape;
+use super::read::{FromToml, Given, describe, valid};
+use crate::problems::{Problems, Span};
+
 use super::surroundings::RawHost;
-use super::volumes::RawVolume;
+use super::volume_keys::{RawShape, RawVolume};
 use ebbtide_model::catalog::{Catalog, CatalogError, Date, Instance, Order};
 use ebbtide_model::experiment::Host;
 use ebbtide_model::units::Bytes;

@@ -3,11 +3,11 @@
 use super::error::Problem;
 use super::names;
 use super::paths::Paths;
-use super::read::{
-    At, Entry, Given, Headed, Named, Problems, Size, Span, Throughput, required, section, valid,
-};
-use super::shapes::{RawShape, resolve_shape};
+use super::read::{At, Entry, Given, Named, required, valid};
+use super::shapes::resolve_shape;
 use super::typed::Figures;
+use super::volume_keys::RawVolume;
+use crate::problems::{Problems, Span};
 use ebbtide_model::experiment::{Volume, VolumeSource};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::volume::LinkShape;
@@ -22,45 +22,6 @@ const COUNT_MAX: u32 = 1024;
 
 /// Most volumes of one experiment.
 const VOLUMES_MAX: usize = 4096;
-
-section! {
-    /// A volume, or `count` equal ones. Without `file` and `device` a new file is made for the run and
-    /// removed after it.
-    #[schemars(rename = "Volume")]
-    "a volume"
-    struct RawVolume {
-        /// How many equal volumes to make: `[volumes.vol]` with `count = 8` gives vol0 to vol7.
-        #[schemars(range(min = 1, max = 1024))]
-        count: u32,
-        /// Usable size, taken down to whole blocks of 4KiB ("10GB" is 9999998976 bytes). Required for new files; for
-        /// existing files and devices all of their own size when absent.
-        size: Size,
-        /// Directory in which the run makes its files [default: the run's own directory].
-        directory: String,
-        /// An existing file instead of a new one. Written to only with `--destroy`.
-        file: String,
-        /// A block device instead of a file, best by its stable path below /dev/disk/by-id; several as a list or a range
-        /// "/dev/nvme[1..24]n1", which gives vol0 to vol23. Written to only with `--destroy`.
-        device: Paths,
-        /// Stable id (the name below /dev/disk/by-id) that the device must have before anything is written.
-        id: String,
-        /// Type in the catalogue whose speed the volume is given, for example "aws:gp3" (`ebb catalog list`), or
-        /// "aws:instance-store" for the instance's own disks.
-        r#type: String,
-        /// Size of which the catalogue is asked [default: `size`].
-        provisioned_size: Size,
-        /// Operations per second that are ordered with the type [default: what the type includes].
-        provisioned_iops: f64,
-        /// Bytes per second that are ordered with the type [default: what the type includes].
-        provisioned_throughput: Throughput,
-        /// Speed that the volume is given [default: as fast as it is]; with a `type`, what differs from it.
-        shape: RawShape,
-    }
-}
-
-impl Headed for RawVolume {
-    const HEADING: &'static str = "volumes";
-}
 
 /// Which volumes a heading stands for, known even when its content is wrong.
 #[derive(Debug)]

@@ -1,10 +1,9 @@
 //! `[workloads.NAME]`: what is asked of every design, in fio's words.
 
 use super::error::Problem;
-use super::read::{
-    Duration, Entry, Given, Headed, Named, Problems, Size, Span, Throughput, required, section, valid,
-};
+use super::read::{Duration, Entry, Given, Headed, Named, Size, Throughput, required, section, valid};
 use super::{engine, names, profiles};
+use crate::problems::{Problems, Span};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Access, Arrival, Details, IoEngine, Mix, Stop, Workload};
 use profiles::ProfileFiles;

@@ -7,6 +7,7 @@ use crate::layout::LayoutNode;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use strum::{AsRefStr, EnumString, VariantNames};
 
 /// What a design has on top of, below and around its layout.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -81,87 +82,74 @@ pub struct ArrayBacking {
     pub write_mostly: Vec<usize>,
 }
 
-/// Declares an enum whose values are words of the experiment file.
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$value_meta:meta])* $value:ident = $word:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum $name {
-            $($(#[$value_meta])* #[serde(rename = $word)] $value,)*
-        }
-
-        impl $name {
-            /// Every value's word, in their order.
-            pub const WORDS: &[&str] = &[$($word),*];
-
-            /// The value that `word` stands for.
-            pub fn from_word(word: &str) -> Option<Self> {
-                match word {
-                    $($word => Some($name::$value),)*
-                    _ => None,
-                }
-            }
-
-            /// What the value is called in experiments and by the tools.
-            pub const fn word(self) -> &'static str {
-                match self {
-                    $($name::$value => $word,)*
-                }
-            }
-        }
-    };
+/// What builds an array.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, AsRefStr, EnumString, VariantNames,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Backing {
+    /// The md driver, by mdadm.
+    Md,
+    /// LVM: a volume group of the members with one logical volume.
+    Lvm,
 }
 
-words! {
-    /// What builds an array.
-    Backing {
-        /// The md driver, by mdadm.
-        Md = "md",
-        /// LVM: a volume group of the members with one logical volume.
-        Lvm = "lvm",
-    }
+/// Version of md's metadata (`mdadm --metadata`).
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, AsRefStr, EnumString, VariantNames,
+)]
+pub enum Metadata {
+    /// Near the start of each member, as mdadm does it by default.
+    #[serde(rename = "1.2")]
+    #[strum(serialize = "1.2")]
+    V12,
+    /// At the start of each member.
+    #[serde(rename = "1.1")]
+    #[strum(serialize = "1.1")]
+    V11,
+    /// At the end of each member.
+    #[serde(rename = "1.0")]
+    #[strum(serialize = "1.0")]
+    V10,
+    /// The old one at the end of each member, members below 2 TiB.
+    #[serde(rename = "0.90")]
+    #[strum(serialize = "0.90")]
+    V090,
 }
 
-words! {
-    /// Version of md's metadata (`mdadm --metadata`).
-    Metadata {
-        /// Near the start of each member, as mdadm does it by default.
-        V12 = "1.2",
-        /// At the start of each member.
-        V11 = "1.1",
-        /// At the end of each member.
-        V10 = "1.0",
-        /// The old one at the end of each member, members below 2 TiB.
-        V090 = "0.90",
-    }
+/// md's write-intent bitmap.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, AsRefStr, EnumString, VariantNames,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Bitmap {
+    /// None: after a crash all of a redundant array is resynced.
+    None,
+    /// Next to the metadata; costs a write to it before the first write to a region.
+    Internal,
 }
 
-words! {
-    /// md's write-intent bitmap.
-    Bitmap {
-        /// None: after a crash all of a redundant array is resynced.
-        None = "none",
-        /// Next to the metadata; costs a write to it before the first write to a region.
-        Internal = "internal",
-    }
-}
-
-words! {
-    /// What an array is formatted with, by the word that follows `mkfs.`.
-    Filesystem {
-        /// ext4.
-        Ext4 = "ext4",
-        /// XFS.
-        Xfs = "xfs",
-        /// btrfs, as one device.
-        Btrfs = "btrfs",
-        /// ext2: no journal.
-        Ext2 = "ext2",
-        /// ext3.
-        Ext3 = "ext3",
-        /// JFS.
-        Jfs = "jfs",
-    }
+/// What an array is formatted with, by the word that follows `mkfs.`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, AsRefStr, EnumString, VariantNames,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Filesystem {
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// btrfs, as one device.
+    Btrfs,
+    /// ext2: no journal.
+    Ext2,
+    /// ext3.
+    Ext3,
+    /// JFS.
+    Jfs,
 }
 
 /// Encryption of the array.
@@ -191,10 +179,13 @@ impl Swap {
     pub const PRIORITY_MAX: u32 = 0x7fff;
 }
 
-words! {
-    /// A format of encryption.
-    EncryptionFormat {
-        /// dm-crypt with a LUKS2 header and cryptsetup's default cipher.
-        Luks2 = "luks2",
-    }
+/// A format of encryption.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, AsRefStr, EnumString, VariantNames,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum EncryptionFormat {
+    /// dm-crypt with a LUKS2 header and cryptsetup's default cipher.
+    Luks2,
 }

@@ -43,7 +43,7 @@ impl Report {
             .iter()
             .map(|design| DesignFacts {
                 name: design.name.clone(),
-                layout: describe::layout(&design.layout),
+                layout: design.layout.to_string(),
                 members: describe::leaves(&design.layout, experiment),
             })
             .collect();

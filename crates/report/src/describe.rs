@@ -1,37 +1,10 @@
 //! Layouts, workloads and shapes in words.
 
 use ebbtide_model::experiment::{Experiment, Volume};
-use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
-use ebbtide_model::units::{format_count, format_iops, format_throughput};
+use ebbtide_model::layout::LayoutNode;
+use ebbtide_model::units::{format_iops, format_throughput};
 use ebbtide_model::volume::Shape;
 use ebbtide_model::workload::{Access, Arrival, IoEngine, Mix, Stop, Workload};
-
-/// A layout in words: `stripe of 8, chunk 256KiB`, `stripe of 4 (each a mirror of 2), chunk 64KiB`.
-pub(crate) fn layout(node: &LayoutNode) -> String {
-    let LayoutNode::Array { kind, members } = node else {
-        return "a single volume".to_owned();
-    };
-    let inner = match members.first() {
-        Some(LayoutNode::Volume(_)) | None => String::new(),
-        Some(array) => format!(" (each a {})", layout(array)),
-    };
-    let n = members.len();
-    match kind {
-        ArrayKind::Linear => format!("linear, {}{inner}", format_count(n as u64, "member")),
-        ArrayKind::Stripe { chunk } => format!("stripe of {n}{inner}, chunk {chunk}"),
-        ArrayKind::Mirror => format!("mirror of {n}{inner}"),
-        ArrayKind::Raid10 { chunk, copies, arrangement } => {
-            let arrangement = match arrangement {
-                Arrangement::Near => "near",
-                Arrangement::Far => "far",
-                Arrangement::Offset => "offset",
-            };
-            format!("RAID10 of {n}{inner}, {copies} {arrangement} copies, chunk {chunk}")
-        }
-        ArrayKind::Raid5 { chunk } => format!("RAID5 of {n}{inner}, chunk {chunk}"),
-        ArrayKind::Raid6 { chunk } => format!("RAID6 of {n}{inner}, chunk {chunk}"),
-    }
-}
 
 /// Names of the volumes of a layout, in layout order.
 pub(crate) fn leaves(node: &LayoutNode, experiment: &Experiment) -> Vec<String> {

@@ -3,7 +3,7 @@
 use super::record::Recorder;
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::experiment::{Design, Experiment};
-use ebbtide_model::layout::{ArrayKind, Extent, LayoutNode, Map};
+use ebbtide_model::layout::{Extent, LayoutNode, Map};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::volume::{FailureKind, Link, LinkShape, Model};
 use ebbtide_model::workload::OpKind;
@@ -33,8 +33,8 @@ pub(super) struct Array {
     max_request: u64,
     /// Chooses among copies for random reads.
     reads: u64,
-    /// The kind of a RAID5 or RAID6 directly over volumes, which can be rebuilt from its other members.
-    parity: Option<ArrayKind>,
+    /// Members' worth of parity of an array directly over volumes: as many can be rebuilt from the others.
+    parity: usize,
     any_mortal: bool,
     /// Bytes of a whole stripe, where there is one.
     stripe: Option<Bytes>,
@@ -111,11 +111,12 @@ impl Array {
         let links =
             (0..clients.max(1)).flat_map(|_| one_client.iter().map(|shape| Link::new(shape))).collect();
         let parity = match &design.layout {
-            LayoutNode::Array {
-                kind: kind @ (ArrayKind::Raid5 { .. } | ArrayKind::Raid6 { .. }),
-                members,
-            } if members.iter().all(|member| matches!(member, LayoutNode::Volume(_))) => Some(*kind),
-            _ => None,
+            LayoutNode::Array { kind, members }
+                if members.iter().all(|member| matches!(member, LayoutNode::Volume(_))) =>
+            {
+                kind.facts().parity
+            }
+            _ => 0,
         };
         let any_mortal = members.iter().any(|member| member.mortal);
         Ok(Array {
@@ -325,7 +326,7 @@ impl Array {
                 .iter()
                 .find(|extent| self.fails(self.position[extent.member], now).is_some())
                 .copied();
-            if bad.is_some() && (attempt + 1 < u64::from(self.map.copies()) || self.parity.is_none()) {
+            if bad.is_some() && (attempt + 1 < u64::from(self.map.copies()) || self.parity == 0) {
                 continue;
             }
             for extent in extents {
@@ -358,14 +359,9 @@ impl Array {
         extent: Extent,
         recorder: &mut Recorder,
     ) -> Result<u64, BackendError> {
-        let spare = match self.parity {
-            Some(ArrayKind::Raid6 { .. }) => 2,
-            Some(_) => 1,
-            None => 0,
-        };
         let alive: Vec<usize> = (0..self.members.len()).filter(|m| self.fails(*m, now).is_none()).collect();
-        let needed = self.members.len() - spare;
-        if spare == 0 || alive.len() < needed {
+        let needed = self.members.len() - self.parity;
+        if self.parity == 0 || alive.len() < needed {
             return Err(self.lost(failed, now));
         }
         let mut last = now;
@@ -417,11 +413,7 @@ impl Array {
         request: &Request,
         recorder: &mut Recorder,
     ) -> Result<Done, BackendError> {
-        let stripe = match self.parity {
-            Some(ArrayKind::Raid5 { chunk }) => chunk.0 * (self.members.len() as u64 - 1),
-            Some(ArrayKind::Raid6 { chunk }) => chunk.0 * (self.members.len() as u64 - 2),
-            _ => u64::MAX,
-        };
+        let stripe = self.stripe.filter(|_| self.parity > 0).map_or(u64::MAX, |stripe| stripe.0);
         if request.offset.is_multiple_of(stripe) && request.length.is_multiple_of(stripe) {
             return self.write_back(now, request, recorder).map(Done::At);
         }
@@ -446,9 +438,8 @@ impl Array {
         request: &Request,
         recorder: &mut Recorder,
     ) -> Result<u64, BackendError> {
-        let allowed = if matches!(self.parity, Some(ArrayKind::Raid6 { .. })) { 2 } else { 1 };
         let failed = self.failed_members(now);
-        if let Some(member) = failed.first().filter(|_| failed.len() > allowed) {
+        if let Some(member) = failed.first().filter(|_| failed.len() > self.parity.max(1)) {
             return Err(self.lost(*member, now));
         }
         let mut last = now;

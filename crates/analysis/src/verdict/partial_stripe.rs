@@ -113,8 +113,9 @@ fn of_layout(layout: &LayoutNode) -> Option<Geometry> {
         leaves.then(|| Geometry { name: kind.name().to_owned(), of, parity, chunk: Some(chunk) })
     };
     match kind {
-        ArrayKind::Raid5 { chunk } => geometry(1, *chunk),
-        ArrayKind::Raid6 { chunk } => geometry(2, *chunk),
+        ArrayKind::Raid5 { chunk } | ArrayKind::Raid6 { chunk } => {
+            geometry(kind.facts().parity as u32, *chunk)
+        }
         ArrayKind::Stripe { .. } | ArrayKind::Linear => {
             let mut all = members.iter().map(of_layout);
             let first = all.next()??;

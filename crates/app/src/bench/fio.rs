@@ -2,7 +2,7 @@
 
 use super::target::{self, Resolved, Wanted, Words};
 use super::{Job, Spec, experiment};
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::experiment_file;
 use ebbtide_engine::files::Fill;
 use ebbtide_formats::fio::jobfile::{self, FileJob, JobFile, Place, Surroundings, Target};

@@ -2,7 +2,7 @@
 
 use super::target::{self, Wanted, Words};
 use super::{Done, Job, Spec, experiment};
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::experiment_file;
 use ebbtide_analysis::course::{Point, Progress};
 use ebbtide_engine::files::Fill;

@@ -1,6 +1,6 @@
 //! What `ebb bench` is pointed at: a file, a device, a directory, or a design of an experiment.
 
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::experiment_file;
 use crate::session::fit;
 use ebbtide_host::probe::tables;

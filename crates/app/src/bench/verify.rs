@@ -1,7 +1,7 @@
 //! `ebb bench --verify` and `ebb verify`: writes with a ledger, and the proof that they are there.
 
 use super::Spec;
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::places::user_directory;
 use crate::progress::Progress;
 use crate::session::{clock, surroundings};

@@ -6,9 +6,10 @@ mod profile;
 mod selftest;
 mod shown;
 
-use super::{CliError, Globals};
 use crate::bench::target::{self, Wanted};
 use crate::bench::{Early, Job, Results, Spec, describe, experiment, fio, runner, verify};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::progress::Progress;
 use crate::session::{clock, signals};
 use crate::views;

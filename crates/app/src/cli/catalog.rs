@@ -1,6 +1,7 @@
 //! `ebb catalog`: volume types and instance types by name, with their figures and sources.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::views::limits::{iops_words, limit_words, link_words};
 use crate::{catalog, views};
 use clap::{Args, Subcommand};

@@ -1,17 +1,16 @@
 //! `ebb cleanup`: puts back what killed runs left behind.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::session::journal::{self, Found, Held};
+use crate::session::kernel::telling::Telling;
 use crate::views;
 use clap::Args;
 use ebbtide_host::build::Outcome;
-use ebbtide_host::command::{CommandError, Output, Real, Runner};
 use ebbtide_host::judge::Program;
 use ebbtide_model::journal::Leftover;
 use ebbtide_model::shown::Shown;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -35,27 +34,6 @@ enum Went {
     Would,
     Did(Outcome),
     Cannot(String),
-}
-
-/// Runs programs as always, and says at once what is waited for.
-struct Telling {
-    quiet: bool,
-}
-
-impl Runner for Telling {
-    fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError> {
-        Real.run_with(program, arguments, input)
-    }
-
-    fn run_on(&self, program: &str, arguments: &[&str], file: &File) -> Result<Output, CommandError> {
-        Real.run_on(program, arguments, file)
-    }
-
-    fn waits(&self, why: &str, left: Duration) {
-        if !self.quiet {
-            views::say(&format!("ebb: trying again for up to {} s: {why}", left.as_secs_f64().ceil()));
-        }
-    }
 }
 
 /// What is said of each thing, at once as text or in the end as JSON.
@@ -167,16 +145,14 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     for run in found.abandoned {
         let name = run.run.clone();
         if args.dry_run {
-            for leftover in &run.left {
-                let went = match journal::foresee(leftover, &name) {
-                    Err(error) if error.kind() != ErrorKind::NotFound => Went::Cannot(error.to_string()),
-                    _ => Went::Would,
-                };
-                account.note(&name, leftover, went);
+            for (leftover, foreseen) in journal::foresee(&run) {
+                failed += usize::from(foreseen.is_err());
+                account.note(&name, &leftover, foreseen.map_or_else(Went::Cannot, |()| Went::Would));
             }
             continue;
         }
-        run.put_back(&Telling { quiet: globals.quiet }, &mut |(leftover, result)| {
+        let tell: fn(&str) = if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) };
+        run.put_back(&Telling(tell), &mut |(leftover, result)| {
             failed += usize::from(result.is_err());
             account.note(&name, leftover, result.clone().map_or_else(Went::Cannot, Went::Did));
         });

@@ -1,6 +1,7 @@
 //! `ebb compare`: sessions of the store beside one another, imported ones too.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::store::Store;
 use crate::views;
 use clap::Args;

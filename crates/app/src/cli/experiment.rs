@@ -1,6 +1,7 @@
 //! `ebb experiment`: checks experiment files and prints their schema; touches nothing.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::experiment_file::{ProfilesBeside, read};
 use crate::views;
 use clap::{Args, Subcommand};

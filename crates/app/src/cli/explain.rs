@@ -1,6 +1,7 @@
 //! `ebb explain`: the reasoning behind a session's verdicts, or behind what a log shows.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::store::{Store, StoreError};
 use crate::views::{self, explain as view};
 use clap::Args;

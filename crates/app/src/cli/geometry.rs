@@ -1,35 +1,27 @@
 //! Options that describe an array, shared by the subcommands that reason about layouts.
 
-use super::CliError;
-use clap::{Args, ValueEnum};
-use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
+use crate::error::CliError;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use ebbtide_model::layout::{Arrangement, LayoutName, LayoutNode};
 use ebbtide_model::units::Bytes;
+use std::str::FromStr;
 
-/// Layouts by their names in experiment files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum LayoutName {
-    /// Members one after the other
-    Linear,
-    /// RAID0
-    Stripe,
-    /// RAID1
-    Mirror,
-    /// RAID10 over any number of members
-    Raid10,
-    /// RAID5, left-symmetric
-    Raid5,
-    /// RAID6, left-symmetric
-    Raid6,
+/// The words of an enum of the model's, with what they are.
+fn words<T>(words: impl IntoIterator<Item = (&'static str, &'static str)>) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static,
+{
+    let values = words.into_iter().map(|(word, what)| PossibleValue::new(word).help(what));
+    PossibleValuesParser::new(values).try_map(|word| word.parse::<T>())
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ArrangementName {
-    /// Copies side by side
-    Near,
-    /// Copies in sections of their own
-    Far,
-    /// Copies in the next row, shifted by one member
-    Offset,
+fn layouts() -> impl TypedValueParser<Value = LayoutName> {
+    words(LayoutName::ALL.iter().map(|layout| (layout.name(), layout.facts().what)))
+}
+
+fn arrangements() -> impl TypedValueParser<Value = Arrangement> {
+    words(Arrangement::ALL.iter().map(|arrangement| (arrangement.into(), arrangement.what())))
 }
 
 /// The members of an array.
@@ -73,7 +65,7 @@ impl MemberArgs {
 #[derive(Debug, Args)]
 pub(super) struct ArrayArgs {
     /// Layout of the array
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = layouts())]
     layout: Option<LayoutName>,
     /// Bytes on one member before the next member's turn
     #[arg(long, default_value = "512KiB", value_name = "SIZE")]
@@ -82,8 +74,8 @@ pub(super) struct ArrayArgs {
     #[arg(long, default_value_t = 2, value_name = "K")]
     copies: u32,
     /// raid10: where the copies go
-    #[arg(long, value_enum, default_value = "near")]
-    arrangement: ArrangementName,
+    #[arg(long, value_parser = arrangements(), default_value = "near")]
+    arrangement: Arrangement,
 }
 
 impl ArrayArgs {
@@ -93,27 +85,14 @@ impl ArrayArgs {
 
     /// The array over members 0 to `members - 1`.
     pub fn layout(&self, members: usize) -> Result<LayoutNode, CliError> {
-        let chunk = self.chunk;
-        let kind = match self.layout {
-            None => {
-                let text = "which array? write --layout linear, stripe, mirror, raid10, raid5 or raid6 with \
-                            --members and --member-size, or --file FILE --design NAME";
-                return Err(CliError::Usage(text.to_owned()));
-            }
-            Some(LayoutName::Linear) => ArrayKind::Linear,
-            Some(LayoutName::Stripe) => ArrayKind::Stripe { chunk },
-            Some(LayoutName::Mirror) => ArrayKind::Mirror,
-            Some(LayoutName::Raid10) => {
-                let arrangement = match self.arrangement {
-                    ArrangementName::Near => Arrangement::Near,
-                    ArrangementName::Far => Arrangement::Far,
-                    ArrangementName::Offset => Arrangement::Offset,
-                };
-                ArrayKind::Raid10 { chunk, copies: self.copies, arrangement }
-            }
-            Some(LayoutName::Raid5) => ArrayKind::Raid5 { chunk },
-            Some(LayoutName::Raid6) => ArrayKind::Raid6 { chunk },
+        let Some(layout) = self.layout else {
+            let text = format!(
+                "which array? write --layout {} with --members and --member-size, or --file FILE --design NAME",
+                LayoutName::ALL.iter().map(|layout| layout.name()).collect::<Vec<_>>().join(", ")
+            );
+            return Err(CliError::Usage(text));
         };
+        let kind = layout.array(self.chunk, self.copies, self.arrangement);
         Ok(LayoutNode::Array { kind, members: (0..members).map(LayoutNode::Volume).collect() })
     }
 }

@@ -1,6 +1,7 @@
 //! `ebb import`: results of fio and bonnie++ become sessions of the store.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::store::Store;
 use crate::views;
 use clap::Args;

@@ -2,7 +2,8 @@
 
 mod several;
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::laboratory;
 use crate::session::clock;
 use crate::session::worker;

@@ -1,7 +1,8 @@
 //! `ebb layouts`: what each level makes of given members.
 
 use super::geometry::MemberArgs;
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::views;
 use clap::Args;
 use ebbtide_model::layout::compare::{Figures, MEMBERS_MAX, Row, compare};

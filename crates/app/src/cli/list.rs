@@ -1,6 +1,7 @@
 //! `ebb list`: what the store holds.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::store::{Store, Summary};
 use crate::views;
 use clap::Args;

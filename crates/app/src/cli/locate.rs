@@ -1,16 +1,16 @@
 //! `ebb where`: which bytes of which members hold an extent of an array, and the reverse.
 
 use super::geometry::{ArrayArgs, MemberArgs};
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::experiment_file;
 use crate::views;
 use clap::Args;
-use ebbtide_model::layout::{ArrayKind, Extent, LayoutNode, Map, Role};
+use ebbtide_model::layout::{Extent, LayoutNode, Map, Role};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::shown::columns;
 use ebbtide_model::units::Bytes;
 use serde_json::{Value, json};
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -133,24 +133,8 @@ impl Subject {
     /// "stripe of 4, chunk 256KiB, 4GiB".
     fn title(&self) -> String {
         let capacity = Bytes(self.map.capacity());
-        format!("{}, {capacity}\n", describe(&self.layout))
+        format!("{}, {capacity}\n", self.layout)
     }
-}
-
-/// An array in words, its members too when they are arrays.
-fn describe(layout: &LayoutNode) -> String {
-    let LayoutNode::Array { kind, members } = layout else { return "volume".to_owned() };
-    let mut text = format!("{} of {}", kind.name(), members.len());
-    if let Some(inner) = members.iter().find(|m| matches!(m, LayoutNode::Array { .. })) {
-        let _infallible = write!(text, " ({} and so on)", describe(inner));
-    }
-    if let ArrayKind::Raid10 { copies, arrangement, .. } = kind {
-        let _infallible = write!(text, ", {copies} {} copies", format!("{arrangement:?}").to_lowercase());
-    }
-    if let Some(chunk) = kind.chunk() {
-        let _infallible = write!(text, ", chunk {chunk}");
-    }
-    text
 }
 
 fn holds(role: Role, copies: u32) -> String {

@@ -4,10 +4,10 @@ mod bench;
 mod catalog;
 mod cleanup;
 mod compare;
-mod error;
 mod experiment;
 mod explain;
 mod geometry;
+mod globals;
 mod import;
 mod lab;
 mod layouts;
@@ -20,11 +20,10 @@ mod verify;
 mod volumes;
 mod watch;
 
-pub use error::CliError;
-
+use crate::error::CliError;
 use crate::views;
-use clap::{Args, Parser, Subcommand};
-use std::path::PathBuf;
+use clap::{Parser, Subcommand};
+use globals::Globals;
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
 
@@ -44,24 +43,6 @@ struct Cli {
     globals: Globals,
     #[command(subcommand)]
     command: Command,
-}
-
-/// Options that every subcommand takes.
-#[derive(Debug, Clone, Args)]
-pub struct Globals {
-    /// SQLite file that keeps sessions [default: ebbtide/store.sqlite in the user data directory]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub store: Option<PathBuf>,
-    /// Catalog file whose volume and instance types are used beside the built-in ones, after the user's own
-    /// (ebbtide/catalog.toml in the user config directory)
-    #[arg(long, global = true, value_name = "FILE")]
-    pub catalog: Option<PathBuf>,
-    /// Print JSON, and only JSON, on standard output
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// No progress and no remarks on standard error, errors only
-    #[arg(long, short, global = true)]
-    pub quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -96,7 +77,10 @@ pub fn main() -> ExitCode {
     };
     let globals = cli.globals;
     let result = log(&globals).and_then(|()| run(&cli.command, &globals));
-    result.unwrap_or_else(|error| error.report(&globals))
+    result.unwrap_or_else(|error| {
+        views::say(&format!("ebb: {error}"));
+        ExitCode::from(error.status())
+    })
 }
 
 /// Sends what the program says of itself to standard error, from the level that `EBB_LOG` names.

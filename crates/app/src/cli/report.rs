@@ -1,6 +1,7 @@
 //! `ebb report`: a finished session as a file.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::store::Store;
 use crate::views::{self, Format};
 use clap::Args;

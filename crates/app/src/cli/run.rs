@@ -1,6 +1,7 @@
 //! `ebb run`: an experiment from file to answer.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::experiment_file;
 use crate::laboratory;
 use crate::progress::Progress;

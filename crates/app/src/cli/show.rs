@@ -1,6 +1,7 @@
 //! `ebb show`: a stored session as it was printed when it ended.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::store::Store;
 use crate::views::{self, Format};
 use clap::Args;

@@ -1,7 +1,8 @@
 //! `ebb verify`: proves that every write which a ledger says was acknowledged is there.
 
-use super::{CliError, Globals};
 use crate::bench::verify;
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::progress::Progress;
 use crate::session::signals;
 use crate::views;

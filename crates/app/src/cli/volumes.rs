@@ -1,6 +1,7 @@
 //! `ebb volumes`: every block device, what it is, what is on it, and what could be better.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::limits;
 use crate::views::{self, volumes};
 use clap::Args;

@@ -1,6 +1,7 @@
 //! `ebb watch`: live rates of devices and of the members of arrays.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::session::signals;
 use crate::views;
 use crate::watch::source::{Source, Wanted};

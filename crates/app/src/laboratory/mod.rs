@@ -2,7 +2,7 @@
 
 pub mod terminal;
 
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::places::user_directory;
 use crate::session::signals;
 use ebbtide_host::sys;

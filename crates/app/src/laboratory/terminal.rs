@@ -1,6 +1,6 @@
 //! This terminal as the terminal of a guest's shell.
 
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::views;
 use ebbtide_lab::guest::{Guest, Stream};
 use ebbtide_model::backend::Control;

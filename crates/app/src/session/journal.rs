@@ -4,11 +4,12 @@
 //! nobody, and what it leaves may be put back. A run that put everything back removes its journal.
 
 use crate::places::user_directory;
-use ebbtide_door::{Directory, Log, Removed, id_of, is_hidden_name};
+use ebbtide_door::{Directory, Doubt, Log, Removed, id_of, is_hidden_name};
 use ebbtide_host::build::{self, Outcome};
-use ebbtide_host::command::Runner;
+use ebbtide_host::command::{Real, Runner};
 use ebbtide_host::judge::{self, Program};
-use ebbtide_host::sys::Sys;
+use ebbtide_host::probe::tables::mounts_of;
+use ebbtide_host::sys::{DevNum, Sys};
 use ebbtide_model::journal::{Entry, FileId, Journal, Leftover, leftovers};
 use ebbtide_model::plan::build::{BuildUndo, Mounted};
 use ebbtide_model::shown::Shown;
@@ -216,10 +217,7 @@ impl Abandoned {
         let mut kept: Vec<Leftover> = Vec::new();
         let mut one = |leftover: Leftover| {
             if let Some(above) = kept.iter().find(|above| above.stands_on(&leftover)) {
-                let why = match above {
-                    Leftover::Path { .. } => format!("{} is still in it", shown(above)),
-                    Leftover::Step { .. } => format!("what stands on it is still there: {}", shown(above)),
-                };
+                let why = still_there(above);
                 kept.push(leftover.clone());
                 return (leftover, Err(why));
             }
@@ -249,6 +247,14 @@ impl Abandoned {
     }
 }
 
+/// Why nothing that `above` stands on is put back.
+fn still_there(above: &Leftover) -> String {
+    match above {
+        Leftover::Path { .. } => format!("{} is still in it", shown(above)),
+        Leftover::Step { .. } => format!("what stands on it is still there: {}", shown(above)),
+    }
+}
+
 /// What `leftover` is in short: its path, or what puts it back.
 pub fn shown(leftover: &Leftover) -> String {
     match leftover {
@@ -272,14 +278,34 @@ fn put_back(leftover: &Leftover, run: &str, runner: &dyn Runner) -> Result<(Entr
     }
 }
 
-/// Why `leftover` of `run` would not be put back, as far as that can be told without trying; touches nothing.
-///
-/// # Errors
-/// As [`check`]; who uses a file, or what somebody put on it.
-pub fn foresee(leftover: &Leftover, run: &str) -> io::Result<()> {
-    let (Some(id), Leftover::Path { path, .. }) = (check(leftover, run)?, leftover) else { return Ok(()) };
-    let (place, name) = Directory::of(path)?;
-    judge::door().may_remove(&place, name, &id)
+/// Why each of what `run` left would not be put back, as far as that can be told without trying; touches nothing.
+pub fn foresee(run: &Abandoned) -> Vec<(Leftover, Result<(), String>)> {
+    let mut stay: Vec<&Leftover> = Vec::new();
+    let mut goes: Vec<&Leftover> = Vec::new();
+    let one = |leftover: &Leftover, is_top: bool| match check(leftover, &run.run) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.to_string()),
+        // Who else uses it shows when what stands on it is gone.
+        Ok(_) if !is_top => Ok(()),
+        Ok(id) => match (leftover, id) {
+            (Leftover::Step { undo, .. }, _) => {
+                build::may_undo(&Sys::host(), &Real, undo).map_err(|error| error.to_string())
+            }
+            (Leftover::Path { path, .. }, Some(id)) => Directory::of(path)
+                .and_then(|(place, name)| judge::door().may_remove(&place, name, &id))
+                .map_err(|error| error.to_string()),
+            _ => Ok(()),
+        },
+    };
+    let foreseen = run.left.iter().map(|leftover| {
+        let result = match stay.iter().find(|above| above.stands_on(leftover)) {
+            Some(above) => Err(still_there(above)),
+            None => one(leftover, !goes.iter().any(|above| above.stands_on(leftover))),
+        };
+        if result.is_err() { &mut stay } else { &mut goes }.push(leftover);
+        (leftover.clone(), result)
+    });
+    foreseen.collect()
 }
 
 /// Removes `path` where it is what was found there and nobody uses it.
@@ -294,7 +320,7 @@ fn remove(path: &Path, checked: io::Result<Option<FileId>>) -> io::Result<Outcom
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Outcome::Before),
         other => other?,
     };
-    Ok(match judge::door().remove(&place, name, &id)? {
+    Ok(match judge::door().remove(&place, name, &id, Doubt::Keeps)? {
         Removed::Now => Outcome::Done,
         Removed::Before => Outcome::Before,
     })
@@ -327,7 +353,12 @@ pub fn check(leftover: &Leftover, run: &str) -> io::Result<Option<FileId>> {
     }
     let found = match std::fs::symlink_metadata(path) {
         // Gone, or moved aside on its way out when the program was killed: who removes it looks there too.
-        Err(error) if error.kind() == ErrorKind::NotFound => return known.map(Some).ok_or(error),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return match known.as_ref().and_then(|id| hidden_by(path, id)) {
+                Some(over) => Err(io::Error::other(over)),
+                None => known.map(Some).ok_or(error),
+            };
+        }
         other => other?,
     };
     let id = id_of(&found);
@@ -342,10 +373,22 @@ pub fn check(leftover: &Leftover, run: &str) -> io::Result<Option<FileId>> {
     Ok(Some(id))
 }
 
+/// What is mounted over the place of `path`, whose file system is mounted below it.
+fn hidden_by(path: &Path, id: &FileId) -> Option<String> {
+    let seen = path.ancestors().skip(1).find_map(|above| std::fs::metadata(above).ok())?.dev();
+    let mounts = mounts_of(&Sys::host());
+    let mut around = mounts.iter().filter(|mount| path.starts_with(&mount.mountpoint));
+    let below = (seen != id.dev).then(|| around.find(|mount| mount.dev == DevNum::from_raw(id.dev)))??;
+    let over = around.rfind(|mount| mount.dev != below.dev)?;
+    Some(format!(
+        "{} ({}) is mounted over it on {}; unmount that first",
+        over.source, over.fstype, over.mountpoint
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_host::command::Real;
 
     fn path_of(left: &Leftover) -> &Path {
         match left {

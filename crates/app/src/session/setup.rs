@@ -5,7 +5,7 @@ use super::kernel::members::KernelObserver;
 use super::observer::HostObserver;
 use super::simulated::Simulated;
 use super::{NoObserver, TrialObserver, surroundings};
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::laboratory;
 use ebbtide_engine::files::{FilesBackend, Options};
 use ebbtide_host::{hostinfo, sys::Sys};

@@ -13,7 +13,7 @@
 //! | what a guest's own programs print | [`pass_on`]: as it is, as ssh does |
 #![allow(clippy::disallowed_methods)]
 
-use crate::cli::CliError;
+use crate::error::CliError;
 use ebbtide_host::output_was_closed;
 use ebbtide_lab::guest::Stream;
 use ebbtide_model::shown::{Styled, escape, is_control, json, json_line};

@@ -5,6 +5,7 @@
 mod cleaning;
 #[path = "../common/mod.rs"]
 mod common;
+mod ending;
 mod hidden;
 mod left;
 mod matrix;

@@ -47,7 +47,7 @@ impl Left {
             assert!(said.contains(why), "{why}: {output:?}");
             assert!(std::fs::read(&self.volume).unwrap() == before, "{why}: {output:?}");
             assert!(self.journal.exists(), "{why}: {output:?}");
-            assert!(line.contains("dry") || status(&output) == 1, "{why}: {output:?}");
+            assert_eq!(status(&output), 1, "{why}: {output:?}");
         }
     }
 
@@ -189,7 +189,17 @@ fn a_loop_device_that_a_program_reads_is_not_detached_behind_its_back() {
     let stacked = Stacked::new("ebb00000001");
     let reader = Program::python(&format!("f = open('{}', 'rb')", stacked.disk.device));
     let why = format!("python3 (process {})", reader.id());
-    stacked.assert_stays_with(reader, &["put back step wipefs", &why, "what stands on it is still there"]);
+    let foreseen = stacked.left.cleanup("cleanup --dry-run");
+    assert!(status(&foreseen.0) == 1 && foreseen.1.contains(&why), "{foreseen:?}");
+    let content = tool("blkid", &["-p", "-o", "value", "-s", "LABEL", &stacked.disk.device]);
+    stacked.assert_stays_with(
+        reader,
+        &["cannot put back step wipefs", &why, "what stands on it is still there"],
+    );
+    // Not even what they read was changed.
+    assert_eq!(tool("blkid", &["-p", "-o", "value", "-s", "LABEL", &stacked.disk.device]), content);
+    let (output, said) = stacked.left.cleanup("cleanup --dry-run");
+    assert!(status(&output) == 0 && !said.contains("cannot"), "{said}");
     stacked.assert_goes();
 }
 
@@ -202,12 +212,12 @@ fn what_is_waited_for_is_said_at_once() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut waits = BufReader::new(child.stderr.take().unwrap()).lines();
-    let first = said.next().unwrap().unwrap();
-    assert!(first.starts_with("put back step wipefs"), "{first}");
     let wait = waits.next().unwrap().unwrap();
     assert!(wait.contains("trying again for up to") && wait.contains("python3 (process"), "{wait}");
     // Told in time to do something about it: said only in the end, it would have been given up by now.
     drop(reader);
+    let first = said.next().unwrap().unwrap();
+    assert!(first.starts_with("put back step wipefs"), "{first}");
     assert!(child.wait().unwrap().success());
     std::mem::forget(stacked.disk);
 }

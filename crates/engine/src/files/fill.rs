@@ -1,6 +1,6 @@
 //! Fills volumes with data that neither compresses nor repeats, so that reads find real blocks.
 
-use super::volume::OpenVolume;
+use super::volume::{ALIGN, OpenVolume};
 use ebbtide_door::Access;
 use ebbtide_model::backend::{BackendError, Control};
 use ebbtide_model::blank;
@@ -18,8 +18,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const WRITE: usize = 4 << 20;
 /// Volumes filled at once: beyond this a disk gains nothing, and many network volumes still do.
 const AT_ONCE: usize = 4;
-/// Memory and offsets for O_DIRECT are multiples of this, the largest logical block size in use.
-pub(super) const ALIGN: usize = 4096;
 
 /// A buffer whose usable part begins at a multiple of [`ALIGN`].
 struct Aligned {

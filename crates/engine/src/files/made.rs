@@ -1,7 +1,7 @@
 //! Files and directories that a run makes: announced in the journal, removed at the end.
 
 use super::place::mib;
-use ebbtide_door::{Claim, Directory, id_of};
+use ebbtide_door::{Claim, Directory, Door, Doubt, id_of};
 use ebbtide_model::journal::{Entry, FileId, Journal};
 use ebbtide_model::shown::Shown;
 use rustix::fs::FallocateFlags;
@@ -11,9 +11,16 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a file that was closed may count as open: the kernel lets go of a ring's files in the background.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Between two attempts.
+const STEP: Duration = Duration::from_millis(100);
 
 /// What a run has made so far.
 pub(super) struct Made {
+    door: Door,
     journal: Arc<dyn Journal>,
     /// In the order in which it was made.
     items: Vec<Item>,
@@ -33,8 +40,8 @@ impl Item {
 }
 
 impl Made {
-    pub(super) fn new(journal: Arc<dyn Journal>) -> Self {
-        Made { journal, items: Vec::new() }
+    pub(super) fn new(door: Door, journal: Arc<dyn Journal>) -> Self {
+        Made { door, journal, items: Vec::new() }
     }
 
     /// Makes the directory `path`, which only this user may enter.
@@ -84,25 +91,44 @@ impl Made {
         })
     }
 
-    /// Removes everything, the last one first; what cannot be removed stays on the list and is named.
+    /// Removes everything that nobody else uses by now, the last one first; what cannot be removed stays on the list and is
+    /// named.
     pub(super) fn remove(&mut self) -> Result<(), String> {
-        let mut left = Vec::new();
+        let begin = Instant::now();
+        loop {
+            let errors = self.remove_once();
+            let may_pass = errors.iter().any(|(_, error)| error.kind() == io::ErrorKind::ResourceBusy);
+            if errors.is_empty() {
+                return Ok(());
+            }
+            if !may_pass || begin.elapsed() >= PATIENCE {
+                let errors = errors.iter().map(|(path, error)| format!("{}: {error}", path.shown()));
+                return Err(format!("cannot remove {}", errors.collect::<Vec<_>>().join(", ")));
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+
+    fn remove_once(&mut self) -> Vec<(PathBuf, io::Error)> {
+        let mut left: Vec<Item> = Vec::new();
         let mut errors = Vec::new();
         while let Some(item) = self.items.pop() {
-            let removed = item.place.remove(&item.name, &item.id);
-            match removed
-                .and_then(|_| self.journal.write(&Entry::Gone(item.path())).map_err(io::Error::other))
-            {
-                Ok(()) => {}
-                Err(error) => {
-                    errors.push(format!("{}: {error}", item.path().shown()));
-                    left.push(item);
-                }
+            let path = item.path();
+            if left.iter().any(|left| left.path().starts_with(&path)) {
+                left.push(item);
+                continue;
+            }
+            let removed = self.door.remove(&item.place, &item.name, &item.id, Doubt::Removes);
+            let noted = removed
+                .and_then(|_| self.journal.write(&Entry::Gone(path.clone())).map_err(io::Error::other));
+            if let Err(error) = noted {
+                errors.push((path, error));
+                left.push(item);
             }
         }
         left.reverse();
         self.items = left;
-        if errors.is_empty() { Ok(()) } else { Err(format!("cannot remove {}", errors.join(", "))) }
+        errors
     }
 
     /// Leaves everything to who cleans up after this run, by what the journal says.

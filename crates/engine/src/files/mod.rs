@@ -169,7 +169,7 @@ fn writes(experiment: &Experiment) -> bool {
 impl FilesBackend {
     /// A backend that has touched nothing yet.
     pub fn new(options: Options, surroundings: Surroundings) -> Self {
-        let made = Made::new(surroundings.journal.clone());
+        let made = Made::new(surroundings.door.clone(), surroundings.journal.clone());
         let (volumes, targets) = (Vec::new(), HashMap::new());
         FilesBackend { surroundings, options, made, published: Vec::new(), volumes, targets }
     }
@@ -417,16 +417,21 @@ impl FilesBackend {
     /// Closes everything and removes what was made.
     fn put_back(&mut self) -> Result<(), BackendError> {
         self.close();
+        let door = &self.surroundings.door;
         let discarded: Vec<String> = self
             .published
             .drain(..)
-            .filter_map(|published| published.discard().err())
-            .map(|error| format!("cannot remove what was made: {error}"))
+            .filter_map(|published| {
+                let error = published.discard(door).err()?;
+                Some(format!("cannot remove {}: {error}; it is yours now", published.path().shown()))
+            })
             .collect();
         let removed = self.made.remove();
-        match (discarded.first(), removed) {
-            (Some(error), _) => Err(BackendError::Other(error.clone())),
-            (None, removed) => removed.map_err(BackendError::Other),
+        // What is left the journal knows.
+        self.made.leave();
+        match discarded.into_iter().chain(removed.err()).reduce(|all, error| format!("{all}; {error}")) {
+            Some(errors) => Err(BackendError::Other(errors)),
+            None => Ok(()),
         }
     }
 }

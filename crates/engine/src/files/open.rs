@@ -3,8 +3,8 @@
 
 use super::made::Made;
 use super::place::mib;
-use super::volume::OpenVolume;
-use super::{Options, Surroundings, fill};
+use super::volume::{ALIGN, OpenVolume};
+use super::{Options, Surroundings};
 use ebbtide_door::{Directory, DoorError, Draft, Expected, Wanted};
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::experiment::{Volume, VolumeSource};
@@ -32,7 +32,7 @@ fn failed(volume: &Volume, what: String) -> BackendError {
 /// The size of a file that is made for `volume`.
 fn new_size(volume: &Volume) -> Result<u64, BackendError> {
     let size = volume.size.map_or(0, |size| size.0);
-    if size == 0 || !size.is_multiple_of(fill::ALIGN as u64) {
+    if size == 0 || !size.is_multiple_of(ALIGN as u64) {
         let what = format!("its size of {size} bytes is not a multiple of 4096; write for example 256MiB");
         return Err(failed(volume, what));
     }

@@ -10,6 +10,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Memory and offsets for O_DIRECT are multiples of this, the largest logical block size in use.
+pub(super) const ALIGN: usize = 4096;
+
 /// A volume that is open for a session.
 #[derive(Debug)]
 pub(super) struct OpenVolume {
@@ -43,7 +46,7 @@ impl OpenVolume {
                 return Err(fail(format!("{shown} has {own} bytes, less than its `size` of {size} bytes")));
             }
             Some(size) => size,
-            None => own / super::fill::ALIGN as u64 * super::fill::ALIGN as u64,
+            None => own / ALIGN as u64 * ALIGN as u64,
         };
         if size == 0 {
             return Err(fail(format!("{shown} is smaller than one block of 4096 bytes")));
@@ -117,9 +120,9 @@ impl OpenVolume {
             Err(error) if is_invalid(&error) => return Ok(false),
             Err(error) => return Err(self.error(format!("cannot open {shown}: {error}"))),
         };
-        let mut space = vec![0; 2 * super::fill::ALIGN];
-        let start = space.as_ptr().align_offset(super::fill::ALIGN);
-        match file.read_at(&mut space[start..start + super::fill::ALIGN], 0) {
+        let mut space = vec![0; 2 * ALIGN];
+        let start = space.as_ptr().align_offset(ALIGN);
+        match file.read_at(&mut space[start..start + ALIGN], 0) {
             Ok(_) => Ok(true),
             Err(error) if is_invalid(&error) => Ok(false),
             Err(error) => Err(self.error(format!("cannot read {shown}: {error}"))),

@@ -5,59 +5,21 @@
 //! other does not. Reading goes on after a mistake: whatever can be read is, and every mistake is
 //! reported once.
 
+mod choice;
 mod quantity;
 mod scalar;
 
+pub(super) use choice::{Choice, KeySource};
 pub(super) use quantity::{Duration, Fraction, Size, Throughput};
 pub(super) use scalar::describe;
 
-use super::error::{ExperimentError, ExperimentErrors, Problem, locate};
+use super::error::Problem;
+use super::problems::{Problems, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeValue;
-
-/// Bytes of the text that a value or key stands in.
-pub(super) type Span = Range<usize>;
-
-/// Mistakes that are kept: enough for any file that a person wrote, and soon done for any other.
-const KEPT: usize = 1000;
-/// Mistakes that are told at once.
-const TOLD: usize = 100;
-
-/// Collects what is wrong.
-#[derive(Debug, Default)]
-pub(super) struct Problems(Vec<(Span, Problem)>);
-
-impl Problems {
-    pub fn report(&mut self, span: &Span, problem: Problem) {
-        if self.0.len() < KEPT {
-            self.0.push((span.clone(), problem));
-        }
-    }
-
-    /// Whether nothing is wrong so far.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// All mistakes, located in `text`, in the order of the file.
-    pub fn into_errors(mut self, text: &str, file_name: &str) -> ExperimentErrors {
-        self.0.sort_by_key(|(span, _)| span.start);
-        let mut errors: Vec<ExperimentError> = Vec::with_capacity(self.0.len());
-        for (span, problem) in self.0 {
-            let error = locate(text, span, problem);
-            if !errors.contains(&error) {
-                errors.push(error);
-            }
-        }
-        let more = errors.len() > TOLD;
-        errors.truncate(TOLD);
-        ExperimentErrors { file_name: file_name.to_owned(), errors, more }
-    }
-}
 
 /// What can be read from a TOML value.
 pub(super) trait FromToml: Sized {
@@ -201,8 +163,8 @@ macro_rules! section {
         impl $crate::read::FromToml for $name {
             fn from_toml(
                 value: &toml::de::DeValue<'_>,
-                span: &$crate::read::Span,
-                problems: &mut $crate::read::Problems,
+                span: &$crate::problems::Span,
+                problems: &mut $crate::problems::Problems,
             ) -> Option<Self> {
                 const KEYS: &[&str] = &[$($crate::read::plain(stringify!($field))),*];
                 let table = $crate::read::expect_table(value, $title, KEYS, span, problems)?;

@@ -1,8 +1,9 @@
 //! Sizes, durations, rates and fractions: numbers with a unit.
 
+use super::FromToml;
 use super::scalar::{describe, integer, number};
-use super::{FromToml, Problems, Span};
 use crate::error::Problem;
+use crate::problems::{Problems, Span};
 use ebbtide_model::units::{Bytes, Nanos, UnitError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;

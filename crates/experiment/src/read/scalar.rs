@@ -1,7 +1,8 @@
 //! Texts, booleans and numbers.
 
-use super::{FromToml, Problems, Span};
+use super::FromToml;
 use crate::error::Problem;
+use crate::problems::{Problems, Span};
 use toml::de::{DeInteger, DeValue};
 
 /// `value` in words, for "found ...".

@@ -20,7 +20,7 @@ pub use error::BuildError;
 pub use free::{free_loops, free_md_numbers, load_loop_driver};
 pub use kernel::missing_in_kernel;
 pub use tools::{Missing, missing};
-pub use undo::{Outcome, undo};
+pub use undo::{Outcome, may_undo, undo};
 
 use crate::command::{Runner, Shown};
 use crate::sys::Sys;

@@ -56,6 +56,32 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
     }
 }
 
+/// Whether `undo`'s step can be put back, as far as that can be told without trying; touches nothing.
+///
+/// # Errors
+/// Who uses the device that would be wiped or detached.
+pub fn may_undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<(), BuildError> {
+    match undo {
+        BuildUndo::DetachLoop { device, file, id, sequence } => {
+            match backing(sys, device, file, id.as_ref(), *sequence) {
+                Backing::Ours => in_use(sys, device),
+                _ => Ok(()),
+            }
+        }
+        BuildUndo::WipeContent { device, label } => match carried(sys, runner, device) {
+            Some(Content::Signature(found)) if found.label.as_deref() == Some(label) => in_use(sys, device),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// What the device carries; nothing where it is gone.
+fn carried(sys: &Sys, runner: &dyn Runner, device: &str) -> Option<Content> {
+    let node = at(sys, Path::new(device));
+    node.exists().then(|| signature::read(runner, &node))
+}
+
 /// What is behind a loop device.
 enum Backing {
     /// What the run put there.
@@ -116,7 +142,8 @@ fn detach(
     })
 }
 
-/// Fails where anybody uses the loop device: the kernel would detach it as soon as they let go.
+/// Fails where anybody uses the device: what they see in it would change, and a loop device that is detached goes as soon
+/// as they let go.
 fn in_use(sys: &Sys, device: &str) -> Result<(), BuildError> {
     let reasons = judge::users_of_device(sys, device);
     if reasons.is_empty() {
@@ -139,9 +166,9 @@ fn remove_directory(sys: &Sys, path: &Path) -> Result<Outcome, BuildError> {
 }
 
 fn wipe(sys: &Sys, runner: &dyn Runner, device: &str, label: &str) -> Result<Outcome, BuildError> {
-    let node = at(sys, Path::new(device));
-    insist(runner, || match node.exists().then(|| signature::read(runner, &node)) {
+    insist(runner, || match carried(sys, runner, device) {
         Some(Content::Signature(found)) if found.label.as_deref() == Some(label) => {
+            in_use(sys, device)?;
             run(runner, "wipefs", &["--all", "--quiet", device]).map(|_| Outcome::Done)
         }
         Some(Content::Signature(found)) => Ok(Outcome::Left(match &found.label {

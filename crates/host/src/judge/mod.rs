@@ -8,6 +8,7 @@
 
 mod content;
 mod file;
+mod mounted;
 mod programs;
 mod stack;
 mod stacked;
@@ -129,7 +130,11 @@ impl Look for HostLook {
     }
 
     fn users(&self, file: &File) -> Vec<Reason> {
-        let mut reasons = self.users_of_file(file);
+        let mut reasons = self.mounts_on_name(file);
+        if !file.metadata().is_ok_and(|found| found.is_file()) {
+            return reasons;
+        }
+        reasons.extend(self.users_of_file(file));
         if reasons.is_empty() {
             // A name that is taken away leaves the content of a file below to whoever is not seen.
             reasons.extend(self.users_below(file));

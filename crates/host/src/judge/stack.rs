@@ -235,8 +235,7 @@ impl HostLook {
     pub(super) fn mounts_of(&self, dev: DevNum) -> Vec<&str> {
         let mut found: Vec<&str> = self
             .users
-            .mounts
-            .iter()
+            .mounts()
             // btrfs and other multi-device file systems have a number of their own: their source names the device.
             .filter(|mount| mount.dev == dev || (mount.dev.major == 0 && self.is_called(dev, &mount.source)))
             .map(|mount| mount.mountpoint.as_str())

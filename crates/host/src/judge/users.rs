@@ -39,10 +39,18 @@ pub(super) struct LoopDevice {
     pub(super) part: bool,
 }
 
+/// What is mounted in one mount namespace.
+pub(super) struct Namespace {
+    /// A process that is in it; none for that of this program.
+    pub(super) process: Option<u32>,
+    pub(super) mounts: Vec<Mount>,
+}
+
 /// Who uses what, at one instant.
 pub(super) struct Users {
     pub(super) tree: Vec<Relation>,
-    pub(super) mounts: Vec<Mount>,
+    /// This program's first.
+    pub(super) namespaces: Vec<Namespace>,
     pub(super) swaps: Vec<Swap>,
     pub(super) loops: Vec<LoopDevice>,
     openers: OnceCell<Openers>,
@@ -52,7 +60,7 @@ impl Users {
     pub(super) fn look(sys: &Sys) -> Users {
         Users {
             tree: relations(sys),
-            mounts: mounts_everywhere(sys),
+            namespaces: namespaces(sys),
             swaps: tables::swaps_of(sys),
             loops: loop_devices(sys),
             openers: OnceCell::new(),
@@ -86,6 +94,10 @@ impl Users {
         self.openers.get_or_init(|| programs::openers(sys))
     }
 
+    pub(super) fn mounts(&self) -> impl Iterator<Item = &Mount> {
+        self.namespaces.iter().flat_map(|namespace| &namespace.mounts)
+    }
+
     pub(super) fn relation(&self, dev: DevNum) -> Option<&Relation> {
         self.tree.iter().find(|relation| relation.dev == dev)
     }
@@ -96,20 +108,18 @@ impl Users {
 }
 
 /// The mounts of this process's namespace, and of every other one that a process is in and that may be read.
-fn mounts_everywhere(sys: &Sys) -> Vec<Mount> {
-    let mut mounts = tables::mounts_of(sys);
+fn namespaces(sys: &Sys) -> Vec<Namespace> {
+    let own = Namespace { process: None, mounts: tables::mounts_of(sys) };
     let namespace = |pid: &str| std::fs::read_link(sys.proc.join(pid).join("ns/mnt")).ok();
     let mut seen: BTreeSet<PathBuf> = namespace("self").into_iter().collect();
-    for pid in programs::processes(sys) {
-        let pid = pid.to_string();
-        if let Some(namespace) = namespace(&pid)
-            && seen.insert(namespace)
-        {
+    let others = programs::processes(sys).filter_map(|process| {
+        let pid = process.to_string();
+        namespace(&pid).is_some_and(|namespace| seen.insert(namespace)).then(|| {
             let text = sys::text(&sys.proc.join(&pid).join("mountinfo")).unwrap_or_default();
-            mounts.extend(tables::mountinfo(&text));
-        }
-    }
-    mounts
+            Namespace { process: Some(process), mounts: tables::mountinfo(&text) }
+        })
+    });
+    std::iter::once(own).chain(others).collect()
 }
 
 fn loop_devices(sys: &Sys) -> Vec<LoopDevice> {

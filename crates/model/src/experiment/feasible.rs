@@ -1,7 +1,7 @@
 //! What a backend cannot carry out, said before anything is touched.
 
 use super::Experiment;
-use crate::layout::{ArrayKind, LayoutNode};
+use crate::layout::LayoutNode;
 use crate::workload::Mix;
 
 impl Experiment {
@@ -23,10 +23,8 @@ impl Experiment {
 /// The name of the outermost level with parity, if there is one.
 fn parity_level(node: &LayoutNode) -> Option<&'static str> {
     let LayoutNode::Array { kind, members } = node else { return None };
-    match kind {
-        ArrayKind::Raid5 { .. } | ArrayKind::Raid6 { .. } => Some(kind.name()),
-        ArrayKind::Linear | ArrayKind::Mirror | ArrayKind::Stripe { .. } | ArrayKind::Raid10 { .. } => {
-            members.iter().find_map(parity_level)
-        }
+    match kind.facts().parity {
+        0 => members.iter().find_map(parity_level),
+        _ => Some(kind.name()),
     }
 }

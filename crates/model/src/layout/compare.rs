@@ -1,7 +1,7 @@
 //! The levels side by side for given members, every figure found by asking [`Map`].
 
 use super::mirror::ROUNDING;
-use super::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map, Role, STRIPE_LEAST};
+use super::{Arrangement, ArrayKind, LayoutError, LayoutName, LayoutNode, Map, Role};
 use crate::units::Bytes;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,14 +71,18 @@ pub fn compare(sizes: &[u64], chunk: Bytes) -> Result<Vec<Row>, usize> {
         return Err(sizes.len());
     }
     let raid10 = |copies, arrangement| ArrayKind::Raid10 { chunk, copies, arrangement };
-    let mut kinds = vec![ArrayKind::Linear, ArrayKind::Stripe { chunk }, ArrayKind::Mirror];
-    for copies in [2, 3] {
-        if copies == 2 || sizes.len() >= 3 {
-            let all = [Arrangement::Near, Arrangement::Far, Arrangement::Offset];
-            kinds.extend(all.map(|arrangement| raid10(copies, arrangement)));
+    let mut kinds = Vec::new();
+    for layout in LayoutName::ALL {
+        match layout {
+            LayoutName::Raid10 => {
+                let copies = (2..=3).filter(|copies| *copies == 2 || sizes.len() >= 3);
+                kinds.extend(copies.flat_map(|copies| {
+                    Arrangement::ALL.iter().map(move |arrangement| raid10(copies, *arrangement))
+                }));
+            }
+            other => kinds.push(other.array(chunk, 0, Arrangement::Near)),
         }
     }
-    kinds.extend([ArrayKind::Raid5 { chunk }, ArrayKind::Raid6 { chunk }]);
     Ok(kinds.into_iter().map(|kind| row(kind, sizes, chunk)).collect())
 }
 
@@ -91,12 +95,13 @@ fn row(kind: ArrayKind, sizes: &[u64], chunk: Bytes) -> Row {
         Ok(figures) => (Some(figures), None),
         Err(error) => (None, Some(error.to_string())),
     };
-    Row { layout: kind.name(), copies, arrangement, least_members: least_members(kind), figures, impossible }
+    let least_members = least_members(kind);
+    Row { layout: kind.name(), copies, arrangement, least_members, figures, impossible }
 }
 
 fn build(kind: ArrayKind, sizes: &[u64]) -> Result<Map, LayoutError> {
-    if matches!(kind, ArrayKind::Stripe { .. }) && sizes.len() < STRIPE_LEAST {
-        let (layout, least, given) = (kind.name(), STRIPE_LEAST, sizes.len());
+    let (layout, least, given) = (kind.name(), kind.facts().least_members, sizes.len());
+    if given < least {
         return Err(LayoutError::TooFewMembers { layout, least, given });
     }
     let members = (0..sizes.len()).map(LayoutNode::Volume).collect();
@@ -140,14 +145,11 @@ fn figures(kind: ArrayKind, sizes: &[u64], chunk: u64) -> Result<Figures, Layout
 const MODEL_CHUNK: u64 = 4096;
 
 fn with_chunk(kind: ArrayKind, bytes: u64) -> ArrayKind {
-    let chunk = Bytes(bytes);
-    match kind {
-        ArrayKind::Linear | ArrayKind::Mirror => kind,
-        ArrayKind::Stripe { .. } => ArrayKind::Stripe { chunk },
-        ArrayKind::Raid10 { copies, arrangement, .. } => ArrayKind::Raid10 { chunk, copies, arrangement },
-        ArrayKind::Raid5 { .. } => ArrayKind::Raid5 { chunk },
-        ArrayKind::Raid6 { .. } => ArrayKind::Raid6 { chunk },
-    }
+    let (copies, arrangement) = match kind {
+        ArrayKind::Raid10 { copies, arrangement, .. } => (copies, arrangement),
+        _ => Default::default(),
+    };
+    kind.layout().array(Bytes(bytes), copies, arrangement)
 }
 
 /// Sizes in the same order of size, with so few chunks that every one can be looked at: which members
@@ -236,7 +238,7 @@ mod tests {
         assert_eq!(of("raid5", None, None), (3, 1, 1, 4, 4, 2, 2));
         assert_eq!(of("raid6", None, None), (2, 2, 2, 4, 4, 1, 3));
         let least: Vec<usize> = rows.iter().map(|r| r.least_members).collect();
-        assert_eq!(least, [1, STRIPE_LEAST, 2, 2, 2, 2, 3, 3, 3, 3, 4]);
+        assert_eq!(least, [1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 4]);
     }
 
     #[test]

@@ -41,8 +41,9 @@ impl Level {
             ArrayKind::Raid10 { chunk, copies, arrangement } => {
                 Level::Raid10(Raid10::new(sizes, chunk.0, copies, arrangement)?)
             }
-            ArrayKind::Raid5 { chunk } => Level::Parity(Parity::new(sizes, chunk.0, 1)?),
-            ArrayKind::Raid6 { chunk } => Level::Parity(Parity::new(sizes, chunk.0, 2)?),
+            ArrayKind::Raid5 { chunk } | ArrayKind::Raid6 { chunk } => {
+                Level::Parity(Parity::new(sizes, chunk.0, kind.facts().parity)?)
+            }
         };
         if level.capacity() > i64::MAX as u64 {
             return Err(LayoutError::TooLarge { layout: kind.name() });

@@ -10,6 +10,7 @@ mod level;
 mod linear;
 mod map;
 mod mirror;
+mod name;
 mod parity;
 mod raid10;
 mod stripe;
@@ -18,14 +19,30 @@ mod tests;
 
 pub use error::{ExtentError, LayoutError};
 pub use map::Map;
-pub use stripe::LEAST_MEMBERS as STRIPE_LEAST;
+pub use name::{Facts, LayoutName};
 
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 /// How RAID10 places the copies of a chunk (md's `--layout=n2|f2|o2`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+    VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Arrangement {
     /// Copies side by side in the same stripe row.
     #[default]
@@ -34,6 +51,20 @@ pub enum Arrangement {
     Far,
     /// Copies in consecutive rows, each row shifted by one member.
     Offset,
+}
+
+impl Arrangement {
+    /// All, in the order in which they are listed.
+    pub const ALL: &[Arrangement] = <Arrangement as VariantArray>::VARIANTS;
+
+    /// What it is, in few words.
+    pub const fn what(self) -> &'static str {
+        match self {
+            Arrangement::Near => "Copies side by side",
+            Arrangement::Far => "Copies in sections of their own",
+            Arrangement::Offset => "Copies in the next row, shifted by one member",
+        }
+    }
 }
 
 /// The kind of an array with the parameters that only it has.
@@ -71,18 +102,6 @@ pub enum ArrayKind {
 }
 
 impl ArrayKind {
-    /// The layout's name on the command line and in experiment files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ArrayKind::Linear => "linear",
-            ArrayKind::Stripe { .. } => "stripe",
-            ArrayKind::Mirror => "mirror",
-            ArrayKind::Raid10 { .. } => "raid10",
-            ArrayKind::Raid5 { .. } => "raid5",
-            ArrayKind::Raid6 { .. } => "raid6",
-        }
-    }
-
     /// Bytes on one member before the next member's turn; `None` for layouts without chunks.
     pub const fn chunk(self) -> Option<Bytes> {
         match self {
@@ -139,14 +158,8 @@ impl LayoutNode {
     /// Bytes of a whole stripe of the outermost array, chunk times members with data; `None` where there is no chunk.
     pub fn stripe_width(&self) -> Option<Bytes> {
         let LayoutNode::Array { kind, members } = self else { return None };
-        let (chunk, parts) = match kind {
-            ArrayKind::Stripe { chunk } => (chunk.0, members.len()),
-            ArrayKind::Raid10 { chunk, .. } => (chunk.0, members.len()),
-            ArrayKind::Raid5 { chunk } => (chunk.0, members.len().saturating_sub(1)),
-            ArrayKind::Raid6 { chunk } => (chunk.0, members.len().saturating_sub(2)),
-            ArrayKind::Linear | ArrayKind::Mirror => return None,
-        };
-        Some(Bytes(chunk.saturating_mul(parts as u64)))
+        let data = members.len().saturating_sub(kind.facts().parity);
+        kind.chunk().map(|chunk| Bytes(chunk.0.saturating_mul(data as u64)))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::samples::PerOp;
 use crate::units::{Bytes, Nanos};
 use crate::workload::OpKind;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, VariantNames};
 
 /// Optional traits of a volume beyond limits and latency.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -146,8 +147,9 @@ pub struct Birth {
 }
 
 /// How a volume fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, VariantNames)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum FailureKind {
     /// Every operation returns EIO.
     Error,

@@ -1,6 +1,7 @@
 //! Options of fio that a pasted command line has and that need no field of their own, and which options were given.
 
-use crate::cli::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Error, FromArgMatches};
 use ebbtide_formats::fio::jobfile::{Accepted, ONE_VALUE, WITHOUT_EFFECT, accept, without_effect};

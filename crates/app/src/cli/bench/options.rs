@@ -1,6 +1,6 @@
 //! The options of a workload, called as in fio.
 
-use crate::cli::CliError;
+use crate::error::CliError;
 use clap::{Args, ValueEnum};
 use ebbtide_formats::fio;
 use ebbtide_formats::fio::jobfile::io_engine;

@@ -2,7 +2,8 @@
 
 use super::{BenchArgs, ending, shown, stoppable};
 use crate::bench::{Done, Job, Results, Spec, describe, experiment, profile, runner, target};
-use crate::cli::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::progress::Progress;
 use crate::views;
 use clap::ValueEnum;

@@ -1,6 +1,7 @@
 //! `ebb bench --self-test`: what the tool itself costs, so that a result can be told from its limit.
 
-use crate::cli::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::views;
 use ebbtide_engine::{Ceiling, SelfTest, self_test};
 use ebbtide_host::hostinfo::host_info;

@@ -1,6 +1,7 @@
 //! One command in several guests on a private network.
 
-use super::{CliError, Globals};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
 use crate::laboratory;
 use crate::views;
 use ebbtide_lab::LabError;

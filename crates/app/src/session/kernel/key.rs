@@ -1,6 +1,6 @@
 //! A key that nobody but its owner has written down: asked for at the terminal, kept in memory only.
 
-use crate::cli::CliError;
+use crate::error::CliError;
 use ebbtide_model::backend::Control;
 use ebbtide_model::experiment::Experiment;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};

@@ -9,6 +9,7 @@ mod halt;
 pub mod key;
 pub mod members;
 mod site;
+pub mod telling;
 mod trial;
 
 pub use site::{Built, KernelPlan, plan, show};
@@ -27,6 +28,7 @@ use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::workload::Workload;
 use std::path::Path;
+use telling::Telling;
 
 /// How often another loop device is chosen because somebody else was faster.
 const LOOP_TRIES: u32 = 16;
@@ -76,7 +78,11 @@ fn build_error(error: BuildError) -> BackendError {
 impl Kernel {
     /// A backend that has touched nothing yet; `key` is what [`key::ask`] says.
     pub fn new(options: Options, surroundings: Surroundings, key: Option<Vec<u8>>) -> Self {
-        let mut builder = Builder::new(Sys::host(), Box::new(Real), surroundings.journal.clone());
+        let mut builder = Builder::new(
+            Sys::host(),
+            Box::new(Telling(|line| tracing::warn!("{line}"))),
+            surroundings.journal.clone(),
+        );
         key.into_iter().for_each(|key| builder.set_key(key));
         halt::boundary().into_iter().for_each(|boundary| builder.kill_at(boundary));
         Kernel {

@@ -83,16 +83,8 @@ impl Planner<'_> {
         self.mds += 1;
         let device = format!("/dev/md{md}");
         let uuid = self.identity(&format!("md{number}")).md_uuid();
-        let level = match kind {
-            ArrayKind::Linear => "linear",
-            ArrayKind::Stripe { .. } => "0",
-            ArrayKind::Mirror => "1",
-            ArrayKind::Raid10 { .. } => "10",
-            ArrayKind::Raid5 { .. } => "5",
-            ArrayKind::Raid6 { .. } => "6",
-        };
-        let redundant = !matches!(kind, ArrayKind::Linear | ArrayKind::Stripe { .. });
-        let metadata = backing.metadata.unwrap_or(Metadata::V12).word();
+        let facts = kind.facts();
+        let metadata = backing.metadata.unwrap_or(Metadata::V12);
         // --run: no questions. No home host: with one, metadata 0.90 would keep half of the uuid for its name.
         let mut arguments: Vec<String> = vec![
             "--create".into(),
@@ -101,8 +93,8 @@ impl Planner<'_> {
             "--quiet".into(),
             "--homehost=<none>".into(),
             format!("--uuid={uuid}"),
-            format!("--metadata={metadata}"),
-            format!("--level={level}"),
+            format!("--metadata={}", metadata.as_ref()),
+            format!("--level={}", facts.md_level),
         ];
         match kind {
             ArrayKind::Raid10 { copies, arrangement, .. } => {
@@ -119,9 +111,9 @@ impl Planner<'_> {
             ArrayKind::Linear | ArrayKind::Stripe { .. } | ArrayKind::Mirror => {}
         }
         arguments.extend(kind.chunk().map(|chunk| format!("--chunk={}K", chunk.0 / Bytes::KIB)));
-        if redundant {
+        if facts.redundant {
             let bitmap = backing.bitmap.unwrap_or(Bitmap::None);
-            arguments.push(format!("--bitmap={}", bitmap.word()));
+            arguments.push(format!("--bitmap={}", bitmap.as_ref()));
             arguments.push("--assume-clean".into());
             self.sync_note("--assume-clean");
         }
@@ -185,20 +177,26 @@ impl Planner<'_> {
         }
 
         let count = devices.len();
+        let facts = kind.facts();
         // Stripes are the members that hold data.
-        let (segment, stripes) = match kind {
-            ArrayKind::Linear => ("linear", None),
-            ArrayKind::Stripe { .. } => ("striped", Some(count)),
-            ArrayKind::Mirror => ("raid1", None),
-            ArrayKind::Raid10 { .. } => ("raid10", Some(count / 2)),
-            ArrayKind::Raid5 { .. } => ("raid5_ls", Some(count.saturating_sub(1))),
-            ArrayKind::Raid6 { .. } => ("raid6_nc", Some(count.saturating_sub(2))),
+        let stripes = match kind {
+            ArrayKind::Raid10 { .. } => count / 2,
+            _ => count.saturating_sub(facts.parity),
         };
-        let mut arguments: Vec<String> =
-            ["--config", LVM_CONFIG, "--yes", "--wipesignatures", "y", "--zero", "y", "--type", segment]
-                .map(str::to_owned)
-                .to_vec();
-        if let Some((stripes, chunk)) = stripes.zip(kind.chunk()) {
+        let mut arguments: Vec<String> = [
+            "--config",
+            LVM_CONFIG,
+            "--yes",
+            "--wipesignatures",
+            "y",
+            "--zero",
+            "y",
+            "--type",
+            facts.lvm_segment,
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        if let Some(chunk) = kind.chunk() {
             arguments.extend(["--stripes".into(), stripes.to_string()]);
             arguments.extend(["--stripesize".into(), format!("{}k", chunk.0 / Bytes::KIB)]);
         }
@@ -207,10 +205,9 @@ impl Planner<'_> {
             ArrayKind::Raid10 { .. } => arguments.extend(["--mirrors".into(), "1".into()]),
             _ => {}
         }
-        let redundant = !matches!(kind, ArrayKind::Linear | ArrayKind::Stripe { .. });
         // LVM refuses --nosync for raid6: its Reed-Solomon parity has to be right before it is updated.
         let must_sync = matches!(kind, ArrayKind::Raid6 { .. });
-        if redundant && !must_sync {
+        if facts.redundant && !must_sync {
             arguments.push("--nosync".into());
             self.sync_note("--nosync");
         }
@@ -224,7 +221,8 @@ impl Planner<'_> {
         let volume = format!("{group}/data");
         self.run("lvcreate", &arguments, Some(BuildUndo::RemoveLv { volume: volume.clone() }));
         for device in rest {
-            let options = ["--config", LVM_CONFIG, "--yes", "--type", segment, "--extents", "+100%PVS"];
+            let options =
+                ["--config", LVM_CONFIG, "--yes", "--type", facts.lvm_segment, "--extents", "+100%PVS"];
             let arguments = [&options[..], &[volume.as_str(), device.as_str()]].concat();
             self.run("lvextend", &arguments, None);
         }

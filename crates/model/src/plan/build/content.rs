@@ -82,7 +82,7 @@ impl Planner<'_> {
         };
         arguments.extend(["-L".into(), label.clone(), device.to_owned()]);
         let undo = BuildUndo::WipeContent { device: device.to_owned(), label };
-        self.run(&format!("mkfs.{}", filesystem.word()), &arguments, Some(undo));
+        self.run(&format!("mkfs.{}", filesystem.as_ref()), &arguments, Some(undo));
 
         let root = PathBuf::from(MOUNTS);
         let mountpoint = root.join(tag(self.site.run));
@@ -91,7 +91,7 @@ impl Planner<'_> {
             self.steps.push(BuildStep { action: BuildAction::MakeDirectory(directory), undo: Some(undo) });
         }
         let path = mountpoint.to_string_lossy().into_owned();
-        let mut arguments: Vec<&str> = vec!["-t", filesystem.word()];
+        let mut arguments: Vec<&str> = vec!["-t", filesystem.as_ref()];
         if let Some(options) = &self.design.stack.mount_options {
             arguments.extend(["-o", options]);
         }
@@ -100,7 +100,7 @@ impl Planner<'_> {
             mountpoint: mountpoint.clone(),
             from: Some(Mounted {
                 device: device.to_owned(),
-                fstype: Some(filesystem.word().to_owned()),
+                fstype: Some(filesystem.as_ref().to_owned()),
                 number: None,
             }),
         };

@@ -25,13 +25,13 @@ impl Geometry {
         let width = match *kind {
             ArrayKind::Linear => return None,
             ArrayKind::Mirror => return members.first().and_then(Geometry::of),
-            ArrayKind::Stripe { .. } => count,
             ArrayKind::Raid10 { copies, arrangement, .. } => {
                 let near = if arrangement == Arrangement::Near { u64::from(copies) } else { 1 };
                 if near > 0 && count.is_multiple_of(near) { count / near } else { count }
             }
-            ArrayKind::Raid5 { .. } => count.saturating_sub(1),
-            ArrayKind::Raid6 { .. } => count.saturating_sub(2),
+            ArrayKind::Stripe { .. } | ArrayKind::Raid5 { .. } | ArrayKind::Raid6 { .. } => {
+                count.saturating_sub(kind.facts().parity as u64)
+            }
         };
         kind.chunk().filter(|_| width > 0).map(|chunk| Geometry { chunk, width })
     }

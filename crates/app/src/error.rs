@@ -1,8 +1,5 @@
 //! How a subcommand ends when it does not end well.
 
-use super::Globals;
-use std::process::ExitCode;
-
 /// An end other than success, with its exit status.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
@@ -29,11 +26,5 @@ impl CliError {
             CliError::Inconclusive(_) => 3,
             CliError::Interrupted(_) => 130,
         }
-    }
-
-    /// Prints the error on standard error and returns its status.
-    pub fn report(&self, _globals: &Globals) -> ExitCode {
-        crate::views::say(&format!("ebb: {self}"));
-        ExitCode::from(self.status())
     }
 }

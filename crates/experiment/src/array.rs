@@ -1,0 +1,159 @@
+//! The keys of an array, of its encryption and of swap spaces.
+
+use super::error::Problem;
+use super::read::{At, Choice, FromToml, Headed, KeySource, Size, describe, section};
+use crate::problems::{Problems, Span};
+use ebbtide_model::layout::{Arrangement, LayoutName};
+use ebbtide_model::stack::{Backing, Bitmap, EncryptionFormat, Filesystem, Metadata};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+use toml::de::DeValue;
+
+section! {
+    /// An array of volumes or of other arrays.
+    #[schemars(rename = "Array")]
+    "an array"
+    struct RawArray {
+        /// How the members are combined: linear (one after the other), stripe (RAID0), mirror (RAID1), raid10,
+        /// raid5, raid6.
+        #[schemars(required)]
+        layout: Choice<LayoutName>,
+        /// Members in order: a volume's name, a range `vol[0..7]` (both ends included), a glob `vol*`, or a
+        /// nested array `{ layout = ..., members = ... }`.
+        #[schemars(required)]
+        members: Vec<At<RawMember>>,
+        /// Bytes on one member before the next member's turn, a multiple of 4KiB [default: 512KiB, as mdadm].
+        chunk: Size,
+        /// raid10: copies of every chunk, from 2 to the number of members [default: 2].
+        copies: u32,
+        /// raid10: where the copies go: near, far or offset [default: near].
+        arrangement: Choice<Arrangement>,
+        /// What builds it in the kernel: md or lvm [default: md]. Other backends compute the same layout themselves.
+        backing: Choice<Backing>,
+        /// md: version of the metadata [default: 1.2]. Kernel only.
+        metadata: Choice<Metadata>,
+        /// md mirror, raid10, raid5, raid6: internal or none [default: none]. Kernel only.
+        bitmap: Choice<Bitmap>,
+        /// md mirror: members that are read only when the others fail, a name, range or glob. Kernel only.
+        write_mostly: String,
+        /// Encryption of the whole design. Kernel only.
+        encryption: RawEncryption,
+        /// File system in which trials use a file [default: none, they use the array itself]. Kernel only.
+        filesystem: Choice<Filesystem>,
+        /// Mount options, as `mount -o` takes them. Kernel only.
+        mount_options: String,
+        /// Readahead of the array, a multiple of 4KiB [default: the kernel's]. Kernel only.
+        readahead: Size,
+        /// I/O scheduler of the members' disks [default: as it is]. Kernel only.
+        scheduler: String,
+        /// Requests that the queue of each member's disk holds (nr_requests) [default: as it is]. Kernel only.
+        #[schemars(range(min = 4))]
+        queue_depth: u32,
+        /// Largest request to each member's disk (max_sectors_kb) [default: as it is]. Kernel only.
+        max_sectors: Size,
+        /// Swap spaces that are on while trials run, each on volumes of its own. Kernel only.
+        swap: Vec<At<RawSwap>>,
+    }
+}
+
+impl Headed for RawArray {
+    const HEADING: &'static str = "designs";
+}
+
+/// One element of `members`.
+#[derive(Debug)]
+pub(super) enum RawMember {
+    /// A name, range or glob.
+    Names(String),
+    /// A nested array.
+    Array(Box<RawArray>),
+}
+
+impl FromToml for RawMember {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        match value {
+            DeValue::String(text) => Some(RawMember::Names(text.to_string())),
+            DeValue::Table(_) => {
+                RawArray::from_toml(value, span, problems).map(|array| RawMember::Array(Box::new(array)))
+            }
+            _ => {
+                let expected = "a volume's name or a nested array";
+                let remedy =
+                    "write for example \"vol0\", \"vol[0..7]\" or { layout = \"mirror\", members = [...] }"
+                        .to_owned();
+                problems.report(span, Problem::WrongType { expected, found: describe(value), remedy });
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for RawMember {
+    fn schema_name() -> Cow<'static, str> {
+        "Member".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let array = generator.subschema_for::<RawArray>();
+        json_schema!({
+            "anyOf": [{ "type": "string", "description": "A name, a range vol[0..7] or a glob vol*" }, array]
+        })
+    }
+}
+
+impl FromToml for Vec<At<RawMember>> {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        if let DeValue::Array(values) = value {
+            return Some(values.iter().map(|value| At::read(value, problems)).collect());
+        }
+        let remedy = match value {
+            DeValue::String(text) => format!("write it in brackets: `[\"{text}\"]`"),
+            _ => "write for example `[\"vol0\", \"vol1\"]` or `[\"vol[0..7]\"]`".to_owned(),
+        };
+        problems.report(
+            span,
+            Problem::WrongType { expected: "a list of members", found: describe(value), remedy },
+        );
+        None
+    }
+}
+
+section! {
+    /// Encryption of an array.
+    #[schemars(rename = "Encryption")]
+    "`encryption`"
+    struct RawEncryption {
+        /// How it is encrypted: luks2.
+        #[schemars(required)]
+        format: Choice<EncryptionFormat>,
+        /// File whose bytes are the key; the key itself is never on a command line.
+        key_file: String,
+        /// prompt: the key is asked for at the terminal, instead of `key_file`.
+        key: Choice<KeySource>,
+    }
+}
+
+section! {
+    /// Swap spaces of one priority, on while trials run.
+    #[schemars(rename = "Swap")]
+    "`swap`"
+    struct RawSwap {
+        /// What becomes a swap space each, as the members of an array: names, ranges, globs, nested arrays.
+        #[schemars(required)]
+        members: Vec<At<RawMember>>,
+        /// From 0 to 32767, the highest is used first; equal ones take turns [default: each lower than the last].
+        #[schemars(range(max = 32767))]
+        priority: u32,
+    }
+}
+
+impl FromToml for Vec<At<RawSwap>> {
+    fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        if let DeValue::Array(values) = value {
+            return Some(values.iter().map(|value| At::read(value, problems)).collect());
+        }
+        let remedy = "write for example `[{ members = [\"vol0\", \"vol1\"], priority = 10 }]`".to_owned();
+        let (expected, found) = ("a list of swap spaces", describe(value));
+        problems.report(span, Problem::WrongType { expected, found, remedy });
+        None
+    }
+}

@@ -1,0 +1,216 @@
+//! The layouts by name, and what is known of each without sizes: one entry per layout, from which the command line,
+//! experiment files, their schema and all wordings are made.
+
+use super::stripe::LEAST_MEMBERS;
+use super::{Arrangement, ArrayKind, LayoutNode};
+use crate::units::{Bytes, format_count};
+use std::fmt;
+use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
+
+/// A layout by its name on the command line and in experiment files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray, VariantNames)]
+#[strum(serialize_all = "lowercase")]
+pub enum LayoutName {
+    /// [`ArrayKind::Linear`].
+    Linear,
+    /// [`ArrayKind::Stripe`].
+    Stripe,
+    /// [`ArrayKind::Mirror`].
+    Mirror,
+    /// [`ArrayKind::Raid10`].
+    Raid10,
+    /// [`ArrayKind::Raid5`].
+    Raid5,
+    /// [`ArrayKind::Raid6`].
+    Raid6,
+}
+
+/// What is known of a layout without sizes.
+#[derive(Debug)]
+pub struct Facts {
+    /// Its name in a sentence: `RAID5`.
+    pub title: &'static str,
+    /// What it is, in few words.
+    pub what: &'static str,
+    /// What others call it, in lower case and without separators.
+    pub other_names: &'static [&'static str],
+    /// Fewest members.
+    pub least_members: usize,
+    /// Whether bytes go to members in chunks.
+    pub has_chunk: bool,
+    /// Members' worth of parity in each stripe.
+    pub parity: usize,
+    /// Whether it loses a member without losing data.
+    pub redundant: bool,
+    /// Its level, as mdadm's `--level` takes it.
+    pub md_level: &'static str,
+    /// Its segment type, as lvcreate's `--type` takes it.
+    pub lvm_segment: &'static str,
+}
+
+impl LayoutName {
+    /// All, in the order in which they are listed.
+    pub const ALL: &[LayoutName] = <LayoutName as VariantArray>::VARIANTS;
+
+    /// What is known of it.
+    pub const fn facts(self) -> &'static Facts {
+        match self {
+            LayoutName::Linear => &Facts {
+                title: "linear",
+                what: "members one after the other",
+                other_names: &["concat", "jbod", "span", "single"],
+                least_members: 1,
+                has_chunk: false,
+                parity: 0,
+                redundant: false,
+                md_level: "linear",
+                lvm_segment: "linear",
+            },
+            LayoutName::Stripe => &Facts {
+                title: "stripe",
+                what: "RAID0",
+                other_names: &["raid0", "0", "striped", "stripes"],
+                least_members: LEAST_MEMBERS,
+                has_chunk: true,
+                parity: 0,
+                redundant: false,
+                md_level: "0",
+                lvm_segment: "striped",
+            },
+            LayoutName::Mirror => &Facts {
+                title: "mirror",
+                what: "RAID1",
+                other_names: &["raid1", "1", "mirrored", "mirrors"],
+                least_members: 2,
+                has_chunk: false,
+                parity: 0,
+                redundant: true,
+                md_level: "1",
+                lvm_segment: "raid1",
+            },
+            LayoutName::Raid10 => &Facts {
+                title: "RAID10",
+                what: "RAID10 over any number of members",
+                other_names: &["raid1e", "10", "raid01", "raid0+1"],
+                least_members: 2,
+                has_chunk: true,
+                parity: 0,
+                redundant: true,
+                md_level: "10",
+                lvm_segment: "raid10",
+            },
+            LayoutName::Raid5 => &Facts {
+                title: "RAID5",
+                what: "RAID5, left-symmetric",
+                other_names: &["5"],
+                least_members: 3,
+                has_chunk: true,
+                parity: 1,
+                redundant: true,
+                md_level: "5",
+                lvm_segment: "raid5_ls",
+            },
+            LayoutName::Raid6 => &Facts {
+                title: "RAID6",
+                what: "RAID6, left-symmetric",
+                other_names: &["6"],
+                least_members: 4,
+                has_chunk: true,
+                parity: 2,
+                redundant: true,
+                md_level: "6",
+                lvm_segment: "raid6_nc",
+            },
+        }
+    }
+
+    /// Its name on the command line and in experiment files.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The array of this name; what it does not have is not used.
+    pub const fn array(self, chunk: Bytes, copies: u32, arrangement: Arrangement) -> ArrayKind {
+        match self {
+            LayoutName::Linear => ArrayKind::Linear,
+            LayoutName::Stripe => ArrayKind::Stripe { chunk },
+            LayoutName::Mirror => ArrayKind::Mirror,
+            LayoutName::Raid10 => ArrayKind::Raid10 { chunk, copies, arrangement },
+            LayoutName::Raid5 => ArrayKind::Raid5 { chunk },
+            LayoutName::Raid6 => ArrayKind::Raid6 { chunk },
+        }
+    }
+}
+
+impl ArrayKind {
+    /// Its name.
+    pub const fn layout(self) -> LayoutName {
+        match self {
+            ArrayKind::Linear => LayoutName::Linear,
+            ArrayKind::Stripe { .. } => LayoutName::Stripe,
+            ArrayKind::Mirror => LayoutName::Mirror,
+            ArrayKind::Raid10 { .. } => LayoutName::Raid10,
+            ArrayKind::Raid5 { .. } => LayoutName::Raid5,
+            ArrayKind::Raid6 { .. } => LayoutName::Raid6,
+        }
+    }
+
+    /// What is known of it without sizes.
+    pub const fn facts(self) -> &'static Facts {
+        self.layout().facts()
+    }
+
+    /// Its name on the command line and in experiment files.
+    pub fn name(self) -> &'static str {
+        self.layout().name()
+    }
+}
+
+impl fmt::Display for LayoutNode {
+    /// `stripe of 8, chunk 256KiB`, `stripe of 4 (each a mirror of 2), chunk 64KiB`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LayoutNode::Array { kind, members } = self else { return f.write_str("a single volume") };
+        let title = kind.facts().title;
+        match kind {
+            ArrayKind::Linear => write!(f, "{title}, {}", format_count(members.len() as u64, "member"))?,
+            _ => write!(f, "{title} of {}", members.len())?,
+        }
+        if let Some(array @ LayoutNode::Array { .. }) = members.first() {
+            write!(f, " (each a {array})")?;
+        }
+        if let ArrayKind::Raid10 { copies, arrangement, .. } = kind {
+            write!(f, ", {copies} {} copies", <&str>::from(arrangement))?;
+        }
+        kind.chunk().map_or(Ok(()), |chunk| write!(f, ", chunk {chunk}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_has_one_name_everywhere() {
+        for layout in LayoutName::ALL {
+            let kind = layout.array(Bytes(Bytes::MIB), 2, Arrangement::Far);
+            assert_eq!(kind.layout(), *layout);
+            assert_eq!(layout.name().parse(), Ok(*layout));
+            assert_eq!(kind.chunk().is_some(), layout.facts().has_chunk);
+            let stored = serde_json::to_value(kind).expect("serialises");
+            assert_eq!(stored["layout"], layout.name(), "what a stored session calls it");
+        }
+    }
+
+    #[test]
+    fn a_layout_in_words() {
+        let volumes = |from: usize| (from..from + 2).map(LayoutNode::Volume).collect();
+        let mirror = |from| LayoutNode::Array { kind: ArrayKind::Mirror, members: volumes(from) };
+        let chunk = Bytes(64 * Bytes::KIB);
+        let of = |kind, members| LayoutNode::Array { kind, members }.to_string();
+        let stripe = ArrayKind::Stripe { chunk };
+        assert_eq!(of(stripe, vec![mirror(0), mirror(2)]), "stripe of 2 (each a mirror of 2), chunk 64KiB");
+        let raid10 = ArrayKind::Raid10 { chunk, copies: 2, arrangement: Arrangement::Near };
+        assert_eq!(of(raid10, volumes(0)), "RAID10 of 2, 2 near copies, chunk 64KiB");
+        assert_eq!(of(ArrayKind::Linear, volumes(0)), "linear, 2 members");
+    }
+}

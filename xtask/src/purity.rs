@@ -35,8 +35,9 @@ const INNER: &[(&str, &[&str])] = &[
     ("ebbtide-report", &["ebbtide-model", "ebbtide-analysis"]),
     ("ebbtide-sys", &[]),
     ("ebbtide-door", &["ebbtide-model", "ebbtide-sys"]),
-    ("ebbtide-engine", &["ebbtide-model", "ebbtide-door"]),
+    ("ebbtide-engine", &["ebbtide-model", "ebbtide-door", "ebbtide-sys"]),
     ("ebbtide-host", &["ebbtide-model", "ebbtide-door", "ebbtide-sys"]),
+    ("ebbtide-lab", &["ebbtide-model", "ebbtide-door", "ebbtide-host"]),
     (
         "ebbtide",
         &[
@@ -49,6 +50,7 @@ const INNER: &[(&str, &[&str])] = &[
             "ebbtide-door",
             "ebbtide-engine",
             "ebbtide-host",
+            "ebbtide-lab",
         ],
     ),
 ];
@@ -89,7 +91,11 @@ fn direct(package: &str) -> Result<Vec<String>, String> {
         .collect())
 }
 
-/// Pure crates depend on each other and on the allow-list only, have clippy refuse what reaches the world, and Ebbtide's crates on each other as the architecture says.
+/// The only crate with `unsafe`; every other has the workspace's lints, which forbid it.
+const UNSAFE: &str = "crates/sys";
+
+/// Pure crates depend on each other and on the allow-list only, have clippy refuse what reaches the world, and Ebbtide's crates on each
+/// other as the architecture says; one crate has `unsafe`.
 pub fn check() -> Result<(), String> {
     println!("== purity: what the crates depend on");
     let inner_names: Vec<&str> = INNER.iter().map(|(name, _)| *name).collect();
@@ -120,6 +126,29 @@ pub fn check() -> Result<(), String> {
             ));
         }
     }
+    if !read("Cargo.toml")?.contains("unsafe_code = \"forbid\"") {
+        return Err(format!("Cargo.toml: `unsafe` is forbidden outside of {UNSAFE}"));
+    }
+    let crates = std::fs::read_dir(root.join("crates")).map_err(|error| format!("crates: {error}"))?;
+    let crates = crates.flatten().map(|entry| format!("crates/{}", entry.file_name().to_string_lossy()));
+    for member in crates.chain(["xtask".to_owned()]) {
+        let path = format!("{member}/Cargo.toml");
+        manifest(&member, &read(&path)?).map_err(|wrong| format!("{path}: {wrong}"))?;
+    }
+    Ok(())
+}
+
+/// A crate has a line in [`INNER`], and the lints that forbid `unsafe` unless it is [`UNSAFE`].
+fn manifest(member: &str, text: &str) -> Result<(), String> {
+    let is_named = |name: &str| text.lines().any(|line| line == format!("name = \"{name}\""));
+    if member != "xtask" && !INNER.iter().any(|(name, _)| is_named(name)) {
+        return Err("say in xtask/src/purity.rs which of the project's crates it may use".to_owned());
+    }
+    if member != UNSAFE && !text.contains("\n[lints]\nworkspace = true\n") {
+        return Err(format!(
+            "every crate but {UNSAFE} has `[lints] workspace = true`, which forbids `unsafe`"
+        ));
+    }
     Ok(())
 }
 
@@ -148,5 +177,22 @@ pub fn licences_and_sources() -> Result<(), String> {
         Ok(())
     } else {
         Err(format!("dependencies that need a decision:\n  {}", bad.join("\n  ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_has_a_line_here_and_forbids_unsafe_code() {
+        let of = |name: &str, lints: &str| format!("[package]\nname = \"{name}\"\n\n{lints}");
+        let lints = "[lints]\nworkspace = true\n";
+        assert_eq!(manifest("crates/lab", &of("ebbtide-lab", lints)), Ok(()));
+        assert_eq!(manifest(UNSAFE, &of("ebbtide-sys", "[lints.rust]\n")), Ok(()));
+        let without = manifest("crates/lab", &of("ebbtide-lab", "[lints.rust]\nunsafe_code = \"allow\"\n"));
+        assert!(without.is_err_and(|wrong| wrong.contains("forbids `unsafe`")));
+        let unknown = manifest("crates/new", &of("ebbtide-new", lints));
+        assert!(unknown.is_err_and(|wrong| wrong.contains("which of the project's crates")));
     }
 }

@@ -25,7 +25,7 @@ pub const MIN_DEVIATIONS: f64 = 5.0;
 /// Median absolute deviation of a normal distribution to its standard deviation.
 const MAD_TO_SIGMA: f64 = 1.4826;
 
-/// A step.
+/// Where a series changes its level and stays there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     /// Index of the first value after it.

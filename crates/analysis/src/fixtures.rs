@@ -8,9 +8,6 @@ use ebbtide_model::samples::{Count, CpuUse, Histogram, Interval, MemberSamples, 
 use ebbtide_model::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
 use ebbtide_model::units::Nanos;
 
-#[path = "../../model/src/plan/made_up.rs"]
-pub mod made_up;
-
 /// Bytes of an operation in made-up trials.
 pub const BS: u64 = 4096;
 

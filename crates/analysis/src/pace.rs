@@ -16,7 +16,7 @@ const STRETCHES: usize = 6;
 /// Points that a rate needs: the first only begins it.
 const LEAST: usize = 3;
 
-/// A rate.
+/// How fast something came, and how evenly.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
     /// Per second.

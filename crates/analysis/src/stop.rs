@@ -34,7 +34,7 @@ pub enum Limit {
 /// What comes after a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Another round.
+    /// Another round is needed, and may begin.
     Continue,
     /// Every interval is narrow enough.
     Reached,

@@ -1,8 +1,8 @@
 //! The stop rule: its cases, and its coverage by simulation.
 
 use super::*;
-use crate::fixtures::made_up::experiment;
 use crate::fixtures::{session, trial};
+use ebbtide_model::testing::experiment;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

@@ -1,10 +1,10 @@
 //! Whole made-up sessions through the analysis.
 
-use super::fixtures::made_up::experiment;
 use super::fixtures::{session, trial};
 use super::*;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::plan::Role;
+use ebbtide_model::testing::experiment;
 
 /// Factor within ±2%, different for every trial, the same in every run.
 fn wobble(seed: u64) -> f64 {

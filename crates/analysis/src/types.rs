@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Estimate {
     /// Trials it rests on.
     pub trials: u32,
-    /// Median.
+    /// In the metric's unit.
     pub median: f64,
     /// Interval; absent below the least number of trials for `ci_level`.
     pub interval: Option<(f64, f64)>,
@@ -28,7 +28,7 @@ impl Estimate {
 /// A member's part in a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemberShare {
-    /// The volume's name.
+    /// The name of the member's volume.
     pub name: String,
     /// Its share of the bytes that all members moved, 0 to 1, over all trials; absent when nothing moved.
     pub share: Option<f64>,
@@ -64,7 +64,7 @@ pub struct ArrayBelow {
 /// A device's part in an array below.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DeviceShare {
-    /// Its name.
+    /// Its kernel name.
     pub name: String,
     /// Its share of the bytes that all devices of the array moved, 0 to 1, over all trials; absent when nothing moved.
     pub share: Option<f64>,
@@ -83,9 +83,9 @@ pub struct DeviceShare {
 /// One design under one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DesignResult {
-    /// The design's name.
+    /// Name of the design.
     pub design: String,
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
     /// Metrics that the trials carried, in the order of [`Metric::ALL`].
     pub metrics: Vec<(Metric, Estimate)>,
@@ -135,13 +135,13 @@ pub enum Conclusion {
 /// A design against the control, paired by round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The design's name.
+    /// Name of the design, whose figures are the numerator.
     pub design: String,
-    /// The control's name.
+    /// Name of the control, whose figures are the denominator.
     pub control: String,
-    /// The workload's name.
+    /// Name of the workload that both ran.
     pub workload: String,
-    /// The metric.
+    /// What is compared.
     pub metric: Metric,
     /// Median over rounds of design / control.
     pub ratio: f64,
@@ -158,11 +158,11 @@ pub struct Comparison {
 /// The control against itself, paired by round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AaPair {
-    /// The control's name.
+    /// Name of the control.
     pub design: String,
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
-    /// The metric.
+    /// What is compared.
     pub metric: Metric,
     /// Median over rounds of second run / first run.
     pub ratio: f64,
@@ -306,7 +306,7 @@ impl VerdictKind {
 pub struct Evidence {
     /// What the figure is, for example "iops of vol3 against its limit".
     pub what: String,
-    /// The figure.
+    /// In `unit`.
     pub value: f64,
     /// Its unit, for example `bytes/s`, `ns`, `share`.
     pub unit: String,
@@ -329,7 +329,7 @@ pub enum Basis {
 /// What limits a design under a workload, and why we say so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The kind.
+    /// What is asserted.
     pub kind: VerdictKind,
     /// Of a limit: how it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -342,14 +342,14 @@ pub struct Verdict {
     pub explains: f64,
     /// The sentence a user reads.
     pub sentence: String,
-    /// Figures.
+    /// The figures that show it, each beside what it is to be compared with.
     pub evidence: Vec<Evidence>,
 }
 
 /// A cause that was looked for in vain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RuledOut {
-    /// The kind.
+    /// What is not asserted.
     pub kind: VerdictKind,
     /// Why it is not asserted: a clause that a user reads.
     pub why: String,

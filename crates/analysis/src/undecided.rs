@@ -10,9 +10,9 @@ use serde::Serialize;
 /// A design whose difference from the control is not decided under a workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Undecided {
-    /// The design's name.
+    /// Name of the design.
     pub design: String,
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
     /// The metric by which the workload is judged.
     pub metric: Metric,

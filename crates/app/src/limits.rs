@@ -53,7 +53,6 @@ pub enum Known {
 pub struct InstanceLink {
     /// Instance type, as the firmware tells it.
     pub instance: String,
-    /// The limits.
     pub link: LinkShape,
     /// Where the figures come from.
     pub sources: Vec<String>,

@@ -5,13 +5,11 @@
 
 #[path = "browser/devtools.rs"]
 mod devtools;
-#[path = "../../report/tests/fixture/mod.rs"]
-mod fixture;
 
 use assert_cmd::Command;
 use devtools::Browser;
 use ebbtide_app::store::Store;
-use fixture::Recipe;
+use ebbtide_model::testing::session::{self as fixture, Recipe};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

@@ -3,10 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod common;
-#[path = "../../host/src/sys/tree.rs"]
-mod tree;
 
 use common::{EBB, Home, status};
+use ebbtide_host::testing;
 use ebbtide_model::shown::is_control;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -181,7 +180,7 @@ fn what_others_measured() {
 
 #[test]
 fn what_the_kernel_and_udev_say() {
-    let root = tree::unpack(include_str!("../../host/tests/trees/arrays.tree"));
+    let root = testing::unpack(testing::ARRAYS);
     let at = |path: &str| root.path().join(path.trim_start_matches('/'));
     let replace = |path: &str, from: &str, to: &str| {
         let text = std::fs::read_to_string(at(path)).unwrap();

@@ -1,18 +1,15 @@
 //! `ebb experiment` as a program: what it says of good and of bad files.
 #![allow(clippy::disallowed_methods)]
 
+#[path = "experiment/mistakes.rs"]
+mod mistakes;
+
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 fn ebb() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
-    command.current_dir(malformed());
-    command
-}
-
-fn malformed() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/malformed")
+    Command::new(env!("CARGO_BIN_EXE_ebb"))
 }
 
 fn first_run() -> PathBuf {
@@ -23,46 +20,41 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The malformed files by name, without extension.
-fn cases() -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(malformed())
-        .expect("the directory of malformed files")
-        .filter_map(|entry| entry.expect("an entry").file_name().into_string().ok())
-        .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
-        .collect();
-    names.sort();
-    names
+/// A directory with every mistake in a file of its own.
+fn malformed() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (name, text) in mistakes::files() {
+        std::fs::write(directory.path().join(format!("{name}.toml")), text).expect("written");
+    }
+    directory
 }
 
-/// Each file under tests/malformed is a mistake that a user makes; beside it stands every line of the answer: place,
-/// mistake, the line itself, remedy. After a change of wording: `EBB_BLESS=1 cargo test -p ebbtide --test experiment`,
-/// then read the difference.
+/// Every line of each answer is compared: place, mistake, the line itself, remedy.
 #[test]
 fn every_malformed_file_gets_a_pointed_error() {
-    let cases = cases();
-    assert!(cases.len() >= 60, "only {} malformed files were found", cases.len());
-    let mut wrong = Vec::new();
-    for name in &cases {
+    let directory = malformed();
+    let mut answers = String::new();
+    for (name, _) in mistakes::files() {
         let file = format!("{name}.toml");
-        let output = ebb().args(["experiment", "check", &file]).output().expect("ebb runs");
+        let mut command = ebb();
+        command.current_dir(&directory).args(["experiment", "check", &file]);
+        let output = command.output().expect("ebb runs");
         let found = text(&output.stderr);
-        let expected_path = malformed().join(format!("{name}.expected"));
-        if std::env::var_os("EBB_BLESS").is_some() {
-            std::fs::write(&expected_path, &found).expect("the expected text is written");
-        }
-        let expected = std::fs::read_to_string(&expected_path).unwrap_or_default();
+        assert!(output.status.code() == Some(2) && output.stdout.is_empty(), "{name}: {}", output.status);
         let pointed =
             found.starts_with(&format!("{file}:")) && found.contains(": error: ") && found.contains("help: ");
-        if output.status.code() != Some(2) || !output.stdout.is_empty() || !pointed || found != expected {
-            wrong.push(format!("{name}: {}\n{found}\nexpected:\n{expected}", output.status));
-        }
+        assert!(pointed, "{name}: {found}");
+        answers += &found;
+        answers += "\n";
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    insta::assert_snapshot!("answers_to_mistakes", answers);
 }
 
 #[test]
 fn errors_are_json_for_programs() {
+    let directory = malformed();
     let output = ebb()
+        .current_dir(&directory)
         .args(["--json", "experiment", "check", "several-at-once.toml"])
         .arg(first_run())
         .output()

@@ -2,10 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod common;
-#[path = "../../host/src/sys/tree.rs"]
-mod tree;
 
 use common::{EBB, Home, status, stderr, tool};
+use ebbtide_host::testing;
 use std::path::Path;
 use std::process::Output;
 
@@ -103,7 +102,7 @@ fn what_is_too_long_says_the_limit() {
 fn a_recorded_host_of_pipes_or_devices_ends() {
     let files = |directory: &Path| tool("find", &[directory.to_str().unwrap(), "-type", "f"]);
     for to in ["pipe", "/dev/zero"] {
-        let root = tree::unpack(include_str!("../../host/tests/trees/arrays.tree"));
+        let root = testing::unpack(testing::ARRAYS);
         for file in files(root.path()).lines().map(Path::new) {
             std::fs::remove_file(file).unwrap();
             match to {

@@ -1,10 +1,8 @@
 //! `ebb volumes` on a recorded guest and on this host.
 #![allow(clippy::disallowed_methods)]
 
-#[path = "../../host/src/sys/tree.rs"]
-mod tree;
-
 use assert_cmd::Command;
+use ebbtide_host::testing;
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 
@@ -13,7 +11,7 @@ fn ebb() -> Command {
 }
 
 fn recorded() -> tempfile::TempDir {
-    tree::unpack(include_str!("../../host/tests/trees/arrays.tree"))
+    testing::unpack(testing::ARRAYS)
 }
 
 #[test]
@@ -27,9 +25,9 @@ fn free_volumes_come_first_then_the_tree_then_findings() {
 /// The recorded guest where udev does not run and nobody may read the devices.
 #[test]
 fn what_may_be_free_or_not_has_a_heading_of_its_own() {
-    let tree = include_str!("../../host/tests/trees/arrays.tree");
+    let tree = testing::ARRAYS;
     let without: Vec<&str> = tree.lines().take_while(|l| !l.starts_with("f /run/udev/")).collect();
-    let root = tree::unpack(&without.join("\n"));
+    let root = testing::unpack(&without.join("\n"));
     let output = ebb().args(["volumes", "--root"]).arg(root.path()).output().expect("it runs");
     let text = String::from_utf8(output.stdout).expect("text");
     let (unknown, used) = text.split_once("\nIn use\n").expect("both headings");
@@ -74,12 +72,12 @@ fn json_has_every_device_with_numbers_in_bytes() {
 
 /// The recorded guest as an EC2 instance: two models that EC2 reports, and the DMI fields of a Nitro instance.
 fn on_ec2(instance: &str) -> tempfile::TempDir {
-    let tree = include_str!("../../host/tests/trees/arrays.tree");
+    let tree = testing::ARRAYS;
     let (before, after) = tree.split_once("/nvme/nvme2/model").expect("a model");
     let store = after.replacen("|QEMU NVMe Ctrl", "|Amazon EC2 NVMe Instance Storage", 1);
     let tree =
         format!("{before}/nvme/nvme2/model{store}").replace("|QEMU NVMe Ctrl", "|Amazon Elastic Block Store");
-    tree::unpack(&format!(
+    testing::unpack(&format!(
         "{tree}\nf /sys/class/dmi/id/sys_vendor\n|Amazon EC2\nf /sys/class/dmi/id/product_name\n|{instance}\n"
     ))
 }
@@ -95,7 +93,7 @@ fn limits_section(root: &tempfile::TempDir) -> String {
 /// queues of its devices, which the other guest has.
 #[test]
 fn every_stack_says_what_it_is_made_of() {
-    let root = tree::unpack(include_str!("../../host/tests/trees/stacks.tree"));
+    let root = testing::unpack(testing::STACKS);
     let arguments =
         ["volumes", "vg-striped", "vg-linear", "vg-r5", "md2", "md5", "vdp", "vdr", "vdt", "vdu", "--root"];
     let output = ebb().args(arguments).arg(root.path()).output().expect("it runs");

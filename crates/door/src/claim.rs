@@ -92,7 +92,7 @@ impl Claim {
         &self.path
     }
 
-    /// Its identity.
+    /// What was opened: by number, not by name.
     pub fn id(&self) -> FileId {
         self.id
     }

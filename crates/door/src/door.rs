@@ -29,7 +29,7 @@ pub struct Opened<'a> {
     pub file: &'a File,
     /// Whether the kernel refused an exclusive claim: something in it has one.
     pub busy: bool,
-    /// What for.
+    /// What is to be written, and what was said about it.
     pub request: &'a WriteRequest<'a>,
 }
 
@@ -76,7 +76,7 @@ pub enum Expected {
     File,
     /// A block device.
     Device,
-    /// Either.
+    /// A regular file or a block device.
     Any,
 }
 
@@ -89,7 +89,7 @@ pub enum DoorError {
     /// It is nothing that can be a volume.
     #[error("{} is {what}", path.shown())]
     NoVolume {
-        /// The path.
+        /// As it was given.
         path: PathBuf,
         /// What it is instead, and what to write.
         what: String,
@@ -99,9 +99,9 @@ pub enum DoorError {
     System {
         /// What was tried: "open".
         what: &'static str,
-        /// On what.
+        /// As it was given.
         path: PathBuf,
-        /// The system's words.
+        /// As the kernel says it.
         source: io::Error,
     },
 }

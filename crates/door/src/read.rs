@@ -21,7 +21,7 @@ pub enum ReadError {
     TooLong {
         /// Its bytes, as far as they were counted.
         length: u64,
-        /// The limit.
+        /// Bytes that are read of such a file.
         most: u64,
     },
     /// Not UTF-8.

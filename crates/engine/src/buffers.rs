@@ -1,52 +1,65 @@
-//! I/O buffers: page-aligned, filled with data that does not compress.
+//! I/O buffers: which slot of a job's queue has which, filled with data that does not compress.
 
 use crate::error::EngineError;
 use ebbtide_model::blank;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Mix, OpKind, Workload};
+use ebbtide_sys::memory;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::system::sysinfo;
-use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Alignment of every buffer: the page, which no logical block exceeds on the architectures with O_DIRECT files.
-const ALIGN: u64 = 4096;
-/// Size of a huge page; the mapping is rounded up to it when huge pages are asked for.
-const HUGE: usize = 2 << 20;
 /// Random bytes that are drawn; longer buffers repeat them and differ by their stamps.
 const PATTERN: usize = 4 << 20;
 
-/// The buffers of one job: one for each slot of its queue, or one to read into and one to write from.
+/// The buffers of one job, and which of them is whose.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    start: NonNull<u8>,
-    /// The first that is read into: `start`, unless what is read would be written elsewhere.
-    reads: NonNull<u8>,
-    mapped: usize,
-    stride: usize,
-    count: usize,
+    pub(crate) memory: memory::Buffers,
+    pub(crate) slots: Slots,
 }
 
-// SAFETY: it owns its mapping, and nothing refers to the thread that made it.
-unsafe impl Send for Buffers {}
+/// Which buffer is whose: each slot of the job's queue has one, or one to write from and one to read into.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slots {
+    /// How many slots there are: the depth of the queue.
+    pub(crate) depth: u32,
+    /// The first buffer that is read into: 0, unless what is read would be written elsewhere.
+    reads: u32,
+}
+
+impl Slots {
+    /// Number of the buffer of `slot` for operations of this `kind`.
+    #[inline]
+    pub(crate) fn buffer(self, kind: OpKind, slot: u32) -> u32 {
+        match kind {
+            OpKind::Read => self.reads + slot,
+            OpKind::Write => slot,
+        }
+    }
+}
 
 /// Buffers for each slot of the queue: two where a slot's write would write what its read before found elsewhere. A rewrite is
 /// there to do so.
-pub(crate) fn for_each_slot(workload: &Workload) -> u32 {
+fn for_each_slot(workload: &Workload) -> u32 {
     let is_mixed = matches!(workload.mix, Mix::Mixed { .. }) && workload.reads() && workload.writes();
     if is_mixed { 2 } else { 1 }
 }
 
-/// Bytes that the buffers of a workload take in all.
-pub(crate) fn bytes_needed(jobs: u32, iodepth: u32, bs: u64) -> u64 {
-    let stride = bs.checked_next_multiple_of(ALIGN).unwrap_or(u64::MAX);
-    stride.saturating_mul(u64::from(jobs)).saturating_mul(u64::from(iodepth))
+/// Bytes that `count` buffers of `bs` take.
+fn bytes_needed(count: u64, bs: u64) -> u64 {
+    bs.checked_next_multiple_of(memory::ALIGN as u64).unwrap_or(u64::MAX).saturating_mul(count)
 }
 
-/// Refuses buffers that would take more than half of the host's memory.
-pub(crate) fn check_memory(jobs: u32, iodepth: u32, bs: u64) -> Result<(), EngineError> {
-    let needed = bytes_needed(jobs, iodepth, bs);
+/// Refuses buffers for `threads` of `depth` slots each that would take more than half of the host's memory.
+pub(crate) fn check_memory(workload: &Workload, threads: u32, depth: u32) -> Result<(), EngineError> {
+    let each = u64::from(depth) * u64::from(for_each_slot(workload));
+    check_count(u64::from(threads).saturating_mul(each), workload.bs.0)
+}
+
+fn check_count(count: u64, bs: u64) -> Result<(), EngineError> {
+    let needed = bytes_needed(count, bs);
     let info = sysinfo();
     let memory = (info.totalram as u64).saturating_mul(u64::from(info.mem_unit.max(1)));
     if needed > memory / 2 {
@@ -56,49 +69,35 @@ pub(crate) fn check_memory(jobs: u32, iodepth: u32, bs: u64) -> Result<(), Engin
 }
 
 impl Buffers {
-    /// `count` buffers of `bs` bytes. The note says when huge pages were asked for and there were none.
-    pub(crate) fn new(count: u32, bs: u64, huge: bool) -> Result<(Self, Option<&'static str>), EngineError> {
-        let failed = |source: rustix::io::Errno| EngineError::System {
-            what: "map the I/O buffers",
-            source: source.into(),
-        };
-        let stride = bs.next_multiple_of(ALIGN) as usize;
-        let count = count as usize;
-        let length = stride.saturating_mul(count).max(ALIGN as usize);
-        let mapped = if huge { length.next_multiple_of(HUGE) } else { length };
-        let map = |flags| {
-            // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no other memory.
-            unsafe { mmap_anonymous(std::ptr::null_mut(), mapped, ProtFlags::READ | ProtFlags::WRITE, flags) }
-        };
-        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
-        let mut note = None;
-        let address = match map(if huge { flags | MapFlags::HUGETLB } else { flags }) {
-            Err(_) if huge => {
-                note =
-                    Some("huge pages: none reserved (vm.nr_hugepages), transparent ones asked for instead");
-                let address = map(MapFlags::PRIVATE).map_err(failed)?;
-                // SAFETY: the range is the mapping just made. A refusal costs speed only.
-                let _ = unsafe { madvise(address, mapped, Advice::LinuxHugepage) };
-                address
-            }
-            other => other.map_err(failed)?,
-        };
-        let start = NonNull::new(address.cast::<u8>()).ok_or_else(|| failed(rustix::io::Errno::NOMEM))?;
-        Ok((Buffers { start, reads: start, mapped, stride, count }, note))
+    /// A buffer of `bs` bytes for each of `depth` slots.
+    pub(crate) fn new(depth: u32, bs: u64) -> Result<Self, EngineError> {
+        Ok(Buffers::map(depth, 1, bs, false)?.0)
     }
 
-    /// Splits them: the first half is written from, the second read into.
-    pub(crate) fn with_reads_apart(mut self) -> Self {
-        self.reads = self.address(self.count / 2);
-        self
+    /// Those of a job of `workload` with `depth` slots. The note says when huge pages were asked for and there were none.
+    pub(crate) fn of_job(
+        workload: &Workload,
+        depth: u32,
+    ) -> Result<(Self, Option<&'static str>), EngineError> {
+        let (buffers, as_asked) =
+            Buffers::map(depth, for_each_slot(workload), workload.bs.0, workload.engine.huge_pages)?;
+        let note = "huge pages: none reserved (vm.nr_hugepages), transparent ones asked for instead";
+        Ok((buffers, (!as_asked).then_some(note)))
+    }
+
+    fn map(depth: u32, each: u32, bs: u64, huge: bool) -> Result<(Self, bool), EngineError> {
+        let depth = depth.max(1);
+        let (memory, as_asked) = memory::Buffers::new(depth as usize * each as usize, bs as usize, huge)
+            .map_err(|source| EngineError::System { what: "map the I/O buffers", source })?;
+        let slots = Slots { depth, reads: if each > 1 { depth } else { 0 } };
+        Ok((Buffers { memory, slots }, as_asked))
     }
 
     /// Fills everything with random bytes.
     pub(crate) fn fill(&mut self, seed: u64) {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        // SAFETY: the mapping is ours alone, readable, writable and initialised (the kernel zeroes it).
-        let all = unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.mapped) };
-        let (pattern, rest) = all.split_at_mut(PATTERN.min(self.mapped));
+        let all = self.memory.bytes();
+        let (pattern, rest) = all.split_at_mut(PATTERN.min(all.len()));
         rng.fill_bytes(pattern);
         // So that what a benchmark leaves on a device is known again as its own.
         blank::mark(pattern);
@@ -107,77 +106,40 @@ impl Buffers {
         }
     }
 
-    /// Makes the first `length` bytes of buffer `slot` unlike any other write: a number into each 4 KiB block.
-    #[inline]
-    pub(crate) fn stamp(&mut self, slot: u32, length: u64, number: u64) {
-        let start = self.of(OpKind::Write, slot);
-        // Spread over all bits, so that stamps do not make the data compressible.
-        let mut value = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut at = 0;
-        while at + 8 <= length as usize {
-            // SAFETY: `at + 8` is within the buffer (`length` is at most `bs`), which the kernel does not use while its
-            // slot is free; 4096 keeps the alignment of 8.
-            unsafe { start.add(at).cast::<u64>().write(value) };
-            value = value.wrapping_add(0xd1b5_4a32_d192_ed03);
-            at += ALIGN as usize;
-        }
-    }
-
-    /// Address of the buffer of `slot` for operations of this `kind`.
-    #[inline]
-    pub(crate) fn of(&self, kind: OpKind, slot: u32) -> *mut u8 {
-        let first = match kind {
-            OpKind::Read => self.reads,
-            OpKind::Write => self.start,
-        };
-        debug_assert!((self.index(kind, slot) as usize) < self.count);
-        // SAFETY: `slot` is below the number of buffers from `first` on, so the offset is within the mapping.
-        unsafe { first.as_ptr().add(slot as usize * self.stride) }
-    }
-
-    /// Which of all buffers that is.
-    #[inline]
-    pub(crate) fn index(&self, kind: OpKind, slot: u32) -> u32 {
-        let is_apart = kind == OpKind::Read && self.reads != self.start;
-        slot + if is_apart { self.count as u32 / 2 } else { 0 }
-    }
-
-    /// Address of the buffer `index` of all.
-    pub(crate) fn address(&self, index: usize) -> NonNull<u8> {
-        assert!(index < self.count.max(1), "no such buffer");
-        // SAFETY: within the mapping, as just checked.
-        unsafe { self.start.add(index * self.stride) }
-    }
-
     /// The buffer of `slot` for pread or pwrite.
+    #[inline]
     pub(crate) fn slice(&mut self, kind: OpKind, slot: u32, from: usize, length: usize) -> &mut [u8] {
-        let index = self.index(kind, slot) as usize;
-        assert!(index < self.count && from + length <= self.stride, "outside of the buffer");
-        // SAFETY: within one buffer of our own mapping, as just checked; initialised by the kernel with zeroes.
-        unsafe { std::slice::from_raw_parts_mut(self.of(kind, slot).add(from), length) }
+        self.memory.slice(self.slots.buffer(kind, slot) as usize, from, length)
     }
 
-    /// Address, length of one and number of buffers, to register them with a ring.
-    pub(crate) fn region(&self) -> (*mut u8, usize, usize) {
-        (self.start.as_ptr(), self.stride, self.count)
+    /// Makes the first `length` bytes of what `slot` writes unlike any other write.
+    #[inline]
+    pub(crate) fn stamp(&self, slot: u32, length: u64, number: u64) {
+        stamp(self.memory.words(self.slots.buffer(OpKind::Write, slot) as usize, length as usize), number);
     }
 }
 
-impl Drop for Buffers {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing refers to it any more: a ring that uses it is dropped first, and a job
-        // does not end before the kernel has finished all its I/O.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.mapped) };
+/// Makes `words` unlike those of any other write: a number into each 4 KiB block.
+#[inline]
+pub(crate) fn stamp(words: &[AtomicU64], number: u64) {
+    // Spread over all bits, so that stamps do not make the data compressible.
+    let mut value = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut end = 1;
+    while end <= words.len() {
+        words[end - 1].store(value, Ordering::Relaxed);
+        value = value.wrapping_add(0xd1b5_4a32_d192_ed03);
+        end += memory::ALIGN / size_of::<u64>();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_model::workload::{Access, Stop};
 
     #[test]
     fn stamped_buffers_differ_in_every_block_and_stay_inside() {
-        let (mut buffers, _) = Buffers::new(2, 12_288, false).expect("mapped");
+        let mut buffers = Buffers::new(2, 12_288).expect("mapped");
         buffers.fill(1);
         buffers.stamp(0, 12_288, 1);
         let first = buffers.slice(OpKind::Write, 0, 0, 12_288).to_vec();
@@ -194,27 +156,28 @@ mod tests {
 
     #[test]
     fn what_is_read_stays_out_of_what_is_written() {
-        let (buffers, _) = Buffers::new(4, 8192, false).expect("mapped");
-        let mut buffers = buffers.with_reads_apart();
+        let mix = Mix::Mixed { read_percent: 50 };
+        let mut apart = Workload::new("mixed", Access::Random, mix, Stop::Size(Bytes(8192)));
+        apart.bs = Bytes(8192);
+        let (mut buffers, _) = Buffers::of_job(&apart, 2).expect("mapped");
         buffers.fill(1);
         let before = buffers.slice(OpKind::Write, 1, 0, 8192).to_vec();
         for slot in [0, 1] {
             buffers.slice(OpKind::Read, slot, 0, 8192).fill(0);
         }
         assert_eq!(buffers.slice(OpKind::Write, 1, 0, 8192), before);
-        assert_eq!((buffers.index(OpKind::Write, 1), buffers.index(OpKind::Read, 1)), (1, 3));
-        assert_eq!(buffers.address(3).as_ptr(), buffers.of(OpKind::Read, 1));
+        assert_eq!((buffers.slots.buffer(OpKind::Write, 1), buffers.slots.buffer(OpKind::Read, 1)), (1, 3));
         // One for both, where nothing is said.
-        let (mut buffers, _) = Buffers::new(4, 8192, false).expect("mapped");
+        let mut buffers = Buffers::new(4, 8192).expect("mapped");
         buffers.slice(OpKind::Read, 3, 0, 8192).fill(7);
         assert_eq!(buffers.slice(OpKind::Write, 3, 0, 8192), [7; 8192]);
     }
 
     #[test]
     fn half_of_the_memory_is_the_limit() {
-        assert!(check_memory(1, 32, 4096).is_ok());
-        let error = check_memory(1000, 1 << 20, 1 << 30).expect_err("far too much");
+        assert!(check_count(32, 4096).is_ok());
+        let error = check_count(1000 << 20, 1 << 30).expect_err("far too much");
         assert!(matches!(error, EngineError::Memory { .. }));
-        assert_eq!(bytes_needed(2, 3, 5000), 2 * 3 * 8192);
+        assert_eq!(bytes_needed(6, 5000), 6 * 8192);
     }
 }

@@ -1,5 +1,6 @@
 //! A cheap monotonic clock: the CPU's time stamp counter where it can be trusted, else the vDSO.
 
+use ebbtide_sys::tsc;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -95,34 +96,6 @@ fn calibrate(epoch: Instant) -> Option<Source> {
     }
     let ns_per_tick = u64::try_from((u128::from(ns) << SHIFT) / u128::from(ticks)).ok()?;
     Some(Source::Tsc { base, base_ns, ns_per_tick })
-}
-
-#[cfg(target_arch = "x86_64")]
-mod tsc {
-    use std::arch::x86_64::{__cpuid, _rdtsc};
-
-    /// Leaf 0x8000_0007, EDX bit 8: "invariant TSC" (Intel SDM volume 3B, 18.17.1; AMD APM volume 3, appendix E).
-    pub(super) fn is_invariant() -> bool {
-        const POWER: u32 = 0x8000_0007;
-        __cpuid(0x8000_0000).eax >= POWER && __cpuid(POWER).edx & (1 << 8) != 0
-    }
-
-    #[inline]
-    pub(super) fn read() -> u64 {
-        // SAFETY: every x86_64 CPU has the instruction; where the kernel forbids it to a process (PR_SET_TSC) nothing
-        // of the process would survive its own vDSO either.
-        unsafe { _rdtsc() }
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-mod tsc {
-    pub(super) fn is_invariant() -> bool {
-        false
-    }
-    pub(super) fn read() -> u64 {
-        0
-    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use crate::clock::Clock;
 use crate::error::EngineError;
+use ebbtide_sys::usage::{self, Usage};
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
 use std::path::Path;
 
@@ -15,15 +15,21 @@ pub(crate) struct CpuTime {
     pub(crate) system: u64,
 }
 
+impl From<Usage> for CpuTime {
+    fn from(usage: Usage) -> Self {
+        CpuTime { user: usage.user_ns, system: usage.system_ns }
+    }
+}
+
 impl CpuTime {
     /// Of the calling thread.
     pub(crate) fn of_thread() -> Self {
-        read(libc::RUSAGE_THREAD)
+        CpuTime::from(usage::of_thread())
     }
 
     /// Of the process, with the kernel's io_uring worker and polling threads, which are threads of ours.
     pub(crate) fn of_process() -> Self {
-        read(libc::RUSAGE_SELF)
+        CpuTime::from(usage::of_process())
     }
 
     /// From `earlier` to `self`.
@@ -44,7 +50,6 @@ impl CpuTime {
 pub(crate) struct ThreadTime {
     /// When it was asked, by the process's clock; between two readings how long that was.
     pub(crate) wall: u64,
-    /// It ran.
     pub(crate) cpu: CpuTime,
     /// It was ready to run and another had the processor; absent where the kernel does not count it.
     pub(crate) waited: Option<u64>,
@@ -72,17 +77,6 @@ impl ThreadTime {
 /// Nanoseconds on the run queue: the second field (Documentation/scheduler/sched-stats.rst).
 fn run_delay(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
-fn read(who: libc::c_int) -> CpuTime {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is room for one rusage, and all its bytes are initialised whatever the call does.
-    let usage = unsafe {
-        libc::getrusage(who, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
-    CpuTime { user: ns(usage.ru_utime), system: ns(usage.ru_stime) }
 }
 
 /// Applies affinity and priority to the calling thread, which is job number `job`.

@@ -14,7 +14,7 @@ pub enum EngineError {
     /// A member failed an operation for good.
     #[error("{member}: {} of {length} bytes at offset {offset} failed: {cause}{}", op_name(*.op), advice(.cause))]
     Member {
-        /// The member's name.
+        /// Name of the member.
         member: String,
         /// What was asked; absent for the final fsync.
         op: Option<OpKind>,
@@ -47,9 +47,9 @@ pub enum EngineError {
     /// The operating system refused something that the engine needs.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// What was asked of it, in words.
         what: &'static str,
-        /// Why not.
+        /// As the kernel says it.
         source: io::Error,
     },
     /// The device does not give back what it was given.
@@ -60,7 +60,7 @@ pub enum EngineError {
     Hung {
         /// The member that holds the oldest of them.
         member: String,
-        /// How many.
+        /// Those that the kernel still has.
         operations: u32,
         /// How long they were waited for.
         seconds: u64,
@@ -68,7 +68,7 @@ pub enum EngineError {
     /// A job failed after the measurement had begun.
     #[error("{cause}")]
     CutShort {
-        /// Why.
+        /// What failed.
         cause: Box<EngineError>,
         /// Samples up to the failure, with a note that says so and the errors of each member.
         seen: Box<TrialSamples>,

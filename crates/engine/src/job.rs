@@ -25,7 +25,6 @@ pub(crate) struct Slot {
     counted: bool,
 }
 
-/// One job.
 pub(crate) struct Job<'a> {
     pub(crate) shared: &'a Shared<'a>,
     source: Source,

@@ -23,7 +23,6 @@ pub mod descriptors;
 mod error;
 pub mod files;
 mod job;
-pub mod nvme;
 mod probe;
 mod psync;
 mod record;
@@ -37,6 +36,9 @@ mod target;
 mod usage;
 pub mod verify;
 mod way;
+
+#[doc(inline)]
+pub use ebbtide_sys::nvme;
 
 pub use clock::Clock;
 pub use error::EngineError;

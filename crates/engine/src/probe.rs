@@ -7,10 +7,8 @@
 use crate::clock::Clock;
 use crate::ring::Ring;
 use crate::target::Target;
-use ebbtide_model::workload::OpKind;
-use io_uring::{opcode, types};
+use ebbtide_sys::ring::Transfer;
 use rustix::io::pread;
-use std::os::fd::AsRawFd;
 
 /// Reads of each kind.
 const READS: usize = 16;
@@ -52,37 +50,38 @@ fn believed(mut probe: impl FnMut() -> Option<HandOver>) -> Option<HandOver> {
 pub(crate) fn hand_over(target: &Target, clock: Clock) -> Option<HandOver> {
     *target.hand_over.get_or_init(|| {
         let member = target.members.iter().find(|member| member.shaper.is_none() && member.size > 0)?;
-        believed(|| measure(member.file.as_raw_fd(), member, clock))
+        believed(|| measure(member, clock))
     })
 }
 
 /// Medians of alternating reads of the first bytes; `None` when they cannot be read.
-fn measure(fd: i32, member: &crate::target::TargetMember, clock: Clock) -> Option<HandOver> {
+fn measure(member: &crate::target::TargetMember, clock: Clock) -> Option<HandOver> {
     let length = member.size.min(4096) as u32;
-    let mut ring = Ring::for_probe(4096, 2).ok()?;
+    let mut ring = Ring::for_probe(Some(&member.file), 4096, 2).ok()?.ring;
     let (mut by_ring, mut by_pread) = (Vec::with_capacity(READS), Vec::with_capacity(READS));
     let start = clock.now();
     // The first read of each kind warms up.
     for round in 0..=READS {
         let before = clock.now();
-        let read = pread(&member.file, ring.buffers.slice(OpKind::Read, 0, 0, length as usize), 0);
+        let read = pread(&member.file, ring.buffers()?.slice(0, 0, length as usize), 0);
         let between = clock.now();
         if !matches!(read, Ok(n) if n == length as usize) {
             return None;
         }
-        let entry =
-            opcode::Read::new(types::Fd(fd), ring.buffers.of(OpKind::Read, 0), length).offset(0).build();
-        // SAFETY: the buffer lives in `ring` and the file in `member`, both until the read has completed below.
-        unsafe { ring.ring.submission().push(&entry) }.ok()?;
-        while ring.ring.completion().is_empty() {
-            match ring.ring.submit_and_wait(1) {
+        let transfer = Transfer { is_write: false, file: 0, offset: 0, buffer: 0, at: 0, length };
+        if !ring.transfer(&transfer, 0) {
+            return None;
+        }
+        while !ring.has_completions() {
+            match ring.submit_and_wait(1) {
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(_) => return None,
             }
         }
         let after = clock.now();
-        if ring.ring.completion().next()?.result() != length as i32 {
+        let mut seen = [(0, 0)];
+        if ring.reap(&mut seen) != 1 || seen[0].1 != length as i32 {
             return None;
         }
         if round > 0 {

@@ -1,30 +1,7 @@
 //! How much of a file the page cache holds.
 
-use libc::{c_long, c_uint};
-use rustix::fd::AsRawFd;
+use ebbtide_sys::cache;
 use std::path::Path;
-
-/// Number of the system call cachestat(2), the same on every architecture (Linux 6.5).
-const CACHESTAT: c_long = 451;
-
-/// `struct cachestat_range` of linux/mman.h.
-#[repr(C)]
-struct Range {
-    offset: u64,
-    /// 0: to the end of the file.
-    length: u64,
-}
-
-/// `struct cachestat` of linux/mman.h, in pages.
-#[repr(C)]
-#[derive(Default)]
-struct Cachestat {
-    cache: u64,
-    dirty: u64,
-    writeback: u64,
-    evicted: u64,
-    recently_evicted: u64,
-}
 
 /// Bytes of the file at `path` in the page cache now, in whole pages; nothing for what is no regular file, may not be
 /// asked about, or on kernels before 6.5. Looking changes nothing.
@@ -33,14 +10,7 @@ pub fn resident(path: &Path) -> Option<u64> {
     if !file.metadata().ok()?.is_file() {
         return None;
     }
-    let range = Range { offset: 0, length: 0 };
-    let mut found = Cachestat::default();
-    let flags: c_uint = 0;
-    // SAFETY: both pointers are to live values of the layout that the kernel documents for this call, `range` is only
-    // read and `found` only written, and the descriptor stays open until after the call.
-    let result =
-        unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut found, flags) };
-    (result == 0).then(|| found.cache.saturating_mul(rustix::param::page_size() as u64))
+    Some(cache::pages(&file)?.saturating_mul(rustix::param::page_size() as u64))
 }
 
 #[cfg(test)]

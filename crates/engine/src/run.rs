@@ -1,6 +1,6 @@
 //! Runs one trial: sets the jobs up, starts them together, puts their records together.
 
-use crate::buffers::{Buffers, check_memory, for_each_slot};
+use crate::buffers::{Buffers, check_memory};
 use crate::clock::Clock;
 use crate::collect::{Collected, cpu_use};
 use crate::cpu::{self, CpuTime};
@@ -59,8 +59,7 @@ fn run_where(
     let way = choose(target, workload, clock, unavailable, &mut collected);
     collected.execution.ioengine = Some(way.ioengine);
     collected.execution.threads = way.threads;
-    let buffers = way.depth.saturating_mul(for_each_slot(workload));
-    check_memory(workload.numjobs.saturating_mul(way.threads), buffers, workload.bs.0)?;
+    check_memory(workload, workload.numjobs.saturating_mul(way.threads), way.depth)?;
     let jobs = (0..workload.numjobs)
         .map(|job| {
             let generator = Generator::new(workload, target.map.capacity(), seed, job)?;
@@ -120,7 +119,6 @@ fn validate(target: &Target, workload: &Workload) -> Result<(), EngineError> {
 struct Place<'a> {
     /// Its number among all threads.
     index: u32,
-    /// Its job.
     job: u32,
     /// That job's operations, shared by its threads.
     source: &'a Mutex<Source>,
@@ -141,7 +139,6 @@ struct Ends {
     recycled: Receiver<Box<Record>>,
 }
 
-/// The collector's ends.
 struct Line {
     start: Sender<Times>,
     recycle: Sender<Box<Record>>,
@@ -162,12 +159,7 @@ fn job<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finis
     let workload = shared.workload;
     let mut notes = Vec::new();
     cpu::settle(job, &workload.engine.cpus_allowed, workload.engine.nice)?;
-    let each = for_each_slot(workload);
-    let (mut buffers, note) =
-        Buffers::new(way.depth.saturating_mul(each), workload.bs.0, workload.engine.huge_pages)?;
-    if each > 1 {
-        buffers = buffers.with_reads_apart();
-    }
+    let (mut buffers, note) = Buffers::of_job(workload, way.depth)?;
     notes.extend(note.map(str::to_owned));
     if workload.writes() {
         buffers.fill(shared.seed ^ u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15));

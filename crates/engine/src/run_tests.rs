@@ -378,7 +378,7 @@ fn into_a_full_pipe<T: Send>(
     let (target, control) = (target.expect("a size"), Control::default());
     let workload = Workload { stop: Stop::Size(Bytes(32 * 4096)), ..writes(4, 1) };
     let shared = shared(&target, &workload, &control);
-    let buffers = Buffers::new(4, 4096, false).expect("buffers").0;
+    let buffers = Buffers::new(4, 4096).expect("buffers");
     let ((to_collector, _messages), (_recycle, recycled)) = (channel(), channel());
     let origin = shared.clock.now();
     let end = origin + runtime.as_nanos() as u64;

@@ -9,7 +9,6 @@ use crate::target::{Target, TargetMember};
 use ebbtide_model::backend::Control;
 use ebbtide_model::units::Nanos;
 use ebbtide_model::workload::{Access, Mix, Stop, Workload};
-use io_uring::opcode;
 
 /// Length of a measurement in [`self_test`], nanoseconds.
 const LENGTH: u64 = 300_000_000;
@@ -143,22 +142,22 @@ fn null_write(length: u64) -> Result<Ceiling, EngineError> {
 }
 
 fn nop(clock: Clock) -> Result<Ceiling, EngineError> {
-    let mut io = Ring::for_probe(4096, BATCH)?;
+    let mut ring = Ring::for_probe(None::<&std::fs::File>, 4096, BATCH)?.ring;
+    let mut seen = [(0, 0); BATCH as usize];
     let cpu = CpuTime::of_thread();
     let start = clock.now();
     let mut ops = 0u64;
     let elapsed = loop {
         for _ in 0..BATCH {
-            // SAFETY: an empty operation refers to no memory and no file.
-            let pushed = unsafe { io.ring.submission().push(&opcode::Nop::new().build()) };
-            debug_assert!(pushed.is_ok());
+            let submitted = ring.nothing();
+            debug_assert!(submitted);
         }
-        match io.ring.submit_and_wait(1) {
+        match ring.submit_and_wait(1) {
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(source) => return Err(EngineError::System { what: "submit to the io_uring", source }),
         }
-        ops += io.ring.completion().count() as u64;
+        ops += ring.reap(&mut seen) as u64;
         let elapsed = clock.now() - start;
         if elapsed >= LENGTH {
             break elapsed;

@@ -1,7 +1,5 @@
 //! What the process has used so far.
 
-use std::mem::MaybeUninit;
-
 /// Counters of the process since its start (getrusage(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
@@ -16,18 +14,9 @@ pub struct Usage {
 impl Usage {
     /// Up to now, all threads.
     pub fn of_process() -> Usage {
-        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: `usage` is room for one rusage, and all its bytes are initialised whatever the call does.
-        let usage = unsafe {
-            libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-            usage.assume_init()
-        };
-        let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
-        Usage {
-            context_switches: count(usage.ru_nvcsw) + count(usage.ru_nivcsw),
-            major_faults: count(usage.ru_majflt),
-            minor_faults: count(usage.ru_minflt),
-        }
+        let ebbtide_sys::usage::Usage { context_switches, major_faults, minor_faults, .. } =
+            ebbtide_sys::usage::of_process();
+        Usage { context_switches, major_faults, minor_faults }
     }
 
     /// From `earlier` to `self`.

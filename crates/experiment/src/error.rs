@@ -16,23 +16,23 @@ pub enum Problem {
     Syntax {
         /// The TOML parser's words.
         message: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// A key that nothing reads.
     #[error("unknown key `{key}` in {section}")]
     UnknownKey {
-        /// The key.
+        /// As it was written.
         key: String,
         /// Where it stands.
         section: &'static str,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// A key that has to be there.
     #[error("{section} has no `{key}`")]
     MissingKey {
-        /// The key.
+        /// The key that is not there.
         key: &'static str,
         /// Where it belongs.
         section: String,
@@ -44,7 +44,7 @@ pub enum Problem {
     Nothing {
         /// What has nothing.
         what: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// A value of another type.
@@ -54,15 +54,15 @@ pub enum Problem {
         expected: &'static str,
         /// What the file has.
         found: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// A text that is not the quantity it should be.
     #[error("{}", unit_message(error))]
     Unit {
-        /// Why not.
+        /// Why it is none.
         error: UnitError,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// A quantity that is given in the wrong unit.
@@ -72,7 +72,7 @@ pub enum Problem {
         found: String,
         /// What is expected.
         expected: &'static str,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// Not one of the words that are possible here.
@@ -80,9 +80,9 @@ pub enum Problem {
     UnknownChoice {
         /// What the word chooses.
         what: &'static str,
-        /// The word.
+        /// As it was written.
         found: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// A number outside its range.
@@ -90,11 +90,11 @@ pub enum Problem {
     OutOfRange {
         /// Which number.
         key: &'static str,
-        /// Its value.
+        /// Its value, with its unit.
         found: String,
         /// What it must be.
         range: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// A name with characters that names cannot have.
@@ -102,19 +102,19 @@ pub enum Problem {
     BadName {
         /// What is named.
         what: &'static str,
-        /// The name.
+        /// As it was written.
         name: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// Two things of the same name, or two volumes on the same bytes.
     #[error("{what} `{name}` is defined twice")]
     Duplicate {
-        /// What it is.
+        /// What both are: a volume, a design.
         what: &'static str,
         /// The name or path.
         name: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// A name that nothing has.
@@ -122,45 +122,45 @@ pub enum Problem {
     UnknownName {
         /// What the name stands for.
         what: &'static str,
-        /// The name.
+        /// The name that nothing has.
         name: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// Two keys of which only one can be.
     #[error("`{first}` and `{second}` exclude each other")]
     Conflict {
-        /// One key.
+        /// The key that the message names first.
         first: &'static str,
-        /// The other key.
+        /// The key that it excludes.
         second: &'static str,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// A key that has no effect in its place.
     #[error("`{key}` means nothing here: {why}")]
     Pointless {
-        /// The key.
+        /// The key without effect.
         key: &'static str,
         /// Why it has no effect.
         why: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// An array that cannot be built.
     #[error("{what}")]
     Geometry {
-        /// Why not.
+        /// Why not, as a sentence.
         what: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// A profile that cannot be used.
     #[error("{what}")]
     Profile {
-        /// Why not.
+        /// Why not, as a sentence.
         what: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
 }
@@ -208,7 +208,7 @@ pub struct ExperimentError {
     pub column: usize,
     /// How many characters of the line it is about, at least 1.
     pub width: usize,
-    /// The whole line.
+    /// The text of the line on which it begins.
     pub source_line: String,
     /// What is wrong and what to write.
     pub problem: Problem,
@@ -217,7 +217,7 @@ pub struct ExperimentError {
 /// An [`ExperimentError`] as `--json` prints it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorRecord {
-    /// The file.
+    /// Name of the file, as it was given.
     pub file: String,
     /// Line, from 1.
     pub line: usize,

@@ -15,14 +15,12 @@ const MOST: usize = 1024;
 /// One path, or the paths of several volumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Paths {
-    /// One volume.
     One(String),
     /// As many volumes as there are paths.
     Several(Vec<String>),
 }
 
 impl Paths {
-    /// All of them.
     pub fn all(&self) -> &[String] {
         match self {
             Paths::One(path) => std::slice::from_ref(path),

@@ -16,7 +16,7 @@ pub struct BonnieHost<'a> {
     pub name: &'a str,
     /// Our name and version, where bonnie++ has its own.
     pub version: &'a str,
-    /// Seed.
+    /// The session's seed, which stands where bonnie++ has its own.
     pub seed: u64,
     /// Bytes of the file.
     pub size: Bytes,

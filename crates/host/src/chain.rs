@@ -331,7 +331,7 @@ fn btrfs_members(sys: &Sys, device: &str) -> (Vec<String>, Join, u32) {
 mod tests {
     use super::*;
     use crate::command::{Never, Runner};
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     const ARRAYS: &str = include_str!("../tests/trees/arrays.tree");
 

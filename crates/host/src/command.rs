@@ -37,7 +37,7 @@ pub enum CommandError {
     Start {
         /// Program and arguments.
         command: String,
-        /// The system's words.
+        /// As the kernel says it.
         why: String,
     },
 }
@@ -150,7 +150,7 @@ impl Runner for Never {
 }
 
 /// A program and its arguments as one line to read.
-pub(crate) struct Shown<'a>(pub &'a str, pub &'a [&'a str]);
+pub struct Shown<'a>(pub &'a str, pub &'a [&'a str]);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -47,7 +47,7 @@ fn machine(sys: &Sys) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     #[test]
     fn a_recorded_guest() {

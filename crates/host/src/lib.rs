@@ -1,4 +1,5 @@
-//! The edge to the operating system: the only crate that runs programs and reads /proc and /sys.
+//! The edge to the operating system: the only crate that reads /proc and /sys, and that runs programs which change the system
+//! (the lab's, which need no root, are in a crate of their own).
 //!
 //! [`sys`] reads files below given roots, so that tests run on recorded hosts; [`probe`] makes the tree of block
 //! devices out of them; [`chain`] says which disks hold a path; [`judge`] says what may be written.
@@ -12,9 +13,10 @@ pub mod command;
 pub mod findings;
 pub mod hostinfo;
 pub mod judge;
-pub mod lab;
 pub mod observe;
 pub mod probe;
 pub mod sys;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use ebbtide_sys::streams::output_was_closed;

@@ -28,7 +28,7 @@ pub enum BackendKind {
 /// What a volume turned out to be once prepared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PreparedVolume {
-    /// The volume's name.
+    /// Name of the volume in the experiment.
     pub name: String,
     /// Path of the file or device, as text.
     pub path: String,
@@ -151,7 +151,7 @@ pub enum BackendError {
     /// A volume failed: which, where and how.
     #[error("volume {volume}: {what}")]
     Volume {
-        /// The volume's name.
+        /// Name of the volume in the experiment.
         volume: String,
         /// What happened and what to do.
         what: String,

@@ -89,7 +89,7 @@ impl RefusalKind {
 /// One reason, with the way out of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// Which reason.
+    /// Which of the reasons there are.
     pub kind: RefusalKind,
     /// What was found, for example "nvme1n1p1 is mounted on /data".
     pub what: String,

@@ -74,7 +74,7 @@ pub trait Journal: Send + Sync {
 pub enum Leftover {
     /// A file or directory.
     Path {
-        /// Its path.
+        /// Where it is.
         path: PathBuf,
         /// Whether it is a directory.
         directory: bool,
@@ -83,7 +83,7 @@ pub enum Leftover {
     },
     /// A step of a build.
     Step {
-        /// Its number.
+        /// Its place in the build.
         number: u64,
         /// What puts it back.
         undo: BuildUndo,

@@ -23,11 +23,9 @@ pub mod samples;
 pub mod session;
 pub mod shown;
 pub mod stack;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod units;
 pub mod verify;
 pub mod volume;
 pub mod workload;
-
-// Fixtures that the crates above include name this crate as they do.
-#[cfg(test)]
-extern crate self as ebbtide_model;

@@ -13,11 +13,11 @@ pub const STORE_APPLICATION_ID: u32 = 0x6562_6274;
 /// The host a session ran on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostInfo {
-    /// Host name.
+    /// As the kernel has it.
     pub hostname: String,
-    /// Kernel release.
+    /// Its release, such as `6.1.0-28-amd64`.
     pub kernel: String,
-    /// CPU model.
+    /// As `/proc/cpuinfo` has it.
     pub cpu_model: String,
     /// Online cores.
     pub cores: u32,
@@ -48,7 +48,7 @@ pub enum Ending {
 pub struct SessionMeta {
     /// Identifier, unique in its store, for example `20261121-143005-7f3a`.
     pub id: String,
-    /// Which backend.
+    /// What carried it out.
     pub backend: BackendKind,
     /// Seed; the same seed gives the same order.
     pub seed: u64,
@@ -58,9 +58,9 @@ pub struct SessionMeta {
     pub started_unix: Nanos,
     /// Wall clock at the end, where it ended.
     pub ended_unix: Option<Nanos>,
-    /// How it ended.
+    /// Why there were no more trials.
     pub ending: Ending,
-    /// The host.
+    /// Where it was measured.
     pub host: HostInfo,
     /// Operations per second that the engine reached on this host with nothing behind it, where measured:
     /// a result near it measures the tool.
@@ -105,15 +105,15 @@ impl SessionMeta {
 /// or another size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rung {
-    /// The design's name.
+    /// Name of the design.
     pub design: String,
-    /// The workload's name.
+    /// Name of the workload that the ladder is for.
     pub workload: String,
     /// Operations in flight.
     pub in_flight: u32,
     /// Bytes of each.
     pub bs: Bytes,
-    /// What was seen.
+    /// What was measured.
     pub samples: Box<TrialSamples>,
 }
 
@@ -140,7 +140,7 @@ impl Rung {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It ran.
+    /// What was measured.
     Samples(Box<TrialSamples>),
     /// It failed; the text says what and where.
     Failed(String),
@@ -149,7 +149,7 @@ pub enum Outcome {
 /// One trial with what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
-    /// The trial.
+    /// Which design ran what, when and in which role.
     pub trial: Trial,
     /// What came of it.
     pub outcome: Outcome,

@@ -131,7 +131,7 @@ pub enum Bitmap {
     Internal,
 }
 
-/// A file system.
+/// What an array is formatted with, by the word that follows `mkfs.`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, AsRefStr, EnumString, VariantNames,
 )]

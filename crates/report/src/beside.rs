@@ -31,9 +31,9 @@ pub struct Beside {
 /// A session of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BesideSession {
-    /// Its identifier.
+    /// The session's id.
     pub id: String,
-    /// The experiment's name.
+    /// Name of its experiment.
     pub experiment: String,
     /// What it ran on.
     pub backend: BackendKind,
@@ -63,9 +63,9 @@ pub struct BesideTable {
 pub struct BesideRow {
     /// Index of the session.
     pub session: usize,
-    /// The design's name.
+    /// Name of the design.
     pub design: String,
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
     /// Trials that gave samples.
     pub trials: u32,

@@ -21,7 +21,7 @@ pub struct Report {
     pub stored: bool,
     /// Whether the text tells every trial's figure too.
     pub each_trial: bool,
-    /// The experiment's name.
+    /// Name of the experiment.
     pub experiment: String,
     /// What the experiment is for, in its author's words.
     pub description: Option<String>,
@@ -60,7 +60,7 @@ pub struct Report {
 /// A design as the report names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DesignFacts {
-    /// Its name.
+    /// As the experiment names it.
     pub name: String,
     /// Its layout in words, for example `stripe of 8, chunk 256KiB`.
     pub layout: String,
@@ -71,7 +71,7 @@ pub struct DesignFacts {
 /// A workload as the report names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadFacts {
-    /// Its name.
+    /// As the experiment names it.
     pub name: String,
     /// What it does in words, for example `sequential read, bs 256KiB, iodepth 16, O_DIRECT, 3s`.
     pub summary: String,
@@ -84,7 +84,7 @@ pub struct WorkloadFacts {
 /// A volume as the report names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolumeFacts {
-    /// Its name.
+    /// As the experiment names it.
     pub name: String,
     /// Path, size, disk underneath: one phrase each.
     pub facts: Vec<String>,
@@ -131,12 +131,12 @@ pub struct LatencyView {
     pub bins: Vec<(f64, f64, u64)>,
 }
 
-/// One trial.
+/// A trial as the views list it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialView {
     /// Position in the session.
     pub index: u32,
-    /// Round.
+    /// Its round, from 0.
     pub round: u32,
     /// Index of the design.
     pub design: usize,

@@ -53,7 +53,7 @@ pub struct DiskSeen {
 /// A network interface over the trials of a result: medians.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NetworkSeen {
-    /// Its name.
+    /// Its kernel name, such as `eth0`.
     pub interface: String,
     /// Bytes per second received.
     pub received: Option<f64>,

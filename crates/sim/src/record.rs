@@ -343,7 +343,6 @@ impl Recorder {
         Count { ops: read.ops + write.ops, bytes: read.bytes + write.bytes }
     }
 
-    /// The samples.
     pub(super) fn finish(mut self, names: Vec<String>) -> Recorded {
         let elapsed = self.window.end - self.window.begin;
         // Intervals that began; the last one may be cut short.

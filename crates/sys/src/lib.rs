@@ -1,10 +1,16 @@
-//! Raw system calls that no library wraps, each behind a function that is safe to call.
+//! Raw system calls that no library wraps, and the memory that is shared with the kernel, each behind what is safe to call.
 //!
-//! Here live numbers and layouts of the kernel's interface and the `unsafe` that they take; nothing here knows what
+//! Here live numbers and layouts of the kernel's interface and all `unsafe` of the project; nothing here knows what
 //! the answers are for. No policy, no paths, no parsing of text.
 
+pub mod cache;
 pub mod lease;
 pub mod lock;
 pub mod loops;
+pub mod memory;
+pub mod nvme;
+pub mod ring;
 pub mod streams;
 pub mod task;
+pub mod tsc;
+pub mod usage;

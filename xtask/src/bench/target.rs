@@ -10,7 +10,6 @@ const SIZE: u64 = 512 << 20;
 /// A file system in memory for the loop device's file.
 const TMPFS: &str = "/dev/shm";
 
-/// One target.
 pub struct Target {
     pub name: &'static str,
     pub title: &'static str,
@@ -21,7 +20,6 @@ pub struct Target {
     path: PathBuf,
 }
 
-/// What it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A character device that takes everything at once.

@@ -47,7 +47,6 @@ pub struct Figure {
     pub share: f64,
     /// Values in bytes per second or operations per second.
     pub values: Vec<f64>,
-    /// What it is.
     pub role: Role,
     /// Remark for the reader.
     pub note: String,

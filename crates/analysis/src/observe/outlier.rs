@@ -70,7 +70,7 @@ pub enum Difference {
 pub struct Comparison {
     /// What is compared: `await`, `queue`, `util`, `throughput`, `requests`.
     pub what: &'static str,
-    /// The member's.
+    /// What the member has, in `unit`.
     pub value: f64,
     /// Median of its siblings.
     pub siblings: f64,
@@ -83,7 +83,7 @@ pub struct Comparison {
 pub struct Outlier {
     /// Index among the members given.
     pub member: usize,
-    /// Its name.
+    /// The member's device name.
     pub name: String,
     /// How it differs.
     pub difference: Difference,
@@ -126,7 +126,7 @@ fn plain(value: f64) -> String {
 /// A member that waits far longer than its siblings and is not called slow all the same.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spared {
-    /// Its name.
+    /// The member's device name.
     pub name: String,
     /// The figures, the telling one first.
     pub figures: Vec<Comparison>,

@@ -34,9 +34,9 @@ pub struct OpRates {
 /// Rates of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct DiskRates {
-    /// Reads.
+    /// Of its reads.
     pub read: OpRates,
-    /// Writes.
+    /// Of its writes.
     pub write: OpRates,
     /// Discards, where counted.
     pub discard: Option<OpRates>,

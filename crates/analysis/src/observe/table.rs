@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// Intervals of history that are kept per device: enough for the widest sparkline.
 pub const HISTORY: usize = 240;
 
-/// One device.
+/// A device with its latest reading and its rates.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// Kernel name.

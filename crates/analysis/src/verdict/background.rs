@@ -52,7 +52,6 @@ pub const HELD_BACK: f64 = 0.10;
 /// Most of those seen at work whom the sentence names.
 const NAMED: usize = 3;
 
-/// The rule.
 #[derive(Debug)]
 pub struct Background;
 

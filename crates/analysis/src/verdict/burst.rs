@@ -28,7 +28,6 @@ pub const SAME_LEVEL: f64 = 0.15;
 /// Share of the trials that must show the step when nothing else is known of the volumes.
 pub const REPEATED: f64 = 0.5;
 
-/// The rule.
 #[derive(Debug)]
 pub struct Burst;
 

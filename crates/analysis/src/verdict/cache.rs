@@ -25,7 +25,6 @@ pub const MEMORY_LATENCY: Nanos = Nanos(8_000);
 /// What counts as a small request.
 const SMALL: Bytes = Bytes(16 * Bytes::KIB);
 
-/// The rule.
 #[derive(Debug)]
 pub struct Cache;
 

@@ -10,13 +10,13 @@ use ebbtide_model::workload::Workload;
 /// One design under one workload: the trials, what was computed from them, and what the experiment says.
 #[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
-    /// The session.
+    /// All trials, for rules that look beyond this design and workload.
     pub session: &'a Session,
-    /// The experiment.
+    /// What the session's experiment says.
     pub experiment: &'a Experiment,
-    /// The design.
+    /// The design that is judged.
     pub design: &'a Design,
-    /// The workload.
+    /// The workload that it ran.
     pub workload: &'a Workload,
     /// Samples of its trials as a candidate, in the order in which they ran; at least one.
     pub trials: &'a [&'a TrialSamples],

@@ -40,7 +40,6 @@ pub const MORE: f64 = 1.25;
 /// Confidence of grounds that hold against a ladder that says nothing.
 const SURE: f64 = 0.8;
 
-/// The rule.
 #[derive(Debug)]
 pub struct Concurrency;
 

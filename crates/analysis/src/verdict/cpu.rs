@@ -46,7 +46,6 @@ const NAMED: usize = 3;
 /// Share of a core from which on somebody on the load's own processors is named: as the observer does of all.
 const WORTH_NAMING: f64 = 0.05;
 
-/// The rule.
 #[derive(Debug)]
 pub struct Cpu;
 

@@ -27,7 +27,6 @@ const IN_ALL: usize = 4;
 /// Most points of a series; more are put together.
 const MAX_POINTS: usize = 200;
 
-/// The rule.
 #[derive(Debug)]
 pub struct DeviceWaves;
 

@@ -27,7 +27,6 @@ pub const SLOWER: f64 = 0.80;
 /// Latency of one operation by itself, relative to the mean, below which first touches are what takes the rest.
 pub const FLOOR_SHARE: f64 = 0.60;
 
-/// The rule.
 #[derive(Debug)]
 pub struct FirstTouch;
 

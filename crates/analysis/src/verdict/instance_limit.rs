@@ -13,7 +13,6 @@ use ebbtide_model::samples::{Count, TrialSamples};
 use ebbtide_model::units::{format_iops, format_throughput};
 use ebbtide_model::volume::Limit;
 
-/// The rule.
 #[derive(Debug)]
 pub struct InstanceLimit;
 

@@ -35,7 +35,6 @@ const WORKS: f64 = 0.5;
 /// Part of a slow member's latency that its device takes at most where it is held back above it.
 const ABOVE: f64 = 0.20;
 
-/// The rule.
 #[derive(Debug)]
 pub struct SlowMember;
 

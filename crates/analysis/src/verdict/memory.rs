@@ -22,7 +22,6 @@ pub const ALONE: f64 = 0.10;
 /// may have been at the disk.
 pub const SEVERAL: f64 = 0.50;
 
-/// The rule.
 #[derive(Debug)]
 pub struct Memory;
 

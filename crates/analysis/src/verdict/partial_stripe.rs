@@ -21,7 +21,6 @@ pub const NEEDLESS: f64 = 0.10;
 /// How far above the most that parity can take the reads may be.
 const SLACK: f64 = 1.10;
 
-/// The rule.
 #[derive(Debug)]
 pub struct PartialStripe;
 

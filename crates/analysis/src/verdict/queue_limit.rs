@@ -33,7 +33,7 @@ pub const IN_PROPORTION: f64 = 1.7;
 /// How many times as many requests at the device the compared runs have at least.
 const APART: f64 = 1.5;
 
-/// The rule.
+/// Asserts that the queue of a member's disk holds fewer requests than are asked for.
 #[derive(Debug)]
 pub struct QueueLimit;
 

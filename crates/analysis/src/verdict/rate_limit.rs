@@ -37,7 +37,6 @@ const AS_A_CLOCK: f64 = 0.0005;
 /// How far the trials' rates may be from one another.
 const SAME_TRIALS: f64 = 0.03;
 
-/// The rule.
 #[derive(Debug)]
 pub struct RateLimit;
 

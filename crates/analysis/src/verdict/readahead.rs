@@ -16,7 +16,6 @@ const READER_BUSY: f64 = 0.80;
 /// Window that keeps a single network volume at work: at 1 ms and 250 MB/s, 250 KB are in flight.
 const SINGLE_WINDOW: u64 = 256 * Bytes::KIB;
 
-/// The rule.
 #[derive(Debug)]
 pub struct Readahead;
 

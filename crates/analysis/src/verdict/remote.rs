@@ -32,7 +32,6 @@ pub const LINK: f64 = 0.80;
 /// An operation is one call up to this many on average: attributes and others' calls are few.
 const ONE_CALL: f64 = 1.1;
 
-/// The rule.
 #[derive(Debug)]
 pub struct RemoteQueue;
 

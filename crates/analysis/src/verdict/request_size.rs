@@ -23,7 +23,6 @@ const AT_LARGEST: f64 = 0.8;
 /// Asked and moved bytes must agree this well for the counts to be about the same requests.
 const SAME_BYTES: f64 = 0.10;
 
-/// The rule.
 #[derive(Debug)]
 pub struct RequestSize;
 

@@ -14,7 +14,6 @@ const REPEATS: f64 = 1.25;
 /// A rung with its pace.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
-    /// What ran.
     pub rung: &'a Rung,
     /// Operations per second.
     pub ops: Pace,

@@ -10,7 +10,6 @@ use super::concurrency::parallel;
 use super::{Absent, Case, Judged, Rule, evidence};
 use crate::{ArrayBelow, MemberShare, Verdict, VerdictKind};
 
-/// The rule.
 #[derive(Debug)]
 pub struct SharedDevice;
 

@@ -23,7 +23,6 @@ const TOGETHER: f64 = 8.0;
 /// Most requests of one write: its own, and a journal's description and commit of it. More of them are others'.
 const MOST_REQUESTS: f64 = 3.0;
 
-/// The rule.
 #[derive(Debug)]
 pub struct SyncWrites;
 

@@ -57,7 +57,6 @@ pub(super) fn yield_to_volumes(case: &Case<'_>, why: &str) -> Result<(), Absent>
     }
 }
 
-/// The rule.
 #[derive(Debug)]
 pub struct VolumeLimit;
 

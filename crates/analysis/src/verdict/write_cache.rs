@@ -23,7 +23,6 @@ use ebbtide_model::units::{format_bytes, format_throughput};
 /// trial begins.
 pub const SAME_SIZE: f64 = 0.30;
 
-/// The rule.
 #[derive(Debug)]
 pub struct WriteCache;
 

@@ -36,7 +36,6 @@ impl Surroundings for Around {
 
 /// What a job file asks for.
 pub struct FromFile {
-    /// The benchmark.
     pub spec: Spec,
     /// Options of its [global] sections.
     pub global: Vec<(String, String)>,

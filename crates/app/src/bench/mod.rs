@@ -19,16 +19,13 @@ use ebbtide_model::units::Nanos;
 use ebbtide_model::workload::Workload;
 use std::path::PathBuf;
 
-/// One job.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Its name.
     pub name: String,
     /// Jobs of one group run at the same time, groups one after the other.
     pub group: u32,
     /// Index of its design in the experiment.
     pub design: usize,
-    /// What it does.
     pub workload: Workload,
     /// The options that it was given, with fio's names, for the results.
     pub options: Vec<(String, String)>,
@@ -77,11 +74,9 @@ impl Spec {
 /// A job that has run.
 #[derive(Debug, Clone)]
 pub struct Done {
-    /// The job.
     pub job: Job,
     /// What it ran on, in words.
     pub target: String,
-    /// What was seen.
     pub samples: TrialSamples,
     /// What limits it.
     pub verdicts: Vec<Verdict>,

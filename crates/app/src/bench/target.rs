@@ -61,7 +61,6 @@ impl Wanted {
 /// A path as a volume.
 #[derive(Debug)]
 pub struct Resolved {
-    /// The volume.
     pub volume: Volume,
     /// Whether there is no such file yet: it is made when the benchmark begins.
     pub new: bool,

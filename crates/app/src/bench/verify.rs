@@ -57,7 +57,6 @@ pub fn is_same(one: &Path, other: &Path) -> bool {
 /// What a run with a ledger did.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was written.
     pub written: Written,
     /// What was found when it was read back at once.
     pub found: Found,

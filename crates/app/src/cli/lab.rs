@@ -4,16 +4,16 @@ mod several;
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::laboratory::{self, Laboratory};
+use crate::laboratory;
 use crate::session::clock;
-use crate::session::lab::worker;
+use crate::session::worker;
 use crate::views;
 use clap::{Args, Subcommand};
-use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
-use ebbtide_host::lab::guest::Stream;
-use ebbtide_host::lab::machine::{Machine, Use};
-use ebbtide_host::lab::places::{Left, Swept};
-use ebbtide_host::lab::{agent, image};
+use ebbtide_lab::disks::{Bus, Disk, Throttle};
+use ebbtide_lab::guest::Stream;
+use ebbtide_lab::machine::{Machine, Use};
+use ebbtide_lab::places::{Left, Swept};
+use ebbtide_lab::{agent, image};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::volume::Limit;
@@ -162,7 +162,7 @@ fn build(args: &BuildArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         }
     };
     let there = image::find(&places).is_some() && !args.force;
-    let image = image::build(&places, args.force, &mut say).map_err(laboratory::failure)?;
+    let image = image::build(&places, args.force, &mut say)?;
     if globals.json {
         let value = json!({
             "schema": "ebbtide.lab-image/1",
@@ -187,20 +187,18 @@ fn command(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     if args.guests > 1 {
         return several::run(&machine, args.guests, &args.command, globals);
     }
-    let mut guest = Laboratory::open(globals.quiet)?.boot(&machine)?;
+    let mut guest = laboratory::open(globals.quiet)?.boot(&machine)?;
     let (mut output, mut errors) = (Vec::new(), Vec::new());
     let json = globals.json;
     let mut closed = None;
-    let status = guest
-        .run(&args.command, &[], &mut |stream, bytes| {
-            let result = match (json, stream) {
-                (true, Stream::Output) => output.write_all(bytes),
-                (true, Stream::Errors) => errors.write_all(bytes),
-                (false, stream) => views::pass_on(stream, bytes),
-            };
-            closed = result.err().or(closed.take());
-        })
-        .map_err(laboratory::failure)?;
+    let status = guest.run(&args.command, &[], &mut |stream, bytes| {
+        let result = match (json, stream) {
+            (true, Stream::Output) => output.write_all(bytes),
+            (true, Stream::Errors) => errors.write_all(bytes),
+            (false, stream) => views::pass_on(stream, bytes),
+        };
+        closed = result.err().or(closed.take());
+    })?;
     if let Some(error) = closed.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
         return Err(CliError::Failed(format!("cannot print what the command says: {error}")));
     }
@@ -225,7 +223,7 @@ fn shell(args: &GuestArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         )
     })?;
     let machine = args.machine(Use::Shell { rows, columns })?;
-    let laboratory = Laboratory::open(globals.quiet)?;
+    let laboratory = laboratory::open(globals.quiet)?;
     let guest = laboratory.boot(&machine)?;
     laboratory::terminal::connect(&guest, laboratory.control())?;
     Ok(ExitCode::SUCCESS)
@@ -255,7 +253,7 @@ fn clean(args: &CleanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         views::print(&paths.iter().map(|path| format!("removed {path}\n")).collect::<String>())?;
     }
     for left in &left {
-        views::say(&format!("ebb: left alone: {}", laboratory::left_line(left)));
+        views::say(&format!("ebb: left alone: {left}"));
     }
     match left.iter().filter(|left| left.ours).count() {
         0 => Ok(ExitCode::SUCCESS),

@@ -6,9 +6,6 @@ use crate::experiment_file;
 use crate::laboratory;
 use crate::progress::Progress;
 use crate::session::kernel::{self, KernelPlan};
-use crate::session::lab;
-use crate::session::lab::adapt::adapt;
-use crate::session::lab::scale::{Scale, scaled};
 use crate::session::setup::SessionSetup;
 use crate::session::{self, Request, RunContext, clock, journal, signals, surroundings};
 use crate::store::Store;
@@ -16,6 +13,10 @@ use crate::views::{self, Format};
 use clap::{Args, ValueEnum};
 use ebbtide_analysis::{Analysis, analyse, unanswered};
 use ebbtide_engine::files;
+use ebbtide_lab::accelerator;
+use ebbtide_lab::backend::adapt::adapt;
+use ebbtide_lab::backend::how_long;
+use ebbtide_lab::backend::scale::{Scale, scaled};
 use ebbtide_model::backend::{BackendKind, Control};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::plan::Plan;
@@ -253,7 +254,7 @@ fn dry_run(
     };
     let guest = match on {
         On::Lab => {
-            let accelerator = laboratory::accelerator()?;
+            let accelerator = accelerator(&laboratory::places()?)?;
             let adapted = adapt(experiment, accelerator, args.scale).map_err(CliError::Usage)?;
             Some((adapted, accelerator))
         }
@@ -291,12 +292,16 @@ fn dry_run(
     } else {
         views::print(&plan.to_string())?;
         if let Some(builds) = &builds {
-            let built = guest.as_ref().map_or(kernel::Built::EachTrial, |(adapted, _)| adapted.built);
+            let built = match &guest {
+                None => kernel::Built::EachTrial,
+                Some((adapted, _)) if adapted.own_disks => kernel::Built::Once,
+                Some(_) => kernel::Built::InTurn,
+            };
             views::print(&kernel::show(experiment, builds, built))?;
         }
         if let Some((adapted, accelerator)) = &guest {
             views::print(&adapted.to_string())?;
-            views::print(&format!("{}\n", lab::how_long(&plan, experiment, *accelerator)))?;
+            views::print(&format!("{}\n", how_long(&plan, experiment, *accelerator)))?;
         }
         for place in survey.iter().flat_map(|survey| &survey.places) {
             views::print(&format!(

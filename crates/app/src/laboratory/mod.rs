@@ -5,12 +5,9 @@ pub mod terminal;
 use crate::error::CliError;
 use crate::places::user_directory;
 use crate::session::signals;
-use ebbtide_host::lab::guest::Guest;
-use ebbtide_host::lab::image::{self, Image};
-use ebbtide_host::lab::machine::{Accelerator, Machine, Use};
-use ebbtide_host::lab::places::{GuestState, Left, Places, Swept, directories};
-use ebbtide_host::lab::{LabError, accel, program};
 use ebbtide_host::sys;
+use ebbtide_lab::places::{GuestState, Places, Swept, directories};
+use ebbtide_lab::{LabError, Laboratory};
 use ebbtide_model::backend::Control;
 use ebbtide_model::shown::Shown;
 use serde_json::{Value, json};
@@ -30,110 +27,34 @@ pub fn places() -> Result<Places, CliError> {
     Ok(Places::new(cache.join("lab")))
 }
 
-/// How the command line ends after a failure of the lab.
-pub fn failure(error: LabError) -> CliError {
-    match error {
-        LabError::Stopped => CliError::Interrupted("the guest was ended".to_owned()),
-        LabError::Disk { .. } => CliError::Usage(error.to_string()),
-        other => CliError::Failed(other.to_string()),
+impl From<LabError> for CliError {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Stopped => CliError::Interrupted("the guest was ended".to_owned()),
+            LabError::Disk { .. } => CliError::Usage(error.to_string()),
+            other => CliError::Failed(other.to_string()),
+        }
     }
 }
 
-/// The image of this version.
-fn image_in(places: &Places) -> Result<Image, CliError> {
-    image::find(places).ok_or_else(|| {
-        CliError::Failed(
-            "there is no guest image of this version yet: `ebb lab build` makes it, once (downloads about 100 MB)"
-                .to_owned(),
-        )
-    })
-}
-
-/// What guests run on here.
+/// The user's lab. From now on Ctrl-C ends guests, and with them the program.
 ///
 /// # Errors
-/// When there is no image to find out with.
-pub fn accelerator() -> Result<Accelerator, CliError> {
-    let places = places()?;
-    accel::choose(&places, &image_in(&places)?).map_err(failure)
+/// When there is no image.
+pub fn open(quiet: bool) -> Result<Laboratory, CliError> {
+    let control = Arc::new(Control::default());
+    signals::stop_on_signals(control.clone(), true)
+        .map_err(|error| CliError::Failed(format!("cannot set up signal handlers: {error}")))?;
+    stopped_by(control, quiet)
 }
 
-/// A lab that can start guests.
-#[derive(Debug)]
-pub struct Laboratory {
-    places: Places,
-    image: Image,
-    program: PathBuf,
-    accelerator: Accelerator,
-    control: Arc<Control>,
-    quiet: bool,
-}
-
-impl Laboratory {
-    /// The user's lab. From now on Ctrl-C ends guests, and with them the program.
-    ///
-    /// # Errors
-    /// When there is no image.
-    pub fn open(quiet: bool) -> Result<Laboratory, CliError> {
-        let control = Arc::new(Control::default());
-        signals::stop_on_signals(control.clone(), true)
-            .map_err(|error| CliError::Failed(format!("cannot set up signal handlers: {error}")))?;
-        Self::stopped_by(control, quiet)
-    }
-
-    /// The user's lab, whose guests end when `control` says stop.
-    ///
-    /// # Errors
-    /// When there is no image.
-    pub fn stopped_by(control: Arc<Control>, quiet: bool) -> Result<Laboratory, CliError> {
-        let places = places()?;
-        let image = image_in(&places)?;
-        for left in places.sweep().map_err(failure)?.left {
-            if !quiet {
-                crate::views::say(&format!("ebb: left alone: {}", left_line(&left)));
-            }
-        }
-        let accelerator = accel::choose(&places, &image).map_err(failure)?;
-        let program = program::pack(&places, Path::new(program::OWN)).map_err(failure)?;
-        Ok(Laboratory { places, image, program, accelerator, control, quiet })
-    }
-
-    /// Starts a guest.
-    ///
-    /// # Errors
-    /// When it does not come up.
-    pub fn boot(&self, machine: &Machine) -> Result<Guest, CliError> {
-        let (image, program) = (&self.image, &self.program);
-        let guest =
-            Guest::boot(&self.places, image, program, self.accelerator, machine, self.control.clone())
-                .map_err(failure)?;
-        let (kernel, accelerator) = (self.image.kernel_release(), self.accelerator.name());
-        let text = match machine.usage {
-            Use::Commands => {
-                let seconds = guest.boot.as_secs_f64();
-                format!("ebb: guest with kernel {kernel} is up after {seconds:.1} s ({accelerator})")
-            }
-            Use::Shell { .. } => {
-                format!(
-                    "ebb: starting a guest with kernel {kernel} ({accelerator}); leaving its shell ends it"
-                )
-            }
-        };
-        if !self.quiet {
-            crate::views::say(&text);
-        }
-        Ok(guest)
-    }
-
-    /// What its guests run on.
-    pub fn accelerator(&self) -> Accelerator {
-        self.accelerator
-    }
-
-    /// Says stop after Ctrl-C.
-    pub fn control(&self) -> &Control {
-        &self.control
-    }
+/// The user's lab, whose guests end when `control` says stop.
+///
+/// # Errors
+/// When there is no image.
+pub fn stopped_by(control: Arc<Control>, quiet: bool) -> Result<Laboratory, CliError> {
+    let say = if quiet { |_: &str| {} } else { |text: &str| crate::views::say(&format!("ebb: {text}")) };
+    Ok(Laboratory::open(places()?, control, say)?)
 }
 
 /// What the lab keeps on disk.
@@ -171,7 +92,7 @@ pub fn holdings() -> Result<Holdings, CliError> {
         bytes: allocated(&path),
         path,
     });
-    let guests = places.guest_directories().map_err(failure)?.into_iter().map(|(path, state)| GuestHeld {
+    let guests = places.guest_directories()?.into_iter().map(|(path, state)| GuestHeld {
         bytes: if matches!(state, GuestState::NotOurs(_)) { 0 } else { allocated(&path) },
         path,
         state,
@@ -238,20 +159,15 @@ impl fmt::Display for Holdings {
     }
 }
 
-/// What stays and why, on one line.
-pub fn left_line(left: &Left) -> String {
-    format!("{}: {}", left.path.shown(), left.why)
-}
-
 /// Removes what ended guests left, and with `all` images and packed programs.
 ///
 /// # Errors
 /// When the lab's directories cannot be looked at.
 pub fn clean(all: bool) -> Result<Swept, CliError> {
     let places = places()?;
-    let mut swept = places.sweep().map_err(failure)?;
+    let mut swept = places.sweep()?;
     if all {
-        let images = places.remove_images().map_err(failure)?;
+        let images = places.remove_images()?;
         swept.removed.extend(images.removed);
         swept.left.extend(images.left);
     }

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::views;
-use ebbtide_host::lab::guest::{Guest, Stream};
+use ebbtide_lab::guest::{Guest, Stream};
 use ebbtide_model::backend::Control;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 use std::io::{ErrorKind, Read, Write, stdin};
@@ -43,7 +43,7 @@ impl Drop for Raw {
 /// When either fails.
 pub fn connect(guest: &Guest, control: &Control) -> Result<(), CliError> {
     let failed = |error: std::io::Error| CliError::Failed(format!("the terminal failed: {error}"));
-    let mut from = guest.terminal().map_err(super::failure)?;
+    let mut from = guest.terminal()?;
     let mut to = from.try_clone().map_err(failed)?;
     let _raw = Raw::begin().map_err(|error| failed(error.into()))?;
     // Blocked in a read when the guest ends; it ends with the program.

@@ -15,10 +15,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub enum Activity {
     /// Making and filling volumes.
-    Preparing {
-        /// How many.
-        volumes: usize,
-    },
+    Preparing { volumes: usize },
     /// Reading what was written, to prove that it is there.
     Checking,
     /// Looking for a moment at more and at less load, after the last trial.
@@ -47,7 +44,6 @@ pub enum Activity {
     },
     /// Running a job of a benchmark.
     Job {
-        /// Its name.
         what: String,
         /// When it ends.
         goal: Goal,

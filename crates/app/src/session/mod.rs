@@ -4,7 +4,6 @@ pub mod clock;
 pub mod fit;
 pub mod journal;
 pub mod kernel;
-pub mod lab;
 pub mod observer;
 mod probe;
 pub mod setup;
@@ -13,6 +12,7 @@ pub mod simulated;
 pub mod surroundings;
 #[cfg(test)]
 mod tests;
+pub mod worker;
 
 use crate::store::{Store, StoreError};
 use ebbtide_analysis::stop::{Decision, decide};
@@ -32,13 +32,11 @@ use std::time::{Duration, Instant};
 pub struct Request {
     /// Its id.
     pub id: String,
-    /// The experiment.
     pub experiment: Experiment,
     /// The experiment file's text.
     pub text: String,
     /// Seed of the order and of everything random.
     pub seed: u64,
-    /// The host.
     pub host: HostInfo,
     /// What the engine reaches on it with nothing behind it, operations per second, where that was measured.
     pub engine_ceiling_iops: Option<f64>,
@@ -87,7 +85,6 @@ pub struct RunContext<'a> {
     pub store: Option<&'a mut Store>,
     /// How it is ended early.
     pub control: Arc<Control>,
-    /// Who is told.
     pub watch: &'a mut dyn Watch,
     /// Who looks around.
     pub observer: &'a mut dyn TrialObserver,

@@ -2,25 +2,24 @@
 
 use super::kernel::Kernel;
 use super::kernel::members::KernelObserver;
-use super::lab::adapt::adapt;
-use super::lab::scale::Scale;
-use super::lab::{self, Lab};
 use super::observer::HostObserver;
 use super::simulated::Simulated;
 use super::{NoObserver, TrialObserver, surroundings};
 use crate::error::CliError;
-use crate::laboratory::{self, Laboratory};
+use crate::laboratory;
 use ebbtide_engine::files::{FilesBackend, Options};
 use ebbtide_host::{hostinfo, sys::Sys};
+use ebbtide_lab::accelerator;
+use ebbtide_lab::backend::adapt::adapt;
+use ebbtide_lab::backend::scale::Scale;
+use ebbtide_lab::backend::{Lab, how_long};
 use ebbtide_model::backend::{Backend, BackendKind, Control};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::plan::Plan;
 use ebbtide_model::session::HostInfo;
 use std::sync::Arc;
 
-/// See the module.
 pub struct SessionSetup {
-    /// The backend.
     pub backend: Box<dyn Backend>,
     /// Who looks around each trial.
     pub observer: Box<dyn TrialObserver>,
@@ -75,13 +74,13 @@ impl SessionSetup {
         say: &dyn Fn(&str),
     ) -> Result<Self, CliError> {
         // What cannot be had is refused before the program is packed for the guest.
-        let accelerator = laboratory::accelerator()?;
+        let accelerator = accelerator(&laboratory::places()?)?;
         let adapted = adapt(experiment, accelerator, scale).map_err(CliError::Usage)?;
-        let laboratory = Laboratory::stopped_by(control.clone(), quiet)?;
+        let laboratory = laboratory::stopped_by(control.clone(), quiet)?;
         let lab = Lab::start(&laboratory, &adapted, &options.name, options.seed)?;
         adapted.scaling.iter().for_each(|scaling| say(scaling));
         let plan = Plan::new(&adapted.experiment, BackendKind::Lab, options.seed, false);
-        say(&lab::how_long(&plan, &adapted.experiment, accelerator));
+        say(&how_long(&plan, &adapted.experiment, accelerator));
         let (host, ceiling) = (lab.host().clone(), lab.ceiling());
         let mut setup =
             Self::new(Box::new(lab), Box::new(NoObserver), adapted.experiment, host, Some(ceiling));

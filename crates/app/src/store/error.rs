@@ -13,34 +13,20 @@ pub enum StoreError {
     NoHome,
     /// The directory for it cannot be made.
     #[error("cannot make the store's directory {path}: {what}; choose another place with --store FILE")]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The system's words.
-        what: String,
-    },
+    Directory { path: PathBuf, what: String },
     /// The file cannot be opened or made.
     #[error("cannot open the store {path}: {what}; choose another one with --store FILE")]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// The system's words.
-        what: String,
-    },
+    Open { path: PathBuf, what: String },
     /// It may be read only.
     #[error(
         "cannot write to the store {path}: it, its directory or its file system is read-only for this user"
     )]
-    ReadOnly {
-        /// The file.
-        path: PathBuf,
-    },
+    ReadOnly { path: PathBuf },
     /// It is some other file.
     #[error(
         "{path} is not a store of ebb: {what}; it is left as it is, choose another file with --store FILE"
     )]
     NotAStore {
-        /// The file.
         path: PathBuf,
         /// What it is instead.
         what: String,
@@ -50,7 +36,6 @@ pub enum StoreError {
         "the store {path} has schema version {found}, written by a newer ebb; this ebb knows versions up to {known}: use the newer one, or another store with --store FILE"
     )]
     Newer {
-        /// The file.
         path: PathBuf,
         /// Its schema version.
         found: i64,
@@ -62,7 +47,6 @@ pub enum StoreError {
         "the store {path} has schema version {found} and is read-only, so that it cannot be brought up to date; copy it to where it can be written, and give the copy with --store FILE"
     )]
     Older {
-        /// The file.
         path: PathBuf,
         /// Its schema version.
         found: i64,
@@ -73,29 +57,21 @@ pub enum StoreError {
         rescued.as_ref().map_or_else(String::new, |to| format!("; what it held is in {} now, give that with --store FILE", to.shown()))
     )]
     Gone {
-        /// The file.
         path: PathBuf,
         /// Where its content is now.
         rescued: Option<PathBuf>,
     },
     /// No space.
     #[error("no space left for the store {path}; free some on its file system, finished trials are kept")]
-    Full {
-        /// The file.
-        path: PathBuf,
-    },
+    Full { path: PathBuf },
     /// Somebody else kept it locked.
     #[error("the store {path} was locked by another program for more than 10 s")]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// No session of that name.
     #[error("no session `{which}` in {path}; `ebb list` shows what there is")]
     NoSession {
         /// What was asked for.
         which: String,
-        /// The store.
         path: PathBuf,
     },
     /// Several sessions begin like that.
@@ -103,17 +79,10 @@ pub enum StoreError {
     Ambiguous {
         /// What was asked for.
         which: String,
-        /// The sessions.
         ids: Vec<String>,
     },
-    /// Anything else.
     #[error("the store {path}: {what}")]
-    Other {
-        /// The file.
-        path: PathBuf,
-        /// What happened.
-        what: String,
-    },
+    Other { path: PathBuf, what: String },
 }
 
 fn some_of(ids: &[String]) -> String {

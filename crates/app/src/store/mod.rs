@@ -25,7 +25,6 @@ use std::time::Duration;
 /// How long a write waits for another process's write.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// An open store.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -36,7 +35,6 @@ pub struct Store {
 /// One line of `ebb list`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Summary {
-    /// Session id.
     pub id: String,
     /// Wall clock at the start, nanoseconds since the epoch.
     pub started_unix: Nanos,
@@ -48,7 +46,6 @@ pub struct Summary {
     pub trials: u32,
     /// Trials that failed.
     pub failed: u32,
-    /// How it ended.
     pub ending: Ending,
     /// The answer in one line, as it read when the session ended.
     pub headline: Option<String>,
@@ -106,7 +103,6 @@ impl Store {
         Ok(is_store.then_some(store))
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         self.file.path()
     }

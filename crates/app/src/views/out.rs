@@ -14,8 +14,8 @@
 #![allow(clippy::disallowed_methods)]
 
 use crate::error::CliError;
-use ebbtide_host::lab::guest::Stream;
 use ebbtide_host::output_was_closed;
+use ebbtide_lab::guest::Stream;
 use ebbtide_model::shown::{Styled, escape, is_control, json, json_line};
 use rustix::termios::{isatty, tcgetwinsize};
 use serde_json::Value;

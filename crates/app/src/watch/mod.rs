@@ -67,7 +67,6 @@ impl Sort {
         }
     }
 
-    /// Its name.
     pub fn label(self) -> &'static str {
         match self {
             Sort::Tree => "tree",
@@ -152,7 +151,6 @@ pub struct Remark<'a> {
     pub outlier: Outlier,
 }
 
-/// A row.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     /// Name to print.

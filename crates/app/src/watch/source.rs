@@ -269,10 +269,10 @@ impl Descent<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::tests::tree::unpack;
+    use ebbtide_host::testing::{self, unpack};
 
     fn of(targets: &[&str]) -> Topology {
-        let root = unpack(crate::watch::tests::ARRAYS);
+        let root = unpack(testing::ARRAYS);
         let targets = targets.iter().map(|t| (*t).to_owned()).collect();
         topology(&Sys::below(root.path()), &Wanted { targets, siblings: false }).expect("a topology")
     }
@@ -324,7 +324,7 @@ mod tests {
             "{}\nl /sys/dev/block/7:0 -> ../../devices/virtual/block/loop0\n\
                  f /sys/devices/virtual/block/loop0/dev\n|7:0\nf /sys/devices/virtual/block/loop0/size\n|2048\n\
                  f /sys/devices/virtual/block/loop0/loop/backing_file\n|/mnt/a/volume one\n",
-            crate::watch::tests::ARRAYS
+            testing::ARRAYS
         );
         let root = unpack(&tree);
         let of = |targets: &[&str]| {
@@ -339,7 +339,7 @@ mod tests {
     /// The recorded guest of many stacks: devices of equal work are siblings, and those that describe or cache others are not.
     #[test]
     fn siblings_are_devices_of_equal_work() {
-        let root = unpack(include_str!("../../../host/tests/trees/stacks.tree"));
+        let root = unpack(testing::STACKS);
         let topology = topology(&Sys::below(root.path()), &Wanted::default()).expect("a topology");
         let groups: Vec<String> =
             topology.groups.iter().map(|(name, of)| format!("{name}: {}", of.join(" "))).collect();
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn siblings_are_two_devices() {
-        let root = unpack(crate::watch::tests::ARRAYS);
+        let root = unpack(testing::ARRAYS);
         let siblings = |targets: &[&str]| {
             let targets = targets.iter().map(|t| (*t).to_owned()).collect();
             topology(&Sys::below(root.path()), &Wanted { targets, siblings: true })
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_target_that_is_nothing_says_so() {
-        let root = unpack(crate::watch::tests::ARRAYS);
+        let root = unpack(testing::ARRAYS);
         let wanted = Wanted { targets: vec!["/no/such".into()], siblings: false };
         let error = topology(&Sys::below(root.path()), &wanted).expect_err("nothing");
         assert!(error.contains("`/no/such` is no block device"), "{error}");

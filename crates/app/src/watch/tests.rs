@@ -9,11 +9,6 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 
-#[path = "../../../host/src/sys/tree.rs"]
-pub(super) mod tree;
-
-pub(super) const ARRAYS: &str = include_str!("../../../host/tests/trees/arrays.tree");
-
 /// An array of four members that move 10 MB/s each in both directions; the third holds its requests twelve times as
 /// long. Sixty seconds of history, the last one twice as busy.
 fn array() -> Watch {

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// The program.
 pub const EBB: &str = env!("CARGO_BIN_EXE_ebb");
 
 /// A home of its own: store, journal and volumes.

@@ -23,7 +23,6 @@ pub trait Guard {
 }
 impl Guard for Loop {}
 
-/// A mount.
 pub struct Mount(PathBuf);
 impl Guard for Mount {}
 

@@ -2,8 +2,8 @@
 //! each state against every way to write to a device, the right id and `--destroy` included where something uses it.
 
 use super::guests::{guest_with, script};
-use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
-use ebbtide_host::lab::guest::Guest;
+use ebbtide_lab::disks::{Bus, Disk, Throttle};
+use ebbtide_lab::guest::Guest;
 
 const MIB: u64 = 1 << 20;
 

@@ -1,12 +1,12 @@
 //! Guests for the tests.
 
 use ebbtide_app::laboratory;
-use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
-use ebbtide_host::lab::guest::{Finished, Guest};
-use ebbtide_host::lab::image::{self, Image};
-use ebbtide_host::lab::machine::{Machine, Use};
-use ebbtide_host::lab::places::Places;
-use ebbtide_host::lab::{accel, program};
+use ebbtide_lab::disks::{Bus, Disk, Throttle};
+use ebbtide_lab::guest::{Finished, Guest};
+use ebbtide_lab::image::{self, Image};
+use ebbtide_lab::machine::{Machine, Use};
+use ebbtide_lab::places::Places;
+use ebbtide_lab::{accel, program};
 use ebbtide_model::backend::Control;
 use std::path::Path;
 use std::sync::Arc;

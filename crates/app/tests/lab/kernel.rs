@@ -2,7 +2,7 @@
 //! block, used by a trial and taken apart, and then the guest is as it was.
 
 use super::guests::{guest, script, tell, unchanged};
-use ebbtide_host::lab::guest::Guest;
+use ebbtide_lab::guest::Guest;
 use serde_json::Value;
 use std::fmt::Write;
 

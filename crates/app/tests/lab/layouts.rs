@@ -7,7 +7,7 @@
 
 use super::guests::{guest, script};
 use super::pattern::{self, Content, SECTOR};
-use ebbtide_host::lab::guest::Guest;
+use ebbtide_lab::guest::Guest;
 use ebbtide_model::layout::Arrangement::{Far, Near, Offset};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode, Map, Role};
 use ebbtide_model::units::Bytes;

@@ -42,7 +42,6 @@ impl Content {
         Content((0..bytes).step_by(SECTOR as usize).flat_map(sector).collect())
     }
 
-    /// Everything.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

@@ -2,8 +2,8 @@
 //! their members are named.
 
 use super::guests::{guest_with, script};
-use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
-use ebbtide_host::lab::guest::Guest;
+use ebbtide_lab::disks::{Bus, Disk, Throttle};
+use ebbtide_lab::guest::Guest;
 use ebbtide_model::volume::Limit;
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 //! (`cargo xtask verdicts --real` has those).
 
 use super::guests::{guest_with, script};
-use ebbtide_host::lab::disks::{Bus, Disk, Throttle};
-use ebbtide_host::lab::guest::Guest;
+use ebbtide_lab::disks::{Bus, Disk, Throttle};
+use ebbtide_lab::guest::Guest;
 use ebbtide_model::volume::Limit;
 use serde_json::Value;
 

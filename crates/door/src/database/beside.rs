@@ -61,7 +61,6 @@ enum Held {
     Own,
     /// A journal that names another file.
     Super,
-    /// Something else.
     Strange,
     /// This user may not read it, and SQLite neither.
     Unreadable,

@@ -103,18 +103,18 @@ pub struct Options {
 /// A trial that runs at the same time as others.
 #[derive(Debug, Clone, Copy)]
 pub struct TogetherJob<'a> {
-    /// On what.
+    /// What it runs on.
     pub design: &'a Design,
-    /// What.
+    /// What it runs.
     pub workload: &'a Workload,
-    /// The trial.
+    /// Its place in the schedule, and its seed.
     pub trial: &'a Trial,
 }
 
 /// What came of a trial that ran at the same time as others.
 #[derive(Debug)]
 pub struct Ran {
-    /// Its samples.
+    /// What was measured, or why nothing was.
     pub samples: Result<TrialSamples, BackendError>,
     /// What it had seen when it was stopped or failed.
     pub seen: Option<TrialSamples>,
@@ -133,7 +133,7 @@ impl From<Result<TrialSamples, trial::Failure>> for Ran {
     }
 }
 
-/// See the module.
+/// Real I/O on files and devices; the layout is computed here, and a volume's model may hold its I/O back.
 pub struct FilesBackend {
     surroundings: Surroundings,
     options: Options,

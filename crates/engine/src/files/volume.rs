@@ -18,7 +18,6 @@ pub(super) const ALIGN: usize = 4096;
 pub(super) struct OpenVolume {
     /// Index into the experiment's volumes.
     pub(super) index: usize,
-    /// The volume's name.
     pub(super) name: String,
     /// Usable bytes.
     pub(super) size: u64,

@@ -4,12 +4,9 @@ use super::RingLoop;
 use crate::error::EngineError;
 use crate::job::TICK;
 use ebbtide_model::units::Nanos;
-use io_uring::{opcode, types};
+use ebbtide_sys::ring::CANCEL;
 use std::cmp::Reverse;
 use std::collections::HashSet;
-
-/// `user_data` of the request that cancels all others.
-pub(super) const CANCEL_ID: u64 = u64::MAX - 1;
 
 /// How long operations that do not come back are waited for, nanoseconds since the last one that did.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +55,7 @@ impl Drain {
     /// Whether the completion of `id` says nothing: that of a cancelled operation, or of the cancelling one.
     #[inline]
     pub(super) fn ignores(&self, id: u64) -> bool {
-        self.cancelled.is_some() || id == CANCEL_ID
+        self.cancelled.is_some() || id == CANCEL
     }
 
     pub(super) fn note(&self) -> Option<String> {
@@ -94,12 +91,11 @@ impl RingLoop<'_> {
     /// Waits a little for what the kernel still has.
     #[cold]
     pub(super) fn drain_some(&mut self, now: u64) -> Result<(), EngineError> {
-        match self.drain.judge(now, self.in_kernel) {
+        match self.drain.judge(now, self.io.ring.in_flight()) {
             Step::Wait => {}
             Step::Cancel => {
-                let cancel = opcode::AsyncCancel2::new(types::CancelBuilder::any());
-                // SAFETY: the request names no memory and no file. A full queue is no harm: the bound holds without it.
-                let _ = unsafe { self.io.ring.submission().push(&cancel.build().user_data(CANCEL_ID)) };
+                // A full queue is no harm: the bound holds without it.
+                self.io.ring.cancel_all();
             }
             Step::GiveUp => return Err(self.hung()),
         }
@@ -112,8 +108,7 @@ impl RingLoop<'_> {
     /// Piece `id` came back, or the cancelling request: all that counts is what the kernel still has.
     #[cold]
     pub(super) fn ignore(&mut self, id: u64) {
-        if id != CANCEL_ID {
-            self.in_kernel -= 1;
+        if id != CANCEL {
             self.pieces[id as usize] = None;
         }
     }
@@ -127,7 +122,7 @@ impl RingLoop<'_> {
         let member = oldest.map_or(0, |piece| piece.member as usize);
         EngineError::Hung {
             member: self.job.shared.target.members[member].name.clone(),
-            operations: self.in_kernel,
+            operations: self.io.ring.in_flight(),
             seconds: self.drain.patience.give_up_after / Nanos::PER_SECOND,
         }
     }

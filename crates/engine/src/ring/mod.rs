@@ -5,7 +5,6 @@
 
 mod batch;
 mod drain;
-mod entry;
 mod setup;
 mod sync;
 mod wait;
@@ -24,21 +23,18 @@ use batch::Batch;
 use drain::Drain;
 pub(crate) use drain::Patience;
 use ebbtide_model::workload::{Mix, Op, OpKind};
-use entry::Transfer;
-use io_uring::{opcode, types};
+use ebbtide_sys::ring::{TIMER, Timespec, Transfer};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// `user_data` of the timeout that makes the job look up from the work when nothing completes.
-const TICK_ID: u64 = u64::MAX;
-/// The tick: a little longer than the distance of checks, so that each tick finds one due.
-static TICK_TIME: types::Timespec = types::Timespec::new().nsec((TICK + 1_000_000) as u32);
+/// The tick, which makes the job look up from the work when nothing completes: a little longer than the distance of checks, so that each tick finds one due.
+static TICK_TIME: Timespec = Timespec::new().nsec((TICK + 1_000_000) as u32);
 /// Completions that are taken out of the queue before any is looked at.
 const REAPED: usize = 32;
 
 /// One job's loop and everything that is in flight.
 pub(crate) struct RingLoop<'a> {
-    io: Ring,
+    io: Ring<'a>,
     job: Job<'a>,
     plain: bool,
     slots: Vec<Option<Slot>>,
@@ -55,8 +51,6 @@ pub(crate) struct RingLoop<'a> {
     waiting: VecDeque<u32>,
     /// Completed pieces of shaped members, by the instant they are due.
     held: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Pieces that the kernel has.
-    in_kernel: u32,
     batch: Batch,
     tick_armed: bool,
     think_time: u64,
@@ -82,10 +76,10 @@ enum Filled {
 }
 
 impl<'a> RingLoop<'a> {
-    pub(crate) fn new(io: Ring, job: Job<'a>) -> Self {
+    pub(crate) fn new(io: Ring<'a>, job: Job<'a>) -> Self {
         let workload = job.shared.workload;
         let plain = job.shared.plain;
-        let depth = workload.depth();
+        let depth = io.slots.depth;
         // Room for four pieces each before the first growth.
         let pieces = if plain { depth } else { depth.saturating_mul(4) };
         RingLoop {
@@ -98,7 +92,6 @@ impl<'a> RingLoop<'a> {
             free_pieces: if plain { Vec::new() } else { (0..pieces).rev().collect() },
             waiting: VecDeque::with_capacity(pieces as usize),
             held: BinaryHeap::with_capacity(pieces as usize),
-            in_kernel: 0,
             batch: Batch::new(depth),
             // No timeouts on a ring that polls for completions.
             tick_armed: io.polled,
@@ -117,10 +110,6 @@ impl<'a> RingLoop<'a> {
     pub(crate) fn run(mut self) -> Finished {
         let result = self.work();
         self.job.unfinished += self.under_way();
-        if self.in_kernel > 0 {
-            // The kernel may still write into the buffers: they stay, as does the ring, until the process ends.
-            std::mem::forget(self.io);
-        }
         // That the kernel keeps something says more than what had failed before.
         let result = result.and_then(|complete| self.failure.map_or(Ok(complete), Err));
         Finished { note: self.drain.note(), ..self.job.finish(result) }
@@ -133,7 +122,7 @@ impl<'a> RingLoop<'a> {
             let now = clock.now();
             self.job.check(now);
             if self.job.over || self.failure.is_some() {
-                if self.in_kernel == 0 {
+                if self.io.ring.in_flight() == 0 {
                     return Ok(false);
                 }
                 self.drain_some(now)?;
@@ -146,10 +135,10 @@ impl<'a> RingLoop<'a> {
                 Filled::Done if self.is_idle() => return Ok(true),
                 Filled::Done => (1, None),
             };
-            let before = self.in_kernel;
+            let before = self.io.ring.in_flight();
             self.enter(want, until, now)?;
             self.reap(clock.now());
-            self.batch.learn(self.in_kernel == 0 && before > 0);
+            self.batch.learn(self.io.ring.in_flight() == 0 && before > 0);
         }
     }
 
@@ -206,7 +195,7 @@ impl<'a> RingLoop<'a> {
             let begun = self.job.begin(op, intended, now);
             if op.kind == OpKind::Write && self.stamped {
                 let number = self.job.begun.wrapping_mul(0x1_0000).wrapping_add(self.job.first);
-                self.io.buffers.stamp(slot, op.length, number);
+                self.io.stamp(slot, op.length, number);
             }
             if self.plain {
                 self.slots[slot as usize] = Some(begun);
@@ -252,7 +241,7 @@ impl<'a> RingLoop<'a> {
     #[inline]
     fn submit_waiting(&mut self) {
         while let Some(id) = self.waiting.front().copied() {
-            if self.io.ring.submission().is_full() {
+            if self.io.ring.is_full() {
                 return;
             }
             self.waiting.pop_front();
@@ -276,24 +265,16 @@ impl<'a> RingLoop<'a> {
     /// Puts `piece` into the submission queue, or back among the waiting when it is full.
     #[inline(always)]
     fn submit(&mut self, id: u32, piece: Piece) {
-        // SAFETY: `at` + `left` is at most the operation's length, which is at most the buffer's.
-        let address = unsafe { self.io.buffers.of(piece.kind, piece.slot).add(piece.at as usize) };
-        let Piece { slot, member, kind, offset, left: length, .. } = piece;
-        let transfer = Transfer { kind, member, offset, address, length, slot };
-        let entry = self.io.addressing.entry(&transfer, &self.io.buffers).user_data(u64::from(id));
-        // SAFETY: the entry's buffer is the slot's, which lives as long as the ring and is not touched before the
-        // completion of `id`; its file is open as long as the target is borrowed.
-        if unsafe { self.io.ring.submission().push(&entry) }.is_ok() {
-            self.in_kernel += 1;
-        } else {
+        let Piece { slot, member, kind, offset, at, left: length, .. } = piece;
+        let buffer = self.io.slots.buffer(kind, slot);
+        let is_write = kind == OpKind::Write;
+        if !self.io.ring.transfer(&Transfer { is_write, file: member, offset, buffer, at, length }, id) {
             self.waiting.push_back(id);
         }
     }
 
     fn arm_tick(&mut self) {
-        let entry = opcode::Timeout::new(&TICK_TIME).build().user_data(TICK_ID);
-        // SAFETY: the time is static.
-        self.tick_armed = unsafe { self.io.ring.submission().push(&entry) }.is_ok();
+        self.tick_armed = self.io.ring.timer(&TICK_TIME);
     }
 
     /// Gives the kernel what is in the queue and waits for `want` completions, at most until `until` (or the next
@@ -310,7 +291,7 @@ impl<'a> RingLoop<'a> {
                 self.watch(until.unwrap_or(u64::MAX), now)
             }
             Some(until) if want > 0 => self.sleep(until, now),
-            _ => self.told(self.io.ring.submitter().submit_and_wait(want)),
+            _ => self.told(self.io.ring.submit_and_wait(want)),
         }
     }
 
@@ -320,13 +301,9 @@ impl<'a> RingLoop<'a> {
         self.job.check(now);
         let mut seen = [(0u64, 0i32); REAPED];
         loop {
-            let mut count = 0;
-            for (place, completion) in seen.iter_mut().zip(&mut self.io.ring.completion()) {
-                *place = (completion.user_data(), completion.result());
-                count += 1;
-            }
+            let count = self.io.ring.reap(&mut seen);
             for (id, result) in &seen[..count] {
-                if *id == TICK_ID {
+                if *id == TIMER {
                     self.tick_armed = self.io.polled;
                     continue;
                 }
@@ -334,7 +311,6 @@ impl<'a> RingLoop<'a> {
                     self.ignore(*id);
                     continue;
                 }
-                self.in_kernel -= 1;
                 if self.plain {
                     self.complete_plain(*id as u32, *result, now);
                 } else {

@@ -3,7 +3,6 @@
 use super::RingLoop;
 use crate::shared::Piece;
 use crate::source::Sync;
-use io_uring::{opcode, types};
 
 impl RingLoop<'_> {
     /// Has slot `slot` call `sync` on every member.
@@ -27,20 +26,7 @@ impl RingLoop<'_> {
     /// Puts the call that `piece` is into the submission queue, or back among the waiting when that is full.
     #[cold]
     pub(super) fn submit_sync(&mut self, id: u32, piece: &Piece) {
-        let flags = match piece.sync {
-            Some(Sync::Data) => types::FsyncFlags::DATASYNC,
-            _ => types::FsyncFlags::empty(),
-        };
-        let addressing = &self.io.addressing;
-        let entry = if addressing.fixed_files {
-            opcode::Fsync::new(types::Fixed(piece.member)).flags(flags).build()
-        } else {
-            opcode::Fsync::new(types::Fd(addressing.files[piece.member as usize])).flags(flags).build()
-        };
-        // SAFETY: the entry names no memory; its file is open as long as the target is borrowed.
-        if unsafe { self.io.ring.submission().push(&entry.user_data(u64::from(id))) }.is_ok() {
-            self.in_kernel += 1;
-        } else {
+        if !self.io.ring.sync(piece.member, piece.sync == Some(Sync::Data), id) {
             self.waiting.push_back(id);
         }
     }

@@ -8,7 +8,7 @@
 use super::RingLoop;
 use crate::error::EngineError;
 use ebbtide_model::units::Nanos;
-use io_uring::types;
+use ebbtide_sys::ring::Timespec;
 
 /// How long before an instant a job stops sleeping: half more than its slowest wake-up of late took, which differs by a
 /// hundred times between a core of one's own and a virtual machine.
@@ -50,32 +50,26 @@ impl Ahead {
 /// How long it watches for completions before it sleeps, nanoseconds: longer than what a device in memory or on NVMe takes,
 /// and a small part of what is longer.
 const WATCH: u64 = 200_000;
-/// io_uring_enter(2): look for completions.
-const GETEVENTS: u32 = 1;
 
 impl RingLoop<'_> {
     /// Gives the kernel what is in the queue and waits for a completion, at most until `until`, without sleeping where that
     /// would be late.
     pub(super) fn watch(&mut self, until: u64, now: u64) -> Result<(), EngineError> {
-        if !self.io.ring.submission().is_empty() {
-            self.told(self.io.ring.submitter().submit())?;
-        }
+        let submitted = self.io.ring.submit();
+        self.told(submitted)?;
         let clock = self.job.shared.clock;
         let patience = now.saturating_add(WATCH);
         loop {
-            if !self.io.ring.completion().is_empty() {
+            if self.io.ring.has_completions() {
                 return Ok(());
             }
             let now = clock.now();
             if now >= until {
                 return Ok(());
             }
-            if self.io.ring.submission().taskrun() {
-                // SAFETY: no pointer goes to the kernel.
-                let looked =
-                    unsafe { self.io.ring.submitter().enter::<libc::sigset_t>(0, 0, GETEVENTS, None) };
-                self.told(looked)?;
-            } else if until - now > self.ahead.get() && (self.in_kernel == 0 || now >= patience) {
+            if self.io.ring.must_look() {
+                self.told(self.io.ring.look())?;
+            } else if until - now > self.ahead.get() && (self.io.ring.in_flight() == 0 || now >= patience) {
                 return self.sleep_shortly_before(until, now);
             } else {
                 std::hint::spin_loop();
@@ -97,10 +91,8 @@ impl RingLoop<'_> {
     /// Gives the kernel what is in the queue and sleeps until a completion, at most until `until`.
     pub(super) fn sleep(&mut self, until: u64, now: u64) -> Result<(), EngineError> {
         let wait = Nanos(until).since(Nanos(now)).0;
-        let time =
-            types::Timespec::new().sec(wait / Nanos::PER_SECOND).nsec((wait % Nanos::PER_SECOND) as u32);
-        let arguments = types::SubmitArgs::new().timespec(&time);
-        self.told(self.io.ring.submitter().submit_with_args(1, &arguments))
+        let time = Timespec::new().sec(wait / Nanos::PER_SECOND).nsec((wait % Nanos::PER_SECOND) as u32);
+        self.told(self.io.ring.submit_and_sleep(time))
     }
 
     /// What io_uring_enter(2) said.

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 pub struct Bad {
     /// Byte offset in the array.
     pub offset: u64,
-    /// Bytes.
+    /// Bytes from `offset` on.
     pub length: u64,
     /// Number of the copy, from 0.
     pub copy: u32,
@@ -46,7 +46,7 @@ pub struct Found {
 /// When the ledger does not fit the target. A member that cannot be read is in what was found.
 pub fn check(target: &Target, ledger: &Ledger, control: &Control) -> Result<Found, EngineError> {
     let unit = ledger.header.unit;
-    let (mut buffers, _) = Buffers::new(1, unit, false)?;
+    let mut buffers = Buffers::new(1, unit)?;
     let mut found = Found::default();
     let mut extents: Vec<Extent> = Vec::new();
     control.prepare_total.store(ledger.units.len() as u64 * unit, Ordering::Relaxed);

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Most writes in flight: each is a thread.
 const SLOTS_MAX: u32 = 256;
 
-/// What was written.
+/// What came of writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Written {
     /// Writes that were acknowledged.
@@ -69,7 +69,7 @@ pub fn write(
              possible"
         )));
     }
-    check_memory(workload.numjobs, workload.iodepth, workload.bs.0)?;
+    check_memory(workload, workload.numjobs, workload.iodepth)?;
     let regions = match workload.access {
         Access::Sequential => Regions::Own,
         Access::Random => Regions::Shared,
@@ -151,7 +151,7 @@ fn slot(all: &All<'_>, mut generator: Generator) -> Result<(), EngineError> {
         }
         let buffer = match &mut buffers {
             Some(buffers) => buffers,
-            None => buffers.insert(Buffers::new(1, op.length, false)?.0),
+            None => buffers.insert(Buffers::new(1, op.length)?),
         };
         let generation = all.next.fetch_add(1, Ordering::Relaxed);
         let data = buffer.slice(OpKind::Write, 0, 0, op.length as usize);

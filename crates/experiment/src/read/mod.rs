@@ -32,12 +32,10 @@ pub(super) trait FromToml: Sized {
 pub(super) struct At<T> {
     /// The value, unless it was wrong.
     pub value: Option<T>,
-    /// Its place.
     pub span: Span,
 }
 
 impl<T: FromToml> At<T> {
-    /// Reads a value.
     pub fn read(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> Self {
         let span = value.span();
         At { value: T::from_toml(value.get_ref(), &span, problems), span }
@@ -89,7 +87,6 @@ pub(super) struct Named<T>(pub Vec<Entry<T>>);
 /// One entry of a [`Named`] table.
 #[derive(Debug)]
 pub(super) struct Entry<T> {
-    /// The key.
     pub name: String,
     /// The key's place.
     pub span: Span,

@@ -27,7 +27,7 @@ pub struct Usage {
 /// One finished job.
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'a> {
-    /// Its name.
+    /// What stands as `jobname`.
     pub name: &'a str,
     /// Number of the group of jobs that ran at the same time, from 0.
     pub group: u32,
@@ -35,7 +35,7 @@ pub struct Job<'a> {
     pub options: &'a [(String, String)],
     /// What it ran.
     pub workload: &'a Workload,
-    /// What was seen.
+    /// What was measured.
     pub samples: &'a TrialSamples,
     /// Error number that it ended with; 0 where it did not fail, 1 where the failure has none.
     pub error: i32,

@@ -62,7 +62,7 @@ pub enum ImportError {
         field: usize,
         /// What the field is.
         name: &'static str,
-        /// What is there.
+        /// As it stands there.
         value: String,
     },
     /// The right format, and no measurement in it.
@@ -73,7 +73,7 @@ pub enum ImportError {
 /// One measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// What ran.
+    /// What was run, as far as the other program says it.
     pub workload: Workload,
     /// What came of it.
     pub samples: TrialSamples,

@@ -22,7 +22,7 @@ pub struct IostatReport {
 /// One device in a report. Nothing for what the version or the options do not print.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct IostatRow {
-    /// Name.
+    /// Its kernel name.
     pub device: String,
     /// Reads per second.
     pub reads: Option<f64>,

@@ -32,7 +32,7 @@ pub enum BuildError {
     /// An answer that is not what the program's documentation says.
     #[error("cannot read what `{program}` answered: {what}")]
     Answer {
-        /// The program.
+        /// Its name, without arguments.
         program: &'static str,
         /// What is wrong with it.
         what: String,
@@ -49,33 +49,33 @@ pub enum BuildError {
     /// A tunable that the kernel did not take.
     #[error("{file} of {device} cannot be {value}: {what}")]
     Queue {
-        /// The device.
+        /// The device, as the setting names it.
         device: String,
         /// The attribute's file.
         file: &'static str,
         /// The value wanted.
         value: String,
-        /// Why not.
+        /// As the kernel says it.
         what: String,
     },
     /// A directory that could not be made or removed.
     #[error("{}: {what}", path.shown())]
     Path {
-        /// The path.
+        /// That of the directory.
         path: PathBuf,
-        /// Why not.
+        /// As the kernel says it.
         what: String,
     },
     /// Something is still there after it was removed.
     #[error("{what} is still there")]
     StillThere {
-        /// What.
+        /// Kind and name of what was to go.
         what: String,
     },
     /// A loop device that somebody uses: detached now, it would go as soon as they close it, and with it what is on it.
     #[error("{device} is in use: {what}")]
     InUse {
-        /// The device.
+        /// Its node, such as `/dev/loop3`.
         device: String,
         /// By whom, and what to do.
         what: String,

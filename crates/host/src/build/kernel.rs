@@ -73,7 +73,7 @@ pub fn missing_in_kernel<'a>(sys: &Sys, programs: impl IntoIterator<Item = &'a s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     #[test]
     fn what_the_kernel_has_is_told_from_what_it_lacks() {

@@ -42,7 +42,7 @@ pub struct Finding {
 /// What the rules look at.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// The devices.
+    /// Every block device, with what stands on what.
     pub devices: Devices,
     /// Whether ext4 is initialising inode tables in the background.
     pub lazy_init: bool,
@@ -80,7 +80,7 @@ impl Facts {
     }
 }
 
-/// A rule.
+/// A check of the facts, and what it is called.
 pub struct Rule {
     /// Its id, as findings carry it.
     pub id: &'static str,
@@ -88,7 +88,6 @@ pub struct Rule {
     pub about: &'static str,
     /// How much what it finds matters.
     pub severity: Severity,
-    /// Looks.
     check: fn(&Facts) -> Vec<Found>,
 }
 

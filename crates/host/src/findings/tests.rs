@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::probe::{self, Kind};
-use crate::sys::tree::unpack;
+use crate::testing::unpack;
 use ebbtide_model::units::Bytes;
 
 fn recorded() -> Facts {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::probe::{Content, Devices};
-use crate::sys::tree::unpack;
+use crate::testing::unpack;
 use std::path::Path;
 
 const ARRAYS: &str = include_str!("../../tests/trees/arrays.tree");

@@ -107,7 +107,7 @@ fn aes_instructions(cpuinfo: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     /// The table is that of a guest with Linux 6.1; the flags are a part of those of an Intel Xeon.
     #[test]

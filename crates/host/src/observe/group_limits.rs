@@ -162,7 +162,7 @@ fn words(line: &str) -> impl Iterator<Item = (&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     fn seconds(s: u64) -> Duration {
         Duration::from_secs(s)

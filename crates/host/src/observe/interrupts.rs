@@ -121,7 +121,7 @@ fn parse(text: &str) -> Interrupts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
     use ebbtide_model::units::Nanos;
 
     /// Recorded on Linux 6.18 in a virtual machine whose disk (virtio1) was at work, 2 s apart; some lines.

@@ -125,7 +125,7 @@ impl LimitsLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
     use ebbtide_model::samples::LimitsExceeded;
 
     /// Answers like an EBS volume with a made-up page, and checks what it is asked.

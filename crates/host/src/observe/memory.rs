@@ -68,7 +68,7 @@ fn written_pages(sys: &Sys) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     #[test]
     fn memory_and_writeback_over_a_trial() {

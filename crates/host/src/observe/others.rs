@@ -410,7 +410,7 @@ pub(super) fn plausible(others: Vec<OtherActivity>, observed: &Observation) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     const ARRAYS: &str = include_str!("../../tests/trees/arrays.tree");
 

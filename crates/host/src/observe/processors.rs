@@ -239,7 +239,7 @@ pub(super) fn total(text: &str, whose: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     /// Recorded on Linux 6.18; the name of a kernel thread has a bracket of its own.
     const STAT: &str = "4711 (kworker/u8:3+a) b) R 2 0 0 0 -1 69238880 0 0 0 0 12 345 0 0 20 0 1 0 311 0 0 18446744073709551615 \

@@ -172,7 +172,7 @@ fn counters(text: &str) -> Option<Counters> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     /// Recorded in a guest with Linux 6.1: two mounts of its own NFS server, the second after 2 MiB were read.
     const TEXT: &str = include_str!("../../tests/trees/mountstats.txt");

@@ -1,7 +1,7 @@
 //! Observation of real files on this host.
 
 use super::*;
-use crate::sys::tree::unpack;
+use crate::testing::unpack;
 use std::io::Write;
 
 /// A file in the build's own directory: /tmp may be memory, which no block device shows.

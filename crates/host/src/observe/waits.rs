@@ -202,7 +202,7 @@ fn refaulted(vmstat: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     /// Recorded on Linux 6.18 with both versions mounted, while a load wrote through the page cache in a group of version 1
     /// with 40 MiB of memory and in one of version 2 beside it; mounts and counters that matter here.

@@ -41,7 +41,7 @@ pub fn cloud(sys: &Sys) -> Option<Cloud> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     fn of(vendor: &str, product: &str) -> Option<Cloud> {
         let root = unpack(&format!(

@@ -33,7 +33,7 @@ pub fn ask_health(sys: &Sys, devices: &mut Devices, fetch: Fetch) {
 mod tests {
     use super::*;
     use crate::probe::devices;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
     use std::fs::File;
     use std::io;
 

@@ -134,7 +134,7 @@ fn striped(place: &Path, devices: usize) -> Option<Join> {
 pub struct FileSystem {
     /// Where it is mounted, or its UUID.
     pub name: String,
-    /// Its devices.
+    /// Kernel names of those that it is over.
     pub devices: Vec<String>,
     /// What it does with its data on them.
     pub join: Join,

@@ -75,7 +75,7 @@ fn relation(link: &Path, number: &str) -> Option<(Relation, Option<String>)> {
 mod tests {
     use super::*;
     use crate::probe::devices;
-    use crate::sys::tree::unpack;
+    use crate::testing::unpack;
 
     /// The same as the whole look has, on a recorded guest and on this host.
     #[test]

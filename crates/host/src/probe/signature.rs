@@ -29,9 +29,9 @@ pub struct Signature {
     pub kind: String,
     /// blkid's usage: `filesystem`, `raid`, `crypto`, `other`.
     pub usage: Option<String>,
-    /// Label.
+    /// The label, where it has one.
     pub label: Option<String>,
-    /// UUID.
+    /// The UUID as blkid has it, where it has one.
     pub uuid: Option<String>,
 }
 

@@ -11,7 +11,7 @@ pub struct Mount {
     pub dev: DevNum,
     /// Which directory of the file system is mounted; `/` for all of it.
     pub root: String,
-    /// Where.
+    /// Where it is mounted, with the table's escapes undone.
     pub mountpoint: String,
     /// File system type.
     pub fstype: String,

@@ -1,7 +1,7 @@
 //! Recorded hosts: a guest with NVMe, md, LVM, LUKS and swap (`arrays.tree`).
 
 use super::*;
-use crate::sys::tree::unpack;
+use crate::testing::unpack;
 
 const ARRAYS: &str = include_str!("../../tests/trees/arrays.tree");
 

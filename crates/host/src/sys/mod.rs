@@ -4,9 +4,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-#[cfg(test)]
-pub(crate) mod tree;
-
 /// The roots below which the kernel and udev publish what they know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sys {

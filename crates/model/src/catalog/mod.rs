@@ -32,7 +32,7 @@ pub enum CatalogError {
     /// A file that is no catalogue.
     #[error("{file}: {what}")]
     File {
-        /// Its name.
+        /// Name of the file.
         file: String,
         /// What is wrong, with the line.
         what: String,
@@ -48,7 +48,7 @@ pub enum CatalogError {
     /// Not what `aws ec2 describe-instance-types` prints.
     #[error("this is not the output of `aws ec2 describe-instance-types`: {what}")]
     Import {
-        /// Why not.
+        /// Where and how it differs.
         what: String,
     },
     /// No record of that name.
@@ -56,15 +56,15 @@ pub enum CatalogError {
     Unknown {
         /// `volume type` or `instance type`.
         kind: &'static str,
-        /// The name.
+        /// The name that nothing has.
         name: String,
-        /// What to write.
+        /// What to write instead.
         remedy: String,
     },
     /// A name that several providers have.
     #[error("`{name}` is ambiguous; write one of {choices}")]
     Ambiguous {
-        /// The name.
+        /// The name that several have.
         name: String,
         /// What it could be.
         choices: String,
@@ -72,7 +72,7 @@ pub enum CatalogError {
     /// Records of the name, but for other days.
     #[error("{name} has no figures for {as_of}: they are for {periods}")]
     Period {
-        /// The name.
+        /// Name of the records.
         name: String,
         /// The day asked for.
         as_of: Date,

@@ -22,19 +22,19 @@ pub enum OrderError {
     /// Outside the sizes sold.
     #[error("{id} has {min} to {max} GiB, not {size}")]
     Size {
-        /// The type.
+        /// The type's id.
         id: String,
-        /// Least.
+        /// Smallest size sold, GiB.
         min: u64,
-        /// Most.
+        /// Largest size sold, GiB.
         max: u64,
-        /// What was asked.
+        /// The size asked for.
         size: Bytes,
     },
     /// The type has no such setting.
     #[error("{id} has no provisioned {what}: {why}")]
     NotProvisioned {
-        /// The type.
+        /// The type's id.
         id: String,
         /// `IOPS` or `throughput`.
         what: &'static str,
@@ -44,27 +44,27 @@ pub enum OrderError {
     /// The order has to name it.
     #[error("{id} is ordered with its IOPS: write `provisioned_iops`, {min} to {max}")]
     Unsaid {
-        /// The type.
+        /// The type's id.
         id: String,
-        /// Least.
+        /// Least that can be ordered.
         min: f64,
-        /// Most.
+        /// Most that can be ordered.
         max: f64,
     },
     /// Outside what can be provisioned.
     #[error("{id} of {size} can have {min} to {max} {unit}, not {asked}")]
     Range {
-        /// The type.
+        /// The type's id.
         id: String,
         /// Size of the volume.
         size: Bytes,
-        /// Least.
+        /// Least that can be ordered, in `unit`.
         min: f64,
-        /// Most.
+        /// Most that can be ordered, in `unit`.
         max: f64,
         /// Unit of the three figures.
         unit: String,
-        /// What was asked.
+        /// What was asked for, in `unit`.
         asked: f64,
     },
 }

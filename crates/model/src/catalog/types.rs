@@ -86,9 +86,9 @@ pub struct VolumeType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
-    /// Least.
+    /// Smallest value.
     pub min: u64,
-    /// Most.
+    /// Largest value.
     pub max: u64,
 }
 
@@ -122,7 +122,7 @@ pub enum IopsRule {
         /// Least order.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         min: Option<f64>,
-        /// Most.
+        /// Most that can be ordered, operations per second.
         max: f64,
         /// Most per GiB of size.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +134,7 @@ pub enum IopsRule {
         base: f64,
         /// Per GiB.
         per_gib: f64,
-        /// Most.
+        /// Most that it grows to, operations per second.
         max: f64,
     },
     /// By tier.
@@ -144,7 +144,7 @@ pub enum IopsRule {
 /// A throughput rule and the unit of its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThroughputLimit {
-    /// The rule.
+    /// How the limit follows from the size and the order.
     #[serde(flatten)]
     pub rule: ThroughputRule,
     /// `MiB/s` or `MB/s`.
@@ -157,7 +157,7 @@ pub struct ThroughputLimit {
 pub enum ThroughputRule {
     /// Always the same.
     Fixed {
-        /// Rate.
+        /// The limit, in the unit of the rule.
         value: f64,
     },
     /// gp2: a step by size, above which credits are needed until the baseline is enough.
@@ -166,7 +166,7 @@ pub enum ThroughputRule {
         small: f64,
         /// Largest size of the small step.
         small_upto_gib: u64,
-        /// Above.
+        /// The limit above that size, in the unit of the rule.
         large: f64,
         /// Up to this size, `large` needs credits.
         burst_upto_gib: u64,
@@ -175,7 +175,7 @@ pub enum ThroughputRule {
     Provisioned {
         /// What every volume has.
         included: f64,
-        /// Most.
+        /// Most that can be ordered, in the unit of the rule.
         max: f64,
         /// Most per provisioned operation per second.
         max_per_iops: f64,
@@ -202,7 +202,7 @@ pub enum ThroughputRule {
         base: f64,
         /// Per GiB.
         per_gib: f64,
-        /// Most.
+        /// Most that it grows to, in the unit of the rule.
         max: f64,
     },
     /// A baseline and a burst by size, credits of one full scan (st1, sc1).
@@ -237,7 +237,7 @@ pub enum ThroughputRule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
-    /// Name.
+    /// As the provider calls the step.
     pub name: String,
     /// Largest size.
     pub upto_gib: u64,
@@ -269,7 +269,7 @@ pub struct LatencyFigures {
     pub basis: String,
 }
 
-/// An instance type.
+/// What a provider says of one type of machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Instance {
@@ -280,7 +280,7 @@ pub struct Instance {
     /// Virtual CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vcpus: Option<u32>,
-    /// Memory.
+    /// Memory, MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
     /// Limits towards its network volumes.
@@ -323,7 +323,7 @@ pub struct InstanceLimits {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocalDisks {
-    /// How many.
+    /// How many of them.
     pub count: u32,
     /// Size of each in GB (10^9 bytes).
     pub size_gb: u64,

@@ -40,7 +40,7 @@ pub struct Experiment {
     pub environment: Environment,
 }
 
-/// One volume.
+/// A name that designs use, and the bytes that are behind it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Volume {
     /// Name, unique in its experiment.
@@ -64,7 +64,7 @@ pub enum VolumeSource {
     },
     /// An existing file; its content is overwritten only with `--destroy`.
     ExistingFile {
-        /// Its path.
+        /// Where the file is.
         path: PathBuf,
     },
     /// A block device; its content is overwritten only with `--destroy` and its stable id.

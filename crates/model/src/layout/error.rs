@@ -59,7 +59,7 @@ pub enum LayoutError {
         layout: &'static str,
         /// Position among the members of that array, from 0.
         member: usize,
-        /// Its size.
+        /// Usable bytes of that member.
         size: Bytes,
         /// Least size of a member.
         least: Bytes,

@@ -188,7 +188,7 @@ pub struct Extent {
     pub offset: u64,
     /// Length in bytes, at least 1.
     pub length: u64,
-    /// What it holds.
+    /// What the bytes are for: data, a copy, parity.
     pub role: Role,
     /// Array offset of the first byte (for parity: of the first byte of the stripe it protects).
     pub array_offset: u64,
@@ -199,6 +199,6 @@ pub struct Extent {
 pub struct Reverse {
     /// Offset in the array (for parity: of the first byte of the stripe it protects).
     pub array_offset: u64,
-    /// What it holds.
+    /// What the byte is for: data, a copy, parity.
     pub role: Role,
 }

@@ -26,9 +26,9 @@ pub struct OpCounters {
 /// Counters of one device, or their growth over a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiskCounters {
-    /// Reads.
+    /// Completed reads.
     pub read: OpCounters,
-    /// Writes.
+    /// Completed writes.
     pub write: OpCounters,
     /// Requests in flight now; never a difference.
     pub in_flight: u64,
@@ -51,7 +51,7 @@ pub struct Line<'a> {
     pub minor: u32,
     /// Kernel name.
     pub name: &'a str,
-    /// Counters.
+    /// The rest of the line.
     pub counters: DiskCounters,
 }
 

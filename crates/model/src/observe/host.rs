@@ -15,7 +15,7 @@ pub struct HostCounters {
 /// Shares of all processors' time, 0 to 1, as iostat's first line has them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct CpuShares {
-    /// Programs.
+    /// In programs that are not niced.
     pub user: f64,
     /// Programs of lower priority.
     pub nice: f64,
@@ -25,7 +25,7 @@ pub struct CpuShares {
     pub iowait: f64,
     /// Taken by the hypervisor.
     pub steal: f64,
-    /// Idle.
+    /// With nothing to do and no I/O to wait for.
     pub idle: f64,
 }
 

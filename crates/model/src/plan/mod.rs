@@ -2,8 +2,6 @@
 //! before anything is touched.
 
 pub mod build;
-#[cfg(test)]
-pub(crate) mod made_up;
 mod schedule;
 mod steps;
 #[cfg(test)]

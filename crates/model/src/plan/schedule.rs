@@ -102,7 +102,7 @@ fn below(bound: u64, rng: &mut impl RngCore) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::made_up::experiment;
+    use crate::testing::experiment;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// What a run will do. Nothing is touched before it exists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The experiment's name.
+    /// Name of the experiment.
     pub experiment: String,
     /// What will carry it out.
     pub backend: BackendKind,
@@ -42,7 +42,7 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-/// One step.
+/// One thing that is done, and what takes it back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// What is done.
@@ -58,39 +58,39 @@ pub struct Step {
 pub enum Action {
     /// Creates a file of this size for a volume.
     CreateFile {
-        /// The volume's name.
+        /// Name of the volume.
         volume: String,
         /// Directory; the run's own one when absent.
         directory: Option<PathBuf>,
-        /// Size.
+        /// Bytes; absent where the experiment does not say.
         size: Option<Bytes>,
     },
     /// Gives the guest a disk for a volume, held to the volume's limits.
     GuestDisk {
-        /// The volume's name.
+        /// Name of the volume.
         volume: String,
-        /// Size.
+        /// Bytes; absent where the experiment does not say.
         size: Option<Bytes>,
     },
     /// Opens an existing file or device, exclusively where it is a device.
     Open {
-        /// The volume's name.
+        /// Name of the volume.
         volume: String,
-        /// Path.
+        /// What is opened.
         path: PathBuf,
         /// Whether trials write to it, so that what it holds is lost.
         overwrites: bool,
     },
     /// Fills the used part of a volume with incompressible data, so that reads find data.
     Fill {
-        /// The volume's name.
+        /// Name of the volume.
         volume: String,
     },
     /// Runs the trials of one round in this order.
     Round {
         /// The round, from 0.
         round: u32,
-        /// Its trials.
+        /// In the order in which they run.
         trials: Vec<Trial>,
     },
     /// Runs more rounds, each in a fresh order, until the answer is good enough.

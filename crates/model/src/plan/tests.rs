@@ -1,9 +1,9 @@
 //! What the plan of a made-up experiment must say.
 
-use super::made_up::experiment;
 use super::*;
 use crate::backend::BackendKind;
 use crate::experiment::{Experiment, VolumeSource};
+use crate::testing::experiment;
 use crate::units::Nanos;
 use crate::workload::Mix;
 

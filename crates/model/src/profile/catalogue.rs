@@ -6,16 +6,16 @@ use super::{Files, ProfileRequest, Step};
 use crate::units::{Bytes, Nanos, format_count};
 use crate::workload::{Access, Details, IoEngine, Mix, Regions, Stop, Workload};
 
-/// A profile.
+/// A named workload: what it imitates, and the jobs that do so.
 #[derive(Debug)]
 pub struct Profile {
-    /// Its name.
+    /// What stands behind `ebb bench --profile`.
     pub name: &'static str,
     /// What it imitates.
     pub imitates: &'static str,
     /// Where it differs from that.
     pub differs: &'static str,
-    /// Whether it writes.
+    /// Whether any of its jobs writes.
     pub writes: bool,
     /// Whether [`ProfileRequest::size`] means something to it.
     pub takes_size: bool,
@@ -39,7 +39,7 @@ impl Profile {
     }
 }
 
-/// All of them.
+/// Every profile that there is, in the order in which they are listed.
 pub static PROFILES: &[Profile] = &[
     Profile {
         name: "dd",

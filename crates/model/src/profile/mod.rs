@@ -28,11 +28,11 @@ pub struct ProfileRequest {
 /// One job of a course.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// Its name.
+    /// As results call it.
     pub name: String,
     /// Index of the set of files that it runs on.
     pub files: usize,
-    /// What it does.
+    /// What the job runs.
     pub workload: Workload,
     /// What the reader of its results must know.
     pub note: Option<String>,

@@ -167,9 +167,9 @@ impl Span {
 /// Bytes that are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Moves {
-    /// Read.
+    /// Least and most that are read.
     pub read: Span,
-    /// Written.
+    /// Least and most that are written.
     pub write: Span,
 }
 

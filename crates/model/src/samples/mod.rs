@@ -41,9 +41,9 @@ pub struct OpSamples {
 /// One member of the array over a trial.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MemberSamples {
-    /// The volume's name.
+    /// Name of the member's volume.
     pub name: String,
-    /// What it did.
+    /// What it completed, and when.
     pub ops: PerOp<OpSamples>,
     /// Errors it returned, by errno name, for example `EIO`.
     pub errors: Vec<ErrorCount>,
@@ -57,7 +57,7 @@ pub struct MemberSamples {
 pub struct ErrorCount {
     /// Name, for example `EIO`, `EAGAIN`, `short`.
     pub name: String,
-    /// How often.
+    /// Times.
     pub count: u64,
 }
 

@@ -176,7 +176,7 @@ pub struct DiskUse {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemberObservation {
-    /// The member's name.
+    /// Name of the member's volume.
     pub member: String,
     /// Indices into [`Observation::devices`] of all that is below it, upper ones first, each once.
     pub devices: Vec<usize>,
@@ -207,7 +207,7 @@ pub struct RemoteUse {
     pub fstype: String,
     /// What is mounted: `server:/export`.
     pub source: String,
-    /// Where.
+    /// Where it is mounted.
     pub mountpoint: String,
     /// Largest bytes of one request (`rsize`, `wsize`).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -263,7 +263,7 @@ pub struct CoreUse {
     pub iowait: Nanos,
     /// Time stolen by the hypervisor.
     pub steal: Nanos,
-    /// Idle.
+    /// Time with nothing to do and no I/O to wait for.
     pub idle: Nanos,
 }
 
@@ -340,7 +340,7 @@ pub enum OtherKind {
     Resync,
     /// ext4's lazy initialisation of inode tables.
     LazyInit,
-    /// A process.
+    /// A program, with I/O of its own.
     Process,
     /// The kernel writing back dirty pages that the trial did not make.
     Writeback,
@@ -349,7 +349,7 @@ pub enum OtherKind {
 /// Somebody else's work during the measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OtherActivity {
-    /// What kind.
+    /// Which of the kinds.
     pub kind: OtherKind,
     /// Who, for example `dd (pid 4711)` or `md0: resync`.
     pub who: String,
@@ -363,7 +363,7 @@ pub struct OtherActivity {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NetworkUse {
-    /// Its name.
+    /// Its kernel name, such as `eth0`.
     pub interface: String,
     /// Bytes received.
     pub received: u64,

@@ -39,7 +39,7 @@ impl Paint {
     }
 }
 
-/// See the module.
+/// Text in which each piece has a style that a terminal may show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Styled(String);
 

@@ -27,7 +27,7 @@ pub fn unit_of(bs: Bytes) -> Option<u64> {
 /// One member as the writer found it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeaderMember {
-    /// Its name.
+    /// Name of the volume.
     pub name: String,
     /// Path of its file or device.
     pub path: String,
@@ -64,16 +64,16 @@ impl Header {
 pub enum Entry {
     /// A write is about to be submitted.
     Begin {
-        /// Its number.
+        /// The write's number, counted from 1.
         generation: u64,
         /// Byte offset in the array.
         offset: u64,
-        /// Bytes.
+        /// Bytes from the offset on.
         length: u64,
     },
-    /// It was acknowledged.
+    /// A write has come back without an error.
     Acknowledged {
-        /// Its number.
+        /// That of the entry that said it began.
         generation: u64,
     },
 }
@@ -110,7 +110,7 @@ pub enum LedgerError {
     Line {
         /// Its number, from 1.
         line: usize,
-        /// What it says.
+        /// The line as it stands there.
         text: String,
     },
     /// A line says something impossible.
@@ -118,7 +118,7 @@ pub enum LedgerError {
     Impossible {
         /// Its number, from 1.
         line: usize,
-        /// What.
+        /// Why it is, as a sentence.
         what: &'static str,
     },
 }

@@ -32,7 +32,7 @@ pub struct Character {
     pub drift: Option<Drift>,
     /// How unlike its siblings it was made.
     pub birth: Option<Birth>,
-    /// A failure.
+    /// One that every trial meets.
     pub failure: Option<Failure>,
 }
 
@@ -97,7 +97,7 @@ pub struct Seek {
 /// `latency` and costs neither the medium's time nor operations, only bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FarCache {
-    /// Its size.
+    /// Bytes that it keeps.
     pub size: Bytes,
     /// Latency of a hit.
     pub latency: Latency,
@@ -162,7 +162,7 @@ pub enum FailureKind {
 /// A failure during every trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What happens.
+    /// What operations meet from then on.
     pub kind: FailureKind,
     /// When, from the start of the trial (warm-up included).
     pub at: Nanos,

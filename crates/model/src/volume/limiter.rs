@@ -78,7 +78,6 @@ impl Axis {
 pub(super) struct Slot {
     /// Begin; may lie before the instant it was asked for.
     pub(super) begin: u64,
-    /// End.
     pub(super) end: u64,
 }
 

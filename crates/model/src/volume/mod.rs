@@ -73,7 +73,7 @@ pub enum Latency {
     Constant(Nanos),
     /// Lognormal, given by its median and its 99th percentile.
     Lognormal {
-        /// Median.
+        /// Half of the operations take less.
         median: Nanos,
         /// 99th percentile, at least the median.
         p99: Nanos,

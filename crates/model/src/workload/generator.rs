@@ -41,7 +41,7 @@ pub enum WorkloadError {
         "{jobs} job(s) of {bs} blocks do not fit into {span}: use a smaller `bs`, fewer jobs or a larger span"
     )]
     TooSmall {
-        /// Block size.
+        /// Bytes of one operation.
         bs: Bytes,
         /// Regions that are needed: jobs when sequential, 1 when random.
         jobs: u32,

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OpKind {
-    /// A read.
+    /// From the volume into memory.
     Read,
-    /// A write.
+    /// From memory to the volume.
     Write,
 }
 

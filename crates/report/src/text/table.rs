@@ -3,7 +3,6 @@
 use super::wrap::wrap;
 use ebbtide_model::shown::{Paint, Styled, one_line, width};
 
-/// One cell.
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
     text: String,

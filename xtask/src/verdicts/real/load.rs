@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// One workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
     pub rw: &'static str,

@@ -44,7 +44,6 @@ done
 rm -rf "$1" "$2"
 "#;
 
-/// See above.
 pub struct TestBed {
     pub ebb: String,
     disk: PathBuf,

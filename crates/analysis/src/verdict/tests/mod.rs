@@ -30,7 +30,7 @@ const NAMES: [&str; 8] = ["v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7"];
 
 /// One design of `kind` over `members` volumes without shapes, under one random-read workload of iodepth 4.
 fn array(kind: ArrayKind, members: usize) -> Experiment {
-    let mut experiment = crate::fixtures::made_up::experiment(1, 1);
+    let mut experiment = ebbtide_model::testing::experiment(1, 1);
     experiment.volumes = NAMES[..members]
         .iter()
         .map(|name| Volume {

@@ -2,13 +2,13 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::laboratory::{self, Laboratory};
-use crate::lines::Lines;
+use crate::laboratory;
 use crate::views;
-use ebbtide_host::lab::LabError;
-use ebbtide_host::lab::guest::{Finished, Guest, Stream};
-use ebbtide_host::lab::machine::Machine;
-use ebbtide_host::lab::network::{self, Network, Place};
+use ebbtide_lab::LabError;
+use ebbtide_lab::guest::{Finished, Guest, Stream};
+use ebbtide_lab::lines::Lines;
+use ebbtide_lab::machine::Machine;
+use ebbtide_lab::network::{self, Network, Place};
 use serde_json::json;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub(super) fn run(
     command: &[OsString],
     globals: &Globals,
 ) -> Result<ExitCode, CliError> {
-    let laboratory = Laboratory::open(globals.quiet)?;
+    let laboratory = laboratory::open(globals.quiet)?;
     let network = Network::default();
     let mut guests = Vec::new();
     for number in 1..=count {
@@ -50,8 +50,7 @@ pub(super) fn run(
             })
             .collect()
     });
-    let results: Vec<Finished> =
-        results.into_iter().collect::<Result<_, _>>().map_err(laboratory::failure)?;
+    let results: Vec<Finished> = results.into_iter().collect::<Result<_, _>>()?;
     if globals.json {
         let each: Vec<_> = (1..=count)
             .zip(results.iter().zip(&guests))
@@ -81,7 +80,7 @@ fn set_up(guest: &mut Guest, number: u8, count: u8) -> Result<(), CliError> {
         name(number),
         network::address(number)
     );
-    let done = guest.capture(&["bash", "-ec", &script], hosts.as_bytes()).map_err(laboratory::failure)?;
+    let done = guest.capture(&["bash", "-ec", &script], hosts.as_bytes())?;
     if done.status == 0 {
         return Ok(());
     }
@@ -103,7 +102,7 @@ fn run_in(guest: &mut Guest, number: u8, command: &[OsString], keep: bool) -> Re
             return;
         }
         lines.add(bytes);
-        while let Some(line) = lines.next() {
+        while let Some(line) = lines.next_line() {
             print_line(number, stream, &line);
         }
     })?;

@@ -36,7 +36,6 @@ const LOOP_TRIES: u32 = 16;
 
 type Result<T> = std::result::Result<T, BackendError>;
 
-/// See the module.
 pub struct Kernel {
     surroundings: Surroundings,
     options: Options,

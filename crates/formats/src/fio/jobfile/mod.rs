@@ -21,7 +21,7 @@ use std::fmt;
 /// Where something stands in a job file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The file.
+    /// Name of the job file.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
@@ -37,7 +37,7 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct JobFileError {
-    /// Where.
+    /// Where it stands.
     pub place: Place,
     /// What, and what to write instead.
     pub what: String,

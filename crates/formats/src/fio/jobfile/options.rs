@@ -19,7 +19,7 @@ pub enum Target {
 /// One job of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileJob {
-    /// Its name.
+    /// Its section's heading.
     pub name: String,
     /// Where its section begins.
     pub place: Place,
@@ -29,7 +29,7 @@ pub struct FileJob {
     pub target: Target,
     /// Bytes of the file (of each, where every clone has one), where the job says how large it is.
     pub file_size: Option<Bytes>,
-    /// What it does.
+    /// What its options ask for.
     pub workload: Workload,
     /// Its options as they stand, those of [global] first.
     pub options: Vec<(String, String)>,

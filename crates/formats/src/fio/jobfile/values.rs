@@ -118,7 +118,6 @@ pub(super) fn one_block_size(text: &str, binary: bool) -> Result<Bytes, String> 
 /// An amount in bytes or a share of something, up to all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// Bytes.
     Bytes(Bytes),
     /// Percent, 0 to 100.
     Percent(u8),

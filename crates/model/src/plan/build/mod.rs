@@ -53,7 +53,7 @@ pub struct Build {
     pub notes: Vec<String>,
 }
 
-/// One step.
+/// One change of the system, and what takes it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildStep {
     /// What is done.
@@ -70,14 +70,14 @@ pub struct BuildStep {
 pub enum BuildAction {
     /// Runs a program; it must end with status 0.
     Run {
-        /// The program.
+        /// Its name, to be looked up.
         program: String,
-        /// Its arguments.
+        /// One by one: no shell reads them.
         arguments: Vec<String>,
     },
     /// Runs a program with the key that was asked for on its standard input; it must end with status 0.
     RunWithKey {
-        /// The program.
+        /// Its name, to be looked up.
         program: String,
         /// Its arguments, the key not among them.
         arguments: Vec<String>,
@@ -89,7 +89,7 @@ pub enum BuildAction {
     /// Fails unless the physical volumes of a volume group have the same number of extents: LVM puts unequal ones in
     /// the order of their sizes, and uses as much of each as of the smallest.
     EqualPvs {
-        /// The volume group.
+        /// Name of the volume group.
         group: String,
     },
     /// Waits until a logical volume is in sync.
@@ -128,11 +128,11 @@ impl QueueAttribute {
 /// A value for a queue's attribute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSetting {
-    /// The device.
+    /// The device whose queue it is.
     pub device: String,
-    /// The attribute.
+    /// Which of the queue's files below sysfs.
     pub attribute: QueueAttribute,
-    /// Its value.
+    /// As it is written into the file.
     pub value: String,
 }
 
@@ -142,7 +142,7 @@ pub struct QueueSetting {
 pub enum BuildUndo {
     /// Detaches a loop device, if it is still on this file.
     DetachLoop {
-        /// The loop device.
+        /// Its node, such as `/dev/loop3`.
         device: String,
         /// The file behind it.
         file: PathBuf,
@@ -168,7 +168,7 @@ pub enum BuildUndo {
         device: String,
         /// Its uuid as mdadm writes it: four groups of eight hexadecimal digits.
         uuid: String,
-        /// Its members.
+        /// Nodes of the members.
         members: Vec<String>,
     },
     /// Removes the physical volume with this uuid, whatever its device is called now.
@@ -190,9 +190,9 @@ pub enum BuildUndo {
     },
     /// Erases the signatures of the content with this label, if that is what the device carries.
     WipeContent {
-        /// The device.
+        /// Its node, or a link to it.
         device: String,
-        /// The label.
+        /// What the content must carry to be erased.
         label: String,
         /// The kernel's number of this use of a loop device.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,7 +207,7 @@ pub enum BuildUndo {
     SwapOff {
         /// The device as which it was switched on.
         device: String,
-        /// The label.
+        /// What the swap space must carry to be switched off.
         label: String,
     },
     /// Unmounts, if what is mounted there is what was.
@@ -223,7 +223,7 @@ pub enum BuildUndo {
 /// What is mounted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mounted {
-    /// The device.
+    /// The device's node, or a link to it.
     pub device: String,
     /// The file system's type, as the kernel calls it; unknown in what earlier versions left.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,7 +13,6 @@ const X_TICKS: usize = 5;
 /// Units of the stretched inner `svg` in both directions.
 const UNITS: f64 = 1000.0;
 
-/// A curve.
 #[derive(Debug, Clone)]
 pub(in crate::html) struct Curve {
     /// Name in the tooltip.

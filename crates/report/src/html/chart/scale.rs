@@ -66,7 +66,6 @@ fn short(text: &str) -> String {
     }
 }
 
-/// An axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::html) struct Scale {
     low: f64,

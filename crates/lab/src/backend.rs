@@ -1,0 +1,311 @@
+//! The `lab` backend: the experiment's designs in a QEMU guest, whose disks are held to the volumes' limits.
+//!
+//! The session is the host's: it decides what runs, and stores each trial when it ends. The guest runs the `kernel`
+//! backend (the application's worker), told trial by trial what to do. It is a process of this one, so whatever ends this one ends the
+//! guest, and nothing has to be taken apart in it.
+
+pub mod adapt;
+pub mod scale;
+pub mod talk;
+
+use crate::guest::{Guest, Heard, Stream};
+use crate::lines::Lines;
+use crate::machine::{Accelerator, Machine, Use};
+use crate::{LabError, Laboratory};
+use adapt::Adapted;
+use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
+use ebbtide_model::experiment::{Design, Experiment, Volume};
+use ebbtide_model::plan::{Plan, Schedule, Trial};
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::session::{HostInfo, Outcome};
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::workload::Workload;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use talk::{Order, Word};
+
+type Result<T> = std::result::Result<T, BackendError>;
+
+/// The worker says how it is going four times a second; a guest that is silent for so long is lost.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Memory of the guest in MiB.
+const MEMORY_MIB: u32 = 1024;
+/// Virtual CPUs of the guest.
+const CPUS: u32 = 2;
+
+/// Times beside the load, for the estimate that the user is given.
+struct Beside {
+    /// Building a design.
+    build: Nanos,
+    /// Around each trial.
+    trial: Nanos,
+}
+
+impl Beside {
+    /// Measured under emulation on two cores (docs/decisions/build-per-trial.md): LVM of eight disks, and trials with their queue of up
+    /// to a second to be emptied. With KVM nothing was measured, and a tenth is assumed.
+    const fn of(accelerator: Accelerator) -> Self {
+        match accelerator {
+            Accelerator::Tcg => Beside { build: Nanos::from_secs(30), trial: Nanos::from_secs(2) },
+            Accelerator::Kvm => Beside { build: Nanos::from_secs(2), trial: Nanos(200_000_000) },
+        }
+    }
+}
+
+/// How long the session will take, in words.
+pub fn how_long(plan: &Plan, experiment: &Experiment, accelerator: Accelerator) -> String {
+    let Some(load) = plan.round_time else {
+        return "a workload ends by size, so there is no telling how long a round takes".to_owned();
+    };
+    let beside = Beside::of(accelerator);
+    let trials = Schedule::new(experiment, plan.seed).round_len();
+    let round = load.as_secs_f64() + beside.trial.as_secs_f64() * trials as f64;
+    let building = beside.build.as_secs_f64() * experiment.designs.len() as f64;
+    let minutes = |rounds: u32| ((building + round * f64::from(rounds)) / 60.0).ceil();
+    let range = |least: f64, most: f64| {
+        if least == most { format!("{least:.0}") } else { format!("{least:.0} to {most:.0}") }
+    };
+    let (least, most) = (plan.rounds_min, plan.rounds_max);
+    format!(
+        "{} rounds of {trials} trials: about {} min, more on a busy host; no new round after {:.0} min of trials",
+        range(least.into(), most.into()),
+        range(minutes(least), minutes(most)),
+        (plan.budget.as_secs_f64() / 60.0).ceil()
+    )
+}
+
+/// A session's guest, and what its worker has said.
+pub struct Lab {
+    /// The guest, or why there is none any more.
+    guest: std::result::Result<Guest, String>,
+    lines: Lines,
+    /// The end of what the worker said on standard error.
+    errors: String,
+    id: String,
+    seed: u64,
+    adapted: Adapted,
+    host: HostInfo,
+    ceiling: std::result::Result<f64, String>,
+    /// A design stands in the guest, to be run on with other workloads than its own.
+    holds: bool,
+}
+
+impl Lab {
+    /// Starts the guest of session `id`, and the worker in it.
+    ///
+    /// # Errors
+    /// When either does not come up.
+    pub fn start(
+        laboratory: &Laboratory,
+        adapted: &Adapted,
+        id: &str,
+        seed: u64,
+    ) -> std::result::Result<Lab, LabError> {
+        let machine = Machine {
+            name: format!("session-{id}"),
+            memory_mib: MEMORY_MIB,
+            cpus: CPUS,
+            disks: adapted.disks.clone(),
+            links: adapted.links.clone(),
+            place: None,
+            usage: Use::Commands,
+        };
+        let mut guest = laboratory.boot(&machine)?;
+        guest.converse(&["ebb", "lab", "worker"])?;
+        let mut lab = Lab {
+            guest: Ok(guest),
+            lines: Lines::default(),
+            errors: String::new(),
+            id: id.to_owned(),
+            seed,
+            adapted: adapted.clone(),
+            host: HostInfo::default(),
+            ceiling: Err(String::new()),
+            holds: false,
+        };
+        match lab.hear() {
+            Ok(Word::Here { host, ceiling }) => {
+                let machine = format!("QEMU guest, {}", laboratory.accelerator().name());
+                lab.host = HostInfo { machine: Some(machine), ..host };
+                lab.ceiling = ceiling;
+                Ok(lab)
+            }
+            Ok(_) => Err(LabError::Unexpected("the guest's worker answered before it was asked".to_owned())),
+            Err(BackendError::Stopped) => Err(LabError::Stopped),
+            Err(error) => Err(LabError::Unexpected(error.to_string())),
+        }
+    }
+
+    /// The guest as a host.
+    pub fn host(&self) -> &HostInfo {
+        &self.host
+    }
+
+    /// What the engine reaches in the guest with nothing behind it, operations per second.
+    ///
+    /// # Errors
+    /// Why that is not known.
+    pub fn ceiling(&self) -> std::result::Result<f64, String> {
+        self.ceiling.clone()
+    }
+
+    fn tell(&mut self, order: &Order) -> Result<()> {
+        let line = talk::line(order).map_err(|error| BackendError::Other(error.to_string()))?;
+        let guest = self.guest.as_mut().map_err(|why| BackendError::Other(why.clone()))?;
+        guest.tell(&line).map_err(|error| self.lost(&error))
+    }
+
+    /// The worker's next word; after an error the guest is gone.
+    fn hear(&mut self) -> Result<Word> {
+        loop {
+            if let Some(line) = self.lines.next_line() {
+                return serde_json::from_slice(&line)
+                    .map_err(|error| self.gone(format!("the guest's worker cannot be understood: {error}")));
+            }
+            let guest = self.guest.as_mut().map_err(|why| BackendError::Other(why.clone()))?;
+            match guest.hear(PATIENCE) {
+                Ok(Heard::Said(Stream::Output, bytes)) => self.lines.add(&bytes),
+                Ok(Heard::Said(Stream::Errors, bytes)) => self.keep_errors(&bytes),
+                Ok(Heard::Ended(status)) => {
+                    let said = self.errors.trim();
+                    let what = format!("the guest's worker ended with status {status}: {said}");
+                    return Err(self.gone(what));
+                }
+                Err(error) => return Err(self.lost(&error)),
+            }
+        }
+    }
+
+    /// The next word that is no progress; progress goes to `control`.
+    fn answer(&mut self, control: &Control) -> Result<Word> {
+        loop {
+            match self.hear()? {
+                Word::Progress { ops, bytes } => {
+                    control.ops.store(ops, Ordering::Relaxed);
+                    control.bytes.store(bytes, Ordering::Relaxed);
+                }
+                word => return Ok(word),
+            }
+        }
+    }
+
+    fn keep_errors(&mut self, bytes: &[u8]) {
+        const KEPT: usize = 2000;
+        self.errors.push_str(&String::from_utf8_lossy(bytes));
+        let from = self.errors.len().saturating_sub(KEPT);
+        let from = (from..=self.errors.len()).find(|at| self.errors.is_char_boundary(*at));
+        self.errors.drain(..from.unwrap_or(0));
+    }
+
+    fn lost(&mut self, error: &LabError) -> BackendError {
+        match error {
+            LabError::Stopped => BackendError::Stopped,
+            error => self.gone(error.to_string()),
+        }
+    }
+
+    /// Ends the guest: what it says next would be the answer to something else.
+    fn gone(&mut self, why: String) -> BackendError {
+        self.guest = Err(why.clone());
+        BackendError::Other(why)
+    }
+
+    fn confused(&mut self) -> BackendError {
+        self.gone("the guest's worker answered something else".to_owned())
+    }
+}
+
+/// A volume that no design uses, and for which there is no disk.
+fn unused(volume: &Volume) -> PreparedVolume {
+    PreparedVolume {
+        name: volume.name.clone(),
+        path: String::new(),
+        size: volume.size.map_or(0, |size| size.0),
+        direct: true,
+        disk: None,
+        disk_name: None,
+        disks: Vec::new(),
+        through: None,
+        filesystem: None,
+    }
+}
+
+impl Backend for Lab {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Lab
+    }
+
+    fn prepare(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory> {
+        let inside = Box::new(self.adapted.inside.clone());
+        self.tell(&Order::Prepare { id: self.id.clone(), seed: self.seed, experiment: inside })?;
+        let inside = match self.answer(control)? {
+            Word::Prepared(prepared) => prepared?,
+            _ => return Err(self.confused()),
+        };
+        let mut inventory = Inventory { volumes: Vec::new(), notes: inside.notes };
+        for (index, volume) in experiment.volumes.iter().enumerate() {
+            let disk = self.adapted.stands_for.iter().position(|stands_for| *stands_for == index);
+            let found = disk.and_then(|disk| inside.volumes.get(disk)).cloned();
+            inventory.volumes.push(found.unwrap_or_else(|| unused(volume)));
+        }
+        let (host, gib) = (&self.host, self.host.memory_bytes as f64 / Bytes::GIB as f64);
+        let guest = format!(
+            "{} with Linux {}, {} CPUs, {gib:.1} GiB",
+            host.machine.as_deref().unwrap_or("guest"),
+            host.kernel,
+            host.cores
+        );
+        inventory.notes.splice(0..0, std::iter::once(guest).chain(self.adapted.notes.iter().cloned()));
+        Ok(inventory)
+    }
+
+    fn run_trial(
+        &mut self,
+        _design: &Design,
+        workload: &Workload,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<TrialSamples> {
+        self.tell(&match self.holds {
+            true => Order::Rung(*trial, Box::new(workload.clone())),
+            false => Order::Trial(*trial),
+        })?;
+        match self.answer(control)? {
+            Word::Ran(Some(Outcome::Samples(samples))) => Ok(*samples),
+            Word::Ran(Some(Outcome::Failed(why))) => Err(BackendError::Other(why)),
+            Word::Ran(None) => Err(BackendError::Stopped),
+            _ => Err(self.confused()),
+        }
+    }
+
+    fn hold(
+        &mut self,
+        _design: &Design,
+        workload: &Workload,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<()> {
+        self.tell(&Order::Hold(*trial, Box::new(workload.clone())))?;
+        match self.answer(control)? {
+            Word::Held(held) => held?,
+            _ => return Err(self.confused()),
+        }
+        self.holds = true;
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<()> {
+        self.holds = false;
+        self.tell(&Order::Release)?;
+        match self.answer(&Control::default())? {
+            Word::Held(released) => released,
+            _ => Err(self.confused()),
+        }
+    }
+
+    /// The disks go with the guest.
+    fn finish(&mut self, _keep: bool) -> Result<()> {
+        self.guest = Err("the session has ended".to_owned());
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+//! How much slower than it is written an experiment runs in a guest, so that the disks are measured and not the guest.
+
+use crate::machine::Accelerator;
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::units::{Bytes, Nanos, format_iops, format_throughput};
+use ebbtide_model::volume::Shape;
+use ebbtide_model::workload::{Arrival, OpKind, Stop};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// What all disks of a guest together may be asked for, so that the disks are measured and not the guest.
+#[derive(Debug, Clone, Copy)]
+struct Carries {
+    /// Operations per second.
+    iops: f64,
+    /// Bytes per second.
+    throughput: f64,
+}
+
+impl Carries {
+    /// Emulation: well below the 3000 operations and 500 MB per second from which on it is the limit itself
+    /// (docs/lab.md), because hosts are seldom idle. KVM: chosen for the host's disk, which has to take what is
+    /// written.
+    const fn of(accelerator: Accelerator) -> Self {
+        match accelerator {
+            Accelerator::Tcg => Carries { iops: 2000.0, throughput: 100e6 },
+            Accelerator::Kvm => Carries { iops: 10_000.0, throughput: 400e6 },
+        }
+    }
+}
+
+/// A factor on all limits, above 0 and at most 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale(f64);
+
+impl Scale {
+    /// Limits as they are written.
+    pub const ONE: Scale = Scale(1.0);
+
+    /// The factor at which a guest on `accelerator` carries the busiest design of `experiment`, and why, in words.
+    pub fn carried(experiment: &Experiment, accelerator: Accelerator) -> (Scale, String) {
+        let (carries, demand) = (Carries::of(accelerator), Demand::of(experiment));
+        let excess = (demand.throughput / carries.throughput).max(demand.iops / carries.iops);
+        let scale = Scale::least(excess);
+        let why = format!(
+            "limits and offered rates are scaled by {scale}: the busiest design could move {} in {} operations/s, and a \
+             guest under {} is trusted with {} in {} operations/s; ratios can be compared, absolute figures cannot",
+            format_throughput(demand.throughput),
+            format_iops(demand.iops),
+            accelerator.name(),
+            format_throughput(carries.throughput),
+            format_iops(carries.iops)
+        );
+        (scale, why)
+    }
+
+    /// That the user asked for it, in words.
+    pub fn as_asked_for(self) -> String {
+        format!("limits and offered rates are scaled by {self}, as asked for")
+    }
+
+    /// What rates are multiplied by, at most 1.
+    pub fn factor(self) -> f64 {
+        self.0
+    }
+
+    /// The largest of 1, 1/2, 1/5, 1/10, 1/20... that divides by at least `excess`.
+    fn least(excess: f64) -> Self {
+        let mut decade = 1.0;
+        while decade < 1e9 {
+            for step in [1.0, 2.0, 5.0] {
+                if step * decade >= excess {
+                    return Scale(1.0 / (step * decade));
+                }
+            }
+            decade *= 10.0;
+        }
+        Scale(1e-9)
+    }
+}
+
+impl FromStr for Scale {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.trim().parse::<f64>().ok();
+        let value = match text.split_once('/') {
+            Some((a, b)) => number(a).zip(number(b)).map(|(a, b)| a / b),
+            None => number(text),
+        };
+        match value {
+            Some(value) if value > 0.0 && value <= 1.0 => Ok(Scale(value)),
+            _ => Err("write a fraction above 0 and at most 1, for example 1/20".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let divisor = 1.0 / self.0;
+        if self.0 == 1.0 {
+            write!(f, "1")
+        } else if (divisor - divisor.round()).abs() < 1e-6 {
+            write!(f, "1/{divisor:.0}")
+        } else {
+            write!(f, "{}", self.0)
+        }
+    }
+}
+
+/// Slower disks do fewer operations in a trial, and a figure of few is coarse: trials last longer in proportion, up to
+/// this.
+pub const RUNTIME_ENOUGH: Nanos = Nanos::from_secs(5);
+/// The same for the warm-up, in which the queue must pass once.
+const WARM_UP_ENOUGH: Nanos = Nanos::from_secs(1);
+
+/// `time` divided by `factor`, as far as that is needed for `enough`.
+fn lengthened(time: Nanos, factor: f64, enough: Nanos) -> Nanos {
+    time.max(enough.min(Nanos((time.0 as f64 / factor) as u64)))
+}
+
+/// The same experiment with `scale` times the limits and the rates that are offered, and trials that last long enough
+/// for them.
+pub fn scaled(experiment: &Experiment, scale: Scale) -> Experiment {
+    let factor = scale.0;
+    let mut experiment = experiment.clone();
+    for volume in &mut experiment.volumes {
+        volume.shape = volume.shape.as_ref().map(|shape| shape.scaled(factor));
+    }
+    for link in &mut experiment.links {
+        *link = link.scaled(factor);
+    }
+    for workload in &mut experiment.workloads {
+        match &mut workload.arrival {
+            Arrival::Closed => {}
+            Arrival::Fixed { iops } | Arrival::Poisson { iops } => *iops *= factor,
+        }
+        if let Stop::Runtime(time) = &mut workload.stop {
+            *time = lengthened(*time, factor, RUNTIME_ENOUGH);
+        }
+        workload.warm_up = lengthened(workload.warm_up, factor, WARM_UP_ENOUGH);
+        workload.rate = workload.rate.map(|rate| Bytes(((rate.0 as f64 * factor).round() as u64).max(1)));
+    }
+    experiment
+}
+
+/// What the busiest design could ask its disks for if all worked at once.
+#[derive(Debug, Clone, Copy)]
+struct Demand {
+    iops: f64,
+    throughput: f64,
+}
+
+impl Demand {
+    fn of(experiment: &Experiment) -> Self {
+        let mut most = Demand { iops: 0.0, throughput: 0.0 };
+        for workload in &experiment.workloads {
+            let bs = workload.bs.0.max(1) as f64;
+            for design in &experiment.designs {
+                let volumes: BTreeSet<usize> = design.layout.volumes().into_iter().collect();
+                let shapes: Vec<&Shape> =
+                    volumes.iter().filter_map(|volume| experiment.volumes[*volume].shape.as_ref()).collect();
+                let bytes: f64 = shapes.iter().map(|shape| throughput(shape, bs)).sum();
+                most.throughput = most.throughput.max(bytes);
+                most.iops = most.iops.max(bytes / bs);
+            }
+        }
+        most
+    }
+}
+
+/// Bytes per second that operations of `bs` bytes get out of `shape`; nothing where nothing limits them.
+fn throughput(shape: &Shape, bs: f64) -> f64 {
+    let of = |op| {
+        let bytes = shape.throughput_for(op).map(|limit| limit.burst_rate.unwrap_or(limit.rate));
+        let ops = shape.iops_for(op).map(|limit| limit.burst_rate.unwrap_or(limit.rate) * bs);
+        match (bytes, ops) {
+            (Some(bytes), Some(ops)) => bytes.min(ops),
+            (one, other) => one.or(other).unwrap_or(0.0),
+        }
+    };
+    of(OpKind::Read).max(of(OpKind::Write))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_last_longer_as_far_as_they_need_to() {
+        let (second, minute) = (Nanos::from_secs(1), Nanos::from_secs(60));
+        assert_eq!(lengthened(second, 0.5, RUNTIME_ENOUGH), Nanos::from_secs(2));
+        assert_eq!(lengthened(second, 0.02, RUNTIME_ENOUGH), RUNTIME_ENOUGH);
+        assert_eq!(lengthened(minute, 0.02, RUNTIME_ENOUGH), minute);
+        assert_eq!(lengthened(second, 1.0, RUNTIME_ENOUGH), second);
+    }
+
+    #[test]
+    fn scales_are_fractions() {
+        for (text, shown) in [("1", "1"), ("1/50", "1/50"), ("0.05", "1/20"), ("2/3", "0.6666666666666666")] {
+            assert_eq!(text.parse::<Scale>().expect("a scale").to_string(), shown);
+        }
+        for text in ["0", "2", "-1", "1/0", "x", "", "nan"] {
+            assert!(text.parse::<Scale>().is_err(), "{text}");
+        }
+    }
+}

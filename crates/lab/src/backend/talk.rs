@@ -1,0 +1,66 @@
+//! What the host and the worker in its guest say to each other: one JSON value a line.
+
+use ebbtide_model::backend::{BackendError, Inventory};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::plan::Trial;
+use ebbtide_model::session::{HostInfo, Outcome};
+use ebbtide_model::workload::Workload;
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// What the host wants.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Make the volumes ready. Comes once, first.
+    Prepare {
+        /// The session's id.
+        id: String,
+        /// The session's seed.
+        seed: u64,
+        /// The experiment, its volumes being disks of the guest.
+        experiment: Box<Experiment>,
+    },
+    /// Run this trial.
+    Trial(Trial),
+    /// Have the design of this trial stand, for this workload and others like it.
+    Hold(Trial, Box<Workload>),
+    /// Run this trial with this workload instead of its own.
+    Rung(Trial, Box<Workload>),
+    /// Let go of the design that stands.
+    Release,
+}
+
+/// What the worker answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Word {
+    /// The first word, before any order.
+    Here {
+        /// The guest as a host.
+        host: HostInfo,
+        /// What the engine reaches in it with nothing behind it, operations per second, or why that is not known.
+        ceiling: Result<f64, String>,
+    },
+    /// How it is going; also a sign of life.
+    Progress {
+        /// Operations of the running trial.
+        ops: u64,
+        /// Bytes of the running trial.
+        bytes: u64,
+    },
+    /// What came of [`Order::Prepare`].
+    Prepared(Result<Inventory, BackendError>),
+    /// What came of [`Order::Trial`] or [`Order::Rung`]; nothing when it was stopped.
+    Ran(Option<Outcome>),
+    /// What came of [`Order::Hold`] or [`Order::Release`].
+    Held(Result<(), BackendError>),
+}
+
+/// A value as a line.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(value)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}

@@ -1,0 +1,76 @@
+//! Everything that a guest is started from.
+
+use crate::guest::Guest;
+use crate::image::{self, Image};
+use crate::machine::{Accelerator, Machine, Use};
+use crate::places::Places;
+use crate::{LabError, accel, program};
+use ebbtide_model::backend::Control;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A lab that can start guests.
+#[derive(Debug)]
+pub struct Laboratory {
+    places: Places,
+    image: Image,
+    program: PathBuf,
+    accelerator: Accelerator,
+    control: Arc<Control>,
+    say: fn(&str),
+}
+
+/// What guests run on here.
+///
+/// # Errors
+/// When there is no image to find out with.
+pub fn accelerator(places: &Places) -> Result<Accelerator, LabError> {
+    accel::choose(places, &image::find(places).ok_or(LabError::NoImage)?)
+}
+
+impl Laboratory {
+    /// The lab at `places`, whose guests end when `control` says stop; `say` is told what its user may want to know.
+    ///
+    /// # Errors
+    /// When there is no image.
+    pub fn open(places: Places, control: Arc<Control>, say: fn(&str)) -> Result<Laboratory, LabError> {
+        let image = image::find(&places).ok_or(LabError::NoImage)?;
+        for left in places.sweep()?.left {
+            say(&format!("left alone: {left}"));
+        }
+        let accelerator = accel::choose(&places, &image)?;
+        let program = program::pack(&places, Path::new(program::OWN))?;
+        Ok(Laboratory { places, image, program, accelerator, control, say })
+    }
+
+    /// Starts a guest.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn boot(&self, machine: &Machine) -> Result<Guest, LabError> {
+        let (image, program) = (&self.image, &self.program);
+        let guest =
+            Guest::boot(&self.places, image, program, self.accelerator, machine, self.control.clone())?;
+        let (kernel, accelerator) = (self.image.kernel_release(), self.accelerator.name());
+        (self.say)(&match machine.usage {
+            Use::Commands => {
+                let seconds = guest.boot.as_secs_f64();
+                format!("guest with kernel {kernel} is up after {seconds:.1} s ({accelerator})")
+            }
+            Use::Shell { .. } => {
+                format!("starting a guest with kernel {kernel} ({accelerator}); leaving its shell ends it")
+            }
+        });
+        Ok(guest)
+    }
+
+    /// What its guests run on.
+    pub fn accelerator(&self) -> Accelerator {
+        self.accelerator
+    }
+
+    /// Says stop to its guests.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+}

@@ -1,0 +1,154 @@
+//! A private network between guests: a hub in this process, on UNIX sockets. Nothing of it is on the host's network.
+//!
+//! QEMU's stream netdev (docs: `-netdev stream`) sends each Ethernet frame after its length, four bytes, big endian. The
+//! hub passes a frame on to every other guest, as a hub does; each guest's network card drops what is not for it.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest frame: QEMU's own limit (`NET_BUFSIZE`, 4096 + 65536).
+const FRAME_MAX: usize = 4096 + 65536;
+/// How long QEMU may take to connect.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A guest that takes nothing for so long is cut off, so that it does not hold up the others.
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Guests that are connected, with their numbers.
+type Members = Arc<Mutex<Vec<(u8, UnixStream)>>>;
+
+/// A private network. It lives as long as a guest is on it.
+#[derive(Debug, Clone, Default)]
+pub struct Network {
+    members: Members,
+}
+
+/// A guest's place on a network.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The network that it shares with the other guests.
+    pub network: Network,
+    /// Its number, from 1: the last part of its address.
+    pub number: u8,
+}
+
+impl Place {
+    /// QEMU's arguments for a network card whose other end is `socket`.
+    pub(super) fn arguments(&self, socket: &str) -> [String; 4] {
+        [
+            "-netdev".to_owned(),
+            format!("stream,id=private,server=off,addr.type=unix,addr.path={socket}"),
+            "-device".to_owned(),
+            // 52:54:00 is QEMU's prefix for locally made cards.
+            format!("virtio-net-pci,netdev=private,mac=52:54:00:eb:b0:{:02x}", self.number),
+        ]
+    }
+
+    /// Waits in the background for QEMU to connect, and passes frames on until it ends.
+    pub(super) fn attach(&self, listener: UnixListener) {
+        let (members, number) = (self.network.members.clone(), self.number);
+        thread::spawn(move || {
+            let Some(from) = accept(&listener) else { return };
+            let Ok(to) = from.try_clone() else { return };
+            lock(&members).push((number, to));
+            // An end of the stream is the end of the guest.
+            let _ = forward(from, number, &members);
+            lock(&members).retain(|(other, _)| *other != number);
+        });
+    }
+}
+
+/// The address of guest `number`, in a private range (RFC 1918).
+pub fn address(number: u8) -> String {
+    format!("10.77.0.{number}")
+}
+
+fn lock(members: &Members) -> std::sync::MutexGuard<'_, Vec<(u8, UnixStream)>> {
+    members.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn accept(listener: &UnixListener) -> Option<UnixStream> {
+    let start = Instant::now();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false).ok()?;
+                stream.set_write_timeout(Some(WRITE_PATIENCE)).ok()?;
+                return Some(stream);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock && start.elapsed() < PATIENCE => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Passes on what `from` sends to all others.
+fn forward(mut from: UnixStream, number: u8, members: &Members) -> io::Result<()> {
+    let mut frame = vec![0; 4 + FRAME_MAX];
+    loop {
+        from.read_exact(&mut frame[..4])?;
+        let length = u32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]) as usize;
+        if length > FRAME_MAX {
+            return Err(io::Error::new(ErrorKind::InvalidData, "a frame that is too long"));
+        }
+        from.read_exact(&mut frame[4..4 + length])?;
+        // Half a frame would confuse whoever got it: after a failure it gets nothing more.
+        lock(members)
+            .retain_mut(|(other, to)| *other == number || to.write_all(&frame[..4 + length]).is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The guest's end of a place on `network`.
+    fn join(network: &Network, number: u8, directory: &std::path::Path) -> UnixStream {
+        let path = directory.join(number.to_string());
+        let listener = UnixListener::bind(&path).expect("binds");
+        listener.set_nonblocking(true).expect("sets");
+        Place { network: network.clone(), number }.attach(listener);
+        let stream = UnixStream::connect(&path).expect("connects");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("sets");
+        while !lock(&network.members).iter().any(|(other, _)| *other == number) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        stream
+    }
+
+    fn read(stream: &mut UnixStream) -> Vec<u8> {
+        let mut length = [0; 4];
+        stream.read_exact(&mut length).expect("reads");
+        let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+        stream.read_exact(&mut frame).expect("reads");
+        frame
+    }
+
+    #[test]
+    fn a_frame_reaches_all_others_and_not_its_sender() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let network = Network::default();
+        let mut guests: Vec<UnixStream> =
+            (1..=3).map(|number| join(&network, number, directory.path())).collect();
+        // In pieces, as streams deliver.
+        for piece in [&b"\0\0"[..], b"\0\x05he", b"llo\0\0\0\x02ho"] {
+            guests[0].write_all(piece).expect("writes");
+        }
+        guests[1].write_all(b"\0\0\0\x03you").expect("writes");
+        assert_eq!(read(&mut guests[0]), b"you");
+        let mut heard: Vec<Vec<u8>> = (0..3).map(|_| read(&mut guests[2])).collect();
+        heard.sort();
+        assert_eq!(heard, [b"hello".to_vec(), b"ho".to_vec(), b"you".to_vec()]);
+        assert_eq!((read(&mut guests[1]), read(&mut guests[1])), (b"hello".to_vec(), b"ho".to_vec()));
+        drop(guests.remove(1));
+        while lock(&network.members).len() > 2 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        guests[0].write_all(b"\0\0\0\x04left").expect("writes");
+        assert_eq!(read(&mut guests[1]), b"left");
+    }
+}

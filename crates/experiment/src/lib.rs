@@ -5,7 +5,6 @@
 
 mod answer;
 mod designs;
-mod engine;
 mod error;
 mod members;
 mod names;

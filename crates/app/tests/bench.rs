@@ -361,7 +361,7 @@ fn a_pasted_fio_command_line_runs() {
     assert!(home.path().join("a").exists(), "--filename is below --directory");
     for (arguments, words) in [
         (["--nrfiles=2", "--rw=read"], "only 1 is done"),
-        (["--ioengine=rbd", "--rw=read"], "write one of io_uring, libaio"),
+        (["--ioengine=rbd", "--rw=read"], "[possible values: io_uring, libaio"),
         (["--direct=1", "--buffered=1"], "--direct and --buffered contradict each other"),
         (["--direct=2", "--rw=read"], "write 0 or 1"),
     ] {

@@ -7,7 +7,7 @@ use super::read::{
 use super::{names, profiles};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::options::{
-    Draft, Grammar, Kind, OPTIONS, Refusal, WorkloadOption, Written, Wrong,
+    Draft, Grammar, Kind, OPTIONS, Read, Refusal, WorkloadOption, Written, Wrong,
 };
 use ebbtide_model::workload::{Access, Stop, Workload};
 use profiles::ProfileFiles;
@@ -55,34 +55,31 @@ struct TomlValue<'a, 'i> {
 }
 
 impl TomlValue<'_, '_> {
-    fn read<T: FromToml>(&mut self) -> Result<T, Option<String>> {
+    fn read<T: FromToml>(&mut self) -> Read<T> {
         T::from_toml(self.value, self.span, self.problems).ok_or(None)
     }
 }
 
 impl Written for TomlValue<'_, '_> {
-    fn size(&mut self) -> Result<Bytes, Option<String>> {
+    fn text(&mut self) -> Read<String> {
         self.read()
     }
-    fn throughput(&mut self) -> Result<Bytes, Option<String>> {
+    fn size(&mut self) -> Read<Bytes> {
+        self.read()
+    }
+    fn time(&mut self, _bare: Nanos) -> Read<Nanos> {
+        self.read()
+    }
+    fn throughput(&mut self) -> Read<Bytes> {
         self.read().map(|Throughput(rate)| Bytes(rate as u64))
     }
-    fn count(&mut self) -> Result<u32, Option<String>> {
+    fn whole(&mut self) -> Read<i64> {
         self.read()
     }
-    fn integer(&mut self) -> Result<i32, Option<String>> {
+    fn number(&mut self) -> Read<f64> {
         self.read()
     }
-    fn number(&mut self) -> Result<f64, Option<String>> {
-        self.read()
-    }
-    fn time(&mut self, _bare: Nanos) -> Result<Nanos, Option<String>> {
-        self.read()
-    }
-    fn switch(&mut self, _words: &[(&str, bool)]) -> Result<bool, Option<String>> {
-        self.read()
-    }
-    fn text(&mut self) -> Result<String, Option<String>> {
+    fn switch(&mut self, _words: &[(&str, bool)]) -> Read<bool> {
         self.read()
     }
 }
@@ -135,10 +132,7 @@ impl JsonSchema for RawWorkload {
                 Kind::Size { .. } | Kind::Amount { .. } => generator.subschema_for::<Option<Bytes>>(),
                 Kind::Throughput { .. } => generator.subschema_for::<Option<Throughput>>(),
                 Kind::Time { .. } => generator.subschema_for::<Option<Nanos>>(),
-                Kind::Count { least, most, .. } => {
-                    json_schema!({ "type": "integer", "minimum": least, "maximum": most })
-                }
-                Kind::Integer { least, most, .. } => {
+                Kind::Whole { least, most, .. } => {
                     json_schema!({ "type": "integer", "minimum": least, "maximum": most })
                 }
                 Kind::Iops { .. } => json_schema!({ "type": "number", "exclusiveMinimum": 0 }),
@@ -150,7 +144,7 @@ impl JsonSchema for RawWorkload {
                 Kind::Cpus { .. } => json_schema!({ "type": "string" }),
             };
             let (meaning, default) =
-                (option.meaning(Grammar::Experiment), option.default(Grammar::Experiment));
+                (option.meaning(Grammar::Experiment), option.default[Grammar::Experiment as usize]);
             schema.insert("description".to_owned(), format!("{meaning} [default: {default}].").into());
             properties.insert(key(option).to_owned(), schema.to_value());
         }
@@ -169,8 +163,7 @@ fn problem(refusal: Refusal, section: &str) -> Problem {
     let Refusal { option, wrong, remedy, .. } = refusal;
     let key = key(option);
     match wrong {
-        Wrong::Text(what) => Problem::Nothing { what: format!("{key}: {what}"), remedy },
-        Wrong::NotA { found, expected } => Problem::WrongUnit { found, expected, remedy },
+        Wrong::Text(what) => Problem::Nothing { what, remedy },
         Wrong::OutOfRange { found, range } => Problem::OutOfRange { key, found, range, remedy },
         Wrong::UnknownWord(found) => Problem::UnknownChoice { what: key, found, remedy },
         Wrong::Unused(why) => Problem::Pointless { key, why: why.to_owned(), remedy },

@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, Command, Error, FromArgMatches};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::Workload;
 use ebbtide_model::workload::options::{
-    self, Amount, Draft, Grammar, Kind, OPTIONS, WorkloadOption, Written, named,
+    self, Amount, Draft, Grammar, Kind, OPTIONS, Read, WorkloadOption, Written, named,
 };
 
 /// What is asked of the target.
@@ -17,36 +17,18 @@ pub(super) struct WorkloadArgs(Draft);
 /// The value of an option as it was given.
 struct Value<'a>(&'a str);
 
-impl Value<'_> {
-    fn parse<T: std::str::FromStr>(&self, what: &str) -> Result<T, Option<String>> {
-        self.0.parse().map_err(|_| Some(format!("`{}` is not a {what}", self.0)))
-    }
-}
-
 impl Written for Value<'_> {
-    fn size(&mut self) -> Result<Bytes, Option<String>> {
+    fn text(&mut self) -> Read<String> {
+        Ok(self.0.to_owned())
+    }
+    fn size(&mut self) -> Read<Bytes> {
         self.0.parse().map_err(|error| Some(format!("{error}")))
     }
-    fn count(&mut self) -> Result<u32, Option<String>> {
-        self.parse("whole number")
-    }
-    fn integer(&mut self) -> Result<i32, Option<String>> {
-        self.parse("whole number")
-    }
-    fn number(&mut self) -> Result<f64, Option<String>> {
-        self.parse("number")
-    }
-    fn time(&mut self, bare: Nanos) -> Result<Nanos, Option<String>> {
+    fn time(&mut self, bare: Nanos) -> Read<Nanos> {
+        let unit = bare.to_string();
         let plain = self.0.chars().all(|c| c.is_ascii_digit() || c == '.');
-        let unit =
-            if plain { bare.to_string().replace(|c: char| c.is_ascii_digit(), "") } else { String::new() };
+        let unit = if plain { unit.trim_start_matches('1') } else { "" };
         format!("{}{unit}", self.0).parse().map_err(|error| Some(format!("{error}")))
-    }
-    fn switch(&mut self, words: &[(&str, bool)]) -> Result<bool, Option<String>> {
-        options::switch(Some(self.0), words)
-    }
-    fn text(&mut self) -> Result<String, Option<String>> {
-        Ok(self.0.to_owned())
     }
 }
 
@@ -56,7 +38,7 @@ fn known() -> impl Iterator<Item = &'static WorkloadOption> {
 
 fn arg(option: &'static WorkloadOption) -> Arg {
     let dashed = option.names().map(|name| name.replace('_', "-")).filter(|name| name.contains('-'));
-    let default = option.default(Grammar::Command);
+    let default = option.default[Grammar::Command as usize];
     let arg = Arg::new(option.name)
         .long(option.name)
         .visible_aliases(option.aliases.iter().copied())
@@ -66,41 +48,26 @@ fn arg(option: &'static WorkloadOption) -> Arg {
         .help_heading("Workload");
     match option.kind {
         Kind::Size { .. } | Kind::Amount { .. } | Kind::Throughput { .. } => arg.value_name("SIZE"),
-        Kind::Count { .. } | Kind::Iops { .. } => arg.value_name("N"),
-        Kind::Integer { .. } => arg.value_name("N").allow_hyphen_values(true),
+        Kind::Iops { .. } => arg.value_name("N"),
+        Kind::Whole { .. } => arg.value_name("N").allow_hyphen_values(true),
         Kind::Time { .. } => arg.value_name("TIME"),
         Kind::Switch { alone: false, .. } => arg.value_name("0|1"),
         Kind::Switch { .. } => {
             arg.value_name("0|1").num_args(0..=1).require_equals(true).default_missing_value("1")
         }
-        Kind::Choice(_) => arg.value_name("WORD").value_parser(Words(option)),
+        Kind::Choice(_) => arg.value_name("WORD").value_parser(words(option)),
         Kind::Cpus { .. } => arg.value_name("CPUS"),
     }
 }
 
-/// Takes any text, whose option refuses it in its own words, and lists in the help what it may be.
-#[derive(Clone)]
-struct Words(&'static WorkloadOption);
-
-impl clap::builder::TypedValueParser for Words {
-    type Value = String;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        arg: Option<&Arg>,
-        value: &std::ffi::OsStr,
-    ) -> Result<String, Error> {
-        clap::builder::StringValueParser::new().parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let words = self.0.words(Grammar::Command);
-        Some(Box::new(words.map(|word| {
-            let as_ = word.runs_as.map(|other| format!("runs on {other}"));
-            PossibleValue::new(word.name).help(as_.unwrap_or_else(|| word.doc.to_owned()))
-        })))
-    }
+/// What a choice may be, as the help lists it.
+fn words(option: &'static WorkloadOption) -> Vec<PossibleValue> {
+    let Kind::Choice(words) = option.kind else { return Vec::new() };
+    let listed = words.iter().map(|word| {
+        let doc = word.runs_as.map_or_else(|| word.doc.to_owned(), |other| format!("runs on {other}"));
+        PossibleValue::new(word.name).alias(word.name.replace('_', "-")).help(doc).hide(word.doc.is_empty())
+    });
+    listed.collect()
 }
 
 impl clap::Args for WorkloadArgs {

@@ -1,7 +1,7 @@
 //! fio's numbers and words.
 
 use ebbtide_model::units::{Bytes, Nanos};
-use ebbtide_model::workload::options::{Amount, Written, switch};
+use ebbtide_model::workload::options::{Amount, Read, Written, switch};
 
 /// A whole number with fio's suffixes; `binary` is `kb_base=1024`, with which `k` is 1024 and `ki` is 1000.
 pub(super) fn integer(text: &str, binary: bool) -> Result<u64, String> {
@@ -84,6 +84,10 @@ fn size(text: &str, binary: bool) -> Result<Bytes, String> {
     if low == high { Ok(low) } else { Err(format!("`{text}`: a range of block sizes is not done")) }
 }
 
+fn signed(number: u64) -> Read<i64> {
+    i64::try_from(number).map_err(|_| Some(format!("{number} is too large")))
+}
+
 /// The value of an option in a job file.
 pub(crate) struct Value<'a> {
     /// Absent where there is no `=`: a switch that is turned on.
@@ -105,10 +109,10 @@ impl<'a> Value<'a> {
 }
 
 impl Written for Value<'_> {
-    fn size(&mut self) -> Result<Bytes, Option<String>> {
+    fn size(&mut self) -> Read<Bytes> {
         Ok(one_value(self.given()?, |part| size(part, self.binary))?)
     }
-    fn amount(&mut self) -> Result<Amount, Option<String>> {
+    fn amount(&mut self) -> Read<Amount> {
         let Some(share) = self.given()?.trim().strip_suffix('%') else {
             return self.size().map(Amount::Bytes);
         };
@@ -116,24 +120,22 @@ impl Written for Value<'_> {
         let share = u8::try_from(percent).ok().filter(|percent| *percent <= 100);
         Ok(Amount::Percent(share.ok_or_else(|| format!("{percent} is more than 100 percent"))?))
     }
-    fn count(&mut self) -> Result<u32, Option<String>> {
-        let count = Value::number(self)?;
-        Ok(u32::try_from(count).map_err(|_| format!("{count} is too many"))?)
+    fn whole(&mut self) -> Read<i64> {
+        match self.given()?.trim().strip_prefix('-') {
+            Some(digits) => Ok(-signed(integer(digits, true)?)?),
+            None => signed(Value::number(self)?),
+        }
     }
-    fn integer(&mut self) -> Result<i32, Option<String>> {
-        let text = self.given()?.trim();
-        Ok(text.parse().map_err(|_| format!("`{text}` is not a whole number"))?)
-    }
-    fn number(&mut self) -> Result<f64, Option<String>> {
+    fn number(&mut self) -> Read<f64> {
         Ok(Value::number(self)? as f64)
     }
-    fn time(&mut self, bare: Nanos) -> Result<Nanos, Option<String>> {
+    fn time(&mut self, bare: Nanos) -> Read<Nanos> {
         Ok(time(self.given()?, bare.0)?)
     }
-    fn switch(&mut self, words: &[(&str, bool)]) -> Result<bool, Option<String>> {
+    fn switch(&mut self, words: &[(&str, bool)]) -> Read<bool> {
         switch(self.text, words)
     }
-    fn text(&mut self) -> Result<String, Option<String>> {
+    fn text(&mut self) -> Read<String> {
         Ok(self.given()?.to_owned())
     }
 }

@@ -47,8 +47,8 @@ pub struct WorkloadOption {
     pub remark: &'static str,
     /// What its value is, and what it sets.
     pub kind: Kind,
-    /// What holds without it, in words.
-    pub default: Usual,
+    /// What holds without it, in words: in an experiment, on the command line, in a job file.
+    pub default: [&'static str; 3],
     /// What it does, one line without a full stop.
     pub doc: &'static str,
     /// Where it would change nothing.
@@ -57,15 +57,6 @@ pub struct WorkloadOption {
     pub real_only: bool,
     /// Its value in fio's words and units; nothing where fio would not say it.
     pub fio: fn(&Workload) -> Option<String>,
-}
-
-/// What holds without an option.
-#[derive(Debug, Clone, Copy)]
-pub enum Usual {
-    /// The same everywhere.
-    Same(&'static str),
-    /// In an experiment, on the command line, in a job file.
-    Each([&'static str; 3]),
 }
 
 /// What the value of an option is, its range, and what it sets.
@@ -78,10 +69,8 @@ pub enum Kind {
     Amount { least: Bytes, set: fn(&mut Draft, Amount) },
     /// Bytes per second, more than 0.
     Throughput { set: fn(&mut Draft, Bytes) },
-    /// A whole number that is not negative.
-    Count { least: u32, most: u32, set: fn(&mut Draft, u32) },
     /// A whole number.
-    Integer { least: i32, most: i32, set: fn(&mut Draft, i32) },
+    Whole { least: i64, most: i64, set: fn(&mut Draft, i64) },
     /// Operations per second, more than 0.
     Iops { set: fn(&mut Draft, f64) },
     /// A time; on the command line and in a job file a bare number is in `bare`.
@@ -131,29 +120,39 @@ pub enum Refused {
     InExperiments,
 }
 
-/// A value as it is written in one grammar. What is wrong is given as a text, or as nothing where it has been reported.
+/// What could be read; else what is wrong with it, or nothing where that has been reported.
+pub type Read<T> = Result<T, Option<String>>;
+
+/// A value as it is written in one grammar, which says what is not written as in any other.
 #[expect(missing_docs, reason = "each reads one kind of value")]
 pub trait Written {
-    fn size(&mut self) -> Result<Bytes, Option<String>>;
-    fn amount(&mut self) -> Result<Amount, Option<String>> {
+    fn text(&mut self) -> Read<String>;
+    fn size(&mut self) -> Read<Bytes>;
+    fn time(&mut self, bare: Nanos) -> Read<Nanos>;
+    fn amount(&mut self) -> Read<Amount> {
         self.size().map(Amount::Bytes)
     }
-    fn throughput(&mut self) -> Result<Bytes, Option<String>> {
+    fn throughput(&mut self) -> Read<Bytes> {
         self.size()
     }
-    fn count(&mut self) -> Result<u32, Option<String>>;
-    fn integer(&mut self) -> Result<i32, Option<String>>;
-    fn number(&mut self) -> Result<f64, Option<String>>;
-    fn time(&mut self, bare: Nanos) -> Result<Nanos, Option<String>>;
-    fn switch(&mut self, words: &[(&str, bool)]) -> Result<bool, Option<String>>;
-    fn text(&mut self) -> Result<String, Option<String>>;
+    fn whole(&mut self) -> Read<i64> {
+        let text = self.text()?;
+        text.trim().parse().map_err(|_| Some(format!("`{text}` is not a whole number")))
+    }
+    fn number(&mut self) -> Read<f64> {
+        let text = self.text()?;
+        text.trim().parse().map_err(|_| Some(format!("`{text}` is not a number")))
+    }
+    fn switch(&mut self, words: &[(&str, bool)]) -> Read<bool> {
+        switch(Some(&self.text()?), words)
+    }
 }
 
 /// 0 or 1 and words for them; nothing at all is on.
 ///
 /// # Errors
 /// What to write.
-pub fn switch(text: Option<&str>, words: &[(&str, bool)]) -> Result<bool, Option<String>> {
+pub fn switch(text: Option<&str>, words: &[(&str, bool)]) -> Read<bool> {
     let text = text.map(str::trim);
     match text {
         None | Some("1" | "true" | "yes" | "on") => Ok(true),
@@ -183,13 +182,6 @@ pub struct Refusal {
 pub enum Wrong {
     /// It cannot be read: why, and what to write.
     Text(String),
-    /// It is no value of the `expected` kind.
-    NotA {
-        /// What is there.
-        found: String,
-        /// What should be.
-        expected: &'static str,
-    },
     /// It is not within its range.
     OutOfRange {
         /// What is there.
@@ -212,8 +204,8 @@ impl fmt::Display for Refusal {
         let (grammar, remedy) = (self.grammar, &self.remedy);
         let name = self.option.called(grammar);
         match &self.wrong {
-            Wrong::Text(what) => write!(f, "{name}: {what}"),
-            Wrong::NotA { found, expected } => write!(f, "{name}: `{found}` is not {expected}; {remedy}"),
+            Wrong::Text(what) if remedy.is_empty() => write!(f, "{name}: {what}"),
+            Wrong::Text(what) => write!(f, "{name}: {what}; {remedy}"),
             Wrong::OutOfRange { found, range } => {
                 write!(f, "{name} is {found}, but must be {range}; {remedy}")
             }
@@ -262,7 +254,7 @@ impl WorkloadOption {
             (Grammar::Command, _) => format!("--{key}={value}"),
             (Grammar::JobFile, _) => format!("{key}={value}"),
             (_, Kind::Switch { .. }) => format!("{key} = {}", value == "1"),
-            (_, Kind::Count { .. } | Kind::Integer { .. } | Kind::Iops { .. }) => format!("{key} = {value}"),
+            (_, Kind::Whole { .. } | Kind::Iops { .. }) => format!("{key} = {value}"),
             (_, Kind::Throughput { .. }) => format!("{key} = \"{value}/s\""),
             _ => format!("{key} = \"{value}\""),
         }
@@ -271,14 +263,6 @@ impl WorkloadOption {
     /// Whether `grammar` has it.
     pub fn is_in(&self, grammar: Grammar) -> bool {
         !self.absent.contains(&grammar)
-    }
-
-    /// What holds without it in `grammar`.
-    pub fn default(&self, grammar: Grammar) -> &'static str {
-        match self.default {
-            Usual::Same(default) => default,
-            Usual::Each(defaults) => defaults[grammar as usize],
-        }
     }
 
     /// Its words that `grammar` lists.
@@ -292,8 +276,9 @@ impl WorkloadOption {
     /// What it does, with its range.
     pub fn does(&self) -> String {
         match self.kind {
-            Kind::Count { least, most, .. } if most < u32::MAX => format!("{}, {least} to {most}", self.doc),
-            Kind::Integer { least, most, .. } => format!("{}, {least} to {most}", self.doc),
+            Kind::Whole { least, most, .. } if most < i64::from(u32::MAX) => {
+                format!("{}, {least} to {most}", self.doc)
+            }
             _ => self.doc.to_owned(),
         }
     }
@@ -344,19 +329,11 @@ impl WorkloadOption {
                 within(rate.0 > 0, &rate.0, "more than 0 bytes per second".to_owned(), "10MB")?;
                 set(draft, rate);
             }
-            Kind::Count { least, most, set } => {
-                let count = value.count().map_err(unread)?;
-                let inside = (least..=most).contains(&count);
-                let nearest = count.clamp(least, most).to_string();
-                within(inside, &count, format!("from {least} to {most}"), &nearest)?;
-                set(draft, count);
-            }
-            Kind::Integer { least, most, set } => {
-                let integer = value.integer().map_err(unread)?;
-                let inside = (least..=most).contains(&integer);
-                let nearest = integer.clamp(least, most).to_string();
-                within(inside, &integer, format!("from {least} to {most}"), &nearest)?;
-                set(draft, integer);
+            Kind::Whole { least, most, set } => {
+                let number = value.whole().map_err(unread)?;
+                let nearest = number.clamp(least, most).to_string();
+                within(nearest == number.to_string(), &number, format!("from {least} to {most}"), &nearest)?;
+                set(draft, number);
             }
             Kind::Iops { set } => {
                 let iops = value.number().map_err(unread)?;
@@ -392,9 +369,8 @@ impl WorkloadOption {
             }
             Kind::Cpus { set } => {
                 let text = value.text().map_err(unread)?;
-                let wrong =
-                    |found| refuse(Wrong::NotA { found, expected: "a list of CPUs" }, example("0-3,6"));
-                let cpus = cpu_list(&text).ok_or_else(|| wrong(text))?;
+                let wrong = format!("`{text}` is not a list of CPUs");
+                let cpus = cpu_list(&text).ok_or_else(|| refuse(Wrong::Text(wrong), example("0-3,6")))?;
                 set(draft, cpus);
             }
         }
@@ -425,7 +401,7 @@ pub fn page(grammar: Grammar) -> String {
         let also: String = option.aliases.iter().map(|alias| format!(", `--{alias}`")).collect();
         let also = if grammar == Grammar::Command { also } else { String::new() };
         let real = if option.real_only { "; real I/O only" } else { "" };
-        let (meaning, default) = (option.meaning(grammar), option.default(grammar));
+        let (meaning, default) = (option.meaning(grammar), option.default[grammar as usize]);
         page += &format!("| `{name}`{also} | {meaning}{real} | {default} |\n");
     }
     page

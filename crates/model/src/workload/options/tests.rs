@@ -6,34 +6,22 @@ use std::collections::BTreeSet;
 struct Plain<'a>(&'a str);
 
 impl Plain<'_> {
-    fn parse<T: std::str::FromStr>(&self) -> Result<T, Option<String>> {
+    fn parse<T: std::str::FromStr>(&self) -> Read<T> {
         self.0.parse().map_err(|_| Some(format!("`{}` is wrong", self.0)))
     }
 }
 
 impl Written for Plain<'_> {
-    fn size(&mut self) -> Result<Bytes, Option<String>> {
+    fn size(&mut self) -> Read<Bytes> {
         self.parse()
     }
-    fn count(&mut self) -> Result<u32, Option<String>> {
-        self.parse()
-    }
-    fn integer(&mut self) -> Result<i32, Option<String>> {
-        self.parse()
-    }
-    fn number(&mut self) -> Result<f64, Option<String>> {
-        self.parse()
-    }
-    fn time(&mut self, bare: Nanos) -> Result<Nanos, Option<String>> {
+    fn time(&mut self, bare: Nanos) -> Read<Nanos> {
         match self.0.parse::<f64>() {
             Ok(number) => Ok(Nanos::from_secs_f64(number * bare.as_secs_f64())),
             Err(_) => self.parse(),
         }
     }
-    fn switch(&mut self, words: &[(&str, bool)]) -> Result<bool, Option<String>> {
-        switch(Some(self.0), words)
-    }
-    fn text(&mut self) -> Result<String, Option<String>> {
+    fn text(&mut self) -> Read<String> {
         Ok(self.0.to_owned())
     }
 }
@@ -136,11 +124,7 @@ fn what_is_not_at_its_default_is_said_in_fios_units() {
 fn ranges_are_the_same_in_every_grammar() {
     for grammar in [Grammar::Experiment, Grammar::Command, Grammar::JobFile] {
         for option in OPTIONS.iter().filter(|option| option.is_in(grammar)) {
-            let (least, most) = match option.kind {
-                Kind::Count { least, most, .. } => (i64::from(least), i64::from(most)),
-                Kind::Integer { least, most, .. } => (i64::from(least), i64::from(most)),
-                _ => continue,
-            };
+            let Kind::Whole { least, most, .. } = option.kind else { continue };
             let set = |value: i64| option.set(&mut Draft::new(grammar), &mut Plain(&value.to_string()));
             assert!(set(least).is_ok() && set(most).is_ok(), "{}", option.name);
             assert!(set(least - 1).is_err() && set(most + 1).is_err(), "{}", option.name);

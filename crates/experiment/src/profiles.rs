@@ -106,7 +106,7 @@ fn of_file(
     files: &dyn ProfileFiles,
     problems: &mut Problems,
 ) -> Option<Vec<Workload>> {
-    let mut wrong = |what: String, remedy: String| problems.report(place, Problem::Profile { what, remedy });
+    let mut wrong = |what: String, remedy: String| problems.report(place, Problem::Workload { what, remedy });
     let text = match files.read(name) {
         Ok(text) => text,
         Err(error) => {
@@ -188,7 +188,7 @@ fn built_in(
         Err(why) => {
             let what = format!("profile `{name}` does not fit into an experiment: {why}");
             let remedy = format!("run `ebb bench --profile {name}`, or write the workloads out");
-            problems.report(place, Problem::Profile { what, remedy });
+            problems.report(place, Problem::Workload { what, remedy });
             return None;
         }
     };
@@ -212,5 +212,5 @@ fn fits(workload: &Workload, smallest: Option<(&str, Bytes)>, place: &Span, prob
         },
     };
     let remedy = format!("write a `span` of at most \"{capacity}\", or larger volumes");
-    problems.report(place, Problem::Profile { what, remedy });
+    problems.report(place, Problem::Workload { what, remedy });
 }

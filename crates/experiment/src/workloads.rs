@@ -7,7 +7,7 @@ use super::read::{
 use super::{names, profiles};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::options::{
-    Draft, Grammar, Kind, OPTIONS, Read, Refusal, WorkloadOption, Written, Wrong,
+    Draft, Grammar, Kind, OPTIONS, Read, Refusal, WorkloadOption, Written,
 };
 use ebbtide_model::workload::{Access, Stop, Workload};
 use profiles::ProfileFiles;
@@ -108,7 +108,7 @@ impl FromToml for RawWorkload {
                 let span = at.span();
                 let mut value = TomlValue { value: at.get_ref(), span: &span, problems };
                 if let Err(Some(refusal)) = option.set(&mut raw.draft, &mut value) {
-                    problems.report(&span, problem(refusal, TITLE));
+                    problems.report(&span, problem(refusal));
                 }
                 raw.given.push((option, span));
             } else {
@@ -158,20 +158,8 @@ impl JsonSchema for RawWorkload {
     }
 }
 
-/// `refusal` as a mistake in `section`.
-fn problem(refusal: Refusal, section: &str) -> Problem {
-    let Refusal { option, wrong, remedy, .. } = refusal;
-    let key = key(option);
-    match wrong {
-        Wrong::Text(what) => Problem::Nothing { what, remedy },
-        Wrong::OutOfRange { found, range } => Problem::OutOfRange { key, found, range, remedy },
-        Wrong::UnknownWord(found) => Problem::UnknownChoice { what: key, found, remedy },
-        Wrong::Unused(why) => Problem::Pointless { key, why: why.to_owned(), remedy },
-        Wrong::Conflict(other) => {
-            Problem::Conflict { first: other.key(Grammar::Experiment), second: key, remedy }
-        }
-        Wrong::Missing(example) => Problem::MissingKey { key, section: section.to_owned(), example },
-    }
+fn problem(Refusal { what, remedy, .. }: Refusal) -> Problem {
+    Problem::Workload { what, remedy }
 }
 
 impl RawWorkload {
@@ -209,9 +197,12 @@ impl RawWorkload {
         entry: &Entry<RawWorkload>,
         problems: &mut Problems,
     ) {
-        for refusal in refusals {
+        for mut refusal in refusals {
             let place = self.at(refusal.option.name).unwrap_or(&entry.span);
-            problems.report(place, problem(refusal, &format!("workload `{}`", entry.name)));
+            if place == &entry.span {
+                refusal.what = format!("workload `{}`: {}", entry.name, refusal.what);
+            }
+            problems.report(place, problem(refusal));
         }
     }
 }

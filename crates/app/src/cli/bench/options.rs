@@ -64,8 +64,8 @@ fn arg(option: &'static WorkloadOption) -> Arg {
 fn words(option: &'static WorkloadOption) -> Vec<PossibleValue> {
     let Kind::Choice(words) = option.kind else { return Vec::new() };
     let listed = words.iter().map(|word| {
-        let doc = word.runs_as.map_or_else(|| word.doc.to_owned(), |other| format!("runs on {other}"));
-        PossibleValue::new(word.name).alias(word.name.replace('_', "-")).help(doc).hide(word.doc.is_empty())
+        let dashed = word.name.replace('_', "-");
+        PossibleValue::new(word.name).alias(dashed).help(word.doc).hide(word.doc.is_empty())
     });
     listed.collect()
 }

@@ -1,6 +1,6 @@
 //! From what options say one by one to a workload.
 
-use super::{Grammar, OPTIONS, Refusal, Refused, WorkloadOption, Wrong, named};
+use super::{Grammar, OPTIONS, Refusal, Refused, WorkloadOption, named};
 use crate::units::{Bytes, Nanos};
 use crate::workload::{Access, Arrival, Details, IoEngine, Mix, Stop, Workload};
 
@@ -26,6 +26,10 @@ impl Amount {
             Amount::Percent(_) => None,
         }
     }
+}
+
+fn refuse(option: &'static WorkloadOption, what: String, remedy: String) -> Option<Refusal> {
+    Some(Refusal { option, what, remedy })
 }
 
 /// A workload while its options are read.
@@ -121,21 +125,20 @@ impl Draft {
         let grammar = self.grammar;
         let [time, moved] = [named("runtime"), named("io_size")];
         if self.has("runtime") && self.has("io_size") && grammar != Grammar::JobFile {
+            let [first, second, part] = [time, moved, named("size")].map(|option| option.called(grammar));
             let remedy = format!(
-                "keep {} to end after a time or {} to end after so many bytes; {} is the part of the target that is used",
-                time.called(grammar),
-                moved.called(grammar),
-                named("size").called(grammar)
+                "keep {first} to end after a time or {second} to end after so many bytes; {part} is the part of the target \
+                 that is used"
             );
-            return Err(self.refuse(moved, Wrong::Conflict(time), remedy));
+            return Err(refuse(moved, format!("{first} and {second} exclude each other"), remedy));
         }
         if let (Some(runtime), true) = (self.runtime, self.ends_by_time()) {
             return Ok((Stop::Runtime(runtime), None));
         }
         if let Some(bytes) = self.bytes() {
             let all = bytes.0.checked_mul(self.loops.into()).ok_or_else(|| {
-                let wrong = Wrong::Text(format!("{} times {bytes} is more than 64 bits hold", self.loops));
-                self.refuse(named("loops"), wrong, String::new())
+                let what = format!("{} times {bytes} is more than 64 bits hold", self.loops);
+                refuse(named("loops"), what, "write fewer loops".to_owned())
             })?;
             return Ok((Stop::Size(Bytes(all)), self.runtime));
         }
@@ -146,13 +149,17 @@ impl Draft {
         if said {
             return Err(None);
         }
-        let or = if grammar == Grammar::Experiment { "` or `" } else { " or " };
-        let example = format!("{}{or}{}", time.setting(grammar, "10s"), moved.setting(grammar, "1GiB"));
-        Err(self.refuse(time, Wrong::Missing(example), String::new()))
+        Err(self.missing(time, &[(time, "10s"), (moved, "1GiB")]))
     }
 
-    fn refuse(&self, option: &'static WorkloadOption, wrong: Wrong, remedy: String) -> Option<Refusal> {
-        Some(Refusal { option, grammar: self.grammar, wrong, remedy })
+    fn missing(
+        &self,
+        option: &'static WorkloadOption,
+        examples: &[(&WorkloadOption, &str)],
+    ) -> Option<Refusal> {
+        let settings = examples.iter().map(|(option, value)| option.setting(self.grammar, value));
+        let remedy = format!("write for example {}", settings.collect::<Vec<_>>().join(" or "));
+        refuse(option, format!("{} is missing", option.called(self.grammar)), remedy)
     }
 
     /// What the options ask for together.
@@ -165,8 +172,8 @@ impl Draft {
         }
         let mut refusals: Vec<Refusal> = Vec::new();
         if self.grammar == Grammar::Experiment && !self.has("rw") {
-            let missing = Wrong::Missing(named("rw").setting(self.grammar, "randread"));
-            refusals.extend(self.refuse(named("rw"), missing, String::new()));
+            let rw = named("rw");
+            refusals.extend(self.missing(rw, &[(rw, "randread")]));
         }
         let stop = self.stop();
         refusals.extend(stop.as_ref().err().cloned().flatten());
@@ -207,14 +214,14 @@ impl Draft {
             if !bytes.0.is_multiple_of(SECTOR) {
                 let option = named(name);
                 let whole = Bytes((bytes.0 / SECTOR * SECTOR).max(SECTOR)).to_string();
-                let mut remedy =
-                    format!("write {}", self.grammar.quoted(&option.setting(self.grammar, &whole)));
+                let mut remedy = format!("write {}", option.setting(self.grammar, &whole));
                 if self.grammar != Grammar::Experiment {
                     remedy += &format!(" or {}", named("direct").setting(self.grammar, "0"));
                 }
-                let range = "a multiple of 512 bytes, as O_DIRECT needs".to_owned();
-                let wrong = Wrong::OutOfRange { found: bytes.to_string(), range };
-                refusals.extend(self.refuse(option, wrong, remedy));
+                let name = option.called(self.grammar);
+                let what =
+                    format!("{name} is {bytes}, but must be a multiple of 512 bytes, as O_DIRECT needs");
+                refusals.extend(refuse(option, what, remedy));
             }
         }
     }
@@ -226,8 +233,11 @@ impl Draft {
         }
         for other in ["rate", "thinktime"].into_iter().filter(|other| self.has(other)) {
             let remedy = "keep `rate_iops` (operations arrive on their own) or the other one".to_owned();
-            let refusal = self.refuse(named(other), Wrong::Conflict(named("rate_iops")), remedy);
-            refusals.extend(refusal);
+            refusals.extend(refuse(
+                named(other),
+                format!("`rate_iops` and `{other}` exclude each other"),
+                remedy,
+            ));
         }
     }
 
@@ -253,11 +263,10 @@ impl Draft {
                 let own = (option.fio)(&self.workload).unwrap_or_default();
                 let instead = |(other, value): (&str, &str)| {
                     let setting = named(other).setting(grammar, if value.is_empty() { &own } else { value });
-                    format!("write for example {}, or ", grammar.quoted(&setting))
+                    format!("write for example {setting}, or ")
                 };
                 let remedy = unused.with.map_or_else(String::new, instead) + "remove " + &name;
-                let refusal = self.refuse(option, Wrong::Unused(unused.why), remedy);
-                refusals.extend(refusal);
+                refusals.extend(refuse(option, format!("{name} changes nothing: {}", unused.why), remedy));
             } else if unused.refused == Refused::NotInJobFiles {
                 self.notes.push(format!("{} changes nothing: {}", option.name, unused.why));
             }

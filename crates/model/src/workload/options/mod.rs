@@ -88,7 +88,7 @@ pub enum Kind {
 pub struct Word {
     /// As it is written.
     pub name: &'static str,
-    /// What it means; a second name of another word, which lists leave out, has none.
+    /// What it means; nothing for a second name of another word, which lists leave out.
     pub doc: &'static str,
     /// What runs instead of this word of fio's. An experiment, which compares, asks for that by its own name.
     pub runs_as: Option<&'static str>,
@@ -137,11 +137,11 @@ pub trait Written {
     }
     fn whole(&mut self) -> Read<i64> {
         let text = self.text()?;
-        text.trim().parse().map_err(|_| Some(format!("`{text}` is not a whole number")))
+        text.trim().parse().map_err(|_| Some(format!("`{text}` is not a whole number; write for example 8")))
     }
     fn number(&mut self) -> Read<f64> {
         let text = self.text()?;
-        text.trim().parse().map_err(|_| Some(format!("`{text}` is not a number")))
+        text.trim().parse().map_err(|_| Some(format!("`{text}` is not a number; write for example 1000")))
     }
     fn switch(&mut self, words: &[(&str, bool)]) -> Read<bool> {
         switch(Some(&self.text()?), words)
@@ -164,68 +164,16 @@ pub fn switch(text: Option<&str>, words: &[(&str, bool)]) -> Read<bool> {
     }
 }
 
-/// Why an option cannot stand as it does. `Display` says it with the option's name and what to write instead.
-#[derive(Debug, Clone)]
+/// Why an option cannot stand as it does.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{what}{}{remedy}", if remedy.is_empty() { "" } else { "; " })]
 pub struct Refusal {
     /// Which.
     pub option: &'static WorkloadOption,
-    /// Who wrote it.
-    pub grammar: Grammar,
-    /// What is wrong.
-    pub wrong: Wrong,
-    /// What to write instead.
+    /// What is wrong, with the option's name.
+    pub what: String,
+    /// What to write instead; nothing where `what` says it.
     pub remedy: String,
-}
-
-/// What can be wrong with an option.
-#[derive(Debug, Clone)]
-pub enum Wrong {
-    /// It cannot be read: why, and what to write.
-    Text(String),
-    /// It is not within its range.
-    OutOfRange {
-        /// What is there.
-        found: String,
-        /// What it must be.
-        range: String,
-    },
-    /// It is none of the words that are possible.
-    UnknownWord(String),
-    /// It would change nothing: why.
-    Unused(&'static str),
-    /// It and another one exclude each other.
-    Conflict(&'static WorkloadOption),
-    /// It is not there: what to write.
-    Missing(String),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (grammar, remedy) = (self.grammar, &self.remedy);
-        let name = self.option.called(grammar);
-        match &self.wrong {
-            Wrong::Text(what) if remedy.is_empty() => write!(f, "{name}: {what}"),
-            Wrong::Text(what) => write!(f, "{name}: {what}; {remedy}"),
-            Wrong::OutOfRange { found, range } => {
-                write!(f, "{name} is {found}, but must be {range}; {remedy}")
-            }
-            Wrong::UnknownWord(found) => write!(f, "{name}: `{found}` is unknown; {remedy}"),
-            Wrong::Unused(why) => write!(f, "{name} changes nothing: {why}; {remedy}"),
-            Wrong::Conflict(other) => {
-                write!(f, "{} and {name} exclude each other; {remedy}", other.called(grammar))
-            }
-            Wrong::Missing(example) => {
-                write!(f, "{name} is missing; write for example {}", grammar.quoted(example))
-            }
-        }
-    }
-}
-
-impl Grammar {
-    /// `text` as a piece of what is written.
-    pub fn quoted(self, text: &str) -> String {
-        if self == Grammar::Experiment { format!("`{text}`") } else { text.to_owned() }
-    }
 }
 
 impl WorkloadOption {
@@ -242,21 +190,22 @@ impl WorkloadOption {
     /// Its name in messages about `grammar`.
     pub fn called(&self, grammar: Grammar) -> String {
         match grammar {
+            Grammar::Experiment => format!("`{}`", self.key(grammar)),
             Grammar::Command => format!("--{}", self.name),
-            _ => grammar.quoted(self.key(grammar)),
+            Grammar::JobFile => self.name.to_owned(),
         }
     }
 
-    /// Itself with `value` (as on the command line) in `grammar`.
+    /// Itself with `value` (as on the command line) in `grammar`, for messages.
     pub fn setting(&self, grammar: Grammar, value: &str) -> String {
         let key = self.key(grammar);
         match (grammar, self.kind) {
             (Grammar::Command, _) => format!("--{key}={value}"),
             (Grammar::JobFile, _) => format!("{key}={value}"),
-            (_, Kind::Switch { .. }) => format!("{key} = {}", value == "1"),
-            (_, Kind::Whole { .. } | Kind::Iops { .. }) => format!("{key} = {value}"),
-            (_, Kind::Throughput { .. }) => format!("{key} = \"{value}/s\""),
-            _ => format!("{key} = \"{value}\""),
+            (_, Kind::Switch { .. }) => format!("`{key} = {}`", value == "1"),
+            (_, Kind::Whole { .. } | Kind::Iops { .. }) => format!("`{key} = {value}`"),
+            (_, Kind::Throughput { .. }) => format!("`{key} = \"{value}/s\"`"),
+            _ => format!("`{key} = \"{value}\"`"),
         }
     }
 
@@ -303,51 +252,50 @@ impl WorkloadOption {
 
     fn read(&'static self, draft: &mut Draft, value: &mut impl Written) -> Result<(), Option<Refusal>> {
         let grammar = draft.grammar;
-        let refuse = |wrong: Wrong, remedy: String| Some(Refusal { option: self, grammar, wrong, remedy });
-        let unread = |what: Option<String>| what.and_then(|what| refuse(Wrong::Text(what), String::new()));
-        let example =
-            |value: &str| format!("write for example {}", grammar.quoted(&self.setting(grammar, value)));
-        let within = |inside: bool, found: &dyn fmt::Display, range: String, instead: &str| {
-            let wrong = || Wrong::OutOfRange { found: found.to_string(), range };
-            if inside { Ok(()) } else { Err(refuse(wrong(), example(instead))) }
+        let name = self.called(grammar);
+        let refuse = |what: String, remedy: String| Some(Refusal { option: self, what, remedy });
+        let example = |value: &str| format!("write for example {}", self.setting(grammar, value));
+        let unread =
+            |what: Option<String>| what.and_then(|what| refuse(format!("{name}: {what}"), String::new()));
+        let within = |inside: bool, found: &dyn fmt::Display, range: &str, instead: &str| {
+            let what = || format!("{name} is {found}, but must be {range}");
+            if inside { Ok(()) } else { Err(refuse(what(), example(instead))) }
         };
         match self.kind {
             Kind::Size { least, most, set } => {
                 let size = value.size().map_err(unread)?;
                 let inside = (least..=most).contains(&size);
-                within(inside, &size, format!("from {least} to {most}"), "4k")?;
+                within(inside, &size, &format!("from {least} to {most}"), "4k")?;
                 set(draft, size);
             }
             Kind::Amount { least, set } => {
                 let amount = value.amount().map_err(unread)?;
                 let bytes = amount.bytes().unwrap_or(least);
-                within(bytes >= least, &bytes.0, "more than 0".to_owned(), "1g")?;
+                within(bytes >= least, &bytes.0, "more than 0", "1g")?;
                 set(draft, amount);
             }
             Kind::Throughput { set } => {
                 let rate = value.throughput().map_err(unread)?;
-                within(rate.0 > 0, &rate.0, "more than 0 bytes per second".to_owned(), "10MB")?;
+                within(rate.0 > 0, &rate.0, "more than 0 bytes per second", "10MB")?;
                 set(draft, rate);
             }
             Kind::Whole { least, most, set } => {
                 let number = value.whole().map_err(unread)?;
                 let nearest = number.clamp(least, most).to_string();
-                within(nearest == number.to_string(), &number, format!("from {least} to {most}"), &nearest)?;
+                within(nearest == number.to_string(), &number, &format!("from {least} to {most}"), &nearest)?;
                 set(draft, number);
             }
             Kind::Iops { set } => {
                 let iops = value.number().map_err(unread)?;
-                let range = "more than 0 operations per second".to_owned();
+                let range = "more than 0 operations per second";
                 within(iops.is_finite() && iops > 0.0, &iops, range, "1000")?;
                 set(draft, iops);
             }
             Kind::Time { least, bare, set } => {
                 let time = value.time(bare).map_err(unread)?;
-                // fio's word for no time at all.
-                if grammar != Grammar::JobFile || time > Nanos(0) {
-                    within(time >= least, &time.0, "more than 0".to_owned(), "10s")?;
-                    set(draft, time);
-                }
+                // In a job file 0 is no time at all.
+                within(time >= least || grammar == Grammar::JobFile, &time.0, "more than 0", "10s")?;
+                set(draft, time);
             }
             Kind::Switch { words, set, .. } => {
                 let on = value.switch(words).map_err(unread)?;
@@ -358,8 +306,10 @@ impl WorkloadOption {
                 let same = text.replace('-', "_");
                 let asks = |word: &&Word| word.runs_as.is_none() || grammar != Grammar::Experiment;
                 let Some(word) = words.iter().find(|word| word.name == same).filter(asks) else {
-                    let remedy = self.instead_of(&text, grammar);
-                    return Err(refuse(Wrong::UnknownWord(text), remedy));
+                    return Err(refuse(
+                        format!("{name}: `{text}` is unknown"),
+                        self.instead_of(&text, grammar),
+                    ));
                 };
                 (word.set)(draft);
                 if let Some(other) = word.runs_as {
@@ -369,8 +319,8 @@ impl WorkloadOption {
             }
             Kind::Cpus { set } => {
                 let text = value.text().map_err(unread)?;
-                let wrong = format!("`{text}` is not a list of CPUs");
-                let cpus = cpu_list(&text).ok_or_else(|| refuse(Wrong::Text(wrong), example("0-3,6")))?;
+                let wrong = format!("{name}: `{text}` is not a list of CPUs");
+                let cpus = cpu_list(&text).ok_or_else(|| refuse(wrong, example("0-3,6")))?;
                 set(draft, cpus);
             }
         }
@@ -391,18 +341,25 @@ impl WorkloadOption {
     }
 }
 
-/// The table of `grammar`'s options for a page of the documentation (Markdown).
+/// `grammar`'s options for a page of the documentation (Markdown): a table, of a job file's, which fio's manual explains,
+/// the names.
 pub fn page(grammar: Grammar) -> String {
-    let head = if grammar == Grammar::Experiment { "key" } else { "option" };
-    let mut page = format!("| {head} | meaning | default |\n| --- | --- | --- |\n");
-    for option in OPTIONS.iter().filter(|option| option.is_in(grammar) && option.stands_for.is_none()) {
-        let name = option.called(Grammar::Command);
-        let name = if grammar == Grammar::Command { &name } else { option.key(grammar) };
-        let also: String = option.aliases.iter().map(|alias| format!(", `--{alias}`")).collect();
-        let also = if grammar == Grammar::Command { also } else { String::new() };
+    let listed = OPTIONS.iter().filter(|option| {
+        option.is_in(grammar) && (option.stands_for.is_none() || grammar == Grammar::JobFile)
+    });
+    if grammar == Grammar::JobFile {
+        let names: Vec<String> = listed.map(|option| option.names().collect::<Vec<_>>().join("/")).collect();
+        return names.join(", ");
+    }
+    let mut page = "| option | meaning | default |\n| --- | --- | --- |".to_owned();
+    for option in listed {
+        let names: Vec<String> = match grammar {
+            Grammar::Command => option.names().map(|name| format!("`--{name}`")).collect(),
+            _ => vec![option.called(grammar)],
+        };
         let real = if option.real_only { "; real I/O only" } else { "" };
         let (meaning, default) = (option.meaning(grammar), option.default[grammar as usize]);
-        page += &format!("| `{name}`{also} | {meaning}{real} | {default} |\n");
+        page += &format!("\n| {} | {meaning}{real} | {default} |", names.join(", "));
     }
     page
 }

@@ -43,8 +43,12 @@ const fn word(name: &'static str, doc: &'static str, set: fn(&mut Draft)) -> Wor
     Word { name, doc, runs_as: None, set }
 }
 
-const fn runs_as(name: &'static str, other: &'static str, set: fn(&mut Draft)) -> Word {
-    Word { name, doc: "fio's", runs_as: Some(other), set }
+const fn as_io_uring(name: &'static str) -> Word {
+    Word { runs_as: Some("io_uring"), ..word(name, "runs on io_uring", io_uring) }
+}
+
+const fn as_psync(name: &'static str) -> Word {
+    Word { runs_as: Some("psync"), ..word(name, "runs on psync", psync) }
 }
 
 const fn whole(least: i64, most: i64, set: fn(&mut Draft, i64)) -> Kind {
@@ -164,7 +168,7 @@ pub static OPTIONS: &[WorkloadOption] = &[
     WorkloadOption {
         name: "runtime", aliases: &["timeout"], doc: "Measured time",
         default: ["what size says", "10s, or until --size or --io_size is done", "what size says"],
-        kind: Kind::Time { least: Nanos(1), bare: SECOND, set: |d, time| d.runtime = Some(time) },
+        kind: Kind::Time { least: Nanos(1), bare: SECOND, set: |d, time| d.runtime = Some(time).filter(|time| *time > Nanos(0)) },
         fio: |w| match w.stop {
             Stop::Runtime(runtime) => seconds(runtime),
             Stop::Size(_) => w.details.time_limit.and_then(seconds),
@@ -291,13 +295,13 @@ pub static OPTIONS: &[WorkloadOption] = &[
         name: "ioengine", default: ["io_uring", "io_uring", "psync"], doc: "How the kernel is asked",
         kind: Kind::Choice(&[
             word("io_uring", "a ring per job", io_uring),
-            runs_as("libaio", "io_uring", io_uring),
-            runs_as("posixaio", "io_uring", io_uring),
+            as_io_uring("libaio"),
+            as_io_uring("posixaio"),
             word("psync", "pread and pwrite, one operation in flight per job", psync),
-            runs_as("sync", "psync", psync),
-            runs_as("vsync", "psync", psync),
-            runs_as("pvsync", "psync", psync),
-            runs_as("pvsync2", "psync", psync),
+            as_psync("sync"),
+            as_psync("vsync"),
+            as_psync("pvsync"),
+            as_psync("pvsync2"),
         ]),
         fio: |w| Some(if w.ioengine == IoEngine::Psync { "psync" } else { "io_uring" }.to_owned()), ..OPTION
     },

@@ -191,7 +191,7 @@ fn the_end_is_what_each_grammar_says() {
         (Command, "size=1m loops=3", size(3 << 20), Some(1 << 20)),
         (Experiment, "rw=read io_size=1m loops=3 size=8m", size(3 << 20), Some(8 << 20)),
         (Experiment, "rw=read runtime=3 size=8m", time(3), Some(8 << 20)),
-        (JobFile, "size=1m loops=3 runtime=0", size(3 << 20), Some(1 << 20)),
+        (JobFile, "runtime=9 size=1m loops=3 runtime=0", size(3 << 20), Some(1 << 20)),
         (JobFile, "size=1m runtime=3 time_based=1", time(3), Some(1 << 20)),
         (JobFile, "runtime=3", time(3), None),
     ] {

@@ -7,30 +7,12 @@ use clap::{Arg, ArgMatches, Command, Error, FromArgMatches};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::Workload;
 use ebbtide_model::workload::options::{
-    self, Amount, Draft, Grammar, Kind, OPTIONS, Read, WorkloadOption, Written, named,
+    self, Amount, Draft, Grammar, Kind, OPTIONS, Plain, WorkloadOption, named,
 };
 
 /// What is asked of the target.
 #[derive(Debug)]
 pub(super) struct WorkloadArgs(Draft);
-
-/// The value of an option as it was given.
-struct Value<'a>(&'a str);
-
-impl Written for Value<'_> {
-    fn text(&mut self) -> Read<String> {
-        Ok(self.0.to_owned())
-    }
-    fn size(&mut self) -> Read<Bytes> {
-        self.0.parse().map_err(|error| Some(format!("{error}")))
-    }
-    fn time(&mut self, bare: Nanos) -> Read<Nanos> {
-        let unit = bare.to_string();
-        let plain = self.0.chars().all(|c| c.is_ascii_digit() || c == '.');
-        let unit = if plain { unit.trim_start_matches('1') } else { "" };
-        format!("{}{unit}", self.0).parse().map_err(|error| Some(format!("{error}")))
-    }
-}
 
 fn known() -> impl Iterator<Item = &'static WorkloadOption> {
     OPTIONS.iter().filter(|option| option.is_in(Grammar::Command))
@@ -87,7 +69,7 @@ impl FromArgMatches for WorkloadArgs {
         for option in known() {
             let Some(text) = matches.get_one::<String>(option.name) else { continue };
             let before = draft.workload.clone();
-            let set = option.set(&mut draft, &mut Value(text));
+            let set = option.set(&mut draft, &mut Plain(text));
             set.map_err(|refusal| refused(refusal.map_or_else(String::new, |refusal| refusal.to_string())))?;
             if let Some(other) = option.stands_for
                 && matches.contains_id(other)

@@ -15,7 +15,7 @@ pub use draft::{Amount, Draft};
 pub use table::{OPTIONS, named, said};
 
 use crate::near;
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, UnitError};
 use crate::workload::{Workload, cpu_list};
 use std::fmt;
 
@@ -145,6 +145,25 @@ pub trait Written {
     }
     fn switch(&mut self, words: &[(&str, bool)]) -> Read<bool> {
         switch(Some(&self.text()?), words)
+    }
+}
+
+/// A value as it is written on the command line.
+#[derive(Debug)]
+pub struct Plain<'a>(pub &'a str);
+
+impl Written for Plain<'_> {
+    fn text(&mut self) -> Read<String> {
+        Ok(self.0.to_owned())
+    }
+    fn size(&mut self) -> Read<Bytes> {
+        self.0.parse().map_err(|error: UnitError| Some(error.to_string()))
+    }
+    fn time(&mut self, bare: Nanos) -> Read<Nanos> {
+        let unit = bare.to_string();
+        let plain = self.0.chars().all(|c| c.is_ascii_digit() || c == '.');
+        let unit = if plain { unit.trim_start_matches('1') } else { "" };
+        format!("{}{unit}", self.0).parse().map_err(|error: UnitError| Some(error.to_string()))
     }
 }
 

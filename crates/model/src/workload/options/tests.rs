@@ -2,30 +2,6 @@ use super::*;
 use crate::workload::{Access, Arrival, Details, IoEngine, Mix, Stop};
 use std::collections::BTreeSet;
 
-/// A value as a person writes it, in the units of the command line.
-struct Plain<'a>(&'a str);
-
-impl Plain<'_> {
-    fn parse<T: std::str::FromStr>(&self) -> Read<T> {
-        self.0.parse().map_err(|_| Some(format!("`{}` is wrong", self.0)))
-    }
-}
-
-impl Written for Plain<'_> {
-    fn size(&mut self) -> Read<Bytes> {
-        self.parse()
-    }
-    fn time(&mut self, bare: Nanos) -> Read<Nanos> {
-        match self.0.parse::<f64>() {
-            Ok(number) => Ok(Nanos::from_secs_f64(number * bare.as_secs_f64())),
-            Err(_) => self.parse(),
-        }
-    }
-    fn text(&mut self) -> Read<String> {
-        Ok(self.0.to_owned())
-    }
-}
-
 /// The workload of `options` (`name=value`), its notes, or what is wrong.
 fn read(grammar: Grammar, options: &str) -> Result<(Workload, Vec<String>), String> {
     let mut draft = Draft::new(grammar);

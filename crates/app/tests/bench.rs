@@ -363,6 +363,7 @@ fn a_pasted_fio_command_line_runs() {
         (["--nrfiles=2", "--rw=read"], "only 1 is done"),
         (["--ioengine=rbd", "--rw=read"], "[possible values: io_uring, libaio"),
         (["--direct=1", "--buffered=1"], "--direct and --buffered contradict each other"),
+        (["--rwmixread=70", "--rwmixwrite=40"], "--rwmixread and --rwmixwrite contradict each other"),
         (["--direct=2", "--rw=read"], "write 0 or 1"),
     ] {
         let output = ebb(&home).arg(home.path().join("a")).args(arguments).output().expect("runs");

@@ -67,7 +67,7 @@ impl FromArgMatches for Dialect {
         // Another value than the one that is done is refused with the words of a job file.
         for Accepted { name, .. } in plain() {
             if let Some(value) = matches.get_one::<String>(name) {
-                let refused = |what| Error::raw(ErrorKind::ValueValidation, format!("--{what}\n"));
+                let refused = |what| Error::raw(ErrorKind::ValueValidation, format!("--{what}"));
                 accept(name, value).map_err(refused)?;
             }
         }

@@ -65,15 +65,15 @@ impl clap::Args for WorkloadArgs {
 impl FromArgMatches for WorkloadArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let mut draft = Draft::new(Grammar::Command);
-        let refused = |what: String| Error::raw(ErrorKind::ValueValidation, format!("{what}\n"));
+        let refused = |what: String| Error::raw(ErrorKind::ValueValidation, what);
         for option in known() {
             let Some(text) = matches.get_one::<String>(option.name) else { continue };
-            let before = draft.workload.clone();
+            let before = draft.clone();
             let set = option.set(&mut draft, &mut Plain(text));
             set.map_err(|refusal| refused(refusal.map_or_else(String::new, |refusal| refusal.to_string())))?;
             if let Some(other) = option.stands_for
                 && matches.contains_id(other)
-                && draft.workload != before
+                && !draft.asks_the_same(&before)
             {
                 let (name, other) = (option.called(Grammar::Command), named(other).called(Grammar::Command));
                 return Err(refused(format!("{other} and {name} contradict each other; give one of them")));

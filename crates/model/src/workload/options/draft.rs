@@ -102,6 +102,11 @@ impl Draft {
         OPTIONS.iter().filter(says).any(|option| self.given.contains(&option.name))
     }
 
+    /// Whether it asks for what `other` does, whichever options said so.
+    pub fn asks_the_same(&self, other: &Draft) -> bool {
+        Draft { given: other.given.clone(), ..self.clone() } == *other
+    }
+
     /// Whether a time ends it, whatever the bytes.
     pub(super) fn ends_by_time(&self) -> bool {
         match (self.runtime, self.bytes()) {

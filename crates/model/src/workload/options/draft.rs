@@ -150,8 +150,8 @@ impl Draft {
         if grammar == Grammar::Command {
             return Ok((Stop::Runtime(RUNTIME_DEFAULT), None));
         }
-        let said = ["runtime", "io_size"].iter().any(|name| self.has(name));
-        if said {
+        // What was given and could not be read is not missing.
+        if self.broken && (self.has("runtime") || self.has("io_size")) {
             return Err(None);
         }
         Err(self.missing(time, &[(time, "10s"), (moved, "1GiB")]))

@@ -183,6 +183,7 @@ fn the_end_is_what_each_grammar_says() {
             "`runtime` is missing; write for example `runtime = \"10s\"` or `size",
         ),
         (Experiment, "runtime=1", "`rw` is missing"),
+        (JobFile, "runtime=0", "runtime is missing"),
         (JobFile, "rw=read", "runtime is missing; write for example runtime=10s or io_size=1GiB"),
         (Command, "runtime=1 io_size=1m", "--runtime and --io_size exclude each other; keep --runtime"),
         (Experiment, "rw=read runtime=1 rate_iops=5 rate=1m", "`rate_iops` and `rate` exclude each other"),

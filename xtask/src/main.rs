@@ -6,6 +6,7 @@ mod bench;
 mod door;
 mod fuzz;
 mod instructions;
+mod options;
 mod packages;
 mod pages;
 mod purity;
@@ -29,6 +30,7 @@ const HELP: &str = "cargo xtask COMMAND
   instructions   instructions per I/O of the engine's loop (valgrind)
   fuzz      the parsers of outside text with random input (installs cargo-fuzz)
             [--seconds 60] [TARGET]...
+  options   the options of a workload: writes their tables in docs/bench.md and docs/experiment-file.md
   studies   the published studies beside the simulator: writes the tables of docs/studies
             [--check] [NAME]...
   statistics   coverage of intervals and false winners: writes the tables of docs/statistics.md
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Some("instructions") => instructions::run(),
         Some("fuzz") => fuzz::run(&arguments[1..]),
         Some("studies") => studies::run(&arguments[1..]),
+        Some("options") => options::run(),
         Some("statistics") => statistics::run(&arguments[1..]),
         Some("verdicts") => verdicts::run(&arguments[1..]),
         Some("help" | "--help" | "-h") => {

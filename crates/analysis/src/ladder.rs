@@ -38,8 +38,7 @@ const LARGEST: u64 = Bytes::MIB;
 
 /// Operations in flight that `workload` keeps, over all jobs.
 pub fn in_flight(workload: &Workload) -> u32 {
-    let each = if workload.ioengine == IoEngine::Psync { 1 } else { workload.depth() };
-    each.saturating_mul(workload.numjobs)
+    workload.depth().saturating_mul(workload.numjobs)
 }
 
 /// Whether a ladder says more of a result with these verdicts: nothing is known to limit it, or it may be the processors, but

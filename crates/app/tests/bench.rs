@@ -292,7 +292,12 @@ fn what_is_wrong_is_said_with_a_way_out() {
         (&[path, "--rw=randread", "--fsync=2"], "--fsync changes nothing: nothing is written"),
         (&[path, "--fdatasync=2"], "--fdatasync changes nothing: nothing is written"),
         (&[path, "--time_based"], "--runtime"),
-        (&[path, "--bs=1000"], "--direct 0"),
+        (&[path, "--bs=1000"], "write --bs=512B or --direct=0"),
+        (&[path, "--rate_process=poisson"], "write for example --rate_iops=1000, or remove --rate_process"),
+        (&[path, "--rwmixread=70"], "--rwmixread changes nothing: reads and writes are not mixed"),
+        (&[path, "--loops=2"], "--loops changes nothing: a time ends it"),
+        (&[path, "--io_size=1m", "--runtime=1"], "--runtime and --io_size exclude each other"),
+        (&[path, "--iodepth=4097"], "--iodepth is 4097, but must be from 1 to 4096"),
         (&[path, "--runtime=0"], "--runtime"),
         (&[path, "--rate-iops=0"], "--rate_iops"),
         (&[path, "--rw=sideways"], "randread"),
@@ -372,8 +377,9 @@ fn a_pasted_fio_command_line_runs() {
     assert!(home.path().join("a").exists(), "--filename is below --directory");
     for (arguments, words) in [
         (["--nrfiles=2", "--rw=read"], "only 1 is done"),
-        (["--ioengine=rbd", "--rw=read"], "is not one of io_uring, libaio"),
-        (["--direct=1", "--buffered=1"], "opposites"),
+        (["--ioengine=rbd", "--rw=read"], "[possible values: io_uring, libaio"),
+        (["--direct=1", "--buffered=1"], "--direct and --buffered contradict each other"),
+        (["--rwmixread=70", "--rwmixwrite=40"], "--rwmixread and --rwmixwrite contradict each other"),
         (["--direct=2", "--rw=read"], "write 0 or 1"),
     ] {
         let output = ebb(&home).arg(home.path().join("a")).args(arguments).output().expect("runs");

@@ -40,22 +40,17 @@ pub(crate) fn choose(
     collected: &mut Collected,
 ) -> Way {
     let iodepth = workload.depth();
+    let psync = workload.ioengine == IoEngine::Psync;
     if iodepth < workload.iodepth {
-        collected.note(format!(
-            "thinktime: a job waits for each operation before it pauses, so that it has one in flight: iodepth {} was \
-             not used",
-            workload.iodepth
-        ));
+        let why = if psync {
+            "psync keeps one operation in flight per job"
+        } else {
+            "thinktime: a job waits for each operation before it pauses, so that it has one in flight"
+        };
+        collected.note(format!("{why}: iodepth {} was not used", workload.iodepth));
     }
-    let one_at_a_time = |collected: &mut Collected| {
-        if iodepth > 1 {
-            collected
-                .note(format!("psync keeps one operation in flight per job: iodepth {iodepth} was not used"));
-        }
-        Way::psync(1)
-    };
-    if workload.ioengine == IoEngine::Psync {
-        return one_at_a_time(collected);
+    if psync {
+        return Way::psync(1);
     }
     if let Some(reason) = unavailable() {
         let threads = threads(iodepth, workload.numjobs);

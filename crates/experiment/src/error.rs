@@ -155,9 +155,9 @@ pub enum Problem {
         /// What to write instead.
         remedy: String,
     },
-    /// A profile that cannot be used.
+    /// An option that cannot stand, or a profile that cannot be used.
     #[error("{what}")]
-    Profile {
+    Workload {
         /// Why not, as a sentence.
         what: String,
         /// What to write instead.
@@ -184,7 +184,7 @@ impl Problem {
             | Problem::Conflict { remedy, .. }
             | Problem::Pointless { remedy, .. }
             | Problem::Geometry { remedy, .. }
-            | Problem::Profile { remedy, .. } => remedy.clone(),
+            | Problem::Workload { remedy, .. } => remedy.clone(),
         }
     }
 }

@@ -6,7 +6,6 @@
 mod answer;
 mod array;
 mod designs;
-mod engine;
 mod error;
 mod limits;
 mod members;

@@ -93,7 +93,7 @@ fn what_is_wrong_with_a_profile_is_said_at_its_place() {
         ("profile = \"database\"", 12, "run at the same time", "ebb bench --profile database"),
         ("profile = \"snia\"", 12, "until they are steady", "ebb bench --profile snia"),
         ("profile = \"none.toml\"", 12, "cannot be read: no such file", "path of a profile file"),
-        ("profile = \"sick.toml\"", 12, "sick.toml:2:6: unknown rw `raed`", "write `read`"),
+        ("profile = \"sick.toml\"", 12, "sick.toml:2:6: `rw`: `raed` is unknown", "write `read`"),
         ("profile = \"circle.toml\"", 12, "`profile` means nothing here", "names no other profile"),
         (
             "profile = \"dd\"\n[workloads.w-read-cold]\nrw = \"read\"\nruntime = \"1s\"",

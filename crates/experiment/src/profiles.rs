@@ -1,13 +1,13 @@
 //! `profile = "NAME"`: workloads by name instead of one that is written out, and the files that hold a user's own.
 
 use super::error::{ExperimentErrors, Problem};
-use super::read::{Entry, FromToml, Named, section, valid};
+use super::read::{Entry, FromToml, Named, section};
 use super::workloads::{self, RawWorkload};
 use super::{names, syntax};
 use crate::problems::{Problems, Span};
 use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest, Step};
 use ebbtide_model::units::Bytes;
-use ebbtide_model::workload::{Generator, Stop, Workload};
+use ebbtide_model::workload::{Generator, Workload};
 
 /// What reads the files that an experiment names.
 pub trait ProfileFiles {
@@ -90,10 +90,10 @@ pub(super) fn expand(
     for workload in &mut made {
         workload.name = format!("{}-{}", entry.name, workload.name);
         names::check(&workload.name, "a workload", &entry.span, problems);
-        if let Some((ramp, _)) = valid(&raw.ramp_time) {
-            workload.warm_up = *ramp;
+        if raw.at("ramp_time").is_some() {
+            workload.warm_up = raw.draft.workload.warm_up;
         }
-        fits(workload, around.smallest, raw.span.as_ref().map_or(place, |at| &at.span), problems);
+        fits(workload, around.smallest, raw.at("size").unwrap_or(place), problems);
     }
     made
 }
@@ -107,7 +107,7 @@ fn of_file(
     files: &dyn ProfileFiles,
     problems: &mut Problems,
 ) -> Option<Vec<Workload>> {
-    let mut wrong = |what: String, remedy: String| problems.report(place, Problem::Profile { what, remedy });
+    let mut wrong = |what: String, remedy: String| problems.report(place, Problem::Workload { what, remedy });
     let text = match files.read(name) {
         Ok(text) => text,
         Err(error) => {
@@ -126,11 +126,11 @@ fn of_file(
             return None;
         }
     };
-    let given = raw.runtime.is_some() || raw.size.is_some();
-    let stop = if given { workloads::stop(raw, &entry.name, &entry.span, problems) } else { None };
+    let given = raw.at("runtime").or(raw.at("io_size")).is_some();
+    let stop = if given { raw.stop(entry, problems) } else { None };
     for workload in &mut made {
         workload.stop = stop.unwrap_or(workload.stop);
-        workload.span = valid(&raw.span).map(|(span, _)| *span).or(workload.span);
+        workload.span = raw.span().or(workload.span);
     }
     Some(made)
 }
@@ -156,31 +156,19 @@ fn built_in(
         let (why, remedy) = (format!("{why} profile `{name}`"), remedy.to_owned());
         problems.report(at, Problem::Pointless { key, why, remedy });
     };
-    if let Some(at) = &raw.size {
+    if let Some(at) = raw.at("io_size") {
         let remedy = if profile.takes_size { "write `span`, which they range over" } else { "remove it" };
-        pointless("size", &at.span, "it is not what ends the steps of", remedy);
+        pointless("size", at, "it is not what ends the steps of", remedy);
     }
-    if let (Some(at), false) = (&raw.span, profile.takes_size) {
-        pointless("span", &at.span, "files of a size of their own belong to", "remove it");
+    if let (Some(at), false) = (raw.at("size"), profile.takes_size) {
+        pointless("span", at, "files of a size of their own belong to", "remove it");
     }
-    if let (Some(at), false) = (&raw.runtime, profile.takes_runtime) {
-        pointless(
-            "runtime",
-            &at.span,
-            "no time ends the steps of",
-            "write `span`, which they read and write once",
-        );
+    if let (Some(at), false) = (raw.at("runtime"), profile.takes_runtime) {
+        pointless("runtime", at, "no time ends the steps of", "write `span`, which they read and write once");
     }
     let capacity = around.smallest.map(|(_, capacity)| capacity);
-    let runtime = match &raw.runtime {
-        Some(_) if raw.size.is_none() => match workloads::stop(raw, &entry.name, &entry.span, problems)? {
-            Stop::Runtime(runtime) => Some(runtime),
-            Stop::Size(_) => None,
-        },
-        _ => None,
-    };
-    let span = valid(&raw.span).map(|(span, _)| *span);
-    if raw.span.is_none() && around.memory.is_none() && profile.sized_by_memory {
+    let (runtime, span) = (raw.draft.runtime, raw.span());
+    if raw.at("size").is_none() && around.memory.is_none() && profile.sized_by_memory {
         let section = format!("workload `{}`", entry.name);
         let example = "span = \"32GiB\"` (bonnie++ takes twice the memory), or to a simulation `[host]` with `memory = \
                        \"16GiB\""
@@ -201,7 +189,7 @@ fn built_in(
         Err(why) => {
             let what = format!("profile `{name}` does not fit into an experiment: {why}");
             let remedy = format!("run `ebb bench --profile {name}`, or write the workloads out");
-            problems.report(place, Problem::Profile { what, remedy });
+            problems.report(place, Problem::Workload { what, remedy });
             return None;
         }
     };
@@ -225,5 +213,5 @@ fn fits(workload: &Workload, smallest: Option<(&str, Bytes)>, place: &Span, prob
         },
     };
     let remedy = format!("write a `span` of at most \"{capacity}\", or larger volumes");
-    problems.report(place, Problem::Profile { what, remedy });
+    problems.report(place, Problem::Workload { what, remedy });
 }

@@ -15,6 +15,7 @@ pub mod guard;
 pub mod journal;
 pub mod layout;
 pub mod metric;
+pub mod near;
 pub mod observe;
 pub mod per_op;
 pub mod plan;

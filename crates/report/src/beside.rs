@@ -10,6 +10,7 @@ use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Session;
 use ebbtide_model::units::Nanos;
 use ebbtide_model::workload::Workload;
+use ebbtide_model::workload::options::{OPTIONS, WorkloadOption};
 use serde_json::{Value, json};
 
 /// Name and version of the shape that [`Beside::json`] writes.
@@ -219,28 +220,13 @@ fn table(sessions: &[(&Session, &Analysis)], names: &[String]) -> Option<BesideT
     })
 }
 
-/// Settings in which some of `workloads` differ from the first.
+/// Settings, by fio's names, in which some of `workloads` differ from the first; when they end is none of what they do.
 fn differences(workloads: &[&Workload]) -> Vec<&'static str> {
     let Some((first, rest)) = workloads.split_first() else { return Vec::new() };
-    let differs = |same: &dyn Fn(&Workload) -> bool| rest.iter().any(|workload| !same(workload));
-    [
-        ("order of access", differs(&|w| w.access == first.access)),
-        ("reads and writes", differs(&|w| w.mix == first.mix)),
-        ("block size", differs(&|w| w.bs == first.bs)),
-        ("iodepth", differs(&|w| w.iodepth == first.iodepth)),
-        ("jobs", differs(&|w| w.numjobs == first.numjobs)),
-        ("direct or through the page cache", differs(&|w| w.direct == first.direct)),
-        ("O_SYNC", differs(&|w| w.sync == first.sync)),
-        ("fsync at the end", differs(&|w| w.end_fsync == first.end_fsync)),
-        (
-            "pace",
-            differs(&|w| (w.arrival, w.rate, w.think_time) == (first.arrival, first.rate, first.think_time)),
-        ),
-        ("span", differs(&|w| w.span == first.span)),
-    ]
-    .into_iter()
-    .filter_map(|(what, differ)| differ.then_some(what))
-    .collect()
+    let says = OPTIONS.iter().filter(|option| !["runtime", "time_based", "io_size"].contains(&option.name));
+    let differ =
+        |option: &&WorkloadOption| rest.iter().any(|other| (option.fio)(other) != (option.fio)(first));
+    says.filter(differ).map(|option| option.name).collect()
 }
 
 #[cfg(test)]
@@ -275,7 +261,7 @@ mod tests {
         assert_eq!((fio.session, fio.ratio, bonnie.session), (0, None, 1));
         let ratio = bonnie.estimate.unwrap().median / fio.estimate.unwrap().median;
         assert_eq!(bonnie.ratio, Some(ratio));
-        assert!(table.differences.contains(&"block size"), "{:?}", table.differences);
+        assert!(table.differences.contains(&"bs"), "{:?}", table.differences);
         assert!(bonnie.lat_p50.is_none(), "bonnie++ keeps no distribution");
         let json = asked.json();
         assert_eq!(json["tables"][0]["rows"][1]["ratio"], ratio);

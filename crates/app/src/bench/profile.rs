@@ -7,13 +7,12 @@ use crate::experiment_file;
 use ebbtide_analysis::course::{Point, Progress};
 use ebbtide_engine::files::Fill;
 use ebbtide_experiment::own_profile;
-use ebbtide_formats::fio;
 use ebbtide_model::experiment::{Volume, VolumeSource};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
 use ebbtide_model::profile::{Files, Profile, ProfileRequest, Step};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
-use ebbtide_model::workload::Workload;
+use ebbtide_model::workload::{Workload, options};
 use std::path::Path;
 
 /// A profile on its way.
@@ -42,7 +41,7 @@ fn points(done: &[Done]) -> Vec<Point> {
 }
 
 fn job(step: Step, group: u32) -> Job {
-    let options = fio::options(&step.workload);
+    let options = options::said(&step.workload);
     let notes = step.note.into_iter().collect();
     Job { name: step.name, group, design: step.files, options, workload: step.workload, notes }
 }

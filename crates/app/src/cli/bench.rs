@@ -24,7 +24,6 @@ use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{Bytes, format_throughput};
 use ebbtide_model::workload::{Workload, cpu_list};
 use options::WorkloadArgs;
-pub(super) use options::seconds;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -95,9 +94,6 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     if args.self_test {
         return selftest::run(globals);
     }
-    if args.workload.size == Some(Bytes(0)) {
-        return Err(CliError::Usage("--size is 0; write for example --size 1g".to_owned()));
-    }
     let seed = args.randseed.unwrap_or_else(|| u64::from(clock::random()));
     if let Some(name) = &args.profile {
         return profile::run(args, name, seed, globals);
@@ -150,7 +146,7 @@ impl BenchArgs {
 /// Refuses processors that this host does not have; where it does not say, the first job finds out.
 fn cpus_exist(workload: &Workload) -> Result<(), CliError> {
     let Some(online) = sys::text(Path::new(ONLINE)) else { return Ok(()) };
-    let Ok(there) = cpu_list(&online) else { return Ok(()) };
+    let Some(there) = cpu_list(&online) else { return Ok(()) };
     let missing: Vec<String> =
         workload.engine.cpus_allowed.iter().filter(|cpu| !there.contains(cpu)).map(u32::to_string).collect();
     if missing.is_empty() {
@@ -164,7 +160,7 @@ fn cpus_exist(workload: &Workload) -> Result<(), CliError> {
 fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<Spec, CliError> {
     let workload = args.workload.workload(&args.name)?;
     let wanted = Wanted {
-        size: args.workload.size,
+        size: args.workload.size(),
         offset: workload.details.offset,
         reads: workload.reads(),
         writes: workload.writes(),
@@ -172,7 +168,7 @@ fn on_path(args: &BenchArgs, path: &Path, seed: u64) -> Result<Spec, CliError> {
         words: target::Words::COMMAND,
     };
     let there = || target::length(path).map(|own| Bytes(own.0.saturating_sub(wanted.offset.0)));
-    if let Some(part) = args.workload.size.or_else(there).filter(|part| part.0 > 0 && workload.bs > *part) {
+    if let Some(part) = args.workload.size().or_else(there).filter(|part| part.0 > 0 && workload.bs > *part) {
         return Err(CliError::Usage(format!(
             "--bs {} is more than the {part} that are used of {}; write a smaller --bs",
             workload.bs,

@@ -11,6 +11,7 @@ use ebbtide_host::sys::Sys;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::shown::json_line;
 use ebbtide_model::units::Nanos;
+use ebbtide_model::workload::options::{Plain, Written};
 use rustix::thread::{Timespec, nanosleep};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ pub struct WatchArgs {
     #[arg(value_name = "DEVICE|MOUNT|DIR")]
     targets: Vec<String>,
     /// Time between readings, for example 500ms; a bare number is seconds, as in iostat
-    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = super::bench::seconds)]
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     interval: Nanos,
     /// Stop after so many intervals
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -52,6 +53,11 @@ pub struct WatchArgs {
 
 /// Shortest interval: the kernel's counters of time advance in steps of up to 10 ms.
 const LEAST_INTERVAL: Nanos = Nanos(50_000_000);
+
+/// A time whose bare number is seconds, as iostat has it.
+fn seconds(text: &str) -> Result<Nanos, String> {
+    Plain(text).time(Nanos::from_secs(1)).map_err(Option::unwrap_or_default)
+}
 
 /// Runs `ebb watch`.
 ///

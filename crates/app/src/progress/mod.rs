@@ -75,7 +75,7 @@ impl Progress {
         let mut bytes = 0u64;
         for (name, workload) in jobs {
             names.push(name);
-            in_flight = in_flight.saturating_add(u64::from(workload.numjobs) * u64::from(workload.iodepth));
+            in_flight = in_flight.saturating_add(u64::from(workload.numjobs) * u64::from(workload.depth()));
             match workload.stop {
                 Stop::Runtime(runtime) => {
                     time = time.max(Duration::from_nanos(runtime.plus(workload.warm_up).0));

@@ -82,15 +82,20 @@ impl FromToml for u32 {
     }
 }
 
-impl FromToml for i32 {
+impl FromToml for i64 {
     fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
         if let DeValue::Integer(number) = value
-            && let Some(number) = integer(number).and_then(|number| i32::try_from(number).ok())
+            && let Some(number) = integer(number).and_then(|number| i64::try_from(number).ok())
         {
             return Some(number);
         }
         let (expected, found) = ("a whole number", describe(value));
-        let remedy = "write digits without quotes, for example `10` or `-5`".to_owned();
+        let remedy = match value {
+            DeValue::String(text) if text.trim().parse::<i64>().is_ok() => {
+                format!("write it without quotes: `{}`", text.trim())
+            }
+            _ => "write digits without quotes, for example `10` or `-5`".to_owned(),
+        };
         problems.report(span, Problem::WrongType { expected, found, remedy });
         None
     }

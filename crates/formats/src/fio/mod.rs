@@ -2,7 +2,5 @@
 
 pub mod jobfile;
 mod json;
-mod options;
 
 pub use json::{Job, Usage, document, with_percentiles};
-pub use options::options;

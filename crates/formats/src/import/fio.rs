@@ -9,6 +9,7 @@ use crate::fio::jobfile::values;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Count, Histogram, OpSamples};
 use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::workload::options::switch;
 use ebbtide_model::workload::{Access, IoEngine, Mix, Stop, Workload};
 use serde_json::{Map, Value};
 
@@ -128,7 +129,7 @@ fn one<'a>(
     let depth = |key: &str| option(key).and_then(|text| text.parse::<u32>().ok()).filter(|n| *n > 0);
     // An option without a value is on.
     let text = |key: &str| option(key).map(|text| Some(text).filter(|text| !text.is_empty()));
-    let flag = |key: &str| text(key).is_some_and(|text| values::switch(text).unwrap_or(false));
+    let flag = |key: &str| text(key).is_some_and(|text| switch(text, &[]).unwrap_or(false));
     let block = option("bs")
         .or_else(|| option("blocksize"))
         .and_then(|text| values::one_value(text, |part| values::bytes(part, binary(option))).ok());
@@ -151,7 +152,7 @@ fn one<'a>(
                 .and_then(|text| values::time(text, Nanos::PER_SECOND).ok())
                 .unwrap_or(Nanos(0)),
             direct: flag("direct"),
-            sync: text("sync").is_some_and(|text| values::sync(text).unwrap_or(true)),
+            sync: text("sync").is_some_and(|text| switch(text, &[("none", false)]).unwrap_or(true)),
             end_fsync: flag("end_fsync"),
             ioengine: match option("ioengine") {
                 Some("psync" | "sync" | "pvsync" | "pvsync2" | "vsync" | "mmap") | None => IoEngine::Psync,

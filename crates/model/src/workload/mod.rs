@@ -1,6 +1,7 @@
 //! Workloads: what is asked of an array, and the seeded stream of operations that asks it.
 
 mod generator;
+pub mod options;
 mod pace;
 
 pub use generator::{Generator, Op, WorkloadError};
@@ -231,34 +232,11 @@ impl Workload {
         !self.is_open_loop() && self.rate.is_none() && self.think_time == Nanos(0)
     }
 
-    /// Operations that a job has in flight at most: `iodepth`, and one where it pauses, since it waits for what it has
-    /// begun before it does (fio 3.33, backend.c, `handle_thinktime`).
+    /// Operations that a job has in flight at most: `iodepth`; one on psync, whose calls return when they are done, and
+    /// where it pauses, since it waits for what it has begun before it does (fio 3.33, backend.c, `handle_thinktime`).
     pub fn depth(&self) -> u32 {
-        if self.think_time > Nanos(0) { 1 } else { self.iodepth }
-    }
-
-    /// The first option that would change nothing, with what to write instead.
-    pub fn without_effect(&self) -> Option<(&'static str, &'static str)> {
-        let psync = self.ioengine == IoEngine::Psync;
-        let reads_only = "nothing is written: leave it out, or choose an rw that writes";
-        let (engine, details) = (&self.engine, &self.details);
-        [
-            (engine.hipri && psync, "hipri", "psync has no ring: leave it out, or choose ioengine io_uring"),
-            (
-                engine.sqthread_poll && psync,
-                "sqthread_poll",
-                "psync has no ring: leave it out, or choose ioengine io_uring",
-            ),
-            (
-                engine.hipri && !self.direct,
-                "hipri",
-                "the page cache is not polled: leave it out, or choose direct 1",
-            ),
-            (details.fsync_every.is_some() && !self.writes(), "fsync", reads_only),
-            (details.fdatasync_every.is_some() && !self.writes(), "fdatasync", reads_only),
-        ]
-        .into_iter()
-        .find_map(|(pointless, option, instead)| pointless.then_some((option, instead)))
+        let one = self.ioengine == IoEngine::Psync || self.think_time > Nanos(0);
+        if one { 1 } else { self.iodepth }
     }
 
     /// Whether it reads at all.
@@ -275,21 +253,16 @@ impl Workload {
 /// Highest CPU number that Linux can be built for.
 const CPU_MAX: u32 = 8191;
 
-/// `0-3,6` as numbers, in ascending order, each once.
-///
-/// # Errors
-/// What to write instead, when it is not such a list. The option's name is for the caller to put before it.
-pub fn cpu_list(text: &str) -> Result<Vec<u32>, String> {
+/// `0-3,6` as numbers, in ascending order, each once; nothing when it is not such a list.
+pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
         (first <= last && last <= CPU_MAX).then_some(first..=last)
     };
     let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
-    let ranges =
-        ranges.ok_or_else(|| format!("`{text}`: write CPU numbers and ranges, for example 0-3,6"))?;
-    let mut cpus: Vec<u32> = ranges.into_iter().flatten().collect();
+    let mut cpus: Vec<u32> = ranges?.into_iter().flatten().collect();
     cpus.sort_unstable();
     cpus.dedup();
-    Ok(cpus)
+    Some(cpus)
 }

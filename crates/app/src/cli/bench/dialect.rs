@@ -2,6 +2,7 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Error, FromArgMatches};
 use ebbtide_formats::fio::jobfile::{Accepted, ONE_VALUE, WITHOUT_EFFECT, accept, without_effect};
@@ -67,9 +68,8 @@ impl FromArgMatches for Dialect {
         // Another value than the one that is done is refused with the words of a job file.
         for Accepted { name, .. } in plain() {
             if let Some(value) = matches.get_one::<String>(name) {
-                accept(name, value).map_err(|what| {
-                    Error::raw(clap::error::ErrorKind::ValueValidation, format!("--{name}: {what}"))
-                })?;
+                let refused = |what| Error::raw(ErrorKind::ValueValidation, format!("--{what}"));
+                accept(name, value).map_err(refused)?;
             }
         }
         let given = matches

@@ -10,13 +10,12 @@ use clap::ValueEnum;
 use ebbtide_engine::files::Fill;
 use ebbtide_experiment::is_profile_file;
 use ebbtide_formats::bonnie::{BonnieHost, csv};
-use ebbtide_formats::fio;
 use ebbtide_host::hostinfo::host_info;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest};
 use ebbtide_model::units::Bytes;
-use ebbtide_model::workload::{Mix, Stop, Workload};
+use ebbtide_model::workload::{Mix, Stop, Workload, options};
 use ebbtide_report::{ProfileStep, steps};
 use serde_json::json;
 use std::path::Path;
@@ -76,8 +75,8 @@ pub(super) fn run(args: &BenchArgs, name: &str, seed: u64, globals: &Globals) ->
     let path = path.as_path();
     let host = host_info(&Sys::host());
     let request = ProfileRequest {
-        size: args.workload.size,
-        runtime: args.workload.runtime,
+        size: args.workload.size(),
+        runtime: args.workload.runtime(),
         memory: Bytes(host.memory_bytes),
         seed,
     };
@@ -194,8 +193,8 @@ fn show_one(which: &str, args: &BenchArgs, json: bool) -> Result<String, CliErro
     }
     let memory = Bytes(host_info(&Sys::host()).memory_bytes);
     let request = ProfileRequest {
-        size: args.workload.size,
-        runtime: args.workload.runtime,
+        size: args.workload.size(),
+        runtime: args.workload.runtime(),
         memory,
         seed: args.randseed.unwrap_or_default(),
     };
@@ -225,7 +224,7 @@ fn own(args: &BenchArgs, file: &Path, path: &Path, seed: u64) -> Result<Spec, Cl
     let writes = workloads.iter().any(Workload::writes);
     let reads = workloads.iter().any(Workload::reads);
     let wanted = target::Wanted {
-        size: args.workload.size,
+        size: args.workload.size(),
         offset: Bytes(0),
         reads,
         writes,
@@ -235,10 +234,10 @@ fn own(args: &BenchArgs, file: &Path, path: &Path, seed: u64) -> Result<Spec, Cl
     let resolved = target::resolve(path, wanted)?;
     let fill = resolved.fill;
     let jobs = (0u32..).zip(workloads).map(|(group, mut workload)| {
-        if let Some(runtime) = args.workload.runtime {
+        if let Some(runtime) = args.workload.runtime() {
             workload.stop = Stop::Runtime(runtime);
         }
-        let (name, options, notes) = (workload.name.clone(), fio::options(&workload), Vec::new());
+        let (name, options, notes) = (workload.name.clone(), options::said(&workload), Vec::new());
         Job { name, group, design: 0, workload, options, notes }
     });
     Ok(Spec {

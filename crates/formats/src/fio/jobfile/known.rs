@@ -1,5 +1,8 @@
 //! Which options of fio there are here.
 
+use ebbtide_model::near::nearest;
+use ebbtide_model::workload::options::{Grammar, OPTIONS, WorkloadOption};
+
 /// An option that is accepted and needs no field of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
@@ -81,55 +84,22 @@ const REFUSED: &[(&str, &str)] = &[
     ("exec_postrun", "no programs are run; run it afterwards"),
 ];
 
-/// Every option that is honoured, for suggestions.
-pub(super) const HONOURED: &[&str] = &[
-    "name",
-    "rw",
-    "readwrite",
-    "bs",
-    "blocksize",
-    "bsrange",
-    "size",
-    "filesize",
-    "io_size",
-    "io_limit",
-    "filename",
-    "directory",
-    "iodepth",
-    "numjobs",
-    "direct",
-    "buffered",
-    "runtime",
-    "timeout",
-    "time_based",
-    "ramp_time",
-    "ioengine",
-    "sync",
-    "fsync",
-    "fdatasync",
-    "end_fsync",
-    "rate",
-    "rate_iops",
-    "rate_process",
-    "rwmixread",
-    "rwmixwrite",
-    "thinktime",
-    "stonewall",
-    "wait_for_previous",
-    "randseed",
-    "hipri",
-    "sqthread_poll",
-    "cpus_allowed",
-    "nice",
-    "offset",
-    "kb_base",
-    "iomem",
-    "mem",
-    "nrfiles",
-    "loops",
-    "startdelay",
-    "invalidate",
-];
+/// Options that are honoured and say nothing of the workload.
+pub(super) const BESIDE: &[&str] =
+    &["name", "filename", "directory", "stonewall", "wait_for_previous", "randseed", "kb_base"];
+
+/// The option of a workload that is called `name`.
+pub(super) fn option(name: &str) -> Option<&'static WorkloadOption> {
+    let is_in = |option: &&WorkloadOption| option.is_in(Grammar::JobFile);
+    OPTIONS.iter().filter(is_in).find(|option| option.names().any(|known| known == name))
+}
+
+/// The name of every option that is honoured.
+pub(super) fn honoured() -> impl Iterator<Item = &'static str> {
+    let options = OPTIONS.iter().filter(|option| option.is_in(Grammar::JobFile));
+    let plain = ONE_VALUE.iter().map(|option| option.name);
+    BESIDE.iter().copied().chain(options.flat_map(WorkloadOption::names)).chain(plain)
+}
 
 /// Whether `name` is accepted because it changes nothing here.
 pub fn without_effect(name: &str) -> bool {
@@ -141,13 +111,9 @@ pub(super) fn unknown(name: &str) -> String {
     if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
         return format!("this option of fio is not done by ebb: {instead}");
     }
-    let known = HONOURED.iter().copied().chain(WITHOUT_EFFECT.iter().map(|option| option.name));
-    let close = known
-        .map(|known| (strsim::damerau_levenshtein(name, known), known))
-        .min()
-        .filter(|(distance, known)| *distance <= 2 && *distance < known.len());
-    match close {
-        Some((_, known)) => format!("this option is not known; is it `{known}`?"),
+    let known = honoured().chain(WITHOUT_EFFECT.iter().map(|option| option.name));
+    match nearest(name, known) {
+        Some(known) => format!("this option is not known; is it `{known}`?"),
         None => "this option of fio is not done by ebb (docs/bench.md lists those that are)".to_owned(),
     }
 }

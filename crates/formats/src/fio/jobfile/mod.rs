@@ -13,7 +13,7 @@ mod tests;
 pub(crate) mod values;
 
 pub use known::{Accepted, ONE_VALUE, WITHOUT_EFFECT, without_effect};
-pub use options::{FileJob, Target, accept, io_engine};
+pub use options::{FileJob, Target, accept};
 
 use ebbtide_model::units::Bytes;
 use std::fmt;

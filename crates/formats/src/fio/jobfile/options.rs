@@ -1,11 +1,12 @@
 //! From sections of options to jobs.
 
-use super::known::{unknown, without_effect};
+use super::known::{self, unknown, without_effect};
 use super::lines::{Given, Section};
-use super::values::{Amount, at_least_one, choice, one_block_size, one_value, operation, percent, sync};
-use super::{JobFile, JobFileError, Place, Surroundings, values};
-use ebbtide_model::units::{Bytes, Nanos};
-use ebbtide_model::workload::{Access, IoEngine, Mix, Stop, Workload, cpu_list};
+use super::values::Value;
+use super::{JobFile, JobFileError, Place, Surroundings};
+use ebbtide_model::units::Bytes;
+use ebbtide_model::workload::Workload;
+use ebbtide_model::workload::options::{Draft, Grammar, switch};
 
 /// What a job runs on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(super) fn jobs(
             continue;
         }
         let given: Vec<&Given> = global.iter().copied().chain(&section.options).collect();
-        let draft = Draft::read(&given)?;
+        let draft = JobDraft::read(&given)?;
         if draft.stonewall && !jobs.is_empty() {
             group += 1;
         }
@@ -78,158 +79,77 @@ fn as_given(options: &[&Given]) -> Vec<(String, String)> {
 /// Whether the option `name` with `value` may stand in a job.
 ///
 /// # Errors
-/// Why not, and what to write instead.
+/// Why not, and what to write instead; the option's name comes first.
 pub fn accept(name: &str, value: &str) -> Result<(), String> {
-    let place = Place { file: String::new(), line: 0 };
-    Draft::new().option(&Given { place, name: name.to_owned(), value: Some(value.to_owned()) })
+    JobDraft::new().option(name, Some(value))
 }
 
-/// What fio's I/O engine `name` is here, and what to say where it is another one.
-///
-/// # Errors
-/// Which names there are.
-pub fn io_engine(name: &str) -> Result<(IoEngine, Option<String>), String> {
-    match name {
-        "io_uring" => Ok((IoEngine::IoUring, None)),
-        "libaio" | "posixaio" => Ok((IoEngine::IoUring, Some(format!("ioengine={name} runs on io_uring")))),
-        "psync" => Ok((IoEngine::Psync, None)),
-        "sync" | "vsync" | "pvsync" | "pvsync2" => {
-            Ok((IoEngine::Psync, Some(format!("ioengine={name} runs on psync"))))
-        }
-        _ => Err(format!(
-            "`{name}` is not one of io_uring, libaio, posixaio, psync, sync, vsync, pvsync, pvsync2"
-        )),
-    }
-}
-
-/// A job while its options are read, each at fio's default.
-pub(super) struct Draft {
-    pub(super) binary: bool,
+/// A job while its options are read.
+pub(super) struct JobDraft {
+    /// What it does, limits and amounts of each clone.
+    pub(super) draft: Draft,
+    binary: bool,
     pub(super) name: Option<String>,
-    /// What options say outright; what takes several of them together is filled in by [`finish`](Draft::finish).
-    pub(super) workload: Workload,
-    pub(super) read_percent: u8,
-    pub(super) size: Option<Amount>,
-    pub(super) io_size: Option<Amount>,
-    pub(super) offset: Option<Amount>,
-    pub(super) loops: u32,
     pub(super) filename: Option<String>,
     pub(super) directory: Option<String>,
-    pub(super) runtime: Option<Nanos>,
-    pub(super) time_based: bool,
-    pub(super) fsync: u32,
-    pub(super) fdatasync: u32,
-    /// Limits of each clone.
-    pub(super) rate: Option<Bytes>,
-    pub(super) rate_iops: Option<u64>,
-    pub(super) poisson: bool,
     pub(super) stonewall: bool,
-    pub(super) notes: Vec<String>,
 }
 
-impl Draft {
-    fn new() -> Draft {
-        // The stop is a placeholder: `finish` refuses a job that has none.
-        let workload = Workload::new("", Access::Sequential, Mix::Read, Stop::Size(Bytes(0)));
-        Draft {
+impl JobDraft {
+    fn new() -> JobDraft {
+        JobDraft {
+            draft: Draft::new(Grammar::JobFile),
             binary: true,
             name: None,
-            workload: Workload { direct: false, ioengine: IoEngine::Psync, ..workload },
-            read_percent: 50,
-            size: None,
-            io_size: None,
-            offset: None,
-            loops: 1,
             filename: None,
             directory: None,
-            runtime: None,
-            time_based: false,
-            fsync: 0,
-            fdatasync: 0,
-            rate: None,
-            rate_iops: None,
-            poisson: false,
             stonewall: false,
-            notes: Vec::new(),
         }
     }
 
-    fn read(given: &[&Given]) -> Result<Draft, JobFileError> {
-        let mut draft = Draft::new();
+    fn read(given: &[&Given]) -> Result<JobDraft, JobFileError> {
+        let mut job = JobDraft::new();
         // The base of the units counts for the whole section, wherever it stands.
         let base = given.iter().filter(|given| given.name == "kb_base");
         for given in base.chain(given.iter().filter(|given| given.name != "kb_base")) {
-            draft.option(given).map_err(|what| JobFileError {
-                place: given.place.clone(),
-                what: format!("{}: {what}", given.name),
-            })?;
+            let (place, value) = (given.place.clone(), given.value.as_deref());
+            job.option(&given.name, value).map_err(|what| JobFileError { place, what })?;
         }
-        Ok(draft)
+        Ok(job)
     }
 
-    fn option(&mut self, given: &Given) -> Result<(), String> {
-        let name = given.name.as_str();
-        let workload = &mut self.workload;
-        let switch = || values::switch(given.value.as_deref());
-        let text = || given.value.as_deref().filter(|value| !value.is_empty()).ok_or("it has no value");
-        let binary = self.binary;
-        let amount = || values::amount(text()?, binary);
-        let number = || values::integer(text()?, true);
-        let count = || number().and_then(|n| u32::try_from(n).map_err(|_| format!("{n} is too many")));
+    fn option(&mut self, name: &str, text: Option<&str>) -> Result<(), String> {
+        let mut value = Value { text, binary: self.binary };
+        if let Some(option) = known::option(name) {
+            let said = option.set(&mut self.draft, &mut value);
+            return said.map_err(|refusal| refusal.map_or_else(String::new, |refusal| refusal.to_string()));
+        }
+        self.beside(name, &mut value).map_err(|what| format!("{name}: {what}"))
+    }
+
+    /// An option that says nothing of the workload: [`known::BESIDE`] and those that need no field.
+    fn beside(&mut self, name: &str, value: &mut Value<'_>) -> Result<(), String> {
         match name {
-            "name" => self.name = Some(text()?.to_owned()),
-            "rw" | "readwrite" => (workload.access, workload.mix) = operation(text()?)?,
-            "bs" | "blocksize" => workload.bs = one_value(text()?, |part| values::bytes(part, binary))?,
-            "bsrange" => workload.bs = one_value(text()?, |part| one_block_size(part, binary))?,
-            "size" => self.size = Some(amount()?),
-            "filesize" => self.size = Some(Amount::Bytes(values::bytes(text()?, binary)?)),
-            "io_size" | "io_limit" => self.io_size = Some(amount()?),
-            "filename" => self.filename = Some(text()?.to_owned()),
-            "directory" => self.directory = Some(text()?.to_owned()),
-            "iodepth" => workload.iodepth = at_least_one(count()?)?,
-            "numjobs" => workload.numjobs = at_least_one(count()?)?,
-            "direct" => workload.direct = switch()?,
-            "buffered" => workload.direct = !switch()?,
-            "runtime" | "timeout" => self.runtime = Some(values::time(text()?, Nanos::PER_SECOND)?),
-            "time_based" => self.time_based = switch()?,
-            "ramp_time" => workload.warm_up = values::time(text()?, Nanos::PER_SECOND)?,
-            "ioengine" => self.ioengine(text()?)?,
-            "sync" => workload.sync = sync(given.value.as_deref())?,
-            "fsync" => self.fsync = count()?,
-            "fdatasync" => self.fdatasync = count()?,
-            "end_fsync" => workload.end_fsync = switch()?,
-            "rate" => self.rate = Some(one_value(text()?, |part| values::bytes(part, binary))?),
-            "rate_iops" => self.rate_iops = Some(one_value(text()?, |part| values::integer(part, true))?),
-            "rate_process" => self.poisson = choice(text()?, &[("linear", false), ("poisson", true)])?,
-            "rwmixread" => self.read_percent = percent(number()?)?,
-            "rwmixwrite" => self.read_percent = 100 - percent(number()?)?,
-            "thinktime" => workload.think_time = values::time(text()?, 1_000)?,
-            "stonewall" | "wait_for_previous" => self.stonewall = switch()?,
+            "name" => self.name = Some(value.given()?.to_owned()),
+            "filename" => self.filename = Some(value.given()?.to_owned()),
+            "directory" => self.directory = Some(value.given()?.to_owned()),
+            "stonewall" | "wait_for_previous" => self.stonewall = on(value)?,
             "randseed" => {
-                number()?;
-                self.notes.push("randseed: --randseed of ebb bench decides the seed of all jobs".to_owned());
+                value.number()?;
+                let note = "randseed: --randseed of ebb bench decides the seed of all jobs";
+                self.draft.notes.push(note.to_owned());
             }
-            "hipri" => workload.engine.hipri = switch()?,
-            "sqthread_poll" => workload.engine.sqthread_poll = switch()?,
-            "cpus_allowed" => workload.engine.cpus_allowed = cpu_list(text()?)?,
-            "nice" => {
-                let nice: i32 = text()?.trim().parse().map_err(|_| "write a number from -20 to 19")?;
-                if !(-20..=19).contains(&nice) {
-                    return Err(format!("{nice} is not from -20 to 19"));
+            "kb_base" => {
+                self.binary = match value.given()? {
+                    "1024" => true,
+                    "1000" => false,
+                    other => return Err(format!("`{other}` is not one of 1024, 1000")),
                 }
-                workload.engine.nice = Some(nice);
-            }
-            "offset" => self.offset = Some(amount()?),
-            "loops" => self.loops = at_least_one(count()?)?,
-            "kb_base" => self.binary = choice(text()?, &[("1024", true), ("1000", false)])?,
-            "iomem" | "mem" => {
-                workload.engine.huge_pages =
-                    choice(text()?, &[("malloc", false), ("mmap", false), ("mmaphuge", true)])?;
             }
             // What fio does without them is what happens here.
-            "nrfiles" if count()? == 1 => {}
-            "startdelay" if count()? == 0 => {}
-            "invalidate" if switch()? => {}
+            "nrfiles" if value.number()? == 1 => {}
+            "startdelay" if value.number()? == 0 => {}
+            "invalidate" if on(value)? => {}
             "nrfiles" => return Err("only 1 is done; write a job for each file".to_owned()),
             "startdelay" => {
                 return Err("only 0 is done: put the job into a group of its own with stonewall".to_owned());
@@ -242,11 +162,8 @@ impl Draft {
         }
         Ok(())
     }
+}
 
-    fn ioengine(&mut self, name: &str) -> Result<(), String> {
-        let (engine, note) = io_engine(name)?;
-        self.workload.ioengine = engine;
-        self.notes.extend(note);
-        Ok(())
-    }
+fn on(value: &Value<'_>) -> Result<bool, String> {
+    switch(value.text, &[]).map_err(Option::unwrap_or_default)
 }

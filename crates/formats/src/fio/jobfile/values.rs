@@ -1,7 +1,7 @@
 //! fio's numbers and words.
 
 use ebbtide_model::units::{Bytes, Nanos};
-use ebbtide_model::workload::{Access, Mix};
+use ebbtide_model::workload::options::{Amount, Read, Written, switch};
 
 /// A whole number with fio's suffixes; `binary` is `kb_base=1024`, with which `k` is 1024 and `ki` is 1000.
 pub(super) fn integer(text: &str, binary: bool) -> Result<u64, String> {
@@ -62,38 +62,6 @@ pub(crate) fn time(text: &str, unit: u64) -> Result<Nanos, String> {
         .ok_or_else(|| format!("`{text}` is more than 64 bits of nanoseconds"))
 }
 
-/// 0 or 1; an option without a value is on.
-pub(crate) fn switch(value: Option<&str>) -> Result<bool, String> {
-    match value.map(str::trim) {
-        None | Some("1" | "true") => Ok(true),
-        Some("0" | "false") => Ok(false),
-        Some(other) => Err(format!("`{other}` is neither 0 nor 1")),
-    }
-}
-
-pub(super) fn operation(text: &str) -> Result<(Access, Mix), String> {
-    let mixed = Mix::Mixed { read_percent: 50 };
-    choice(
-        text,
-        &[
-            ("read", (Access::Sequential, Mix::Read)),
-            ("write", (Access::Sequential, Mix::Write)),
-            ("randread", (Access::Random, Mix::Read)),
-            ("randwrite", (Access::Random, Mix::Write)),
-            ("rw", (Access::Sequential, mixed)),
-            ("readwrite", (Access::Sequential, mixed)),
-            ("randrw", (Access::Random, mixed)),
-        ],
-    )
-}
-
-pub(super) fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, String> {
-    known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        format!("`{text}` is not one of {}", names.join(", "))
-    })
-}
-
 /// fio takes a value each for reads, writes and trims; here they have to be the same.
 pub(crate) fn one_value<T: PartialEq + Copy>(
     text: &str,
@@ -109,48 +77,65 @@ pub(crate) fn one_value<T: PartialEq + Copy>(
     Ok(first)
 }
 
-pub(super) fn one_block_size(text: &str, binary: bool) -> Result<Bytes, String> {
+/// A number of bytes; a range of block sizes has to be of one.
+fn size(text: &str, binary: bool) -> Result<Bytes, String> {
     let (low, high) = text.split_once(['-', ':']).unwrap_or((text, text));
     let (low, high) = (bytes(low, binary)?, bytes(high, binary)?);
     if low == high { Ok(low) } else { Err(format!("`{text}`: a range of block sizes is not done")) }
 }
 
-/// An amount in bytes or a share of something, up to all of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Amount {
-    Bytes(Bytes),
-    /// Percent, 0 to 100.
-    Percent(u8),
+fn signed(number: u64) -> Read<i64> {
+    i64::try_from(number).map_err(|_| Some(format!("{number} is too large")))
 }
 
-/// Bytes, or a share such as `50%`.
-pub(super) fn amount(text: &str, binary: bool) -> Result<Amount, String> {
-    match text.trim().strip_suffix('%') {
-        Some(share) => percent(integer(share, true)?).map(Amount::Percent),
-        None => bytes(text, binary).map(Amount::Bytes),
+/// The value of an option in a job file.
+pub(crate) struct Value<'a> {
+    /// Absent where there is no `=`: a switch that is turned on.
+    pub(crate) text: Option<&'a str>,
+    /// See [`integer`].
+    pub(crate) binary: bool,
+}
+
+impl<'a> Value<'a> {
+    /// What is there, where it has to be something.
+    pub(super) fn given(&self) -> Result<&'a str, String> {
+        self.text.filter(|text| !text.is_empty()).ok_or_else(|| "it has no value".to_owned())
+    }
+
+    /// A number that counts no bytes.
+    pub(super) fn number(&self) -> Result<u64, String> {
+        one_value(self.given()?, |part| integer(part, true))
     }
 }
 
-pub(super) fn at_least_one(count: u32) -> Result<u32, String> {
-    match count {
-        0 => Err("0 is too few; write at least 1".to_owned()),
-        1..=4096 => Ok(count),
-        _ => Err(format!("{count} is more than 4096")),
+impl Written for Value<'_> {
+    fn size(&mut self) -> Read<Bytes> {
+        Ok(one_value(self.given()?, |part| size(part, self.binary))?)
     }
-}
-
-pub(super) fn percent(number: u64) -> Result<u8, String> {
-    u8::try_from(number)
-        .ok()
-        .filter(|n| *n <= 100)
-        .ok_or_else(|| format!("{number} is more than 100 percent"))
-}
-
-pub(crate) fn sync(value: Option<&str>) -> Result<bool, String> {
-    match value.map(str::trim) {
-        Some("none") => Ok(false),
-        Some("sync") => Ok(true),
-        Some("dsync") => Err("`dsync` is not done; write sync".to_owned()),
-        other => switch(other),
+    fn amount(&mut self) -> Read<Amount> {
+        let Some(share) = self.given()?.trim().strip_suffix('%') else {
+            return self.size().map(Amount::Bytes);
+        };
+        let percent = integer(share, true)?;
+        let share = u8::try_from(percent).ok().filter(|percent| *percent <= 100);
+        Ok(Amount::Percent(share.ok_or_else(|| format!("{percent} is more than 100 percent"))?))
+    }
+    fn whole(&mut self) -> Read<i64> {
+        match self.given()?.trim().strip_prefix('-') {
+            Some(digits) => Ok(-signed(integer(digits, true)?)?),
+            None => signed(Value::number(self)?),
+        }
+    }
+    fn number(&mut self) -> Read<f64> {
+        Ok(Value::number(self)? as f64)
+    }
+    fn time(&mut self, bare: Nanos) -> Read<Nanos> {
+        Ok(time(self.given()?, bare.0)?)
+    }
+    fn switch(&mut self, words: &[(&str, bool)]) -> Read<bool> {
+        switch(self.text, words)
+    }
+    fn text(&mut self) -> Read<String> {
+        Ok(self.given()?.to_owned())
     }
 }

@@ -1,0 +1,384 @@
+//! The options of a workload, each defined once.
+//!
+//! Everything that reads, prints or explains an option takes it from [`OPTIONS`]: the command line, experiment files and
+//! their JSON Schema, fio's job files, the options in fio's JSON, what is refused because it would change nothing, and the
+//! tables of the documentation. Two options that fio has are missing because they say nothing of a workload: `kb_base` is
+//! how a job file's units are read, and `randseed` belongs to the run.
+
+mod draft;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub use draft::{Amount, Draft};
+pub use table::{OPTIONS, named, said};
+
+use crate::near;
+use crate::units::{Bytes, Nanos, UnitError};
+use crate::workload::{Workload, cpu_list};
+use std::fmt;
+
+/// Who writes options, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grammar {
+    /// `key = value` in an experiment file.
+    Experiment,
+    /// `--name value` on the command line.
+    Command,
+    /// `name=value` in a job file of fio's.
+    JobFile,
+}
+
+/// One option of a workload.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkloadOption {
+    /// fio's name.
+    pub name: &'static str,
+    /// The key in an experiment, where it is another one.
+    pub key: Option<&'static str>,
+    /// Other names of fio's for it, on the command line and in job files.
+    pub aliases: &'static [&'static str],
+    /// Grammars that do not have it.
+    pub absent: &'static [Grammar],
+    /// The option that says the same in other words; help and tables leave this one out then.
+    pub stands_for: Option<&'static str>,
+    /// What an experiment is told that has it, after the key that it is to have.
+    pub remark: &'static str,
+    /// What its value is, and what it sets.
+    pub kind: Kind,
+    /// What holds without it, in words: in an experiment, on the command line, in a job file.
+    pub default: [&'static str; 3],
+    /// What it does, one line without a full stop.
+    pub doc: &'static str,
+    /// Where it would change nothing.
+    pub unused: &'static [Unused],
+    /// Whether the simulator has no use for it.
+    pub real_only: bool,
+    /// Its value in fio's words and units; nothing where fio would not say it.
+    pub fio: fn(&Workload) -> Option<String>,
+}
+
+/// What the value of an option is, its range, and what it sets.
+#[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "`set` puts the value into the draft; `least` and `most` are what it may be")]
+pub enum Kind {
+    /// A number of bytes.
+    Size { least: Bytes, most: Bytes, set: fn(&mut Draft, Bytes) },
+    /// A number of bytes, in a job file also a share of what is there.
+    Amount { least: Bytes, set: fn(&mut Draft, Amount) },
+    /// Bytes per second, more than 0.
+    Throughput { set: fn(&mut Draft, Bytes) },
+    /// A whole number.
+    Whole { least: i64, most: i64, set: fn(&mut Draft, i64) },
+    /// Operations per second, more than 0.
+    Iops { set: fn(&mut Draft, f64) },
+    /// A time; on the command line and in a job file a bare number is in `bare`.
+    Time { least: Nanos, bare: Nanos, set: fn(&mut Draft, Nanos) },
+    /// On or off, also in some `words`; on the command line it is on `alone`, where it may stand so.
+    Switch { alone: bool, words: &'static [(&'static str, bool)], set: fn(&mut Draft, bool) },
+    /// One of some words.
+    Choice(&'static [Word]),
+    /// CPU numbers and ranges.
+    Cpus { set: fn(&mut Draft, Vec<u32>) },
+}
+
+/// One word of a [`Kind::Choice`].
+#[derive(Debug, Clone, Copy)]
+pub struct Word {
+    /// As it is written.
+    pub name: &'static str,
+    /// What it means; nothing for a second name of another word, which lists leave out.
+    pub doc: &'static str,
+    /// What runs instead of this word of fio's. An experiment, which compares, asks for that by its own name.
+    pub runs_as: Option<&'static str>,
+    /// Takes it.
+    pub set: fn(&mut Draft),
+}
+
+/// Where an option would change nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Unused {
+    /// Whether that is so.
+    pub when: fn(&Draft) -> bool,
+    /// Why.
+    pub why: &'static str,
+    /// With which other option it would change something; where no value is given, with its own.
+    pub with: Option<(&'static str, &'static str)>,
+    /// Where it is refused.
+    pub refused: Refused,
+}
+
+/// Where an option that would change nothing is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// Everywhere.
+    Everywhere,
+    /// Not in job files, where it commonly stands in [global] for other jobs: a note says so.
+    NotInJobFiles,
+    /// In experiments. fio's users commonly write it, and the engine's notes say so.
+    InExperiments,
+}
+
+/// What could be read; else what is wrong with it, or nothing where that has been reported.
+pub type Read<T> = Result<T, Option<String>>;
+
+/// A value as it is written in one grammar, which says what is not written as in any other.
+#[expect(missing_docs, reason = "each reads one kind of value")]
+pub trait Written {
+    fn text(&mut self) -> Read<String>;
+    fn size(&mut self) -> Read<Bytes>;
+    fn time(&mut self, bare: Nanos) -> Read<Nanos>;
+    fn amount(&mut self) -> Read<Amount> {
+        self.size().map(Amount::Bytes)
+    }
+    fn throughput(&mut self) -> Read<Bytes> {
+        self.size()
+    }
+    fn whole(&mut self) -> Read<i64> {
+        let text = self.text()?;
+        text.trim().parse().map_err(|_| Some(format!("`{text}` is not a whole number; write for example 8")))
+    }
+    fn number(&mut self) -> Read<f64> {
+        let text = self.text()?;
+        text.trim().parse().map_err(|_| Some(format!("`{text}` is not a number; write for example 1000")))
+    }
+    fn switch(&mut self, words: &[(&str, bool)]) -> Read<bool> {
+        switch(Some(&self.text()?), words)
+    }
+}
+
+/// A value as it is written on the command line.
+#[derive(Debug)]
+pub struct Plain<'a>(pub &'a str);
+
+impl Written for Plain<'_> {
+    fn text(&mut self) -> Read<String> {
+        Ok(self.0.to_owned())
+    }
+    fn size(&mut self) -> Read<Bytes> {
+        self.0.parse().map_err(|error: UnitError| Some(error.to_string()))
+    }
+    fn time(&mut self, bare: Nanos) -> Read<Nanos> {
+        let unit = bare.to_string();
+        let plain = self.0.chars().all(|c| c.is_ascii_digit() || c == '.');
+        let unit = if plain { unit.trim_start_matches('1') } else { "" };
+        format!("{}{unit}", self.0).parse().map_err(|error: UnitError| Some(error.to_string()))
+    }
+}
+
+/// 0 or 1 and words for them; nothing at all is on.
+///
+/// # Errors
+/// What to write.
+pub fn switch(text: Option<&str>, words: &[(&str, bool)]) -> Read<bool> {
+    let text = text.map(str::trim);
+    match text {
+        None | Some("1" | "true" | "yes" | "on") => Ok(true),
+        Some("0" | "false" | "no" | "off") => Ok(false),
+        Some(other) => words.iter().find(|(word, _)| *word == other).map(|(_, on)| *on).ok_or_else(|| {
+            let words: String = words.iter().map(|(word, _)| format!(" or {word}")).collect();
+            Some(format!("`{other}` is neither on nor off; write 0 or 1{words}"))
+        }),
+    }
+}
+
+/// Why an option cannot stand as it does.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{what}{}{remedy}", if remedy.is_empty() { "" } else { "; " })]
+pub struct Refusal {
+    /// Which.
+    pub option: &'static WorkloadOption,
+    /// What is wrong, with the option's name.
+    pub what: String,
+    /// What to write instead; nothing where `what` says it.
+    pub remedy: String,
+}
+
+impl WorkloadOption {
+    /// Its name in `grammar`.
+    pub fn key(&self, grammar: Grammar) -> &'static str {
+        self.key.filter(|_| grammar == Grammar::Experiment).unwrap_or(self.name)
+    }
+
+    /// fio's names for it.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// Its name in messages about `grammar`.
+    pub fn called(&self, grammar: Grammar) -> String {
+        match grammar {
+            Grammar::Experiment => format!("`{}`", self.key(grammar)),
+            Grammar::Command => format!("--{}", self.name),
+            Grammar::JobFile => self.name.to_owned(),
+        }
+    }
+
+    /// Itself with `value` (as on the command line) in `grammar`, for messages.
+    pub fn setting(&self, grammar: Grammar, value: &str) -> String {
+        let key = self.key(grammar);
+        match (grammar, self.kind) {
+            (Grammar::Command, _) => format!("--{key}={value}"),
+            (Grammar::JobFile, _) => format!("{key}={value}"),
+            (_, Kind::Switch { .. }) => format!("`{key} = {}`", value == "1"),
+            (_, Kind::Whole { .. } | Kind::Iops { .. }) => format!("`{key} = {value}`"),
+            (_, Kind::Throughput { .. }) => format!("`{key} = \"{value}/s\"`"),
+            _ => format!("`{key} = \"{value}\"`"),
+        }
+    }
+
+    /// Whether `grammar` has it.
+    pub fn is_in(&self, grammar: Grammar) -> bool {
+        !self.absent.contains(&grammar)
+    }
+
+    /// Its words that `grammar` lists.
+    pub fn words(&self, grammar: Grammar) -> impl Iterator<Item = &'static Word> {
+        let words = if let Kind::Choice(words) = self.kind { words } else { &[] };
+        words.iter().filter(move |word| {
+            !word.doc.is_empty() && (word.runs_as.is_none() || grammar != Grammar::Experiment)
+        })
+    }
+
+    /// What it does, with its range.
+    pub fn does(&self) -> String {
+        match self.kind {
+            Kind::Whole { least, most, .. } if most < i64::from(u32::MAX) => {
+                format!("{}, {least} to {most}", self.doc)
+            }
+            _ => self.doc.to_owned(),
+        }
+    }
+
+    /// What it does, with its words, for tables and schemas.
+    pub fn meaning(&self, grammar: Grammar) -> String {
+        let words = self.words(grammar).map(|word| format!("{} ({})", word.name, word.doc));
+        let words = words.collect::<Vec<_>>().join(", ");
+        self.does() + if words.is_empty() { "" } else { ": " } + &words
+    }
+
+    /// Puts `value` into `draft`.
+    ///
+    /// # Errors
+    /// Why it cannot stand; nothing where `value` has reported it.
+    pub fn set(&'static self, draft: &mut Draft, value: &mut impl Written) -> Result<(), Option<Refusal>> {
+        draft.given.push(self.name);
+        let set = self.read(draft, value);
+        draft.broken |= set.is_err();
+        set
+    }
+
+    fn read(&'static self, draft: &mut Draft, value: &mut impl Written) -> Result<(), Option<Refusal>> {
+        let grammar = draft.grammar;
+        let name = self.called(grammar);
+        let refuse = |what: String, remedy: String| Some(Refusal { option: self, what, remedy });
+        let example = |value: &str| format!("write for example {}", self.setting(grammar, value));
+        let unread =
+            |what: Option<String>| what.and_then(|what| refuse(format!("{name}: {what}"), String::new()));
+        let within = |inside: bool, found: &dyn fmt::Display, range: &str, instead: &str| {
+            let what = || format!("{name} is {found}, but must be {range}");
+            if inside { Ok(()) } else { Err(refuse(what(), example(instead))) }
+        };
+        match self.kind {
+            Kind::Size { least, most, set } => {
+                let size = value.size().map_err(unread)?;
+                let inside = (least..=most).contains(&size);
+                within(inside, &size, &format!("from {least} to {most}"), "4k")?;
+                set(draft, size);
+            }
+            Kind::Amount { least, set } => {
+                let amount = value.amount().map_err(unread)?;
+                let bytes = amount.bytes().unwrap_or(least);
+                within(bytes >= least, &bytes.0, "more than 0", "1g")?;
+                set(draft, amount);
+            }
+            Kind::Throughput { set } => {
+                let rate = value.throughput().map_err(unread)?;
+                within(rate.0 > 0, &rate.0, "more than 0 bytes per second", "10MB")?;
+                set(draft, rate);
+            }
+            Kind::Whole { least, most, set } => {
+                let number = value.whole().map_err(unread)?;
+                let nearest = number.clamp(least, most).to_string();
+                within(nearest == number.to_string(), &number, &format!("from {least} to {most}"), &nearest)?;
+                set(draft, number);
+            }
+            Kind::Iops { set } => {
+                let iops = value.number().map_err(unread)?;
+                let range = "more than 0 operations per second";
+                within(iops.is_finite() && iops > 0.0, &iops, range, "1000")?;
+                set(draft, iops);
+            }
+            Kind::Time { least, bare, set } => {
+                let time = value.time(bare).map_err(unread)?;
+                // In a job file 0 is no time at all.
+                within(time >= least || grammar == Grammar::JobFile, &time.0, "more than 0", "10s")?;
+                set(draft, time);
+            }
+            Kind::Switch { words, set, .. } => {
+                let on = value.switch(words).map_err(unread)?;
+                set(draft, on);
+            }
+            Kind::Choice(words) => {
+                let text = value.text().map_err(unread)?;
+                let same = text.replace('-', "_");
+                let asks = |word: &&Word| word.runs_as.is_none() || grammar != Grammar::Experiment;
+                let Some(word) = words.iter().find(|word| word.name == same).filter(asks) else {
+                    return Err(refuse(
+                        format!("{name}: `{text}` is unknown"),
+                        self.instead_of(&text, grammar),
+                    ));
+                };
+                (word.set)(draft);
+                if let Some(other) = word.runs_as {
+                    draft.asked.push((self.name, word.name));
+                    draft.notes.push(format!("{}={} runs on {other}", self.name, word.name));
+                }
+            }
+            Kind::Cpus { set } => {
+                let text = value.text().map_err(unread)?;
+                let wrong = format!("{name}: `{text}` is not a list of CPUs");
+                let cpus = cpu_list(&text).ok_or_else(|| refuse(wrong, example("0-3,6")))?;
+                set(draft, cpus);
+            }
+        }
+        Ok(())
+    }
+
+    /// What to write instead of the word `found`.
+    fn instead_of(&self, found: &str, grammar: Grammar) -> String {
+        let names: Vec<&str> = self.words(grammar).map(|word| word.name).collect();
+        let Kind::Choice(words) = self.kind else { return String::new() };
+        let same = words.iter().find(|word| word.name == found).and_then(|word| word.runs_as);
+        match found {
+            "trim" | "randtrim" | "trimwrite" => {
+                format!("trim is not measured; write one of {}", names.join(", "))
+            }
+            _ => same.map_or_else(|| near::choose(found, &names), |same| format!("write \"{same}\"")),
+        }
+    }
+}
+
+/// `grammar`'s options for a page of the documentation (Markdown): a table, of a job file's, which fio's manual explains,
+/// the names.
+pub fn page(grammar: Grammar) -> String {
+    let listed = OPTIONS.iter().filter(|option| {
+        option.is_in(grammar) && (option.stands_for.is_none() || grammar == Grammar::JobFile)
+    });
+    if grammar == Grammar::JobFile {
+        let names: Vec<String> = listed.map(|option| option.names().collect::<Vec<_>>().join("/")).collect();
+        return names.join(", ");
+    }
+    let mut page = "| option | meaning | default |\n| --- | --- | --- |".to_owned();
+    for option in listed {
+        let names: Vec<String> = match grammar {
+            Grammar::Command => option.names().map(|name| format!("`--{name}`")).collect(),
+            _ => vec![option.called(grammar)],
+        };
+        let real = if option.real_only { "; real I/O only" } else { "" };
+        let (meaning, default) = (option.meaning(grammar), option.default[grammar as usize]);
+        page += &format!("\n| {} | {meaning}{real} | {default} |", names.join(", "));
+    }
+    page
+}

@@ -3,6 +3,7 @@
 //! Here live numbers and layouts of the kernel's interface and all `unsafe` of the project; nothing here knows what
 //! the answers are for. No policy, no paths, no parsing of text.
 
+pub mod bus;
 pub mod cache;
 pub mod lease;
 pub mod lock;

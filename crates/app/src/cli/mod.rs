@@ -71,6 +71,7 @@ enum Command {
 /// 0 done, 1 failed, 2 wrong usage, 3 ran but inconclusive, 130 interrupted.
 pub fn main() -> ExitCode {
     views::tell_panics();
+    ebbtide_host::tell_bus_errors();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(u8::try_from(views::command_line(&error)).unwrap_or(2)),

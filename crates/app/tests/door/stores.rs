@@ -1,6 +1,6 @@
 //! Stores among files of others: SQLite opens by name, and takes what has the right name beside a database for its own.
 
-use super::common::{EBB, Home, SHORT, status, stderr, tiny};
+use super::common::{EBB, Home, LONG, SHORT, status, stderr, tiny};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -48,6 +48,22 @@ fn a_journal_deletes_no_file_that_it_names() {
     }
     std::fs::remove_file(journal).unwrap();
     assert_eq!(home.json("list --store n", &[0])["sessions"].as_array().unwrap().len(), 1);
+}
+
+/// As SQLite's mapped index gives it on a btrfs that is full.
+#[test]
+fn a_bus_error_is_told() {
+    let home = Home::new();
+    home.write("x.toml", &tiny("", LONG));
+    let running = home.start_until("run x.toml --on files --quiet", 1);
+    running.signal("BUS");
+    let output = running.wait();
+    assert_eq!(status(&output), 1, "{output:?}");
+    assert!(stderr(&output).contains("the file system of the store may be full"), "{output:?}");
+    assert!(home.json("list", &[0])["sessions"][0]["trials"].as_u64().unwrap() >= 1);
+    let output = home.ebb("cleanup").output().unwrap();
+    assert_eq!(status(&output), 0, "{output:?}");
+    assert_eq!(home.files_in("volumes").len(), 0);
 }
 
 #[test]

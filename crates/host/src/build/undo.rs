@@ -6,11 +6,12 @@ use crate::judge;
 use crate::probe::tables::Mount;
 use crate::probe::{Content, Signature, signature, tables};
 use crate::sys::{self, Sys};
+use ebbtide_door::own;
 use ebbtide_model::guard::{Reason, Refusal, RefusalKind};
 use ebbtide_model::journal::FileId;
 use ebbtide_model::plan::build::{BuildUndo, MOUNTS, Mounted};
 use ebbtide_model::shown::Shown;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// What putting a step back did.
@@ -44,7 +45,7 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
             Some(old) => queue::restore(sys, set, old),
             None => Ok(Outcome::Before),
         },
-        BuildUndo::RemoveDirectory(path) => remove_directory(sys, path),
+        BuildUndo::RemoveDirectory(path) => directory(sys, path, own::remove_empty),
         BuildUndo::StopMd { uuid, members, .. } => mdadm::stop(sys, runner, uuid, members).map(Outcome::of),
         BuildUndo::RemovePv { uuid, .. } => lvm::remove_pv(runner, uuid).map(Outcome::of),
         BuildUndo::RemoveVg { name } => lvm::remove_vg(runner, name).map(Outcome::of),
@@ -81,17 +82,7 @@ pub fn foresee(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outco
             Mounts::Over(error) => Err(error),
             Mounts::Other(what) => Ok(Outcome::Left(what)),
         },
-        BuildUndo::RemoveDirectory(path) => {
-            not_mounted_on(sys, path)?;
-            match ebbtide_door::own::is_empty(&at(sys, path)) {
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(Outcome::Before),
-                Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && path == Path::new(MOUNTS) => {
-                    Ok(Outcome::Left(ANOTHER_RUN.to_owned()))
-                }
-                Err(error) => Err(BuildError::Path { path: path.to_owned(), what: error.to_string() }),
-                Ok(()) => Ok(Outcome::Done),
-            }
-        }
+        BuildUndo::RemoveDirectory(path) => directory(sys, path, own::is_empty),
         _ => Ok(Outcome::Done),
     }
 }
@@ -162,9 +153,6 @@ fn detach(
     })
 }
 
-/// Why `/run/ebbtide` stays.
-const ANOTHER_RUN: &str = "another run's mount point is in it";
-
 /// Fails where anybody but a run uses the device, or what it stands on: wiping it changes what they see.
 fn not_shared(sys: &Sys, device: &str) -> Result<(), BuildError> {
     unused(device, judge::sharers_of_device(sys, device))
@@ -195,12 +183,13 @@ fn unused(device: &str, reasons: Vec<Reason>) -> Result<(), BuildError> {
     Err(BuildError::InUse { device: device.to_owned(), what, passing })
 }
 
-fn remove_directory(sys: &Sys, path: &Path) -> Result<Outcome, BuildError> {
+/// What came of `deal`, which removes an empty directory or asks whether one could be.
+fn directory(sys: &Sys, path: &Path, deal: fn(&Path) -> io::Result<()>) -> Result<Outcome, BuildError> {
     not_mounted_on(sys, path)?;
-    match ebbtide_door::own::remove_empty(&at(sys, path)) {
+    match deal(&at(sys, path)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Outcome::Before),
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && path == Path::new(MOUNTS) => {
-            Ok(Outcome::Left(ANOTHER_RUN.to_owned()))
+            Ok(Outcome::Left("another run's mount point is in it".to_owned()))
         }
         Err(error) => Err(BuildError::Path { path: path.to_owned(), what: error.to_string() }),
         Ok(()) => Ok(Outcome::Done),

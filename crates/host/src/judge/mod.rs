@@ -36,10 +36,17 @@ pub fn door() -> Door {
 /// Who uses the block device at `device`, whatever it stands on: mounts, swap, devices over it and its partitions, a claim,
 /// programs that have it open, to read it too. Nothing on a host that is not this one.
 pub fn users_of_device(sys: &Sys, device: &str) -> Vec<Reason> {
-    let found =
-        std::fs::metadata(device).ok().filter(|found| sys.is_host() && found.file_type().is_block_device());
-    let Some(number) = found.map(|found| found.rdev()) else { return Vec::new() };
-    let mut reasons = HostLook::new(sys.clone()).users_above(DevNum::from_raw(number));
+    look_at(sys, device).map_or_else(Vec::new, |(look, number)| claims_on(&look, device, number))
+}
+
+/// The host as it is now, and the number of the block device at `device`; nothing on a host that is not this one.
+fn look_at(sys: &Sys, device: &str) -> Option<(HostLook, u64)> {
+    let found = std::fs::metadata(device).ok()?;
+    (sys.is_host() && found.file_type().is_block_device()).then(|| (HostLook::new(sys.clone()), found.rdev()))
+}
+
+fn claims_on(look: &HostLook, device: &str, number: u64) -> Vec<Reason> {
+    let mut reasons = look.users_above(DevNum::from_raw(number));
     if reasons.is_empty() && ebbtide_door::is_claimed(Path::new(device), number).unwrap_or(false) {
         reasons.push(Reason {
             kind: RefusalKind::Held,
@@ -52,10 +59,10 @@ pub fn users_of_device(sys: &Sys, device: &str) -> Vec<Reason> {
 
 /// The same, and who uses what it stands on by another way than through it: a second loop device over its file, a partition.
 pub fn sharers_of_device(sys: &Sys, device: &str) -> Vec<Reason> {
-    let mut reasons = users_of_device(sys, device);
-    let found = std::fs::metadata(device).ok().filter(|_| sys.is_host());
-    if let Some(found) = found.filter(|_| reasons.is_empty()) {
-        reasons = HostLook::new(sys.clone()).users_below_device(DevNum::from_raw(found.rdev()));
+    let Some((look, number)) = look_at(sys, device) else { return Vec::new() };
+    let mut reasons = claims_on(&look, device, number);
+    if reasons.is_empty() {
+        reasons = look.users_below_device(DevNum::from_raw(number));
         reasons.retain(|reason| reason.kind != RefusalKind::Untold);
     }
     reasons

@@ -3,11 +3,11 @@
 
 use ebbtide_analysis::analyse;
 use ebbtide_formats::import;
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::UnixTime;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     for imported in import::parse(text).unwrap_or_default() {
-        let session = import::session(imported, "id".to_owned(), "0", Nanos(1));
+        let session = import::session(imported, "id".to_owned(), "0", UnixTime::EPOCH);
         let _ = analyse(&session);
     }
 });

@@ -7,8 +7,8 @@ use ebbtide_model::units::Bytes;
 struct Nothing;
 
 impl Surroundings for Nothing {
-    fn include(&self, name: &str, _from: &str) -> Result<String, String> {
-        Err(format!("no {name}"))
+    fn include(&self, name: &str, _from: &str) -> std::io::Result<String> {
+        Err(std::io::Error::other(format!("no {name}")))
     }
 
     fn variable(&self, _name: &str) -> String {
@@ -21,5 +21,5 @@ impl Surroundings for Nothing {
 }
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    let _ = jobfile::parse(text, "fuzz.fio", &Nothing);
+    let _ = jobfile::parse(text, "fuzz.fio", &[], &Nothing);
 });

@@ -1,8 +1,9 @@
-//! NVMe log page 0xD0.
+//! NVMe's log pages.
 #![no_main]
 
-use ebbtide_model::observe::nvme_log::LogPage;
+use ebbtide_model::observe::nvme::{EbsPage, Health, LogPage};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let _ = LogPage::parse(bytes);
+    let _ = EbsPage::parse(bytes);
+    let _ = Health::parse(bytes);
 });

@@ -2,6 +2,7 @@
 //! the calls (clippy.toml); this refuses what clippy cannot see: exceptions from its rules, libraries that open files by name or
 //! print by themselves, judges of somebody's own.
 
+use crate::pages;
 use std::path::{Path, PathBuf};
 
 /// Words that may stand in some files only.
@@ -34,7 +35,7 @@ const RULES: &[Rule] = &[
     Rule { word: "ratatui::", within: &["crates/app/src/watch/"], why: DRAWS },
     Rule {
         word: "Connection::open",
-        within: &["crates/app/src/store/"],
+        within: &["crates/runner/src/store/"],
         why: "SQLite opens files by name: only the store, which holds on to its file through the door",
     },
     Rule {
@@ -91,12 +92,12 @@ fn is_for_tests(path: &Path, line: &str) -> bool {
 /// Refuses what goes past the door.
 pub fn check() -> Result<(), String> {
     println!("== one door and one way out: nothing else opens for writing, nothing else prints");
-    let root = crate::pages::root();
+    let root = pages::root();
     let mut files = Vec::new();
     sources(&root.join("crates"), &mut files).map_err(|error| format!("cannot read the sources: {error}"))?;
     let mut bad = Vec::new();
     for path in files {
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = pages::read(&path)?;
         let shown = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy().into_owned();
         for (number, line) in without_tests(&text).lines().enumerate() {
             for rule in RULES.iter().filter(|rule| line.contains(rule.word)) {
@@ -122,7 +123,7 @@ fn features(root: &Path) -> Result<Vec<String>, String> {
     let crates = root.join("crates");
     let entries = std::fs::read_dir(&crates).map_err(|error| format!("{}: {error}", crates.display()))?;
     for path in entries.flatten().map(|entry| entry.path().join("Cargo.toml")) {
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = pages::read(&path)?;
         let normal = text.split("[dev-dependencies]").next().unwrap_or_default();
         if normal.lines().any(|line| line.starts_with("ebbtide-") && line.contains("testing")) {
             bad.push(format!("{}: `testing` is for dev-dependencies only", path.display()));

@@ -1,43 +1,53 @@
 //! `cargo xtask fuzz`: every fuzz target for a while.
 
 use crate::packages;
-use crate::run::{Step, run_all};
+use crate::run::{Step, cargo, run_all};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 /// Each has a file in fuzz/fuzz_targets and a corpus in fuzz/corpus.
-const TARGETS: [&str; 9] =
-    ["experiment", "iostat", "import", "job_file", "tables", "sysfs", "log_page", "catalog", "shown"];
-/// Seconds for each target, where nothing else is said.
-const SECONDS: u32 = 60;
+const TARGETS: [&str; 11] = [
+    "experiment",
+    "need",
+    "iostat",
+    "import",
+    "job_file",
+    "tables",
+    "sysfs",
+    "log_page",
+    "catalog",
+    "aws",
+    "shown",
+];
+const SECONDS: u32 = 15;
 /// What the runs leave: new inputs, logs and temporary files. The corpus that is committed stays small.
 const SCRATCH: &str = "fuzz/target/scratch";
 /// Sanitizers are flags that only nightly Rust takes; this makes the installed one take them, so that the code that is
 /// tested is compiled as it is shipped, and no second tool chain is needed.
 const UNSTABLE: (&str, &str) = ("RUSTC_BOOTSTRAP", "1");
 
-/// Runs the targets that `arguments` names, or all, as many at once as there are cores.
-pub fn run(arguments: &[String]) -> Result<(), String> {
-    let mut seconds = SECONDS;
-    let mut targets: Vec<&'static str> = Vec::new();
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        if word == "--seconds" {
-            seconds = words
-                .next()
-                .and_then(|n| n.parse().ok())
-                .filter(|n| *n > 0)
-                .ok_or("--seconds needs a number above 0")?;
-        } else if let Some(target) = TARGETS.iter().find(|target| *target == word) {
-            targets.push(target);
-        } else {
-            return Err(format!("no fuzz target `{word}`; there are {}", TARGETS.join(", ")));
-        }
+#[derive(clap::Args)]
+pub struct Options {
+    /// Seconds for each target
+    #[arg(long, value_name = "N", default_value_t = SECONDS, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// What is fuzzed [default: all]
+    #[arg(value_name = "TARGET", value_parser = TARGETS)]
+    targets: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { seconds: SECONDS, targets: Vec::new() }
     }
+}
+
+/// Runs the targets that are asked for, or all, as many at once as there are cores.
+pub fn run(Options { seconds, mut targets }: Options) -> Result<(), String> {
     if targets.is_empty() {
-        targets.extend(TARGETS);
+        targets.extend(TARGETS.map(str::to_owned));
     }
     if !packages::on_path("cargo-fuzz") {
         run_all(&[Step::cargo("cargo-fuzz", &["install", "--quiet", "--locked", "cargo-fuzz"])])?;
@@ -51,7 +61,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         for _ in 0..cores {
             scope.spawn(|| {
                 while let Some(target) = next() {
-                    if let Err(what) = one(target, seconds)
+                    if let Err(what) = one(&target, seconds)
                         && let Ok(mut failed) = failed.lock()
                     {
                         failed.push(what);
@@ -77,8 +87,7 @@ fn one(target: &str, seconds: u32) -> Result<(), String> {
     let _ = fs::remove_dir_all(&temporary);
     fs::create_dir_all(&found).and_then(|()| fs::create_dir_all(&temporary)).map_err(wrong)?;
     let output = File::create(&log).map_err(wrong)?;
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let status = Command::new(cargo)
+    let status = Command::new(cargo())
         .args(["fuzz", "run", target])
         .arg(&found)
         .arg(format!("fuzz/corpus/{target}"))

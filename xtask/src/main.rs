@@ -3,71 +3,95 @@
 //! Each command is a list of programs that are run one after the other; the first that fails ends it.
 
 mod bench;
+mod claims;
+mod debian;
 mod door;
 mod fuzz;
+mod gates;
 mod instructions;
-mod options;
+mod option_tables;
 mod packages;
 mod pages;
+mod plans;
 mod purity;
+mod races;
 mod run;
 mod statistics;
 mod studies;
 mod verdicts;
 
-use run::{Step, run_all};
+use clap::{Parser, Subcommand};
+use run::{Step, run_all, run_both};
 use std::process::ExitCode;
 
-const HELP: &str = "cargo xtask COMMAND
+/// The project's own commands.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
 
-  setup     install the packages that the tests need (Debian, as root; otherwise say which are missing)
-  check     formatting, clippy, purity of the pure crates, one door for writing, licences and sources of dependencies
-  unit      tests without root, network or other programs
-  root      tests that need root and a loop device; says so where they cannot run
-  browser   the HTML report in a real browser (Debian's chromium)
-  lab       real kernels in QEMU guests: layouts against md and LVM, `--on kernel`, `ebb lab`
-  bench     the I/O engine beside fio; `cargo xtask bench --help`
-  instructions   instructions per I/O of the engine's loop (valgrind)
-  fuzz      the parsers of outside text with random input (installs cargo-fuzz)
-            [--seconds 60] [TARGET]...
-  options   the options of a workload: writes their tables in docs/bench.md and docs/experiment-file.md
-  studies   the published studies beside the simulator: writes the tables of docs/studies
-            [--check] [NAME]...
-  statistics   coverage of intervals and false winners: writes the tables of docs/statistics.md
-  verdicts  how often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
-            [--tuning] [--each N] [CLASS]
-            --real: on real devices of this machine (root, a quarter of an hour); `--real --help` lists its options
-  test      setup, check, unit, root, browser, lab and fuzz
-";
+#[derive(Subcommand)]
+enum Command {
+    /// Install the packages that the tests need (Debian, as root; otherwise say which are missing)
+    Setup,
+    /// Formatting, clippy, purity of the pure crates, one door for writing, licences and sources of dependencies
+    Check,
+    /// Tests without root, network or other programs
+    Unit,
+    /// Tests that need root and a loop device; says so where they cannot run
+    Root,
+    /// The HTML report in a real browser (Debian's chromium)
+    Browser,
+    /// Real kernels in QEMU guests: layouts against md and LVM, `--on kernel`, `ebb lab`
+    Lab,
+    /// The I/O engine beside fio and, where a path to it is given, fio's t/io_uring
+    Bench(bench::Options),
+    /// Instructions per I/O of the engine's loop (valgrind)
+    Instructions,
+    /// The parsers of outside text with random input (installs cargo-fuzz)
+    Fuzz(fuzz::Options),
+    /// The options of a workload: writes their tables in docs/bench.md and docs/experiment-file.md
+    Options,
+    /// The Debian package: made, installed and removed in a directory of its own, looked over by lintian where that is installed
+    Package(debian::Options),
+    /// What `ebb plan` predicts beside files held to the same limits: writes the table of docs/plan.md
+    Plans,
+    /// The published studies beside the simulator: writes the tables of docs/studies
+    Studies(studies::Options),
+    /// Coverage of intervals and false winners: writes the tables of docs/statistics.md
+    Statistics(statistics::Options),
+    /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
+    Verdicts(verdicts::Options),
+    /// setup, check, unit, root, browser, lab and fuzz
+    Test,
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let result = match arguments.first().map(String::as_str) {
-        Some("setup") => packages::install(),
-        Some("check") => check(),
-        Some("unit") => run_all(&unit()),
-        Some("root") => root(),
-        Some("browser") => run_all(&browser()),
-        Some("lab") => run_all(&lab()),
-        Some("test") => packages::install()
+    let result = match Arguments::parse().command {
+        Command::Setup => packages::install(),
+        Command::Check => check(),
+        Command::Unit => unit(),
+        Command::Root => root(),
+        Command::Browser => browser(),
+        Command::Lab => lab(),
+        Command::Test => packages::install()
             .and_then(|()| check())
-            .and_then(|()| run_all(&unit()))
-            .and_then(|()| root())
-            .and_then(|()| run_all(&browser()))
-            .and_then(|()| run_all(&lab()))
-            .and_then(|()| fuzz::run(&[])),
-        Some("bench") => bench::run(&arguments[1..]),
-        Some("instructions") => instructions::run(),
-        Some("fuzz") => fuzz::run(&arguments[1..]),
-        Some("studies") => studies::run(&arguments[1..]),
-        Some("options") => options::run(),
-        Some("statistics") => statistics::run(&arguments[1..]),
-        Some("verdicts") => verdicts::run(&arguments[1..]),
-        Some("help" | "--help" | "-h") => {
-            print!("{HELP}");
-            Ok(())
-        }
-        other => Err(format!("unknown command {other:?}\n\n{HELP}")),
+            .and_then(|()| unit())
+            .and_then(|()| small_root())
+            .and_then(|()| browser())
+            .and_then(|()| lab_and_door())
+            .and_then(|()| fuzz::run(fuzz::Options::default())),
+        Command::Bench(options) => bench::run(&options),
+        Command::Instructions => instructions::run(),
+        Command::Fuzz(options) => fuzz::run(options),
+        Command::Package(options) => debian::run(&options),
+        Command::Plans => plans::run(),
+        Command::Studies(options) => studies::run(&options),
+        Command::Options => option_tables::run(),
+        Command::Statistics(options) => statistics::run(&options),
+        Command::Verdicts(options) => verdicts::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -85,6 +109,20 @@ fn check() -> Result<(), String> {
             "clippy",
             &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"],
         ),
+        // A workspace of their own; the macro that makes a target creates files by itself.
+        Step::cargo(
+            "clippy on the fuzz targets",
+            &[
+                "clippy",
+                "--manifest-path=fuzz/Cargo.toml",
+                "--target-dir=target",
+                "--",
+                "-D",
+                "warnings",
+                "-A",
+                "clippy::disallowed-methods",
+            ],
+        ),
     ])?;
     purity::check()?;
     door::check()?;
@@ -98,55 +136,98 @@ fn check() -> Result<(), String> {
     }
 }
 
-fn unit() -> Vec<Step> {
-    vec![Step::cargo("tests", &["test", "--workspace"])]
+/// `cargo test` with these arguments.
+fn cargo_test(name: &'static str, arguments: &str) -> Step {
+    let arguments: Vec<&str> = std::iter::once("test").chain(arguments.split_whitespace()).collect();
+    Step::cargo(name, &arguments)
+}
+
+fn test(name: &'static str, arguments: &str) -> Result<(), String> {
+    run_all(&[cargo_test(name, arguments)])
+}
+
+fn unit() -> Result<(), String> {
+    test("tests", "--workspace")
 }
 
 /// Tests that `unit` leaves out because they need root and a free loop device.
 fn root() -> Result<(), String> {
-    if !packages::is_root() || !std::path::Path::new("/dev/loop-control").exists() {
+    small_root()?;
+    if has_loop_devices() { run_all(&[door_tests("")]) } else { Ok(()) }
+}
+
+fn has_loop_devices() -> bool {
+    packages::is_root() && std::path::Path::new("/dev/loop-control").exists()
+}
+
+/// All of them but those of the door.
+fn small_root() -> Result<(), String> {
+    if !has_loop_devices() {
         println!("== root tests: SKIPPED, they need root and loop devices");
         return Ok(());
     }
-    run_all(&[
-        Step::cargo(
-            "root tests",
-            &["test", "--package", "ebbtide-host", "--test", "root", "--", "--ignored"],
-        ),
-        Step::cargo(
-            "root tests of the program",
-            &[
-                "test",
-                "--package",
-                "ebbtide",
-                "--test",
-                "failures",
-                "--test",
-                "trees",
-                "--test",
-                "watch",
-                "--",
-                "--ignored",
-            ],
-        ),
-        Step::cargo(
-            "one door",
-            // Its tests use many loop devices each.
-            &["test", "--package", "ebbtide", "--test", "door", "--", "--ignored", "--test-threads", "1"],
-        ),
-    ])
+    test("root tests", "--package ebbtide-host --test root -- --ignored")?;
+    let program = "--package ebbtide --test failures --test trees --test watch -- --ignored";
+    test("root tests of the program", program)
 }
 
-fn browser() -> Vec<Step> {
-    vec![Step::cargo(
-        "report in a browser",
-        &["test", "--package", "ebbtide", "--features", "browser-tests", "--test", "browser"],
-    )]
+/// The tests of the door, of the program with these `features`. Each uses many loop devices.
+fn door_tests(features: &str) -> Step {
+    cargo_test("one door", &format!("--package ebbtide {features} --test door -- --ignored --test-threads 1"))
 }
 
-fn lab() -> Vec<Step> {
-    vec![Step::cargo(
-        "guests with real kernels",
-        &["test", "--package", "ebbtide", "--features", "lab-tests", "--test", "lab"],
-    )]
+/// Guests, and beside them the tests of the door, which wait for most of their time.
+fn lab_and_door() -> Result<(), String> {
+    if !has_loop_devices() {
+        return lab();
+    }
+    // Built once for both: building for the one would replace the program that the other runs.
+    const FEATURES: &str = "--features lab-tests";
+    test("guests and door: build", &format!("--package ebbtide {FEATURES} --test lab --test door --no-run"))?;
+    run_both(&lab_tests(), &door_tests(FEATURES))
+}
+
+fn lab_tests() -> Step {
+    cargo_test("guests with real kernels", "--package ebbtide --features lab-tests --test lab")
+}
+
+fn browser() -> Result<(), String> {
+    test("report in a browser", "--package ebbtide --features browser-tests --test browser")
+}
+
+fn lab() -> Result<(), String> {
+    run_all(&[lab_tests()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_wrong_ones_refused() {
+        let of = |text: &str| Arguments::try_parse_from(["xtask"].into_iter().chain(text.split_whitespace()));
+        for good in [
+            "bench --runs 3 --only null-32,loop-128",
+            "fuzz --seconds 5 tables sysfs",
+            "verdicts --tuning --each 2 cpu",
+            "verdicts --real --list --minutes 3 cpu:7",
+            "studies --check efs-small-io",
+            "statistics claims sessions",
+        ] {
+            assert!(of(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "bench --runs 0",
+            "bench --runs x",
+            "bench --only null-3",
+            "fuzz --seconds 0",
+            "fuzz nonsense",
+            "studies nonsense",
+            "statistics now",
+            "verdicts --list",
+            "",
+        ] {
+            assert!(of(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! What may depend on what: pure crates stay pure, edges do not see each other, licences are known.
 
-use std::process::Command;
+use crate::pages;
+use crate::run::{cargo, output};
 
 /// The crates that touch nothing, by their directories below `crates`. Each has [`PURE_CLIPPY`].
-const PURE: &[&str] = &["model", "experiment", "sim", "analysis", "formats", "report"];
+const PURE: &[&str] = &["model", "experiment", "sim", "analysis", "formats", "plan", "report", "provision"];
 
 /// What clippy refuses in them: one file, to which theirs are links.
 const PURE_CLIPPY: &str = "crates/model/clippy.toml";
@@ -11,6 +12,7 @@ const PURE_CLIPPY: &str = "crates/model/clippy.toml";
 /// Everything of others that they may depend on; none of it touches the world.
 const PURE_MAY_USE: &[&str] = &[
     "crc32c",
+    "jiff",
     "libm",
     "maud",
     "rand_core",
@@ -32,25 +34,41 @@ const INNER: &[(&str, &[&str])] = &[
     ("ebbtide-sim", &["ebbtide-model"]),
     ("ebbtide-analysis", &["ebbtide-model"]),
     ("ebbtide-formats", &["ebbtide-model", "ebbtide-analysis"]),
+    ("ebbtide-plan", &["ebbtide-model", "ebbtide-experiment", "ebbtide-sim", "ebbtide-analysis"]),
     ("ebbtide-report", &["ebbtide-model", "ebbtide-analysis"]),
+    ("ebbtide-provision", &["ebbtide-model"]),
     ("ebbtide-sys", &[]),
     ("ebbtide-door", &["ebbtide-model", "ebbtide-sys"]),
     ("ebbtide-engine", &["ebbtide-model", "ebbtide-door", "ebbtide-sys"]),
-    ("ebbtide-host", &["ebbtide-model", "ebbtide-door", "ebbtide-sys"]),
+    ("ebbtide-host", &["ebbtide-model", "ebbtide-provision", "ebbtide-door", "ebbtide-sys"]),
     ("ebbtide-lab", &["ebbtide-model", "ebbtide-door", "ebbtide-host"]),
+    (
+        "ebbtide-runner",
+        &[
+            "ebbtide-model",
+            "ebbtide-sim",
+            "ebbtide-analysis",
+            "ebbtide-door",
+            "ebbtide-engine",
+            "ebbtide-host",
+            "ebbtide-lab",
+        ],
+    ),
     (
         "ebbtide",
         &[
             "ebbtide-model",
             "ebbtide-experiment",
-            "ebbtide-sim",
             "ebbtide-analysis",
             "ebbtide-formats",
+            "ebbtide-plan",
             "ebbtide-report",
+            "ebbtide-provision",
             "ebbtide-door",
             "ebbtide-engine",
             "ebbtide-host",
             "ebbtide-lab",
+            "ebbtide-runner",
         ],
     ),
 ];
@@ -70,16 +88,10 @@ const LICENCES: &[&str] = &[
 
 /// One line of `cargo tree`, depth in front of the crate's name.
 fn tree(package: &str, format: &str, depth: &[&str]) -> Result<Vec<String>, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let output = Command::new(cargo)
-        .args(["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--format", format])
-        .args(depth)
-        .output()
-        .map_err(|error| format!("cannot run cargo tree: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("cargo tree --package {package}: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+    let arguments =
+        ["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--format", format];
+    let text = output(&cargo(), &[&arguments, depth].concat())?;
+    Ok(text.lines().map(str::to_owned).collect())
 }
 
 /// Direct dependencies by name.
@@ -114,9 +126,8 @@ pub fn check() -> Result<(), String> {
             }
         }
     }
-    let root = crate::pages::root();
-    let read =
-        |path: &str| std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
+    let root = pages::root();
+    let read = |path: &str| pages::read(&root.join(path));
     let refused = read(PURE_CLIPPY)?;
     for name in PURE {
         let path = format!("crates/{name}/clippy.toml");

@@ -1,15 +1,18 @@
 //! `cargo xtask statistics`: what the intervals cover, and how often equals get a winner.
 //!
-//! Writes both tables of docs/statistics.md. Everything is drawn from fixed seeds: the figures are the same everywhere.
+//! Writes the tables of docs/statistics.md. Everything is drawn from fixed seeds: the figures are the same everywhere.
 
+use crate::claims;
+use crate::gates;
 use crate::pages::{between, read, root, write};
+use crate::races::{made_up, night, normal};
 use ebbtide_analysis::estimate::{estimate, median};
-use ebbtide_analysis::stop::{self, Decision, Point, decide_points};
+use ebbtide_analysis::stop::{Decider, Decision, Point, decide_points, is_look};
 use ebbtide_analysis::{Conclusion, analyse, metric};
 use ebbtide_model::backend::Control;
 use ebbtide_model::experiment::{Answer, Experiment};
 use ebbtide_model::metric::Metric;
-use ebbtide_model::plan::{Role, Trial};
+use ebbtide_model::schedule::{Role, Trial};
 use ebbtide_model::units::Nanos;
 use ebbtide_sim::{session, simulate};
 use rand_core::{RngCore, SeedableRng};
@@ -18,9 +21,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Made-up sessions of a row of the first table.
-const SESSIONS: u32 = 5000;
+const SESSIONS: u64 = 5000;
+/// Seed of made-up trials.
+const SEED: u64 = 20_261_121;
 /// Simulated sessions of a row with moody volumes.
 const SIMULATED: u64 = 400;
+/// By how much the two speeds of a volume differ from what is between them, and how much trials at one of them vary.
+const SPEEDS: f64 = 0.10;
+const WITHIN: f64 = 0.01;
 /// Rest between trials of 20 s that makes [`OFTEN_TIMES`] of them as long as one with an hour's rest.
 const OFTEN: &str = "342s";
 const OFTEN_TIMES: u32 = 10;
@@ -39,37 +47,94 @@ fn moody(rest: &str) -> String {
     )
 }
 
+/// What of the page to write.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Only these tables
+    #[arg(value_parser = TABLES.map(|(name, _)| name))]
+    tables: Vec<String>,
+}
+
+/// How a table is made.
+type Make = fn() -> Result<String, String>;
+
+/// The tables, by the names of their markers.
+const TABLES: [(&str, Make); 10] = [
+    ("claims", || Ok(claims::made_up_table())),
+    ("widths", || Ok(claims::widths_table())),
+    ("sessions", claims::simulated_table),
+    ("coverage", coverage_table),
+    ("looks", looks_table),
+    ("winners", winners_table),
+    ("races", || Ok(made_up::table())),
+    ("night", night::table),
+    ("builds", || Ok(made_up::builds_table())),
+    ("gates", || Ok(gates::table())),
+];
+
 /// `cargo xtask statistics`
 ///
 /// # Errors
 /// When the page lacks a marker or cannot be written.
-pub fn run(arguments: &[String]) -> Result<(), String> {
-    if let Some(unknown) = arguments.first() {
-        return Err(format!("statistics takes no arguments, not {unknown:?}"));
-    }
+pub fn run(options: &Options) -> Result<(), String> {
     let path = root().join("docs/statistics.md");
-    let mut page = read(&path)?;
-    for (name, table) in [("coverage", coverage_table()?), ("winners", winners_table()?)] {
+    for (name, make) in TABLES {
+        if !options.tables.is_empty() && !options.tables.iter().any(|asked| asked == name) {
+            continue;
+        }
+        let table = make()?;
         println!("{table}");
-        page = between(&page, "statistics", Some(name), &table)
+        let page = between(&read(&path)?, "statistics", Some(name), &table)
             .map_err(|what| format!("{}: {what}", path.display()))?;
+        write(&path, &page)?;
     }
-    write(&path, &page)
+    Ok(())
 }
 
-/// A standard normal number (Box and Muller).
-fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
-    let mut unit = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-    let radius = (-2.0 * unit().ln()).sqrt();
-    radius * (2.0 * std::f64::consts::PI * unit()).cos()
+/// When a session is stopped, beside its most rounds.
+#[derive(Clone, Copy, PartialEq)]
+enum Stop {
+    /// At the first round whose interval at this level is narrow.
+    Every(f64),
+    /// The same, looking after 6, 12, 24, .. rounds only.
+    Doubling(f64),
+    /// The same, looking when the rounds have grown by a quarter.
+    Growing(f64),
+    /// By the rule of `ebb run`.
+    AsBuilt,
 }
+
+impl Stop {
+    fn now(self, values: &[f64], answer: &Answer) -> bool {
+        let n = values.len() as u32;
+        let narrow = |level| {
+            let half = estimate(values, level).and_then(|e| e.relative_half_width());
+            n >= FIRST_LOOK && half.is_some_and(|half| half <= answer.precision)
+        };
+        match self {
+            Stop::Every(level) => n >= answer.trials_max || narrow(level),
+            Stop::Doubling(level) => {
+                let look = n.is_multiple_of(FIRST_LOOK) && (n / FIRST_LOOK).is_power_of_two();
+                n >= answer.trials_max || look && narrow(level)
+            }
+            Stop::Growing(level) => n >= answer.trials_max || is_look(n, FIRST_LOOK) && narrow(level),
+            Stop::AsBuilt => {
+                let point = Point::of(values.to_vec(), answer.level);
+                decide_points(&[point], answer, n, Nanos(0)) != Decision::Continue
+            }
+        }
+    }
+}
+
+/// Rounds before the first look.
+const FIRST_LOOK: u32 = 6;
 
 /// Share of `sessions` whose final interval covers the truth, and their mean number of rounds. `truth` is asked with the
-/// session and its rounds. `naive` stops at the first narrow interval.
+/// session and its rounds.
 fn coverage(
     sessions: u64,
     answer: &Answer,
-    naive: bool,
+    stop: Stop,
     mut truth: impl FnMut(u64, u32) -> f64,
     mut trial: impl FnMut(u64, u32) -> f64,
 ) -> (f64, f64) {
@@ -79,15 +144,7 @@ fn coverage(
         loop {
             let n = values.len() as u32;
             values.push(trial(session, n));
-            let point = Point::of(values.clone(), answer.level);
-            let narrow = point.estimate.as_ref().and_then(|e| e.relative_half_width());
-            let stop = if naive {
-                n + 1 >= answer.trials_max
-                    || (n + 1 >= 6 && narrow.is_some_and(|half| half <= answer.precision))
-            } else {
-                decide_points(&[point], answer, n + 1, Nanos(0)) != Decision::Continue
-            };
-            if stop {
+            if stop.now(&values, answer) {
                 break;
             }
         }
@@ -107,6 +164,7 @@ fn coverage_table() -> Result<String, String> {
          | trials | precision | covered, stopping at the first narrow interval | mean rounds | covered, as built | mean rounds |\n\
          | --- | --- | --- | --- | --- | --- |\n"
     );
+    let first = Stop::Every(0.95);
     let experiment = parse("1h")?;
     let answer =
         |precision: f64, trials_max: u32| Answer { precision, trials_max, ..experiment.answer.clone() };
@@ -114,18 +172,22 @@ fn coverage_table() -> Result<String, String> {
         [(0.05, 0.05), (0.067, 0.05), (0.10, 0.05), (0.20, 0.10), (0.20, 0.05), (0.10, 0.02)]
     {
         let sigma = (1.0_f64 + cv * cv).ln().sqrt();
-        let row = |naive| {
-            let mut rng = Xoshiro256PlusPlus::seed_from_u64(20_261_121);
-            coverage(
-                u64::from(SESSIONS),
-                &answer(precision, 400),
-                naive,
-                |_, _| 1.0,
-                |_, _| (sigma * normal(&mut rng)).exp(),
-            )
+        let row = |stop| {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
+            let trial = |_, _| (sigma * normal(&mut rng)).exp();
+            coverage(SESSIONS, &answer(precision, 400), stop, |_, _| 1.0, trial)
         };
-        push(&mut out, &format!("CV {:.1}%", cv * 100.0), precision, row(true), row(false));
+        push(&mut out, &format!("CV {:.1}%", cv * 100.0), precision, row(first), row(Stop::AsBuilt));
     }
+    let row = |stop| {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
+        let trial = |_, _| {
+            let speed = if rng.next_u64() & 1 == 0 { 1.0 - SPEEDS } else { 1.0 + SPEEDS };
+            speed * (WITHIN * normal(&mut rng)).exp()
+        };
+        coverage(SESSIONS, &answer(0.05, 400), stop, |_, _| 1.0, trial)
+    };
+    push(&mut out, "two speeds, 10% above and below", 0.05, row(first), row(Stop::AsBuilt));
     // The same lives, looked at ten times as often: what the volume gave in the hours of the session.
     let often = parse(OFTEN)?;
     let mut often = Lives::of(&often);
@@ -137,10 +199,36 @@ fn coverage_table() -> Result<String, String> {
     let life = median(&long).unwrap_or(f64::NAN);
     let mut lives = Lives::of(&experiment);
     let mut trial = |session: u64, n: u32| lives.trials(1000 + session, n + 1)[n as usize];
-    let mut row = |naive| coverage(SIMULATED, &answer(0.10, 30), naive, &mut hours, &mut trial);
-    push(&mut out, "moods and drift, of its hours", 0.10, row(true), row(false));
-    let mut row = |naive| coverage(SIMULATED, &answer(0.10, 30), naive, |_, _| life, &mut trial);
-    push(&mut out, "moods and drift, of its life", 0.10, row(true), row(false));
+    let mut row = |stop| coverage(SIMULATED, &answer(0.10, 30), stop, &mut hours, &mut trial);
+    push(&mut out, "moods and drift, of its hours", 0.10, row(first), row(Stop::AsBuilt));
+    let mut row = |stop| coverage(SIMULATED, &answer(0.10, 30), stop, |_, _| life, &mut trial);
+    push(&mut out, "moods and drift, of its life", 0.10, row(first), row(Stop::AsBuilt));
+    Ok(out)
+}
+
+/// The table of what else the stop rule might be.
+fn looks_table() -> Result<String, String> {
+    let (cv, precision) = (0.20_f64, 0.05);
+    let sigma = (1.0 + cv * cv).ln().sqrt();
+    let answer = Answer { precision, trials_max: 400, ..parse("1h")?.answer };
+    let mut out = format!(
+        "The same trials with CV {:.0}% and precision {:.0}%, {SESSIONS} sessions a row (standard error 0.3 points).\n\n\
+         | stops at the first narrow interval | covered | mean rounds |\n| --- | ---: | ---: |\n",
+        cv * 100.0,
+        precision * 100.0
+    );
+    for (name, stop) in [
+        ("of 95%, looking after each round", Stop::Every(0.95)),
+        ("of 97.5%, looking after each round", Stop::Every(0.975)),
+        ("of 95%, looking when the rounds have doubled", Stop::Doubling(0.95)),
+        ("of 95%, looking when they have grown by a quarter", Stop::Growing(0.95)),
+        ("of 96%, looking when they have grown by a quarter: as built", Stop::AsBuilt),
+    ] {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
+        let trial = |_, _| (sigma * normal(&mut rng)).exp();
+        let (covered, rounds) = coverage(SESSIONS, &answer, stop, |_, _| 1.0, trial);
+        let _ = writeln!(out, "| {name} | {:.1}% | {rounds:.1} |", covered * 100.0);
+    }
     Ok(out)
 }
 
@@ -212,7 +300,8 @@ fn winners_table() -> Result<String, String> {
     let sessions = SIMULATED / 2;
     let (mut decided, mut conclusive) = (0, 0);
     for seed in 0..sessions {
-        let session = session(&experiment, seed, stop::ending).map_err(|error| error.to_string())?;
+        let session =
+            session(&experiment, seed, Decider::new(&experiment)).map_err(|error| error.to_string())?;
         let analysis = analyse(&session);
         let asked = analysis.comparisons.iter().find(|c| c.metric == Metric::Iops).map(|c| c.conclusion);
         decided += u32::from(matches!(asked, Some(Conclusion::Faster | Conclusion::Slower)));

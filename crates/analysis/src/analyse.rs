@@ -1,77 +1,175 @@
 //! From a session to what may be said of it.
 
-use super::compare::{self, Ratio};
+use super::compare::{self, Margins, Ratio};
+use super::conditions::{self, Conditioned};
 use super::estimate::{estimate, lag1_autocorrelation, least_trials};
-use super::metrics::{metric, natural, primary};
+use super::facts::case::Case;
+use super::facts::elsewhere::{Elsewhere, OfVolume, is_asked, order, shown};
+use super::metrics::{natural, primary};
 use super::steady::{self, Judged};
+use super::trials::{by_design, of, samples};
 use super::{
-    AaPair, Analysis, Comparison, DesignResult, VerdictKind, Warning, WarningKind, below, members, verdict,
+    AaPair, Analysis, Comparison, Conclusion, DesignResult, Ran, VerdictKind, Warning, WarningKind, below,
+    factors, members, race, verdict,
 };
 use ebbtide_model::metric::Metric;
-use ebbtide_model::plan::Role;
 use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::schedule::Role;
 use ebbtide_model::session::{Ending, Outcome, Session, TrialRecord};
+use ebbtide_model::workload::Workload;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Estimates, comparisons, verdicts and warnings of a session, finished or not. Pure: the same session
 /// always gives the same analysis.
 pub fn analyse(session: &Session) -> Analysis {
-    let experiment = &session.experiment;
-    let mut analysis = Analysis::default();
-    for design in 0..experiment.designs.len() {
-        for workload in 0..experiment.workloads.len() {
-            analysis.results.push(result(session, design, workload));
-            if design != experiment.control {
-                compare_with_control(session, design, workload, &mut analysis.comparisons);
+    let records = by_design(session);
+    let mut elsewhere = Elsewhere::default();
+    let mut parts = Vec::with_capacity(records.len());
+    for design in order(&session.experiment).into_iter().flatten() {
+        let part = of_design(session, design, &records[design], &elsewhere);
+        part.tell(&mut elsewhere);
+        parts.push(part);
+    }
+    together(session, parts)
+}
+
+/// What the analysis keeps of the trials of one design: no samples.
+#[derive(Debug, Clone)]
+pub struct OfDesign {
+    design: usize,
+    /// By workload, in the experiment's order.
+    results: Vec<DesignResult>,
+    /// The same of its volumes, where it may be asked of them.
+    shown: Vec<Option<Arc<Vec<OfVolume>>>>,
+    /// Its trials by their figures.
+    ran: Vec<Ran>,
+}
+
+impl OfDesign {
+    /// Index of the design.
+    pub fn design(&self) -> usize {
+        self.design
+    }
+
+    /// Its results, by workload.
+    pub fn results(&self) -> &[DesignResult] {
+        &self.results
+    }
+
+    /// Makes known to the designs that come after it what its volumes did.
+    pub fn tell(&self, elsewhere: &mut Elsewhere) {
+        for (workload, shown) in self.shown.iter().enumerate() {
+            if let Some(shown) = shown {
+                elsewhere.add(self.design, workload, shown.clone());
             }
         }
     }
-    for workload in 0..experiment.workloads.len() {
-        control_with_itself(session, workload, &mut analysis);
+
+    /// Values of a metric in the trials under a workload, in the order in which they ran.
+    fn values(&self, workload: usize, metric: Metric) -> Vec<f64> {
+        self.under(workload, Role::Candidate).filter_map(|ran| ran.value(metric)).collect()
     }
-    warn(session, &mut analysis);
+
+    /// Its trials under a workload in a role that measured something, in the order in which they ran.
+    fn under(&self, workload: usize, role: Role) -> impl Iterator<Item = &Ran> {
+        let meant = (workload, role);
+        let own = self.ran.iter().filter(move |ran| (ran.trial.workload, ran.trial.role) == meant);
+        own.filter(|ran| ran.has_figures())
+    }
+}
+
+/// What the trials of one design say, of which `records` are all; of `session` its trials are not looked at. In `elsewhere`
+/// are the designs of the groups of [`order`] that come before its own.
+///
+/// # Panics
+/// When the experiment has no such design.
+pub fn of_design(
+    session: &Session,
+    design: usize,
+    records: &[&TrialRecord],
+    elsewhere: &Elsewhere,
+) -> OfDesign {
+    let ran = records.iter().map(|record| Ran::of(&session.experiment, record)).collect();
+    let mut of = OfDesign { design, results: Vec::new(), shown: Vec::new(), ran };
+    for workload in 0..session.experiment.workloads.len() {
+        let asked = load(session, design, workload);
+        let trials: Vec<&TrialSamples> =
+            samples(records, workload, Role::Candidate).map(|(_, samples)| samples).collect();
+        let members = members::with_latencies(&trials);
+        let mut result = result(session, &of, workload, (records, &trials));
+        result.members = members.iter().map(|(share, _)| share.clone()).collect();
+        let ran = result.conditioned.as_ran(asked);
+        if !trials.is_empty() {
+            (result.verdicts, result.ruled_out) = verdict::judge(&Case {
+                meta: &session.meta,
+                records,
+                elsewhere,
+                experiment: &session.experiment,
+                design: &session.experiment.designs[design],
+                workload: &ran,
+                trials: &trials,
+                result: &result,
+            });
+        }
+        of.results.push(result);
+        of.shown.push(is_asked(asked).then(|| Arc::new(shown(&trials, members))));
+    }
+    of
+}
+
+/// What all designs say together; of `session` its trials are not looked at.
+pub fn together(session: &Session, mut parts: Vec<OfDesign>) -> Analysis {
+    let experiment = &session.experiment;
+    parts.sort_by_key(OfDesign::design);
+    let raced = parts.iter().filter(|_| experiment.sweep.is_some());
+    let mut ran: Vec<Ran> = raced.flat_map(|part| &part.ran).copied().collect();
+    ran.sort_by_key(|one| one.trial.index);
+    let mut analysis = Analysis {
+        race: race::of_trials(experiment, &ran),
+        factors: factors::of_trials(experiment, &ran),
+        ..Analysis::default()
+    };
+    let control = parts.iter().find(|part| part.design == experiment.control);
+    for part in &parts {
+        if let Some(control) = control.filter(|control| control.design != part.design) {
+            for workload in 0..experiment.workloads.len() {
+                compare_with_control(session, (part, control), workload, &mut analysis.comparisons);
+            }
+        }
+    }
+    if let Some(control) = control {
+        for workload in 0..experiment.workloads.len() {
+            control_with_itself(session, control, workload, &mut analysis);
+        }
+    }
+    let dependent = dependent_rounds(session, &parts);
+    analysis.results = parts.into_iter().flat_map(|part| part.results).collect();
+    warn(session, dependent, &mut analysis);
     analysis
 }
 
-/// Samples of one design under one workload in one role, with their rounds.
-pub(super) fn samples(
-    session: &Session,
-    design: usize,
-    workload: usize,
-    role: Role,
-) -> impl Iterator<Item = (u32, &TrialSamples)> {
-    records(session, design, workload, role).filter_map(|record| match &record.outcome {
-        Outcome::Samples(samples) if samples.elapsed.0 > 0 => Some((record.trial.round, samples.as_ref())),
-        _ => None,
-    })
+/// What is asked of the design by the workload.
+fn load(session: &Session, design: usize, workload: usize) -> &Workload {
+    session.experiment.load(design, workload).unwrap_or(&session.experiment.workloads[workload])
 }
 
-fn records(
+fn result(
     session: &Session,
-    design: usize,
+    part: &OfDesign,
     workload: usize,
-    role: Role,
-) -> impl Iterator<Item = &TrialRecord> {
-    session.trials.iter().filter(move |record| {
-        let trial = &record.trial;
-        trial.design == design && trial.workload == workload && trial.role == role
-    })
-}
-
-fn result(session: &Session, design: usize, workload: usize) -> DesignResult {
+    (records, trials): (&[&TrialRecord], &[&TrialSamples]),
+) -> DesignResult {
     let answer = &session.experiment.answer;
-    let asked = &session.experiment.workloads[workload];
-    let trials: Vec<&TrialSamples> =
-        samples(session, design, workload, Role::Candidate).map(|(_, samples)| samples).collect();
+    let design = part.design;
+    let asked = load(session, design, workload);
     let metrics: Vec<_> = Metric::ALL
         .into_iter()
-        .filter_map(|m| {
-            let values: Vec<f64> = trials.iter().filter_map(|samples| metric(samples, m)).collect();
-            Some((m, estimate(&values, answer.level)?))
-        })
+        .filter_map(|m| Some((m, estimate(&part.values(workload, m), answer.level)?)))
         .collect();
     let primary = primary(answer, asked);
     let judged = if natural(asked) == Metric::LatP99 { Judged::Latency } else { Judged::Throughput };
-    let failed = records(session, design, workload, Role::Candidate)
+    let failed = of(records, workload, Role::Candidate)
         .filter_map(|record| match &record.outcome {
             Outcome::Failed(reason) => Some(format!("round {}: {reason}", record.trial.round + 1)),
             Outcome::Samples(samples) if samples.elapsed.0 == 0 => {
@@ -86,117 +184,132 @@ fn result(session: &Session, design: usize, workload: usize) -> DesignResult {
         primary,
         precise: None,
         steady: steady::majority(trials.iter().map(|samples| steady::judge(samples, judged))),
-        members: members::shares(&trials),
-        below: below::arrays(&trials),
+        members: Vec::new(),
+        below: below::arrays(trials),
         verdicts: Vec::new(),
         ruled_out: Vec::new(),
         trials: trials.len() as u32,
         failed,
         metrics,
+        conditioned: Conditioned::of(asked, trials),
     };
     result.precise =
         result.metric(primary).and_then(|e| e.relative_half_width()).map(|half| half <= answer.precision);
-    if !trials.is_empty() {
-        (result.verdicts, result.ruled_out) =
-            verdict::judge(&verdict::Case::new(session, design, workload, &trials, &result));
-    }
     result
 }
 
-/// Values of `metric` of two series of samples in the rounds that have both.
-fn pairs<'a>(
-    ones: impl Iterator<Item = (u32, &'a TrialSamples)>,
-    others: impl Iterator<Item = (u32, &'a TrialSamples)>,
-    m: Metric,
-) -> Vec<(f64, f64)> {
-    let others: Vec<_> = others.collect();
-    ones.filter_map(|(round, one)| {
-        let (_, other) = others.iter().find(|(r, _)| *r == round)?;
-        Some((metric(one, m)?, metric(other, m)?))
-    })
-    .collect()
+/// Values of each metric of a design's trials in a role and of the control's trials as candidates, in the rounds that have both.
+fn pairs(
+    (part, role): (&OfDesign, Role),
+    control: &OfDesign,
+    workload: usize,
+) -> Vec<(Metric, Vec<(f64, f64)>)> {
+    let mut others: BTreeMap<u32, &Ran> = BTreeMap::new();
+    for ran in control.under(workload, Role::Candidate) {
+        others.entry(ran.trial.round).or_insert(ran);
+    }
+    let of_metric = |m: Metric| {
+        let pair = |one: &Ran| Some((one.value(m)?, others.get(&one.trial.round)?.value(m)?));
+        (m, part.under(workload, role).filter_map(pair).collect())
+    };
+    Metric::ALL.into_iter().map(of_metric).collect()
 }
 
-fn compare_with_control(session: &Session, design: usize, workload: usize, into: &mut Vec<Comparison>) {
+fn compare_with_control(
+    session: &Session,
+    (part, control): (&OfDesign, &OfDesign),
+    workload: usize,
+    into: &mut Vec<Comparison>,
+) {
     let experiment = &session.experiment;
-    let Some(control) = experiment.designs.get(experiment.control) else { return };
-    for m in Metric::ALL {
-        let pairs = pairs(
-            samples(session, design, workload, Role::Candidate),
-            samples(session, experiment.control, workload, Role::Candidate),
-            m,
-        );
-        let Some(seen) = compare::ratio(&pairs, experiment.answer.level) else { continue };
+    let (level, margins) = (experiment.answer.level, Margins::of(&experiment.answer));
+    let asked = &experiment.workloads[workload];
+    for (metric, pairs) in pairs((part, Role::Candidate), control, workload) {
+        // Whatever gets a word is held to the level together; the other metrics are figures.
+        let judged = metric == primary(&experiment.answer, asked);
+        let family = if judged { compare::family(experiment) } else { 1 };
+        let Some(seen) = compare::ratio(&pairs, compare::level_of_each(level, family)) else { continue };
         into.push(Comparison {
-            design: experiment.designs[design].name.clone(),
-            control: control.name.clone(),
-            workload: experiment.workloads[workload].name.clone(),
-            metric: m,
+            design: experiment.designs[part.design].name.clone(),
+            control: experiment.designs[control.design].name.clone(),
+            workload: asked.name.clone(),
+            metric,
             ratio: seen.ratio,
             interval: seen.interval,
-            ci_level: experiment.answer.level,
+            ci_level: level,
+            family,
+            correlation: seen.correlation,
             rounds: seen.rounds,
-            conclusion: compare::conclude(m, &seen, experiment.answer.precision),
+            conclusion: if judged { margins.conclude(metric, &seen) } else { Conclusion::NotJudged },
         });
     }
 }
 
-fn control_with_itself(session: &Session, workload: usize, analysis: &mut Analysis) {
+fn control_with_itself(session: &Session, part: &OfDesign, workload: usize, analysis: &mut Analysis) {
     let experiment = &session.experiment;
-    let Some(control) = experiment.designs.get(experiment.control) else { return };
-    let level = experiment.answer.level;
-    for m in Metric::ALL {
-        let pairs = pairs(
-            samples(session, experiment.control, workload, Role::ControlAgain),
-            samples(session, experiment.control, workload, Role::Candidate),
-            m,
-        );
-        let Some(Ratio { ratio, interval, rounds }) = compare::ratio(&pairs, level) else { continue };
-        let workload_name = &experiment.workloads[workload].name;
+    let control = &experiment.designs[part.design];
+    let (level, asked) = (experiment.answer.level, &experiment.workloads[workload]);
+    for (metric, pairs) in pairs((part, Role::ControlAgain), part, workload) {
+        // One question per workload is asked of the session: together they are held to the level.
+        let decides = metric == primary(&experiment.answer, asked);
+        let questions = if decides { experiment.workloads.len() } else { 1 };
+        let Some(seen) = compare::ratio(&pairs, compare::level_of_each(level, questions)) else { continue };
+        let differs = Margins::of(&experiment.answer).differs(&seen);
+        let Ratio { ratio, interval, rounds, .. } = seen;
         analysis.aa.push(AaPair {
             design: control.name.clone(),
-            workload: workload_name.clone(),
-            metric: m,
+            workload: asked.name.clone(),
+            metric,
             ratio,
             interval,
             ci_level: level,
             rounds,
-            same: interval.map(|(low, high)| low <= 1.0 && 1.0 <= high),
+            same: differs.map(|differs| !differs),
         });
-        // One question per workload is asked of the session: together they are held to the level.
-        let decides = m == primary(&experiment.answer, &experiment.workloads[workload]);
-        if decides && compare::excludes_one(&pairs, level, experiment.workloads.len()) == Some(true) {
-            analysis.warnings.push(Warning {
-                kind: WarningKind::AaDiffers,
-                subject: Some(format!("{} under {workload_name}", control.name)),
-                message: format!(
-                    "this machine cannot tell A from A: the second runs of the control gave {ratio:.3} times the {} of \
-                     the first ones over {rounds} rounds",
-                    m.name()
-                ),
-                advice: Some(
-                    "treat ratios of this size as no difference; look for what else runs on the machine, rest longer \
-                     between trials, or run more rounds"
-                        .into(),
-                ),
-            });
+        if decides && differs == Some(true) {
+            let message = format!(
+                "this machine cannot tell A from A: the second runs of the control gave {ratio:.3} times the {} of \
+                 the first ones over {rounds} rounds",
+                metric.name()
+            );
+            let advice = "treat ratios of this size as no difference; look for what else runs on the machine, rest longer \
+                 between trials, or run more rounds";
+            analysis.warnings.push(warning(
+                WarningKind::AaDiffers,
+                &control.name,
+                &asked.name,
+                message,
+                advice,
+            ));
         }
     }
 }
 
-fn warn(session: &Session, analysis: &mut Analysis) {
+/// A warning of a design under a workload.
+pub(super) fn warning(
+    kind: WarningKind,
+    design: &str,
+    workload: &str,
+    message: String,
+    advice: &str,
+) -> Warning {
+    let subject = Some(format!("{design} under {workload}"));
+    Warning { kind, subject, message, advice: Some(advice.to_owned()) }
+}
+
+/// A warning of the whole session.
+fn of_session(message: String) -> Warning {
+    Warning { kind: WarningKind::Session, subject: None, message, advice: None }
+}
+
+fn warn(session: &Session, dependent: Vec<Warning>, analysis: &mut Analysis) {
     let answer = &session.experiment.answer;
     let least = least_trials(answer.level).unwrap_or(usize::MAX);
     let mut warnings = Vec::new();
     for result in &analysis.results {
         let asked = session.experiment.workloads.iter().find(|workload| workload.name == result.workload);
         let mut warning = |kind, message: String, advice: &str| {
-            warnings.push(Warning {
-                kind,
-                subject: Some(format!("{} under {}", result.design, result.workload)),
-                message,
-                advice: Some(advice.to_owned()),
-            });
+            warnings.push(warning(kind, &result.design, &result.workload, message, advice));
         };
         if !result.failed.is_empty() {
             warning(
@@ -210,8 +323,11 @@ fn warn(session: &Session, analysis: &mut Analysis) {
                 "the figures rest on the trials that ran; see the reasons before trusting them",
             );
         }
+        // A race ends a design's trials when it has lost, whatever is known of it then.
+        let raced = session.experiment.sweep.is_some();
         // Another program measured once, as the session's own warning says: no advice makes its trials more.
-        if !session.meta.imported() && (1..least).contains(&(result.trials as usize)) {
+        if raced {
+        } else if !session.meta.imported() && (1..least).contains(&(result.trials as usize)) {
             warning(
                 WarningKind::TooFewTrials,
                 format!(
@@ -243,7 +359,7 @@ fn warn(session: &Session, analysis: &mut Analysis) {
                     "these figures are of a cache, not of the volumes: use direct I/O, or a span of at least twice the memory"
                 } else {
                     "these figures are of a cache, not of the volumes, and one that O_DIRECT does not go past: end it where it \
-                     is (a loop device's, a controller's), or use a span that it does not hold (`ebb bench --profile seek` looks \
+                     is (a loop device's, a controller's), or use a span that it does not hold (`ebb profile run seek` looks \
                      for its size), or one as large as the application's"
                 },
             );
@@ -255,25 +371,35 @@ fn warn(session: &Session, analysis: &mut Analysis) {
                 "warm up longer (ramp_time), measure longer (runtime), or look at the series for a step or a drift",
             );
         }
+        warnings.extend(asked.iter().flat_map(|asked| conditions::warnings(result, asked)));
     }
-    dependent_rounds(session, &mut warnings);
+    if session.experiment.sweep.is_none() {
+        warnings.extend(too_few_together(session, &analysis.comparisons));
+    }
+    warnings.extend(dependent);
     if let Ending::Failed(reason) = &session.meta.ending {
-        warnings.push(Warning {
-            kind: WarningKind::Session,
-            subject: None,
-            message: format!("the session ended early: {reason}"),
-            advice: None,
-        });
+        warnings.push(of_session(format!("the session ended early: {reason}")));
     }
-    warnings.extend(session.meta.warnings.iter().map(|text| Warning {
-        kind: WarningKind::Session,
-        subject: None,
-        message: text.clone(),
-        advice: None,
-    }));
+    warnings.extend(session.meta.warnings.iter().cloned().map(of_session));
     // What makes the whole session doubtful comes first.
     warnings.sort_by_key(|warning| warning.kind);
     analysis.warnings.extend(warnings);
+}
+
+/// Warns of comparisons that have rounds enough for an interval each, but not for all of them together.
+fn too_few_together(session: &Session, comparisons: &[Comparison]) -> Option<Warning> {
+    let (answer, family) = (&session.experiment.answer, compare::family(&session.experiment));
+    let alone = least_trials(answer.level)? as u32;
+    let together = compare::least_rounds(answer.level, family)?;
+    let few = |c: &&Comparison| c.family == family && c.interval.is_none() && c.rounds >= alone;
+    let rounds =
+        comparisons.iter().filter(few).map(|c| c.rounds).min().filter(|_| !session.meta.imported())?;
+    let message = format!(
+        "comparisons have {rounds} rounds; {family} of them together need {together} at {}%",
+        answer.level * 100.0
+    );
+    let advice = Some("run more rounds (trials_min), or ask for a lower level".to_owned());
+    Some(Warning { kind: WarningKind::TooFewTrials, subject: None, message, advice })
 }
 
 /// Least trials from which a correlation of neighbours can be told from chance.
@@ -283,27 +409,25 @@ const DEPENDENT_LEAST: usize = 12;
 const DEPENDENT_ERRORS: f64 = 3.0;
 
 /// Warns of results whose trials depend on the ones before them: their intervals cover less than they say.
-fn dependent_rounds(session: &Session, warnings: &mut Vec<Warning>) {
-    for (design, named) in session.experiment.designs.iter().enumerate() {
+fn dependent_rounds(session: &Session, parts: &[OfDesign]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for part in parts {
+        let named = &session.experiment.designs[part.design];
         for (workload, asked) in session.experiment.workloads.iter().enumerate() {
-            let values: Vec<f64> = samples(session, design, workload, Role::Candidate)
-                .filter_map(|(_, samples)| metric(samples, primary(&session.experiment.answer, asked)))
-                .collect();
+            let values = part.values(workload, primary(&session.experiment.answer, asked));
             let Some(correlation) = lag1_autocorrelation(&values) else { continue };
             if values.len() < DEPENDENT_LEAST || correlation * (values.len() as f64).sqrt() < DEPENDENT_ERRORS
             {
                 continue;
             }
-            warnings.push(Warning {
-                kind: WarningKind::Dependent,
-                subject: Some(format!("{} under {}", named.name, asked.name)),
-                message: format!(
-                    "neighbouring rounds depend on each other (correlation {correlation:.2} over {} trials): the interval \
-                     is narrower than it should be",
-                    values.len()
-                ),
-                advice: Some("rest longer between trials, or repeat the session at another time; ratios are paired by round and suffer less".into()),
-            });
+            let message = format!(
+                "neighbouring rounds depend on each other (correlation {correlation:.2} over {} trials): the interval \
+                 is narrower than it should be",
+                values.len()
+            );
+            let advice = "rest longer between trials, or repeat the session at another time; ratios are paired by round and suffer less";
+            warnings.push(warning(WarningKind::Dependent, &named.name, &asked.name, message, advice));
         }
     }
+    warnings
 }

@@ -12,8 +12,7 @@
 //! is narrower: whether there are two flat plateaus far apart compared with how flat they are. Medians and
 //! median deviations answer it, so that single spikes are neither plateaus nor noise.
 
-use super::estimate::median;
-use super::verdict::usage::middle;
+use super::estimate::{median, middle};
 
 /// Least points on either side: fewer are a spike.
 pub const MIN_SIDE: usize = 4;
@@ -95,14 +94,10 @@ pub fn step(values: &[f64]) -> Option<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::normal;
     use proptest::prelude::*;
-    use rand_core::{RngCore, SeedableRng};
+    use rand_core::SeedableRng;
     use rand_xoshiro::Xoshiro256PlusPlus;
-
-    fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
-        let mut uniform = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-        (-2.0 * uniform().ln()).sqrt() * (2.0 * std::f64::consts::PI * uniform()).cos()
-    }
 
     /// Q by its definition.
     fn q(values: &[f64], split: usize) -> f64 {

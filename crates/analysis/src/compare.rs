@@ -1,38 +1,131 @@
-//! Ratios of two designs, paired by round.
+//! Ratios of two designs, paired by round, and what a session may say of all of them together.
 //!
 //! Neighbouring trials on real volumes are not independent (a volume has good and bad minutes), but what
 //! a round does to one design it does to the other. So each round gives one number, `d = ln(A / B)`; the
-//! effect is `exp(median d)` with the exact interval of the median. The unit is the round, never the second.
+//! effect is `exp` of the centre of `d` with its exact interval ([`centre`]). The unit is the round, never the second.
 
 use super::Conclusion;
-use super::estimate::{estimate, interval_rank};
+use super::estimate::{lag1_autocorrelation, least_trials};
+use super::signed_rank::{Centre, centre};
+use ebbtide_model::experiment::{Answer, Experiment};
 use ebbtide_model::metric::Metric;
 
 /// A ratio with its interval, over rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
-    /// Median over rounds.
+    /// Centre over rounds.
     pub ratio: f64,
-    /// Exact interval at the level asked for.
+    /// Interval at the level asked for.
     pub interval: Option<(f64, f64)>,
     /// Rounds it rests on.
     pub rounds: u32,
+    /// Correlation of each round's ratio with the one before it, where it is no chance and has widened the interval.
+    pub correlation: Option<f64>,
 }
 
 /// Each side of a comparison is known within `precision`, so their ratio is within about twice that: an
 /// interval of the ratio inside `1 ± EQUIVALENCE * precision` says that no larger difference was seen.
 pub const EQUIVALENCE: f64 = 2.0;
 
-/// The ratio `a / b` over pairs `(a, b)` of the same round; `None` without pairs. Pairs with a value that is
+/// Widest interval that settles a comparison, of what lies between the two margins: at 1 whatever lies between them would be decided,
+/// in more rounds; at 2 fewer differences of 10% are found (docs/statistics.md, "Comparing designs").
+pub const WIDEST: f64 = 1.5;
+
+/// Standard errors (`1 / sqrt(n)`) beyond which a correlation of neighbours is taken for one: by chance once in 20.
+const CORRELATED: f64 = 1.645;
+/// The largest correlation that is believed: beyond it the rounds are one observation anyway.
+const MOST_CORRELATED: f64 = 0.95;
+
+/// What differences matter, as logarithms of ratios.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Margins {
+    /// Up to this two designs are as good as each other: none is called faster.
+    indifference: f64,
+    /// An interval within this on both sides says that there is no difference worth more rounds.
+    equivalence: f64,
+}
+
+impl Margins {
+    /// The margins that `answer` asks for.
+    pub fn of(answer: &Answer) -> Margins {
+        let equivalence = EQUIVALENCE * answer.precision.max(answer.indifference);
+        Margins { indifference: libm::log1p(answer.indifference), equivalence: libm::log1p(equivalence) }
+    }
+
+    /// What `ratio` allows to say about `metric`.
+    pub fn conclude(self, metric: Metric, ratio: &Ratio) -> Conclusion {
+        let Some((low, high)) = logs_of(ratio) else { return Conclusion::Inconclusive };
+        match (low > self.indifference, high < -self.indifference) {
+            (true, _) if metric.lower_is_better() => Conclusion::Slower,
+            (true, _) => Conclusion::Faster,
+            (_, true) if metric.lower_is_better() => Conclusion::Faster,
+            (_, true) => Conclusion::Slower,
+            _ if high <= self.equivalence && low >= -self.equivalence => Conclusion::NoDifference,
+            _ => Conclusion::Inconclusive,
+        }
+    }
+
+    /// Whether `ratio` is known well enough to stop: its interval is narrow enough that one about no difference lies within the
+    /// outer margin and one about a difference of the outer margin beyond the inner one ([`WIDEST`]), or it is farther from the inner
+    /// margin than it is wide. Which side it lies on plays no part, so that stopping by it favours none.
+    pub fn settled(self, ratio: &Ratio) -> bool {
+        self.settled_at(ratio, WIDEST)
+    }
+
+    /// The same with `widest` in place of [`WIDEST`], for studies of it.
+    pub fn settled_at(self, ratio: &Ratio, widest: f64) -> bool {
+        let Some((low, high)) = logs_of(ratio) else { return false };
+        let width = high - low;
+        width <= widest * (self.equivalence - self.indifference) || low.max(-high) > self.indifference + width
+    }
+
+    /// Whether `ratio` is surely not 1, by more than the indifference margin; `None` without an interval.
+    pub fn differs(self, ratio: &Ratio) -> Option<bool> {
+        logs_of(ratio).map(|(low, high)| low > self.indifference || high < -self.indifference)
+    }
+}
+
+fn logs_of(ratio: &Ratio) -> Option<(f64, f64)> {
+    ratio.interval.map(|(low, high)| (low.ln(), high.ln()))
+}
+
+/// How many comparisons a session's report gives a word: of each design with the control under each workload, by the workload's own
+/// metric. Of one design alone, how often the control is asked whether it differs from itself; at least 1.
+pub fn family(experiment: &Experiment) -> usize {
+    (experiment.designs.len().saturating_sub(1).max(1) * experiment.workloads.len()).max(1)
+}
+
+/// The level of each of `family` intervals of which all hold together at `level` (Bonferroni).
+pub fn level_of_each(level: f64, family: usize) -> f64 {
+    1.0 - (1.0 - level) / family.max(1) as f64
+}
+
+/// The least rounds in which `family` comparisons have intervals that hold together at `level`: 6 for one at 95%, 8 for
+/// four, 10 for twenty.
+pub fn least_rounds(level: f64, family: usize) -> Option<usize> {
+    least_trials(level_of_each(level, family))
+}
+
+/// The ratio `a / b` over pairs `(a, b)` of the same round, in the order of rounds; `None` without pairs. Pairs with a value that is
 /// not positive and finite have no ratio and are left out.
 pub fn ratio(pairs: &[(f64, f64)], level: f64) -> Option<Ratio> {
     let logs = logs(pairs);
-    let of_logs = estimate(&logs, level)?;
-    Some(Ratio {
-        ratio: of_logs.median.exp(),
-        interval: of_logs.interval.map(|(low, high)| (low.exp(), high.exp())),
-        rounds: of_logs.trials,
-    })
+    let Centre { value, interval } = centre(&logs, level)?;
+    let correlation = correlation(&logs);
+    // The mean of n values with correlation rho from one to the next varies as that of n (1 - rho) / (1 + rho) independent ones
+    // (Bayley and Hammersley 1946).
+    let wider = correlation.map_or(1.0, |rho| ((1.0 + rho) / (1.0 - rho)).sqrt());
+    let interval = interval
+        .map(|(low, high)| ((value - (value - low) * wider).exp(), (value + (high - value) * wider).exp()));
+    Some(Ratio { ratio: value.exp(), interval, rounds: logs.len() as u32, correlation })
+}
+
+/// The correlation of neighbours, where it is larger than chance makes it.
+fn correlation(logs: &[f64]) -> Option<f64> {
+    let n = logs.len() as f64;
+    // Of n values about their own mean it comes out smaller than it is, for independent ones by 1 / n (Marriott and Pope 1954).
+    let rho = lag1_autocorrelation(logs)? + 1.0 / n;
+    (rho * n.sqrt() > CORRELATED).then(|| rho.min(MOST_CORRELATED))
 }
 
 fn logs(pairs: &[(f64, f64)]) -> Vec<f64> {
@@ -41,32 +134,6 @@ fn logs(pairs: &[(f64, f64)]) -> Vec<f64> {
         .filter(|(a, b)| *a > 0.0 && *b > 0.0 && a.is_finite() && b.is_finite())
         .map(|(a, b)| (a / b).ln())
         .collect()
-}
-
-/// What `ratio` allows to say about `metric` when differences below `precision` do not matter.
-pub fn conclude(metric: Metric, ratio: &Ratio, precision: f64) -> Conclusion {
-    let Some((low, high)) = ratio.interval else { return Conclusion::Inconclusive };
-    let margin = EQUIVALENCE * precision;
-    match (low > 1.0, high < 1.0) {
-        (true, _) if metric.lower_is_better() => Conclusion::Slower,
-        (true, _) => Conclusion::Faster,
-        (_, true) if metric.lower_is_better() => Conclusion::Faster,
-        (_, true) => Conclusion::Slower,
-        _ if high <= 1.0 + margin && low >= 1.0 / (1.0 + margin) => Conclusion::NoDifference,
-        _ => Conclusion::Inconclusive,
-    }
-}
-
-/// Whether the pairs exclude the ratio 1 when `looks` such questions are asked at once (Bonferroni): each is
-/// put at level `1 - (1 - level) / looks`, or at the highest level that the number of rounds allows when that
-/// is lower. `None` when even `level` itself has no interval.
-pub fn excludes_one(pairs: &[(f64, f64)], level: f64, looks: usize) -> Option<bool> {
-    let mut logs = logs(pairs);
-    logs.sort_by(f64::total_cmp);
-    interval_rank(logs.len(), level)?;
-    let strict = 1.0 - (1.0 - level) / looks.max(1) as f64;
-    let rank = interval_rank(logs.len(), strict).unwrap_or(1);
-    Some(logs[rank - 1] > 0.0 || logs[logs.len() - rank] < 0.0)
 }
 
 #[cfg(test)]
@@ -83,36 +150,75 @@ mod tests {
             .collect()
     }
 
+    /// What may be said with a precision of 5% and an indifference of 2%.
+    fn conclude(metric: Metric, ratio: &Ratio) -> Conclusion {
+        margins().conclude(metric, ratio)
+    }
+
+    fn margins() -> Margins {
+        Margins::of(&Answer { precision: 0.05, indifference: 0.02, ..Answer::once() })
+    }
+
     #[test]
     fn direction_follows_the_metric() {
         let pairs = rounds(&[1.2, 1.3, 1.25, 1.22, 1.28, 1.21]);
         let seen = ratio(&pairs, 0.95).expect("pairs");
         assert!((seen.ratio - 1.235).abs() < 0.01, "{seen:?}");
-        assert_eq!(conclude(Metric::Iops, &seen, 0.05), Conclusion::Faster);
-        assert_eq!(conclude(Metric::LatP99, &seen, 0.05), Conclusion::Slower);
+        assert_eq!(conclude(Metric::Iops, &seen), Conclusion::Faster);
+        assert_eq!(conclude(Metric::LatP99, &seen), Conclusion::Slower);
         let inverse: Vec<_> = pairs.iter().map(|(a, b)| (*b, *a)).collect();
         let seen = ratio(&inverse, 0.95).expect("pairs");
-        assert_eq!(conclude(Metric::Iops, &seen, 0.05), Conclusion::Slower);
-        assert_eq!(conclude(Metric::LatP50, &seen, 0.05), Conclusion::Faster);
+        assert_eq!(conclude(Metric::Iops, &seen), Conclusion::Slower);
+        assert_eq!(conclude(Metric::LatP50, &seen), Conclusion::Faster);
     }
 
     #[test]
     fn too_few_or_too_wide_is_inconclusive_and_narrow_is_no_difference() {
         let five = ratio(&rounds(&[1.2, 1.3, 1.25, 1.22, 1.28]), 0.95).expect("pairs");
-        assert_eq!(conclude(Metric::Iops, &five, 0.05), Conclusion::Inconclusive);
+        assert_eq!(conclude(Metric::Iops, &five), Conclusion::Inconclusive);
         let wide = ratio(&rounds(&[0.7, 1.3, 1.0, 0.9, 1.1, 1.05]), 0.95).expect("pairs");
-        assert_eq!(conclude(Metric::Iops, &wide, 0.05), Conclusion::Inconclusive);
+        assert_eq!(conclude(Metric::Iops, &wide), Conclusion::Inconclusive);
         let narrow = ratio(&rounds(&[0.98, 1.03, 1.0, 0.99, 1.01, 1.02]), 0.95).expect("pairs");
-        assert_eq!(conclude(Metric::Iops, &narrow, 0.05), Conclusion::NoDifference);
+        assert_eq!(conclude(Metric::Iops, &narrow), Conclusion::NoDifference);
+    }
+
+    fn with(low: f64, high: f64) -> Ratio {
+        Ratio { ratio: (low * high).sqrt(), interval: Some((low, high)), rounds: 9, correlation: None }
     }
 
     #[test]
-    fn asking_more_questions_needs_more_evidence() {
-        // 8 rounds above 1 and one below: excluded at 95% (ranks 2 and 8 of 9), not at 99.5% (1 and 9).
-        let pairs = rounds(&[1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 0.9]);
-        assert_eq!(excludes_one(&pairs, 0.95, 1), Some(true));
-        assert_eq!(excludes_one(&pairs, 0.95, 10), Some(false));
-        assert_eq!(excludes_one(&pairs[..5], 0.95, 1), None);
+    fn faster_is_faster_by_more_than_the_margin() {
+        assert_eq!(conclude(Metric::Iops, &with(1.021, 1.2)), Conclusion::Faster);
+        assert_eq!(conclude(Metric::Iops, &with(0.8, 0.979)), Conclusion::Slower);
+        // Surely faster, but perhaps by no more than anybody minds.
+        assert_eq!(conclude(Metric::Iops, &with(1.019, 1.2)), Conclusion::Inconclusive);
+        assert_eq!(conclude(Metric::Iops, &with(1.005, 1.05)), Conclusion::NoDifference);
+        assert_eq!(margins().differs(&with(1.005, 1.05)), Some(false));
+        assert_eq!(margins().differs(&with(1.03, 1.05)), Some(true));
+    }
+
+    #[test]
+    fn more_comparisons_take_more_rounds() {
+        let least = [1, 2, 4, 6, 7, 12, 20].map(|family| least_rounds(0.95, family));
+        assert_eq!(least, [6, 7, 8, 8, 9, 9, 10].map(Some));
+        assert!((level_of_each(0.95, 4) - 0.9875).abs() < 1e-12);
+        assert_eq!(least_rounds(0.75, 1), Some(3));
+    }
+
+    #[test]
+    fn rounds_that_follow_each_other_widen_the_interval() {
+        // The same ratios in two orders: a wave over twelve rounds, and one that turns in each.
+        let wave = |step: usize| -> Vec<f64> {
+            (0..24)
+                .map(|round| 1.06 + 0.04 * libm::sin((round * step) as f64 * std::f64::consts::TAU / 12.0))
+                .collect()
+        };
+        let (slow, mixed) = (wave(1), wave(7));
+        let [slow, mixed] = [slow, mixed].map(|ratios| ratio(&rounds(&ratios), 0.95).expect("pairs"));
+        let width = |of: &Ratio| of.interval.map(|(low, high)| high.ln() - low.ln()).expect("is there");
+        assert!(slow.correlation.is_some_and(|rho| rho > 0.5), "{slow:?}");
+        assert_eq!(mixed.correlation, None);
+        assert!(width(&slow) > 1.5 * width(&mixed), "{slow:?} {mixed:?}");
     }
 
     proptest! {
@@ -129,9 +235,21 @@ mod tests {
         #[test]
         fn no_values_panic(values in prop::collection::vec((any::<f64>(), any::<f64>()), 0..20), level: f64) {
             if let Some(seen) = ratio(&values, level) {
-                let _ = conclude(Metric::Iops, &seen, 0.05);
+                let _ = (conclude(Metric::Iops, &seen), margins().settled(&seen), margins().differs(&seen));
             }
-            let _ = excludes_one(&values, level, 3);
+        }
+
+        #[test]
+        fn what_is_settled_is_decided_where_it_is_equal_or_differs(
+            low in -1.0f64..1.0, width in 0.0f64..0.5, precision in 0.001f64..0.5, indifference in 0.0f64..0.3
+        ) {
+            let margins = Margins::of(&Answer { precision, indifference, ..Answer::once() });
+            let seen = with(low.exp(), (low + width).exp());
+            let (centre, outer, inner) = (low + width / 2.0, margins.equivalence, margins.indifference);
+            let equal = centre.abs() <= outer - WIDEST / 2.0 * (outer - inner);
+            if margins.settled(&seen) && (equal || centre.abs() >= outer) {
+                prop_assert!(margins.conclude(Metric::Iops, &seen) != Conclusion::Inconclusive);
+            }
         }
     }
 }

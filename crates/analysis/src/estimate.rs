@@ -5,6 +5,7 @@
 //! approximation: that one asks for ranks outside the sample below n = 8.
 
 use super::Estimate;
+use std::borrow::Borrow;
 
 /// The largest `l >= 1` for which `[x_(l), x_(n-l+1)]` covers the median of `n` independent trials with
 /// probability at least `level`; `None` when even the whole range does not.
@@ -56,12 +57,22 @@ pub fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
 }
 
 /// The median of `values`; `None` when there are none. Values that are not finite are left out.
-pub fn median(values: &[f64]) -> Option<f64> {
+pub fn median(values: impl IntoIterator<Item = impl Borrow<f64>>) -> Option<f64> {
     median_of_sorted(&sorted(values))
 }
 
-fn sorted(values: &[f64]) -> Vec<f64> {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+/// Mean of the middle half of these values: a rate that is told. A stretch of time holds a whole number of operations; where
+/// these are few the median is one of a few numbers, up to 5% off.
+pub fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let edge = values.len() / 4;
+    let middle = values.get(edge..values.len() - edge).filter(|middle| !middle.is_empty())?;
+    Some(middle.iter().sum::<f64>() / middle.len() as f64)
+}
+
+fn sorted(values: impl IntoIterator<Item = impl Borrow<f64>>) -> Vec<f64> {
+    let finite = values.into_iter().map(|value| *value.borrow()).filter(|value| value.is_finite());
+    let mut sorted: Vec<f64> = finite.collect();
     sorted.sort_by(f64::total_cmp);
     sorted
 }
@@ -69,8 +80,12 @@ fn sorted(values: &[f64]) -> Vec<f64> {
 /// Median and interval of `values` (one per trial) at `level`; `None` when there are no values. Values
 /// that are not finite are left out.
 pub fn estimate(values: &[f64], level: f64) -> Option<Estimate> {
-    let sorted = sorted(values);
-    let median = median_of_sorted(&sorted)?;
+    estimate_of_sorted(&sorted(values), level)
+}
+
+/// The same of values that are finite and in ascending order.
+pub fn estimate_of_sorted(sorted: &[f64], level: f64) -> Option<Estimate> {
+    let median = median_of_sorted(sorted)?;
     let interval = interval_rank(sorted.len(), level).map(|l| (sorted[l - 1], sorted[sorted.len() - l]));
     Some(Estimate { trials: sorted.len() as u32, median, interval, ci_level: level })
 }
@@ -82,7 +97,34 @@ pub fn lag1_autocorrelation(values: &[f64]) -> Option<f64> {
     let mean = values.iter().sum::<f64>() / n;
     let variance: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     let covariance: f64 = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
-    (values.len() >= 3 && variance > 0.0).then(|| covariance / variance)
+    // The mean of equal values may be off in its last digit, and their variance is not 0 then.
+    let vary = values.iter().any(|value| *value != values[0]);
+    (values.len() >= 3 && vary && variance > 0.0).then(|| covariance / variance)
+}
+
+/// What both tails of Student's distribution with `freedom` degrees of freedom leave `level` between, for example 1.96 for 0.95 and
+/// many; `None` below 5 degrees, where what follows is no longer right to a hundredth, and for a level outside (0, 1).
+///
+/// Expansion about the normal quantile (Abramowitz and Stegun 26.7.5).
+pub fn student(freedom: f64, level: f64) -> Option<f64> {
+    if !(level > 0.0 && level < 1.0 && freedom >= 5.0) {
+        return None;
+    }
+    let (mut below, mut above) = (0.0f64, 40.0f64);
+    for _ in 0..80 {
+        let middle = f64::midpoint(below, above);
+        let outside = libm::erfc(middle / std::f64::consts::SQRT_2);
+        if outside > 1.0 - level { below = middle } else { above = middle }
+    }
+    let z = below;
+    let power = |n: i32| z.powi(n);
+    let terms = [
+        (power(3) + z) / 4.0,
+        (5.0 * power(5) + 16.0 * power(3) + 3.0 * z) / 96.0,
+        (3.0 * power(7) + 19.0 * power(5) + 17.0 * power(3) - 15.0 * z) / 384.0,
+        (79.0 * power(9) + 776.0 * power(7) + 1482.0 * power(5) - 1920.0 * power(3) - 945.0 * z) / 92160.0,
+    ];
+    Some(terms.iter().rev().fold(0.0, |sum, term| (sum + term) / freedom) + z)
 }
 
 #[cfg(test)]
@@ -143,6 +185,21 @@ mod tests {
     }
 
     #[test]
+    fn quantiles_of_student_are_those_of_the_tables() {
+        for (freedom, level, quantile) in [
+            (5.0, 0.95, 2.571),
+            (10.0, 0.95, 2.228),
+            (10.0, 0.99, 3.169),
+            (30.0, 0.95, 2.042),
+            (1e9, 0.95, 1.960),
+        ] {
+            let found = student(freedom, level).expect("is one");
+            assert!((found - quantile).abs() < 0.006, "{freedom} {level}: {found}");
+        }
+        assert_eq!((student(4.0, 0.95), student(9.0, 1.0)), (None, None));
+    }
+
+    #[test]
     fn no_data_is_not_zero() {
         assert_eq!(estimate(&[], 0.95), None);
         assert_eq!(estimate(&[f64::NAN], 0.95), None);
@@ -159,6 +216,7 @@ mod tests {
         assert!(lag1_autocorrelation(&alternating).expect("varies") < -0.8);
         assert!(lag1_autocorrelation(&drifting).expect("varies") > 0.5);
         assert_eq!(lag1_autocorrelation(&[1.0, 1.0, 1.0]), None);
+        assert_eq!(lag1_autocorrelation(&[999.5f64.ln(); 12]), None);
         assert_eq!(lag1_autocorrelation(&[1.0, 2.0]), None);
     }
 

@@ -1,12 +1,21 @@
 //! Made-up samples and sessions for tests.
 
+use crate::stop::Decider;
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::plan::{Schedule, Trial};
 use ebbtide_model::samples::{Count, CpuUse, Histogram, Interval, MemberSamples, OpSamples, TrialSamples};
+use ebbtide_model::schedule::{Referee, Schedule, Trial};
 use ebbtide_model::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{Nanos, UnixTime};
+use rand_core::RngCore;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A standard normal variate (Box and Muller).
+pub fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    let mut uniform = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+    (-2.0 * uniform().ln()).sqrt() * (2.0 * std::f64::consts::PI * uniform()).cos()
+}
 
 /// Bytes of an operation in made-up trials.
 pub const BS: u64 = 4096;
@@ -72,7 +81,7 @@ pub fn trial(members: &[Member<'_>]) -> TrialSamples {
         .collect();
     let in_flight = array.latency.sum() as f64 / 1e9 / seconds as f64;
     TrialSamples {
-        started_unix: Nanos(0),
+        started_unix: UnixTime::EPOCH,
         elapsed: Nanos::from_secs(seconds),
         interval: Nanos::from_millis(100),
         array: PerOp { read: array, write: OpSamples::default() },
@@ -93,21 +102,41 @@ pub fn session(
     mut run: impl FnMut(&Trial) -> Result<TrialSamples, String>,
 ) -> Session {
     let schedule = Schedule::new(experiment, 1);
-    let trials = (0..rounds)
-        .flat_map(|round| schedule.round(round))
-        .map(|trial| TrialRecord {
-            outcome: match run(&trial) {
-                Ok(samples) => Outcome::Samples(Box::new(samples)),
-                Err(reason) => Outcome::Failed(reason),
-            },
-            trial,
-        })
-        .collect();
+    let trials = (0..rounds).flat_map(|round| schedule.round(round)).map(|trial| record(trial, &mut run));
+    made_up(experiment, trials.collect())
+}
+
+/// A session of `experiment`, which has a sweep, that a [`Decider`] ends, on a machine on which `run` is what a trial does.
+pub fn raced(
+    experiment: &Experiment,
+    mut run: impl FnMut(&Trial) -> Result<TrialSamples, String>,
+) -> Session {
+    let schedule = Schedule::new(experiment, 1);
+    let (mut decider, mut trials) = (Decider::new(experiment), Vec::new());
+    for round in 0.. {
+        let of_round = schedule.round_of(round, trials.len() as u32, |design| decider.runs(design));
+        trials.extend(of_round.into_iter().map(|trial| record(trial, &mut run)));
+        if decider.after(experiment, &trials, round + 1, Nanos(0)).is_some() {
+            break;
+        }
+    }
+    made_up(experiment, trials)
+}
+
+fn record(trial: Trial, run: &mut impl FnMut(&Trial) -> Result<TrialSamples, String>) -> TrialRecord {
+    let outcome = match run(&trial) {
+        Ok(samples) => Outcome::Samples(Box::new(samples)),
+        Err(reason) => Outcome::Failed(reason),
+    };
+    TrialRecord { trial, outcome }
+}
+
+fn made_up(experiment: &Experiment, trials: Vec<TrialRecord>) -> Session {
     Session {
         meta: SessionMeta {
             version: "0".into(),
             ending: Ending::Reached,
-            ..SessionMeta::new("made-up", BackendKind::Files, 1, Nanos(0))
+            ..SessionMeta::new("made-up", BackendKind::Files, 1, UnixTime::EPOCH)
         },
         experiment: experiment.clone(),
         experiment_text: String::new(),

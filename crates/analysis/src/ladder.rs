@@ -5,14 +5,14 @@
 //! their size, or so many bytes whatever theirs, counts operations or bytes. None of this shows at one depth and one
 //! size, which is all that trials have.
 
-use crate::verdict::queue_limit::half_full;
-use crate::{Verdict, VerdictKind};
-use ebbtide_model::experiment::Experiment;
-use ebbtide_model::plan::{Role, Trial};
+use crate::facts::queues::half_full;
+use crate::metrics::in_flight;
+use crate::{DesignResult, OfDesign, Verdict, VerdictKind};
 use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::session::{Outcome, Rung, Session};
+use ebbtide_model::schedule::{Role, Trial};
+use ebbtide_model::session::{Outcome, Rung, Session, TrialRecord};
 use ebbtide_model::units::{Bytes, Nanos};
-use ebbtide_model::workload::{IoEngine, Stop, Workload};
+use ebbtide_model::workload::{IoEngine, Workload};
 
 /// A ladder takes no more than this share of what the trials of its design and workload took...
 pub const SHARE: f64 = 0.10;
@@ -28,32 +28,27 @@ pub const SHORTEST: Nanos = Nanos(400_000_000);
 const START: f64 = 0.2;
 /// Confidence of a verdict from which on a ladder does not change it.
 const SURE: f64 = 0.8;
-/// Part of the gap.
-const HALF: f64 = 0.5;
 /// More in flight than this is no question of want.
 const DEEPEST: u32 = 1024;
 /// Sizes of rungs are between these.
 const SMALLEST: u64 = 4 * Bytes::KIB;
 const LARGEST: u64 = Bytes::MIB;
 
-/// Operations in flight that `workload` keeps, over all jobs.
-pub fn in_flight(workload: &Workload) -> u32 {
-    workload.depth().saturating_mul(workload.numjobs)
-}
-
 /// Whether a ladder says more of a result with these verdicts: nothing is known to limit it, or it may be the processors, but
-/// as well a rate that is set, or others explain a part of it, or it is that too few are in flight, or one synchronous write, or members that work for parity,
-/// of which it is not known whether they could do more; and nothing but their completion holds back the next operation.
+/// as well a rate that is set, or it is others, beside whom more in flight may have more done, or it is that too few are in flight, or one
+/// synchronous write, or members that work for parity, of which it is not known whether they could do more; and nothing but their completion
+/// holds back the next operation.
 pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
     let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
     let weak =
         verdicts.first().is_some_and(|first| first.kind == VerdictKind::Cpu && first.confidence < SURE);
-    // Others who explain less than half of the gap leave the rest to tell.
-    let some =
-        verdicts.first().is_some_and(|first| first.kind == VerdictKind::Background && first.explains < HALF);
-    let open = [VerdictKind::Concurrency, VerdictKind::SyncWrites, VerdictKind::PartialStripe];
-    workload.is_free()
-        && (unknown || weak || some || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
+    let open = [
+        VerdictKind::Background,
+        VerdictKind::Concurrency,
+        VerdictKind::SyncWrites,
+        VerdictKind::PartialStripe,
+    ];
+    workload.is_free() && (unknown || weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
 }
 
 /// The rungs for `workload` after these trials of it, the most telling first: each is a workload that runs for a moment. Where the
@@ -66,13 +61,15 @@ pub fn rungs(workload: &Workload, trials: &[&TrialSamples]) -> Vec<Workload> {
 }
 
 fn rungs_after(workload: &Workload, measured: Nanos, half_full: Option<u32>) -> Vec<Workload> {
+    // Of operations of several sizes there is no one size to change.
+    let sizes = if workload.split.is_some() { [None, None] } else { other_sizes(workload.bs) };
     let mut rungs: Vec<Workload> = [
         times(workload, 2, 1),
         times(workload, 1, 1),
         half_full.map_or_else(|| times(workload, 4, 1), |half| keeping(workload, half)),
-        other_sizes(workload.bs)[0].and_then(|bs| sized(workload, bs)),
+        sizes[0].and_then(|bs| sized(workload, bs)),
         times(workload, 1, 2),
-        other_sizes(workload.bs)[1].and_then(|bs| sized(workload, bs)),
+        sizes[1].and_then(|bs| sized(workload, bs)),
     ]
     .into_iter()
     .flatten()
@@ -82,10 +79,7 @@ fn rungs_after(workload: &Workload, measured: Nanos, half_full: Option<u32>) -> 
     rungs.truncate(usize::try_from(room).unwrap_or(usize::MAX));
     let each = (budget / rungs.len().max(1) as u64).min(LONGEST.0);
     for rung in &mut rungs {
-        rung.warm_up = Nanos((each as f64 * START) as u64);
-        rung.stop = Stop::Runtime(Nanos(each - rung.warm_up.0));
-        rung.end_fsync = false;
-        rung.details.time_limit = None;
+        rung.last(Nanos(each), Nanos((each as f64 * START) as u64));
     }
     rungs
 }
@@ -134,7 +128,7 @@ fn sized(workload: &Workload, bs: u64) -> Option<Workload> {
     fits.then(|| Workload { bs: Bytes(bs), ..workload.clone() })
 }
 
-/// A ladder that a session wants.
+/// A ladder that a design wants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ladder {
     /// The last trial of its design and workload.
@@ -143,37 +137,24 @@ pub struct Ladder {
     pub rungs: Vec<Workload>,
 }
 
-/// The ladders that `session` wants, once its trials are over.
-pub fn of_session(session: &Session) -> Vec<Ladder> {
-    let experiment = &session.experiment;
-    let results = super::analyse(session).results;
-    let wanting = results.iter().filter_map(|result| {
-        let (design, workload) = indices(experiment, &result.design, &result.workload)?;
-        let asked = &experiment.workloads[workload];
-        wanted(asked, &result.verdicts).then_some((design, workload, asked))
-    });
-    wanting
-        .filter_map(|(design, workload, asked)| {
-            let mut of_it =
-                session.trials.iter().filter(|r| (r.trial.design, r.trial.workload) == (design, workload));
-            let measured: Vec<&TrialSamples> = of_it
-                .clone()
-                .filter_map(|record| match &record.outcome {
-                    Outcome::Samples(samples) => Some(samples.as_ref()),
-                    Outcome::Failed(_) => None,
-                })
-                .collect();
-            let trial = of_it.next_back()?.trial;
-            let rungs = rungs(asked, &measured);
-            let trial = Trial { role: Role::Candidate, ..trial };
-            (!rungs.is_empty()).then_some(Ladder { trial, rungs })
-        })
-        .collect()
-}
-
-fn indices(experiment: &Experiment, design: &str, workload: &str) -> Option<(usize, usize)> {
-    let design = experiment.designs.iter().position(|d| d.name == design)?;
-    Some((design, experiment.workloads.iter().position(|w| w.name == workload)?))
+/// The ladders that a design wants once its trials are over, by workload: `records` are all of them, `part` is what they say. Of `session`
+/// its trials are not looked at.
+pub fn of_design(session: &Session, part: &OfDesign, records: &[&TrialRecord]) -> Vec<Ladder> {
+    let ladder = |(workload, result): (usize, &DesignResult)| {
+        let asked = result.conditioned.as_ran(session.experiment.load(part.design(), workload)?);
+        if !wanted(&asked, &result.verdicts) {
+            return None;
+        }
+        let of_it = || records.iter().filter(|record| record.trial.workload == workload);
+        let samples = of_it().filter_map(|record| match &record.outcome {
+            Outcome::Samples(samples) => Some(samples.as_ref()),
+            Outcome::Failed(_) => None,
+        });
+        let rungs = rungs(&asked, &samples.collect::<Vec<&TrialSamples>>());
+        let trial = Trial { role: Role::Candidate, ..of_it().next_back()?.trial };
+        (!rungs.is_empty()).then_some(Ladder { trial, rungs })
+    };
+    part.results().iter().enumerate().filter_map(ladder).collect()
 }
 
 /// The trial as which the rung with this index runs: with operations of its own, because a cache may hold those of the
@@ -197,7 +178,7 @@ pub fn ran(design: &str, rung: &Workload, samples: TrialSamples) -> Rung {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_model::workload::{Access, Arrival, Mix};
+    use ebbtide_model::workload::{Access, Arrival, Mix, Stop};
 
     fn workload(iodepth: u32, bs: u64) -> Workload {
         let stop = Stop::Runtime(Nanos::from_secs(10));

@@ -3,35 +3,51 @@
 //! something from what was measured lives here, as data with its evidence; how it is worded in a report belongs to
 //! `ebbtide-report`, and what was measured to `ebbtide-model`. Pure.
 //!
-//! [`analyse`](analyse()) turns a [`Session`](ebbtide_model::session::Session) into an [`Analysis`]; [`stop::decide`] says after
+//! [`analyse`](analyse()) turns a [`Session`](ebbtide_model::session::Session) into an [`Analysis`]; [`stop::Decider`] says after
 //! each round whether the answer is good enough. The unit of all statistics is the trial. docs/statistics.md
 //! derives what is computed here.
 
 mod analyse;
 pub mod below;
+pub mod between;
 pub mod change;
 pub mod compare;
+pub mod conditions;
 pub mod course;
+pub mod depth;
 pub mod estimate;
+pub mod evidence;
+pub mod factors;
+mod facts;
 #[cfg(test)]
 mod fixtures;
+mod judged;
 pub mod ladder;
 pub mod members;
 pub mod metrics;
 pub mod observe;
+pub mod ordered;
 pub mod pace;
+pub mod race;
+mod ran;
+pub mod signed_rank;
 pub mod steady;
 pub mod stop;
+pub mod trials;
 mod types;
 mod undecided;
 pub mod verdict;
 pub mod waves;
 
-pub use analyse::analyse;
-pub use metrics::{metric, natural, primary};
+pub use analyse::{OfDesign, analyse, of_design, together};
+pub use evidence::{Evidence, Unit};
+pub use facts::elsewhere::{Elsewhere, order};
+pub use judged::{Basis, RuledOut, Verdict, VerdictKind};
+pub use metrics::{metric, metrics, natural, primary};
+pub use ran::Ran;
 pub use types::{
-    AaPair, Analysis, ArrayBelow, Basis, Comparison, Conclusion, DesignResult, DeviceShare, Estimate,
-    Evidence, MemberShare, RuledOut, Verdict, VerdictKind, Warning, WarningKind,
+    AaPair, Analysis, ArrayBelow, Comparison, Conclusion, DesignResult, DeviceShare, Estimate, MemberShare,
+    Warning, WarningKind,
 };
 pub use undecided::{Undecided, unanswered, undecided};
 

@@ -2,19 +2,17 @@
 
 use super::MemberShare;
 use super::estimate::median;
-use ebbtide_model::samples::{Histogram, MemberSamples, TrialSamples};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{Count, Histogram, MemberSamples, OpSamples, TrialSamples};
 
-/// Operations and bytes of a member, reads and writes together.
-pub(super) fn totals(member: &MemberSamples) -> (u64, u64) {
-    let (read, write) = (&member.ops.read.count, &member.ops.write.count);
-    (read.ops.saturating_add(write.ops), read.bytes.saturating_add(write.bytes))
+/// Bytes that were read and written.
+pub(super) fn bytes(ops: &PerOp<OpSamples>) -> PerOp<u64> {
+    PerOp { read: ops.read.count.bytes, write: ops.write.count.bytes }
 }
 
-/// Latency of a member, reads and writes together.
-pub(super) fn latency(member: &MemberSamples) -> Histogram {
-    let mut all = member.ops.read.latency.clone();
-    all.merge(&member.ops.write.latency);
-    all
+/// Operations and bytes of a member, reads and writes together.
+pub(super) fn totals(member: &MemberSamples) -> Count {
+    member.ops.counts().total()
 }
 
 /// Operations in flight at a member whose latencies nobody saw, as the kernel counted them on its device (`aqu-sz`).
@@ -28,6 +26,11 @@ fn observed_in_flight(trial: &TrialSamples, position: usize) -> Option<f64> {
 
 /// The members of a design over its trials, in the order of the first trial.
 pub fn shares(trials: &[&TrialSamples]) -> Vec<MemberShare> {
+    with_latencies(trials).into_iter().map(|(share, _)| share).collect()
+}
+
+/// The same with the latency of each, reads and writes together, over all trials.
+pub(super) fn with_latencies(trials: &[&TrialSamples]) -> Vec<(MemberShare, Histogram)> {
     let Some(first) = trials.first() else { return Vec::new() };
     let mut shares = Vec::with_capacity(first.members.len());
     let mut moved_by_all = 0u64;
@@ -35,30 +38,32 @@ pub fn shares(trials: &[&TrialSamples]) -> Vec<MemberShare> {
     for named in &first.members {
         let (mut throughput, mut iops, mut in_flight) = (Vec::new(), Vec::new(), Vec::new());
         let (mut moved, mut errors) = (0u64, 0u64);
-        let mut all_latency = Histogram::default();
+        let mut latencies = Vec::with_capacity(2 * trials.len());
         for trial in trials {
             let seconds = trial.elapsed.as_secs_f64();
             let Some(position) = trial.members.iter().position(|m| m.name == named.name) else { continue };
             let member = &trial.members[position];
-            let (ops, bytes) = totals(member);
+            let Count { ops, bytes } = totals(member);
             moved = moved.saturating_add(bytes);
             errors = member.errors.iter().fold(errors, |sum, error| sum.saturating_add(error.count));
-            let latency = latency(member);
+            let of_both = [&member.ops.read.latency, &member.ops.write.latency];
             if seconds > 0.0 {
                 throughput.push(bytes as f64 / seconds);
                 iops.push(ops as f64 / seconds);
-                if latency.is_empty() && ops > 0 {
+                if of_both.iter().all(|latency| latency.is_empty()) && ops > 0 {
                     in_flight.extend(observed_in_flight(trial, position));
                 } else {
                     // Little's law: operations in flight are their rate times the time each stays.
-                    in_flight.push(latency.sum() as f64 / 1e9 / seconds);
+                    let sum = of_both[0].sum().saturating_add(of_both[1].sum());
+                    in_flight.push(sum as f64 / 1e9 / seconds);
                 }
             }
-            all_latency.merge(&latency);
+            latencies.extend(of_both);
         }
+        let all_latency = Histogram::sum_of(latencies);
         moved_by_all = moved_by_all.saturating_add(moved);
         moved_by_each.push(moved);
-        shares.push(MemberShare {
+        let share = MemberShare {
             name: named.name.clone(),
             share: None,
             throughput: median(&throughput).unwrap_or(0.0),
@@ -67,9 +72,10 @@ pub fn shares(trials: &[&TrialSamples]) -> Vec<MemberShare> {
             lat_p99: all_latency.percentile(99.0).map(|v| v as f64),
             in_flight: median(&in_flight),
             errors,
-        });
+        };
+        shares.push((share, all_latency));
     }
-    for (share, moved) in shares.iter_mut().zip(moved_by_each) {
+    for ((share, _), moved) in shares.iter_mut().zip(moved_by_each) {
         share.share = (moved_by_all > 0).then(|| moved as f64 / moved_by_all as f64);
     }
     shares

@@ -70,10 +70,8 @@ fn rounds(series: &[Interval], judged: Judged) -> Option<[f64; ROUNDS]> {
         let end_time = part.last()?.end.0;
         let (mut ops, mut bytes, mut latency_sum) = (0u64, 0u64, 0.0);
         for interval in part {
-            for count in [&interval.array.read, &interval.array.write] {
-                ops += count.ops;
-                bytes += count.bytes;
-            }
+            let count = interval.array.total();
+            (ops, bytes) = (ops + count.ops, bytes + count.bytes);
             latency_sum += interval.latency.mean().unwrap_or(0.0) * interval.latency.count() as f64;
         }
         if ops < MIN_ROUND_OPS || end_time <= start_time {

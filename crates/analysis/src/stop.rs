@@ -6,15 +6,23 @@
 //! higher than the one reported ([`INNER_RISK`]). docs/statistics.md has the measured coverage of this and of
 //! what was tried instead. The last look, at the most rounds or at the end of the budget, is not chosen by
 //! the data and is made at the reported level itself.
+//!
+//! With several designs an early look also asks that every comparison can be concluded, by the width of its interval alone: a rule
+//! that looked for a winner would find one.
+//!
+//! A sweep is decided by its race instead: the evidence of that may be looked at after every round, and it asks for no precision.
 
-use super::Estimate;
-use super::estimate::{estimate, least_trials};
-use super::metrics::{metric, primary};
+use super::compare::{Margins, family, level_of_each, ratio};
+use super::estimate::{estimate_of_sorted, least_trials};
+use super::metrics::primary;
+use super::race::{Contest, Cost};
+use super::{Estimate, Ran};
 use ebbtide_model::experiment::{Answer, Experiment};
 use ebbtide_model::metric::Metric;
-use ebbtide_model::plan::Role;
-use ebbtide_model::session::{Ending, Outcome, TrialRecord};
+use ebbtide_model::schedule::Referee;
+use ebbtide_model::session::{Ending, TrialRecord};
 use ebbtide_model::units::Nanos;
+use std::collections::BTreeMap;
 
 /// Each look comes when there are this many times the trials of the look before (measured: docs/statistics.md).
 pub const LOOK_GROWTH: f64 = 1.25;
@@ -29,6 +37,8 @@ pub enum Limit {
     Rounds,
     /// The time budget is spent.
     Budget,
+    /// Another round would take more than a sweep's share of the full grid's I/O.
+    Share,
 }
 
 /// What comes after a round.
@@ -36,9 +46,9 @@ pub enum Limit {
 pub enum Decision {
     /// Another round is needed, and may begin.
     Continue,
-    /// Every interval is narrow enough.
+    /// Every interval is narrow enough and every comparison settled, or the race is decided.
     Reached,
-    /// It ends although some interval is too wide.
+    /// It ends although some interval is too wide, or several designs are left.
     NotReached(Limit),
 }
 
@@ -64,17 +74,30 @@ pub struct Point {
     pub metric: Metric,
     /// Its estimate at the reported level; `None` while no trial gave samples.
     pub estimate: Option<Estimate>,
-    /// Trials that failed.
+    /// Trials that failed, or took no time.
     pub failed: u32,
-    /// Values, one per trial.
+    /// Values, one per trial, ascending.
     values: Vec<f64>,
 }
 
 impl Point {
     /// A point of these values, one per trial, of an experiment with a single one.
     pub fn of(values: Vec<f64>, level: f64) -> Self {
-        let estimate = estimate(&values, level);
-        Point { design: 0, workload: 0, metric: Metric::Throughput, estimate, failed: 0, values }
+        let mut point = Point::new(0, 0, Metric::Throughput);
+        values.into_iter().for_each(|value| point.insert(value));
+        point.estimate = estimate_of_sorted(&point.values, level);
+        point
+    }
+
+    fn new(design: usize, workload: usize, metric: Metric) -> Self {
+        Point { design, workload, metric, estimate: None, failed: 0, values: Vec::new() }
+    }
+
+    fn insert(&mut self, value: f64) {
+        if value.is_finite() {
+            let place = self.values.partition_point(|known| *known <= value);
+            self.values.insert(place, value);
+        }
     }
 
     /// Whether the interval at `level` is as narrow as `precision`. A point whose every trial failed asks for
@@ -83,38 +106,101 @@ impl Point {
         if self.values.is_empty() && self.failed > 0 {
             return true;
         }
-        estimate(&self.values, level)
+        estimate_of_sorted(&self.values, level)
             .and_then(|estimate| estimate.relative_half_width())
             .is_some_and(|half| half <= precision)
     }
 }
 
-/// Every design under every workload, from the trials so far; for progress as well as for [`decide`].
-pub fn points(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<Point> {
-    let mut points = Vec::with_capacity(experiment.designs.len() * experiment.workloads.len());
-    for design in 0..experiment.designs.len() {
-        for (workload, asked) in experiment.workloads.iter().enumerate() {
-            let metric_asked = primary(&experiment.answer, asked);
-            let (mut values, mut failed) = (Vec::new(), 0);
-            for record in trials {
-                let trial = &record.trial;
-                if trial.design != design || trial.workload != workload || trial.role != Role::Candidate {
-                    continue;
-                }
-                match &record.outcome {
-                    Outcome::Samples(samples) => values.extend(metric(samples, metric_asked)),
-                    Outcome::Failed(_) => failed += 1,
-                }
-            }
-            let estimate = estimate(&values, experiment.answer.level);
-            points.push(Point { design, workload, metric: metric_asked, estimate, failed, values });
+/// Every design under every workload, from the trials so far: each is looked at once, when it ends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// By design, then by workload.
+    points: Vec<Point>,
+    /// The same: the value of each round.
+    by_round: Vec<BTreeMap<u32, f64>>,
+    workloads: usize,
+    level: f64,
+}
+
+impl Standing {
+    /// Before the first trial of `experiment`.
+    pub fn new(experiment: &Experiment) -> Self {
+        let workloads = || experiment.workloads.iter().enumerate();
+        let points = (0..experiment.designs.len()).flat_map(|design| {
+            workloads()
+                .map(move |(index, asked)| Point::new(design, index, primary(&experiment.answer, asked)))
+        });
+        let points: Vec<Point> = points.collect();
+        Standing {
+            by_round: vec![BTreeMap::new(); points.len()],
+            points,
+            workloads: experiment.workloads.len(),
+            level: experiment.answer.level,
         }
     }
-    points
+
+    /// Takes in a trial that ended.
+    pub fn add(&mut self, ran: &Ran) {
+        let trial = &ran.trial;
+        let Some(place) = self.place(trial.design, trial.workload).filter(|_| ran.is_candidate()) else {
+            return;
+        };
+        let point = &mut self.points[place];
+        point.failed += u32::from(!ran.has_figures());
+        if let Some(value) = ran.value(point.metric) {
+            point.insert(value);
+            point.estimate = estimate_of_sorted(&point.values, self.level);
+            self.by_round[place].insert(trial.round, value);
+        }
+    }
+
+    fn place(&self, design: usize, workload: usize) -> Option<usize> {
+        let place = design.checked_mul(self.workloads)?.checked_add(workload)?;
+        (workload < self.workloads && place < self.points.len()).then_some(place)
+    }
+
+    /// How far a design has come under a workload; nothing where there is no such.
+    pub fn point(&self, design: usize, workload: usize) -> Option<&Point> {
+        self.points.get(self.place(design, workload)?)
+    }
+
+    /// By design, then by workload.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// The decision after `rounds` rounds of `experiment` that took `elapsed` in all.
+    pub fn decide(&self, experiment: &Experiment, rounds: u32, elapsed: Nanos) -> Decision {
+        let decision = decide_points(&self.points, &experiment.answer, rounds, elapsed);
+        let last = rounds >= experiment.answer.trials_max || elapsed >= experiment.answer.budget;
+        if decision == Decision::Reached && !last && !self.settled(experiment) {
+            return Decision::Continue;
+        }
+        decision
+    }
+
+    /// Whether every comparison with the control is known well enough for a conclusion wherever it lies, at the level of an early
+    /// look. One without any pair, whose trials all failed, asks for nothing more.
+    fn settled(&self, experiment: &Experiment) -> bool {
+        let inner = 1.0 - INNER_RISK * (1.0 - experiment.answer.level);
+        let level = level_of_each(inner, family(experiment));
+        let margins = Margins::of(&experiment.answer);
+        let values = |design: usize, workload: usize| self.by_round.get(design * self.workloads + workload);
+        (0..self.workloads).all(|workload| {
+            let Some(control) = values(experiment.control, workload) else { return true };
+            (0..experiment.designs.len()).filter(|design| *design != experiment.control).all(|design| {
+                let pair = |(round, value): (&u32, &f64)| Some((*value, *control.get(round)?));
+                let pairs: Vec<(f64, f64)> =
+                    values(design, workload).into_iter().flatten().filter_map(pair).collect();
+                ratio(&pairs, level).is_none_or(|seen| margins.settled(&seen))
+            })
+        })
+    }
 }
 
 /// Whether to look after `rounds` rounds: at `first`, then whenever their number has grown by [`LOOK_GROWTH`].
-fn is_look(rounds: u32, first: u32) -> bool {
+pub fn is_look(rounds: u32, first: u32) -> bool {
     let mut look = first;
     while look < rounds {
         look = ((f64::from(look) * LOOK_GROWTH).ceil() as u32).max(look + 1);
@@ -122,30 +208,111 @@ fn is_look(rounds: u32, first: u32) -> bool {
     look == rounds
 }
 
-/// The decision after `rounds` rounds that took `elapsed` in all.
-pub fn decide(experiment: &Experiment, trials: &[TrialRecord], rounds: u32, elapsed: Nanos) -> Decision {
-    decide_points(&points(experiment, trials), &experiment.answer, rounds, elapsed)
+/// Decides after each round who runs on, and whether the session does. Reads each trial once and keeps its figures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decider {
+    race: Option<Contest>,
+    /// What the trials of a race cost.
+    cost: Cost,
+    standing: Standing,
+    /// Those that ended since the last decision.
+    newest: Vec<Ran>,
+    /// Trials that have been taken in.
+    seen: usize,
 }
 
-/// How a session ends after `rounds` rounds that took `elapsed` in all; `None` where another round follows.
-pub fn ending(
-    experiment: &Experiment,
-    trials: &[TrialRecord],
-    rounds: u32,
-    elapsed: Nanos,
-) -> Option<Ending> {
-    decide(experiment, trials, rounds, elapsed).ending()
+impl Decider {
+    /// For a session of `experiment`, before its first trial.
+    pub fn new(experiment: &Experiment) -> Decider {
+        Decider {
+            race: Contest::new(experiment),
+            cost: Cost::default(),
+            standing: Standing::new(experiment),
+            newest: Vec::new(),
+            seen: 0,
+        }
+    }
+
+    /// The race, where the experiment has a sweep.
+    pub fn race(&self) -> Option<&Contest> {
+        self.race.as_ref()
+    }
+
+    /// How far each design has come under each workload.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// Trials that have been taken in.
+    pub fn seen(&self) -> usize {
+        self.seen
+    }
+
+    /// Takes in a trial of `experiment` that ended.
+    pub fn add(&mut self, experiment: &Experiment, record: &TrialRecord) {
+        let ran = Ran::of(experiment, record);
+        self.standing.add(&ran);
+        self.newest.push(ran);
+        self.seen += 1;
+    }
+
+    /// What comes after `rounds` rounds that took `elapsed` in all; asked after each round, when all its trials have been taken in.
+    pub fn decide(&mut self, experiment: &Experiment, rounds: u32, elapsed: Nanos) -> Decision {
+        let newest = std::mem::take(&mut self.newest);
+        let Some(race) = &mut self.race else {
+            return self.standing.decide(experiment, rounds, elapsed);
+        };
+        race.add_round(&newest);
+        newest.iter().for_each(|ran| self.cost.add(ran));
+        let share = race.sweep().budget.is_some_and(|share| {
+            let next = self.cost.of_round(|design| race.runs(design));
+            self.cost.spent() + next > share * self.cost.of_grid(experiment.answer.trials_max)
+        });
+        let limit = limit(&experiment.answer, rounds, elapsed).or(share.then_some(Limit::Share));
+        // Whether it is decided costs more to find out than who has lost.
+        let decided =
+            limit.is_some() || (rounds >= experiment.answer.trials_min && race.left().len() <= MOST_EQUAL);
+        match limit {
+            _ if decided && race.standing().decided => Decision::Reached,
+            Some(limit) => Decision::NotReached(limit),
+            None => Decision::Continue,
+        }
+    }
 }
 
-/// As [`decide`], from points that were already computed.
-pub fn decide_points(points: &[Point], answer: &Answer, rounds: u32, elapsed: Nanos) -> Decision {
-    let narrow = |level| points.iter().all(|point| point.narrow(level, answer.precision));
-    let limit = match (rounds >= answer.trials_max, elapsed >= answer.budget) {
+/// Of more designs it is not asked after each round whether they are all equal: that takes far more rounds than to tell some of them apart.
+const MOST_EQUAL: usize = 16;
+
+impl Referee for Decider {
+    fn runs(&self, design: usize) -> bool {
+        self.race.as_ref().is_none_or(|race| race.runs(design))
+    }
+
+    fn after(
+        &mut self,
+        experiment: &Experiment,
+        trials: &[TrialRecord],
+        rounds: u32,
+        elapsed: Nanos,
+    ) -> Option<Ending> {
+        let newest = trials.get(self.seen..).unwrap_or_default();
+        newest.iter().for_each(|record| self.add(experiment, record));
+        self.decide(experiment, rounds, elapsed).ending()
+    }
+}
+
+fn limit(answer: &Answer, rounds: u32, elapsed: Nanos) -> Option<Limit> {
+    match (rounds >= answer.trials_max, elapsed >= answer.budget) {
         (true, _) => Some(Limit::Rounds),
         (false, true) => Some(Limit::Budget),
         (false, false) => None,
-    };
-    if let Some(limit) = limit {
+    }
+}
+
+/// Whether `points` are known well enough after `rounds` rounds that took `elapsed` in all, or a limit came first.
+pub fn decide_points(points: &[Point], answer: &Answer, rounds: u32, elapsed: Nanos) -> Decision {
+    let narrow = |level| points.iter().all(|point| point.narrow(level, answer.precision));
+    if let Some(limit) = limit(answer, rounds, elapsed) {
         return if narrow(answer.level) { Decision::Reached } else { Decision::NotReached(limit) };
     }
     let inner = 1.0 - INNER_RISK * (1.0 - answer.level);

@@ -1,15 +1,16 @@
 //! The stop rule: its cases, and its coverage by simulation.
 
 use super::*;
-use crate::fixtures::{session, trial};
+use crate::fixtures::{normal, session, trial};
 use ebbtide_model::testing::experiment;
-use rand_core::{RngCore, SeedableRng};
+use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 fn answer(precision: f64, trials_max: u32) -> Answer {
     Answer {
         level: 0.95,
         precision,
+        indifference: 0.02,
         trials_min: 6,
         trials_max,
         budget: Nanos::from_secs(3600),
@@ -19,14 +20,7 @@ fn answer(precision: f64, trials_max: u32) -> Answer {
 }
 
 fn point(values: &[f64], failed: u32) -> Point {
-    Point {
-        design: 0,
-        workload: 0,
-        metric: Metric::Iops,
-        estimate: estimate(values, 0.95),
-        failed,
-        values: values.to_vec(),
-    }
+    Point { metric: Metric::Iops, failed, ..Point::of(values.to_vec(), 0.95) }
 }
 
 #[test]
@@ -62,21 +56,14 @@ fn trials_become_points() {
     let session = session(&asked, 6, |t| {
         if t.design == 1 && t.round == 0 { Err("EIO".into()) } else { Ok(trial(&[("a", 1000, 1_000_000)])) }
     });
-    let points = points(&asked, &session.trials);
+    let mut decider = Decider::new(&asked);
+    session.trials.iter().for_each(|record| decider.add(&asked, record));
+    let points = decider.standing().points();
     assert_eq!(points.len(), 2);
     assert_eq!((points[0].values.len(), points[0].failed), (6, 0), "the control's second runs do not count");
     assert_eq!((points[1].values.len(), points[1].failed), (5, 1));
-    assert_eq!(
-        decide(&asked, &session.trials, 6, Nanos(0)),
-        Decision::Continue,
-        "five trials have no interval"
-    );
-}
-
-/// One normal variate (Box and Muller).
-fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
-    let mut uniform = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-    (-2.0 * uniform().ln()).sqrt() * (2.0 * std::f64::consts::PI * uniform()).cos()
+    let decision = decider.decide(&asked, 6, Nanos(0));
+    assert_eq!(decision, Decision::Continue, "five trials have no interval");
 }
 
 /// Made-up sessions: the standard error of a coverage of 95% is 0.5 points.
@@ -92,7 +79,7 @@ fn coverage(cv: f64, precision: f64, naive: bool) -> (f64, f64) {
     for _ in 0..SESSIONS {
         let mut point = point(&[], 0);
         loop {
-            point.values.push((sigma * normal(&mut rng)).exp());
+            point.insert((sigma * normal(&mut rng)).exp());
             let n = point.values.len() as u32;
             let stop = if naive {
                 n >= 6 && point.narrow(answer.level, precision)
@@ -104,7 +91,7 @@ fn coverage(cv: f64, precision: f64, naive: bool) -> (f64, f64) {
             }
         }
         rounds += point.values.len();
-        let interval = estimate(&point.values, answer.level).and_then(|e| e.interval);
+        let interval = estimate_of_sorted(&point.values, answer.level).and_then(|e| e.interval);
         covered += u32::from(interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high));
     }
     (f64::from(covered) / f64::from(SESSIONS), rounds as f64 / f64::from(SESSIONS))

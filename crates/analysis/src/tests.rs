@@ -3,7 +3,7 @@
 use super::fixtures::{session, trial};
 use super::*;
 use ebbtide_model::metric::Metric;
-use ebbtide_model::plan::Role;
+use ebbtide_model::schedule::Role;
 use ebbtide_model::testing::experiment;
 
 /// Factor within ±2%, different for every trial, the same in every run.
@@ -23,9 +23,10 @@ fn a_faster_design_is_faster_in_rates_and_in_latencies() {
     let analysis = analyse(&session);
     assert_eq!(analysis.results.len(), 2);
     for comparison in &analysis.comparisons {
-        let rate = matches!(comparison.metric, Metric::Throughput | Metric::Iops);
-        if rate {
-            assert_eq!(comparison.conclusion, Conclusion::Faster, "{comparison:?}");
+        let asked = comparison.metric == Metric::Iops;
+        let expected = if asked { Conclusion::Faster } else { Conclusion::NotJudged };
+        assert_eq!(comparison.conclusion, expected, "{comparison:?}");
+        if matches!(comparison.metric, Metric::Throughput | Metric::Iops) {
             assert!((comparison.ratio - 2.0).abs() < 0.1, "{comparison:?}");
         }
         assert_eq!(comparison.rounds, 9);
@@ -77,7 +78,9 @@ fn few_trials_failed_trials_and_wide_intervals_are_said() {
         ]
     );
     assert_eq!(analysis.results[1].precise, None);
-    assert!(analysis.comparisons.iter().all(|c| c.conclusion == Conclusion::Inconclusive && c.rounds == 4));
+    assert!(analysis.comparisons.iter().all(|c| c.interval.is_none() && c.rounds == 4));
+    let judged = analysis.comparisons.iter().filter(|c| c.conclusion != Conclusion::NotJudged);
+    assert!(judged.map(|c| c.conclusion).eq([Conclusion::Inconclusive]));
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! What the analysis says, as data. Reports render it; nothing here computes.
 
+use crate::conditions::Conditioned;
+use crate::factors::Factors;
+use crate::judged::{RuledOut, Verdict};
+use crate::race::Raced;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::samples::Join;
 use serde::{Deserialize, Serialize};
@@ -109,6 +113,9 @@ pub struct DesignResult {
     pub trials: u32,
     /// Trials that failed, with the reason.
     pub failed: Vec<String>,
+    /// What came of what the workload asks for beside its operations.
+    #[serde(default, skip_serializing_if = "Conditioned::is_nothing")]
+    pub conditioned: Conditioned,
 }
 
 impl DesignResult {
@@ -122,14 +129,16 @@ impl DesignResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {
-    /// Better than the control: the interval excludes 1 on the good side.
+    /// Better than the control by more than the indifference margin: the whole interval is.
     Faster,
-    /// Worse than the control: the interval excludes 1 on the bad side.
+    /// Worse than the control by more than the indifference margin: the whole interval is.
     Slower,
-    /// The interval contains 1 and is as narrow as asked: a difference larger than that would have shown.
+    /// Neither, and the interval is as near to 1 as asked: a larger difference would have shown.
     NoDifference,
-    /// The interval contains 1 and is wide, or there is none: more rounds are needed.
+    /// Neither, and the interval is wide, or there is none: more rounds are needed.
     Inconclusive,
+    /// Of a metric by which the workload is not judged: a figure, of which nothing is said.
+    NotJudged,
 }
 
 /// A design against the control, paired by round.
@@ -143,16 +152,26 @@ pub struct Comparison {
     pub workload: String,
     /// What is compared.
     pub metric: Metric,
-    /// Median over rounds of design / control.
+    /// Design / control: the centre over rounds.
     pub ratio: f64,
-    /// Exact interval of that median; absent below the least number of rounds.
+    /// Interval of that; absent below the least number of rounds.
     pub interval: Option<(f64, f64)>,
-    /// Level of the interval.
+    /// Level at which the intervals of the whole family hold together.
     pub ci_level: f64,
+    /// Comparisons in the family; 1 for a metric that is not judged.
+    #[serde(default = "alone")]
+    pub family: usize,
+    /// Correlation of each round's ratio with the one before, where it has widened the interval.
+    #[serde(default)]
+    pub correlation: Option<f64>,
     /// Rounds in which both ran.
     pub rounds: u32,
     /// What may be said.
     pub conclusion: Conclusion,
+}
+
+fn alone() -> usize {
+    1
 }
 
 /// The control against itself, paired by round.
@@ -164,15 +183,15 @@ pub struct AaPair {
     pub workload: String,
     /// What is compared.
     pub metric: Metric,
-    /// Median over rounds of second run / first run.
+    /// Second run / first run: the centre over rounds.
     pub ratio: f64,
-    /// Exact interval of that median; absent below the least number of rounds.
+    /// Interval of that; absent below the least number of rounds.
     pub interval: Option<(f64, f64)>,
-    /// Level of the interval.
+    /// Level at which the intervals of all workloads hold together, by the metric that decides; of the others each alone.
     pub ci_level: f64,
     /// Rounds in which both ran.
     pub rounds: u32,
-    /// Whether the interval contains 1, as it must; `None` without an interval.
+    /// Whether the interval reaches the indifference margin about 1, as it must; `None` without an interval.
     pub same: Option<bool>,
 }
 
@@ -180,10 +199,12 @@ pub struct AaPair {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningKind {
-    /// The A/A interval excludes 1.
+    /// The A/A interval lies beyond the indifference margin.
     AaDiffers,
     /// An interval is wider than asked for.
     NotReached,
+    /// The largest load that was asked for keeps the latency.
+    Capped,
     /// Too few trials for any interval.
     TooFewTrials,
     /// Trials did not run in a steady state.
@@ -222,137 +243,10 @@ pub struct Analysis {
     pub aa: Vec<AaPair>,
     /// What a reader must know.
     pub warnings: Vec<Warning>,
-}
-
-/// What limits a design.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum VerdictKind {
-    /// One slow member drags the array.
-    Member,
-    /// A volume's own limit (shape or catalogue) is reached.
-    VolumeLimit,
-    /// A rate that somebody set is reached.
-    RateLimit,
-    /// The link that the volumes share is full.
-    InstanceLimit,
-    /// The host's CPU, or the tool itself.
-    Cpu,
-    /// The load waits for memory to be freed.
-    Memory,
-    /// Requests to a file server wait at the client before they are sent.
-    RemoteQueue,
-    /// One write at a time, each made durable before the next.
-    SyncWrites,
-    /// The queue of a disk holds fewer requests than are asked for.
-    QueueLimit,
-    /// Too few operations in flight.
-    Concurrency,
-    /// Requests are split or too small.
-    RequestSize,
-    /// An array of parity updates stripes in part, for which it reads.
-    PartialStripe,
-    /// Readahead is too small.
-    Readahead,
-    /// A cache answered, not the volume.
-    Cache,
-    /// Burst credits ran out.
-    Burst,
-    /// A cache that takes writes was full.
-    WriteCache,
-    /// A device swings between two speeds by itself.
-    DeviceWaves,
-    /// Blocks were touched for the first time.
-    FirstTouch,
-    /// Something else used the devices.
-    Background,
-    /// Members share one disk.
-    SharedDevice,
-    /// Nothing that the rules know.
-    Unknown,
-}
-
-impl VerdictKind {
-    /// Name as in JSON and as the file name below docs/verdicts.
-    pub const fn name(self) -> &'static str {
-        match self {
-            VerdictKind::Member => "member",
-            VerdictKind::VolumeLimit => "volume-limit",
-            VerdictKind::RateLimit => "rate-limit",
-            VerdictKind::InstanceLimit => "instance-limit",
-            VerdictKind::Cpu => "cpu",
-            VerdictKind::Memory => "memory",
-            VerdictKind::RemoteQueue => "remote-queue",
-            VerdictKind::SyncWrites => "sync-writes",
-            VerdictKind::QueueLimit => "queue-limit",
-            VerdictKind::Concurrency => "concurrency",
-            VerdictKind::RequestSize => "request-size",
-            VerdictKind::PartialStripe => "partial-stripe",
-            VerdictKind::Readahead => "readahead",
-            VerdictKind::Cache => "cache",
-            VerdictKind::Burst => "burst",
-            VerdictKind::WriteCache => "write-cache",
-            VerdictKind::DeviceWaves => "device-waves",
-            VerdictKind::FirstTouch => "first-touch",
-            VerdictKind::Background => "background",
-            VerdictKind::SharedDevice => "shared-device",
-            VerdictKind::Unknown => "unknown",
-        }
-    }
-}
-
-/// A figure that supports a verdict.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Evidence {
-    /// What the figure is, for example "iops of vol3 against its limit".
-    pub what: String,
-    /// In `unit`.
-    pub value: f64,
-    /// Its unit, for example `bytes/s`, `ns`, `share`.
-    pub unit: String,
-    /// What it is compared with, in the same unit.
-    pub reference: Option<f64>,
-}
-
-/// How the limit that a verdict asserts is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Basis {
-    /// The experiment or the catalogue says it.
-    Declared,
-    /// The device reports it.
-    Reported,
-    /// From what was measured: nobody said it.
-    Inferred,
-}
-
-/// What limits a design under a workload, and why we say so.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// What is asserted.
-    pub kind: VerdictKind,
-    /// Of a limit: how it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub basis: Option<Basis>,
-    /// Confidence, 0 to 1.
-    pub confidence: f64,
-    /// How much of the gap between what is and what the next limit allows this cause explains, 0 to 1;
-    /// verdicts are ranked by it.
-    #[serde(default)]
-    pub explains: f64,
-    /// The sentence a user reads.
-    pub sentence: String,
-    /// The figures that show it, each beside what it is to be compared with.
-    pub evidence: Vec<Evidence>,
-}
-
-/// A cause that was looked for in vain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RuledOut {
-    /// What is not asserted.
-    pub kind: VerdictKind,
-    /// Why it is not asserted: a clause that a user reads.
-    pub why: String,
-    /// What was seen; the reference is what it would have had to reach.
-    pub evidence: Vec<Evidence>,
+    /// What came of the race, where designs raced.
+    #[serde(skip)]
+    pub race: Option<Raced>,
+    /// What mattered among them.
+    #[serde(skip)]
+    pub factors: Option<Factors>,
 }

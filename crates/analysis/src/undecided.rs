@@ -5,6 +5,7 @@ use super::{Analysis, Comparison, Conclusion, WarningKind};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::{Ending, Session};
+use ebbtide_model::sweep::Objective;
 use serde::Serialize;
 
 /// A design whose difference from the control is not decided under a workload.
@@ -22,9 +23,13 @@ pub struct Undecided {
     pub rounds: u32,
 }
 
-/// Every design against the control under every workload that is not decided by the workload's own metric.
+/// Every design against the control under every workload that is not decided by the workload's own metric. A sweep asks which design is the
+/// best, not how each compares with the control: none.
 pub fn undecided(experiment: &Experiment, comparisons: &[Comparison]) -> Vec<Undecided> {
     let mut open = Vec::new();
+    if experiment.sweep.is_some() {
+        return open;
+    }
     for asked in &experiment.workloads {
         let metric = primary(&experiment.answer, asked);
         for (index, design) in experiment.designs.iter().enumerate() {
@@ -53,6 +58,21 @@ pub fn undecided(experiment: &Experiment, comparisons: &[Comparison]) -> Vec<Und
 /// not, where every comparison is decided all the same.
 pub fn unanswered(session: &Session, analysis: &Analysis) -> Vec<String> {
     let experiment = &session.experiment;
+    if let Some(race) = &analysis.race {
+        let percent = race.indifference * 100.0;
+        return match race.left.len() {
+            _ if race.decided => Vec::new(),
+            1 => vec!["the one design that is left is not shown to keep the limits".to_owned()],
+            left => vec![match race.objective {
+                Objective::Pareto(_) => format!(
+                    "{left} designs are left, and it is not shown that each is better than the others in something by more than {percent}%"
+                ),
+                _ => format!(
+                    "{left} designs are left, and it is not shown that they are within {percent}% of each other"
+                ),
+            }],
+        };
+    }
     let differs = analysis.warnings.iter().filter(|warning| warning.kind == WarningKind::AaDiffers);
     let mut reasons: Vec<String> = differs
         .map(|warning| match &warning.subject {
@@ -64,8 +84,11 @@ pub fn unanswered(session: &Session, analysis: &Analysis) -> Vec<String> {
     let open = undecided(experiment, &analysis.comparisons);
     reasons
         .extend(open.iter().map(|open| format!("{} against {control} under {}", open.design, open.workload)));
+    reasons.extend(analysis.results.iter().filter(|result| result.conditioned.open > 0).map(|result| {
+        format!("the search of {} under {} was not over within its runtime", result.design, result.workload)
+    }));
     if experiment.designs.len() < 2 && session.meta.ending != Ending::Reached {
-        reasons.push("intervals are wider than asked for".to_owned());
+        reasons.push("intervals are wider than requested".to_owned());
     }
     reasons
 }

@@ -1,7 +1,8 @@
 //! A cache behind the volumes, on simulated sessions: named with and without knowing the volumes, and never where
 //! credits, bad weeks, arms or first touches make the same volumes slow.
 
-use ebbtide_analysis::{Analysis, Verdict, VerdictKind, analyse, stop};
+use ebbtide_analysis::stop::Decider;
+use ebbtide_analysis::{Analysis, Verdict, VerdictKind, analyse};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::session::Session;
 
@@ -15,7 +16,7 @@ fn experiment(text: &str) -> Experiment {
 }
 
 fn session(experiment: &Experiment, seed: u64) -> Session {
-    ebbtide_sim::session(experiment, seed, stop::ending).expect("runs")
+    ebbtide_sim::session(experiment, seed, Decider::new(experiment)).expect("runs")
 }
 
 /// As on volumes of which nobody declared anything.

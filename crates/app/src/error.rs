@@ -1,5 +1,10 @@
 //! How a subcommand ends when it does not end well.
 
+use ebbtide_lab::LabError;
+use ebbtide_runner::RunnerError;
+use ebbtide_runner::verify::VerifyError;
+use std::fmt::Display;
+
 /// An end other than success, with its exit status.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
@@ -18,6 +23,16 @@ pub enum CliError {
 }
 
 impl CliError {
+    /// It was tried and failed, for the reason that `error` says.
+    pub fn failed(error: impl Display) -> CliError {
+        CliError::Failed(error.to_string())
+    }
+
+    /// The command line or a file it names is wrong, as `error` says.
+    pub fn usage(error: impl Display) -> CliError {
+        CliError::Usage(error.to_string())
+    }
+
     /// Exit status that users and scripts rely on.
     pub fn status(&self) -> u8 {
         match self {
@@ -25,6 +40,29 @@ impl CliError {
             CliError::Usage(_) => 2,
             CliError::Inconclusive(_) => 3,
             CliError::Interrupted(_) => 130,
+        }
+    }
+}
+
+impl From<LabError> for CliError {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Stopped => CliError::Interrupted("the guest was ended".to_owned()),
+            LabError::Disk { .. } => CliError::Usage(error.to_string()),
+            other => CliError::Failed(other.to_string()),
+        }
+    }
+}
+
+impl From<RunnerError> for CliError {
+    fn from(error: RunnerError) -> Self {
+        let said = error.to_string();
+        match error {
+            RunnerError::Lab(error) => error.into(),
+            RunnerError::Verify(VerifyError::Stopped) => CliError::Interrupted(said),
+            RunnerError::Verify(error) if error.is_usage() => CliError::Usage(said),
+            RunnerError::Adapt(_) => CliError::Usage(said),
+            _ => CliError::Failed(said),
         }
     }
 }

@@ -1,6 +1,7 @@
-//! The `ebb` command: command line, sessions, store, terminal views.
-//!
-//! It wires the pipeline of `ebbtide_model` to its edges, `ebbtide_engine`, `ebbtide_host` and `ebbtide_lab`.
+//! The `ebb` command: its subcommands and what they show. Here lives what reads the command line and the files that it names,
+//! says how it ended, and prints (through [`views`], the one way out) or draws on a terminal ([`progress`], [`watch`]). What may
+//! not live here: whatever runs a trial, keeps a session or changes the system (`ebbtide_runner` and the crates below it),
+//! and what a result means or how a report words it (`ebbtide_analysis`, `ebbtide_report`).
 
 // Tests open files of their own; everything else goes through the door (clippy.toml).
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -9,16 +10,17 @@
 // They panic when the reader goes away: `views::print` and `views::say` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod bench;
-pub mod catalog;
+mod bench;
+mod catalog;
 pub mod cli;
-pub mod error;
-pub mod experiment_file;
-pub mod laboratory;
-pub mod limits;
-pub mod places;
-pub mod progress;
-pub mod session;
-pub mod store;
-pub mod views;
-pub mod watch;
+mod error;
+mod experiment_file;
+mod keeping;
+mod key;
+mod laboratory;
+mod limits;
+mod progress;
+mod signals;
+mod terminal;
+mod views;
+mod watch;

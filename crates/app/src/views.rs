@@ -1,22 +1,25 @@
 //! Where reports go: to the terminal as it is, to standard output, or to a file that is never half written.
 
 pub mod explain;
+pub mod limit;
 pub mod limits;
 mod out;
+pub mod plan;
 pub mod volumes;
 
 pub use out::{
-    Lines, command_line, pass_on, print, print_data, print_json, print_json_line, print_more,
-    print_more_data, print_styled, say, stderr_is_terminal, stdout_is_terminal, stdout_size, stdout_width,
-    tell_panics, to_program,
+    Lines, answer, command_line, is_in_foreground, pass_on, print, print_data, print_json, print_more,
+    print_more_data, print_styled, say, say_status, stderr_is_terminal, stdout_is_terminal, stdout_size,
+    stdout_width, tell_panics, to_program,
 };
 
 use crate::error::CliError;
 use ebbtide_door::DoorError;
 use ebbtide_host::judge;
+use ebbtide_model::session::Session;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::shown::{self, Styled};
-use ebbtide_report::{JsonOptions, Report, csv, html, json, text};
+use ebbtide_report::{JsonOptions, Kept, Report, csv, html, json, text};
 use out::COLUMNS_ELSEWHERE;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -32,6 +35,17 @@ pub enum Format {
     Json(JsonOptions),
     /// One row per trial and metric.
     Csv,
+}
+
+impl Format {
+    /// What it shows of each trial of `session`.
+    pub fn kept(self, session: &Session) -> Kept {
+        match self {
+            Format::Json(JsonOptions { series: true, .. }) => Kept::All,
+            Format::Html => Kept::drawn(&session.experiment),
+            Format::Text | Format::Json(_) | Format::Csv => Kept::Figures,
+        }
+    }
 }
 
 /// `report` in `format`, ready to be written to a file or a pipe.
@@ -79,20 +93,18 @@ pub fn save(path: &Path, text: &str) -> Result<(), CliError> {
     })
 }
 
-/// That the report cannot go to `path`, and what to do.
+/// That the report cannot go to `path`, and what to do. The option that named it is the caller's: `-o` here, `--html` there.
 fn cannot_save(path: &Path, error: &DoorError) -> String {
     let (what, remedy) = match error {
-        DoorError::Refused(refusal) => (refusal.reasons_in_words(), "choose another file with -o"),
-        DoorError::NoVolume { what, .. } => (format!("it is {what}"), "choose another file with -o"),
+        DoorError::Refused(refusal) => (refusal.reasons_in_words(), "name another file"),
+        DoorError::NoVolume { what, .. } => (format!("it is {what}"), "name another file"),
         DoorError::System { source, .. } => {
             let remedy = match source.kind() {
-                ErrorKind::NotFound => {
-                    "its directory does not exist: make it, or choose another file with -o"
-                }
-                ErrorKind::PermissionDenied => "choose a file in a directory that you may write with -o",
-                ErrorKind::StorageFull => "free some space, or choose another place with -o",
-                ErrorKind::IsADirectory => "name a file with -o",
-                _ => "choose another file with -o",
+                ErrorKind::NotFound => "its directory does not exist: make it, or name another file",
+                ErrorKind::PermissionDenied => "name a file in a directory that you can write to",
+                ErrorKind::StorageFull => "free some space, or name a file in another place",
+                ErrorKind::IsADirectory => "name a file in it",
+                _ => "name another file",
             };
             (source.to_string(), remedy)
         }

@@ -9,8 +9,13 @@ use tempfile::TempDir;
 
 /// `ebb bench` with its state in `state`, and no progress.
 fn ebb(state: &TempDir) -> Command {
+    run(state, "bench")
+}
+
+/// The same for another subcommand.
+fn run(state: &TempDir, subcommand: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
-    command.env("XDG_STATE_HOME", state.path().join("state")).args(["--quiet", "bench"]);
+    command.env("XDG_STATE_HOME", state.path().join("state")).args(["--quiet", subcommand]);
     command
 }
 
@@ -43,7 +48,7 @@ fn a_directory_gets_a_file_that_is_removed() {
         .expect("runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("text");
-    for part in ["randrw (50% reads), bs 4KiB, iodepth 4, 1 job", "read", "write", "p99.9", "CPU", "seed"] {
+    for part in ["random mix with 50% reads, bs 4KiB, iodepth 4", "read", "write", "p99.9", "CPU", "seed"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     assert_eq!(fs::read_dir(&place).expect("is there").count(), 0, "nothing is left");
@@ -71,13 +76,13 @@ fn nothing_is_made_among_devices_or_without_a_size() {
     fs::write(&jobs, "[a]\nfilename=/dev/nosuchdev\nsize=1m\n").expect("writes");
     let jobs = jobs.to_str().expect("text");
     let runs: [&[&str]; 4] = [
-        &["/dev/nosuchdev", "--size=1m"],
-        &["/dev/../dev/nosuchdev", "--size=1m", "--rw=write"],
-        &["--profile=seek", "/dev/nosuchdev", "--size=1m"],
-        &["--fio", jobs],
+        &["bench", "/dev/nosuchdev", "--size=1m"],
+        &["bench", "/dev/../dev/nosuchdev", "--size=1m", "--rw=write"],
+        &["profile", "run", "seek", "/dev/nosuchdev", "--size=1m"],
+        &["fio", jobs],
     ];
     for arguments in runs {
-        let output = ebb(&home).args(arguments).output().expect("runs");
+        let output = run(&home, arguments[0]).args(&arguments[1..]).output().expect("runs");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
         assert!(errors.contains("there is no device /dev/"), "{arguments:?}: {errors}");
@@ -85,7 +90,7 @@ fn nothing_is_made_among_devices_or_without_a_size() {
     }
     let path = home.path().join("nofile");
     for profile in ["seek", "dd", "bonnie", "ladder"] {
-        let output = ebb(&home).args(["--profile", profile]).arg(&path).output().expect("runs");
+        let output = run(&home, "profile").args(["run", profile]).arg(&path).output().expect("runs");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{profile}: {errors}");
         assert!(errors.contains("give --size"), "{profile}: {errors}");
@@ -119,19 +124,24 @@ fn holes_are_pointed_out_and_filled_with_destroy() {
     let path = home.path().join("sparse");
     let jobs = home.path().join("jobs.fio");
     fs::write(&jobs, "[a]\nfilename=sparse\nrw=randread\ntime_based\nruntime=100ms\n").expect("writes");
-    let job_file = ["--fio", jobs.to_str().expect("text")];
+    let job_file = ["fio", jobs.to_str().expect("text")];
     let runs: [(&Path, &[&str]); 3] = [
-        (&path, &["--rw=randread", "--runtime=100ms"]),
-        (&path, &["--profile=seek", "--runtime=50ms"]),
+        (&path, &["bench", "--rw=randread", "--runtime=100ms"]),
+        (&path, &["profile", "run", "seek", "--runtime=200ms"]),
         (home.path(), &job_file),
     ];
     for (target, arguments) in runs {
+        let ebb = || {
+            let mut command = run(&home, arguments[0]);
+            command.args(&arguments[1..]).arg(target);
+            command
+        };
         fs::File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file of holes");
-        let output = ebb(&home).arg(target).args(arguments).output().expect("runs");
+        let output = ebb().output().expect("runs");
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(said.contains("fill it with --destroy"), "{arguments:?}: {said}");
         assert!(fs::read(&path).expect("reads").iter().all(|byte| *byte == 0), "only with --destroy");
-        let output = ebb(&home).arg(target).args(arguments).arg("--destroy").output().expect("runs");
+        let output = ebb().arg("--destroy").output().expect("runs");
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && !said.contains("holes"), "{arguments:?}: {said}");
         for block in fs::read(&path).expect("reads").chunks(4096) {
@@ -180,7 +190,9 @@ fn offset_and_size_bound_what_is_written() {
     let arguments = ["--rw=write", "--destroy", "--offset=512k", "--size=64k", "--fsync=4", "--direct=0"];
     let output = ebb(&home).arg(&path).args(arguments).output().expect("runs");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("from offset 512KiB, fsync after 4 writes"), "{text}");
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.status.success() && line.contains("on 64KiB from offset 512KiB"), "{text}");
+    assert!(line.contains("fsync after 4 writes"), "{text}");
     assert!(text.contains("sync"), "{text}");
     let after = fs::read(&path).expect("reads");
     assert_eq!(before[..512 << 10], after[..512 << 10]);
@@ -199,7 +211,7 @@ fn an_open_loop_gives_service_time_beside_latency() {
         .output()
         .expect("runs");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("of it service"), "{text}");
+    assert!(output.status.success() && text.contains("of which service"), "{text}");
     let value = json(ebb(&home).arg(&path).args(["--rw=randread", "--rate_iops=500", "--runtime=200ms"]));
     let read = &value["jobs"][0]["read"];
     assert_eq!(read["clat_ns"]["N"], read["lat_ns"]["N"]);
@@ -231,7 +243,10 @@ fn an_overloaded_open_loop_shows_the_wait_in_fios_percentiles() {
     let arguments = ["--design=one", "--rw=randread", "--rate_iops=5000", "--runtime=400ms"];
     let output = ebb(&home).arg("--file").arg(&experiment).args(arguments).output().expect("runs");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("of it slot wait") && text.contains("of the mean latency is slot wait"), "{text}");
+    assert!(
+        text.contains("of which slot wait") && text.contains("of the mean latency is slot wait"),
+        "{text}"
+    );
     let value = json(ebb(&home).arg("--file").arg(&experiment).args(arguments));
     let job = &value["jobs"][0];
     let part = |name: &str| {
@@ -276,7 +291,7 @@ fn what_is_wrong_is_said_with_a_way_out() {
     file(&path, 1 << 20);
     let path = path.to_str().expect("text");
     for (arguments, words) in [
-        (&[][..], "on what?"),
+        (&[][..], "no target"),
         (&["/nowhere/f", "--size=1m"], "cannot make /nowhere/f"),
         (&[path, "--offset=1m", "--size=1m"], "has 1MiB and --size 1MiB from offset 1MiB on reaches beyond"),
         (&[path, "--offset=1m"], "offset 1MiB is beyond that"),
@@ -284,7 +299,6 @@ fn what_is_wrong_is_said_with_a_way_out() {
         (&[path, "--size=2m"], "smaller --size"),
         (&[path, "--bs=0"], "--bs"),
         (&[path, "--size=0"], "--size is 0"),
-        (&["--profile=seek", path, "--size=0"], "--size is 0"),
         (&[path, "--cpus_allowed=8191"], "there is no CPU 8191 here; there are 0"),
         (&[path, "--hipri", "--ioengine=psync"], "--hipri changes nothing: psync has no ring"),
         (&[path, "--sqthread_poll", "--ioengine=psync"], "--sqthread_poll changes nothing"),
@@ -303,8 +317,13 @@ fn what_is_wrong_is_said_with_a_way_out() {
         (&[path, "--rw=sideways"], "randread"),
         (&[path, "--cpus_allowed=x"], "0-3,6"),
         (&[path, "--rwmixread=101"], "100"),
-        (&[path, "--bs=2m"], "--bs 2MiB is more than the 1MiB that are used"),
-        (&[path, "--bs=8k", "--size=4k"], "--bs 8KiB is more than the 4KiB that are used"),
+        (&[path, "--bs=2m"], "--bs 2MiB is larger than the used part of"),
+        (&[path, "--bs=8k", "--size=4k"], ", 4KiB; give a smaller --bs"),
+        (&[path, "--file_service_type=random"], "there is one file; write for example --nrfiles=8"),
+        (&[path, "--filename=x"], "--filename and the target"),
+        (&["--filename", path, "--sync", "1"], "write the value of an option such as --sync after `=`"),
+        (&["--file=e.toml", "--design=d", "--end_fsync", "1"], "such as --sync after `=`"),
+        (&["--file=e.toml", "--design=d", "--nrfiles=2"], "--nrfiles 2 changes nothing"),
     ] {
         let output = ebb(&home).args(arguments).output().expect("runs");
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -376,11 +395,17 @@ fn a_pasted_fio_command_line_runs() {
     assert!(job["ebbtide"]["notes"].to_string().contains("ioengine=libaio runs on io_uring"), "{job}");
     assert!(home.path().join("a").exists(), "--filename is below --directory");
     for (arguments, words) in [
-        (["--nrfiles=2", "--rw=read"], "only 1 is done"),
+        (["--nrfiles=2", "--rw=read"], "is no directory; name one"),
         (["--ioengine=rbd", "--rw=read"], "[possible values: io_uring, libaio"),
         (["--direct=1", "--buffered=1"], "--direct and --buffered contradict each other"),
         (["--rwmixread=70", "--rwmixwrite=40"], "--rwmixread and --rwmixwrite contradict each other"),
         (["--direct=2", "--rw=read"], "write 0 or 1"),
+        (
+            ["--rw=read", "--random_distribution=zipf:1.2"],
+            "offsets are not random; write for example --rw=randread",
+        ),
+        (["--rw=randread", "--bssplit=4k/60:64k/50"], "make 110%"),
+        (["--rw=read:8x", "--direct=0"], "write for example --rw=read:-8k"),
     ] {
         let output = ebb(&home).arg(home.path().join("a")).args(arguments).output().expect("runs");
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -427,10 +452,10 @@ fn json_lists_the_options_that_were_given() {
 #[test]
 fn the_self_test_tells_of_clock_and_ceiling() {
     let home = directory();
-    let value = json(ebb(&home).arg("--self-test"));
+    let value = json(&mut run(&home, "self-test"));
     assert!(value["clock"]["cost_ns"].as_f64() > Some(0.0));
     assert!(value["null_write"]["iops"].as_f64() > Some(0.0));
-    let text = ebb(&home).arg("--self-test").output().expect("runs").stdout;
+    let text = run(&home, "self-test").output().expect("runs").stdout;
     let text = String::from_utf8(text).expect("text");
     assert!(text.contains("ns per reading") && text.contains("measures the tool"), "{text}");
 }
@@ -446,7 +471,7 @@ fn a_fio_job_file_runs_in_groups() {
         [own]\nrw=write\nbs=16k\nnumjobs=2\n\
         [slow]\nstonewall\nrw=read\nfilename=shared\nrate=100k\nruntime=1\n";
     fs::write(&jobs, text).expect("writes");
-    let value = json(ebb(&home).arg(home.path()).arg("--fio").arg(&jobs));
+    let value = json(run(&home, "fio").arg(&jobs).arg(home.path()));
     let list = value["jobs"].as_array().expect("jobs");
     let names: Vec<(&str, u64)> = list
         .iter()
@@ -468,20 +493,20 @@ fn a_fio_job_file_runs_in_groups() {
     let bytes = fs::read(home.path().join("own.1.0")).expect("reads");
     assert!(bytes.chunks(4096).all(|block| block.iter().any(|byte| *byte != 0)), "each clone wrote its file");
     // Now the files exist.
-    ebb(&home).arg(home.path()).arg("--fio").arg(&jobs).assert().code(2);
+    run(&home, "fio").arg(&jobs).arg(home.path()).assert().code(2);
     let twice = ["--destroy", "--json"];
-    ebb(&home).arg(home.path()).arg("--fio").arg(&jobs).args(twice).assert().success();
+    run(&home, "fio").arg(&jobs).arg(home.path()).args(twice).assert().success();
 }
 
 #[test]
 fn an_unknown_option_of_fio_is_refused_by_name_and_place() {
     let home = directory();
     let jobs = home.path().join("jobs.fio");
-    fs::write(&jobs, "[a]\nsize=1m\nbssplit=4k/50:8k/50\n").expect("writes");
-    let output = ebb(&home).arg("--fio").arg(&jobs).output().expect("runs");
+    fs::write(&jobs, "[a]\nsize=1m\npercentage_random=50\n").expect("writes");
+    let output = run(&home, "fio").arg(&jobs).output().expect("runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
-    assert!(errors.contains("jobs.fio:3: bssplit"), "{errors}");
+    assert!(errors.contains("jobs.fio:3: percentage_random"), "{errors}");
     for (text, place, words) in [
         ("", "jobs.fio:1: ", "there is no job"),
         (
@@ -494,17 +519,178 @@ fn an_unknown_option_of_fio_is_refused_by_name_and_place() {
     ] {
         file(&home.path().join("small"), 4096);
         fs::write(&jobs, text).expect("writes");
-        let output = ebb(&home).arg(home.path()).arg("--fio").arg(&jobs).output().expect("runs");
+        let output = run(&home, "fio").arg(&jobs).arg(home.path()).output().expect("runs");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{text}: {errors}");
         assert!(errors.contains(place) && errors.contains(words), "{text}: {errors}");
     }
-    for arguments in [&["--bs=8k", "--rw=read"][..], &["--name=x"], &["--size=1m"]] {
-        let output = ebb(&home).arg("--fio").arg(&jobs).args(arguments).output().expect("runs");
+    for arguments in [&["--bs=8k", "--rw=read"][..], &["--name=x"], &["--iodepth=4"]] {
+        let output = run(&home, "fio").arg(&jobs).args(arguments).output().expect("runs");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "options beside a job file are not passed over: {errors}");
-        assert!(errors.lines().count() == 1 && errors.contains(" beside --fio: "), "{errors}");
+        assert!(errors.contains("unexpected argument") && errors.contains("Usage: ebb fio"), "{errors}");
+        let of_workload = !arguments.contains(&"--name=x");
+        assert_eq!(errors.contains("the job file says what to run: write it there"), of_workload, "{errors}");
     }
+}
+
+/// The old spellings of what are commands of their own now work as these do, with a line that says what to write.
+#[test]
+fn old_spellings_work_and_say_the_new_one() {
+    let home = directory();
+    fs::write(home.path().join("j.fio"), "[a]\nfilename=new\nrw=write\nsize=64k\n").expect("writes");
+    let old = |arguments: &str, quiet: bool| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+        command.env("XDG_STATE_HOME", home.path().join("state")).current_dir(home.path()).arg("bench");
+        command.args(arguments.split(' ')).args(quiet.then_some("--quiet"));
+        command.output().expect("runs")
+    };
+    for (arguments, shown, hint) in [
+        ("--profile list", "ladder", "`ebb bench --profile list` is `ebb profile list` now"),
+        ("--profile show dd", "imitates:", "`ebb profile show NAME`"),
+        ("--profile=dd . --size 1m --json", "conclusions", "`ebb profile run NAME TARGET`"),
+        ("--fio j.fio --destroy", "write", "`ebb fio JOBFILE [DIRECTORY]`"),
+        (". --fio=j.fio --destroy --json", "jobname", "`ebb fio JOBFILE [DIRECTORY]`"),
+        ("--self-test --json", "cpu_ns_per_io", "`ebb self-test`"),
+    ] {
+        let output = old(arguments, false);
+        let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{arguments}: {said}");
+        assert!(told.contains(shown) && said.contains(hint), "{arguments}: {told}{said}");
+        assert!(!arguments.contains("--json") || serde_json::from_str::<Value>(&told).is_ok(), "{told}");
+        let said = String::from_utf8_lossy(&old(arguments, true).stderr).into_owned();
+        assert!(!said.contains("spelling"), "{arguments}: {said}");
+    }
+    // What is wrong is said of the new spelling, after the hint.
+    let output = old("--fio j.fio --bs=4k", true);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.starts_with("ebb: `ebb bench --fio JOBFILE` is") && said.contains("Usage: ebb fio"),
+        "{said}"
+    );
+}
+
+#[test]
+fn each_command_refuses_the_options_of_the_others() {
+    let home = directory();
+    for (line, names) in [
+        ("bench . --format bonnie-csv", "Usage: ebb bench"),
+        ("profile list --size 1m", "Usage: ebb profile list"),
+        ("profile show dd --destroy", "Usage: ebb profile show"),
+        ("profile run dd . --verify", "Usage: ebb profile run"),
+        ("profile run dd . --iodepth 2", "the profile says what to run"),
+        ("fio j.fio . --name l", "Usage: ebb fio"),
+        ("self-test --seed 1", "Usage: ebb self-test"),
+    ] {
+        let mut words = line.split(' ');
+        let output = run(&home, words.next().expect("a word")).args(words).output().expect("runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains("unexpected argument") && said.contains(names), "{line}: {said}");
+    }
+}
+
+/// What docs/performance.md measures, with the program itself; and nothing else in /dev is a target.
+#[test]
+fn devices_without_an_end_are_targets_where_a_size_is_given() {
+    let home = directory();
+    let write = ["--rw=randwrite", "--iodepth=32", "--direct=0", "--io_size=4m"];
+    let value = json(ebb(&home).args(["/dev/null", "--size=1m"]).args(write));
+    assert_eq!(value["jobs"][0]["write"]["total_ios"], 1024);
+    let value =
+        json(ebb(&home).args(["/dev/zero", "--size=1m", "--io_size=2m", "--rw=randread", "--direct=0"]));
+    assert_eq!(value["jobs"][0]["read"]["total_ios"], 512);
+    // There is no page cache in between, whatever is asked for.
+    for direct in ["--direct=0", "--direct=1"] {
+        let output = ebb(&home)
+            .args(["/dev/zero", "--size=1m", "--runtime=0.2", "--rw=read", direct])
+            .output()
+            .expect("runs");
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(shown.contains("IOPS") && !shown.contains("O_DIRECT was"), "{shown}");
+        assert!(!shown.contains("limit    cache") && !shown.contains("devtmpfs"), "{shown}");
+    }
+    for value in ["0", "1"] {
+        let output =
+            ebb(&home).args(["--rw=write", "--size=1m", "--sync", value]).current_dir(home.path()).output();
+        let output = output.expect("runs");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("--sync={value}")));
+        assert!(!home.path().join(value).exists());
+    }
+    let jobs = home.path().join("jobs.fio");
+    fs::write(&jobs, "[a]\nfilename=/dev/null\nrw=write\nsize=1m\n").expect("writes");
+    let value = json(run(&home, "fio").arg(&jobs));
+    assert_eq!(value["jobs"][0]["write"]["total_ios"], 256);
+    for (arguments, words) in [
+        (&["/dev/null", "--rw=write"][..], "has no size; give --size 1g"),
+        (&["/dev/null", "--rw=randrw", "--size=1m"], "gives nothing to read; write to it, or read /dev/zero"),
+        (&["/dev/random", "--rw=read", "--size=1m"], "is neither a file nor a block device"),
+        (&["/dev/tty", "--rw=write", "--size=1m", "--destroy"], "is neither a file nor a block device"),
+    ] {
+        let output = ebb(&home).args(arguments).output().expect("runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains(words), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn the_cache_is_kept_and_the_start_delayed_where_asked() {
+    let home = directory();
+    let path = home.path().join("f");
+    file(&path, 1 << 20);
+    let begin = std::time::Instant::now();
+    let arguments =
+        ["--rw=read", "--direct=0", "--size=1m", "--io_size=1m", "--invalidate", "0", "--startdelay=1"];
+    let value = json(ebb(&home).arg(&path).args(arguments));
+    assert!(begin.elapsed() >= std::time::Duration::from_secs(1));
+    let options = &value["jobs"][0]["job options"];
+    assert!(options["invalidate"] == "0" && options["startdelay"] == "1", "{options}");
+    let errors = ebb(&home).arg(&path).args(["--rw=read", "--invalidate=0"]).output().expect("runs").stderr;
+    let errors = String::from_utf8_lossy(&errors);
+    assert!(
+        errors.contains("O_DIRECT does not read from the page cache; write for example --direct=0"),
+        "{errors}"
+    );
+    // Options beside a job file are those of its jobs that have none.
+    let jobs = home.path().join("jobs.fio");
+    fs::write(&jobs, "[a]\nfilename=f\n[b]\nfilename=f\nsize=8k\n").expect("writes");
+    let value = json(run(&home, "fio").arg(&jobs).arg(home.path()).arg("--size=64k"));
+    let moved: Vec<&Value> = (0..2).map(|job| &value["jobs"][job]["read"]["io_bytes"]).collect();
+    assert_eq!(moved, [65_536, 8192]);
+    assert_eq!(value["global options"]["size"], "64k");
+}
+
+/// A job file and the command line take the same loads, and what runs is what they say.
+#[test]
+fn several_sizes_and_skewed_offsets_run() {
+    let home = directory();
+    let jobs = home.path().join("jobs.fio");
+    let text = "[a]\nfilename=f\nsize=8m\nio_size=32m\nrw=randread\nbssplit=4k/50:16k\nrandom_distribution=zipf:1.2\n";
+    fs::write(&jobs, text).expect("writes");
+    let command = [
+        "--size=8m",
+        "--io_size=32m",
+        "--rw=randread",
+        "--bssplit=4k/50:16k",
+        "--random_distribution=zipf:1.2",
+    ];
+    let of_file = json(run(&home, "fio").arg(&jobs).arg(home.path()));
+    let of_command = json(ebb(&home).arg(home.path().join("f")).args(command).arg("--direct=0"));
+    for value in [of_file, of_command] {
+        let (read, options) = (&value["jobs"][0]["read"], &value["jobs"][0]["job options"]);
+        assert_eq!(read["io_bytes"], 32 << 20);
+        let mean = f64::from(32 << 20) / read["total_ios"].as_f64().expect("a number");
+        // 10 KiB, of about 3277 operations with a standard deviation of 6 KiB each.
+        assert!((mean / 10_240.0 - 1.0).abs() < 0.06, "{mean}");
+        assert!(options["random_distribution"] == "zipf:1.2" && options["bs"].is_null(), "{options}");
+    }
+    let back = ["--rw=read:-8k", "--io_size=1m", "--direct=0"];
+    let value = json(ebb(&home).arg(home.path().join("f")).args(back));
+    assert_eq!(value["jobs"][0]["job options"]["rw"], "read:-8192");
+    assert_eq!(value["jobs"][0]["read"]["total_ios"], 256);
 }
 
 #[test]

@@ -8,8 +8,8 @@ mod devtools;
 
 use assert_cmd::Command;
 use devtools::Browser;
-use ebbtide_app::store::Store;
 use ebbtide_model::testing::session::{self as fixture, Recipe};
+use ebbtide_runner::store::Store;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -117,5 +117,5 @@ fn a_plain_report_is_readable_everywhere() {
 #[test]
 fn long_names_and_many_members_do_not_break_the_page() {
     let prefix = "a-rather-long-<b>name</b>&\"quoted\"-".to_owned();
-    look("long", &Recipe { rounds: 6, members: 24, prefix, failure: false });
+    look("long", &Recipe { rounds: 8, members: 24, prefix, failure: false });
 }

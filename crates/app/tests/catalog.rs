@@ -33,6 +33,15 @@ fn types_are_listed_and_shown_with_their_sources() {
     {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
+    let order = ["--size", "500GiB", "--provisioned-iops", "6000"];
+    let priced = stdout(ebb(home.path()).args(["catalog", "show", "gp3"]).args(order));
+    for expected in [
+        "$0.08 for a GiB, $0.005 for each IOPS above 3000, $0.04 for each MiB/s above 125 a month (us-east-1, 2024-07-01)",
+        "$55.00 a month",
+        "ebs_volume_test.golden",
+    ] {
+        assert!(priced.contains(expected), "{expected}: {priced}");
+    }
     let instance = stdout(ebb(home.path()).args(["catalog", "show", "m6i.2xlarge"]));
     assert!(instance.contains("312 MB/s, 1.25 GB/s for 30 min"), "{instance}");
     let json = stdout(ebb(home.path()).args([
@@ -48,6 +57,7 @@ fn types_are_listed_and_shown_with_their_sources() {
     let value: Value = serde_json::from_str(&json).expect("is JSON");
     assert_eq!(value["volume_type"]["iops"]["max"], 16000.0);
     assert_eq!(value["shape"]["iops"]["rate"], 3000.0);
+    assert!((value["price_usd_month"].as_f64().expect("a price") - 81.92).abs() < 1e-9, "{value}");
 }
 
 #[test]

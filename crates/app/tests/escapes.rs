@@ -110,12 +110,13 @@ fn file_names_and_excerpts() {
     let nowhere = OsStr::new(&name[1..]);
     for line in [
         "run",
-        "bench --fio",
+        "fio",
         "import",
         "verify",
         "explain --iostat",
         "catalog import",
         "catalog list --catalog",
+        "plan",
     ] {
         let mut arguments = words(line);
         arguments.push(nowhere);

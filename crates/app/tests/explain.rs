@@ -84,7 +84,7 @@ fn what_spared_a_member_is_said() {
         .write_stdin(log)
         .assert()
         .success()
-        .stdout(contains("md0 was at work").and(contains("--members a,b")));
+        .stdout(contains("md0 was active").and(contains("--members a,b")));
     let output = ebb(&["explain", "--iostat", "-", "--members", "vdb,vdc"])
         .write_stdin(log)
         .output()
@@ -124,7 +124,7 @@ fn a_healthy_array_beside_a_root_has_its_own_members_only() {
     insta::assert_snapshot!(recorded("md0-and-root.txt", &[]));
 }
 
-/// A simulated session: the reasoning names every rule, as a verdict or as looked for in vain.
+/// A simulated session: the reasoning names every rule, as a verdict or as ruled out.
 #[test]
 fn the_reasoning_of_a_session_is_whole() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -146,7 +146,7 @@ fn the_reasoning_of_a_session_is_whole() {
         assert!(first.contains(&line) || first.contains(&held), "{} is not in {first}", rule.kind().name());
     }
     // What was seen, against what it would have taken.
-    let concurrency = "concurrency: held back by `volume-limit`: more in flight would only wait longer\n     \
+    let concurrency = "concurrency: held back by `volume-limit`: more operations in flight would only wait longer\n     \
                        - use of the working members' limits, which would have to be below: ";
     assert!(first.contains(concurrency) && first.contains("%, against 90.0%"), "{first}");
     let mut wrong = ebb(&["explain", "last", "no-such", "--store", store]);

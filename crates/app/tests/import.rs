@@ -77,7 +77,8 @@ fn old_results_stand_beside_new_ones() {
     };
     let (new, fio, bonnie) = (id("new"), id("fio"), id("bonnie"));
 
-    let compared = home.json(&format!("compare {new} {fio} -w seqread"), &[0]);
+    // One trial has no interval: whatever it shows, nothing is decided.
+    let compared = home.json(&format!("compare {new} {fio} -w seqread"), &[3]);
     let rows = compared["tables"][0]["rows"].as_array().unwrap();
     assert_eq!(rows.iter().map(|r| &r["session"]).collect::<Vec<_>>(), [new.as_str(), fio.as_str()]);
     assert!(rows[0]["throughput"]["ci_low"].is_number(), "six trials: {compared}");
@@ -85,23 +86,41 @@ fn old_results_stand_beside_new_ones() {
     let median = |row: usize| rows[row]["throughput"]["median"].as_f64().unwrap();
     assert_eq!(rows[1]["ratio"].as_f64(), Some(median(1) / median(0)));
     assert!(rows[1]["lat_p99"]["median"].is_number(), "{compared}");
+    let first = &compared["comparisons"][0];
+    assert_eq!(
+        (&first["design"], &first["conclusion"]),
+        (&"single".into(), &"inconclusive".into()),
+        "{compared}"
+    );
+    assert!(
+        first["ratio"].is_number() && first["ci_low"].is_null() && first["detectable"].is_null(),
+        "{compared}"
+    );
+    assert!(compared["differs"].as_array().unwrap().iter().any(|d| d["what"] == "backend"), "{compared}");
 
     let output = home.ebb(&format!("compare {new} {fio} {bonnie} -w seqread,getc")).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(status(&output), 0, "{output:?}");
-    for told in ["A single", "B imported", "C imported", "not the same work", "are not paired"] {
+    let text = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(status(&output), 3, "{output:?}");
+    for told in
+        ["imported of B is set against single of A", "too few trials", "not the same work", "are not paired"]
+    {
         assert!(text.contains(told), "{told}: {text}");
     }
     let apart = home.ebb(&format!("compare {fio} {bonnie}")).output().unwrap();
-    assert!(
-        String::from_utf8_lossy(&apart.stdout).contains("No workload of one name is in two"),
-        "{apart:?}"
-    );
+    assert_eq!(status(&apart), 3, "what compares nothing does not pass: {apart:?}");
+    assert!(String::from_utf8_lossy(&apart.stdout).contains("Nothing was compared"), "{apart:?}");
 
     for (line, why) in [
         (format!("compare {new}"), "2 values required"),
         (format!("compare {new} {new}"), "named already"),
+        (format!("compare {new} {new}:single"), "named already"),
+        (format!("compare {new}:none {fio}"), "no design `none`; it has: single"),
         (format!("compare {new} {fio} -w nothing"), "there are: seqread"),
+        (format!("compare {new} {fio} --threshold 5"), "such as 5%"),
+        (format!("compare {new} {fio} --threshold 100%"), "less than 100%"),
+        (format!("compare {new} {fio} --threshold 1% --indifference 2%"), "write a smaller one"),
+        (format!("compare {new} {fio} -m speed"), "write one of throughput, iops"),
+        (format!("compare {new} {fio} --json --csv -"), "only one of"),
     ] {
         let output = home.ebb(&line).output().unwrap();
         assert_eq!(status(&output), 2, "{line}");

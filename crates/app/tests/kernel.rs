@@ -64,7 +64,7 @@ fn planned(output: &Output) -> bool {
     let why = text(&output.stderr);
     match output.status.code() {
         Some(0) => why.is_empty(),
-        Some(1) => why.contains("this host cannot carry that out: "),
+        Some(1) => why.contains("this host cannot run it: "),
         _ => false,
     }
 }

@@ -23,7 +23,7 @@ fn wrong_usage_is_told_before_anything_is_made() {
     ends_with(&home, "lab run -- true", 1, "`ebb lab build` makes it");
     ends_with(&home, "lab run", 2, "COMMAND");
     ends_with(&home, "lab run --throughput 20parsecs -- true", 2, "parsecs");
-    ends_with(&home, "lab run --throughput 0 -- true", 2, "at 0");
+    ends_with(&home, "lab run --throughput 0 -- true", 2, "more than 0");
     ends_with(&home, "lab run --iops 0 -- true", 2, "--iops");
     ends_with(&home, "lab run --memory 8MiB -- true", 2, "at least 256MiB");
     ends_with(&home, "lab shell", 2, "needs a terminal");

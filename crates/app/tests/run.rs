@@ -86,7 +86,7 @@ fn a_dry_run_says_everything_and_touches_nothing() {
     let output = home.ebb("run tiny.toml --dry-run --seed 7").output().unwrap();
     assert_eq!(status(&output), 0, "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
-    for part in ["seed 7", "create volume v0", "round 1:", "left under seqread (again, A/A)", "space: 32 MiB"]
+    for part in ["seed 7", "create volume v0", "round 1:", "left under seqread (again, A/A)", "space: 32MiB"]
     {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -203,7 +203,7 @@ fn what_cannot_work_is_refused_before_anything_is_made() {
     for (line, part) in [
         ("run parity.toml", "design right: raid5 is not written in user space"),
         ("run tiny.toml -o nowhere/report.html", "its directory does not exist"),
-        ("run tiny.toml -o volumes", "the ending does not say what to write"),
+        ("run tiny.toml -o volumes", "the extension names no format"),
     ] {
         let output = home.ebb(line).output().unwrap();
         assert_eq!(status(&output), 2, "{line}: {output:?}");

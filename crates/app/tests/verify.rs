@@ -229,7 +229,16 @@ fn what_cannot_be_proved_is_refused() {
     for (arguments, words) in [
         (&["--rw=read", "--size=1m"][..], "--rw write"),
         (&["--rw=write", "--size=1m", "--bs=5k", "--direct=0"], "--bs"),
-        (&["--rw=write", "--size=1m", "--rate=1m"], "no measurement"),
+        (&["--rw=write", "--size=1m", "--rate=1m"], "is no measurement: leave out --rate\n"),
+        (&["--rw=write", "--size=1m", "--startdelay=1"], "is no measurement: leave out --startdelay\n"),
+        (&["--rw=write", "--size=1m", "--fsync=4"], "leave out --fsync (--sync=1 has each write durable"),
+        (&["--rw=write", "--size=1m", "--fdatasync=4"], "leave out --fdatasync (--sync=1"),
+        (&["--rw=write", "--size=1m", "--dedupe_percentage=9"], "leave out --dedupe_percentage\n"),
+        (
+            &["--rw=write", "--size=1m", "--buffer_compress_percentage=9", "--rate=1m"],
+            "is no measurement: leave out --rate; it gives each block a stamp of its own: leave out --buffer_compress_percentage",
+        ),
+        (&["--rw=write", "--size=1m", "--continue_on_error=all"], "leave out --continue_on_error\n"),
         (&["--rw=write", "--size=1m", "--iodepth=512"], "at most 256"),
     ] {
         let output = ebb(&home, &["bench", "--verify"]).args(arguments).arg(&path).output().expect("runs");
@@ -288,4 +297,50 @@ fn a_ledger_is_no_target_and_is_told_of_when_it_is_there() {
     assert!(!output.status.success() && !text(&output).contains("proves it later"), "{}", text(&output));
     let output = run(&["f", "--destroy", "--ledger=l"]);
     assert!(output.status.success() && text(&output).contains("proves it later"), "{}", text(&output));
+}
+
+/// fio's `verify` in a job file is a run with a ledger, which `ebb verify` proves again.
+#[test]
+fn a_job_file_writes_and_verifies() {
+    let home = directory();
+    let jobs = home.path().join("jobs.fio");
+    let text = "[write-and-verify]\nrw=randwrite\nbs=4k\ndirect=1\nioengine=libaio\niodepth=4\nverify=md5\nsize=1m\nnumjobs=2\n";
+    fs::write(&jobs, text).expect("writes");
+    let ledger = home.path().join("ledger");
+    let fio = |more: &[&str]| {
+        let mut command = ebb(&home, &["--json", "fio"]);
+        command.arg(&jobs).arg(home.path()).args(more).output().expect("runs")
+    };
+    let output = fio(&["--ledger", ledger.to_str().expect("text")]);
+    assert!(output.status.success(), "{}", self::text(&output));
+    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    assert_eq!((&value["ok"], &value["writes_acknowledged"]), (&Value::Bool(true), &512.into()), "{value:#}");
+    let notes = value["notes"].as_array().expect("has notes");
+    assert!(
+        notes.iter().any(|note| note.as_str().is_some_and(|note| note.contains("and a CRC-32C"))),
+        "{value:#}"
+    );
+    let (code, value, _) = verify(&home, &ledger, &[]);
+    assert_eq!((code, &value["ok"]), (Some(0), &Value::Bool(true)), "{value}");
+    // Its second clone's file, with the stamp of a block changed: it is found.
+    let file = home.path().join("write-and-verify.1.0");
+    let file = File::options().read(true).write(true).open(&file).expect("is there");
+    let mut byte = [0];
+    let found = (0..256).any(|block| {
+        file.read_exact_at(&mut byte, block * 4096 + 9).expect("reads");
+        file.write_all_at(&[byte[0] ^ 1], block * 4096 + 9).expect("writes");
+        verify(&home, &ledger, &[]).0 == Some(1)
+    });
+    assert!(found, "no block of it was written");
+    for (text, said) in [
+        ("[a]\nrw=read\nsize=1m\nverify=crc32c\n", "jobs.fio:1: verify: --verify writes"),
+        ("[a]\nrw=write\nsize=1m\nverify=crc32c\n[b]\nsize=1m\n", "write a file for this job alone"),
+        ("[a]\nrw=write\nsize=1m\nverify=crc32c\ncontinue_on_error=all\n", "leave out --continue_on_error"),
+        ("[a]\nrw=write\nsize=1m\n", "--ledger changes nothing"),
+    ] {
+        fs::write(&jobs, text).expect("writes");
+        let output = fio(&["--ledger", "/nowhere"]);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(self::text(&output).contains(said), "{}", self::text(&output));
+    }
 }

@@ -69,14 +69,20 @@ pub struct Claim {
     id: FileId,
     device: Option<u64>,
     writable: bool,
+    /// See [`crate::kernel::endless`].
+    endless: bool,
     held: Option<Held>,
 }
 
 impl Claim {
+    pub(crate) fn endless(file: File, path: &Path) -> io::Result<Claim> {
+        Ok(Claim { endless: true, ..Claim::new(file, path, true, None)? })
+    }
+
     pub(crate) fn new(file: File, path: &Path, writable: bool, held: Option<Held>) -> io::Result<Claim> {
         let found = file.metadata()?;
         let device = found.file_type().is_block_device().then(|| found.rdev());
-        Ok(Claim { id: id_of(&found), file, path: path.to_owned(), device, writable, held })
+        Ok(Claim { id: id_of(&found), file, path: path.to_owned(), device, writable, endless: false, held })
     }
 
     /// A file that was made at `path` a moment ago, which nobody else can have named as a volume.
@@ -115,6 +121,9 @@ impl Claim {
     /// # Errors
     /// When the system cannot tell.
     pub fn length(&self) -> io::Result<u64> {
+        if self.endless {
+            return Ok(i64::MAX as u64);
+        }
         Ok(rustix::fs::seek(&self.file, SeekFrom::End(0))?)
     }
 
@@ -125,7 +134,7 @@ impl Claim {
         const PIECES: usize = 100_000;
         let (mut sum, mut at) = (0, 0);
         for _ in 0..PIECES {
-            if self.device.is_some() || at >= end {
+            if self.device.is_some() || self.endless || at >= end {
                 break;
             }
             // A file system that knows of no holes says that the only one is at the end.

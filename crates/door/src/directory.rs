@@ -110,7 +110,6 @@ impl Directory {
         Directory { fd, path }
     }
 
-    /// Its descriptor.
     pub(crate) fn fd(&self) -> &File {
         &self.fd
     }
@@ -263,7 +262,11 @@ impl Directory {
         may: Option<May<'_>>,
     ) -> io::Result<Removed> {
         let name = name.as_ref().as_os_str();
-        let aside = OsString::from(format!(".ebb-{:x}-{:x}.removed", id.ino, id.born_unix_ns.unwrap_or(0)));
+        let aside = OsString::from(format!(
+            ".ebb-{:x}-{:x}.removed",
+            id.ino,
+            id.born_unix_ns.map_or(0, |born| born.0)
+        ));
         let left = self.take_away(&aside, id, may)?;
         match self.look(name)? {
             None => return Ok(if left { Removed::Now } else { Removed::Before }),
@@ -341,19 +344,28 @@ impl Directory {
 
 /// `error` of removing the directory `path`, with what is in it where it was that.
 pub(crate) fn name_content(path: &Path, error: io::Error) -> io::Error {
-    if error.kind() != io::ErrorKind::DirectoryNotEmpty {
-        return error;
-    }
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
-    names.sort();
-    let Some(first) = names.first() else { return error };
-    let more = match names.len() - 1 {
-        0 => " is".to_owned(),
-        more => format!(" and {more} more are"),
+    let content = match error.kind() {
+        io::ErrorKind::DirectoryNotEmpty => foreign_content(path, |_| false).ok().flatten(),
+        _ => None,
     };
-    let what = format!("{}{more} in it, which no run made: move or remove that", path.join(first).shown());
-    io::Error::new(error.kind(), what)
+    content.map_or(error, |what| io::Error::new(io::ErrorKind::DirectoryNotEmpty, what))
+}
+
+/// What is in the directory `path` but what `ours` knows, in words; nothing where there is nothing else.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn foreign_content(path: &Path, ours: impl Fn(&Path) -> bool) -> io::Result<Option<String>> {
+    let entries = std::fs::read_dir(path)?.flatten().map(|entry| entry.path());
+    let mut others: Vec<PathBuf> = entries.filter(|entry| !ours(entry)).collect();
+    others.sort();
+    let more = match others.len() {
+        0 | 1 => " is".to_owned(),
+        all => format!(" and {} more are", all - 1),
+    };
+    Ok(others
+        .first()
+        .map(|first| format!("{}{more} in it, which no run made: move or remove that", first.shown())))
 }
 
 fn replaced() -> io::Error {
@@ -389,7 +401,7 @@ mod tests {
     fn what_a_kill_left_on_its_way_out_is_removed() {
         let (place, directory) = here();
         let id = id_of(&directory.create("mine", 0o600).expect("makes").metadata().expect("is there"));
-        let aside = format!(".ebb-{:x}-{:x}.removed", id.ino, id.born_unix_ns.unwrap_or(0));
+        let aside = format!(".ebb-{:x}-{:x}.removed", id.ino, id.born_unix_ns.map_or(0, |born| born.0));
         std::fs::rename(place.path().join("mine"), place.path().join(aside)).expect("moves");
         assert_eq!(directory.remove("mine", &id).expect("removes"), Removed::Now);
         assert_eq!(std::fs::read_dir(place.path()).expect("reads").count(), 0);

@@ -150,6 +150,7 @@ impl Published {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_model::journal::JournalError;
     use std::io::Write;
 
     #[test]
@@ -178,7 +179,7 @@ mod tests {
     struct Noted(std::sync::Mutex<Vec<Entry>>);
 
     impl Journal for Noted {
-        fn write(&self, entry: &Entry) -> Result<(), String> {
+        fn write(&self, entry: &Entry) -> Result<(), JournalError> {
             self.0.lock().expect("locks").push(entry.clone());
             Ok(())
         }

@@ -14,26 +14,31 @@ struct Entry {
     shared: bool,
 }
 
+/// What a claim would overlap, in words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct InTheWay(String);
+
 /// A claim of this process, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Held(u64);
 
 impl Held {
-    /// Claims what `footprint` covers; else what overlaps it, in words.
-    pub(crate) fn claim(what: String, footprint: Footprint) -> Result<Held, String> {
+    /// Claims what `footprint` covers; else what overlaps it.
+    pub(crate) fn claim(what: String, footprint: Footprint) -> Result<Held, InTheWay> {
         Held::enter(what, footprint, false)
     }
 
     /// The same beside others that share it.
-    pub(crate) fn share(what: String, footprint: Footprint) -> Result<Held, String> {
+    pub(crate) fn share(what: String, footprint: Footprint) -> Result<Held, InTheWay> {
         Held::enter(what, footprint, true)
     }
 
-    fn enter(what: String, footprint: Footprint, shared: bool) -> Result<Held, String> {
+    fn enter(what: String, footprint: Footprint, shared: bool) -> Result<Held, InTheWay> {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let in_the_way = |other: &&Entry| !(shared && other.shared) && other.footprint.overlaps(&footprint);
         if let Some(other) = held.iter().find(in_the_way) {
-            return Err(other.what.clone());
+            return Err(InTheWay(other.what.clone()));
         }
         let number = held.iter().map(|entry| entry.number).max().unwrap_or(0) + 1;
         held.push(Entry { number, what, footprint, shared });

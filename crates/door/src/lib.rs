@@ -15,7 +15,7 @@
 //! | directories of `ebb`'s own, marked, removed with all that is in them | [`Directory::mark`], [`Directory::remove_tree`] |
 //! | a file that grows line by line (journal, ledger) | [`Log`], [`Draft`] |
 //! | a database whose library opens it by name | [`Database`] |
-//! | an attribute of the kernel's, a terminal, a port | [`kernel`] |
+//! | an attribute of the kernel's, a control group, a terminal, a port | [`kernel`] |
 //! | `ebb`'s own files in its own directories | [`own`] |
 //!
 //! What is read is opened here too ([`read`]): a pipe has another end to wait for, and a device may have none.
@@ -37,7 +37,7 @@ mod tree;
 
 pub use claim::{Access, Claim, Handle, Lent};
 pub use database::Database;
-pub use directory::{Directory, Removed, id_of, is_hidden_name};
+pub use directory::{Directory, Removed, foreign_content, id_of, is_hidden_name};
 pub use door::{Door, DoorError, Doubt, Expected, Judge, Look, Opened, Wanted, is_claimed};
 pub use draft::{Draft, Published};
 pub use footprint::{Footprint, Identity};

@@ -30,6 +30,8 @@ pub struct Output<'a> {
     door: &'a Door,
     path: PathBuf,
     kind: Kind,
+    /// Of a file that is no report: its mode where it is new; where it is not, its own stays.
+    mode: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -49,7 +51,7 @@ impl Door {
     /// When nothing may be written there: a device, a link, a file that somebody uses or that is a store of `ebb`'s; when
     /// there is no such directory, or it may not be written.
     pub fn output(&self, path: &Path) -> Result<Output<'_>, DoorError> {
-        let output = |kind| Output { door: self, path: path.to_owned(), kind };
+        let output = |kind| Output { door: self, path: path.to_owned(), kind, mode: None };
         if let Some(number) = descriptor(path) {
             return inherited(path, number).map(output);
         }
@@ -98,18 +100,23 @@ impl Door {
 }
 
 impl Output<'_> {
+    /// The same as a file of the host's configuration, whose mode stays as it is; a new one gets `mode`.
+    pub fn as_configuration(self, mode: u32) -> Self {
+        Output { mode: Some(mode), ..self }
+    }
+
     /// Writes `content`: a regular file is replaced as a whole or not at all.
     ///
     /// # Errors
     /// When it cannot be written, or may not by now; what was there then is whole.
     pub fn write(self, content: &[u8]) -> Result<(), DoorError> {
-        let Output { door, path, kind } = self;
+        let Output { door, path, kind, mode } = self;
         match kind {
             Kind::Stream(pin) => write_stream(&pin, content).map_err(DoorError::system("write", &path)),
             Kind::Standard(mut stream) => {
                 stream.write_all(content).map_err(DoorError::system("write", &path))
             }
-            Kind::Name(directory, name) => replace(door, &path, &directory, name, content),
+            Kind::Name(directory, name) => replace(door, &path, &directory, name, (content, mode)),
         }
     }
 }
@@ -214,7 +221,7 @@ fn replace(
     path: &Path,
     directory: &Directory,
     name: OsString,
-    content: &[u8],
+    (content, configuration): (&[u8], Option<u32>),
 ) -> Result<(), DoorError> {
     let failed = DoorError::system("write", path);
     let hidden = match unguessable(&name) {
@@ -223,7 +230,11 @@ fn replace(
     };
     let before = directory.look(&name).map_err(DoorError::system("look at", path))?;
     // What others may not read now they may not read afterwards.
-    let mode = before.as_ref().map_or(MODE, |found| found.mode() & MODE);
+    let mode = match (configuration, &before) {
+        (Some(_), Some(found)) => Exactly(found.mode() & 0o7777),
+        (Some(mode), None) => Exactly(mode),
+        (None, before) => AtMost(before.as_ref().map_or(MODE, |found| found.mode() & MODE)),
+    };
     let written =
         make(directory, &hidden, mode, before.as_ref(), content).map_err(DoorError::system("write", path))?;
     let put = put(door, path, directory, &hidden, &name);
@@ -245,14 +256,27 @@ fn replace(
     put.map(drop)
 }
 
+/// Who may do what with a file that is made.
+#[derive(Debug, Clone, Copy)]
+enum Access {
+    /// What the umask leaves of it.
+    AtMost(u32),
+    /// This.
+    Exactly(u32),
+}
+use Access::{AtMost, Exactly};
+
 /// Makes the file `hidden` with `content`, durably, for whom the file `before` is whose place it takes.
 fn make(
     directory: &Directory,
     hidden: &OsString,
-    mode: u32,
+    access: Access,
     before: Option<&Metadata>,
     content: &[u8],
 ) -> io::Result<FileId> {
+    // Until it is what it is to be, it is nobody else's to read.
+    let (AtMost(mode) | Exactly(mode)) = access;
+    let mode = if matches!(access, Exactly(_)) { mode & 0o600 } else { mode };
     let unnamed = directory.unnamed(mode)?;
     let file = match &unnamed {
         Some(file) => file,
@@ -260,7 +284,11 @@ fn make(
     };
     let id = id_of(&file.metadata()?);
     let given = |()| before.map_or(Ok(()), |before| give(file, before));
-    let written = (&*file).write_all(content).and_then(given).and_then(|()| file.sync_all());
+    let opened = |()| match access {
+        Exactly(mode) => Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?),
+        AtMost(_) => Ok(()),
+    };
+    let written = (&*file).write_all(content).and_then(given).and_then(opened).and_then(|()| file.sync_all());
     match (written, unnamed) {
         (Ok(()), Some(unnamed)) => directory.link(&unnamed, hidden).map(|()| id),
         (Ok(()), None) => Ok(id),

@@ -1,6 +1,6 @@
 //! `ebb`'s own files: what it makes in directories of its own, and how they are told from others'.
 
-use crate::directory::{Directory, name_content};
+use crate::directory::{Directory, id_of, name_content, unguessable};
 use ebbtide_model::journal::Entry;
 use ebbtide_model::session::STORE_APPLICATION_ID;
 use ebbtide_model::verify::Header;
@@ -82,6 +82,38 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     anew(path)?.write_all(content)
 }
 
+/// Puts `content` in the place of the file `path` in a directory of `ebb`'s own, durably: after a kill or a power cut there is the old one
+/// or the new one, and beside it at most a hidden file that nobody reads.
+///
+/// # Errors
+/// When it cannot be written; the old one is whole then.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let (directory, name) = Directory::of(path)?;
+    let hidden = unguessable(&name)?;
+    let mut file = directory.create(&hidden, 0o600)?;
+    let written = file.write_all(content).and_then(|()| file.sync_all());
+    let put = written.and_then(|()| directory.rename(&hidden, &name));
+    if put.is_err() {
+        // The first error is the one to tell.
+        let _ = file.metadata().and_then(|found| directory.remove(&hidden, &id_of(&found)));
+    }
+    put.and_then(|()| directory.sync())
+}
+
+/// Removes the file `path` of `ebb`'s own, durably; already gone is success.
+///
+/// # Errors
+/// When it cannot be removed.
+pub fn remove(path: &Path) -> io::Result<()> {
+    let (directory, name) = match Directory::of(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        place => place?,
+    };
+    let Some(found) = directory.look(&name)? else { return Ok(()) };
+    directory.remove(&name, &id_of(&found))?;
+    directory.sync()
+}
+
 /// Copies the file `from` to `to` in a directory of `ebb`'s own, with what it says of who may run it.
 ///
 /// # Errors
@@ -93,24 +125,35 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     copy.set_permissions(source.metadata()?.permissions())
 }
 
-/// Waits for the lock `path`, a file that is made where it is missing, and takes it until the file is dropped.
+/// A lock that is held until this is dropped.
+#[derive(Debug)]
+pub struct Locked(File);
+
+impl Drop for Locked {
+    /// Not by closing it alone: a child that was just forked has it open too, until it runs its program.
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Waits for the lock `path`, a file that is made where it is missing, and takes it.
 ///
 /// # Errors
 /// As [`anew`].
-pub fn lock(path: &Path) -> io::Result<File> {
+pub fn lock(path: &Path) -> io::Result<Locked> {
     let file = made_or_found(path)?;
     flock(&file, FlockOperation::LockExclusive)?;
-    Ok(file)
+    Ok(Locked(file))
 }
 
 /// Takes the lock `path`; nothing while somebody has it.
 ///
 /// # Errors
 /// As [`anew`].
-pub fn try_lock(path: &Path) -> io::Result<Option<File>> {
+pub fn try_lock(path: &Path) -> io::Result<Option<Locked>> {
     let file = made_or_found(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => Ok(Some(Locked(file))),
         Err(Errno::WOULDBLOCK) => Ok(None),
         Err(errno) => Err(errno.into()),
     }

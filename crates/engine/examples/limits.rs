@@ -66,7 +66,7 @@ fn case(dir: &std::path::Path, index: usize) -> Result<String, Box<dyn Error>> {
     let target = Target::single(TargetMember {
         name: format!("vol{index}"),
         file: Handle::unjudged(file),
-        size: SIZE,
+        size: Bytes(SIZE),
         shaper,
     })?;
     let workload = Workload {

@@ -8,7 +8,7 @@
 use ebbtide_door::Handle;
 use ebbtide_engine::{Target, TargetMember, run};
 use ebbtide_model::backend::Control;
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Access, IoEngine, Mix, Stop, Workload};
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -51,8 +51,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         0 => w.span.map_or(1 << 30, |span| span.0),
         size => size,
     };
-    let target =
-        Target::single(TargetMember { name: path, file: Handle::unjudged(file), size, shaper: None })?;
+    let target = Target::single(TargetMember {
+        name: path,
+        file: Handle::unjudged(file),
+        size: Bytes(size),
+        shaper: None,
+    })?;
     let samples = run(&target, &w, 1, &Control::default())?;
     let of = if writes { &samples.array.write } else { &samples.array.read };
     let ops = of.count.ops.max(1) as f64;

@@ -1,8 +1,9 @@
 //! A cheap monotonic clock: the CPU's time stamp counter where it can be trusted, else the vDSO.
 
+use ebbtide_model::units::{Instant, Nanos};
 use ebbtide_sys::tsc;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::{self, Duration};
 
 /// Bits behind the point of `ns_per_tick`.
 const SHIFT: u32 = 32;
@@ -10,12 +11,12 @@ const SHIFT: u32 = 32;
 /// time leave a rate error of about 2 in a million.
 const CALIBRATION: Duration = Duration::from_millis(20);
 
-/// Reads the time in nanoseconds since the process first asked for a clock.
+/// Reads the time since the process first asked for a clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     source: Source,
-    /// Instant 0, on the kernel's monotonic clock.
-    epoch: Instant,
+    /// Its start, on the kernel's monotonic clock.
+    epoch: time::Instant,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +32,7 @@ enum Source {
 
 /// Nanoseconds since `epoch` by the kernel's clock.
 #[inline]
-fn kernel_ns(epoch: Instant) -> u64 {
+fn kernel_ns(epoch: time::Instant) -> u64 {
     epoch.elapsed().as_nanos() as u64
 }
 
@@ -40,21 +41,21 @@ impl Clock {
     pub fn get() -> Clock {
         static CLOCK: OnceLock<Clock> = OnceLock::new();
         *CLOCK.get_or_init(|| {
-            let epoch = Instant::now();
+            let epoch = time::Instant::now();
             Clock { source: calibrate(epoch).unwrap_or(Source::Vdso), epoch }
         })
     }
 
-    /// Nanoseconds since the process first asked for a clock; readings on one thread never go back by more than the cores' counters differ.
+    /// Now; readings on one thread never go back by more than the cores' counters differ.
     #[inline]
-    pub fn now(&self) -> u64 {
-        match self.source {
+    pub fn now(&self) -> Instant {
+        Instant(match self.source {
             Source::Tsc { base, base_ns, ns_per_tick } => {
                 let ticks = tsc::read().wrapping_sub(base);
                 base_ns.wrapping_add(((u128::from(ticks) * u128::from(ns_per_tick)) >> SHIFT) as u64)
             }
             Source::Vdso => kernel_ns(self.epoch),
-        }
+        })
     }
 
     /// What it reads: `tsc` or `vdso`.
@@ -65,14 +66,14 @@ impl Clock {
         }
     }
 
-    /// How far it has drifted from the kernel's clock, in nanoseconds. Large after a virtual machine has moved.
-    pub(crate) fn drift(&self) -> u64 {
-        self.now().abs_diff(kernel_ns(self.epoch))
+    /// How far it has drifted from the kernel's clock. Large after a virtual machine has moved.
+    pub(crate) fn drift(&self) -> Nanos {
+        Nanos(self.now().0.abs_diff(kernel_ns(self.epoch)))
     }
 }
 
 /// A reading of both clocks: the closest of several tries, since an interrupt may come between.
-fn both(epoch: Instant) -> Option<(u64, u64)> {
+fn both(epoch: time::Instant) -> Option<(u64, u64)> {
     let tries = (0..32).map(|_| {
         let before = tsc::read();
         let ns = kernel_ns(epoch);
@@ -83,7 +84,7 @@ fn both(epoch: Instant) -> Option<(u64, u64)> {
 }
 
 /// The counter with its rate, where the CPU promises that it never stops or changes its rate.
-fn calibrate(epoch: Instant) -> Option<Source> {
+fn calibrate(epoch: time::Instant) -> Option<Source> {
     if !tsc::is_invariant() {
         return None;
     }
@@ -105,13 +106,13 @@ mod tests {
     #[test]
     fn follows_the_kernels_clock() {
         let clock = Clock::get();
-        let mut last = 0;
+        let mut last = Instant::START;
         for _ in 0..1000 {
             let now = clock.now();
             assert!(now >= last);
             last = now;
         }
         // A broken rate or base is off by far more than any pause of this thread.
-        assert!(clock.drift() < 50_000_000, "{} ns", clock.drift());
+        assert!(clock.drift() < Nanos::from_millis(50), "{}", clock.drift());
     }
 }

@@ -1,73 +1,16 @@
 //! Puts the records of all jobs together.
 
 use crate::cpu::{CpuTime, ThreadTime};
-use crate::record::{Errors, Record, Tally};
+use crate::record::{Errors, Record, Tally, merge};
 use crate::shared::Shared;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    Count, CpuUse, ErrorCount, Execution, Histogram, Interval, MemberSamples, OpSamples, TrialSamples,
+    Count, CpuUse, ErrorCount, Execution, Histogram, Interval, MemberSamples, TrialSamples,
 };
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{Nanos, UnixTime};
 
 /// Most intervals that a series keeps; a longer trial gets longer intervals.
 const INTERVALS_MAX: usize = 1200;
-
-/// Sum of several [`Tally`]s.
-#[derive(Debug)]
-struct Sum {
-    latency: PerOp<Histogram>,
-    bytes: PerOp<u64>,
-}
-
-/// Adding to a histogram with buckets allocates nothing.
-fn with_buckets() -> PerOp<Histogram> {
-    PerOp { read: Histogram::with_buckets(), write: Histogram::with_buckets() }
-}
-
-fn compact(mut latency: Histogram) -> Histogram {
-    latency.compact();
-    latency
-}
-
-impl Sum {
-    fn new() -> Self {
-        Sum { latency: with_buckets(), bytes: PerOp::default() }
-    }
-
-    fn add(&mut self, tally: &Tally) {
-        self.latency.read.merge(&tally.latency.read);
-        self.latency.write.merge(&tally.latency.write);
-        self.bytes.read += tally.bytes.read;
-        self.bytes.write += tally.bytes.write;
-    }
-
-    fn samples(self, service: Option<PerOp<Histogram>>) -> PerOp<OpSamples> {
-        let of = |bytes, latency: Histogram, service: Option<Histogram>| OpSamples {
-            count: Count { ops: latency.count(), bytes },
-            latency: compact(latency),
-            service: service.map(compact),
-        };
-        let (read, write) = service.map_or((None, None), |s| (Some(s.read), Some(s.write)));
-        PerOp {
-            read: of(self.bytes.read, self.latency.read, read),
-            write: of(self.bytes.write, self.latency.write, write),
-        }
-    }
-}
-
-fn counts(tally: &Tally) -> PerOp<Count> {
-    PerOp {
-        read: Count { ops: tally.latency.read.count(), bytes: tally.bytes.read },
-        write: Count { ops: tally.latency.write.count(), bytes: tally.bytes.write },
-    }
-}
-
-fn add_counts(to: &mut PerOp<Count>, from: &PerOp<Count>) {
-    for (to, from) in [(&mut to.read, &from.read), (&mut to.write, &from.write)] {
-        to.ops += from.ops;
-        to.bytes += from.bytes;
-    }
-}
 
 /// One interval under construction.
 #[derive(Debug, Clone, Default)]
@@ -79,12 +22,12 @@ struct Part {
 
 impl Part {
     fn fold(&mut self, other: Part) {
-        add_counts(&mut self.array, &other.array);
+        self.array += other.array;
         self.latency.merge(&other.latency);
         if self.members.is_empty() {
             self.members = other.members;
         } else {
-            self.members.iter_mut().zip(&other.members).for_each(|(to, from)| add_counts(to, from));
+            self.members.iter_mut().zip(other.members).for_each(|(to, from)| *to += from);
         }
     }
 }
@@ -92,9 +35,9 @@ impl Part {
 /// What is seen of all jobs so far.
 #[derive(Debug)]
 pub(crate) struct Collected {
-    array: Sum,
+    array: Tally,
     service: Option<PerOp<Histogram>>,
-    members: Vec<Sum>,
+    members: Vec<Tally>,
     parts: Vec<Part>,
     /// Nominal intervals in one part.
     factor: u64,
@@ -107,7 +50,7 @@ pub(crate) struct Collected {
 impl Collected {
     pub(crate) fn new() -> Self {
         Collected {
-            array: Sum::new(),
+            array: Tally::new(),
             service: None,
             members: Vec::new(),
             parts: Vec::new(),
@@ -136,14 +79,12 @@ impl Collected {
         let Some(interval) = record.interval else { return };
         self.array.add(&record.array);
         if let Some(service) = &record.service {
-            let sum = self.service.get_or_insert_with(with_buckets);
-            sum.read.merge(&service.read);
-            sum.write.merge(&service.write);
+            merge(self.service.get_or_insert_with(|| PerOp::each(Histogram::with_buckets)), service);
         }
         self.execution.syncs.merge(&record.syncs);
         self.execution.lateness.merge(&record.lateness);
         self.execution.slot_waits.merge(&record.slot_waits);
-        self.members.resize_with(record.members.len().max(self.members.len()), Sum::new);
+        self.members.resize_with(record.members.len().max(self.members.len()), Tally::new);
         self.members.iter_mut().zip(&record.members).for_each(|(sum, tally)| sum.add(tally));
         while (interval / self.factor) as usize >= INTERVALS_MAX {
             self.halve();
@@ -154,9 +95,9 @@ impl Collected {
         }
         let part = &mut self.parts[index];
         part.fold(Part {
-            array: counts(&record.array),
+            array: record.array.counts(),
             latency: Histogram::default(),
-            members: record.members.iter().map(counts).collect(),
+            members: record.members.iter().map(Tally::counts).collect(),
         });
         part.latency.merge(&record.array.latency.read);
         part.latency.merge(&record.array.latency.write);
@@ -175,27 +116,25 @@ impl Collected {
         self.factor *= 2;
     }
 
-    /// The trial's samples.
     pub(crate) fn finish(
         mut self,
         shared: &Shared<'_>,
-        started_unix: Nanos,
+        started_unix: UnixTime,
         elapsed: Nanos,
         cpu: CpuUse,
     ) -> TrialSamples {
         let members = &shared.target.members;
-        let interval = Nanos(shared.workload.series_interval().0 * self.factor);
-        let in_flight: u64 = match &self.service {
-            Some(service) => service.read.sum().saturating_add(service.write.sum()),
-            None => self.array.latency.read.sum().saturating_add(self.array.latency.write.sum()),
-        };
-        let array = self.array.samples(self.service);
+        let interval = shared.workload.series_interval().times(self.factor);
+        let in_flight =
+            self.service.as_ref().unwrap_or(&self.array.latency).as_ref().map(Histogram::sum).total();
+        let mut array = self.array.samples();
         // Where the array is its only member, the member's figures are the array's.
-        let alone = shared.plain.then(|| PerOp {
-            read: OpSamples { service: None, ..array.read.clone() },
-            write: OpSamples { service: None, ..array.write.clone() },
-        });
-        self.members.resize_with(members.len(), Sum::new);
+        let alone = shared.plain.then(|| array.clone());
+        if let Some(service) = self.service {
+            array.read.service = Some(service.read.compacted());
+            array.write.service = Some(service.write.compacted());
+        }
+        self.members.resize_with(members.len(), Tally::new);
         let leaves = shared.target.map.leaves();
         let member_samples = members
             .iter()
@@ -204,7 +143,7 @@ impl Collected {
             .filter(|(index, _)| leaves.contains(index))
             .map(|(index, (member, sum))| MemberSamples {
                 name: member.name.clone(),
-                ops: alone.clone().unwrap_or_else(|| sum.samples(None)),
+                ops: alone.clone().unwrap_or_else(|| sum.samples()),
                 errors: self
                     .errors
                     .iter()
@@ -256,22 +195,22 @@ impl Collected {
 /// is io_uring's workers and submission threads.
 pub(crate) fn cpu_use(jobs: &[ThreadTime], process: CpuTime, collector: CpuTime, elapsed: Nanos) -> CpuUse {
     let load = jobs.iter().fold(CpuTime::default(), |sum, job| sum.plus(job.cpu));
-    let helpers = process.system.saturating_sub(load.system + collector.system);
-    let ran = |job: &ThreadTime| job.cpu.user + job.cpu.system;
+    let helpers = process.system.since(load.system.plus(collector.system));
     // A thread that has no processor when the measurement ends tells its times later, and waits until then.
-    let permille = |job: &ThreadTime, time: u64| {
-        let share = |wall: u64| (time.saturating_mul(1000) / wall).min(1000) as u32;
-        Some(job.wall.max(elapsed.0)).filter(|wall| *wall > 0).map(share)
+    let permille = |job: &ThreadTime, time: Nanos| {
+        let share = |wall: Nanos| (time.times(1000).0 / wall.0).min(1000) as u32;
+        Some(job.wall.max(elapsed)).filter(|wall| *wall > Nanos(0)).map(share)
     };
-    let most =
-        |of: &dyn Fn(&ThreadTime) -> Option<u64>| jobs.iter().filter_map(|job| permille(job, of(job)?)).max();
+    let most = |of: &dyn Fn(&ThreadTime) -> Option<Nanos>| {
+        jobs.iter().filter_map(|job| permille(job, of(job)?)).max()
+    };
     CpuUse {
-        load_user: Nanos(load.user),
-        load_system: Nanos(load.system + helpers),
+        load_user: load.user,
+        load_system: load.system.plus(helpers),
         cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-        busiest_thread_permille: most(&|job| Some(ran(job))),
+        busiest_thread_permille: most(&|job| Some(job.cpu.all())),
         most_waiting_permille: most(&|job| job.waited),
-        least_idle_permille: most(&|job| Some(job.waited? + ran(job))),
+        least_idle_permille: most(&|job| Some(job.waited?.plus(job.cpu.all()))),
         ..CpuUse::default()
     }
 }
@@ -282,14 +221,14 @@ mod tests {
 
     #[test]
     fn a_thread_s_times_are_shares_of_its_own_time() {
-        const MS: u64 = 1_000_000;
+        let ms = Nanos::from_millis;
         let job = |wall: u64, ran: u64, waited: u64| ThreadTime {
-            wall: wall * MS,
-            cpu: CpuTime { user: ran * MS, system: 0 },
-            waited: Some(waited * MS),
+            wall: ms(wall),
+            cpu: CpuTime { user: ms(ran), system: Nanos(0) },
+            waited: Some(ms(waited)),
         };
         let shares = |jobs: &[ThreadTime]| {
-            let used = cpu_use(jobs, CpuTime::default(), CpuTime::default(), Nanos(300 * MS));
+            let used = cpu_use(jobs, CpuTime::default(), CpuTime::default(), ms(300));
             (used.busiest_thread_permille, used.most_waiting_permille, used.least_idle_permille)
         };
         // Its last turn came 300 ms after the measurement had ended.

@@ -2,22 +2,22 @@
 
 use crate::clock::Clock;
 use crate::error::EngineError;
+use ebbtide_model::units::{Instant, Nanos};
 use ebbtide_sys::usage::{self, Usage};
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::num::NonZeroU64;
 use std::path::Path;
 
-/// CPU time in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CpuTime {
-    pub(crate) user: u64,
-    pub(crate) system: u64,
+    pub(crate) user: Nanos,
+    pub(crate) system: Nanos,
 }
 
 impl From<Usage> for CpuTime {
     fn from(usage: Usage) -> Self {
-        CpuTime { user: usage.user_ns, system: usage.system_ns }
+        CpuTime { user: Nanos(usage.user_ns), system: Nanos(usage.system_ns) }
     }
 }
 
@@ -34,49 +34,59 @@ impl CpuTime {
 
     /// From `earlier` to `self`.
     pub(crate) fn since(self, earlier: CpuTime) -> CpuTime {
-        CpuTime {
-            user: self.user.saturating_sub(earlier.user),
-            system: self.system.saturating_sub(earlier.system),
-        }
+        CpuTime { user: self.user.since(earlier.user), system: self.system.since(earlier.system) }
     }
 
     pub(crate) fn plus(self, other: CpuTime) -> CpuTime {
-        CpuTime { user: self.user + other.user, system: self.system + other.system }
+        CpuTime { user: self.user.plus(other.user), system: self.system.plus(other.system) }
+    }
+
+    /// Both kinds together.
+    pub(crate) fn all(self) -> Nanos {
+        self.user.plus(self.system)
     }
 }
 
-/// What a thread did with its time, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ThreadTime {
-    /// When it was asked, by the process's clock; between two readings how long that was.
-    pub(crate) wall: u64,
-    pub(crate) cpu: CpuTime,
-    /// It was ready to run and another had the processor; absent where the kernel does not count it.
-    pub(crate) waited: Option<u64>,
+/// What the kernel counts of a thread up to an instant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThreadCounters {
+    at: Instant,
+    cpu: CpuTime,
+    waited: Option<Nanos>,
 }
 
-impl ThreadTime {
+/// What a thread did with its time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThreadTime {
+    /// How long it was.
+    pub(crate) wall: Nanos,
+    pub(crate) cpu: CpuTime,
+    /// It was ready to run and another had the processor; absent where the kernel does not count it.
+    pub(crate) waited: Option<Nanos>,
+}
+
+impl ThreadCounters {
     /// Of the calling thread.
     pub(crate) fn of_thread() -> Self {
         // Three numbers (Documentation/scheduler/sched-stats.rst).
         let schedstat = ebbtide_door::read::text(Path::new("/proc/thread-self/schedstat"), 256).ok();
-        ThreadTime {
-            wall: Clock::get().now(),
+        ThreadCounters {
+            at: Clock::get().now(),
             cpu: CpuTime::of_thread(),
             waited: schedstat.as_deref().and_then(run_delay),
         }
     }
 
     /// From `earlier` to `self`.
-    pub(crate) fn since(self, earlier: ThreadTime) -> ThreadTime {
-        let waited = self.waited.zip(earlier.waited).map(|(now, then)| now.saturating_sub(then));
-        ThreadTime { wall: self.wall.saturating_sub(earlier.wall), cpu: self.cpu.since(earlier.cpu), waited }
+    pub(crate) fn since(self, earlier: ThreadCounters) -> ThreadTime {
+        let waited = self.waited.zip(earlier.waited).map(|(now, then)| now.since(then));
+        ThreadTime { wall: self.at - earlier.at, cpu: self.cpu.since(earlier.cpu), waited }
     }
 }
 
-/// Nanoseconds on the run queue: the second field (Documentation/scheduler/sched-stats.rst).
-fn run_delay(schedstat: &str) -> Option<u64> {
-    schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
+/// Time on the run queue: the second field, nanoseconds (Documentation/scheduler/sched-stats.rst).
+fn run_delay(schedstat: &str) -> Option<Nanos> {
+    schedstat.split_ascii_whitespace().nth(1)?.parse().ok().map(Nanos)
 }
 
 /// Applies affinity and priority to the calling thread, which is job number `job`.
@@ -110,11 +120,11 @@ mod tests {
 
     #[test]
     fn waiting_is_read_where_it_is_counted() {
-        assert_eq!(run_delay("957801 83000 1\n"), Some(83_000));
+        assert_eq!(run_delay("957801 83000 1\n"), Some(Nanos(83_000)));
         assert_eq!(run_delay("957801"), None);
-        let begin = ThreadTime { waited: Some(100), ..ThreadTime::default() };
-        let end = ThreadTime { waited: Some(350), ..ThreadTime::default() };
-        assert_eq!(end.since(begin).waited, Some(250));
-        assert_eq!(end.since(ThreadTime::default()).waited, None);
+        let of = |waited| ThreadCounters { at: Instant::START, cpu: CpuTime::default(), waited };
+        let (begin, end) = (of(Some(Nanos(100))), of(Some(Nanos(350))));
+        assert_eq!(end.since(begin).waited, Some(Nanos(250)));
+        assert_eq!(end.since(of(None)).waited, None);
     }
 }

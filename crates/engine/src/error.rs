@@ -1,7 +1,8 @@
 //! Why a trial gave no samples.
 
+use ebbtide_model::layout::{ExtentError, LayoutError, LayoutName};
 use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::units::Bytes;
+use ebbtide_model::units::{ArrayOffset, Bytes, MemberOffset, Nanos};
 use ebbtide_model::workload::{OpKind, WorkloadError};
 use std::io;
 
@@ -12,16 +13,19 @@ pub enum EngineError {
     #[error(transparent)]
     Workload(#[from] WorkloadError),
     /// A member failed an operation for good.
-    #[error("{member}: {} of {length} bytes at offset {offset} failed: {cause}{}", op_name(*.op), advice(.cause))]
+    #[error(
+        "{member}: {} of {} bytes at offset {} failed: {cause}{}",
+        op_name(*.op), .length.0, .offset.0, advice(.cause)
+    )]
     Member {
         /// Name of the member.
         member: String,
         /// What was asked; absent for the final fsync.
         op: Option<OpKind>,
-        /// Byte offset on the member.
-        offset: u64,
-        /// Bytes asked for.
-        length: u64,
+        /// Where.
+        offset: MemberOffset,
+        /// How much.
+        length: Bytes,
         /// What the kernel said.
         cause: MemberFailure,
     },
@@ -38,12 +42,67 @@ pub enum EngineError {
     },
     /// The layout has parity: its addresses are computed but writes to it are not run in user space.
     #[error(
-        "a layout with parity (raid5, raid6) is not written in user space; only read it, or choose raid10 or mirror"
+        "a layout with parity ({}) is not written in user space; only read it, or choose {}",
+        LayoutName::names(", ", |layout| layout.parity > 0),
+        LayoutName::names(" or ", |layout| layout.redundant && layout.parity == 0)
     )]
     ParityWrite,
-    /// The target contradicts itself.
-    #[error("{0}")]
-    Target(String),
+    /// The layout names volumes that the target does not have.
+    #[error("the layout names volumes {volumes:?} and the target has {members} members")]
+    Members {
+        /// As the layout names them.
+        volumes: Vec<usize>,
+        /// Members of the target.
+        members: usize,
+    },
+    /// The target cannot be an array.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// A block size that the kernel has no single call for.
+    #[error("`bs` is {bs}; at most {most} is possible")]
+    BlockSize {
+        /// What was asked for.
+        bs: Bytes,
+        /// The largest.
+        most: Bytes,
+    },
+    /// More writes in flight than `--verify` has threads for.
+    #[error(
+        "--verify keeps a thread for each write in flight: numjobs x iodepth is {slots}, at most {most} are possible"
+    )]
+    Threads {
+        /// Writes in flight that were asked for.
+        slots: u32,
+        /// Most threads.
+        most: u32,
+    },
+    /// A thread that writes ended without saying why.
+    #[error("a writing thread ended unexpectedly")]
+    ThreadDied,
+    /// An operation lies outside the array.
+    #[error("the layout has no place for an operation: {0}")]
+    NoPlace(#[from] ExtentError),
+    /// What a trial wrote is not there when it is read back.
+    #[error(
+        "verify: {number} of {of} places that were written are not as they were written, the first at byte {}{}: {what}",
+        .offset.0,
+        of_copy(*.copy)
+    )]
+    NotAsWritten {
+        /// Places that are not as they were written.
+        number: u64,
+        /// Places that were written.
+        of: u64,
+        /// Where in the array the first begins.
+        offset: ArrayOffset,
+        /// The number of its copy, from 0.
+        copy: u32,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A ledger names units outside the array.
+    #[error("the ledger does not fit the array: {0}")]
+    Ledger(ExtentError),
     /// The operating system refused something that the engine needs.
     #[error("cannot {what}: {source}")]
     System {
@@ -64,6 +123,18 @@ pub enum EngineError {
         operations: u32,
         /// How long they were waited for.
         seconds: u64,
+    },
+    /// It was slower than it has to be.
+    #[error("from {from} to {until} it was {seen} ({option})")]
+    TooSlow {
+        /// What was seen, and what there had to be.
+        seen: String,
+        /// The option that says so.
+        option: &'static str,
+        /// Where the time that was judged began, from the start of the measurement.
+        from: Nanos,
+        /// Where it ended.
+        until: Nanos,
     },
     /// A job failed after the measurement had begun.
     #[error("{cause}")]
@@ -130,6 +201,11 @@ fn advice(cause: &MemberFailure) -> &'static str {
     }
 }
 
+/// The copy, where it is not the first.
+fn of_copy(copy: u32) -> String {
+    if copy == 0 { String::new() } else { format!(" (copy {})", copy + 1) }
+}
+
 /// Name of an error number as C has it, for counting; the number where it is not one of the usual.
 pub(crate) fn errno_name(errno: i32) -> String {
     let name = match errno {
@@ -164,8 +240,8 @@ mod tests {
         let error = EngineError::Member {
             member: "vol3".into(),
             op: Some(OpKind::Read),
-            offset: 8192,
-            length: 4096,
+            offset: MemberOffset(8192),
+            length: Bytes(4096),
             cause: MemberFailure::Errno(libc::EINVAL),
         };
         let text = error.to_string();

@@ -11,10 +11,14 @@
 //! source ──> slot ──> pieces (one per extent) ──> ring ──> held until due ──> recorder ──> collector
 //! (what, when)        (layout::Map)                        (shaped members)   (job)        (all jobs)
 //! ```
+//!
+//! Whatever does real I/O for a workload and counts it lives here, with the `files` backend and the check of what was written.
+//! What the host's devices are and count, and who may write them, does not: it comes in as a value or behind a trait.
 
 // Tests open files of their own; everything else goes through the door (clippy.toml).
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+mod ahead;
 mod buffers;
 mod clock;
 mod collect;
@@ -23,6 +27,8 @@ pub mod descriptors;
 mod error;
 pub mod files;
 mod job;
+mod patience;
+mod piece;
 mod probe;
 mod psync;
 mod record;
@@ -32,6 +38,7 @@ mod run;
 mod selftest;
 mod shared;
 mod source;
+mod steps;
 mod target;
 mod usage;
 pub mod verify;
@@ -45,4 +52,4 @@ pub use error::EngineError;
 pub use run::run;
 pub use selftest::{Ceiling, SelfTest, ceiling, self_test};
 pub use target::{Shaper, SharedLink, Target, TargetMember};
-pub use usage::Usage;
+pub use usage::process_use;

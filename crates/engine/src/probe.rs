@@ -6,30 +6,24 @@
 
 use crate::clock::Clock;
 use crate::ring::Ring;
-use crate::target::Target;
+use crate::target::{HandOver, Target, TargetMember};
+use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_sys::ring::Transfer;
 use rustix::io::pread;
 
 /// Reads of each kind.
 const READS: usize = 16;
-/// No more reads once this much time has passed, nanoseconds: a slow device hides the hand-over.
-const PATIENCE: u64 = 30_000_000;
-/// A ring read this many times slower, and slower by this many nanoseconds, is handed over. Seen: 1.2 times and 0.2 us
+/// No more reads once this much time has passed: a slow device hides the hand-over.
+const PATIENCE: Nanos = Nanos::from_millis(30);
+/// A ring read this many times slower, and slower by this much, is handed over. Seen: 1.2 times and 0.2 us
 /// on a cached file, where it is not; 2.7 times and 1.7 us (the worker still spinning) up to 40 times where it is.
 const FACTOR: u64 = 2;
-const LEAST: u64 = 1_000;
-
-/// How a single read fares in both ways, medians in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HandOver {
-    pub(crate) ring: u64,
-    pub(crate) pread: u64,
-}
+const LEAST: Nanos = Nanos(1_000);
 
 impl HandOver {
     /// Whether a ring read took so much longer that another thread must have done it.
     fn shows_a_worker(self) -> bool {
-        self.ring > self.pread.saturating_mul(FACTOR) && self.ring > self.pread.saturating_add(LEAST)
+        self.ring > self.pread.times(FACTOR) && self.ring > self.pread.plus(LEAST)
     }
 }
 
@@ -49,26 +43,28 @@ fn believed(mut probe: impl FnMut() -> Option<HandOver>) -> Option<HandOver> {
 /// Whether io_uring hands the I/O of `target`'s first unshaped member to worker threads; found once per target.
 pub(crate) fn hand_over(target: &Target, clock: Clock) -> Option<HandOver> {
     *target.hand_over.get_or_init(|| {
-        let member = target.members.iter().find(|member| member.shaper.is_none() && member.size > 0)?;
+        let member =
+            target.members.iter().find(|member| member.shaper.is_none() && member.size > Bytes(0))?;
         believed(|| measure(member, clock))
     })
 }
 
 /// Medians of alternating reads of the first bytes; `None` when they cannot be read.
-fn measure(member: &crate::target::TargetMember, clock: Clock) -> Option<HandOver> {
-    let length = member.size.min(4096) as u32;
-    let mut ring = Ring::for_probe(Some(&member.file), 4096, 2).ok()?.ring;
+fn measure(member: &TargetMember, clock: Clock) -> Option<HandOver> {
+    let length = member.size.min(Bytes(4096)).0 as u32;
+    let Ring { mut ring, slots, .. } = Ring::for_probe(Some(&member.file), Bytes(4096), 2).ok()?;
+    let buffer = slots.first()?.read;
     let (mut by_ring, mut by_pread) = (Vec::with_capacity(READS), Vec::with_capacity(READS));
     let start = clock.now();
     // The first read of each kind warms up.
     for round in 0..=READS {
         let before = clock.now();
-        let read = pread(&member.file, ring.buffers()?.slice(0, 0, length as usize), 0);
+        let read = pread(&member.file, ring.buffers()?.slice(buffer, 0, length), 0);
         let between = clock.now();
         if !matches!(read, Ok(n) if n == length as usize) {
             return None;
         }
-        let transfer = Transfer { is_write: false, file: 0, offset: 0, buffer: 0, at: 0, length };
+        let transfer = Transfer { is_write: false, file: 0, offset: 0, buffer, at: 0, length };
         if !ring.transfer(&transfer, 0) {
             return None;
         }
@@ -101,10 +97,13 @@ fn measure(member: &crate::target::TargetMember, clock: Clock) -> Option<HandOve
 mod tests {
     use super::*;
 
+    fn times(ring: u64, pread: u64) -> HandOver {
+        HandOver { ring: Nanos(ring), pread: Nanos(pread) }
+    }
+
     #[test]
     fn a_worker_is_believed_when_every_probe_shows_it() {
-        let (slow, fast) =
-            (HandOver { ring: 174_000, pread: 29_500 }, HandOver { ring: 30_000, pread: 29_500 });
+        let (slow, fast) = (times(174_000, 29_500), times(30_000, 29_500));
         let probes = |seen: &[Option<HandOver>]| {
             let mut left = seen.iter().copied();
             let found = believed(|| left.next().flatten());
@@ -118,7 +117,7 @@ mod tests {
 
     #[test]
     fn only_much_slower_ring_reads_show_a_worker() {
-        let of = |ring, pread| HandOver { ring, pread }.shows_a_worker();
+        let of = |ring, pread| times(ring, pread).shows_a_worker();
         assert!(of(2_700, 1_000), "a worker that still spins");
         assert!(of(40_000, 1_000), "one that has to be woken");
         assert!(!of(1_200, 1_000), "a cached file, read within the call");

@@ -1,22 +1,22 @@
 //! One thread of a job on pread and pwrite: one operation at a time, its pieces one after the other.
 
+use crate::ahead::Ahead;
 use crate::buffers::Buffers;
 use crate::error::EngineError;
 use crate::job::{Job, TICK};
+use crate::piece::{Piece, Task, Verdict, judge};
 use crate::record::Finished;
-use crate::ring::Ahead;
-use crate::shared::{Piece, Verdict, judge};
-use crate::source::{Next, Source, Sync, lock};
-use ebbtide_model::workload::{Mix, Op, OpKind};
+use crate::source::{Next, Source, Sync};
+use crate::target::lock;
+use ebbtide_model::units::{Instant, Nanos};
+use ebbtide_model::workload::Op;
 use rustix::fs::{fdatasync, fsync};
 use rustix::io::{Errno, ReadWriteFlags, pread, pwrite, pwritev2};
 use std::fs::File;
 use std::io::IoSlice;
-use std::num::NonZeroI32;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// One job's loop.
 pub(crate) struct PsyncLoop<'a> {
     job: Job<'a>,
     buffers: Buffers,
@@ -24,6 +24,8 @@ pub(crate) struct PsyncLoop<'a> {
     shared: Option<&'a Mutex<Source>>,
     /// Pieces of the operation under way.
     pieces: Vec<Piece>,
+    /// Those that shaped members hold back, by the instant they are due.
+    held: Vec<(Instant, usize)>,
     /// How long it watches the clock before it is time.
     ahead: Ahead,
 }
@@ -36,6 +38,7 @@ impl<'a> PsyncLoop<'a> {
             buffers,
             shared,
             pieces: Vec::with_capacity(64),
+            held: Vec::with_capacity(64),
         }
     }
 
@@ -48,7 +51,7 @@ impl<'a> PsyncLoop<'a> {
     /// The loop. Returns whether nothing was left to do.
     fn work(&mut self) -> Result<bool, EngineError> {
         let clock = self.job.shared.clock;
-        let think_time = self.job.shared.workload.think_time.0;
+        let think_time = self.job.shared.workload.think_time;
         let shared = self.shared;
         loop {
             // The clock is read under the lock: an operation drawn later never counts as begun before the measurement.
@@ -68,12 +71,12 @@ impl<'a> PsyncLoop<'a> {
                 Next::Wait(start) => self.sleep(start),
                 Next::Op { op, intended } => {
                     drop(source);
-                    self.operation(op, intended, now)?;
-                    if let Some(write) = op.follow_up() {
+                    let done = self.operation(op, intended, now)?;
+                    if let Some(write) = op.follow_up().filter(|_| done) {
                         let now = clock.now();
                         self.operation(write, now, now)?;
                     }
-                    if think_time > 0 {
+                    if think_time > Nanos(0) {
                         self.sleep(clock.now() + think_time);
                     }
                 }
@@ -86,120 +89,139 @@ impl<'a> PsyncLoop<'a> {
     }
 
     /// Calls `sync` on all members, one after the other.
-    fn sync(&mut self, sync: Sync, now: u64) -> Result<(), EngineError> {
-        let slot = self.job.begin_sync(now);
-        for member in 0..self.job.shared.target.members.len() {
-            self.transfer(&mut Piece::of_sync(0, member as u32, sync, now))?;
+    fn sync(&mut self, sync: Sync, now: Instant) -> Result<(), EngineError> {
+        let begun = self.job.begin_sync(now);
+        for member in 0..self.job.shared.target.members.len() as u32 {
+            let mut piece = Piece { slot: 0, member, started: now, task: Task::Sync(sync) };
+            // Nobody goes on after a failed sync.
+            perform(&mut self.job, &mut self.buffers, &mut piece)?;
         }
         let end = self.job.shared.clock.now();
         self.job.check(end);
-        self.job.sync_done(&slot, end);
+        self.job.sync_done(&begun, end);
         Ok(())
     }
 
     /// Sleeps until `instant`, looking up from time to time; returns early when the job is over.
-    fn sleep(&mut self, instant: u64) {
+    fn sleep(&mut self, instant: Instant) {
         loop {
             let now = self.job.shared.clock.now();
             self.job.check(now);
             if now >= instant || self.job.over {
                 return;
             }
-            match (instant - now).saturating_sub(self.ahead.get()) {
-                0 => std::hint::spin_loop(),
+            match (instant - now).since(self.ahead.get()) {
+                Nanos(0) => std::hint::spin_loop(),
                 long => {
                     let long = long.min(TICK);
-                    std::thread::sleep(Duration::from_nanos(long));
+                    std::thread::sleep(Duration::from_nanos(long.0));
                     if self.ahead.watches() {
-                        self.ahead.woke(self.job.shared.clock.now().saturating_sub(now + long));
+                        self.ahead.woke(self.job.shared.clock.now() - (now + long));
                     }
                 }
             }
         }
     }
 
-    /// Does `op` from begin to end.
-    fn operation(&mut self, op: Op, intended: u64, now: u64) -> Result<(), EngineError> {
-        let slot = self.job.begin(op, intended, now);
-        let (first, number) = (self.job.first, self.job.begun);
-        if op.kind == OpKind::Write && self.job.shared.workload.mix != Mix::Rewrite {
-            self.buffers.stamp(0, op.length, number.wrapping_mul(0x1_0000).wrapping_add(first));
-        }
-        let turn = if self.job.shared.turns() { first + number } else { first };
-        let PsyncLoop { job, pieces, .. } = self;
-        let origin = job.origin();
+    /// Does `op` from begin to end; whether it did not fail.
+    fn operation(&mut self, op: Op, intended: Instant, now: Instant) -> Result<bool, EngineError> {
+        let begun = self.job.begin(op, intended, now);
+        let PsyncLoop { job, buffers, pieces, .. } = self;
+        let buffer = *buffers.slots[0].get(op.kind);
+        job.stamp(&op, || buffers.memory.words(buffer, op.length.0 as u32));
         pieces.clear();
-        job.shared.split(op, turn, &mut |extent| {
-            pieces.push(Piece::new(job.shared, 0, op, extent, now, origin));
-        })?;
-        let mut due = 0;
+        if job.shared.plain {
+            pieces.push(Piece::whole(0, op, buffer, now));
+        } else {
+            let origin = job.origin();
+            job.shared.split(op, job.turn(), &mut |extent| {
+                pieces.push(Piece::new(job.shared, (0, buffer), op, extent, now, origin));
+            })?;
+        }
+        let mut failed = None;
         for index in 0..self.pieces.len() {
-            let mut piece = self.pieces[index];
-            self.transfer(&mut piece)?;
-            due = due.max(piece.due);
+            let error = perform(&mut self.job, &mut self.buffers, &mut self.pieces[index])?;
             let end = self.job.shared.clock.now();
             self.job.check(end);
-            if piece.due <= end {
-                self.job.piece_done(&piece, end);
-                self.pieces[index].due = 0;
+            if error.is_some() {
+                failed = failed.or(error);
+                continue;
+            }
+            match self.pieces[index].due().filter(|due| *due > end) {
+                Some(due) => self.held.push((due, index)),
+                None => self.delivered(index, end),
             }
         }
-        if due > 0 {
+        if !self.held.is_empty() {
             self.wait_for_held();
         }
         let end = self.job.shared.clock.now();
         self.job.check(end);
-        self.job.op_done(&slot, end);
+        match failed {
+            None => self.job.op_done(&begun, end),
+            // A copy, so that what did not fail stays in registers.
+            Some(errno) => self.job.op_failed(&mut { begun }, errno),
+        }
         self.job.free_since = end;
-        Ok(())
+        Ok(failed.is_none())
+    }
+
+    /// Records that the piece at `index` is done.
+    fn delivered(&mut self, index: usize, now: Instant) {
+        let piece = &self.pieces[index];
+        if let Task::Transfer(transfer) = &piece.task {
+            self.job.transfer_done(piece, transfer, now);
+        }
     }
 
     /// Delivers the pieces that shaped members hold back, in the order in which they are due.
     fn wait_for_held(&mut self) {
-        self.pieces.sort_by_key(|piece| piece.due);
-        for index in 0..self.pieces.len() {
-            let piece = self.pieces[index];
-            if piece.due > 0 {
-                self.sleep(piece.due);
-                let now = self.job.shared.clock.now();
-                self.job.piece_done(&piece, now);
-            }
+        let mut held = std::mem::take(&mut self.held);
+        held.sort_unstable();
+        for (due, index) in held.drain(..) {
+            self.sleep(due);
+            let now = self.job.shared.clock.now();
+            self.delivered(index, now);
         }
-    }
-
-    /// Reads or writes all of `piece`.
-    fn transfer(&mut self, piece: &mut Piece) -> Result<(), EngineError> {
-        let shared = self.job.shared;
-        let file = &shared.target.members[piece.member as usize].file;
-        loop {
-            let buffer = self.buffers.slice(piece.kind, 0, piece.at as usize, piece.left as usize);
-            let result = match piece.kind {
-                _ if piece.sync.is_some() => synced(file, piece.sync),
-                OpKind::Read => pread(file, buffer, piece.offset),
-                OpKind::Write => write(file, buffer, piece.offset, shared.workload.sync),
-            };
-            let result = match result {
-                _ if piece.fault.is_some() => -piece.fault.map_or(0, NonZeroI32::get),
-                Ok(done) if done == piece.left as usize => return Ok(()),
-                Ok(done) => done as i32,
-                Err(errno) => -errno.raw_os_error(),
-            };
-            match judge(shared, &mut self.job.recorder, piece, result) {
-                Verdict::Again if shared.must_stop() => return Ok(()),
-                Verdict::Again => {}
-                Verdict::Failed(error) => return Err(error),
-            }
-        }
+        self.held = held;
     }
 }
 
-/// The call; as a transfer, its one unit is done.
-fn synced(file: &File, sync: Option<Sync>) -> Result<usize, Errno> {
-    match sync {
-        Some(Sync::Data) => fdatasync(file),
-        _ => fsync(file),
+/// Does all of `piece`; the error number with which it failed where the job goes on.
+// Inlined always: its second call, for syncs, would have every operation pay for one.
+#[inline(always)]
+fn perform(job: &mut Job<'_>, buffers: &mut Buffers, piece: &mut Piece) -> Result<Option<i32>, EngineError> {
+    let shared = job.shared;
+    let file = &shared.target.members[piece.member as usize].file;
+    loop {
+        let result = match &piece.task {
+            Task::Sync(Sync::All) => fsync(file).map(|()| 0),
+            Task::Sync(Sync::Data) => fdatasync(file).map(|()| 0),
+            Task::Transfer(transfer) => {
+                let rest = &transfer.rest;
+                let bytes = buffers.memory.slice(rest.buffer, rest.at, rest.length);
+                if rest.is_write {
+                    write(file, bytes, rest.offset, shared.workload.sync)
+                } else {
+                    pread(file, bytes, rest.offset)
+                }
+            }
+        };
+        let result = match (piece.fault(), result) {
+            (Some(fault), _) => -fault.get(),
+            (None, Ok(done)) => done as i32,
+            (None, Err(errno)) => -errno.raw_os_error(),
+        };
+        if piece.is_done(result) {
+            return Ok(None);
+        }
+        match judge(shared, &mut job.recorder, piece, result) {
+            Verdict::Again if shared.must_stop() => return Ok(None),
+            Verdict::Again => {}
+            Verdict::GoOn(errno) => return Ok(Some(errno)),
+            Verdict::Failed(error) => return Err(error),
+        }
     }
-    .map(|()| 1)
 }
 
 fn write(file: &File, data: &[u8], offset: u64, sync: bool) -> Result<usize, Errno> {

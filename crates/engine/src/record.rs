@@ -3,10 +3,11 @@
 //! A job records into one [`Record`] at a time. When its interval ends, the full one goes to the collector and an empty
 //! one takes its place: no copy, no lock and no allocation where an operation is recorded.
 
-use crate::cpu::ThreadTime;
+use crate::cpu::{ThreadCounters, ThreadTime};
 use crate::error::EngineError;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::Histogram;
+use ebbtide_model::samples::{Count, Histogram, OpSamples};
+use ebbtide_model::units::{Bytes, Instant, Nanos};
 use ebbtide_model::workload::OpKind;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
@@ -19,17 +20,33 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn new() -> Self {
-        Tally {
-            latency: PerOp { read: Histogram::with_buckets(), write: Histogram::with_buckets() },
-            bytes: PerOp::default(),
-        }
+    /// Nothing yet; adding to it allocates nothing.
+    pub(crate) fn new() -> Self {
+        Tally { latency: PerOp::each(Histogram::with_buckets), bytes: PerOp::default() }
+    }
+
+    pub(crate) fn add(&mut self, other: &Tally) {
+        merge(&mut self.latency, &other.latency);
+        self.bytes += other.bytes;
+    }
+
+    pub(crate) fn counts(&self) -> PerOp<Count> {
+        self.latency.as_ref().zip(self.bytes).map(|(latency, bytes)| Count { ops: latency.count(), bytes })
+    }
+
+    pub(crate) fn samples(self) -> PerOp<OpSamples> {
+        let counts = self.counts();
+        counts.zip(self.latency.map(Histogram::compacted)).map(|(count, latency)| OpSamples {
+            count,
+            latency,
+            service: None,
+        })
     }
 
     #[inline]
-    pub(crate) fn record(&mut self, kind: OpKind, latency: u64, bytes: u64) {
-        self.latency.get_mut(kind).record(latency);
-        *self.bytes.get_mut(kind) += bytes;
+    pub(crate) fn record(&mut self, kind: OpKind, latency: Nanos, bytes: Bytes) {
+        self.latency.get_mut(kind).record(latency.0);
+        *self.bytes.get_mut(kind) += bytes.0;
     }
 
     fn clear(&mut self) {
@@ -37,6 +54,12 @@ impl Tally {
         self.latency.write.clear();
         self.bytes = PerOp::default();
     }
+}
+
+/// Adds `more` to `sum`.
+pub(crate) fn merge(sum: &mut PerOp<Histogram>, more: &PerOp<Histogram>) {
+    sum.read.merge(&more.read);
+    sum.write.merge(&more.write);
 }
 
 /// Everything that a job saw in one interval.
@@ -62,8 +85,7 @@ impl Record {
         Record {
             interval: None,
             array: Tally::new(),
-            service: open_loop
-                .then(|| PerOp { read: Histogram::with_buckets(), write: Histogram::with_buckets() }),
+            service: open_loop.then(|| PerOp::each(Histogram::with_buckets)),
             lateness: Histogram::default(),
             slot_waits: Histogram::default(),
             syncs: Histogram::default(),
@@ -88,11 +110,27 @@ impl Record {
 /// Errors that members returned, by member and name.
 pub(crate) type Errors = BTreeMap<(usize, String), u64>;
 
+/// Operations that failed and did not end the trial.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Failed {
+    pub(crate) operations: u64,
+    /// When the first failed, and its error number.
+    pub(crate) first: Option<(Instant, i32)>,
+}
+
+impl Failed {
+    /// These and `more`.
+    pub(crate) fn plus(self, more: Failed) -> Failed {
+        let first = [self.first, more.first].into_iter().flatten().min();
+        Failed { operations: self.operations + more.operations, first }
+    }
+}
+
 /// What a job says when it has ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
     /// When its last operation was delivered; absent when none was.
-    pub(crate) last: Option<u64>,
+    pub(crate) last: Option<Instant>,
     /// What its thread did with its time during the measurement; absent when that never began.
     pub(crate) time: Option<ThreadTime>,
     pub(crate) errors: Errors,
@@ -100,10 +138,20 @@ pub(crate) struct Finished {
     pub(crate) complete: bool,
     /// Operations that had begun when the measurement ended and are in no record.
     pub(crate) unfinished: u64,
+    /// Operations that failed and did not end it, and the error number of the first, with when it was met.
+    pub(crate) failed: Failed,
     /// Why it ended before its time; what it recorded until then counts all the same.
     pub(crate) failure: Option<EngineError>,
     /// What the reader must know of the job's end.
     pub(crate) note: Option<String>,
+    pub(crate) begun: Begun,
+}
+
+/// Operations that a thread has begun, warm-up included.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Begun {
+    pub(crate) thread: u32,
+    pub(crate) operations: u64,
 }
 
 /// From a job to the collector.
@@ -111,23 +159,23 @@ pub(crate) struct Finished {
 pub(crate) enum Message {
     /// Set up, with notes for the reader; waits for the start.
     Ready(Vec<String>),
-    /// An interval of job number `job` is over.
-    Record { job: usize, record: Box<Record> },
+    /// An interval of job number `job` is over, or the job is.
+    Record { job: usize, record: Box<Record>, last: bool },
     /// The job is over.
-    Finished { result: Result<Finished, EngineError> },
+    Finished { result: Result<Box<Finished>, EngineError> },
 }
 
 /// When things happen, on the engine's clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     /// Start of the warm-up: due times count from here.
-    pub(crate) origin: u64,
+    pub(crate) origin: Instant,
     /// Start of the measurement.
-    pub(crate) measure: u64,
-    /// End of the measurement; `u64::MAX` when it ends by size.
-    pub(crate) end: u64,
+    pub(crate) measure: Instant,
+    /// End of the measurement; never when it ends by size.
+    pub(crate) end: Instant,
     /// Length of an interval of the series.
-    pub(crate) interval: u64,
+    pub(crate) interval: Nanos,
 }
 
 /// The recording side of one job.
@@ -137,12 +185,13 @@ pub(crate) struct Recorder {
     pub(crate) current: Box<Record>,
     times: Times,
     /// When `current` is over.
-    until: u64,
+    until: Instant,
     to_collector: Sender<Message>,
     recycled: Receiver<Box<Record>>,
-    pub(crate) last: Option<u64>,
+    pub(crate) last: Option<Instant>,
     pub(crate) errors: Errors,
-    at_start: Option<ThreadTime>,
+    pub(crate) failed: Failed,
+    at_start: Option<ThreadCounters>,
 }
 
 impl Recorder {
@@ -163,12 +212,13 @@ impl Recorder {
             recycled,
             last: None,
             errors: Errors::new(),
+            failed: Failed::default(),
             at_start: None,
         }
     }
 
     /// When [`roll`](Self::roll) has to be called next.
-    pub(crate) fn until(&self) -> u64 {
+    pub(crate) fn until(&self) -> Instant {
         self.until
     }
 
@@ -178,21 +228,21 @@ impl Recorder {
     }
 
     /// Ends the interval that is over at `now` and begins the one that `now` is in.
-    pub(crate) fn roll(&mut self, now: u64) {
+    pub(crate) fn roll(&mut self, now: Instant) {
         if now < self.until {
             return;
         }
         if self.at_start.is_none() {
-            self.at_start = Some(ThreadTime::of_thread());
+            self.at_start = Some(ThreadCounters::of_thread());
             self.last = None;
         }
-        let index = (now - self.times.measure) / self.times.interval;
-        self.send(Some(index));
-        self.until = self.times.measure + (index + 1) * self.times.interval;
+        let index = (now - self.times.measure).0 / self.times.interval.0;
+        self.send(Some(index), false);
+        self.until = self.times.measure + self.times.interval.times(index + 1);
     }
 
     /// Sends the current record and goes on with an empty one.
-    fn send(&mut self, next: Option<u64>) {
+    fn send(&mut self, next: Option<u64>, last: bool) {
         let mut fresh = self.recycled.try_recv().unwrap_or_else(|_| {
             // At the first interval, or when the collector is behind.
             Box::new(Record::new(self.current.members.len(), self.current.service.is_some()))
@@ -200,7 +250,7 @@ impl Recorder {
         fresh.interval = next;
         let record = std::mem::replace(&mut self.current, fresh);
         // The collector outlives its jobs; should it be gone, nobody wants the record.
-        let _ = self.to_collector.send(Message::Record { job: self.job, record });
+        let _ = self.to_collector.send(Message::Record { job: self.job, record, last });
     }
 
     /// Counts an error of a member.
@@ -212,15 +262,17 @@ impl Recorder {
     /// The last record and the summary.
     pub(crate) fn finish(mut self, complete: bool) -> Finished {
         let next = self.current.interval;
-        self.send(next);
+        self.send(next, true);
         Finished {
             last: self.last,
-            time: self.at_start.map(|start| ThreadTime::of_thread().since(start)),
+            time: self.at_start.map(|start| ThreadCounters::of_thread().since(start)),
             errors: self.errors,
             complete,
             unfinished: 0,
+            failed: self.failed,
             failure: None,
             note: None,
+            begun: Begun::default(),
         }
     }
 }

@@ -5,23 +5,26 @@ use crate::clock::Clock;
 use crate::collect::{Collected, cpu_use};
 use crate::cpu::{self, CpuTime};
 use crate::error::{EngineError, MemberFailure};
-use crate::job::Job;
+use crate::job::{Job, TICK};
+use crate::patience::Patience;
 use crate::psync::PsyncLoop;
-use crate::record::{Finished, Message, Record, Recorder, Times};
-use crate::ring::{Patience, Ring, RingLoop, unavailable};
+use crate::record::{Begun, Failed, Finished, Message, Record, Recorder, Times};
+use crate::ring::{Ring, RingLoop, unavailable};
 use crate::shared::Shared;
-use crate::source::{Source, lock};
-use crate::target::Target;
+use crate::source::Source;
+use crate::steps::{Follows, Looking};
+use crate::target::{Target, lock};
+use crate::verify::read_back;
 use crate::way::{Way, choose, note_missing_direct};
 use ebbtide_model::backend::{Control, Edge};
 use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::units::{Bytes, Nanos, format_latency};
-use ebbtide_model::workload::{Generator, IoEngine, Stop, Workload};
+use ebbtide_model::units::{Bytes, Instant, MemberOffset, Nanos, UnixTime, format_latency};
+use ebbtide_model::workload::{Generator, IoEngine, Steadied, Stop, Workload};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 /// Largest operation: a ring's length field and the kernel's own limit (2 GiB less a page) leave room for it.
 const BS_MAX: Bytes = Bytes(1 << 30);
@@ -69,7 +72,8 @@ fn run_where(
     let failed = AtomicBool::new(false);
     let plain = target.is_plain();
     let patience = Patience::default();
-    let shared = Shared { target, workload, control, seed, clock, plain, patience, failed };
+    let enough = AtomicBool::new(false);
+    let shared = Shared { target, workload, control, seed, clock, plain, patience, failed, enough };
     thread::scope(|scope| {
         let (to_collector, messages) = channel();
         let mut lines = Vec::new();
@@ -83,7 +87,7 @@ fn run_where(
                 .name(format!("ebb-job-{index}"))
                 .spawn_scoped(scope, move || {
                     let ends = Ends { to_collector: to_collector.clone(), started, recycled };
-                    let result = job_thread(shared, place, ends);
+                    let result = job_thread(shared, place, ends).map(Box::new);
                     let _ = to_collector.send(Message::Finished { result });
                 })
                 .map_err(|source| {
@@ -92,24 +96,64 @@ fn run_where(
                 })?;
         }
         drop(to_collector);
-        Collector { shared: &shared, lines, messages, collected }.run()
+        Collector { shared: &shared, lines, messages, collected, begun: Vec::new() }
+            .run()
+            .map(|ran| (ran, way))
     })
+    .and_then(|((mut samples, begun), way)| {
+        if workload.details.verify {
+            samples.notes.push(verified(target, workload, (seed, way), &begun, control)?);
+        }
+        Ok(samples)
+    })
+}
+
+/// Reads back what the `begun` operations of a trial wrote, and says that it is there.
+fn verified(
+    target: &Target,
+    workload: &Workload,
+    (seed, way): (u64, Way),
+    begun: &[Begun],
+    control: &Control,
+) -> Result<String, EngineError> {
+    let mut of_jobs = vec![0; workload.numjobs as usize];
+    let mut contents = Vec::new();
+    for Begun { thread, operations } in begun {
+        if let Some(job) = of_jobs.get_mut((thread / way.threads.max(1)) as usize) {
+            *job += operations;
+        }
+        contents.push(content(workload, way, seed, *thread)?.0);
+    }
+    read_back(target, workload, seed, &of_jobs, contents, control)?;
+    Ok("verify: what was written was read back, and is all as it was written".to_owned())
+}
+
+/// The buffers of a thread, filled with what it writes from.
+fn content(
+    workload: &Workload,
+    way: Way,
+    seed: u64,
+    thread: u32,
+) -> Result<(Buffers, Option<&'static str>), EngineError> {
+    let (mut buffers, note) = Buffers::of_job(workload, way.depth)?;
+    if workload.writes() {
+        let seed = seed ^ u64::from(thread).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        buffers.fill(seed, workload.details.compress_percent);
+    }
+    Ok((buffers, note))
 }
 
 /// Refuses what cannot work before anything is started.
 fn validate(target: &Target, workload: &Workload) -> Result<(), EngineError> {
-    let leaves = target.map.leaves();
-    if leaves.is_empty() || leaves.iter().any(|leaf| *leaf >= target.members.len()) {
-        let members = target.members.len();
-        return Err(EngineError::Target(format!(
-            "the layout names volumes {leaves:?} and the target has {members} members"
-        )));
+    let (leaves, members) = (target.map.leaves(), target.members.len());
+    if leaves.is_empty() || leaves.iter().any(|leaf| *leaf >= members) {
+        return Err(EngineError::Members { volumes: leaves.to_vec(), members });
     }
     if workload.writes() && !target.map.supports_write() {
         return Err(EngineError::ParityWrite);
     }
     if workload.bs > BS_MAX {
-        return Err(EngineError::Target(format!("`bs` is {}; at most {BS_MAX} is possible", workload.bs)));
+        return Err(EngineError::BlockSize { bs: workload.bs, most: BS_MAX });
     }
     Ok(())
 }
@@ -144,6 +188,12 @@ struct Line {
     recycle: Sender<Box<Record>>,
 }
 
+/// What a job does its I/O with.
+enum Io<'a> {
+    Ring(Box<Ring<'a>>),
+    Psync(Buffers),
+}
+
 /// One job from set-up to end. When it fails, however it does, the others end too.
 fn job_thread<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finished, EngineError> {
     let result = job(shared, place, ends);
@@ -159,18 +209,15 @@ fn job<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finis
     let workload = shared.workload;
     let mut notes = Vec::new();
     cpu::settle(job, &workload.engine.cpus_allowed, workload.engine.nice)?;
-    let (mut buffers, note) = Buffers::of_job(workload, way.depth)?;
+    let (buffers, note) = content(workload, way, shared.seed, index)?;
     notes.extend(note.map(str::to_owned));
-    if workload.writes() {
-        buffers.fill(shared.seed ^ u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    }
     let source = lock(line).clone();
     if source.is_timed() || !shared.plain {
         cpu::precise_timers();
     }
-    let ring = match way.ioengine {
-        IoEngine::IoUring => Ok(Ring::new(shared, buffers, &mut notes)?),
-        IoEngine::Psync => Err(buffers),
+    let io = match way.ioengine {
+        IoEngine::IoUring => Io::Ring(Box::new(Ring::new(shared, buffers, &mut notes)?)),
+        IoEngine::Psync => Io::Psync(buffers),
     };
     let _ = ends.to_collector.send(Message::Ready(notes));
     // No start: another job could not be set up, and that error is told.
@@ -179,9 +226,9 @@ fn job<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finis
     let open_loop = workload.is_open_loop();
     let recorder = Recorder::new(index as usize, members, open_loop, times, ends.to_collector, ends.recycled);
     let job = Job::new(shared, index, source, recorder, times);
-    Ok(match ring {
-        Ok(ring) => RingLoop::new(ring, job).run(),
-        Err(buffers) => PsyncLoop::new(job, buffers, (way.threads > 1).then_some(line)).run(),
+    Ok(match io {
+        Io::Ring(ring) => RingLoop::new(*ring, job).run(),
+        Io::Psync(buffers) => PsyncLoop::new(job, buffers, (way.threads > 1).then_some(line)).run(),
     })
 }
 
@@ -191,25 +238,22 @@ struct Collector<'a> {
     lines: Vec<Line>,
     messages: Receiver<Message>,
     collected: Collected,
+    /// What each thread has begun.
+    begun: Vec<Begun>,
 }
 
 impl Collector<'_> {
-    fn run(mut self) -> Result<TrialSamples, EngineError> {
+    fn run(mut self) -> Result<(TrialSamples, Vec<Begun>), EngineError> {
         let (shared, clock) = (self.shared, self.shared.clock);
         self.wait_until_ready()?;
         let workload = shared.workload;
+        self.wait_for_start(workload.details.start_delay)?;
         shared.control.edges.tell(Edge::Begins, shared.seed);
         let origin = clock.now();
-        let measure = origin.saturating_add(workload.warm_up.0);
-        let end = match workload.stop {
-            Stop::Runtime(runtime) => measure.saturating_add(runtime.0),
-            Stop::Size(_) => {
-                workload.details.time_limit.map_or(u64::MAX, |most| measure.saturating_add(most.0))
-            }
-        };
-        let times = Times { origin, measure, end, interval: workload.series_interval().0 };
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let started_unix = Nanos(since_epoch.as_nanos() as u64).plus(workload.warm_up);
+        let measure = origin + workload.before();
+        let end = workload.measured_at_most().map_or(Instant::NEVER, |most| measure + most);
+        let times = Times { origin, measure, end, interval: workload.series_interval() };
+        let started_unix = UnixTime::from(SystemTime::now()) + workload.before();
         for line in &self.lines {
             let _ = line.start.send(times);
         }
@@ -218,7 +262,10 @@ impl Collector<'_> {
         let mut jobs = Vec::new();
         let mut last = None;
         let mut complete = true;
-        let mut failure = None;
+        let mut failure = seen.failure;
+        let mut failed = Failed::default();
+        let settled = seen.steadied.as_ref().is_some_and(|steadied| steadied.attained);
+        self.collected.execution.steady = seen.steadied;
         for result in seen.results {
             let finished = result?;
             // The error of a member before that of a job which it has ended.
@@ -227,23 +274,28 @@ impl Collector<'_> {
                 failure = finished.failure.or(failure);
             }
             self.collected.execution.unfinished += finished.unfinished;
+            self.begun.push(finished.begun);
+            failed = failed.plus(finished.failed);
             jobs.extend(finished.time);
             last = last.max(finished.last);
             complete &= finished.complete;
             self.collected.errors(finished.errors);
             finished.note.into_iter().for_each(|note| self.collected.note(note));
         }
+        let execution = &mut self.collected.execution;
+        (execution.failed, execution.first_error) = (failed.operations, failed.first.map(|(_, errno)| errno));
         let stopped = failure.is_some()
-            || match workload.stop {
-                Stop::Runtime(_) => ended < end,
-                Stop::Size(_) => !complete && ended < end,
-            };
+            || !settled
+                && match workload.stop {
+                    Stop::Runtime(_) => ended < end,
+                    Stop::Size(_) => !complete && ended < end,
+                };
         if stopped && ended <= measure {
             return Err(failure.unwrap_or(EngineError::Stopped { seen: None }));
         }
         let mut until = if stopped {
             ended
-        } else if end < u64::MAX && !complete {
+        } else if end < Instant::NEVER && !complete && !settled {
             end
         } else {
             last.unwrap_or(measure)
@@ -252,10 +304,11 @@ impl Collector<'_> {
             failure = fsync(shared).err();
             until += clock.now() - ended;
         }
-        if complete && !stopped {
+        // What is read back afterwards is none of it.
+        if (complete || workload.details.verify) && !stopped {
             shared.control.edges.tell(Edge::Done, shared.seed);
         }
-        let elapsed = Nanos(until.saturating_sub(measure));
+        let elapsed = until - measure;
         let cpu = cpu_use(&jobs, seen.process, seen.collector, elapsed);
         self.notes(stopped, failure.as_ref(), elapsed);
         let mut samples = self.collected.finish(shared, started_unix, elapsed, cpu);
@@ -263,7 +316,7 @@ impl Collector<'_> {
         match failure {
             Some(cause) => Err(EngineError::CutShort { cause: Box::new(cause), seen: Box::new(samples) }),
             None if stopped => Err(EngineError::Stopped { seen: Some(Box::new(samples)) }),
-            None => Ok(samples),
+            None => Ok((samples, self.begun)),
         }
     }
 
@@ -279,20 +332,51 @@ impl Collector<'_> {
         Ok(())
     }
 
-    /// Adds records up until every job has ended.
-    fn collect(&mut self, measure: u64) -> Seen {
+    /// Waits for `delay`, unless the trial is stopped meanwhile.
+    fn wait_for_start(&self, delay: Nanos) -> Result<(), EngineError> {
+        let clock = self.shared.clock;
+        let start = clock.now() + delay;
+        loop {
+            let left = start - clock.now();
+            if left == Nanos(0) {
+                return Ok(());
+            }
+            if self.shared.must_stop() {
+                return Err(EngineError::Stopped { seen: None });
+            }
+            thread::sleep(Duration::from_nanos(left.min(TICK).0));
+        }
+    }
+
+    /// Adds records up until every job has ended, and ends them before their time where what is seen says so.
+    fn collect(&mut self, measure: Instant) -> Seen {
         let clock = self.shared.clock;
         let mut start = None;
         let mut results = Vec::new();
+        let mut failure = None;
+        let mut looking = Looking::of(self.shared.workload, self.lines.len());
         while results.len() < self.lines.len() {
-            let wait = if start.is_none() { measure.saturating_sub(clock.now()) } else { u64::MAX };
-            match self.messages.recv_timeout(Duration::from_nanos(wait)) {
-                Ok(Message::Record { job, mut record }) => {
+            let wait = if start.is_none() { measure - clock.now() } else { Nanos(u64::MAX) };
+            match self.messages.recv_timeout(Duration::from_nanos(wait.0)) {
+                Ok(Message::Record { job, mut record, last }) => {
                     self.collected.add(&record);
+                    // A job that is ended before its time has no whole interval at its end.
+                    let looking = looking.as_mut().filter(|_| !last || !self.shared.must_stop());
+                    match looking.map_or(Follows::Nothing, |looking| looking.saw(job, &record, last)) {
+                        Follows::Nothing => {}
+                        Follows::Steady => self.shared.enough.store(true, Ordering::Relaxed),
+                        Follows::TooSlow(error) => {
+                            self.shared.failed.store(true, Ordering::Relaxed);
+                            failure.get_or_insert(error);
+                        }
+                    }
                     record.clear();
                     let _ = self.lines[job].recycle.send(record);
                 }
-                Ok(Message::Finished { result }) => results.push(result),
+                Ok(Message::Finished { result }) => {
+                    results.push(result.map(|finished| *finished));
+                    looking.iter_mut().for_each(Looking::ended);
+                }
                 Ok(Message::Ready(_)) => {}
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
@@ -307,6 +391,8 @@ impl Collector<'_> {
         let (process, collector) = start.unwrap_or((CpuTime::of_process(), CpuTime::of_thread()));
         Seen {
             results,
+            failure,
+            steadied: looking.and_then(|looking| looking.steadied()),
             process: CpuTime::of_process().since(process),
             collector: CpuTime::of_thread().since(collector),
         }
@@ -316,8 +402,8 @@ impl Collector<'_> {
     fn notes(&mut self, stopped: bool, failure: Option<&EngineError>, elapsed: Nanos) {
         let drift = self.shared.clock.drift();
         // 0.1% of the trial, and more than a reading may be interrupted for.
-        if drift > 1_000_000 && drift > elapsed.0 / 1000 {
-            let drift = format_latency(drift as f64);
+        if drift > Nanos::from_millis(1) && drift.0 > elapsed.0 / 1000 {
+            let drift = format_latency(drift.0 as f64);
             self.collected
                 .note(format!("the CPU's clock and the kernel's differ by {drift}: was the machine moved?"));
         }
@@ -333,6 +419,10 @@ impl Collector<'_> {
 /// What the collector has seen.
 struct Seen {
     results: Vec<Result<Finished, EngineError>>,
+    /// That it was slower than it has to be.
+    failure: Option<EngineError>,
+    /// Whether it became steady, where that was waited for.
+    steadied: Option<Steadied>,
     /// CPU of the process during the measurement.
     process: CpuTime,
     /// CPU of the collecting thread during the measurement.
@@ -353,7 +443,7 @@ fn fsync(shared: &Shared<'_>) -> Result<(), EngineError> {
             Ok(Err(error)) => Err(EngineError::Member {
                 member: member.name.clone(),
                 op: None,
-                offset: 0,
+                offset: MemberOffset::START,
                 length: member.size,
                 cause: MemberFailure::Errno(error.raw_os_error().unwrap_or(libc::EIO)),
             }),

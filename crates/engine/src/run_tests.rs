@@ -3,8 +3,9 @@ use crate::ring::refusal;
 use crate::target::{Shaper, TargetMember};
 use ebbtide_door::Handle;
 use ebbtide_model::layout::{ArrayKind, LayoutNode, Map};
+use ebbtide_model::units::ArrayOffset;
 use ebbtide_model::volume::{Latency, Shape};
-use ebbtide_model::workload::{Access, Arrival, EngineOptions, Mix};
+use ebbtide_model::workload::{Access, Arrival, EngineOptions, Mix, Op, OpKind};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::collections::HashSet;
 use std::fs::File;
@@ -18,7 +19,7 @@ fn target() -> Target {
     Target::single(TargetMember {
         name: "vol0".into(),
         file: Handle::unjudged(file),
-        size: BLOCKS * 4096,
+        size: Bytes(BLOCKS * 4096),
         shaper: None,
     })
     .expect("a size")
@@ -44,6 +45,7 @@ fn shared<'a>(target: &'a Target, workload: &'a Workload, control: &'a Control) 
         plain: target.is_plain(),
         patience: Patience::default(),
         failed: AtomicBool::new(false),
+        enough: AtomicBool::new(false),
     }
 }
 
@@ -58,8 +60,8 @@ fn lone_job(shared: &Shared<'_>, way: Way, runtime: Duration) -> Result<Finished
     let ((to_collector, _messages), (start, started), (_recycle, recycled)) =
         (channel(), channel(), channel());
     let origin = shared.clock.now();
-    let end = origin + runtime.as_nanos() as u64;
-    start.send(Times { origin, measure: origin, end, interval: 10_000_000 }).expect("is heard");
+    let end = origin + Nanos(runtime.as_nanos() as u64);
+    start.send(Times { origin, measure: origin, end, interval: Nanos::from_millis(10) }).expect("is heard");
     job_thread(shared, Place::new(&sources, 0, way), Ends { to_collector, started, recycled })
 }
 
@@ -157,35 +159,35 @@ fn direct_asked_for_and_not_set_is_noted() {
 
 #[test]
 fn a_result_that_is_not_all_goes_again_from_where_it_stopped() {
-    use crate::shared::{Piece, Verdict, judge};
+    use crate::piece::{Piece, Task, Transfer, Verdict, judge, whole};
     let (target, workload, control) = (target(), writes(1, 1), Control::default());
     let shared = shared(&target, &workload, &control);
     let (sender, _receiver) = channel();
     let (_recycle, recycled) = channel();
-    let times = Times { origin: 0, measure: 0, end: u64::MAX, interval: 1 };
+    let times =
+        Times { origin: Instant::START, measure: Instant::START, end: Instant::NEVER, interval: Nanos(1) };
     let mut recorder = Recorder::new(0, 1, false, times, sender, recycled);
-    let mut piece = Piece {
-        slot: 0,
-        member: 0,
-        sync: None,
-        kind: ebbtide_model::workload::OpKind::Write,
-        offset: 8192,
-        at: 0,
-        left: 4096,
-        length: 4096,
-        started: 0,
-        due: 0,
-        fault: None,
+    let op = Op {
+        kind: OpKind::Write,
+        offset: ArrayOffset(8192),
+        length: Bytes(4096),
+        due: Nanos(0),
+        then_write: false,
     };
+    let rest = whole(op, Buffers::one(op.length).expect("a buffer").slots[0].write);
+    let task = Task::Transfer(Transfer { rest, length: 4096, shaped: None });
+    let mut piece = Piece { slot: 0, member: 0, started: Instant::START, task };
     for result in [-libc::EINTR, 1000, -libc::EAGAIN, 96] {
         assert!(matches!(judge(&shared, &mut recorder, &mut piece, result), Verdict::Again), "{result}");
     }
-    assert_eq!((piece.offset, piece.at, piece.left, piece.length), (9288, 1096, 3000, 4096));
+    let Task::Transfer(Transfer { rest, length, .. }) = piece.task else { panic!("{piece:?}") };
+    assert_eq!((rest.offset, rest.at, rest.length, length), (9288, 1096, 3000, 4096));
     assert!(!shared.must_stop());
     let count = |name: &str| recorder.errors.get(&(0, name.to_owned())).copied();
     assert_eq!((count("EINTR"), count("EAGAIN"), count("short")), (Some(1), Some(1), Some(2)));
     let verdict = judge(&shared, &mut recorder, &mut piece, -libc::EIO);
-    assert!(matches!(verdict, Verdict::Failed(EngineError::Member { offset: 9288, length: 3000, .. })));
+    let Verdict::Failed(EngineError::Member { offset, length, .. }) = verdict else { panic!("goes on") };
+    assert_eq!((offset, length), (MemberOffset(9288), Bytes(3000)));
     assert!(shared.must_stop());
 }
 
@@ -196,7 +198,7 @@ fn a_job_that_fails_in_another_way_than_by_an_operation_ends_the_others() {
     let target = Target::single(TargetMember {
         name: "null".into(),
         file: Handle::unjudged(file),
-        size: BLOCKS * 4096,
+        size: Bytes(BLOCKS * 4096),
         shaper: None,
     });
     let (target, control, mut workload) = (target.expect("a size"), Control::default(), writes(1, 1));
@@ -279,8 +281,12 @@ fn a_cpu_that_does_not_exist_is_refused() {
 fn pipe() -> (Target, std::io::PipeWriter) {
     let (read, write) = std::io::pipe().expect("a pipe");
     let file = File::from(std::os::fd::OwnedFd::from(read));
-    let member =
-        TargetMember { name: "pipe".into(), file: Handle::unjudged(file), size: 1 << 20, shaper: None };
+    let member = TargetMember {
+        name: "pipe".into(),
+        file: Handle::unjudged(file),
+        size: Bytes(1 << 20),
+        shaper: None,
+    };
     (Target::single(member).expect("a size"), write)
 }
 
@@ -325,14 +331,19 @@ fn the_member_that_hangs_is_named() {
         TargetMember {
             name: "held".into(),
             file: Handle::unjudged(file),
-            size: 1 << 20,
+            size: Bytes(1 << 20),
             shaper: Some(Arc::new(Shaper::new(&shape, 1, None))),
         }
     };
     let failing = |file: File| {
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
         let file = File::options().write(true).open(path).expect("opens again");
-        TargetMember { name: "failing".into(), file: Handle::unjudged(file), size: 1 << 20, shaper: None }
+        TargetMember {
+            name: "failing".into(),
+            file: Handle::unjudged(file),
+            size: Bytes(1 << 20),
+            shaper: None,
+        }
     };
     let others: [&dyn Fn(File) -> TargetMember; 2] = [&held, &failing];
     for other in others {
@@ -342,11 +353,11 @@ fn the_member_that_hangs_is_named() {
         let members = vec![other(file), pipe.members.remove(0)];
         let leaves = vec![LayoutNode::Volume(0), LayoutNode::Volume(1)];
         let layout = LayoutNode::Array { kind: ArrayKind::Stripe { chunk: Bytes(4096) }, members: leaves };
-        let target = Target::new(members, Map::new(&layout, &[1 << 20; 2]).expect("a layout"));
+        let target = Target::new(members, Map::new(&layout, &[Bytes(1 << 20); 2]).expect("a layout"));
         let w = Workload { mix: Mix::Read, stop: Stop::Runtime(Nanos::from_secs(60)), ..writes(16, 1) };
         let control = Control::default();
         // A pipe's reads can be cancelled: given up before that, they are like those of a device that hangs.
-        let patience = Patience { cancel_after: u64::MAX, give_up_after: 50_000_000 };
+        let patience = Patience { cancel_after: Nanos(u64::MAX), give_up_after: Nanos::from_millis(50) };
         let shared = Shared { patience, ..shared(&target, &w, &control) };
         match lone_job(&shared, Way::ring(16), Duration::from_millis(30)).map(|finished| finished.failure) {
             Ok(Some(EngineError::Hung { member, .. })) => assert_eq!(member, "pipe"),
@@ -372,17 +383,17 @@ fn into_a_full_pipe<T: Send>(
     let target = Target::single(TargetMember {
         name: "pipe".into(),
         file: Handle::unjudged(file),
-        size: 32 * 4096,
+        size: Bytes(32 * 4096),
         shaper: None,
     });
     let (target, control) = (target.expect("a size"), Control::default());
     let workload = Workload { stop: Stop::Size(Bytes(32 * 4096)), ..writes(4, 1) };
     let shared = shared(&target, &workload, &control);
-    let buffers = Buffers::new(4, 4096).expect("buffers");
+    let (buffers, _) = Buffers::of_job(&workload, 4).expect("buffers");
     let ((to_collector, _messages), (_recycle, recycled)) = (channel(), channel());
     let origin = shared.clock.now();
-    let end = origin + runtime.as_nanos() as u64;
-    let times = Times { origin, measure: origin, end, interval: 10_000_000 };
+    let end = origin + Nanos(runtime.as_nanos() as u64);
+    let times = Times { origin, measure: origin, end, interval: Nanos::from_millis(10) };
     let recorder = Recorder::new(0, 0, false, times, to_collector, recycled);
     thread::scope(|scope| {
         let reader = scope.spawn(|| reader(read));

@@ -7,19 +7,17 @@ use crate::ring::{Ring, unavailable};
 use crate::run::run;
 use crate::target::{Target, TargetMember};
 use ebbtide_model::backend::Control;
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Access, Mix, Stop, Workload};
 
-/// Length of a measurement in [`self_test`], nanoseconds.
-const LENGTH: u64 = 300_000_000;
-/// Length of each of the measurements of [`ceiling`], nanoseconds.
-const SHORT: u64 = 45_000_000;
+/// Length of a measurement in [`self_test`].
+const LENGTH: Nanos = Nanos::from_millis(300);
+/// Length of each of the measurements of [`ceiling`].
+const SHORT: Nanos = Nanos::from_millis(45);
 /// How many [`ceiling`] makes.
 const TRIES: usize = 4;
 /// Operations in one submission of the empty ring.
 const BATCH: u32 = 32;
-/// A result within this share of the ceiling is the tool's, not the device's.
-const NEAR: f64 = 0.8;
 
 /// What the engine itself costs on this host.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,15 +45,6 @@ pub struct Ceiling {
     pub cpu_ns_per_io: f64,
 }
 
-impl SelfTest {
-    /// Whether `iops` over `jobs` jobs comes within 20% of what the engine can do on `cores` cores: then it is the tool
-    /// that was measured. `None` when the ceiling is not known.
-    pub fn is_near_ceiling(&self, iops: f64, jobs: u32, cores: u32) -> Option<bool> {
-        let ceiling = self.null_write?.iops * f64::from(jobs.min(cores).max(1));
-        Some(iops >= NEAR * ceiling)
-    }
-}
-
 /// Measures the clock and the engine's ceiling on this host; takes less than a second.
 pub fn self_test() -> SelfTest {
     let clock = Clock::get();
@@ -74,7 +63,7 @@ pub fn self_test() -> SelfTest {
     SelfTest {
         clock_source: clock.source(),
         clock_cost_ns: clock_cost(clock),
-        clock_resolution_ns: clock_resolution(clock),
+        clock_resolution_ns: clock_resolution(clock).0,
         null_write,
         nop,
         notes,
@@ -91,13 +80,13 @@ fn clock_cost(clock: Clock) -> f64 {
         }
         clock.now() - start
     });
-    runs.min().unwrap_or(0) as f64 / f64::from(READINGS)
+    runs.min().unwrap_or_default().0 as f64 / f64::from(READINGS)
 }
 
 /// Smallest difference of two readings in a row that is not 0.
-fn clock_resolution(clock: Clock) -> u64 {
+fn clock_resolution(clock: Clock) -> Nanos {
     let mut last = clock.now();
-    let mut least = u64::MAX;
+    let mut least = Nanos(u64::MAX);
     for _ in 0..20_000 {
         let now = clock.now();
         if now > last {
@@ -124,16 +113,16 @@ pub fn ceiling() -> Result<Ceiling, EngineError> {
     Ok(best)
 }
 
-fn null_write(length: u64) -> Result<Ceiling, EngineError> {
+fn null_write(length: Nanos) -> Result<Ceiling, EngineError> {
     let failed = |source| EngineError::System { what: "open /dev/null", source };
     let file = ebbtide_door::kernel::null().map_err(failed)?;
-    let member = TargetMember { name: "/dev/null".into(), file, size: 1 << 30, shaper: None };
-    let target = Target::single(member).map_err(|error| EngineError::Target(error.to_string()))?;
+    let member = TargetMember { name: "/dev/null".into(), file, size: Bytes(1 << 30), shaper: None };
+    let target = Target::single(member)?;
     let workload = Workload {
         iodepth: 128,
-        warm_up: Nanos(length / 10),
+        warm_up: Nanos(length.0 / 10),
         direct: false,
-        ..Workload::new("self-test", Access::Random, Mix::Write, Stop::Runtime(Nanos(length)))
+        ..Workload::new("self-test", Access::Random, Mix::Write, Stop::Runtime(length))
     };
     let samples = run(&target, &workload, 1, &Control::default())?;
     let ops = samples.array.write.count.ops as f64;
@@ -142,7 +131,7 @@ fn null_write(length: u64) -> Result<Ceiling, EngineError> {
 }
 
 fn nop(clock: Clock) -> Result<Ceiling, EngineError> {
-    let mut ring = Ring::for_probe(None::<&std::fs::File>, 4096, BATCH)?.ring;
+    let mut ring = Ring::for_probe(None::<&std::fs::File>, Bytes(4096), BATCH)?.ring;
     let mut seen = [(0, 0); BATCH as usize];
     let cpu = CpuTime::of_thread();
     let start = clock.now();
@@ -165,8 +154,8 @@ fn nop(clock: Clock) -> Result<Ceiling, EngineError> {
     };
     let cpu = CpuTime::of_thread().since(cpu);
     Ok(Ceiling {
-        iops: ops as f64 / (elapsed as f64 / 1e9),
-        cpu_ns_per_io: (cpu.user + cpu.system) as f64 / ops.max(1) as f64,
+        iops: ops as f64 / elapsed.as_secs_f64(),
+        cpu_ns_per_io: cpu.all().0 as f64 / ops.max(1) as f64,
     })
 }
 
@@ -180,13 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn knows_when_a_result_is_the_tools() {
+    fn everything_has_a_figure() {
         let test = self_test();
         assert!(test.clock_cost_ns > 0.0 && test.clock_resolution_ns > 0);
         let ceiling = test.null_write.expect("/dev/null can be written");
         assert!(ceiling.iops > 0.0 && ceiling.cpu_ns_per_io > 0.0);
-        assert_eq!(test.is_near_ceiling(ceiling.iops * 0.9, 1, 2), Some(true));
-        assert_eq!(test.is_near_ceiling(ceiling.iops * 0.9, 2, 2), Some(false));
-        assert_eq!(SelfTest { null_write: None, ..test }.is_near_ceiling(1.0, 1, 1), None);
     }
 }

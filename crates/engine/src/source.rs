@@ -1,8 +1,7 @@
 //! Decides what a job does next and when it may start.
 
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{Bytes, Instant};
 use ebbtide_model::workload::{Generator, Op, OpKind, Pace, Workload};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A call that makes what was written durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +16,11 @@ pub(crate) enum Sync {
 #[derive(Debug)]
 pub(crate) enum Next {
     /// This operation, at once. `intended` is when it should have started.
-    Op { op: Op, intended: u64 },
+    Op { op: Op, intended: Instant },
     /// This call, at once.
     Sync(Sync),
     /// Nothing before this instant.
-    Wait(u64),
+    Wait(Instant),
     /// Nothing more.
     Done,
 }
@@ -58,11 +57,6 @@ impl Syncs {
     }
 }
 
-/// The guard, also when a thread died while it held it: what is left are plain numbers.
-pub(crate) fn lock(source: &Mutex<Source>) -> MutexGuard<'_, Source> {
-    source.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The operations of one job, held back until they are due.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
@@ -70,15 +64,15 @@ pub(crate) struct Source {
     pace: Option<Pace>,
     open_loop: bool,
     timed: bool,
-    /// Whether operations are neither timed nor interspersed with syncs.
+    /// Whether operations are a plain stream, neither timed nor interspersed with syncs.
     plain: bool,
     syncs: Syncs,
-    /// Bytes left, where the trial ends by size.
-    left: Option<u64>,
+    /// What is left, where the trial ends by size.
+    left: Option<Bytes>,
     /// The next operation and its earliest start, when it was not due yet.
-    ahead: Option<(Op, u64)>,
+    ahead: Option<(Op, Instant)>,
     /// Instant that due times count from.
-    origin: u64,
+    origin: Instant,
 }
 
 impl Source {
@@ -86,11 +80,13 @@ impl Source {
         let per_job = |total: u64| total as f64 / f64::from(workload.numjobs.max(1));
         let (timed, details) = (workload.is_open_loop() || workload.rate.is_some(), workload.details);
         Source {
-            generator,
             pace: workload.rate.map(|rate| Pace::new(per_job(rate.0))),
             open_loop: workload.is_open_loop(),
             timed,
-            plain: !timed && details.fsync_every.is_none() && details.fdatasync_every.is_none(),
+            plain: generator.is_plain()
+                && !timed
+                && details.fsync_every.is_none()
+                && details.fdatasync_every.is_none(),
             syncs: Syncs {
                 fsync_every: details.fsync_every,
                 fdatasync_every: details.fdatasync_every,
@@ -98,17 +94,18 @@ impl Source {
             },
             left: None,
             ahead: None,
-            origin: 0,
+            origin: Instant::START,
+            generator,
         }
     }
 
     /// Due times count from here.
-    pub(crate) fn start(&mut self, origin: u64) {
+    pub(crate) fn start(&mut self, origin: Instant) {
         self.origin = origin;
     }
 
     /// As [`next`](Self::next), where the threads of a job share its operations: whoever comes first sets it going.
-    pub(crate) fn next_of_several(&mut self, now: u64, origin: u64, measuring: bool) -> Next {
+    pub(crate) fn next_of_several(&mut self, now: Instant, origin: Instant, measuring: bool) -> Next {
         self.origin = origin;
         if measuring && self.left.is_none() {
             self.count_bytes();
@@ -129,15 +126,15 @@ impl Source {
     /// The next operation at `now`.
     // Inlined always, as the other steps of an operation: passing operations through memory costs more than they do.
     #[inline(always)]
-    pub(crate) fn next(&mut self, now: u64) -> Next {
+    pub(crate) fn next(&mut self, now: Instant) -> Next {
         if !self.plain {
             return self.next_held(now);
         }
-        let mut op = self.generator.next_op();
+        let mut op = self.generator.next_plain();
         if let Some(left) = &mut self.left {
             op.length = op.length.min(*left);
             *left -= op.length;
-            if op.length == 0 {
+            if op.length == Bytes(0) {
                 return Next::Done;
             }
         }
@@ -145,20 +142,20 @@ impl Source {
     }
 
     /// The same where operations have to wait, or syncs come between them.
-    fn next_held(&mut self, now: u64) -> Next {
+    fn next_held(&mut self, now: Instant) -> Next {
         if let Some(sync) = self.syncs.due() {
             return Next::Sync(sync);
         }
-        if self.left == Some(0) {
+        if self.left == Some(Bytes(0)) {
             return Next::Done;
         }
         let (mut op, start) = match self.ahead.take() {
             Some(ahead) => ahead,
             None => {
                 let op = self.generator.next_op();
-                let due = if self.open_loop { self.origin.saturating_add(op.due.0) } else { now };
+                let due = if self.open_loop { self.origin + op.due } else { now };
                 let start = match &mut self.pace {
-                    Some(pace) => pace.admit(Nanos(due.max(now)), op.length).0,
+                    Some(pace) => pace.admit(due.max(now), op.length),
                     None => due,
                 };
                 (op, start)
@@ -174,7 +171,7 @@ impl Source {
         }
         self.syncs.count(op);
         // An open loop's intended start is its arrival; a pace only delays, it makes nobody late.
-        let intended = if self.open_loop { self.origin.saturating_add(op.due.0) } else { now };
+        let intended = if self.open_loop { self.origin + op.due } else { now };
         Next::Op { op, intended }
     }
 }

@@ -2,12 +2,12 @@
 
 use ebbtide_door::Handle;
 use ebbtide_model::layout::{LayoutError, LayoutNode, Map};
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{Bytes, Instant, MemberOffset, Nanos};
 use ebbtide_model::volume::{Failure, FailureKind, Link, LinkShape, Model, ModelReport, Shape};
 use ebbtide_model::workload::OpKind;
+use std::num::NonZeroI32;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-use crate::probe::HandOver;
 
 /// A link that several [`Shaper`]s share.
 pub type SharedLink = Arc<Mutex<Link>>;
@@ -19,8 +19,8 @@ pub struct TargetMember {
     pub name: String,
     /// The file or device, opened as it is to be used (O_DIRECT, O_SYNC, access mode).
     pub file: Handle,
-    /// Usable bytes, from offset 0.
-    pub size: u64,
+    /// What of it is used, from its beginning.
+    pub size: Bytes,
     /// The speed that it is given; its own when absent.
     pub shaper: Option<Arc<Shaper>>,
 }
@@ -29,18 +29,19 @@ pub struct TargetMember {
 ///
 /// Its state (burst credits, what is queued) lives as long as the shaper: keep one per volume over all trials of a
 /// session and hand clones of the `Arc` to each target, so that credits spent by one trial are missing in the next, as
-/// on the real thing; [`reset`](Self::reset) makes it fresh.
+/// on the real thing.
 #[derive(Debug)]
 pub struct Shaper {
-    shape: Shape,
     /// Kept out of the model: it counts from the start of each trial, the model from the volume's.
     failure: Option<Failure>,
     model: Mutex<Model>,
     link: Option<SharedLink>,
+    /// When the latest of what it was given has passed, on the engine's clock.
+    latest: AtomicU64,
 }
 
 /// The guard, also when a thread died while it held it: the state is plain numbers.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -50,7 +51,7 @@ impl Shaper {
         let mut shape = shape.clone();
         let failure = shape.character.failure.take();
         let model = Mutex::new(Model::new(&shape, seed));
-        Shaper { shape, failure, model, link }
+        Shaper { failure, model, link, latest: AtomicU64::new(0) }
     }
 
     /// A fresh link, to be given to the shapers of its volumes.
@@ -58,42 +59,60 @@ impl Shaper {
         Arc::new(Mutex::new(Link::new(shape)))
     }
 
-    /// Full credits and an empty queue again. The link is not touched: it is its owner's.
-    pub fn reset(&self, seed: u64) {
-        *lock(&self.model) = Model::new(&self.shape, seed);
-    }
-
     /// What the model knows since the shaper is fresh, with its credits at `now`.
-    pub(crate) fn report(&self, now: u64) -> ModelReport {
-        lock(&self.model).report(Nanos(now))
+    pub(crate) fn report(&self, now: Instant) -> ModelReport {
+        lock(&self.model).report(now)
     }
 
-    /// When an operation submitted at `now` completes, and the error number that it completes with. `origin` is the
-    /// start of the trial.
-    pub(crate) fn due(
+    /// What becomes of an operation submitted at `now`. `origin` is the start of the trial.
+    pub(crate) fn shape(
         &self,
-        now: u64,
-        origin: u64,
+        now: Instant,
+        origin: Instant,
         op: OpKind,
-        offset: u64,
-        length: u64,
-    ) -> (u64, Option<i32>) {
+        offset: MemberOffset,
+        length: Bytes,
+    ) -> Shaped {
+        let failure = self.failure.and_then(|failure| Some((failure.kind, failure.in_force(now - origin)?)));
+        // What fails is not served: it takes nothing of what the volume may do.
+        let fails = |errno| Shaped { due: now, fault: NonZeroI32::new(errno) };
+        let thaws = match failure {
+            Some((FailureKind::Error, _)) => return fails(libc::EIO),
+            Some((FailureKind::Vanish, _)) => return fails(libc::ENODEV),
+            Some((FailureKind::Freeze, until)) => origin + until,
+            None => now,
+        };
         let mut model = lock(&self.model);
         let due = match &self.link {
             // Always volume first, then link.
-            Some(link) => model.submit(Nanos(now), op, offset, length, Some(&mut lock(link))),
-            None => model.submit(Nanos(now), op, offset, length, None),
-        }
-        .0;
-        let Some(failure) = self.failure else { return (due, None) };
-        let frozen_until = failure.in_force(Nanos(now.saturating_sub(origin)));
-        match (failure.kind, frozen_until) {
-            (_, None) => (due, None),
-            (FailureKind::Error, Some(_)) => (due, Some(libc::EIO)),
-            (FailureKind::Vanish, Some(_)) => (due, Some(libc::ENODEV)),
-            (FailureKind::Freeze, Some(until)) => (due.max(origin.saturating_add(until.0)), None),
-        }
+            Some(link) => model.submit(now, op, offset, length, Some(&mut lock(link))),
+            None => model.submit(now, op, offset, length, None),
+        };
+        let due = due.max(thaws);
+        self.latest.fetch_max(due.0, Ordering::Relaxed);
+        Shaped { due, fault: None }
     }
+
+    /// When all that it was given has passed.
+    pub(crate) fn idle_from(&self) -> Instant {
+        Instant(self.latest.load(Ordering::Relaxed))
+    }
+}
+
+/// What a [`Shaper`] makes of an operation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shaped {
+    /// Not delivered before this instant.
+    pub(crate) due: Instant,
+    /// Error number that it returns instead of what really came of it.
+    pub(crate) fault: Option<NonZeroI32>,
+}
+
+/// How a single read fares through a ring and with pread, medians.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HandOver {
+    pub(crate) ring: Nanos,
+    pub(crate) pread: Nanos,
 }
 
 /// What a workload runs on.

@@ -6,7 +6,7 @@ use crate::probe::hand_over;
 use crate::target::Target;
 use ebbtide_model::units::format_latency;
 use ebbtide_model::workload::{IoEngine, Workload};
-use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 
 /// Most threads that stand in for the depth of rings.
 const THREADS_MAX: u32 = 256;
@@ -68,7 +68,7 @@ pub(crate) fn choose(
         return Way::ring(iodepth);
     }
     if let Some(times) = hand_over(target, clock) {
-        let (ring, pread) = (format_latency(times.ring as f64), format_latency(times.pread as f64));
+        let (ring, pread) = (format_latency(times.ring.0 as f64), format_latency(times.pread.0 as f64));
         let seen = format!(
             "io_uring hands this target's I/O to worker threads (a single read takes {ring} through a ring, {pread} \
              with pread)"
@@ -92,11 +92,14 @@ pub(crate) fn note_missing_direct(target: &Target, workload: &Workload, collecte
     if !workload.direct {
         return;
     }
-    let cached = |file| matches!(fcntl_getfl(file), Ok(flags) if !flags.contains(OFlags::DIRECT));
+    let stores =
+        |file| matches!(fstat(file), Ok(stat) if !FileType::from_raw_mode(stat.st_mode).is_char_device());
+    let cached =
+        |file| stores(file) && matches!(fcntl_getfl(file), Ok(flags) if !flags.contains(OFlags::DIRECT));
     let names: Vec<_> = target.members.iter().filter(|m| cached(&m.file)).map(|m| m.name.as_str()).collect();
     if !names.is_empty() {
         collected.note(format!(
-            "O_DIRECT was asked for and is not set for {}: its I/O went through the page cache",
+            "O_DIRECT was requested but is not set for {}: its I/O went through the page cache",
             names.join(", ")
         ));
     }

@@ -7,7 +7,7 @@ use common::*;
 use ebbtide_model::blank;
 use ebbtide_model::layout::{Arrangement, ArrayKind};
 use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::units::Bytes;
+use ebbtide_model::units::{ArrayOffset, Bytes};
 use ebbtide_model::workload::{Access, IoEngine, Mix, OpKind, Workload};
 use std::fs;
 use std::path::Path;
@@ -92,7 +92,7 @@ fn raid10_of_three_has_two_copies_of_everything() {
         let dir = tempfile::tempdir().expect("a directory");
         let kind = ArrayKind::Raid10 { chunk: Bytes(64 * KIB), copies: 2, arrangement };
         let target = array(dir.path(), kind, 3, MIB);
-        let capacity = target.map.capacity();
+        let capacity = target.map.capacity().0;
         let w = workload(Access::Sequential, Mix::Write, size(capacity));
         let samples = trial(&target, &w);
         assert_consistent(&samples);
@@ -101,10 +101,10 @@ fn raid10_of_three_has_two_copies_of_everything() {
         // Every block that the map names as a copy of another is equal to it.
         let data = contents(dir.path(), 3);
         for block in (0..capacity).step_by(4096) {
-            let copies = target.map.locate(block, 4096).expect("inside");
+            let copies = target.map.locate(ArrayOffset(block), Bytes(4096)).expect("inside");
             assert_eq!(copies.len(), 2);
             let of = |i: usize| {
-                let at = copies[i].offset as usize;
+                let at = copies[i].offset.0 as usize;
                 &data[copies[i].member][at..at + 4096]
             };
             assert!(of(0) == of(1) && blank_blocks(of(0)) == 0, "{arrangement:?} at {block}");

@@ -1,15 +1,17 @@
 //! `[answer]`: how sure the answer must be, and what it may cost.
 
-use super::error::Problem;
+use super::error::Mistake;
 use super::names;
 use super::read::{Duration, Fraction, Given, section, valid};
 use crate::problems::{Problems, Span};
-use ebbtide_model::experiment::{Answer, Design};
+use ebbtide_model::experiment::{Answer, Design, INDIFFERENCE};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::units::{Nanos, format_number};
 
 const LEVEL_DEFAULT: f64 = 0.95;
 const PRECISION_DEFAULT: f64 = 0.05;
+/// An indifference beyond which nobody asks.
+const INDIFFERENCE_MOST: f64 = 0.5;
 const TRIALS_MAX_DEFAULT: u32 = 30;
 /// Rounds beyond which a file is a mistake.
 const TRIALS_CAP: u32 = 10_000;
@@ -26,7 +28,10 @@ section! {
         level: Fraction,
         /// Half-width of the median's interval relative to the median that is narrow enough [default: 5%].
         precision: Fraction,
-        /// Least rounds [default: the least that give an interval at this level, 6 at 0.95].
+        /// Difference up to which two designs are as good as each other: only beyond it one is called faster [default: 2%].
+        indifference: Fraction,
+        /// Least rounds [default: the least in which all comparisons can be told together at this level: at 0.95 6 for one, 8
+        /// for four].
         trials_min: u32,
         /// Most rounds [default: 30, or trials_min if that is more].
         trials_max: u32,
@@ -46,77 +51,88 @@ fn least_trials(level: f64) -> u32 {
     (1..64).find(|n| 1.0 - 2.0 * 0.5f64.powi(*n as i32) >= level).unwrap_or(64)
 }
 
-/// Checks the answer wanted.
-pub(super) fn resolve(raw: &Given<RawAnswer>, problems: &mut Problems) -> Answer {
+/// Checks the answer wanted of so many comparisons.
+pub(super) fn resolve(raw: &Given<RawAnswer>, comparisons: usize, problems: &mut Problems) -> Answer {
     let default = RawAnswer::default();
     let raw = valid(raw).map_or(&default, |(raw, _)| raw);
     let level = within("level", &raw.level, LEVEL_DEFAULT, 0.5..=0.999, problems);
     let precision = within("precision", &raw.precision, PRECISION_DEFAULT, 0.001..=0.5, problems);
+    let indifference =
+        within("indifference", &raw.indifference, INDIFFERENCE, 0.0..=INDIFFERENCE_MOST, problems);
     let least = least_trials(level);
-    let trials_min = valid(&raw.trials_min).map_or(least, |(trials, _)| *trials);
+    let enough = least_trials(1.0 - (1.0 - level) / comparisons.max(1) as f64);
+    let most = valid(&raw.trials_max).map_or(u32::MAX, |(trials, _)| *trials);
+    let trials_min = valid(&raw.trials_min).map_or(enough.min(most).max(least), |(trials, _)| *trials);
     if let Some((trials, span)) = valid(&raw.trials_min)
         && *trials < least
     {
-        let found = trials.to_string();
         let range = format!("at least {least}: fewer trials have no interval at a level of {level}");
         let remedy = format!("write `trials_min = {least}`, or a lower `level`");
-        problems.report(span, Problem::OutOfRange { key: "trials_min", found, range, remedy });
+        problems.out_of_range(span, "trials_min", trials, range, remedy);
     }
     let trials_max = valid(&raw.trials_max).map_or(TRIALS_MAX_DEFAULT.max(trials_min), |(trials, _)| *trials);
     for (key, given) in [("trials_min", &raw.trials_min), ("trials_max", &raw.trials_max)] {
         if let Some((trials, span)) = valid(given)
             && *trials > TRIALS_CAP
         {
-            let (found, range) = (trials.to_string(), format!("at most {TRIALS_CAP}"));
             let remedy = format!("write `{key} = 100` or fewer: time is bounded by `budget`");
-            problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+            problems.out_of_range(span, key, trials, format!("at most {TRIALS_CAP}"), remedy);
         }
     }
     if let Some((_, span)) = valid(&raw.trials_max)
         && trials_max < trials_min
     {
-        let (found, range) = (trials_max.to_string(), format!("at least trials_min, {trials_min}"));
+        let range = format!("at least trials_min, {trials_min}");
         let remedy = format!("write `trials_max = {}`", trials_min.max(least));
-        problems.report(span, Problem::OutOfRange { key: "trials_max", found, range, remedy });
+        problems.out_of_range(span, "trials_max", trials_max, range, remedy);
     }
     let budget = valid(&raw.budget).map_or(BUDGET_DEFAULT, |(budget, _)| *budget);
     if let Some((Nanos(0), span)) = valid(&raw.budget) {
-        let (found, range) = ("0".to_owned(), "more than 0".to_owned());
-        let remedy = "write for example `budget = \"10m\"`".to_owned();
-        problems.report(span, Problem::OutOfRange { key: "budget", found, range, remedy });
+        problems.out_of_range(span, "budget", "0", "more than 0", "write for example `budget = \"10m\"`");
     }
     let rest = valid(&raw.rest).map_or(Nanos(0), |(rest, _)| *rest);
     let metric = valid(&raw.metric).and_then(|(name, span)| metric(name, span, problems));
-    Answer { level, precision, trials_min, trials_max, budget, rest, metric }
+    Answer { level, precision, indifference, trials_min, trials_max, budget, rest, metric }
 }
 
 /// The metric of that name; latencies also without what JSON has before their percentile.
-fn metric(name: &str, span: &Span, problems: &mut Problems) -> Option<Metric> {
+pub(super) fn metric_called(name: &str) -> Option<Metric> {
     let known = |m: &Metric| m.name() == name || m.name().strip_prefix("lat_") == Some(name);
-    let found = Metric::ALL.into_iter().find(known);
+    Metric::ALL.into_iter().find(known)
+}
+
+/// The same; reports a name that no metric has.
+fn metric(name: &str, span: &Span, problems: &mut Problems) -> Option<Metric> {
+    let found = metric_called(name);
     if found.is_none() {
         let remedy = names::choose(name, &["throughput", "iops", "p50", "p99"]);
-        problems.report(span, Problem::UnknownChoice { what: "metric", found: name.to_owned(), remedy });
+        problems.report(span, Mistake::UnknownChoice { what: "metric", found: name.to_owned() }, remedy);
     }
     found
 }
 
-/// Index of the control among the designs; `all` are the names in the file, those of wrong designs included.
+/// Index of the control among the designs; `all` are their names, those of wrong designs included.
 pub(super) fn control(
     raw: &Given<RawAnswer>,
     designs: &[Design],
-    all: &[&str],
+    (all, by_default): (&[&str], usize),
     problems: &mut Problems,
 ) -> usize {
-    let Some((name, span)) = valid(raw).and_then(|(raw, _)| valid(&raw.control)) else { return 0 };
+    let Some((name, span)) = named_control(raw) else { return by_default };
     if !all.contains(&name.as_str()) {
-        let (what, remedy) = ("design", names::choose(name, all));
-        problems.report(span, Problem::UnknownName { what, name: name.clone(), remedy });
+        let remedy = names::choose(name, all);
+        problems.report(span, Mistake::UnknownName { what: "design", name: name.clone() }, remedy);
     }
     designs.iter().position(|design| design.name == *name).unwrap_or(0)
 }
 
-fn within(
+/// The design that is named as the control, and where.
+pub(super) fn named_control(raw: &Given<RawAnswer>) -> Option<(&String, &Span)> {
+    valid(raw).and_then(|(raw, _)| valid(&raw.control))
+}
+
+/// The fraction that is given, where it is in `range`.
+pub(super) fn within(
     key: &'static str,
     given: &Given<Fraction>,
     default: f64,
@@ -127,9 +143,8 @@ fn within(
     if range.contains(value) {
         return *value;
     }
-    let found = format_number(*value);
-    let remedy = format!("write for example `{key} = {default}`");
     let range = format!("from {} to {}", range.start(), range.end());
-    problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+    let remedy = format!("write for example `{key} = {default}`");
+    problems.out_of_range(span, key, format_number(*value), range, remedy);
     default
 }

@@ -1,7 +1,6 @@
 //! The keys of an array, of its encryption and of swap spaces.
 
-use super::error::Problem;
-use super::read::{At, Choice, FromToml, Headed, KeySource, Size, describe, section};
+use super::read::{At, Choice, FromToml, Headed, KeySource, Size, section};
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, LayoutName};
 use ebbtide_model::stack::{Backing, Bitmap, EncryptionFormat, Filesystem, Metadata};
@@ -14,9 +13,7 @@ section! {
     #[schemars(rename = "Array")]
     "an array"
     struct RawArray {
-        /// How the members are combined: linear (one after the other), stripe (RAID0), mirror (RAID1), raid10,
-        /// raid5, raid6.
-        #[schemars(required)]
+        #[schemars(required, description = layouts())]
         layout: Choice<LayoutName>,
         /// Members in order: a volume's name, a range `vol[0..7]` (both ends included), a glob `vol*`, or a
         /// nested array `{ layout = ..., members = ... }`.
@@ -32,7 +29,7 @@ section! {
         backing: Choice<Backing>,
         /// md: version of the metadata [default: 1.2]. Kernel only.
         metadata: Choice<Metadata>,
-        /// md mirror, raid10, raid5, raid6: internal or none [default: none]. Kernel only.
+        /// md, where the layout is redundant: internal or none [default: none]. Kernel only.
         bitmap: Choice<Bitmap>,
         /// md mirror: members that are read only when the others fail, a name, range or glob. Kernel only.
         write_mostly: String,
@@ -56,6 +53,12 @@ section! {
     }
 }
 
+/// The key `layout` in the schema.
+fn layouts() -> String {
+    let each = LayoutName::ALL.iter().map(|layout| format!("{} ({})", layout.name(), layout.facts().what));
+    format!("How the members are combined: {}.", each.collect::<Vec<_>>().join(", "))
+}
+
 impl Headed for RawArray {
     const HEADING: &'static str = "designs";
 }
@@ -77,11 +80,9 @@ impl FromToml for RawMember {
                 RawArray::from_toml(value, span, problems).map(|array| RawMember::Array(Box::new(array)))
             }
             _ => {
-                let expected = "a volume's name or a nested array";
                 let remedy =
-                    "write for example \"vol0\", \"vol[0..7]\" or { layout = \"mirror\", members = [...] }"
-                        .to_owned();
-                problems.report(span, Problem::WrongType { expected, found: describe(value), remedy });
+                    "write for example \"vol0\", \"vol[0..7]\" or { layout = \"mirror\", members = [...] }";
+                problems.wrong_type(span, "a volume's name or a nested array", value, remedy);
                 None
             }
         }
@@ -109,10 +110,7 @@ impl FromToml for Vec<At<RawMember>> {
             DeValue::String(text) => format!("write it in brackets: `[\"{text}\"]`"),
             _ => "write for example `[\"vol0\", \"vol1\"]` or `[\"vol[0..7]\"]`".to_owned(),
         };
-        problems.report(
-            span,
-            Problem::WrongType { expected: "a list of members", found: describe(value), remedy },
-        );
+        problems.wrong_type(span, "a list of members", value, remedy);
         None
     }
 }
@@ -151,9 +149,8 @@ impl FromToml for Vec<At<RawSwap>> {
         if let DeValue::Array(values) = value {
             return Some(values.iter().map(|value| At::read(value, problems)).collect());
         }
-        let remedy = "write for example `[{ members = [\"vol0\", \"vol1\"], priority = 10 }]`".to_owned();
-        let (expected, found) = ("a list of swap spaces", describe(value));
-        problems.report(span, Problem::WrongType { expected, found, remedy });
+        let remedy = "write for example `[{ members = [\"vol0\", \"vol1\"], priority = 10 }]`";
+        problems.wrong_type(span, "a list of swap spaces", value, remedy);
         None
     }
 }

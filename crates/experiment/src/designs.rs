@@ -1,7 +1,7 @@
 //! `[designs.NAME]`: the candidate arrays.
 
 use super::array::{RawArray, RawMember, RawSwap};
-use super::error::Problem;
+use super::error::{Mistake, Problem};
 use super::members::resolve_names;
 use super::names;
 use super::read::{At, Given, Named, required, valid};
@@ -9,16 +9,17 @@ use super::stack;
 use super::volumes::{Volumes, multiple_of_block};
 use crate::problems::{Problems, Span};
 use ebbtide_model::experiment::Design;
-use ebbtide_model::layout::{Arrangement, LayoutError, LayoutName, LayoutNode, Map};
+use ebbtide_model::layout::{Arrangement, Chunks, LayoutError, LayoutName, LayoutNode, Map};
 use ebbtide_model::stack::{ArrayBacking, Swap};
 use ebbtide_model::units::Bytes;
 
 /// mdadm's default chunk.
 const CHUNK_DEFAULT: Bytes = Bytes(512 * Bytes::KIB);
 
-/// Checks the designs; each with its capacity where the file says the size of all its volumes.
+/// Checks the designs but the one called `left_out`; each with its capacity where the file says the size of all its volumes.
 pub(super) fn resolve(
     raw: &Given<Named<RawArray>>,
+    left_out: Option<&str>,
     volumes: &Volumes,
     file_start: &Span,
     problems: &mut Problems,
@@ -30,34 +31,47 @@ pub(super) fn resolve(
         return designs;
     };
     if entries.is_empty() {
-        let remedy = "write a table `[designs.NAME]` with `layout` and `members`".to_owned();
-        problems.report(span, Problem::Nothing { what: "there are no designs".to_owned(), remedy });
+        let remedy = "write a table `[designs.NAME]` with `layout` and `members`";
+        problems.report(span, Mistake::Nothing("there are no designs".to_owned()), remedy);
     }
     for entry in entries {
         names::check(&entry.name, "a design", &entry.span, problems);
-        let Some(array) = &entry.value else { continue };
-        let used = vec![None; volumes.list.len()];
-        let mut walk = Walk { design: &entry.name, volumes, used, arrays: Vec::new(), problems };
-        let layout = walk.array(array, &format!("design `{}`", entry.name), &entry.span);
-        let swap = walk.swap(&array.swap);
-        let stack = stack::stack(array, std::mem::take(&mut walk.arrays), swap, problems);
-        if let Some(layout) = layout {
-            let capacity = capacity(&layout, volumes);
-            designs.push((Design { name: entry.name.clone(), layout, stack }, capacity));
-        }
+        let Some(array) = entry.value.as_ref().filter(|_| left_out != Some(entry.name.as_str())) else {
+            continue;
+        };
+        designs.extend(design(&entry.name, &entry.name, array, &entry.span, volumes, problems));
     }
     designs
 }
 
+/// Checks one design, which messages call `told`; with its capacity where the file says the size of all its volumes.
+pub(super) fn design(
+    name: &str,
+    told: &str,
+    array: &RawArray,
+    place: &Span,
+    volumes: &Volumes,
+    problems: &mut Problems,
+) -> Option<(Design, Option<Bytes>)> {
+    let used = vec![None; volumes.list.len()];
+    let mut walk = Walk { design: told, volumes, used, arrays: Vec::new(), problems };
+    let layout = walk.array(array, &format!("design `{told}`"), place);
+    let swap = walk.swap(&array.swap);
+    let stack = stack::stack(array, std::mem::take(&mut walk.arrays), swap, problems);
+    let layout = layout?;
+    let capacity = capacity(&layout, volumes);
+    Some((Design { name: name.to_owned(), layout, stack }, capacity))
+}
+
 /// Size that stands for one that the file does not say while geometry is checked.
-const STAND_IN: u64 = 1 << 40;
+const STAND_IN: Bytes = Bytes(1 << 40);
 
 /// Capacity of a design, where the file says the size of all its volumes.
 fn capacity(layout: &LayoutNode, volumes: &Volumes) -> Option<Bytes> {
-    let sizes: Vec<u64> = volumes.sizes.iter().map(|size| size.map_or(0, |size| size.0)).collect();
+    let sizes: Vec<Bytes> = volumes.sizes.iter().map(|size| size.unwrap_or_default()).collect();
     let map = Map::new(layout, &sizes).ok()?;
     let known = map.leaves().iter().all(|volume| volumes.sizes[*volume].is_some());
-    known.then(|| Bytes(map.capacity()))
+    known.then(|| map.capacity())
 }
 
 /// The walk through one design's tree.
@@ -94,7 +108,7 @@ impl Walk<'_> {
             self.copies_fit(copies, members.len(), &at.span)?;
         }
         let chunk = chunk?;
-        if layout.facts().has_chunk {
+        if layout.facts().chunks != Chunks::None {
             self.room_for_a_chunk(&members, chunk, span)?;
         }
         if raw.arrangement.as_ref().is_some_and(|given| given.value.is_none()) {
@@ -102,14 +116,13 @@ impl Walk<'_> {
         }
         let kind = layout.array(chunk, copies.unwrap_or(2), arrangement);
         let node = LayoutNode::Array { kind, members };
-        let sizes: Vec<u64> =
-            self.volumes.sizes.iter().map(|size| size.map_or(STAND_IN, |size| size.0)).collect();
+        let sizes: Vec<Bytes> = self.volumes.sizes.iter().map(|size| size.unwrap_or(STAND_IN)).collect();
         if let Err(error) = Map::new(&node, &sizes) {
             let span = match (&error, &raw.chunk) {
                 (LayoutError::Chunk { .. }, Some(chunk)) => &chunk.span,
                 _ => span,
             };
-            self.problems.report(span, impossible(&error));
+            self.problems.add(span, impossible(&error));
             return None;
         }
         if let LayoutNode::Array { members, .. } = &node {
@@ -131,7 +144,7 @@ impl Walk<'_> {
             if members.as_ref().is_some_and(Vec::is_empty) {
                 let what = "a swap space has no members".to_owned();
                 let remedy = format!("write for example `{example}`, or remove it");
-                self.problems.report(span, Problem::Nothing { what, remedy });
+                self.problems.report(span, Mistake::Nothing(what), remedy);
             }
             let priority = stack::priority(&raw.priority, self.problems);
             groups.extend(members.map(|members| Swap { members, priority }));
@@ -141,10 +154,9 @@ impl Walk<'_> {
 
     fn chunk(&mut self, raw: &RawArray, layout: Option<LayoutName>) -> Option<Bytes> {
         let Some(at) = &raw.chunk else { return Some(CHUNK_DEFAULT) };
-        if let Some(layout) = layout.filter(|layout| !layout.facts().has_chunk) {
+        if let Some(layout) = layout.filter(|layout| layout.facts().chunks == Chunks::None) {
             let why = format!("a {} array has no chunks", layout.name());
-            let remedy = "remove it, or write `layout = \"stripe\"`".to_owned();
-            self.problems.report(&at.span, Problem::Pointless { key: "chunk", why, remedy });
+            self.problems.pointless(&at.span, "chunk", why, "remove it, or write `layout = \"stripe\"`");
         }
         let chunk = at.value?;
         multiple_of_block("chunk", chunk, &at.span, self.problems).then_some(chunk)
@@ -160,8 +172,7 @@ impl Walk<'_> {
         let at = given.as_ref()?;
         if let Some(layout) = layout.filter(|layout| *layout != LayoutName::Raid10) {
             let why = format!("a {} array does not have it", layout.name());
-            let remedy = "remove it, or write `layout = \"raid10\"`".to_owned();
-            self.problems.report(&at.span, Problem::Pointless { key, why, remedy });
+            self.problems.pointless(&at.span, key, why, "remove it, or write `layout = \"raid10\"`");
         }
         at.value.as_ref()
     }
@@ -190,7 +201,7 @@ impl Walk<'_> {
                     Err(problem) => {
                         complete = false;
                         if let Some(problem) = problem {
-                            self.problems.report(&at.span, problem);
+                            self.problems.add(&at.span, problem);
                         }
                     }
                 },
@@ -203,9 +214,8 @@ impl Walk<'_> {
         let name = &self.volumes.list[index].name;
         if self.used[index].replace(span.clone()).is_some() {
             let what = format!("volume `{name}` is used twice in design `{}`", self.design);
-            let remedy =
-                "use each volume once: two members on the same bytes would overwrite each other".to_owned();
-            self.problems.report(span, Problem::Geometry { what, remedy });
+            let remedy = "use each volume once: two members on the same bytes would overwrite each other";
+            self.problems.report(span, Mistake::Geometry(what), remedy);
             return false;
         }
         true
@@ -218,8 +228,8 @@ impl Walk<'_> {
             if let Some(size) = self.volumes.sizes[*index].filter(|size| *size < chunk) {
                 let name = &self.volumes.list[*index].name;
                 let what = format!("volume `{name}` of {size} is smaller than one chunk of {chunk}");
-                let remedy = "make the volume larger or the chunk smaller".to_owned();
-                self.problems.report(span, Problem::Geometry { what, remedy });
+                let remedy = "make the volume larger or the chunk smaller";
+                self.problems.report(span, Mistake::Geometry(what), remedy);
                 return None;
             }
         }
@@ -239,7 +249,7 @@ impl Walk<'_> {
             }
             _ => format!("add {} more", least - found),
         };
-        self.problems.report(span, Problem::Geometry { what, remedy });
+        self.problems.report(span, Mistake::Geometry(what), remedy);
         None
     }
 
@@ -253,8 +263,7 @@ impl Walk<'_> {
             false => format!("write at most {most}, or add members"),
         };
         let range = format!("from 2 to the number of members, {members}");
-        let found = copies.to_string();
-        self.problems.report(span, Problem::OutOfRange { key: "copies", found, range, remedy });
+        self.problems.out_of_range(span, "copies", copies, range, remedy);
         None
     }
 }
@@ -280,5 +289,5 @@ fn impossible(error: &LayoutError) -> Problem {
         }
         other => (other.to_string(), "change the layout or its members".to_owned()),
     };
-    Problem::Geometry { what, remedy }
+    Mistake::Geometry(what).with(remedy)
 }

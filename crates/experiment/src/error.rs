@@ -8,16 +8,23 @@ use std::iter::repeat_n;
 use std::ops::Range;
 use unicode_width::UnicodeWidthChar;
 
-/// One kind of mistake. `Display` says what is wrong; [`Problem::remedy`] what to write instead.
+/// What is wrong, and what to write instead.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// What is wrong.
+    pub mistake: Mistake,
+    /// What to write instead, as the rest of a sentence that begins with `help:`.
+    pub remedy: String,
+}
+
+/// One kind of mistake; `Display` says what is wrong.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Problem {
+pub enum Mistake {
     /// Not TOML.
     #[error("this is not valid TOML: {message}")]
     Syntax {
         /// The TOML parser's words.
         message: String,
-        /// What to write instead.
-        remedy: String,
     },
     /// A key that nothing reads.
     #[error("unknown key `{key}` in {section}")]
@@ -26,8 +33,6 @@ pub enum Problem {
         key: String,
         /// Where it stands.
         section: &'static str,
-        /// What to write instead.
-        remedy: String,
     },
     /// A key that has to be there.
     #[error("{section} has no `{key}`")]
@@ -36,17 +41,10 @@ pub enum Problem {
         key: &'static str,
         /// Where it belongs.
         section: String,
-        /// A line that would do.
-        example: String,
     },
     /// A section or list with nothing in it.
-    #[error("{what}")]
-    Nothing {
-        /// What has nothing.
-        what: String,
-        /// What to write instead.
-        remedy: String,
-    },
+    #[error("{0}")]
+    Nothing(String),
     /// A value of another type.
     #[error("expected {expected}, found {found}")]
     WrongType {
@@ -54,17 +52,10 @@ pub enum Problem {
         expected: &'static str,
         /// What the file has.
         found: String,
-        /// What to write instead.
-        remedy: String,
     },
     /// A text that is not the quantity it should be.
-    #[error("{}", unit_message(error))]
-    Unit {
-        /// Why it is none.
-        error: UnitError,
-        /// What to write instead.
-        remedy: String,
-    },
+    #[error("{}", unit_message(.0))]
+    Unit(UnitError),
     /// A quantity that is given in the wrong unit.
     #[error("`{found}` is not {expected}")]
     WrongUnit {
@@ -72,8 +63,6 @@ pub enum Problem {
         found: String,
         /// What is expected.
         expected: &'static str,
-        /// What to write instead.
-        remedy: String,
     },
     /// Not one of the words that are possible here.
     #[error("unknown {what} `{found}`")]
@@ -82,8 +71,6 @@ pub enum Problem {
         what: &'static str,
         /// As it was written.
         found: String,
-        /// What to write instead.
-        remedy: String,
     },
     /// A number outside its range.
     #[error("`{key}` is {found}, but must be {range}")]
@@ -94,8 +81,6 @@ pub enum Problem {
         found: String,
         /// What it must be.
         range: String,
-        /// What to write instead.
-        remedy: String,
     },
     /// A name with characters that names cannot have.
     #[error("`{name}` cannot be the name of {what}")]
@@ -104,8 +89,6 @@ pub enum Problem {
         what: &'static str,
         /// As it was written.
         name: String,
-        /// What to write instead.
-        remedy: String,
     },
     /// Two things of the same name, or two volumes on the same bytes.
     #[error("{what} `{name}` is defined twice")]
@@ -114,8 +97,6 @@ pub enum Problem {
         what: &'static str,
         /// The name or path.
         name: String,
-        /// What to write instead.
-        remedy: String,
     },
     /// A name that nothing has.
     #[error("there is no {what} `{name}`")]
@@ -124,8 +105,6 @@ pub enum Problem {
         what: &'static str,
         /// The name that nothing has.
         name: String,
-        /// What to write instead.
-        remedy: String,
     },
     /// Two keys of which only one can be.
     #[error("`{first}` and `{second}` exclude each other")]
@@ -134,8 +113,6 @@ pub enum Problem {
         first: &'static str,
         /// The key that it excludes.
         second: &'static str,
-        /// What to write instead.
-        remedy: String,
     },
     /// A key that has no effect in its place.
     #[error("`{key}` means nothing here: {why}")]
@@ -144,52 +121,26 @@ pub enum Problem {
         key: &'static str,
         /// Why it has no effect.
         why: String,
-        /// What to write instead.
-        remedy: String,
     },
     /// An array that cannot be built.
-    #[error("{what}")]
-    Geometry {
-        /// Why not, as a sentence.
-        what: String,
-        /// What to write instead.
-        remedy: String,
-    },
+    #[error("{0}")]
+    Geometry(String),
+    /// A sweep that cannot be made.
+    #[error("{0}")]
+    Sweep(String),
     /// An option that cannot stand, or a profile that cannot be used.
-    #[error("{what}")]
-    Workload {
-        /// Why not, as a sentence.
-        what: String,
-        /// What to write instead.
-        remedy: String,
-    },
+    #[error("{0}")]
+    Workload(String),
 }
 
-impl Problem {
-    /// What to write instead, as the rest of a sentence that begins with `help:`.
-    pub fn remedy(&self) -> String {
-        match self {
-            Problem::MissingKey { example, .. } => format!("write for example `{example}`"),
-            Problem::Syntax { remedy, .. }
-            | Problem::UnknownKey { remedy, .. }
-            | Problem::Nothing { remedy, .. }
-            | Problem::WrongType { remedy, .. }
-            | Problem::Unit { remedy, .. }
-            | Problem::WrongUnit { remedy, .. }
-            | Problem::UnknownChoice { remedy, .. }
-            | Problem::OutOfRange { remedy, .. }
-            | Problem::BadName { remedy, .. }
-            | Problem::Duplicate { remedy, .. }
-            | Problem::UnknownName { remedy, .. }
-            | Problem::Conflict { remedy, .. }
-            | Problem::Pointless { remedy, .. }
-            | Problem::Geometry { remedy, .. }
-            | Problem::Workload { remedy, .. } => remedy.clone(),
-        }
+impl Mistake {
+    /// The problem of having made it.
+    pub(super) fn with(self, remedy: impl Into<String>) -> Problem {
+        Problem { mistake: self, remedy: remedy.into() }
     }
 }
 
-/// What is wrong with a quantity, without the advice that [`Problem::remedy`] gives.
+/// What is wrong with a quantity, without the advice of [`UnitError`].
 fn unit_message(error: &UnitError) -> String {
     match error {
         UnitError::NoNumber(text, _) => format!("`{text}` does not begin with a number"),
@@ -249,8 +200,8 @@ impl ExperimentErrors {
                 file: self.file_name.clone(),
                 line: error.line,
                 column: error.column,
-                message: error.problem.to_string(),
-                help: error.problem.remedy(),
+                message: error.problem.mistake.to_string(),
+                help: error.problem.remedy.clone(),
             })
             .collect()
     }
@@ -266,6 +217,7 @@ impl fmt::Display for ExperimentErrors {
                 writeln!(f, "\n")?;
             }
             let ExperimentError { line, column, width, source_line, problem } = error;
+            let Problem { mistake, remedy } = problem;
             let number = line.to_string();
             let gutter = " ".repeat(number.len());
             // What stands in front of the caret and above it, as it is shown: tabs stay tabs, controls are longer.
@@ -277,11 +229,11 @@ impl fmt::Display for ExperimentErrors {
                 .flat_map(|c| repeat_n(if c == '\t' { '\t' } else { ' ' }, c.width().unwrap_or(1)))
                 .collect();
             let width = shown::width(&escape(&marked)).max(1);
-            writeln!(f, "{}:{line}:{column}: error: {problem}", one_line(&self.file_name))?;
+            writeln!(f, "{}:{line}:{column}: error: {mistake}", one_line(&self.file_name))?;
             writeln!(f, "{gutter} |")?;
             writeln!(f, "{number} | {source_line}")?;
             writeln!(f, "{gutter} | {indent}{}", "^".repeat(width))?;
-            write!(f, "{gutter} = help: {}", problem.remedy())?;
+            write!(f, "{gutter} = help: {remedy}")?;
         }
         if self.more {
             write!(f, "\n\n{}: there are more mistakes; correct these first", one_line(&self.file_name))?;

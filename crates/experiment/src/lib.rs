@@ -6,10 +6,12 @@
 mod answer;
 mod array;
 mod designs;
+mod effects;
 mod error;
 mod limits;
 mod members;
 mod names;
+mod need;
 mod parse;
 mod paths;
 mod problems;
@@ -20,6 +22,7 @@ mod shapes;
 mod stack;
 mod summary;
 mod surroundings;
+mod sweep;
 mod syntax;
 mod traits;
 mod typed;
@@ -27,11 +30,13 @@ mod volume_keys;
 mod volumes;
 mod workloads;
 
-pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Problem};
+pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Mistake, Problem};
+pub use need::{Traces, need_schema, parse_need};
 pub use parse::{parse, parse_with};
 pub use profiles::{NoFiles, ProfileFiles, is_file as is_profile_file, own as own_profile};
 pub use schema::json_schema;
 pub use summary::{DesignSummary, Summary, VolumeSummary, WorkloadSummary};
+pub use sweep::{alone, is_sweep};
 
 #[cfg(test)]
 mod profile_tests;

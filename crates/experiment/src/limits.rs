@@ -1,6 +1,5 @@
 //! Limits and latencies as they are written.
 
-use super::error::Problem;
 use super::problems::{Problems, Span};
 use super::read::{Duration, FromToml, Size, Throughput, required, section};
 use ebbtide_model::units::{Bytes, format_number};
@@ -130,32 +129,23 @@ impl<T: LimitUnit> FromToml for LimitOf<T> {
             }
             _ => (T::from_toml(value, span, problems)?.per_second(), None),
         };
-        let out_of_range = |key: &'static str, found: f64, range: String| Problem::OutOfRange {
-            key,
-            found: format!("{} per second", format_number(found)),
-            range,
-            remedy: format!("write a rate, or for example `{} = {}`", T::KEY, T::EXAMPLE),
-        };
+        let per_second = |rate: f64| format!("{} per second", format_number(rate));
+        let (key, example) = (T::KEY, T::EXAMPLE);
         if rate <= 0.0 {
-            problems.report(span, out_of_range(T::KEY, rate, "more than 0".to_owned()));
+            let remedy = format!("write a rate, or for example `{key} = {example}`");
+            problems.out_of_range(span, key, per_second(rate), "more than 0", remedy);
             return None;
         }
         if let Some((burst, credits)) = burst {
             if burst <= rate {
-                problems.report(
-                    span,
-                    out_of_range(
-                        "burst",
-                        burst,
-                        format!("more than the sustained rate, {}", format_number(rate)),
-                    ),
-                );
+                let range = format!("more than the sustained rate, {}", format_number(rate));
+                let remedy = format!("write a rate, or for example `{key} = {example}`");
+                problems.out_of_range(span, "burst", per_second(burst), range, remedy);
                 return None;
             }
             if credits <= 0.0 {
-                let (found, range) = (format_number(credits), "more than 0".to_owned());
-                let remedy = format!("write for example `{} = {}`", T::KEY, T::EXAMPLE);
-                problems.report(span, Problem::OutOfRange { key: "credits", found, range, remedy });
+                let remedy = format!("write for example `{key} = {example}`");
+                problems.out_of_range(span, "credits", format_number(credits), "more than 0", remedy);
                 return None;
             }
         }
@@ -190,15 +180,9 @@ impl FromToml for LatencySpec {
         let p99 = required(&table.p99, "p99", example, section, problems);
         let (median, p99) = (*median?.0, *p99?.0);
         if median.0 == 0 || p99 < median {
-            problems.report(
-                span,
-                Problem::OutOfRange {
-                    key: "p99",
-                    found: format!("{p99} at a median of {median}"),
-                    range: "at least the median, and the median more than 0".to_owned(),
-                    remedy: format!("write for example `{example}`"),
-                },
-            );
+            let range = "at least the median, and the median more than 0";
+            let remedy = format!("write for example `{example}`");
+            problems.out_of_range(span, "p99", format!("{p99} at a median of {median}"), range, remedy);
             return None;
         }
         Some(LatencySpec(Latency::Lognormal { median, p99 }))
@@ -226,8 +210,6 @@ pub(super) fn positive(
     if size.0 > 0 {
         return Some(size);
     }
-    let (found, range) = (size.to_string(), "more than 0".to_owned());
-    let remedy = "write for example \"256KiB\"".to_owned();
-    problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+    problems.out_of_range(span, key, size, "more than 0", "write for example \"256KiB\"");
     None
 }

@@ -1,6 +1,6 @@
 //! Members by name, by range `vol[0..7]` and by glob `vol*`.
 
-use super::error::Problem;
+use super::error::{Mistake, Problem};
 use super::names::nearest;
 use super::volumes::{Group, Volumes};
 
@@ -29,7 +29,7 @@ fn glob(pattern: &str, volumes: &Volumes) -> Result<Vec<usize>, Option<Problem>>
         return Err(None);
     }
     let remedy = format!("write a pattern that matches some of {}", overview(volumes));
-    Err(Some(Problem::UnknownName { what: "volume that matches", name: pattern.to_owned(), remedy }))
+    Err(Some(Mistake::UnknownName { what: "volume that matches", name: pattern.to_owned() }.with(remedy)))
 }
 
 /// Whether `name` matches `pattern`, in which `*` is any text and `?` any character.
@@ -63,21 +63,14 @@ fn range(text: &str, volumes: &Volumes) -> Result<Vec<usize>, Option<Problem>> {
         Some((name, first.parse::<u32>().ok()?, last.parse::<u32>().ok()?))
     });
     let Some((name, first, last)) = parsed else {
-        let remedy = "write a range as \"vol[0..7]\", both ends included".to_owned();
-        return Err(Some(Problem::WrongUnit {
-            found: text.to_owned(),
-            expected: "a range of volumes",
-            remedy,
-        }));
+        let mistake = Mistake::WrongUnit { found: text.to_owned(), expected: "a range of volumes" };
+        return Err(Some(mistake.with("write a range as \"vol[0..7]\", both ends included")));
     };
     if first > last {
         let remedy =
             format!("write \"{name}[{last}..{first}]\", or name the volumes one by one in the order wanted");
-        return Err(Some(Problem::WrongUnit {
-            found: text.to_owned(),
-            expected: "a range that ascends",
-            remedy,
-        }));
+        let mistake = Mistake::WrongUnit { found: text.to_owned(), expected: "a range that ascends" };
+        return Err(Some(mistake.with(remedy)));
     }
     // Ends at the first number that no volume has, however long the range is.
     let mut indices = Vec::new();
@@ -108,7 +101,7 @@ fn beyond(name: &str, number: u32, first: u32, group: &Group) -> Problem {
         ),
         false => format!("`count = {count}` makes {name}0 to {name}{}", count.saturating_sub(1)),
     };
-    Problem::UnknownName { what: "volume", name: format!("{name}{number}"), remedy }
+    Mistake::UnknownName { what: "volume", name: format!("{name}{number}") }.with(remedy)
 }
 
 /// No volume has this name.
@@ -125,7 +118,7 @@ fn unknown(name: &str, volumes: &Volumes) -> Option<Problem> {
             None => format!("the volumes are {}", overview(volumes)),
         },
     };
-    Some(Problem::UnknownName { what: "volume", name: name.to_owned(), remedy })
+    Some(Mistake::UnknownName { what: "volume", name: name.to_owned() }.with(remedy))
 }
 
 /// `vol0 to vol7`.

@@ -1,6 +1,6 @@
 //! Names: which are possible, and what a name that nobody knows was probably meant to be.
 
-use super::error::Problem;
+use super::error::{Mistake, Problem};
 use crate::problems::{Problems, Span};
 pub(super) use ebbtide_model::near::{choose, nearest};
 use ebbtide_model::workload::options::{Grammar, OPTIONS, WorkloadOption, named};
@@ -14,13 +14,16 @@ pub(super) fn check(name: &str, what: &'static str, span: &Span, problems: &mut 
     let possible =
         name.len() <= 64 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain);
     if !possible {
-        let remedy = "write 1 to 64 letters, digits and . _ + -, beginning with a letter or digit".to_owned();
-        problems.report(span, Problem::BadName { what, name: name.to_owned(), remedy });
+        let remedy = "write 1 to 64 letters, digits and . _ + -, beginning with a letter or digit";
+        problems.report(span, Mistake::BadName { what, name: name.to_owned() }, remedy);
     }
 }
 
 /// An unknown key in a section that has `keys`.
 pub(super) fn unknown_key(key: &str, section: &'static str, keys: &[&'static str]) -> Problem {
+    if let Some(instead) = elsewhere(key) {
+        return Mistake::UnknownKey { key: key.to_owned(), section }.with(format!("remove it: {instead}"));
+    }
     let remedy = match meant(key, keys) {
         Some(meant) => {
             let remark = familiar(key).filter(|(here, _)| *here == meant).map_or("", |(_, remark)| remark);
@@ -28,13 +31,24 @@ pub(super) fn unknown_key(key: &str, section: &'static str, keys: &[&'static str
         }
         None => format!("remove it; the keys of {section} are {}", keys.join(", ")),
     };
-    Problem::UnknownKey { key: key.to_owned(), section, remedy }
+    Mistake::UnknownKey { key: key.to_owned(), section }.with(remedy)
 }
 
 /// Which of `keys` the unknown `key` was probably meant to be.
 pub(super) fn meant(key: &str, keys: &[&'static str]) -> Option<&'static str> {
+    if elsewhere(key).is_some() {
+        return None;
+    }
     let familiar = familiar(key).map(|(here, _)| here).filter(|here| keys.contains(here));
     familiar.or_else(|| nearest(key, keys.iter().copied()))
+}
+
+/// What an experiment writes instead of an option of a workload that only the other grammars have, where there is something.
+fn elsewhere(key: &str) -> Option<&'static str> {
+    let meant =
+        |option: &&WorkloadOption| option.names().any(|name| name == key) && option.stands_for.is_none();
+    let option = OPTIONS.iter().find(meant).filter(|option| !option.is_in(Grammar::Experiment))?;
+    (!option.remark.is_empty()).then_some(option.remark)
 }
 
 /// What a key of fio, mdadm or LVM is called here, and a remark on it.
@@ -58,6 +72,8 @@ fn familiar(key: &str) -> Option<(&'static str, &'static str)> {
         "bandwidth" | "bw" => ("throughput", ", for example \"125MB/s\""),
         "trials" | "repeats" | "rounds" => ("trials_min", " and `trials_max`"),
         "confidence" => ("level", ""),
+        "budget" | "price" | "cost" => ("budget_month", ", in US dollars a month"),
+        "latency" | "p99" => ("lat_p99", ""),
         _ => return None,
     })
 }

@@ -3,17 +3,20 @@
 use super::answer::{self, RawAnswer};
 use super::array::RawArray;
 use super::designs;
-use super::error::{ExperimentErrors, Problem};
-use super::profiles::{NoFiles, ProfileFiles};
-use super::read::{FromToml, Named, required, section, valid};
+use super::effects::{self, RawEffect};
+use super::error::{ExperimentErrors, Mistake};
+use super::need::KEYS as NEED_KEYS;
+use super::profiles::{self, Around, NoFiles, ProfileFiles};
+use super::read::{At, Entry, FromToml, Named, required, section, valid};
 use super::shapes::resolve_links;
 use super::surroundings::{self, RawHost, RawResync};
+use super::sweep::{self, RawSweep};
 use super::syntax;
 use super::typed::{Day, Figures};
 use super::volume_keys::{RawLink, RawVolume};
 use super::volumes;
 use super::workloads::{self, RawWorkload};
-use crate::problems::Problems;
+use crate::problems::{Problems, Span};
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::units::Bytes;
@@ -46,6 +49,10 @@ section! {
         instance: String,
         /// The day whose figures `type` and `instance` stand for [default: today's].
         as_of: Day,
+        /// Designs that differ in what varies, and what counts.
+        sweep: RawSweep,
+        /// What levels are said to do in a simulation, where there is no model of them: refused by every other backend.
+        effects: Vec<At<RawEffect>>,
         /// The host of a simulation.
         host: RawHost,
         /// A resync during every trial of a simulation.
@@ -76,7 +83,7 @@ pub fn parse_with(
     profiles: &dyn ProfileFiles,
 ) -> Result<Experiment, ExperimentErrors> {
     let mut problems = Problems::default();
-    let experiment = read(text, catalog, profiles, &mut problems);
+    let experiment = read(text, file_name, catalog, profiles, &mut problems);
     match experiment {
         Some(experiment) if problems.is_empty() => Ok(experiment),
         _ => Err(problems.into_errors(text, file_name)),
@@ -85,11 +92,21 @@ pub fn parse_with(
 
 fn read(
     text: &str,
+    file_name: &str,
     catalog: &Catalog,
-    profiles: &dyn ProfileFiles,
+    files: &dyn ProfileFiles,
     problems: &mut Problems,
 ) -> Option<Experiment> {
     let table = syntax::table(text, problems)?;
+    // Every other message would be about a file of another kind.
+    if let (Some(place), None) =
+        (syntax::has(&table, NEED_KEYS), syntax::has(&table, &["volumes", "designs", "workloads"]))
+    {
+        let what = Mistake::Nothing("this is a need, not an experiment".to_owned());
+        let remedy = format!("`ebb plan {file_name} -o DIR` answers it, and writes experiments");
+        problems.report(&place, what, remedy);
+        return None;
+    }
     let start = 0..0;
     let raw = RawExperiment::from_toml(&table, &start, problems)?;
     let name = required(&raw.name, "name", "name = \"first-run\"", ("the experiment", &start), problems);
@@ -97,26 +114,56 @@ fn read(
         && (name.trim().is_empty() || name.chars().count() > NAME_MAX || name.contains(char::is_control))
     {
         let remedy = format!("write 1 to {NAME_MAX} characters on one line");
-        problems.report(span, Problem::BadName { what: "an experiment", name: name.clone(), remedy });
+        problems.report(span, Mistake::BadName { what: "an experiment", name: name.clone() }, remedy);
     }
     let mut links = resolve_links(&raw.links, problems);
     let figures = Figures::new(catalog, &raw.instance, &raw.as_of, &mut links, problems);
     let volumes = volumes::resolve(&raw.volumes, &links, &figures, &start, problems);
-    let (designs, capacities): (Vec<Design>, Vec<Option<Bytes>>) =
-        designs::resolve(&raw.designs, &volumes, &start, problems).into_iter().unzip();
+    let names: Vec<&str> = valid(&raw.designs)
+        .map_or(Vec::new(), |(Named(entries), _)| entries.iter().map(|entry| entry.name.as_str()).collect());
+    let pinned = answer::named_control(&raw.answer).map(|(name, _)| name.as_str());
+    let template = sweep::template(&raw.sweep).filter(|template| pinned != Some(*template));
+    let mut made = designs::resolve(&raw.designs, template, &volumes, &start, problems);
+    let sweep = sweep::combine(&raw.sweep, &names, problems);
+    let plain = made.len();
+    if let (Some(sweep), Some(file)) = (&sweep, table.as_table()) {
+        made.extend(sweep.designs(file, &volumes, problems));
+    }
+    let (designs, capacities): (Vec<Design>, Vec<Option<Bytes>>) = made.iter().cloned().unzip();
     let smallest = designs
         .iter()
         .zip(&capacities)
         .filter_map(|(design, capacity)| capacity.map(|capacity| (design.name.as_str(), capacity)))
         .min_by_key(|(_, capacity)| *capacity);
-    let answer = answer::resolve(&raw.answer, problems);
-    let all: Vec<&str> = valid(&raw.designs)
-        .map_or(Vec::new(), |(Named(entries), _)| entries.iter().map(|entry| entry.name.as_str()).collect());
-    let control = answer::control(&raw.answer, &designs, &all, problems);
+    let combined = sweep.as_ref().map(|sweep| sweep.names()).unwrap_or_default();
+    let all: Vec<&str> = names.into_iter().chain(combined.iter().map(String::as_str)).collect();
+    // A sweep with a mistake has made none of the names that may be meant.
+    let control = match &raw.sweep {
+        Some(_) if sweep.is_none() => 0,
+        swept => {
+            answer::control(&raw.answer, &designs, (&all, swept.as_ref().map_or(0, |_| plain)), problems)
+        }
+    };
     let mut environment = surroundings::resolve(&raw.host, &raw.resync, problems);
     environment.host = figures.host(environment.host, &raw.host);
-    let around = workloads::Around { smallest, memory: environment.host.memory, profiles: Some(profiles) };
-    let workloads = workloads::resolve(&raw.workloads, "the experiment", &around, &start, problems);
+    if let Some(file) = table.as_table() {
+        let designs = designs.iter().map(|design| design.name.as_str()).collect();
+        let written = effects::Written { file, designs, sweep: sweep.as_ref(), plain };
+        effects::plant(&raw.effects, &written, &mut environment, problems);
+    }
+    let around = Around { smallest, memory: environment.host.memory, files };
+    let expand = |entry: &Entry<RawWorkload>, named: (&str, &Span), problems: &mut Problems| {
+        profiles::expand(entry, named, &around, problems)
+    };
+    let section = ("the experiment", &start);
+    let workloads = workloads::resolve(&raw.workloads, section, smallest, &expand, problems);
+    // Designs that a sweep made race with each other.
+    let compared = if sweep.is_some() { plain } else { designs.len() };
+    let answer = answer::resolve(&raw.answer, compared.saturating_sub(1) * workloads.len(), problems);
+    let sweep = sweep.zip(table.as_table()).and_then(|(sweep, file)| {
+        let arms = (plain, &made[plain..]);
+        sweep.finish(arms, file, (&raw.workloads, &workloads), &answer, &volumes, problems)
+    });
     Some(Experiment {
         name: name?.0.clone(),
         description: valid(&raw.description).map(|(description, _)| description.clone()),
@@ -127,5 +174,6 @@ fn read(
         workloads,
         answer,
         environment,
+        sweep,
     })
 }

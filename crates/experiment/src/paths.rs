@@ -2,8 +2,8 @@
 //!
 //! No patterns: what they match is another device on another day, and devices are written to.
 
-use super::error::Problem;
-use super::read::{FromToml, describe};
+use super::error::{Mistake, Problem};
+use super::read::FromToml;
 use crate::problems::{Problems, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -35,57 +35,53 @@ impl FromToml for Paths {
             DeValue::String(text) => match expanded(text) {
                 Ok(None) => Some(Paths::One(text.to_string())),
                 Ok(Some(paths)) => Some(Paths::Several(paths)),
-                Err(remedy) => wrong(text, remedy, span, problems),
+                Err(problem) => {
+                    problems.add(span, problem);
+                    None
+                }
             },
             DeValue::Array(list) if !list.is_empty() => {
                 let mut paths = Vec::new();
                 for value in list {
                     let text = String::from_toml(value.get_ref(), &value.span(), problems)?;
-                    match expanded(&text) {
-                        Ok(None) => paths.push(text),
-                        Ok(Some(more)) => paths.extend(more),
-                        Err(remedy) => return wrong(&text, remedy, &value.span(), problems),
-                    }
+                    let more =
+                        expanded(&text).map_err(|problem| problems.add(&value.span(), problem)).ok()?;
+                    paths.extend(more.unwrap_or_else(|| vec![text]));
                     if paths.len() > MOST {
-                        return wrong(
-                            "a longer list",
-                            format!("write at most {MOST} devices"),
-                            span,
-                            problems,
-                        );
+                        problems
+                            .add(span, not_a_path("a longer list", format!("write at most {MOST} devices")));
+                        return None;
                     }
                 }
                 Some(Paths::Several(paths))
             }
             other => {
-                let (expected, found) = ("a path or a list of paths", describe(other));
-                let remedy =
-                    "write \"/dev/disk/by-id/...\", or [\"/dev/...\", \"/dev/...\"] for several".to_owned();
-                problems.report(span, Problem::WrongType { expected, found, remedy });
+                let remedy = "write \"/dev/disk/by-id/...\", or [\"/dev/...\", \"/dev/...\"] for several";
+                problems.wrong_type(span, "a path or a list of paths", other, remedy);
                 None
             }
         }
     }
 }
 
-fn wrong(text: &str, remedy: String, span: &Span, problems: &mut Problems) -> Option<Paths> {
-    let (expected, found) = ("the path of a device, or a range of them", text.to_owned());
-    problems.report(span, Problem::WrongUnit { expected, found, remedy });
-    None
+fn not_a_path(found: &str, remedy: impl Into<String>) -> Problem {
+    let expected = "the path of a device, or a range of them";
+    Mistake::WrongUnit { expected, found: found.to_owned() }.with(remedy)
 }
 
 /// The paths of a range; nothing where `text` is a path.
-fn expanded(text: &str) -> Result<Option<Vec<String>>, String> {
+fn expanded(text: &str) -> Result<Option<Vec<String>>, Problem> {
+    let wrong = |remedy: String| Err(not_a_path(text, remedy));
     let example = "write a range as \"/dev/nvme[1..24]n1\" or \"/dev/sd[b..y]\", both ends included";
     let Some((before, rest)) = text.split_once('[') else {
         if text.contains(['*', '?']) {
-            return Err(format!("a pattern may match other devices another day: name each, or {example}"));
+            return wrong(format!("a pattern may match other devices another day: name each, or {example}"));
         }
         return Ok(None);
     };
     let parts = rest.split_once(']').and_then(|(inside, after)| Some((inside.split_once("..")?, after)));
     let Some(((first, last), after)) = parts.filter(|(_, after)| !after.contains(['[', '*', '?'])) else {
-        return Err(example.to_owned());
+        return wrong(example.to_owned());
     };
     let whole = |middle: String| format!("{before}{middle}{after}");
     if let (Ok(from), Ok(to)) = (first.parse::<u32>(), last.parse::<u32>()) {
@@ -96,14 +92,14 @@ fn expanded(text: &str) -> Result<Option<Vec<String>>, String> {
             Some(count) if count <= MOST => {
                 Ok(Some((from..=to).map(|number| whole(format!("{number:0width$}"))).collect()))
             }
-            _ => Err(format!("write a range that ascends, of at most {MOST}")),
+            _ => wrong(format!("write a range that ascends, of at most {MOST}")),
         };
     }
     match (first.as_bytes(), last.as_bytes()) {
         ([from @ b'a'..=b'z'], [to @ b'a'..=b'z']) if from <= to => {
             Ok(Some((*from..=*to).map(|letter| whole(char::from(letter).to_string())).collect()))
         }
-        _ => Err(example.to_owned()),
+        _ => wrong(example.to_owned()),
     }
 }
 

@@ -2,6 +2,7 @@ use super::*;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{IoEngine, Mix, Regions, Stop, Workload};
+use std::io;
 
 /// A directory with one profile file.
 struct Directory;
@@ -10,12 +11,12 @@ const NIGHTLY: &str = "name = \"nightly\"\n[workloads.scan]\nrw = \"read\"\nbs =
                        [workloads.point]\nrw = \"randread\"\niodepth = 8\nruntime = \"30s\"\nspan = \"8MiB\"\n";
 
 impl ProfileFiles for Directory {
-    fn read(&self, name: &str) -> Result<String, String> {
+    fn read(&self, name: &str) -> io::Result<String> {
         match name {
             "nightly.toml" => Ok(NIGHTLY.to_owned()),
             "sick.toml" => Ok("[workloads.scan]\nrw = \"raed\"\nruntime = \"1s\"\n".to_owned()),
             "circle.toml" => Ok("[workloads.again]\nprofile = \"circle.toml\"\n".to_owned()),
-            _ => Err("no such file".to_owned()),
+            _ => Err(io::Error::other("no such file")),
         }
     }
 }
@@ -90,8 +91,8 @@ fn what_is_wrong_with_a_profile_is_said_at_its_place() {
         ("profile = \"ladder\"\nruntime = \"0s\"", 13, "`runtime` is 0", "runtime = "),
         ("profile = \"seek\"\nspan = \"128MiB\"", 13, "design `one` holds 64MiB", "at most \"64MiB\""),
         ("profile = \"bonnie\"", 11, "workload `w` has no `span`", "twice the memory"),
-        ("profile = \"database\"", 12, "run at the same time", "ebb bench --profile database"),
-        ("profile = \"snia\"", 12, "until they are steady", "ebb bench --profile snia"),
+        ("profile = \"database\"", 12, "run at the same time", "ebb profile run database"),
+        ("profile = \"snia\"", 12, "until they are steady", "ebb profile run snia"),
         ("profile = \"none.toml\"", 12, "cannot be read: no such file", "path of a profile file"),
         ("profile = \"sick.toml\"", 12, "sick.toml:2:6: `rw`: `raed` is unknown", "write `read`"),
         ("profile = \"circle.toml\"", 12, "`profile` means nothing here", "names no other profile"),

@@ -1,6 +1,6 @@
 //! `profile = "NAME"`: workloads by name instead of one that is written out, and the files that hold a user's own.
 
-use super::error::{ExperimentErrors, Problem};
+use super::error::{ExperimentErrors, Mistake};
 use super::read::{Entry, FromToml, Named, section};
 use super::workloads::{self, RawWorkload};
 use super::{names, syntax};
@@ -8,6 +8,7 @@ use crate::problems::{Problems, Span};
 use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest, Step};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Generator, Workload};
+use std::io;
 
 /// What reads the files that an experiment names.
 pub trait ProfileFiles {
@@ -15,7 +16,7 @@ pub trait ProfileFiles {
     ///
     /// # Errors
     /// Why it cannot be read.
-    fn read(&self, name: &str) -> Result<String, String>;
+    fn read(&self, name: &str) -> io::Result<String>;
 }
 
 /// Where there are no files: only the profiles that come with the program can be named.
@@ -23,8 +24,8 @@ pub trait ProfileFiles {
 pub struct NoFiles;
 
 impl ProfileFiles for NoFiles {
-    fn read(&self, _name: &str) -> Result<String, String> {
-        Err("no files are read here".to_owned())
+    fn read(&self, _name: &str) -> io::Result<String> {
+        Err(io::Error::other("no files are read here"))
     }
 }
 
@@ -55,36 +56,37 @@ pub fn own(text: &str, file_name: &str) -> Result<Vec<Workload>, ExperimentError
     let start = 0..0;
     let table = syntax::table(text, &mut problems);
     let raw = table.and_then(|table| RawProfile::from_toml(&table, &start, &mut problems));
+    let nested = |_: &Entry<RawWorkload>, (_, place): (&str, &Span), problems: &mut Problems| {
+        let remedy = "write its workloads out: a profile file names no other profile";
+        problems.pointless(place, "profile", "this is one", remedy);
+        Vec::new()
+    };
     let workloads = raw.map_or_else(Vec::new, |raw| {
-        let around = workloads::Around { smallest: None, memory: None, profiles: None };
-        workloads::resolve(&raw.workloads, "the profile", &around, &start, &mut problems)
+        workloads::resolve(&raw.workloads, ("the profile", &start), None, &nested, &mut problems)
     });
     if problems.is_empty() { Ok(workloads) } else { Err(problems.into_errors(text, file_name)) }
+}
+
+/// What profiles are made for.
+pub(super) struct Around<'a> {
+    /// The design of least capacity, where that is known.
+    pub(super) smallest: Option<(&'a str, Bytes)>,
+    /// Memory of the host that a simulation has.
+    pub(super) memory: Option<Bytes>,
+    pub(super) files: &'a dyn ProfileFiles,
 }
 
 /// The workloads that `entry` stands for, each called `NAME-STEP`.
 pub(super) fn expand(
     entry: &Entry<RawWorkload>,
     (name, place): (&str, &Span),
-    around: &workloads::Around<'_>,
+    around: &Around<'_>,
     problems: &mut Problems,
 ) -> Vec<Workload> {
     let Some(raw) = &entry.value else { return Vec::new() };
-    for (key, at) in raw.decided_by_a_profile() {
-        let remedy = "remove it: the profile decides it; or write the workload out, with `rw` instead of \
-                      `profile`"
-            .to_owned();
-        problems.report(at, Problem::Conflict { first: "profile", second: key, remedy });
-    }
-    let made = match around.profiles {
-        None => {
-            let remedy = "write its workloads out: a profile file names no other profile".to_owned();
-            problems
-                .report(place, Problem::Pointless { key: "profile", why: "this is one".to_owned(), remedy });
-            None
-        }
-        Some(files) if is_file(name) => of_file(name, place, raw, entry, files, problems),
-        Some(_) => built_in(name, place, raw, entry, around, problems),
+    let made = match is_file(name) {
+        true => of_file(name, place, raw, entry, around.files, problems),
+        false => built_in(name, place, raw, entry, around, problems),
     };
     let mut made = made.unwrap_or_default();
     for workload in &mut made {
@@ -107,7 +109,7 @@ fn of_file(
     files: &dyn ProfileFiles,
     problems: &mut Problems,
 ) -> Option<Vec<Workload>> {
-    let mut wrong = |what: String, remedy: String| problems.report(place, Problem::Workload { what, remedy });
+    let mut wrong = |what: String, remedy: String| problems.report(place, Mistake::Workload(what), remedy);
     let text = match files.read(name) {
         Ok(text) => text,
         Err(error) => {
@@ -141,20 +143,18 @@ fn built_in(
     place: &Span,
     raw: &RawWorkload,
     entry: &Entry<RawWorkload>,
-    around: &workloads::Around<'_>,
+    around: &Around<'_>,
     problems: &mut Problems,
 ) -> Option<Vec<Workload>> {
     let Some(profile) = Profile::get(name) else {
         let known: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
         let remedy =
             format!("{}, or a file of your own, for example \"nightly.toml\"", names::choose(name, &known));
-        let (what, found) = ("profile", name.to_owned());
-        problems.report(place, Problem::UnknownChoice { what, found, remedy });
+        problems.report(place, Mistake::UnknownChoice { what: "profile", found: name.to_owned() }, remedy);
         return None;
     };
     let mut pointless = |key, at: &Span, why: &str, remedy: &str| {
-        let (why, remedy) = (format!("{why} profile `{name}`"), remedy.to_owned());
-        problems.report(at, Problem::Pointless { key, why, remedy });
+        problems.pointless(at, key, format!("{why} profile `{name}`"), remedy);
     };
     if let Some(at) = raw.at("io_size") {
         let remedy = if profile.takes_size { "write `span`, which they range over" } else { "remove it" };
@@ -169,11 +169,9 @@ fn built_in(
     let capacity = around.smallest.map(|(_, capacity)| capacity);
     let (runtime, span) = (raw.draft.runtime, raw.span());
     if raw.at("size").is_none() && around.memory.is_none() && profile.sized_by_memory {
-        let section = format!("workload `{}`", entry.name);
         let example = "span = \"32GiB\"` (bonnie++ takes twice the memory), or to a simulation `[host]` with `memory = \
-                       \"16GiB\""
-            .to_owned();
-        problems.report(&entry.span, Problem::MissingKey { key: "span", section, example });
+                       \"16GiB\"";
+        problems.missing(&entry.span, "span", format!("workload `{}`", entry.name), example);
         return None;
     }
     let mut wish = ProfileRequest { size: span, runtime, memory: around.memory.unwrap_or_default(), seed: 0 };
@@ -188,8 +186,8 @@ fn built_in(
         Ok(steps) => steps,
         Err(why) => {
             let what = format!("profile `{name}` does not fit into an experiment: {why}");
-            let remedy = format!("run `ebb bench --profile {name}`, or write the workloads out");
-            problems.report(place, Problem::Workload { what, remedy });
+            let remedy = format!("run `ebb profile run {name}`, or write the workloads out");
+            problems.report(place, Mistake::Workload(what), remedy);
             return None;
         }
     };
@@ -207,11 +205,11 @@ fn fits(workload: &Workload, smallest: Option<(&str, Bytes)>, place: &Span, prob
         Some(span) => {
             format!("workload `{}` needs {span}, and design `{design}` holds {capacity}", workload.name)
         }
-        None => match Generator::new(workload, capacity.0, 0, 0) {
+        None => match Generator::new(workload, capacity, 0, 0) {
             Err(error) => format!("workload `{}` on design `{design}`: {error}", workload.name),
             Ok(_) => return,
         },
     };
     let remedy = format!("write a `span` of at most \"{capacity}\", or larger volumes");
-    problems.report(place, Problem::Workload { what, remedy });
+    problems.report(place, Mistake::Workload(what), remedy);
 }

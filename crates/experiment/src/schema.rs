@@ -3,13 +3,18 @@
 use super::parse::RawExperiment;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
-use schemars::{Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 /// The schema (draft 7, which TOML editors read), generated from the structs that the parser fills.
 pub fn json_schema() -> serde_json::Value {
+    of::<RawExperiment>("Ebbtide experiment")
+}
+
+/// The schema of a file that is read as a `T`.
+pub(super) fn of<T: JsonSchema>(title: &str) -> serde_json::Value {
     let settings = SchemaSettings::draft07().with_transform(NoNull);
-    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<RawExperiment>();
-    schema.insert("title".to_owned(), "Ebbtide experiment".into());
+    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), title.into());
     schema.to_value()
 }
 

@@ -1,16 +1,15 @@
 //! `[volumes.NAME.shape]` and `[links.NAME]`: the speed that volumes are given.
 
-use super::error::Problem;
+use super::error::Mistake;
 use super::limits::{LatencySpec, positive};
 use super::names;
 use super::problems::{Problems, Span};
-use super::read::{Given, Named, valid};
+use super::read::{Given, Named, Section, valid};
 use super::traits;
 use super::volume_keys::{RawLink, RawShape};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::volume::{LinkShape, Shape};
 
-/// Checks a shape.
 pub(super) fn resolve_shape(
     raw: &RawShape,
     span: &Span,
@@ -24,23 +23,13 @@ pub(super) fn resolve_shape(
     };
     let link = valid(&raw.link).and_then(|(name, span)| find_link(name, span, links, problems));
     if let (Some(at), None) = (&raw.io_unit, &raw.iops) {
-        let why = "it says how `iops` counts, and there is no such limit".to_owned();
-        let remedy = "write an `iops` limit with it, or remove it".to_owned();
-        problems.report(&at.span, Problem::Pointless { key: "io_unit", why, remedy });
+        let why = "it says how `iops` counts, and there is no such limit";
+        problems.pointless(&at.span, "io_unit", why, "write an `iops` limit with it, or remove it");
     }
     let io_unit = valid(&raw.io_unit).and_then(|(unit, span)| positive("io_unit", *unit, span, problems));
-    let nothing = raw.iops.is_none()
-        && raw.throughput.is_none()
-        && raw.latency.is_none()
-        && raw.read_latency.is_none()
-        && raw.write_latency.is_none()
-        && raw.link.is_none()
-        && !traits::given(raw);
-    if nothing {
-        let what = "this shape limits nothing".to_owned();
-        let remedy =
-            "write for example `iops = 3000` and `throughput = \"125MiB/s\"`, or remove the shape".to_owned();
-        problems.report(span, Problem::Nothing { what, remedy });
+    if raw.given().all(|(key, _)| key == "io_unit") {
+        let remedy = "write for example `iops = 3000` and `throughput = \"125MiB/s\"`, or remove the shape";
+        problems.report(span, Mistake::Nothing("this shape limits nothing".to_owned()), remedy);
     }
     Some(Shape {
         iops: valid(&raw.iops).map(|(limit, _)| limit.limit),
@@ -61,25 +50,20 @@ fn find_link(name: &str, span: &Span, links: &[LinkShape], problems: &mut Proble
             true => format!("write a table `[links.{name}]` with its limits"),
             false => names::choose(name, &names),
         };
-        problems.report(span, Problem::UnknownName { what: "link", name: name.to_owned(), remedy });
+        problems.report(span, Mistake::UnknownName { what: "link", name: name.to_owned() }, remedy);
     }
     found
 }
 
-fn limits_nothing(link: &RawLink) -> bool {
-    link.iops.is_none() && link.throughput.is_none() && link.reads.is_none() && link.writes.is_none()
-}
-
-/// Checks the links.
 pub(super) fn resolve_links(raw: &Given<Named<RawLink>>, problems: &mut Problems) -> Vec<LinkShape> {
     let mut links = Vec::new();
     for entry in valid(raw).map_or(&[][..], |(Named(entries), _)| entries) {
         names::check(&entry.name, "a link", &entry.span, problems);
         let section = entry.value.as_ref();
-        if section.is_some_and(limits_nothing) {
+        if section.is_some_and(|link| link.given().next().is_none()) {
             let what = format!("link `{}` limits nothing", entry.name);
-            let remedy = "write for example `throughput = \"1GB/s\"`".to_owned();
-            problems.report(&entry.span, Problem::Nothing { what, remedy });
+            let remedy = "write for example `throughput = \"1GB/s\"`";
+            problems.report(&entry.span, Mistake::Nothing(what), remedy);
         }
         // A link with a mistake keeps its name, so that the volumes on it are not reported as well.
         links.push(LinkShape {

@@ -1,9 +1,9 @@
 //! The keys of a design that say what the kernel builds beside the layout.
 
 use super::array::RawArray;
-use super::error::Problem;
+use super::error::Mistake;
 use super::members::resolve_names;
-use super::read::{Choice, Given, required, valid};
+use super::read::{Choice, Given, Section, required, valid};
 use super::volumes::{Volumes, multiple_of_block};
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
@@ -30,8 +30,7 @@ fn pointless<T>(
     problems: &mut Problems,
 ) {
     if let Some(at) = given.as_ref().filter(|_| holds) {
-        let (why, remedy) = (why.to_owned(), remedy.to_owned());
-        problems.report(&at.span, Problem::Pointless { key, why, remedy });
+        problems.pointless(&at.span, key, why, remedy);
     }
 }
 
@@ -69,12 +68,9 @@ pub(super) fn backing(
 
 /// Reports an array that LVM cannot build.
 fn lvm_builds(kind: ArrayKind, members: usize, span: &Span, problems: &mut Problems) {
-    let why = match kind {
-        ArrayKind::Raid10 { copies, arrangement, .. }
-            if copies != 2 || arrangement != Arrangement::Near || !members.is_multiple_of(2) =>
-        {
-            "LVM's raid10 has 2 near copies on an even number of members"
-        }
+    let two_near = |chosen| chosen == (2, Arrangement::Near) && members.is_multiple_of(2);
+    let why = match kind.copies() {
+        Some(chosen) if !two_near(chosen) => "LVM's raid10 has 2 near copies on an even number of members",
         _ if kind.chunk().is_some_and(|chunk| !chunk.0.is_power_of_two()) => {
             "LVM's stripe size is a power of two"
         }
@@ -84,8 +80,7 @@ fn lvm_builds(kind: ArrayKind, members: usize, span: &Span, problems: &mut Probl
         }
         _ => return,
     };
-    let (what, remedy) = (why.to_owned(), "change the array, or write `backing = \"md\"`".to_owned());
-    problems.report(span, Problem::Geometry { what, remedy });
+    problems.report(span, Mistake::Geometry(why.to_owned()), "change the array, or write `backing = \"md\"`");
 }
 
 fn write_mostly(
@@ -98,7 +93,7 @@ fn write_mostly(
     let chosen = match resolve_names(text, volumes) {
         Ok(chosen) => chosen,
         Err(problem) => {
-            problem.into_iter().for_each(|problem| problems.report(span, problem));
+            problem.into_iter().for_each(|problem| problems.add(span, problem));
             return Vec::new();
         }
     };
@@ -111,22 +106,28 @@ fn write_mostly(
     } else {
         return chosen;
     };
-    problems.report(span, Problem::Geometry { what, remedy: remedy.to_owned() });
+    problems.report(span, Mistake::Geometry(what), remedy);
     Vec::new()
 }
 
-/// Reports the keys of a nested array that only a whole design has.
+/// Keys that only a whole design has.
+const OF_DESIGNS: [&str; 8] = [
+    "encryption",
+    "filesystem",
+    "mount_options",
+    "readahead",
+    "scheduler",
+    "queue_depth",
+    "max_sectors",
+    "swap",
+];
+
+/// Reports those of a nested array.
 pub(super) fn refuse_nested(raw: &RawArray, problems: &mut Problems) {
-    let why = "it belongs to a whole design";
-    let remedy = "write it directly below `[designs.NAME]`";
-    pointless(&raw.encryption, "encryption", true, why, remedy, problems);
-    pointless(&raw.filesystem, "filesystem", true, why, remedy, problems);
-    pointless(&raw.mount_options, "mount_options", true, why, remedy, problems);
-    pointless(&raw.readahead, "readahead", true, why, remedy, problems);
-    pointless(&raw.scheduler, "scheduler", true, why, remedy, problems);
-    pointless(&raw.queue_depth, "queue_depth", true, why, remedy, problems);
-    pointless(&raw.max_sectors, "max_sectors", true, why, remedy, problems);
-    pointless(&raw.swap, "swap", true, why, remedy, problems);
+    for (key, span) in raw.given().filter(|(key, _)| OF_DESIGNS.contains(key)) {
+        let remedy = "write it directly below `[designs.NAME]`";
+        problems.pointless(span, key, "it belongs to a whole design", remedy);
+    }
 }
 
 /// What a design has on top of and around its arrays, which are `arrays`, those of `swap` last.
@@ -156,9 +157,8 @@ pub(super) fn stack(
 pub(super) fn priority(given: &Given<u32>, problems: &mut Problems) -> Option<u32> {
     let (priority, span) = valid(given).map(|(priority, span)| (*priority, span))?;
     if priority > Swap::PRIORITY_MAX {
-        let (found, range) = (priority.to_string(), format!("at most {}", Swap::PRIORITY_MAX));
-        let remedy = "write for example `priority = 10`".to_owned();
-        problems.report(span, Problem::OutOfRange { key: "priority", found, range, remedy });
+        let range = format!("at most {}", Swap::PRIORITY_MAX);
+        problems.out_of_range(span, "priority", priority, range, "write for example `priority = 10`");
         return None;
     }
     Some(priority)
@@ -178,8 +178,7 @@ fn encryption(raw: &RawArray, problems: &mut Problems) -> Option<Encryption> {
     let (key_file, at) = required(&raw.key_file, "key_file", example, section, problems)?;
     if key_file.is_empty() || key_file.starts_with('-') || key_file.contains(char::is_control) {
         let remedy = format!("write for example `{example}`");
-        let (what, name) = ("a key file", key_file.clone());
-        problems.report(at, Problem::BadName { what, name, remedy });
+        problems.report(at, Mistake::BadName { what: "a key file", name: key_file.clone() }, remedy);
         return None;
     }
     Some(Encryption { format: format?, key_file: Some(key_file.into()) })
@@ -196,7 +195,7 @@ fn plain_word(
     let plain = |c: char| c.is_ascii_graphic();
     if text.is_empty() || text.starts_with('-') || !text.chars().all(plain) {
         let remedy = format!("write for example `{key} = {example}`, without blanks");
-        problems.report(span, Problem::BadName { what: key, name: text.clone(), remedy });
+        problems.report(span, Mistake::BadName { what: key, name: text.clone() }, remedy);
         return None;
     }
     Some(text.clone())
@@ -206,9 +205,8 @@ fn plain_word(
 fn tunable(given: &Given<Bytes>, key: &'static str, problems: &mut Problems) -> Option<Bytes> {
     let (size, span) = valid(given).map(|(size, span)| (*size, span))?;
     if size > TUNABLE_MAX {
-        let (found, range) = (size.to_string(), format!("at most {TUNABLE_MAX}"));
         let remedy = format!("write for example `{key} = \"4MiB\"`");
-        problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+        problems.out_of_range(span, key, size, format!("at most {TUNABLE_MAX}"), remedy);
         return None;
     }
     // No readahead at all is possible, and not a multiple that the check below would take.
@@ -218,10 +216,8 @@ fn tunable(given: &Given<Bytes>, key: &'static str, problems: &mut Problems) -> 
 fn queue_depth(given: &Given<u32>, problems: &mut Problems) -> Option<u32> {
     let (depth, span) = valid(given).map(|(depth, span)| (*depth, span))?;
     if depth < QUEUE_DEPTH_MIN {
-        let found = depth.to_string();
         let range = format!("at least {QUEUE_DEPTH_MIN}, the kernel's least");
-        let remedy = "write for example `queue_depth = 256`".to_owned();
-        problems.report(span, Problem::OutOfRange { key: "queue_depth", found, range, remedy });
+        problems.out_of_range(span, "queue_depth", depth, range, "write for example `queue_depth = 256`");
         return None;
     }
     Some(depth)

@@ -2,9 +2,10 @@
 
 use ebbtide_model::experiment::{Design, Experiment, Volume, VolumeSource};
 use ebbtide_model::layout::Map;
+use ebbtide_model::plan::SweepPlan;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{Bytes, Nanos, format_count, format_waiting};
-use ebbtide_model::workload::{Access, Arrival, Mix, Stop, Workload};
+use ebbtide_model::workload::Workload;
 use serde::Serialize;
 use std::fmt;
 
@@ -17,6 +18,9 @@ pub struct Summary {
     pub description: Option<String>,
     /// Volumes, equal neighbours together.
     pub volumes: Vec<VolumeSummary>,
+    /// What varies, where the designs are those of a sweep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<SweepPlan>,
     /// Designs.
     pub designs: Vec<DesignSummary>,
     /// Workloads.
@@ -62,7 +66,7 @@ pub struct DesignSummary {
     /// Volumes that it uses.
     pub members: usize,
     /// Capacity in bytes, where the sizes of its volumes are known.
-    pub capacity: Option<u64>,
+    pub capacity: Option<Bytes>,
 }
 
 /// A workload.
@@ -91,6 +95,7 @@ impl Summary {
             name: experiment.name.clone(),
             description: experiment.description.clone(),
             volumes: volume_summaries(experiment),
+            sweep: SweepPlan::of(experiment),
             designs: design_summaries(experiment),
             workloads: experiment
                 .workloads
@@ -128,8 +133,7 @@ fn volume_summaries(experiment: &Experiment) -> Vec<VolumeSummary> {
 }
 
 fn design_summaries(experiment: &Experiment) -> Vec<DesignSummary> {
-    let sizes: Vec<u64> =
-        experiment.volumes.iter().map(|volume| volume.size.map_or(0, |size| size.0)).collect();
+    let sizes: Vec<Bytes> = experiment.volumes.iter().map(|volume| volume.size.unwrap_or_default()).collect();
     let summary = |(index, design): (usize, &Design)| {
         let leaves = design.layout.volumes();
         let known = leaves
@@ -148,19 +152,34 @@ fn design_summaries(experiment: &Experiment) -> Vec<DesignSummary> {
 }
 
 fn notes(experiment: &Experiment) -> Vec<String> {
-    let mut notes = Vec::new();
-    let used = experiment.used_volumes();
-    for (index, volume) in experiment.volumes.iter().enumerate() {
-        if !used.contains(&index) {
-            notes.push(format!("volume {} is in no design", volume.name));
-        }
-    }
+    let mut notes: Vec<String> = unused_volumes(experiment).into_iter().collect();
     notes.extend(experiment.budget_too_small());
     notes.extend(experiment.refused_in_user_space().map(|why| format!("`--on files` refuses this: {why}")));
     if experiment.designs.len() == 1 {
         notes.push("a single design is measured, and compared with nothing but itself".to_owned());
     }
     notes
+}
+
+/// Up to so many volumes that are in no design are named.
+const MOST_NAMES: usize = 8;
+
+/// Which volumes are in no design, in one sentence.
+fn unused_volumes(experiment: &Experiment) -> Option<String> {
+    let used = experiment.used_volumes();
+    let volumes = experiment.volumes.iter().enumerate();
+    let unused: Vec<&str> =
+        volumes.filter(|(index, _)| !used.contains(index)).map(|(_, volume)| volume.name.as_str()).collect();
+    match unused.as_slice() {
+        [] => None,
+        [one] => Some(format!("volume {one} is in no design")),
+        [most @ .., last] if unused.len() <= MOST_NAMES => {
+            Some(format!("volumes {} and {last} are in no design", most.join(", ")))
+        }
+        [first, .., last] => {
+            Some(format!("{} volumes, from {first} to {last}, are in no design", unused.len()))
+        }
+    }
 }
 
 fn describe_volume(volume: &Volume, experiment: &Experiment) -> String {
@@ -184,38 +203,11 @@ fn describe_volume(volume: &Volume, experiment: &Experiment) -> String {
 }
 
 fn describe_workload(workload: &Workload) -> String {
-    let order = match workload.access {
-        Access::Sequential => "sequential",
-        Access::Random => "random",
-    };
-    let mix = match workload.mix {
-        Mix::Read => "read".to_owned(),
-        Mix::Write => "write".to_owned(),
-        Mix::Rewrite => "rewrite".to_owned(),
-        Mix::Mixed { read_percent } => {
-            format!("{read_percent}% read, {}% write", 100 - read_percent.min(100))
-        }
-    };
-    let mut text = format!(
-        "{order} {mix}, bs {}, iodepth {}, numjobs {}, ",
-        workload.bs, workload.iodepth, workload.numjobs
-    );
-    text += &match workload.stop {
-        Stop::Runtime(runtime) => format!("{runtime}"),
-        Stop::Size(size) => format!("{size}"),
-    };
-    if workload.warm_up.0 > 0 {
-        text += &format!(" after a warm-up of {}", workload.warm_up);
-    }
-    match workload.arrival {
-        Arrival::Closed => {}
-        Arrival::Fixed { iops } => text += &format!(", {iops} arrivals per second"),
-        Arrival::Poisson { iops } => text += &format!(", {iops} Poisson arrivals per second"),
-    }
-    if !workload.direct {
-        text += ", through the page cache";
-    }
-    text
+    [Some(workload.in_words()), workload.before_in_words()]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A fraction in percent, to a hundredth: `5%`, `99.5%`.
@@ -223,6 +215,7 @@ fn percent(fraction: f64) -> String {
     format!("{}%", (fraction * 10_000.0).round() / 100.0)
 }
 
+/// `{:#}` lists every design of a sweep.
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.description {
@@ -239,11 +232,17 @@ impl fmt::Display for Summary {
             };
             row(f, index, "volumes", &names, &volumes.what)?;
         }
-        for (index, design) in self.designs.iter().enumerate() {
-            let capacity =
-                design.capacity.map(|bytes| format!(", {}", Bytes(bytes).short())).unwrap_or_default();
+        let swept = |design: &&DesignSummary| {
+            self.sweep.as_ref().is_none_or(|sweep| design.control || !sweep.designs.contains(&design.name))
+        };
+        for (index, design) in self.designs.iter().filter(swept).enumerate() {
+            let capacity = design.capacity.map(|bytes| format!(", {}", bytes.short())).unwrap_or_default();
             let control = if design.control { " (control)" } else { "" };
             row(f, index, "designs", &design.name, &format!("{}{capacity}{control}", design.what))?;
+        }
+        let all = f.alternate();
+        for (heading, what) in self.sweep.iter().flat_map(|sweep| sweep.rows(all)) {
+            writeln!(f, "  {heading:<18} {what}")?;
         }
         for (index, workload) in self.workloads.iter().enumerate() {
             row(f, index, "workloads", &workload.name, &workload.what)?;

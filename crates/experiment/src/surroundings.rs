@@ -1,6 +1,5 @@
 //! `[host]` and `[resync]`: what a simulated array is surrounded by.
 
-use super::error::Problem;
 use super::limits::positive;
 use super::read::{Duration, Given, Size, Throughput, required, section, valid};
 use crate::problems::{Problems, Span};
@@ -45,7 +44,6 @@ section! {
     }
 }
 
-/// Checks the surroundings.
 pub(super) fn resolve(
     host: &Given<RawHost>,
     resync: &Given<RawResync>,
@@ -73,9 +71,8 @@ fn resolve_host(raw: &RawHost, problems: &mut Problems) -> Host {
     if let (Some(max), Some(at)) = (max_request, &raw.max_request)
         && max.0 < 4096
     {
-        let remedy = "write for example `max_request = \"256KiB\"`".to_owned();
-        let (found, range) = (max.to_string(), "at least 4KiB".to_owned());
-        problems.report(&at.span, Problem::OutOfRange { key: "max_request", found, range, remedy });
+        let remedy = "write for example `max_request = \"256KiB\"`";
+        problems.out_of_range(&at.span, "max_request", max, "at least 4KiB", remedy);
     }
     Host {
         cores: counted("cores", &raw.cores, 1024, problems).unwrap_or(default.cores),
@@ -95,9 +92,8 @@ fn counted(key: &'static str, given: &Given<u32>, most: u32, problems: &mut Prob
     if (1..=most).contains(count) {
         return Some(*count);
     }
-    let (found, range) = (count.to_string(), format!("from 1 to {most}"));
     let remedy = format!("write for example `{key} = 2`");
-    problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+    problems.out_of_range(span, key, count, format!("from 1 to {most}"), remedy);
     None
 }
 
@@ -105,8 +101,7 @@ fn flowing(key: &'static str, rate: f64, span: &Span, problems: &mut Problems) -
     if rate > 0.0 {
         return Some(rate);
     }
-    let (found, range) = (rate.to_string(), "more than 0 bytes per second".to_owned());
     let remedy = format!("write for example `{key} = \"200MB/s\"`");
-    problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+    problems.out_of_range(span, key, rate, "more than 0 bytes per second", remedy);
     None
 }

@@ -1,6 +1,6 @@
 //! Mistakes of TOML itself, explained to people who write TOML once a year.
 
-use super::error::Problem;
+use super::error::{Mistake, Problem};
 use crate::problems::{Problems, Span};
 use toml::de::{DeTable, DeValue};
 
@@ -18,6 +18,12 @@ pub(super) fn table<'a>(text: &'a str, problems: &mut Problems) -> Option<DeValu
     None
 }
 
+/// Whether `table` has a key of one of these names, and where the first of them stands.
+pub(super) fn has(table: &DeValue<'_>, keys: &[&str]) -> Option<Span> {
+    let DeValue::Table(table) = table else { return None };
+    table.iter().find(|(key, _)| keys.contains(&key.get_ref().as_ref())).map(|(key, _)| key.span())
+}
+
 /// Reports the TOML parser's `errors` as (message, place): the first of each line, without those that only follow
 /// from an earlier one.
 fn report(text: &str, mut errors: Vec<(String, Span)>, problems: &mut Problems) {
@@ -29,7 +35,7 @@ fn report(text: &str, mut errors: Vec<(String, Span)>, problems: &mut Problems) 
         if message.contains("array") {
             // Whatever follows is read as elements of the list.
             let (span, problem) = list(text, &message, &span);
-            problems.report(&span, problem);
+            problems.add(&span, problem);
             return;
         }
         let line = Line::at(text, span.start);
@@ -38,7 +44,9 @@ fn report(text: &str, mut errors: Vec<(String, Span)>, problems: &mut Problems) 
             continue;
         }
         last_line = Some(line.start);
-        let remedy = if message.contains("duplicate key") {
+        let remedy = if message.contains("invalid date") || message.contains("invalid month") {
+            "there is no such day: write one of the calendar, for example `2019-12-31`".to_owned()
+        } else if message.contains("duplicate key") {
             if heading == Some(line.start) {
                 repeated_heading = heading;
             }
@@ -46,7 +54,7 @@ fn report(text: &str, mut errors: Vec<(String, Span)>, problems: &mut Problems) 
         } else {
             remedy(line.code)
         };
-        problems.report(&span, Problem::Syntax { message: message.trim().replace('\n', "; "), remedy });
+        problems.report(&span, Mistake::Syntax { message: message.trim().replace('\n', "; ") }, remedy);
     }
 }
 
@@ -99,16 +107,13 @@ fn list(text: &str, message: &str, span: &Span) -> (Span, Problem) {
             start += candidate.len();
         }
         if let Some(open) = opened {
-            let remedy = "write `]` after its last element".to_owned();
-            return (
-                open..open + 1,
-                Problem::Syntax { message: "this list is not closed".to_owned(), remedy },
-            );
+            let mistake = Mistake::Syntax { message: "this list is not closed".to_owned() };
+            return (open..open + 1, mistake.with("write `]` after its last element"));
         }
     }
-    let remedy =
-        "write commas between the elements, each of them in quotes: `[\"vol0\", \"vol1\"]`".to_owned();
-    (span.clone(), Problem::Syntax { message: message.trim().replace('\n', "; "), remedy })
+    let mistake = Mistake::Syntax { message: message.trim().replace('\n', "; ") };
+    let remedy = "write commas between the elements, each of them in quotes: `[\"vol0\", \"vol1\"]`";
+    (span.clone(), mistake.with(remedy))
 }
 
 fn duplicate(text: &str, line: &Line<'_>) -> String {

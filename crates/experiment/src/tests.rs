@@ -1,4 +1,6 @@
+use super::sweep::tests::SWEEP;
 use super::*;
+use ebbtide_model::catalog::{Catalog, Order, Ordered};
 use ebbtide_model::experiment::{Answer, Environment, Experiment, Host, Resync, VolumeSource};
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::layout::{Arrangement, ArrayKind};
@@ -9,7 +11,9 @@ use ebbtide_model::volume::{
     Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Latency, Limit, Mood, OneWay,
     Seek,
 };
-use ebbtide_model::workload::{Access, Arrival, EngineOptions, IoEngine, Mix, Stop};
+use ebbtide_model::workload::{
+    Access, Arrival, Distribution, EngineOptions, Floor, GoOn, IoEngine, LatencyTarget, Mix, Sequence, Stop,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -18,7 +22,7 @@ const FIRST_RUN: &str = include_str!("../../../experiments/first-run.toml");
 const SHIPPED_SCHEMA: &str = include_str!("../../../experiments/experiment.schema.json");
 const EVERY_KEY: &str = include_str!("testdata/every-key.toml");
 
-fn parsed(text: &str) -> Experiment {
+pub(crate) fn parsed(text: &str) -> Experiment {
     parse(text, "test.toml").unwrap_or_else(|errors| panic!("{errors}"))
 }
 
@@ -130,7 +134,8 @@ fn every_key_reaches_the_model() {
         memory: Some(Bytes(8 << 30)),
         readahead: Some(Bytes(32 << 20)),
     };
-    let surroundings = Environment { host, clients: 2, resync: Some(Resync { rate: 100e6 }) };
+    let surroundings =
+        Environment { host, clients: 2, resync: Some(Resync { rate: 100e6 }), ..Default::default() };
     assert_eq!(experiment.environment, surroundings);
 
     let volumes =
@@ -155,7 +160,9 @@ fn every_key_reaches_the_model() {
     }
     assert_eq!((experiment.designs.len(), experiment.control), (expected.len(), 2));
 
-    let [mixed, log, arrivals, near, far] = experiment.workloads.as_slice() else { panic!("five workloads") };
+    let [mixed, log, arrivals, most, near, far] = experiment.workloads.as_slice() else {
+        panic!("six workloads")
+    };
     assert_eq!((near.name.as_str(), far.name.as_str()), ("caches-set-1MiB", "caches-set-4MiB"));
     assert_eq!((mixed.access, mixed.mix), (Access::Random, Mix::Mixed { read_percent: 70 }));
     assert_eq!((mixed.bs, mixed.iodepth, mixed.numjobs), (Bytes(8192), 16, 2));
@@ -175,11 +182,30 @@ fn every_key_reaches_the_model() {
         sqthread_poll: true,
     };
     assert_eq!((&mixed.engine, &log.engine), (&engine, &EngineOptions::default()));
+    let syncs = (mixed.details.fsync_every, mixed.details.fdatasync_every);
+    assert_eq!((syncs, mixed.details.start_delay), ((Some(8), Some(4)), Nanos::from_secs(1)));
+    assert_eq!((mixed.details.compress_percent, mixed.details.dedupe_percent), (50, 20));
+    let second = Nanos::from_secs(1);
+    let floor = Floor { throughput: Some(Bytes(1_000_000)), iops: Some(10.0), cycle: Nanos::from_secs(2) };
+    assert_eq!(mixed.conditions.floor, Some(floor));
+    assert_eq!(mixed.conditions.go_on, GoOn { read: true, write: true });
+    let steady = mixed.conditions.steady.expect("is waited for");
+    assert_eq!(
+        (steady.window, steady.ramp, steady.interval),
+        (second.times(10), second.times(2), Nanos::from_millis(500))
+    );
+    let target = Nanos::from_millis(5);
+    let latency = LatencyTarget { target, window: second.times(2), percentile: 99.9, run: true };
+    assert_eq!((most.conditions.latency, most.details.keep_cache), (Some(latency), true));
     assert_eq!(arrivals.arrival, Arrival::Poisson { iops: 1500.5 });
+    assert_eq!(arrivals.distribution, Distribution::Zipf { theta: 1.2 });
+    assert_eq!(arrivals.details.sequence, Sequence::Runs { length: 8, identical: true });
+    assert_eq!(arrivals.mean_bs(), 0.6 * 4096.0 + 0.4 * 16_384.0);
 
     let answer = Answer {
         level: 0.99,
         precision: 0.03,
+        indifference: 0.01,
         trials_min: 8,
         trials_max: 40,
         budget: Nanos::from_secs(3600),
@@ -197,17 +223,36 @@ fn an_experiment_survives_the_store() {
 }
 
 #[test]
+fn what_was_ordered_stays_with_the_volume() {
+    let experiment = parsed(EVERY_KEY);
+    let ordered: Vec<&Ordered> = experiment.volumes.iter().filter_map(|v| v.ordered.as_ref()).collect();
+    let order =
+        Order { size: Bytes(100 << 30), iops: Some(6000.0), throughput: Some((250 * Bytes::MIB) as f64) };
+    let [ordered] = ordered.as_slice() else { panic!("one volume has a type: {ordered:?}") };
+    assert_eq!((ordered.volume_type.as_str(), ordered.order), ("aws:gp3", order));
+    let record = Catalog::builtin().volume_type(&ordered.volume_type, ordered.as_of).expect("is there");
+    assert_eq!((record.id.as_str(), ordered.price), ("gp3", record.price_of(&order)));
+    // A session that was stored before orders were kept reads as before.
+    let mut stored = serde_json::to_value(&experiment).expect("is written");
+    for volume in stored["volumes"].as_array_mut().expect("a list") {
+        volume.as_object_mut().expect("a volume").remove("ordered");
+    }
+    let read: Experiment = serde_json::from_value(stored).expect("reads");
+    assert!(read.volumes.iter().all(|volume| volume.ordered.is_none()));
+}
+
+#[test]
 fn a_summary_says_what_would_happen() {
     insta::assert_snapshot!(Summary::new(&parsed(EVERY_KEY)));
 }
 
 #[test]
 fn a_summary_says_a_span_of_one_value_once() {
-    let text = FIRST_RUN.replace("trials_max = 9", "trials_max = 6").replace("vol[0..7]", "vol0");
+    let text = FIRST_RUN.replace("trials_max = 9", "trials_max = 8").replace("vol[0..7]", "vol0");
     let text =
         text.replace("layout = \"stripe\"         # RAID0\nchunk = \"64KiB\"", "layout = \"linear\"\n#");
     let told = Summary::new(&parsed(&text)).to_string();
-    for line in ["  trials     6 rounds of 12 trials\n", "  time       72 s, and", "linear, 1 member, 256MiB"]
+    for line in ["  trials     8 rounds of 12 trials\n", "  time       86 s, and", "linear, 1 member, 256MiB"]
     {
         assert!(told.contains(line), "{line}: {told}");
     }
@@ -271,12 +316,11 @@ fn file_keys(value: &toml::Value, keys: &mut BTreeSet<String>) {
 #[test]
 fn the_test_file_has_every_key_of_the_schema() {
     let mut keys = BTreeSet::new();
-    file_keys(
-        &EVERY_KEY.parse().map(toml::Value::Table).unwrap_or_else(|error| panic!("{error}")),
-        &mut keys,
-    );
+    for text in [EVERY_KEY, SWEEP] {
+        file_keys(&text.parse().map(toml::Value::Table).unwrap_or_else(|error| panic!("{error}")), &mut keys);
+    }
     let missing: Vec<String> = schema_keys(&json_schema()).difference(&keys).cloned().collect();
-    assert_eq!(missing, Vec::<String>::new(), "add them to testdata/every-key.toml");
+    assert_eq!(missing, Vec::<String>::new(), "add them to testdata/every-key.toml or testdata/sweep.toml");
 }
 
 #[test]
@@ -347,7 +391,7 @@ fn disagreement(schema: &Value, value: &Value, root: &Value, path: &str) -> Opti
     })
 }
 
-fn schema_disagreement(text: &str) -> Option<String> {
+pub(crate) fn disagreement_of(text: &str) -> Option<String> {
     let value: toml::Table = text.parse().unwrap_or_else(|error| panic!("{error}"));
     let value = serde_json::to_value(value).unwrap_or_default();
     let schema = json_schema();
@@ -356,8 +400,8 @@ fn schema_disagreement(text: &str) -> Option<String> {
 
 #[test]
 fn the_schema_accepts_what_the_parser_accepts() {
-    assert_eq!(schema_disagreement(FIRST_RUN), None);
-    assert_eq!(schema_disagreement(EVERY_KEY), None);
+    assert_eq!(disagreement_of(FIRST_RUN), None);
+    assert_eq!(disagreement_of(EVERY_KEY), None);
 }
 
 #[test]
@@ -371,7 +415,7 @@ fn the_schema_refuses_unknown_and_missing_keys() {
     ];
     for (from, to, expected) in wrong {
         assert!(FIRST_RUN.contains(from), "{from}");
-        let found = schema_disagreement(&FIRST_RUN.replace(from, to)).unwrap_or_default();
+        let found = disagreement_of(&FIRST_RUN.replace(from, to)).unwrap_or_default();
         assert!(found.contains(expected), "{to}: {found}");
     }
 }
@@ -397,6 +441,7 @@ fn defaults_are_those_of_the_documentation() {
     let answer = Answer {
         level: 0.95,
         precision: 0.05,
+        indifference: 0.02,
         trials_min: 6,
         trials_max: 30,
         budget: Nanos::from_secs(600),
@@ -413,7 +458,7 @@ fn mistakes_are_independent() {
         .replace("rw = \"read\"", "rw = \"raed\"")
         .replace("level = 0.95", "level = 95");
     let errors = parse(&text, "x.toml").expect_err("three mistakes");
-    let messages: Vec<String> = errors.errors.iter().map(|error| error.problem.to_string()).collect();
+    let messages: Vec<String> = errors.errors.iter().map(|error| error.problem.mistake.to_string()).collect();
     // The members of volumes whose count is wrong are not reported as unknown.
     assert_eq!(messages.len(), 3, "{errors}");
 }
@@ -434,7 +479,7 @@ fn hostile_files_end_soon() {
 /// The good file, damaged: pieces dropped, doubled, swapped, or with text from elsewhere put in.
 fn damaged() -> impl Strategy<Value = String> {
     let edit = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..6u8, "\\PC{0,6}");
-    let good = prop::sample::select(vec![FIRST_RUN, EVERY_KEY]);
+    let good = prop::sample::select(vec![FIRST_RUN, EVERY_KEY, SWEEP]);
     (good, prop::collection::vec(edit, 1..4)).prop_map(|(good, edits)| {
         let mut text: Vec<char> = good.chars().collect();
         for (at, other, kind, insert) in edits {
@@ -484,7 +529,7 @@ fn with_strange_values() -> impl Strategy<Value = String> {
         "[\"*\", \"*\"]",
         "{ rate = 1, burst = 2, credits = 0 }",
     ]);
-    let good = prop::sample::select(vec![FIRST_RUN, EVERY_KEY]);
+    let good = prop::sample::select(vec![FIRST_RUN, EVERY_KEY, SWEEP]);
     (good, any::<prop::sample::Index>(), strange).prop_map(|(good, index, strange)| {
         let lines: Vec<&str> = good.lines().collect();
         let assignments: Vec<usize> = (0..lines.len())
@@ -513,7 +558,7 @@ fn check_errors(text: &str) -> Result<(), TestCaseError> {
                 let line = text.split('\n').nth(error.line - 1).map(|line| line.trim_end_matches('\r'));
                 prop_assert_eq!(line, Some(error.source_line.as_str()));
                 prop_assert!(error.column <= error.source_line.chars().count() + 1);
-                prop_assert!(!error.problem.remedy().is_empty());
+                prop_assert!(!error.problem.remedy.is_empty());
             }
             prop_assert!(errors.to_string().starts_with("x.toml:"));
         }

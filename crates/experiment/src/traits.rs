@@ -1,6 +1,5 @@
 //! The optional traits of `[volumes.NAME.shape]`: what makes a volume behave unlike another of the same limits.
 
-use super::error::Problem;
 use super::limits::positive;
 use super::names;
 use super::problems::{Problems, Span};
@@ -26,15 +25,14 @@ pub(super) fn one_way(reads: &Given<RawOneWay>, writes: &Given<RawOneWay>) -> Pe
 /// Smallest and largest factor that make sense.
 const FACTORS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
-/// A factor.
 fn factor(key: &'static str, given: &Given<f64>, problems: &mut Problems) -> Option<f64> {
     let Some((value, span)) = valid(given) else { return given.is_none().then_some(1.0) };
     if FACTORS.contains(value) {
         return Some(*value);
     }
-    let (found, range) = (format_number(*value), format!("from {} to {}", FACTORS.start(), FACTORS.end()));
+    let range = format!("from {} to {}", FACTORS.start(), FACTORS.end());
     let remedy = format!("write for example `{key} = 0.5`");
-    problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+    problems.out_of_range(span, key, format_number(*value), range, remedy);
     None
 }
 
@@ -43,9 +41,8 @@ fn sigma(key: &'static str, value: f64, span: &Span, problems: &mut Problems) ->
     if value <= 3.0 {
         return Some(value);
     }
-    let (found, range) = (format_number(value), "from 0 to 3".to_owned());
     let remedy = format!("write for example `{key} = 0.1` for about 10%");
-    problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+    problems.out_of_range(span, key, format_number(value), "from 0 to 3", remedy);
     None
 }
 
@@ -53,9 +50,7 @@ fn lasting(key: &'static str, value: Nanos, span: &Span, problems: &mut Problems
     if value >= Nanos::from_millis(1) {
         return Some(value);
     }
-    let (found, range) = (value.to_string(), "at least 1ms".to_owned());
-    let remedy = format!("write for example `{key} = \"10s\"`");
-    problems.report(span, Problem::OutOfRange { key, found, range, remedy });
+    problems.out_of_range(span, key, value, "at least 1ms", format!("write for example `{key} = \"10s\"`"));
     None
 }
 
@@ -125,22 +120,20 @@ fn resolve_seek(raw: &RawSeek, span: &Span, size: Option<Bytes>, problems: &mut 
     let capacity = valid(&raw.capacity).map(|(capacity, _)| *capacity).or(size);
     let (short, (long, at), (rpm, rpm_at)) = (*short?.0, long?, rpm?);
     if *long < short {
-        let (found, range) = (long.to_string(), format!("at least `track_to_track`, {short}"));
-        let remedy = format!("write for example `{example}`");
-        problems.report(at, Problem::OutOfRange { key: "full_stroke", found, range, remedy });
+        let range = format!("at least `track_to_track`, {short}");
+        problems.out_of_range(at, "full_stroke", long, range, format!("write for example `{example}`"));
         return None;
     }
     if !(60.0..=1e6).contains(rpm) {
-        let (found, range) = (format_number(*rpm), "from 60 to 1000000 rotations per minute".to_owned());
-        let remedy = "write for example `rpm = 7200`".to_owned();
-        problems.report(rpm_at, Problem::OutOfRange { key: "rpm", found, range, remedy });
+        let range = "from 60 to 1000000 rotations per minute";
+        problems.out_of_range(rpm_at, "rpm", format_number(*rpm), range, "write for example `rpm = 7200`");
         return None;
     }
     let (transfer, transfer_at) = transfer?;
     if transfer.0 <= 0.0 {
-        let (found, range) = (format_number(transfer.0), "more than 0 bytes per second".to_owned());
-        let remedy = "write for example `transfer = \"100MB/s\"`".to_owned();
-        problems.report(transfer_at, Problem::OutOfRange { key: "transfer", found, range, remedy });
+        let range = "more than 0 bytes per second";
+        let remedy = "write for example `transfer = \"100MB/s\"`";
+        problems.out_of_range(transfer_at, "transfer", format_number(transfer.0), range, remedy);
         return None;
     }
     Some(Seek {
@@ -175,22 +168,6 @@ fn resolve_failure(raw: &RawFailure, span: &Span, problems: &mut Problems) -> Op
     let kind = required(&raw.kind, "kind", example, ("the failure", span), problems);
     let at = required(&raw.at, "at", example, ("the failure", span), problems);
     Some(Failure { kind: kind?.0.0, at: *at?.0, lasts: valid(&raw.lasts).map(|(lasts, _)| *lasts) })
-}
-
-/// Whether the shape has one of them.
-pub(super) fn given(raw: &RawShape) -> bool {
-    raw.merge_sequential.is_some()
-        || raw.credits_at_start.is_some()
-        || raw.costs.is_some()
-        || raw.reads.is_some()
-        || raw.writes.is_some()
-        || raw.seek.is_some()
-        || raw.cache.is_some()
-        || raw.first_touch.is_some()
-        || raw.moods.is_some()
-        || raw.drift.is_some()
-        || raw.birth.is_some()
-        || raw.failure.is_some()
 }
 
 /// A latency that costs nothing, where none is given.

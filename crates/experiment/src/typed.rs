@@ -1,12 +1,12 @@
 //! `type`, `instance` and `as_of`: speeds by name, from the catalogue.
 
-use super::error::Problem;
-use super::read::{FromToml, Given, describe, valid};
+use super::error::{Mistake, Problem};
+use super::read::{FromToml, Given, valid};
 use crate::problems::{Problems, Span};
 
 use super::surroundings::RawHost;
 use super::volume_keys::{RawShape, RawVolume};
-use ebbtide_model::catalog::{Catalog, CatalogError, Date, Instance, Order};
+use ebbtide_model::catalog::{Catalog, CatalogError, Date, Instance, Order, Ordered};
 use ebbtide_model::experiment::Host;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::volume::{LinkShape, Shape};
@@ -21,6 +21,13 @@ const LOCAL: &str = "instance-store";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Day(Date);
 
+impl Day {
+    /// The day itself.
+    pub fn date(self) -> Date {
+        self.0
+    }
+}
+
 impl FromToml for Day {
     fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
         let text = match value {
@@ -31,9 +38,7 @@ impl FromToml for Day {
         match text.parse() {
             Ok(date) => Some(Day(date)),
             Err(_) => {
-                let (expected, found) = ("a day", describe(value));
-                let remedy = "write for example `2016-01-31`".to_owned();
-                problems.report(span, Problem::WrongType { expected, found, remedy });
+                problems.wrong_type(span, "a day of the calendar", value, "write for example `2016-01-31`");
                 None
             }
         }
@@ -76,12 +81,12 @@ impl<'c> Figures<'c> {
         let Some((name, span)) = valid(instance) else { return figures };
         match catalog.instance(name) {
             Ok(found) => figures.instance = Some(found),
-            Err(error) => problems.report(span, from_catalog("instance type", name, &error)),
+            Err(error) => problems.add(span, from_catalog("instance type", name, &error)),
         }
         if let Some(link) = figures.instance.and_then(Instance::link) {
             if links.iter().any(|other| other.name == link.name) {
-                let remedy = "give the link another name; the instance's own is added by itself".to_owned();
-                problems.report(span, Problem::Duplicate { what: "link", name: link.name, remedy });
+                let remedy = "give the link another name; the instance's own is added by itself";
+                problems.report(span, Mistake::Duplicate { what: "link", name: link.name }, remedy);
                 return figures;
             }
             figures.link = Some(links.len());
@@ -90,37 +95,38 @@ impl<'c> Figures<'c> {
         figures
     }
 
-    /// The shape of the volume's type, with what `[shape]` says instead.
+    /// The shape of the volume's type, with what `[shape]` says instead, and what was ordered to get it.
     pub fn shape(
         &self,
         raw: &RawVolume,
         size: Option<Bytes>,
         own: Option<Shape>,
         problems: &mut Problems,
-    ) -> Option<Shape> {
+    ) -> (Option<Shape>, Option<Ordered>) {
         let Some(given) = &raw.r#type else {
             report_without_type("provisioned_size", &raw.provisioned_size, problems);
             report_without_type("provisioned_iops", &raw.provisioned_iops, problems);
             report_without_type("provisioned_throughput", &raw.provisioned_throughput, problems);
-            return own;
+            return (own, None);
         };
-        let (name, span) = (given.value.as_ref()?, &given.span);
-        let typed = match name.rsplit(':').next() {
-            Some(LOCAL) => self.local(name, span, problems)?,
-            _ => self.ordered(name, span, raw, size, problems)?,
-        };
-        Some(match (valid(&raw.shape), own) {
+        let span = &given.span;
+        let typed = given.value.as_ref().and_then(|name| match name.rsplit(':').next() {
+            Some(LOCAL) => Some((self.local(name, span, problems)?, None)),
+            _ => self.ordered(name, span, raw, size, problems).map(|(shape, order)| (shape, Some(order))),
+        });
+        let Some((typed, ordered)) = typed else { return (None, None) };
+        let shape = match (valid(&raw.shape), own) {
             (Some((raw, _)), Some(own)) => instead(typed, raw, own),
             _ => typed,
-        })
+        };
+        (Some(shape), ordered)
     }
 
     /// A local disk of the instance.
     fn local(&self, name: &str, span: &Span, problems: &mut Problems) -> Option<Shape> {
         let Some(instance) = self.instance else {
-            let remedy = "write for example `instance = \"i3.large\"` at the top of the file".to_owned();
-            let what = format!("`{name}` needs to know the instance");
-            problems.report(span, Problem::Nothing { what, remedy });
+            let remedy = "write for example `instance = \"i3.large\"` at the top of the file";
+            problems.report(span, Mistake::Nothing(format!("`{name}` needs to know the instance")), remedy);
             return None;
         };
         if let Some(shape) = instance.disk_shape() {
@@ -133,7 +139,7 @@ impl<'c> Figures<'c> {
                 "give the volume a `[shape]` instead of the `type`",
             ),
         };
-        problems.report(span, Problem::Nothing { what, remedy: remedy.to_owned() });
+        problems.report(span, Mistake::Nothing(what), remedy);
         None
     }
 
@@ -144,19 +150,18 @@ impl<'c> Figures<'c> {
         raw: &RawVolume,
         size: Option<Bytes>,
         problems: &mut Problems,
-    ) -> Option<Shape> {
+    ) -> Option<(Shape, Ordered)> {
         let record = match self.catalog.volume_type(name, self.as_of) {
             Ok(record) => record,
             Err(error) => {
-                problems.report(span, from_catalog("volume type", name, &error));
+                problems.add(span, from_catalog("volume type", name, &error));
                 return None;
             }
         };
         let Some(size) = valid(&raw.provisioned_size).map(|(size, _)| *size).or(size) else {
             if raw.size.is_none() && raw.provisioned_size.is_none() {
-                let example = "provisioned_size = \"100GiB\"".to_owned();
                 let section = format!("a volume of type `{name}`");
-                problems.report(span, Problem::MissingKey { key: "provisioned_size", section, example });
+                problems.missing(span, "provisioned_size", section, "provisioned_size = \"100GiB\"");
             }
             return None;
         };
@@ -170,14 +175,16 @@ impl<'c> Figures<'c> {
                 if record.media != "nfs" {
                     shape.link = self.link;
                 }
-                Some(shape)
+                let volume_type = record.full_name();
+                let price = record.price_of(&order);
+                Some((shape, Ordered { volume_type, as_of: self.as_of, order, price }))
             }
             Err(error) => {
                 let remedy = format!(
-                    "`ebb catalog show {}:{}` says what can be ordered; `provisioned_size` may differ from `size`",
-                    record.provider, record.id
+                    "`ebb catalog show {}` says what can be ordered; `provisioned_size` may differ from `size`",
+                    record.full_name()
                 );
-                problems.report(span, Problem::Geometry { what: error.to_string(), remedy });
+                problems.report(span, Mistake::Geometry(error.to_string()), remedy);
                 None
             }
         }
@@ -200,25 +207,17 @@ impl<'c> Figures<'c> {
 
 fn report_without_type<T>(key: &'static str, given: &Given<T>, problems: &mut Problems) {
     if let Some(at) = given {
-        let why = "it is a setting of a volume `type`".to_owned();
-        let remedy = "write for example `type = \"aws:gp3\"` with it, or a `[shape]`".to_owned();
-        problems.report(&at.span, Problem::Pointless { key, why, remedy });
+        let remedy = "write for example `type = \"aws:gp3\"` with it, or a `[shape]`";
+        problems.pointless(&at.span, key, "it is a setting of a volume `type`", remedy);
     }
 }
 
-fn from_catalog(what: &'static str, name: &str, error: &CatalogError) -> Problem {
+pub(super) fn from_catalog(what: &'static str, name: &str, error: &CatalogError) -> Problem {
+    let unknown = Mistake::UnknownName { what, name: name.to_owned() };
     match error {
-        CatalogError::Unknown { remedy, .. } => {
-            Problem::UnknownName { what, name: name.to_owned(), remedy: remedy.clone() }
-        }
-        CatalogError::Ambiguous { choices, .. } => {
-            let remedy = format!("write one of {choices}");
-            Problem::UnknownName { what, name: name.to_owned(), remedy }
-        }
-        other => {
-            let remedy = "choose another day for `as_of`, or leave it out".to_owned();
-            Problem::Geometry { what: other.to_string(), remedy }
-        }
+        CatalogError::Unknown { remedy, .. } => unknown.with(remedy),
+        CatalogError::Ambiguous { choices, .. } => unknown.with(format!("write one of {choices}")),
+        other => Mistake::Geometry(other.to_string()).with("choose another day for `as_of`, or leave it out"),
     }
 }
 

@@ -86,7 +86,7 @@ section! {
         drift: RawDrift,
         /// How unlike its siblings it is made.
         birth: RawBirth,
-        /// A failure during every trial; the simulator only.
+        /// A failure during every trial.
         failure: RawFailure,
     }
 }
@@ -236,7 +236,7 @@ section! {
 }
 
 section! {
-    /// A failure during every trial; the simulator only.
+    /// A failure during every trial.
     #[schemars(rename = "Failure")]
     "a failure"
     struct RawFailure {

@@ -1,6 +1,6 @@
 //! `[volumes.NAME]`: what the arrays are built from.
 
-use super::error::Problem;
+use super::error::Mistake;
 use super::names;
 use super::paths::Paths;
 use super::read::{At, Entry, Given, Named, required, valid};
@@ -63,8 +63,8 @@ pub(super) fn resolve(
         return volumes;
     };
     if entries.is_empty() {
-        let what = "there are no volumes".to_owned();
-        problems.report(span, Problem::Nothing { what, remedy: format!("write a table `{example}`") });
+        let remedy = format!("write a table `{example}`");
+        problems.report(span, Mistake::Nothing("there are no volumes".to_owned()), remedy);
     }
     let mut paths = HashMap::new();
     for entry in entries {
@@ -100,10 +100,10 @@ fn add(
     let sources = sources(raw, entry, paths, problems);
     let size = size(raw, entry, problems);
     let own = valid(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, size, problems));
-    let shape = figures.shape(raw, size, own, problems);
+    let (shape, ordered) = figures.shape(raw, size, own, problems);
     if names.as_ref().is_some_and(|names| names.len() + volumes.list.len() > VOLUMES_MAX) {
         let what = format!("the experiment has more than {VOLUMES_MAX} volumes");
-        problems.report(&entry.span, Problem::Geometry { what, remedy: "write fewer".to_owned() });
+        problems.report(&entry.span, Mistake::Geometry(what), "write fewer");
         volumes.groups.push(Group { name: entry.name.clone(), volumes: None, counted });
         return;
     }
@@ -111,13 +111,13 @@ fn add(
         if volumes.index.contains_key(name) {
             let remedy =
                 format!("`{}` has it already; choose another name for one of them", owner(volumes, name));
-            let (what, name) = ("volume", name.clone());
-            problems.report(&entry.span, Problem::Duplicate { what, name, remedy });
+            problems.report(&entry.span, Mistake::Duplicate { what: "volume", name: name.clone() }, remedy);
             continue;
         }
         volumes.index.insert(name.clone(), volumes.list.len());
         volumes.sizes.push(size);
-        volumes.list.push(Volume { name: name.clone(), source: source.clone(), size, shape: shape.clone() });
+        let (shape, ordered) = (shape.clone(), ordered.clone());
+        volumes.list.push(Volume { name: name.clone(), source: source.clone(), size, shape, ordered });
     }
     volumes.groups.push(Group { name: entry.name.clone(), volumes: names, counted });
 }
@@ -132,15 +132,8 @@ fn count(raw: &RawVolume, problems: &mut Problems) -> Option<u32> {
     let Some(given) = &raw.count else { return Some(1) };
     let count = given.value?;
     if !(1..=COUNT_MAX).contains(&count) {
-        problems.report(
-            &given.span,
-            Problem::OutOfRange {
-                key: "count",
-                found: count.to_string(),
-                range: format!("from 1 to {COUNT_MAX}"),
-                remedy: "write how many volumes to make, for example `count = 8`".to_owned(),
-            },
-        );
+        let remedy = "write how many volumes to make, for example `count = 8`";
+        problems.out_of_range(&given.span, "count", count, format!("from 1 to {COUNT_MAX}"), remedy);
         return None;
     }
     Some(count)
@@ -150,8 +143,7 @@ fn size(raw: &RawVolume, entry: &Entry<RawVolume>, problems: &mut Problems) -> O
     if raw.size.is_none() {
         if raw.file.is_none() && raw.device.is_none() {
             let section = format!("volume `{}`, a new file,", entry.name);
-            let example = "size = \"256MiB\"".to_owned();
-            problems.report(&entry.span, Problem::MissingKey { key: "size", section, example });
+            problems.missing(&entry.span, "size", section, "size = \"256MiB\"");
         }
         return None;
     }
@@ -178,8 +170,7 @@ pub(super) fn multiple_of_block(
         below if below < BLOCK => format!("write \"{lower}\" or a multiple of it"),
         _ => format!("write \"{lower}\", the nearest below"),
     };
-    let range = "a multiple of 4KiB, at least one".to_owned();
-    problems.report(span, Problem::OutOfRange { key, found: size.to_string(), range, remedy });
+    problems.out_of_range(span, key, size, "a multiple of 4KiB, at least one", remedy);
     false
 }
 
@@ -202,24 +193,22 @@ fn sources(
     for (key, value) in given {
         let Some((span, value)) = value else { continue };
         if let Some(first) = first {
-            let remedy =
-                "keep one of `directory` (new files), `file` (an existing one) and `device`".to_owned();
-            problems.report(&span, Problem::Conflict { first, second: key, remedy });
+            let remedy = "keep one of `directory` (new files), `file` (an existing one) and `device`";
+            problems.report(&span, Mistake::Conflict { first, second: key }, remedy);
             continue;
         }
         first = Some(key);
         chosen = value.map(|paths| (key, paths, span));
     }
     if let (Some((_, span)), None) = (valid(&raw.id), &raw.device) {
-        let why = "only a block device has a stable id".to_owned();
-        let remedy = "write `device = \"/dev/disk/by-id/...\"` with it, or remove it".to_owned();
-        problems.report(span, Problem::Pointless { key: "id", why, remedy });
+        let remedy = "write `device = \"/dev/disk/by-id/...\"` with it, or remove it";
+        problems.pointless(span, "id", "only a block device has a stable id", remedy);
     }
     let Some((key, paths, span)) = chosen else { return vec![VolumeSource::NewFile { directory: None }] };
     if let (Some((id, at)), [_, _, ..]) = (valid(&raw.id), paths.as_slice()) {
         let why = format!("`{id}` is the id of one device, and there are several");
-        let remedy = "name the devices by their paths below /dev/disk/by-id, which are their ids".to_owned();
-        problems.report(at, Problem::Pointless { key: "id", why, remedy });
+        let remedy = "name the devices by their paths below /dev/disk/by-id, which are their ids";
+        problems.pointless(at, "id", why, remedy);
     }
     paths.iter().map(|path| source(raw, entry, (key, path, &span), known, problems)).collect()
 }
@@ -233,40 +222,34 @@ fn source(
     problems: &mut Problems,
 ) -> VolumeSource {
     let wrong = match key {
-        _ if path.is_empty() => Some("write a path".to_owned()),
-        "device" if !path.starts_with("/dev/") => {
-            Some("write its path below /dev, for example \"/dev/disk/by-id/nvme-...\"; a regular file is given by `file = `".to_owned())
-        }
+        _ if path.is_empty() => Some("write a path"),
+        "device" if !path.starts_with("/dev/") => Some(
+            "write its path below /dev, for example \"/dev/disk/by-id/nvme-...\"; a regular file is given by `file = `",
+        ),
         _ => None,
     };
     if let Some(remedy) = wrong {
-        let (expected, found) =
-            (if key == "device" { "the path of a device" } else { "a path" }, path.clone());
-        problems.report(span, Problem::WrongUnit { expected, found, remedy });
+        let expected = if key == "device" { "the path of a device" } else { "a path" };
+        problems.report(span, Mistake::WrongUnit { expected, found: path.clone() }, remedy);
     }
     if key != "directory" {
         if let Some(count) = &raw.count {
             let several = matches!(valid(&raw.device), Some((Paths::Several(_), _)));
-            let (why, remedy) = if several {
-                ("there are as many volumes as devices".to_owned(), "remove it")
-            } else if key == "device" {
-                (
-                    format!("`{key}` is one volume"),
-                    "write a list or a range: `device = \"/dev/nvme[1..24]n1\"`",
-                )
-            } else {
-                (
-                    format!("`{key}` is one volume"),
-                    "write one table `[volumes.NAME]` for each, without `count`",
-                )
+            let (why, remedy) = match (several, key) {
+                (true, _) => ("there are as many volumes as devices", "remove it"),
+                (false, "device") => {
+                    ("`device` is one volume", "write a list or a range: `device = \"/dev/nvme[1..24]n1\"`")
+                }
+                (false, _) => {
+                    ("`file` is one volume", "write one table `[volumes.NAME]` for each, without `count`")
+                }
             };
-            let remedy = remedy.to_owned();
-            problems.report(&count.span, Problem::Pointless { key: "count", why, remedy });
+            problems.pointless(&count.span, "count", why, remedy);
         }
         if let Some(other) = known.insert(path.clone(), entry.name.clone()) {
             let what = if key == "file" { "file" } else { "device" };
             let remedy = format!("volume `{other}` has it already; give each volume a path of its own");
-            problems.report(span, Problem::Duplicate { what, name: path.clone(), remedy });
+            problems.report(span, Mistake::Duplicate { what, name: path.clone() }, remedy);
         }
     }
     let path_buf = PathBuf::from(path);

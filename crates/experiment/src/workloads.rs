@@ -1,15 +1,14 @@
 //! `[workloads.NAME]`: what is asked of every design, in fio's words.
 
-use super::error::Problem;
+use super::error::{Mistake, Problem};
+use super::names;
 use super::problems::{Problems, Span};
 use super::read::{At, Entry, FromToml, Given, Headed, Named, Throughput, expect_table, required};
-use super::{names, profiles};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::options::{
     Draft, Grammar, Kind, OPTIONS, Read, Refusal, WorkloadOption, Written,
 };
 use ebbtide_model::workload::{Access, Stop, Workload};
-use profiles::ProfileFiles;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use toml::de::DeValue;
@@ -94,7 +93,7 @@ impl FromToml for RawWorkload {
             let meant = if keys.contains(&found) { found } else { names::meant(found, &keys).unwrap_or("") };
             let option = options().find(|option| key(option) == meant);
             if meant != found {
-                problems.report(&place, names::unknown_key(found, TITLE, &keys));
+                problems.add(&place, names::unknown_key(found, TITLE, &keys));
                 // It has been reported: it is wrong, not missing.
                 if meant == PROFILE {
                     raw.profile.get_or_insert(At { value: None, span: place.clone() });
@@ -107,7 +106,7 @@ impl FromToml for RawWorkload {
                 let span = at.span();
                 let mut value = TomlValue { value: at.get_ref(), span: &span, problems };
                 if let Err(Some(refusal)) = option.set(&mut raw.draft, &mut value) {
-                    problems.report(&span, problem(refusal));
+                    problems.add(&span, problem(refusal));
                 }
                 raw.given.push((option, span));
             } else {
@@ -134,13 +133,20 @@ impl JsonSchema for RawWorkload {
                 Kind::Whole { least, most, .. } => {
                     json_schema!({ "type": "integer", "minimum": least, "maximum": most })
                 }
-                Kind::Iops { .. } => json_schema!({ "type": "number", "exclusiveMinimum": 0 }),
+                Kind::Number { most: f64::MAX, .. } => {
+                    json_schema!({ "type": "number", "exclusiveMinimum": 0 })
+                }
+                Kind::Number { most, .. } => {
+                    json_schema!({ "type": "number", "exclusiveMinimum": 0, "maximum": most })
+                }
                 Kind::Switch { .. } => json_schema!({ "type": "boolean" }),
+                // Words that something may follow are no closed list.
+                Kind::Choice(_) if option.after.is_some() => json_schema!({ "type": "string" }),
                 Kind::Choice(words) => {
                     let words = words.iter().filter(|word| word.runs_as.is_none()).map(|word| word.name);
                     json_schema!({ "type": "string", "enum": words.collect::<Vec<_>>() })
                 }
-                Kind::Cpus { .. } => json_schema!({ "type": "string" }),
+                Kind::Cpus { .. } | Kind::Text { .. } => json_schema!({ "type": "string" }),
             };
             let (meaning, default) =
                 (option.meaning(Grammar::Experiment), option.default[Grammar::Experiment as usize]);
@@ -158,14 +164,19 @@ impl JsonSchema for RawWorkload {
 }
 
 fn problem(Refusal { what, remedy, .. }: Refusal) -> Problem {
-    Problem::Workload { what, remedy }
+    Mistake::Workload(what).with(remedy)
 }
 
 impl RawWorkload {
-    /// The keys that are given and that a profile decides.
-    pub(super) fn decided_by_a_profile(&self) -> impl Iterator<Item = (&'static str, &Span)> {
-        let decided = self.given.iter().filter(|(option, _)| !BESIDE_A_PROFILE.contains(&option.name));
-        decided.map(|(option, span)| (key(option), span))
+    /// Reports the keys that a profile decides.
+    fn refuse_beside_a_profile(&self, problems: &mut Problems) {
+        for (option, at) in &self.given {
+            if !BESIDE_A_PROFILE.contains(&option.name) {
+                let remedy = "remove it: the profile decides it; or write the workload out, with `rw` instead of \
+                              `profile`";
+                problems.report(at, Mistake::Conflict { first: PROFILE, second: key(option) }, remedy);
+            }
+        }
     }
 
     /// Where `name`, an option, is given.
@@ -183,7 +194,7 @@ impl RawWorkload {
         match self.draft.stop() {
             Ok((stop, _)) => Some(stop),
             Err(refusal) => {
-                self.report(refusal, entry, problems);
+                self.report(refusal, (&entry.name, &entry.span), problems);
                 None
             }
         }
@@ -193,62 +204,56 @@ impl RawWorkload {
     fn report(
         &self,
         refusals: impl IntoIterator<Item = Refusal>,
-        entry: &Entry<RawWorkload>,
+        (name, whole): (&str, &Span),
         problems: &mut Problems,
     ) {
         for mut refusal in refusals {
-            let place = self.at(refusal.option.name).unwrap_or(&entry.span);
-            if place == &entry.span {
-                refusal.what = format!("workload `{}`: {}", entry.name, refusal.what);
+            let place = self.at(refusal.option.name).unwrap_or(whole);
+            if place == whole {
+                refusal.what = format!("workload `{name}`: {}", refusal.what);
             }
-            problems.report(place, problem(refusal));
+            problems.add(place, problem(refusal));
         }
     }
 }
 
-/// What workloads stand among.
-pub(super) struct Around<'a> {
-    /// The design of least capacity, where that is known.
-    pub(super) smallest: Option<(&'a str, Bytes)>,
-    /// Memory of the host that a simulation has.
-    pub(super) memory: Option<Bytes>,
-    /// Profile files; none within one.
-    pub(super) profiles: Option<&'a dyn ProfileFiles>,
-}
+/// What makes the workloads that an entry with this `profile`, at its place, stands for.
+pub(super) type Expand<'a> = dyn Fn(&Entry<RawWorkload>, (&str, &Span), &mut Problems) -> Vec<Workload> + 'a;
 
-/// Checks the workloads of `section`.
+/// Checks the workloads of `section`; `smallest` is the design of least capacity, where that is known.
 pub(super) fn resolve(
     raw: &Given<Named<RawWorkload>>,
-    section: &str,
-    around: &Around<'_>,
-    file_start: &Span,
+    (section, file_start): (&str, &Span),
+    smallest: Option<(&str, Bytes)>,
+    expand: &Expand<'_>,
     problems: &mut Problems,
 ) -> Vec<Workload> {
-    let place = (section, file_start);
-    let Some((Named(entries), span)) = required(raw, "workloads", "[workloads.randread]", place, problems)
+    let example = "[workloads.randread]";
+    let Some((Named(entries), span)) = required(raw, "workloads", example, (section, file_start), problems)
     else {
         return Vec::new();
     };
     if entries.is_empty() {
-        let remedy = "write a table `[workloads.NAME]` with `rw` and `runtime`".to_owned();
-        problems.report(span, Problem::Nothing { what: "there are no workloads".to_owned(), remedy });
+        let remedy = "write a table `[workloads.NAME]` with `rw` and `runtime`";
+        problems.report(span, Mistake::Nothing("there are no workloads".to_owned()), remedy);
     }
     let mut workloads: Vec<Workload> = Vec::new();
     for entry in entries {
-        let profile = entry.value.as_ref().and_then(|raw| raw.profile.as_ref());
-        let more = match profile {
-            None => workload(entry, around.smallest, problems).into_iter().collect(),
-            Some(at) => {
-                names::check(&entry.name, "a workload", &entry.span, problems);
-                let named = at.value.as_deref().map(|name| (name, &at.span));
-                named.map_or_else(Vec::new, |named| profiles::expand(entry, named, around, problems))
+        names::check(&entry.name, "a workload", &entry.span, problems);
+        let Some(raw) = &entry.value else { continue };
+        let more = match &raw.profile {
+            None => workload(raw, (&entry.name, &entry.span), smallest, problems).into_iter().collect(),
+            Some(At { value: None, .. }) => Vec::new(),
+            Some(At { value: Some(name), span }) => {
+                raw.refuse_beside_a_profile(problems);
+                expand(entry, (name, span), problems)
             }
         };
         for workload in more {
             if workloads.iter().any(|other| other.name == workload.name) {
-                let (what, name) = ("the workload", workload.name.clone());
-                let remedy = "the steps of a profile are called NAME-STEP: choose another name".to_owned();
-                problems.report(&entry.span, Problem::Duplicate { what, name, remedy });
+                let name = workload.name.clone();
+                let remedy = "the steps of a profile are called NAME-STEP: choose another name";
+                problems.report(&entry.span, Mistake::Duplicate { what: "the workload", name }, remedy);
             }
             workloads.push(workload);
         }
@@ -256,22 +261,22 @@ pub(super) fn resolve(
     workloads
 }
 
-fn workload(
-    entry: &Entry<RawWorkload>,
+/// Checks one workload that is written out, called `name` at `place`.
+pub(super) fn workload(
+    raw: &RawWorkload,
+    (name, place): (&str, &Span),
     smallest: Option<(&str, Bytes)>,
     problems: &mut Problems,
 ) -> Option<Workload> {
-    names::check(&entry.name, "a workload", &entry.span, problems);
-    let raw = entry.value.as_ref()?;
-    let workload = match raw.draft.clone().finish(&entry.name) {
+    let workload = match raw.draft.clone().finish(name) {
         Ok(workload) => workload,
         Err(refusals) => {
-            raw.report(refusals, entry, problems);
+            raw.report(refusals, (name, place), problems);
             return None;
         }
     };
-    check_memory(&workload, &entry.span, problems);
-    check_room(&workload, raw.at("size").unwrap_or(&entry.span), smallest, &entry.span, problems);
+    check_memory(&workload, place, problems);
+    check_room(&workload, raw.at("size").unwrap_or(place), smallest, place, problems);
     Some(workload)
 }
 
@@ -281,7 +286,7 @@ fn check_memory(workload: &Workload, span: &Span, problems: &mut Problems) {
     if buffers > BUFFERS_MAX {
         let what = format!("bs x iodepth x numjobs needs {} of memory for buffers", Bytes(buffers));
         let remedy = format!("keep the product below {}", Bytes(BUFFERS_MAX));
-        problems.report(span, Problem::Geometry { what, remedy });
+        problems.report(span, Mistake::Geometry(what), remedy);
     }
 }
 
@@ -298,20 +303,18 @@ fn check_room(
     let least = Bytes(workload.bs.0.saturating_mul(regions));
     match (workload.span, smallest) {
         (Some(span), _) if span < least => {
-            let (found, range) = (span.to_string(), format!("at least {least}, a block for each job"));
-            let remedy = format!("write at least \"{least}\"");
-            problems.report(span_place, Problem::OutOfRange { key: "span", found, range, remedy });
+            let range = format!("at least {least}, a block for each job");
+            problems.out_of_range(span_place, "span", span, range, format!("write at least \"{least}\""));
         }
         (Some(span), Some((design, capacity))) if span > capacity => {
-            let found = span.to_string();
             let range = format!("at most {capacity}, the capacity of design `{design}`");
             let remedy = format!("write \"{capacity}\", or remove it to use all of each design");
-            problems.report(span_place, Problem::OutOfRange { key: "span", found, range, remedy });
+            problems.out_of_range(span_place, "span", span, range, remedy);
         }
         (None, Some((design, capacity))) if capacity < least => {
             let what = format!("design `{design}` holds {capacity}, and a block for each job needs {least}");
-            let remedy = "write a smaller `bs`, fewer jobs, or larger volumes".to_owned();
-            problems.report(place, Problem::Geometry { what, remedy });
+            let remedy = "write a smaller `bs`, fewer jobs, or larger volumes";
+            problems.report(place, Mistake::Geometry(what), remedy);
         }
         _ => {}
     }

@@ -6,33 +6,22 @@ use ebbtide_model::session::HostInfo;
 /// Reads what is known of the host; what cannot be read stays empty.
 pub fn host_info(sys: &Sys) -> HostInfo {
     let cpuinfo = sys::text(&sys.proc.join("cpuinfo")).unwrap_or_default();
+    let meminfo = sys::text(&sys.proc.join("meminfo")).unwrap_or_default();
     let kernel = sys.proc.join("sys/kernel");
     HostInfo {
         hostname: sys::word(&kernel.join("hostname")).unwrap_or_default(),
         kernel: sys::word(&kernel.join("osrelease")).unwrap_or_default(),
         cpu_model: cpu_model(&cpuinfo).unwrap_or_default().to_owned(),
         cores: cpuinfo.lines().filter(|l| l.starts_with("processor")).count().try_into().unwrap_or(u32::MAX),
-        memory_bytes: memory_bytes(&sys::text(&sys.proc.join("meminfo")).unwrap_or_default())
-            .unwrap_or_default(),
+        memory_bytes: sys::field_in_kib(&meminfo, "MemTotal:").unwrap_or_default(),
         machine: machine(sys),
     }
 }
 
 /// `model name` on x86; ARM's cpuinfo has none, its implementer and part are given then.
 fn cpu_model(cpuinfo: &str) -> Option<&str> {
-    let value = |key: &str| {
-        cpuinfo
-            .lines()
-            .filter_map(|l| l.split_once(':'))
-            .find(|(k, _)| k.trim() == key)
-            .map(|(_, v)| v.trim())
-    };
-    value("model name").or_else(|| value("CPU part")).filter(|v| !v.is_empty())
-}
-
-fn memory_bytes(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    let model = sys::value(cpuinfo, &["model name"]);
+    model.or_else(|| sys::value(cpuinfo, &["CPU part"])).filter(|model| !model.is_empty())
 }
 
 /// Vendor and product from the firmware's tables. On EC2 the product is the instance type.

@@ -1,6 +1,10 @@
 //! The edge to the operating system: the only crate that reads /proc and /sys, and that runs programs which change the system
 //! (the lab's, which need no root, are in a crate of their own).
 //!
+//! What may live here: what is on this host and what it counts, who uses a device, and how a design is built and put back. What
+//! may not: raw system calls (`ebbtide-sys`), opening for writing (`ebbtide-door`), running a load (`ebbtide-engine`), and
+//! conclusions from what was measured (`ebbtide-analysis`).
+//!
 //! [`sys`] reads files below given roots, so that tests run on recorded hosts; [`probe`] makes the tree of block
 //! devices out of them; [`chain`] says which disks hold a path; [`judge`] says what may be written.
 
@@ -13,6 +17,8 @@ pub mod command;
 pub mod findings;
 pub mod hostinfo;
 pub mod judge;
+pub mod limit;
+mod nvme;
 pub mod observe;
 pub mod probe;
 pub mod sys;

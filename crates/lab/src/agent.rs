@@ -61,7 +61,7 @@ pub fn serve(mut from: impl Read, to: impl Write + Send + 'static) -> io::Result
                         input = child.stdin.take();
                         accompany(child, program, &back);
                     }
-                    Err(why) => back.end(program, &Frame::NotStarted(why))?,
+                    Err(error) => back.end(program, &Frame::NotStarted(error.to_string()))?,
                 }
             }
             // A program that does not read its input, or has ended, is its own business.
@@ -77,8 +77,17 @@ pub fn serve(mut from: impl Read, to: impl Write + Send + 'static) -> io::Result
     Ok(())
 }
 
-fn start(arguments: &[Vec<u8>]) -> Result<Child, String> {
-    let (program, rest) = arguments.split_first().ok_or("no program")?;
+/// Why a program was not started.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error("no program")]
+    Unnamed,
+    #[error("cannot start {program}: {error}")]
+    System { program: String, error: io::Error },
+}
+
+fn start(arguments: &[Vec<u8>]) -> Result<Child, StartError> {
+    let (program, rest) = arguments.split_first().ok_or(StartError::Unnamed)?;
     let program = OsStr::from_bytes(program);
     Command::new(program)
         .args(rest.iter().map(|argument| OsStr::from_bytes(argument)))
@@ -86,7 +95,7 @@ fn start(arguments: &[Vec<u8>]) -> Result<Child, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("cannot start {}: {error}", program.to_string_lossy()))
+        .map_err(|error| StartError::System { program: program.to_string_lossy().into_owned(), error })
 }
 
 /// Sends what the program says, and its end, from threads of its own.

@@ -1,7 +1,7 @@
 //! The `lab` backend: the experiment's designs in a QEMU guest, whose disks are held to the volumes' limits.
 //!
 //! The session is the host's: it decides what runs, and stores each trial when it ends. The guest runs the `kernel`
-//! backend (the application's worker), told trial by trial what to do. It is a process of this one, so whatever ends this one ends the
+//! backend (the worker in `ebbtide-runner`), told trial by trial what to do. It is a process of this one, so whatever ends this one ends the
 //! guest, and nothing has to be taken apart in it.
 
 pub mod adapt;
@@ -15,9 +15,10 @@ use crate::{LabError, Laboratory};
 use adapt::Adapted;
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
 use ebbtide_model::experiment::{Design, Experiment, Volume};
-use ebbtide_model::plan::{Plan, Schedule, Trial};
+use ebbtide_model::plan::Plan;
 use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::session::{HostInfo, Outcome};
+use ebbtide_model::schedule::{Schedule, Trial};
+use ebbtide_model::session::HostInfo;
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::Workload;
 use std::sync::atomic::Ordering;
@@ -58,9 +59,17 @@ pub fn how_long(plan: &Plan, experiment: &Experiment, accelerator: Accelerator) 
         return "a workload ends by size, so there is no telling how long a round takes".to_owned();
     };
     let beside = Beside::of(accelerator);
-    let trials = Schedule::new(experiment, plan.seed).round_len();
-    let round = load.as_secs_f64() + beside.trial.as_secs_f64() * trials as f64;
-    let building = beside.build.as_secs_f64() * experiment.designs.len() as f64;
+    let schedule = Schedule::new(experiment, plan.seed);
+    let trials = schedule.round_len();
+    let building = |builds: usize| beside.build.as_secs_f64() * builds as f64;
+    let each_round = building(schedule.builds_a_round().unwrap_or(0));
+    let round = load.as_secs_f64() + beside.trial.as_secs_f64() * trials as f64 + each_round;
+    let once = match (&experiment.sweep, schedule.builds_a_round()) {
+        (_, Some(_)) => 0,
+        (Some(_), None) => experiment.builds().len(),
+        (None, None) => experiment.designs.len(),
+    };
+    let building = building(once);
     let minutes = |rounds: u32| ((building + round * f64::from(rounds)) / 60.0).ceil();
     let range = |least: f64, most: f64| {
         if least == most { format!("{least:.0}") } else { format!("{least:.0} to {most:.0}") }
@@ -86,8 +95,6 @@ pub struct Lab {
     adapted: Adapted,
     host: HostInfo,
     ceiling: std::result::Result<f64, String>,
-    /// A design stands in the guest, to be run on with other workloads than its own.
-    holds: bool,
 }
 
 impl Lab {
@@ -121,7 +128,6 @@ impl Lab {
             adapted: adapted.clone(),
             host: HostInfo::default(),
             ceiling: Err(String::new()),
-            holds: false,
         };
         match lab.hear() {
             Ok(Word::Here { host, ceiling }) => {
@@ -130,9 +136,9 @@ impl Lab {
                 lab.ceiling = ceiling;
                 Ok(lab)
             }
-            Ok(_) => Err(LabError::Unexpected("the guest's worker answered before it was asked".to_owned())),
+            Ok(_) => Err(LabError::Early),
             Err(BackendError::Stopped) => Err(LabError::Stopped),
-            Err(error) => Err(LabError::Unexpected(error.to_string())),
+            Err(error) => Err(LabError::Worker(error)),
         }
     }
 
@@ -189,6 +195,15 @@ impl Lab {
         }
     }
 
+    /// Has a design stand, or no longer.
+    fn have_stand(&mut self, order: &Order, control: &Control) -> Result<()> {
+        self.tell(order)?;
+        match self.answer(control)? {
+            Word::Held(done) => done,
+            _ => Err(self.confused()),
+        }
+    }
+
     fn keep_errors(&mut self, bytes: &[u8]) {
         const KEPT: usize = 2000;
         self.errors.push_str(&String::from_utf8_lossy(bytes));
@@ -219,14 +234,9 @@ impl Lab {
 fn unused(volume: &Volume) -> PreparedVolume {
     PreparedVolume {
         name: volume.name.clone(),
-        path: String::new(),
-        size: volume.size.map_or(0, |size| size.0),
+        size: volume.size.unwrap_or_default(),
         direct: true,
-        disk: None,
-        disk_name: None,
-        disks: Vec::new(),
-        through: None,
-        filesystem: None,
+        ..PreparedVolume::default()
     }
 }
 
@@ -266,14 +276,9 @@ impl Backend for Lab {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples> {
-        self.tell(&match self.holds {
-            true => Order::Rung(*trial, Box::new(workload.clone())),
-            false => Order::Trial(*trial),
-        })?;
+        self.tell(&Order::Trial(*trial, Box::new(workload.clone())))?;
         match self.answer(control)? {
-            Word::Ran(Some(Outcome::Samples(samples))) => Ok(*samples),
-            Word::Ran(Some(Outcome::Failed(why))) => Err(BackendError::Other(why)),
-            Word::Ran(None) => Err(BackendError::Stopped),
+            Word::Ran(ran) => ran.map(|samples| *samples),
             _ => Err(self.confused()),
         }
     }
@@ -285,22 +290,11 @@ impl Backend for Lab {
         trial: &Trial,
         control: &Control,
     ) -> Result<()> {
-        self.tell(&Order::Hold(*trial, Box::new(workload.clone())))?;
-        match self.answer(control)? {
-            Word::Held(held) => held?,
-            _ => return Err(self.confused()),
-        }
-        self.holds = true;
-        Ok(())
+        self.have_stand(&Order::Hold(*trial, Box::new(workload.clone())), control)
     }
 
     fn release(&mut self) -> Result<()> {
-        self.holds = false;
-        self.tell(&Order::Release)?;
-        match self.answer(&Control::default())? {
-            Word::Held(released) => released,
-            _ => Err(self.confused()),
-        }
+        self.have_stand(&Order::Release, &Control::default())
     }
 
     /// The disks go with the guest.

@@ -26,6 +26,10 @@ pub const DISKS_MAX: usize = 24;
 /// QEMU takes rates up to this (`THROTTLE_VALUE_MAX`).
 const RATE_MAX: f64 = 1e15;
 
+/// A virtio disk of QEMU's. A write for which the host has no room fails in the guest: by default QEMU would have the guest stand still, and
+/// whoever waits for it with it.
+pub(super) const VIRTIO: &str = "virtio-blk-pci,werror=report";
+
 /// What a disk is to its guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Bus {
@@ -234,7 +238,7 @@ impl Disk {
             node = filter;
         }
         let device = match self.bus {
-            Bus::Virtio => "virtio-blk-pci",
+            Bus::Virtio => VIRTIO,
             Bus::Nvme => "nvme",
         };
         all.extend(["-device".to_owned(), format!("{device},drive={node},serial={}", self.name)]);
@@ -274,7 +278,7 @@ mod tests {
                 "-blockdev",
                 "driver=throttle,node-name=disk3-filter0,throttle-group=limit3-both,file=disk3",
                 "-device",
-                "virtio-blk-pci,drive=disk3-filter0,serial=vol0",
+                "virtio-blk-pci,werror=report,drive=disk3-filter0,serial=vol0",
             ]
         );
         let nvme = Disk { bus: Bus::Nvme, ..disk(Throttle::default(), None) };

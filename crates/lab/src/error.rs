@@ -1,6 +1,7 @@
 //! What can go wrong in the laboratory.
 
 use ebbtide_host::command::CommandError;
+use ebbtide_model::backend::BackendError;
 use ebbtide_model::shown::Shown;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,9 +48,79 @@ pub enum LabError {
         /// The end of its standard error.
         said: String,
     },
-    /// Something that was downloaded is not as expected.
-    #[error("{0}")]
-    Unexpected(String),
+    /// The package sources do not have the kernel of the guests.
+    #[error("the package sources of this host have no {package}: the lab needs those of Debian")]
+    NoPackage {
+        /// As Debian calls it.
+        package: &'static str,
+    },
+    /// A package that was asked for and did not come.
+    #[error("apt-get has not downloaded {package}")]
+    NotDownloaded {
+        /// Its name.
+        package: String,
+    },
+    /// Not the modules of one kernel.
+    #[error("expected the modules of one kernel, found {found}")]
+    Kernels {
+        /// How many have modules there.
+        found: usize,
+    },
+    /// A kernel without modules that a guest needs.
+    #[error("kernel {release} has no module {modules}")]
+    NoModule {
+        /// The kernel's release.
+        release: String,
+        /// Those that are missing, separated by commas.
+        modules: String,
+    },
+    /// A path that programs cannot be told.
+    #[error("the path {} is not UTF-8; XDG_CACHE_HOME chooses another place", path.shown())]
+    NotUtf8 {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A lock that somebody else has.
+    #[error("somebody holds {}", path.shown())]
+    Held {
+        /// The file of the lock.
+        path: PathBuf,
+    },
+    /// A directory that was there a moment ago.
+    #[error("{} is gone", path.shown())]
+    Gone {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// A guest of this name is running.
+    #[error("a guest named {name} is running already")]
+    Runs {
+        /// Its name.
+        name: String,
+    },
+    /// A guest of this name has left its files.
+    #[error("a guest named {name} has left its files; `ebb lab clean` removes them")]
+    Left {
+        /// Its name.
+        name: String,
+    },
+    /// Something else is where a guest's files would go.
+    #[error("{} is in the way: {why}", path.shown())]
+    InTheWay {
+        /// Where they would go.
+        path: PathBuf,
+        /// What tells that it is not the lab's.
+        why: String,
+    },
+    /// What the worker in the guest said when it was to say what it runs on.
+    #[error("the guest's worker answered before it was asked")]
+    Early,
+    /// The worker in the guest could not begin.
+    #[error(transparent)]
+    Worker(BackendError),
+    /// A thread that talked to a guest ended without saying why.
+    #[error("a guest's thread broke")]
+    ThreadDied,
     /// A disk that QEMU cannot have.
     #[error("disk {name}: {why}")]
     Disk {
@@ -69,6 +140,37 @@ pub enum LabError {
     /// A command that could not be started in the guest.
     #[error("in the guest: {0}")]
     Start(String),
+    /// A guest that ended while a system disk was set up in it, or a script that failed there.
+    #[error("the system disk could not be set up: its script ended with status {status}: {said}")]
+    SetUp {
+        /// Exit status of the script.
+        status: i32,
+        /// The end of what it said.
+        said: String,
+    },
+    /// A machine that has to be off.
+    #[error("the guest runs: shut it down before you {what}")]
+    On {
+        /// What was to be done, as the rest of a sentence.
+        what: &'static str,
+    },
+    /// A machine that has to run.
+    #[error("the guest is off: boot it first")]
+    Off,
+    /// A system without a kernel or an initramfs.
+    #[error("the guest's system has no {path}, or an empty one")]
+    NoBoot {
+        /// The missing file.
+        path: String,
+    },
+    /// A file of a guest's system that could not be written.
+    #[error(
+        "cannot write {path} into the guest's system: write an absolute path of letters, digits, - _ . and /, in no link"
+    )]
+    Inside {
+        /// Where in the system.
+        path: String,
+    },
     /// The user asked to stop.
     #[error("stopped")]
     Stopped,

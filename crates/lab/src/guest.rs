@@ -1,12 +1,10 @@
 //! A guest that runs.
 
-use super::disks::{Access, DISKS_MAX};
+use super::disks::{Access, DISKS_MAX, Disk};
 use super::frame::{self, Frame, PIECE};
 use super::guest_directory::GuestDirectory;
-use super::image::Image;
-use super::machine::{self, Accelerator, Machine, Use};
-use super::places::Places;
-use super::{LabError, tools};
+use super::machine::{self, Boot, Machine, Use};
+use super::{LabError, Laboratory, tools};
 use ebbtide_door::{own, read};
 use ebbtide_model::backend::Control;
 use std::ffi::{OsStr, OsString};
@@ -61,33 +59,46 @@ pub struct Finished {
 pub struct Guest {
     qemu: Child,
     channel: UnixStream,
-    directory: GuestDirectory,
+    directory: Arc<GuestDirectory>,
     control: Arc<Control>,
     /// From QEMU's start to the agent's first word; of a guest with a shell, to QEMU's.
     pub boot: Duration,
 }
 
 impl Guest {
-    /// Starts a guest and waits until it can be used; `program` is [`packed`](super::program::pack). `control`
-    /// ends every wait when it says stop.
+    /// Starts a guest and waits until it can be used.
     ///
     /// # Errors
     /// When a disk cannot be had, QEMU fails, or the guest is not ready in time.
-    pub fn boot(
-        places: &Places,
-        image: &Image,
-        program: &Path,
-        accelerator: Accelerator,
+    pub(super) fn boot(laboratory: &Laboratory, machine: &Machine) -> Result<Guest, LabError> {
+        check_disks(machine)?;
+        let directory = Arc::new(GuestDirectory::make(laboratory.places(), &machine.name)?);
+        for disk in &machine.disks {
+            make_disk(disk, directory.path())?;
+        }
+        let listener = listen(directory.path(), machine::SOCKET)?;
+        let boot = laboratory.image().boot(&machine.name);
+        Self::start(&directory, &listener, &boot, laboratory, machine)
+    }
+
+    /// Starts a guest in a directory where the machine's disks are, and waits until it can be used. The agent's channel comes
+    /// to `listener` ([`listen`] on [`machine::SOCKET`]).
+    ///
+    /// # Errors
+    /// As [`Guest::boot`].
+    pub(super) fn start(
+        directory: &Arc<GuestDirectory>,
+        listener: &UnixListener,
+        boot: &Boot,
+        laboratory: &Laboratory,
         machine: &Machine,
-        control: Arc<Control>,
     ) -> Result<Guest, LabError> {
-        let directory = GuestDirectory::make(places, &machine.name)?;
-        make_disks(machine, directory.path())?;
+        let (program, accelerator) = (laboratory.program(), laboratory.accelerator());
+        let control = laboratory.shared_control();
         let access = access_to(directory.path());
-        let arguments = machine::arguments(machine, image, program, accelerator, access);
+        let arguments = machine::arguments(machine, boot, program, accelerator, access);
         tracing::debug!(?arguments, "starting QEMU");
 
-        let listener = listen(directory.path(), machine::SOCKET)?;
         if let Some(place) = &machine.place {
             place.attach(listen(directory.path(), machine::NETWORK)?);
         }
@@ -103,7 +114,7 @@ impl Guest {
             .stderr(log)
             .spawn()
             .map_err(LabError::file("start QEMU in", directory.path()))?;
-        let connected = accept(&listener, &mut qemu, start, directory.path(), &control);
+        let connected = accept(listener, &mut qemu, start, directory.path(), &control);
         let channel = match connected {
             Ok(channel) => channel,
             Err(error) => {
@@ -111,7 +122,7 @@ impl Guest {
                 return Err(error);
             }
         };
-        let mut guest = Guest { qemu, channel, directory, control, boot: Duration::ZERO };
+        let mut guest = Guest { qemu, channel, directory: directory.clone(), control, boot: Duration::ZERO };
         let file = |error| LabError::file("use the channel in", guest.directory.path())(error);
         guest.channel.set_read_timeout(Some(TICK)).map_err(file)?;
         if machine.usage == Use::Commands {
@@ -247,6 +258,22 @@ impl Guest {
         }
     }
 
+    /// Waits until the guest has ended by itself, as it was told to.
+    ///
+    /// # Errors
+    /// When it has not after `patience`, or the user asks to stop.
+    pub(super) fn wait_end(&mut self, patience: Duration) -> Result<(), LabError> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.qemu.try_wait() {
+                Ok(Some(_)) => return Ok(()),
+                _ if stopped(&self.control) => return Err(LabError::Stopped),
+                _ if Instant::now() > until => return Err(self.ended("did not end in time")),
+                _ => std::thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    }
+
     fn broken(&self, error: &std::io::Error) -> LabError {
         LabError::Guest { what: format!("cannot be reached: {error}"), log: logs(self.directory.path()) }
     }
@@ -297,8 +324,14 @@ impl Read for Patient<'_> {
     }
 }
 
-/// Makes the files of the disks, all holes.
-fn make_disks(machine: &Machine, directory: &Path) -> Result<(), LabError> {
+/// Makes the file of a disk in a guest's directory, all a hole.
+pub(super) fn make_disk(disk: &Disk, directory: &Path) -> Result<(), LabError> {
+    disk.check()?;
+    let path = directory.join(disk.file());
+    own::create_sparse(&path, disk.size).map_err(LabError::file("make", &path))
+}
+
+pub(super) fn check_disks(machine: &Machine) -> Result<(), LabError> {
     if machine.disks.len() > DISKS_MAX {
         let why = format!("a guest has at most {DISKS_MAX} disks, not {}", machine.disks.len());
         return Err(LabError::Disk { name: machine.name.clone(), why });
@@ -309,8 +342,6 @@ fn make_disks(machine: &Machine, directory: &Path) -> Result<(), LabError> {
             let why = "another disk has this name; choose another".to_owned();
             return Err(LabError::Disk { name: disk.name.clone(), why });
         }
-        let path = directory.join(disk.file());
-        own::create_sparse(&path, disk.size).map_err(LabError::file("make", &path))?;
     }
     Ok(())
 }
@@ -325,7 +356,7 @@ fn access_to(directory: &Path) -> Access {
 
 /// Listens on the socket `name` in `directory`. Its own path may be longer than the 108 bytes that a socket's can be, so
 /// that it is reached through an open directory.
-fn listen(directory: &Path, name: &str) -> Result<UnixListener, LabError> {
+pub(super) fn listen(directory: &Path, name: &str) -> Result<UnixListener, LabError> {
     let open = read::open(directory).map_err(LabError::file("open", directory))?;
     let short = format!("/proc/self/fd/{}/{}", open.as_raw_fd(), name);
     let listener = UnixListener::bind(short).map_err(LabError::file("listen in", directory))?;
@@ -333,7 +364,6 @@ fn listen(directory: &Path, name: &str) -> Result<UnixListener, LabError> {
     Ok(listener)
 }
 
-/// QEMU's connection.
 fn accept(
     listener: &UnixListener,
     qemu: &mut Child,

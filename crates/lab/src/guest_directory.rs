@@ -4,9 +4,9 @@ use super::LabError;
 use super::files::{lock_in, make_directory};
 use super::places::{GUESTS, GuestState, LOCK, Places, guest_state};
 use ebbtide_door::Directory;
-use ebbtide_model::shown::Shown;
+use ebbtide_door::own::Locked;
 use std::ffi::OsStr;
-use std::fs::File;
+
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct GuestDirectory {
     guests: Directory,
     path: PathBuf,
-    _lock: File,
+    _lock: Locked,
 }
 
 impl GuestDirectory {
@@ -27,17 +27,16 @@ impl GuestDirectory {
         let path = places.guests().join(name);
         make_directory(&places.guests())?;
         let guests = places.room(GUESTS).map_err(LabError::file("make", &path))?;
-        let guests =
-            guests.ok_or_else(|| LabError::Unexpected(format!("{} is gone", places.guests().shown())))?;
+        let guests = guests.ok_or_else(|| LabError::Gone { path: places.guests() })?;
         let made = match guests.make(name) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(LabError::Unexpected(match guest_state(&guests, OsStr::new(name)) {
-                    GuestState::Runs => format!("a guest named {name} is running already"),
-                    GuestState::Ended => {
-                        format!("a guest named {name} has left its files; `ebb lab clean` removes them")
-                    }
-                    GuestState::NotOurs(why) => format!("{} is in the way: {why}", path.shown()),
-                }));
+                let there = guest_state(&guests, OsStr::new(name));
+                let name = name.to_owned();
+                return Err(match there {
+                    GuestState::Runs => LabError::Runs { name },
+                    GuestState::Ended => LabError::Left { name },
+                    GuestState::NotOurs(why) => LabError::InTheWay { path, why },
+                });
             }
             other => other.map_err(LabError::file("make", &path))?,
         };

@@ -34,12 +34,26 @@ impl Laboratory {
     /// # Errors
     /// When there is no image.
     pub fn open(places: Places, control: Arc<Control>, say: fn(&str)) -> Result<Laboratory, LabError> {
+        Self::with_program(places, Path::new(program::OWN), control, say)
+    }
+
+    /// [`Laboratory::open`] whose guests have `ebb` from the file `program`, which runs on the libraries that this process
+    /// runs on.
+    ///
+    /// # Errors
+    /// When there is no image, or `program` cannot be packed.
+    pub fn with_program(
+        places: Places,
+        program: &Path,
+        control: Arc<Control>,
+        say: fn(&str),
+    ) -> Result<Laboratory, LabError> {
         let image = image::find(&places).ok_or(LabError::NoImage)?;
         for left in places.sweep()?.left {
             say(&format!("left alone: {left}"));
         }
         let accelerator = accel::choose(&places, &image)?;
-        let program = program::pack(&places, Path::new(program::OWN))?;
+        let program = program::pack(&places, program)?;
         Ok(Laboratory { places, image, program, accelerator, control, say })
     }
 
@@ -48,9 +62,7 @@ impl Laboratory {
     /// # Errors
     /// When it does not come up.
     pub fn boot(&self, machine: &Machine) -> Result<Guest, LabError> {
-        let (image, program) = (&self.image, &self.program);
-        let guest =
-            Guest::boot(&self.places, image, program, self.accelerator, machine, self.control.clone())?;
+        let guest = Guest::boot(self, machine)?;
         let (kernel, accelerator) = (self.image.kernel_release(), self.accelerator.name());
         (self.say)(&match machine.usage {
             Use::Commands => {
@@ -72,5 +84,29 @@ impl Laboratory {
     /// Says stop to its guests.
     pub fn control(&self) -> &Control {
         &self.control
+    }
+
+    /// Tells its user something.
+    pub(crate) fn say(&self, text: &str) {
+        (self.say)(text);
+    }
+
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// The image of its guests.
+    pub(crate) fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// The packed program.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// What says stop to its guests.
+    pub(crate) fn shared_control(&self) -> Arc<Control> {
+        self.control.clone()
     }
 }

@@ -1,8 +1,8 @@
 //! The laboratory: QEMU guests with a Debian kernel and throttled disks, for everybody without spare ones.
 //!
 //! Here lives what a guest is made of and what is told to it: the image, the machine, the disks and their limits, the `lab`
-//! backend and its words. What a guest does with them is the running program's other half ([`agent`] here, the worker in the
-//! application); nothing here knows the command line, the store or where the user's directories are.
+//! backend and its words. What a guest does with them is the running program's other half ([`agent`] here, the worker in
+//! `ebbtide-runner`); nothing here knows the command line, the store or where the user's directories are.
 //!
 //! [`image`] makes a guest's kernel and root image out of Debian packages, once; [`program`] packs the running
 //! program with the libraries it runs on; [`machine`] is the command line of QEMU; [`guest`] starts it and runs
@@ -22,15 +22,18 @@ mod frame;
 pub mod guest;
 mod guest_directory;
 pub mod image;
+mod kernel;
 mod laboratory;
 pub mod lines;
 pub mod machine;
 mod modules;
 pub mod network;
+mod packages;
 pub mod places;
 pub mod program;
 pub mod recipe;
 mod settings;
+pub mod system;
 mod tools;
 
 pub use error::LabError;

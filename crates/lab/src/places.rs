@@ -3,7 +3,7 @@
 //! What is removed there was made there: each directory carries the door's mark, and is reached from the lab's own
 //! directory through no link and no mount.
 
-use super::files::make_directory;
+use super::files::{make_directory, rename};
 use super::{LabError, recipe};
 use ebbtide_door::{Directory, MARK};
 use ebbtide_model::shown::Shown;
@@ -77,12 +77,16 @@ impl Places {
         self.images().join(recipe::key())
     }
 
+    /// Where the system disk of this recipe is.
+    pub fn system_image(&self) -> PathBuf {
+        self.images().join(format!("system-{}", recipe::system_key()))
+    }
+
     /// Where all images are.
     pub fn images(&self) -> PathBuf {
         self.root.join(IMAGES)
     }
 
-    /// Packed programs.
     pub(super) fn programs(&self) -> PathBuf {
         self.root.join(PROGRAMS)
     }
@@ -144,16 +148,23 @@ impl Places {
         }
     }
 
-    /// Fails where the image of this recipe is in the way of a new one and cannot be removed.
-    pub(super) fn check_image(&self) -> Result<(), LabError> {
+    /// Fails where the directory `image` is in the way of a new one and cannot be removed.
+    pub(super) fn check_image(&self, image: &Path) -> Result<(), LabError> {
         let check = || match self.room(IMAGES)? {
-            Some(images) => whose(&images, OsStr::new(&recipe::key())),
+            Some(images) => whose(&images, image.file_name().unwrap_or_default()),
             None => Ok(()),
         };
         match check() {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            other => other.map_err(LabError::file("replace", &self.image())),
+            other => other.map_err(LabError::file("replace", image)),
         }
+    }
+
+    /// Gives the directory `new` the name `image` of an image, in place of an older one, whose files running guests keep open.
+    pub(super) fn publish_image(&self, new: &Path, image: &Path) -> Result<(), LabError> {
+        make_directory(&self.images())?;
+        self.remove_marked(image.strip_prefix(&self.root).unwrap_or(image))?;
+        rename(new, image)
     }
 
     /// What is in the directory of guests, and whose it is.
@@ -174,14 +185,7 @@ impl Places {
     /// When the directory of guests cannot be looked at.
     pub fn sweep(&self) -> Result<Swept, LabError> {
         let mut swept = Swept::default();
-        let guests = match self.room(GUESTS) {
-            Ok(Some(guests)) => guests,
-            Ok(None) => return Ok(swept),
-            Err(error) => {
-                swept.stays(self.guests(), &error);
-                return Ok(swept);
-            }
-        };
+        let Some(guests) = self.room_to_sweep(GUESTS, &mut swept) else { return Ok(swept) };
         let names = guests.names().map_err(LabError::file("look for guests in", guests.path()))?;
         for name in names {
             match guest_state(&guests, &name) {
@@ -201,23 +205,25 @@ impl Places {
     /// When the directory of images cannot be looked at.
     pub fn remove_images(&self) -> Result<Swept, LabError> {
         let mut swept = Swept::default();
-        match self.room(IMAGES) {
-            Ok(Some(images)) => {
-                let names = images.names().map_err(LabError::file("look for images in", images.path()))?;
-                names.iter().for_each(|name| swept.remove_ours(&images, name));
-            }
-            Ok(None) => {}
-            Err(error) => swept.stays(self.images(), &error),
+        if let Some(images) = self.room_to_sweep(IMAGES, &mut swept) {
+            let names = images.names().map_err(LabError::file("look for images in", images.path()))?;
+            names.iter().for_each(|name| swept.remove_ours(&images, name));
         }
-        match self.room(PROGRAMS) {
-            Ok(Some(_)) => match Directory::open_itself(&self.root) {
+        if self.room_to_sweep(PROGRAMS, &mut swept).is_some() {
+            match Directory::open_itself(&self.root) {
                 Ok(root) => swept.remove_ours(&root, OsStr::new(PROGRAMS)),
                 Err(error) => swept.stays(self.programs(), &error),
-            },
-            Ok(None) => {}
-            Err(error) => swept.stays(self.programs(), &error),
+            }
         }
         Ok(swept)
+    }
+
+    /// [`room`](Self::room); one that cannot be looked at is noted in `swept`.
+    fn room_to_sweep(&self, name: &str, swept: &mut Swept) -> Option<Directory> {
+        self.room(name).unwrap_or_else(|error| {
+            swept.stays(self.root.join(name), &error);
+            None
+        })
     }
 }
 

@@ -26,6 +26,37 @@ pub(super) fn modules() -> Vec<&'static str> {
 /// Modules that a guest needs to reach its root image.
 pub(super) const EARLY_MODULES: &[&str] = &["virtio_pci", "virtio_blk", "squashfs", "overlay"];
 
+const SYSTEM_PACKAGES: &str = include_str!("../../../lab/system/packages");
+const SYSTEM_MODULES: &str = include_str!("../../../lab/system/modules");
+/// Does in a system disk what maintainer scripts would have done.
+pub(super) const SYSTEM_CONFIGURE: &str = include_str!("../../../lab/system/configure");
+/// The unit that starts the agent in a system.
+pub(super) const SYSTEM_AGENT: &str = include_str!("../../../lab/system/ebb-agent.service");
+/// The unit that mounts the packed program.
+pub(super) const SYSTEM_MOUNT: &str = include_str!("../../../lab/system/ebb.mount");
+
+/// Packages of a system disk, without what they depend on.
+pub(super) fn system_packages() -> Vec<&'static str> {
+    words(SYSTEM_PACKAGES)
+}
+
+/// Modules of a system's kernel, without those they need: those of the other guests, and more.
+pub(super) fn system_modules() -> Vec<&'static str> {
+    [modules(), words(SYSTEM_MODULES)].concat()
+}
+
+/// Names a system disk: another recipe has another key.
+pub fn system_key() -> String {
+    let mut hash = Hash::default();
+    hash.add(&VERSION.to_le_bytes());
+    // It is set up in a guest of the other image.
+    hash.add(key().as_bytes());
+    for part in [SYSTEM_PACKAGES, SYSTEM_MODULES, SYSTEM_CONFIGURE, SYSTEM_AGENT, SYSTEM_MOUNT] {
+        hash.add(part.as_bytes());
+    }
+    hash.text()
+}
+
 /// The words of `text` outside of comment lines.
 fn words(text: &'static str) -> Vec<&'static str> {
     text.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace).collect()

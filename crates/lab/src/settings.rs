@@ -36,6 +36,11 @@ const NAMES: &str =
 /// Debian's own paths are built into its loader; this is for programs that ask.
 const LIBRARIES: &str = "include /etc/ld.so.conf.d/*.conf\n";
 
+/// Starts the packed program.
+const EBB: &str = "#!/bin/sh\n[ -e /ebb/loader ] || exec /ebb/ebb \"$@\"\nexec /ebb/loader --library-path /ebb /ebb/ebb \"$@\"\n";
+/// One machine for ever: nothing may depend on it, and systemd's tools complain without it.
+const MACHINE_ID: &str = "0123456789abcdef0123456789abcdef\n";
+
 /// Writes the settings of a guest into its root directory.
 ///
 /// # Errors
@@ -47,8 +52,6 @@ pub fn write_settings(root: &Path) -> Result<(), LabError> {
     {
         make_directory(&root.join(directory))?;
     }
-    // One machine for ever: nothing may depend on it, and systemd's tools complain without it.
-    let machine = "0123456789abcdef0123456789abcdef\n";
     let files = [
         ("passwd", PASSWD),
         ("shadow", "root:*:20000:0:99999:7:::\n"),
@@ -57,23 +60,56 @@ pub fn write_settings(root: &Path) -> Result<(), LabError> {
         ("hosts", "127.0.0.1 localhost\n"),
         ("hostname", "guest\n"),
         ("fstab", ""),
-        ("machine-id", machine),
+        ("machine-id", MACHINE_ID),
         ("ld.so.conf", LIBRARIES),
     ];
     for (name, content) in files {
         write(&etc.join(name), content.as_bytes())?;
     }
     program(&root.join("init"), recipe::INIT)?;
-    program(
-        &root.join("usr/local/bin/ebb"),
-        "#!/bin/sh\n[ -e /ebb/loader ] || exec /ebb/ebb \"$@\"\nexec /ebb/loader --library-path /ebb /ebb/ebb \"$@\"\n",
-    )?;
+    program(&root.join("usr/local/bin/ebb"), EBB)?;
     link("/proc/self/mounts", &etc.join("mtab"))?;
     // Debian chooses these with alternatives and diversions.
     for (name, target) in [("awk", "gawk"), ("sh", "bash")] {
         link(target, &root.join("usr/bin").join(name))?;
     }
     Ok(())
+}
+
+/// Writes the settings of a system disk, whose root file system has this UUID, into its root directory.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_system(root: &Path, uuid: &str) -> Result<(), LabError> {
+    for directory in [
+        "ebb",
+        "mnt",
+        "proc",
+        "sys",
+        "dev",
+        "run",
+        "tmp",
+        "root",
+        "usr/local/bin",
+        "etc/initramfs-tools/conf.d",
+    ] {
+        make_directory(&root.join(directory))?;
+    }
+    let fstab = format!("UUID={uuid} / ext4 errors=remount-ro 0 1\n");
+    let files = [
+        ("hosts", "127.0.0.1 localhost guest\n"),
+        ("hostname", "guest\n"),
+        ("fstab", &fstab),
+        ("nsswitch.conf", NAMES),
+        ("machine-id", MACHINE_ID),
+        ("modules", ""),
+        ("systemd/system/ebb.mount", recipe::SYSTEM_MOUNT),
+        ("systemd/system/ebb-agent.service", recipe::SYSTEM_AGENT),
+    ];
+    for (name, content) in files {
+        write(&root.join("etc").join(name), content.as_bytes())?;
+    }
+    program(&root.join("usr/local/bin/ebb"), EBB)
 }
 
 fn program(path: &Path, content: &str) -> Result<(), LabError> {

@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros, clippy::print_stdout)] // a bench has a clock and prints
 
 use ebbtide_model::layout::{Arrangement, ArrayKind, Extent, LayoutNode, Map};
-use ebbtide_model::units::Bytes;
+use ebbtide_model::units::{ArrayOffset, Bytes};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ fn array(kind: ArrayKind, members: std::ops::Range<usize>) -> LayoutNode {
 }
 
 fn measure(name: &str, map: &Map, length: u64, write: bool) {
-    let blocks = map.capacity() / length - 1;
+    let blocks = map.capacity().0 / length - 1;
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let offsets: Vec<u64> = (0..IOS)
         .map(|_| {
@@ -36,9 +36,9 @@ fn measure(name: &str, map: &Map, length: u64, write: bool) {
                     black_box(extent);
                 };
                 let done = if write {
-                    map.write_extents(*offset, length, &mut sink)
+                    map.write_extents(ArrayOffset(*offset), Bytes(length), &mut sink)
                 } else {
-                    map.read_extents(*offset, length, i as u64, &mut sink)
+                    map.read_extents(ArrayOffset(*offset), Bytes(length), i as u64, &mut sink)
                 };
                 assert!(done.is_ok());
             }
@@ -50,7 +50,7 @@ fn measure(name: &str, map: &Map, length: u64, write: bool) {
 }
 
 fn main() {
-    let sizes = [Bytes::GIB; 8];
+    let sizes = [Bytes(Bytes::GIB); 8];
     let map = |layout: &LayoutNode| Map::new(layout, &sizes).expect("the geometry is possible");
     let kib = Bytes::KIB;
     let stripe8 = map(&array(ArrayKind::Stripe { chunk: CHUNK }, 0..8));

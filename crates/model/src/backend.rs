@@ -1,8 +1,9 @@
 //! What every backend does: prepare volumes, run trials, put things back.
 
 use crate::experiment::{Design, Experiment};
-use crate::plan::Trial;
 use crate::samples::TrialSamples;
+use crate::schedule::Trial;
+use crate::units::Bytes;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -26,14 +27,14 @@ pub enum BackendKind {
 }
 
 /// What a volume turned out to be once prepared.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PreparedVolume {
     /// Name of the volume in the experiment.
     pub name: String,
     /// Path of the file or device, as text.
     pub path: String,
-    /// Usable bytes.
-    pub size: u64,
+    /// What of it is used.
+    pub size: Bytes,
     /// Whether O_DIRECT is possible; false is said in the report.
     pub direct: bool,
     /// The disk underneath, as "major:minor" of the whole disk where it is known; equal values mean a shared disk.
@@ -48,6 +49,9 @@ pub struct PreparedVolume {
     pub through: Option<String>,
     /// File system type it is on, where it is a file.
     pub filesystem: Option<String>,
+    /// Whether it is a character device that takes and gives any number of bytes: there is no storage and no cache.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub endless: bool,
 }
 
 /// A whole disk below a volume.
@@ -156,9 +160,55 @@ pub enum BackendError {
         /// What happened and what to do.
         what: String,
     },
+    /// No load keeps the latency that is asked for: what was looked for, and what came of it.
+    #[error("{0}")]
+    NotKept(String),
     /// Something else failed.
     #[error("{0}")]
     Other(String),
+}
+
+/// A trial, what it runs on and what it runs: its own workload, or another in its place.
+#[derive(Debug, Clone, Copy)]
+pub struct TrialRun<'a> {
+    /// What it runs on.
+    pub design: &'a Design,
+    /// What it runs.
+    pub workload: &'a Workload,
+    /// Its place in the schedule, and its seed.
+    pub trial: &'a Trial,
+}
+
+/// Why a trial is no result.
+#[derive(Debug)]
+pub struct TrialFailure {
+    /// Why; it may have been stopped.
+    pub error: BackendError,
+    /// The error number behind it, where there is one.
+    pub errno: Option<i32>,
+    /// What it had seen by then.
+    pub seen: Option<Box<TrialSamples>>,
+}
+
+impl From<BackendError> for TrialFailure {
+    fn from(error: BackendError) -> Self {
+        TrialFailure { error, errno: None, seen: None }
+    }
+}
+
+impl TrialFailure {
+    /// That of a trial of which nothing came.
+    pub fn not_run() -> TrialFailure {
+        BackendError::Other("the trial did not run".to_owned()).into()
+    }
+}
+
+/// What came of a trial that [`Backend::run_together`] was given alone.
+///
+/// # Errors
+/// Why it is no result.
+pub fn alone(mut results: Vec<Result<TrialSamples, TrialFailure>>) -> Result<TrialSamples, BackendError> {
+    results.pop().unwrap_or_else(|| Err(TrialFailure::not_run())).map_err(|failure| failure.error)
 }
 
 /// Builds designs and runs workloads on them.
@@ -170,9 +220,6 @@ pub trait Backend {
     /// # Errors
     /// When a volume cannot be made or opened; nothing is left behind then.
     fn prepare(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory, BackendError>;
-    /// Says which trials come next, in their order: a backend whose trials do not touch each other may run them at
-    /// once and have the samples ready when [`run_trial`](Self::run_trial) asks.
-    fn announce(&mut self, _trials: &[Trial]) {}
     /// Runs one trial.
     ///
     /// # Errors
@@ -184,6 +231,15 @@ pub trait Backend {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples, BackendError>;
+    /// Runs trials, at the same time where the backend can, else one after the other; what came of each, in their order.
+    fn run_together(
+        &mut self,
+        runs: &[TrialRun<'_>],
+        control: &Control,
+    ) -> Vec<Result<TrialSamples, TrialFailure>> {
+        let mut one = |run: &TrialRun<'_>| self.run_trial(run.design, run.workload, run.trial, control);
+        runs.iter().map(|run| Ok(one(run)?)).collect()
+    }
     /// Has `design` stand until [`release`](Self::release), so that what runs on it meanwhile finds it ready: a backend
     /// that builds each design for its trial builds it here, once. `workload` is what will run, or much like it.
     ///

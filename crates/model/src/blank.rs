@@ -99,6 +99,7 @@ fn is_nothing(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::ArrayOffset;
     use rand_core::{RngCore, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -129,7 +130,10 @@ mod tests {
         for unit in [512, 1024, 2048, 4096] {
             let mut bytes = vec![0; 8192];
             for (index, unit) in bytes.chunks_exact_mut(unit).enumerate() {
-                verify::stamp(unit, verify::Stamp { run: 1, offset: index as u64, generation: 2 });
+                verify::stamp(
+                    unit,
+                    verify::Stamp { run: 1, offset: ArrayOffset(index as u64), generation: 2 },
+                );
             }
             assert_eq!(first_foreign(&bytes), None, "{unit}");
             bytes[5000] ^= 1;

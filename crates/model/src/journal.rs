@@ -2,7 +2,9 @@
 //! kill or a reboot `ebb cleanup` knows what to put back and touches nothing else.
 
 use crate::plan::build::BuildUndo;
+use crate::units::UnixTime;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -13,10 +15,10 @@ pub struct FileId {
     pub dev: u64,
     /// Inode number.
     pub ino: u64,
-    /// Birth, nanoseconds since the epoch, where the file system records it: an inode number is used again soon
+    /// Birth, where the file system records it: an inode number is used again soon
     /// after its file is removed, a birth is not.
     #[serde(default)]
-    pub born_unix_ns: Option<u64>,
+    pub born_unix_ns: Option<UnixTime>,
 }
 
 impl FileId {
@@ -24,7 +26,7 @@ impl FileId {
     pub fn new(dev: u64, ino: u64, born: Option<SystemTime>) -> Self {
         let born_unix_ns = born
             .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok())
-            .and_then(|since| u64::try_from(since.as_nanos()).ok());
+            .and_then(|since| u64::try_from(since.as_nanos()).ok().map(UnixTime));
         FileId { dev, ino, born_unix_ns }
     }
 }
@@ -60,13 +62,25 @@ impl Entry {
         ["{\"making_directory\":\"/", "{\"making_file\":\"/", "{\"step\":{\"number\":"];
 }
 
+/// Why an entry was not written down.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot write the journal {path}, without which nothing is made: {error}; XDG_STATE_HOME chooses another place"
+)]
+pub struct JournalError {
+    /// The journal's file, as it is shown.
+    pub path: String,
+    /// As the system says it.
+    pub error: io::Error,
+}
+
 /// Where entries are written down.
 pub trait Journal: Send + Sync {
     /// Writes `entry` durably; a change may be made only after this succeeded.
     ///
     /// # Errors
-    /// When it could not be written; the text says where and why.
-    fn write(&self, entry: &Entry) -> Result<(), String>;
+    /// When it could not be written.
+    fn write(&self, entry: &Entry) -> Result<(), JournalError>;
 }
 
 /// What a journal leaves to put back.

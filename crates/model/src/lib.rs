@@ -1,9 +1,9 @@
 //! The nouns of Ebbtide and their arithmetic: units, layouts, volume models, workloads and their streams of operations, the
-//! catalogue, experiments, plans, samples, sessions, and the traits between the crates ([`backend`], [`journal`]). What is here is
+//! catalogue, experiments, schedules, plans, samples, sessions, and the traits between the crates ([`backend`], [`journal`]). What is here is
 //! known to at least two other crates, or is data that is stored; what reads a language, judges samples, simulates or renders
 //! has a crate of its own. Pure: no files, processes, clocks, sockets or `unsafe`.
 //!
-//! Data flows one way: text, which `ebbtide-experiment` reads → [`experiment::Experiment`] → [`plan`] → a
+//! Data flows one way: text, which `ebbtide-experiment` reads → [`experiment::Experiment`] → [`schedule`] → a
 //! [`backend::Backend`] → [`samples::TrialSamples`] → `ebbtide-analysis` → `ebbtide-report`.
 
 pub mod backend;
@@ -14,16 +14,20 @@ pub mod experiment;
 pub mod guard;
 pub mod journal;
 pub mod layout;
+pub mod limit;
 pub mod metric;
 pub mod near;
+pub mod need;
 pub mod observe;
 pub mod per_op;
 pub mod plan;
 pub mod profile;
 pub mod samples;
+pub mod schedule;
 pub mod session;
 pub mod shown;
 pub mod stack;
+pub mod sweep;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod units;

@@ -1,5 +1,6 @@
 //! What of a trial is estimated and compared.
 
+use crate::workload::{Access, Arrival, Workload};
 use serde::{Deserialize, Serialize};
 
 /// What is estimated.
@@ -19,6 +20,19 @@ pub enum Metric {
 impl Metric {
     /// All of them, in the order in which reports show them.
     pub const ALL: [Metric; 4] = [Metric::Throughput, Metric::Iops, Metric::LatP50, Metric::LatP99];
+
+    /// The metric that suits `workload`.
+    ///
+    /// In a closed loop the rate is the answer: bytes for sequential access, operations for random access. When
+    /// arrivals are given (open loop, or a closed loop held back by a rate) the rate is the question and the 99th
+    /// percentile of latency is the answer.
+    pub fn natural(workload: &Workload) -> Metric {
+        match (workload.arrival, workload.rate, workload.access) {
+            (Arrival::Fixed { .. } | Arrival::Poisson { .. }, _, _) | (_, Some(_), _) => Metric::LatP99,
+            (Arrival::Closed, None, Access::Sequential) => Metric::Throughput,
+            (Arrival::Closed, None, Access::Random) => Metric::Iops,
+        }
+    }
 
     /// Name as in JSON.
     pub const fn name(self) -> &'static str {

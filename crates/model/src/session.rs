@@ -2,9 +2,9 @@
 
 use crate::backend::{BackendKind, Inventory};
 use crate::experiment::Experiment;
-use crate::plan::Trial;
 use crate::samples::TrialSamples;
-use crate::units::{Bytes, Nanos};
+use crate::schedule::Trial;
+use crate::units::{Bytes, UnixTime};
 use serde::{Deserialize, Serialize};
 
 /// Marks an SQLite database as a store of sessions (`PRAGMA application_id`): "ebbt" in ASCII.
@@ -54,10 +54,10 @@ pub struct SessionMeta {
     pub seed: u64,
     /// Version of `ebb`.
     pub version: String,
-    /// Wall clock at the start, nanoseconds since the epoch.
-    pub started_unix: Nanos,
-    /// Wall clock at the end, where it ended.
-    pub ended_unix: Option<Nanos>,
+    /// When it started.
+    pub started_unix: UnixTime,
+    /// When it ended, where it did.
+    pub ended_unix: Option<UnixTime>,
     /// Why there were no more trials.
     pub ending: Ending,
     /// Where it was measured.
@@ -78,7 +78,12 @@ pub struct SessionMeta {
 impl SessionMeta {
     /// Of a session that begins at `started_unix`: unfinished, nothing known yet of host and volumes, and run by this
     /// version.
-    pub fn new(id: impl Into<String>, backend: BackendKind, seed: u64, started_unix: Nanos) -> SessionMeta {
+    pub fn new(
+        id: impl Into<String>,
+        backend: BackendKind,
+        seed: u64,
+        started_unix: UnixTime,
+    ) -> SessionMeta {
         SessionMeta {
             id: id.into(),
             backend,

@@ -1,24 +1,64 @@
-//! Quantities as types: a byte count is never a sector count, an instant never a rate.
+//! Quantities as types: a byte count is never a sector count, an instant never a duration, a place in the array never
+//! one on a member.
 //!
 //! Text forms. A bare letter `k m g t` is a power of 1024 (as fio reads it); `KiB MiB GiB TiB` are
 //! powers of 1024 (IEC) and `kB MB GB TB` powers of 1000 (SI). Letters may be of either case except
-//! that only the presence of `i` makes a unit binary: `4KB` is 4000 bytes, `4KiB` and `4k` are 4096.
+//! that only the presence of `i` makes a unit binary: `4KB` is 4000 bytes, `4KiB` and `4k` are 4096. In a rate a small `b` is
+//! bits, which are refused: `100Mb/s` is 12.5 MB/s ([`Bytes::per_second`]).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Mul, Rem, Sub, SubAssign};
 use std::str::FromStr;
 
-/// A number of bytes: a size, a length or an offset.
+/// Makes `$span` the distance between two of `$point`: what may be added and subtracted follows from that.
+macro_rules! point {
+    ($point:ident, $span:ident, $add:path, $sub:path) => {
+        impl std::ops::Add<$span> for $point {
+            type Output = $point;
+            #[inline(always)]
+            fn add(self, span: $span) -> $point {
+                $point($add(self.0, span.0))
+            }
+        }
+        impl std::ops::AddAssign<$span> for $point {
+            #[inline(always)]
+            fn add_assign(&mut self, span: $span) {
+                *self = *self + span;
+            }
+        }
+        impl std::ops::Sub<$span> for $point {
+            type Output = $point;
+            #[inline(always)]
+            fn sub(self, span: $span) -> $point {
+                $point($sub(self.0, span.0))
+            }
+        }
+        impl std::ops::Sub for $point {
+            type Output = $span;
+            #[inline(always)]
+            fn sub(self, from: $point) -> $span {
+                $span($sub(self.0, from.0))
+            }
+        }
+    };
+}
+
+mod offset;
+mod rate;
+mod time;
+
+pub use offset::{ArrayOffset, MemberOffset};
+pub use rate::RateError;
+pub use time::{Instant, Nanos, UnixTime};
+
+/// A number of bytes: a size or a length. Where something is, is an [`ArrayOffset`] or a [`MemberOffset`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
-
-/// Nanoseconds: a duration, or an instant counted from the start of a run (real or virtual).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Nanos(pub u64);
 
 /// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +119,47 @@ impl Bytes {
     pub const GIB: u64 = 1 << 30;
 }
 
+macro_rules! sums {
+    ($($op:ident $method:ident $assign:ident $assign_method:ident $sign:tt)*) => {$(
+        impl $op for Bytes {
+            type Output = Bytes;
+            #[inline(always)]
+            fn $method(self, other: Bytes) -> Bytes {
+                Bytes(self.0 $sign other.0)
+            }
+        }
+        impl $assign for Bytes {
+            #[inline(always)]
+            fn $assign_method(&mut self, other: Bytes) {
+                *self = *self $sign other;
+            }
+        }
+    )*};
+}
+
+sums!(Add add AddAssign add_assign + Sub sub SubAssign sub_assign -);
+
+impl Mul<u64> for Bytes {
+    type Output = Bytes;
+    #[inline(always)]
+    fn mul(self, times: u64) -> Bytes {
+        Bytes(self.0 * times)
+    }
+}
+
+impl Rem for Bytes {
+    type Output = Bytes;
+    fn rem(self, unit: Bytes) -> Bytes {
+        Bytes(self.0 % unit.0)
+    }
+}
+
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Bytes>>(each: I) -> Bytes {
+        Bytes(each.map(|bytes| bytes.0).sum())
+    }
+}
+
 impl FromStr for Bytes {
     type Err = UnitError;
 
@@ -132,80 +213,6 @@ impl Bytes {
     }
 }
 
-impl Nanos {
-    /// Nanoseconds in one second.
-    pub const PER_SECOND: u64 = 1_000_000_000;
-
-    /// A whole number of seconds; saturates.
-    pub const fn from_secs(seconds: u64) -> Self {
-        Nanos(seconds.saturating_mul(Self::PER_SECOND))
-    }
-
-    /// A whole number of milliseconds; saturates.
-    pub const fn from_millis(millis: u64) -> Self {
-        Nanos(millis.saturating_mul(1_000_000))
-    }
-
-    /// A non-negative number of seconds, rounded to the nearest nanosecond; saturates, and NaN is 0.
-    pub fn from_secs_f64(seconds: f64) -> Self {
-        Nanos((seconds * 1e9 + 0.5) as u64)
-    }
-
-    /// In seconds.
-    pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e9
-    }
-
-    /// The time from `earlier` to `self`, zero when `earlier` is later.
-    pub const fn since(self, earlier: Nanos) -> Nanos {
-        Nanos(self.0.saturating_sub(earlier.0))
-    }
-
-    /// The later instant; saturates.
-    pub const fn plus(self, duration: Nanos) -> Nanos {
-        Nanos(self.0.saturating_add(duration.0))
-    }
-}
-
-impl FromStr for Nanos {
-    type Err = UnitError;
-
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        let (number, unit) = split_number(text, "500us, 10s or 2m")?;
-        let factor = match unit.to_ascii_lowercase().as_str() {
-            "ns" => 1,
-            "us" | "µs" | "usec" => 1_000,
-            "ms" | "msec" => 1_000_000,
-            "s" | "sec" => Self::PER_SECOND,
-            "m" | "min" => 60 * Self::PER_SECOND,
-            "h" => 3_600 * Self::PER_SECOND,
-            "d" => 86_400 * Self::PER_SECOND,
-            "" if number.trim_matches(['0', '.']).is_empty() => 1,
-            "" => return Err(UnitError::NoUnit(text.to_owned(), TIME_UNITS)),
-            _ => return Err(UnitError::UnknownUnit(text.to_owned(), unit.to_owned(), TIME_UNITS)),
-        };
-        scale(number, factor).map(Nanos).ok_or_else(|| UnitError::OutOfRange(text.to_owned(), "nanoseconds"))
-    }
-}
-
-impl fmt::Display for Nanos {
-    /// The largest unit that divides the value exactly; what this prints, `parse` reads back.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (factor, unit) in [
-            (3_600 * Self::PER_SECOND, "h"),
-            (60 * Self::PER_SECOND, "m"),
-            (Self::PER_SECOND, "s"),
-            (1_000_000, "ms"),
-            (1_000, "us"),
-        ] {
-            if self.0 != 0 && self.0.is_multiple_of(factor) {
-                return write!(f, "{}{unit}", self.0 / factor);
-            }
-        }
-        write!(f, "{}ns", self.0)
-    }
-}
-
 impl JsonSchema for Bytes {
     fn schema_name() -> Cow<'static, str> {
         "Size".into()
@@ -216,19 +223,6 @@ impl JsonSchema for Bytes {
             "type": ["string", "integer"],
             "pattern": "^[0-9][0-9_.]* *([kKmMgGtTpP]([iI]?[bB]?)|[bB])?$",
             "minimum": 0
-        })
-    }
-}
-
-impl JsonSchema for Nanos {
-    fn schema_name() -> Cow<'static, str> {
-        "Duration".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "A duration with its unit: 500us, 1.5ms, 10s, 2m, 1h",
-            "type": "string",
-            "pattern": "^[0-9][0-9_.]* *(ns|us|µs|usec|ms|msec|s|sec|m|min|h|d)$"
         })
     }
 }
@@ -273,6 +267,12 @@ pub fn format_waiting(time: Nanos) -> String {
     }
 }
 
+/// Hours as people tell them: `1 hour`, `2.5 hours`.
+pub fn format_hours(hours: f64) -> String {
+    let shown = (hours * 10.0).round() / 10.0;
+    format!("{shown} hour{}", if shown == 1.0 { "" } else { "s" })
+}
+
 /// A number as it would be written: `0.05`, `3000`, `1e-300`.
 pub fn format_number(value: f64) -> String {
     if value == 0.0 || (1e-6..1e15).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
@@ -280,12 +280,23 @@ pub fn format_number(value: f64) -> String {
 
 /// Number with an SI prefix, a space before the prefix, and the unit to follow.
 fn si(value: f64) -> String {
-    for (factor, prefix) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {
-        if value.abs() >= factor {
-            return format!("{} {prefix}", three_digits(value / factor));
-        }
-    }
-    format!("{} ", three_digits(value))
+    let (factor, prefix) = prefix(value.abs());
+    format!("{} {prefix}", three_digits(value / factor))
+}
+
+/// The largest prefix of which there is one in `value`, and what it stands for.
+fn prefix(value: f64) -> (f64, &'static str) {
+    let known = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    known.into_iter().find(|(factor, _)| value >= *factor).unwrap_or((1.0, ""))
+}
+
+/// Two values as people read them side by side, both in the prefix of the lesser one: `160` and `1000`, `81.2 MB/s` and `1250 MB/s`.
+/// `unit` is that of both: `B/s`, or nothing for operations.
+pub fn format_alike(one: f64, other: f64, unit: &str) -> (String, String) {
+    let (factor, prefix) = prefix(one.abs().min(other.abs()));
+    let written =
+        |value: f64| format!("{} {prefix}{unit}", three_digits(value / factor)).trim_end().to_owned();
+    (written(one), written(other))
 }
 
 /// About three significant digits, never in exponent form.
@@ -354,6 +365,11 @@ mod tests {
         assert_eq!(format_iops(12_449.0), "12.4 k");
         assert_eq!(format_latency(1_530_000.0), "1.53 ms");
         assert_eq!(format_latency(0.0), "0 ns");
+        assert_eq!([1.0, 2.0, 10.26].map(format_hours), ["1 hour", "2 hours", "10.3 hours"]);
+        let alike = |one, other, unit| format_alike(one, other, unit);
+        assert_eq!(alike(2500.0, 12_000.0, ""), ("2.50 k".into(), "12.0 k".into()));
+        assert_eq!(alike(160.0, 1000.0, ""), ("160".into(), "1000".into()));
+        assert_eq!(alike(1.25e9, 81.25e6, "B/s"), ("1250 MB/s".into(), "81.2 MB/s".into()));
         let waiting = [800, 90_000, 720_000, 12_600_000].map(|ms| format_waiting(Nanos::from_millis(ms)));
         assert_eq!(waiting, ["800 ms", "90 s", "12 min", "3.5 h"]);
     }

@@ -1,7 +1,9 @@
 //! What is built for designs as they are written: every step, its undo and the programs.
 
 use ebbtide_experiment::parse;
-use ebbtide_model::plan::build::{Build, BuildPlanError, Geometry, Identity, Site, build, md_devices};
+use ebbtide_model::plan::build::{
+    Build, BuildPlanError, Geometry, Identity, Purpose, Site, build, md_devices,
+};
 use ebbtide_model::units::Bytes;
 
 /// The build of the design `[designs.d]` with these lines, on /dev/vdb, /dev/vdc, ...
@@ -12,8 +14,13 @@ fn planned(lines: &str) -> Result<Build, BuildPlanError> {
     );
     let experiment = parse(&text, "test").unwrap_or_else(|errors| panic!("{errors}"));
     let devices: Vec<String> = ('b'..='i').map(|letter| format!("/dev/vd{letter}")).collect();
-    let site =
-        Site { run: "20261121-143005-7f3a", build: 3, devices: &devices, md_numbers: &[100, 101, 102, 103] };
+    let site = Site {
+        run: "20261121-143005-7f3a",
+        build: 3,
+        devices: &devices,
+        md_numbers: &[100, 101, 102, 103],
+        purpose: Purpose::Trial,
+    };
     build(&experiment.designs[0], &site)
 }
 

@@ -2,6 +2,7 @@
 
 use super::model::Report;
 use super::words;
+use ebbtide_analysis::compare::least_rounds;
 use ebbtide_analysis::{Comparison, Conclusion};
 use ebbtide_model::metric::Metric;
 
@@ -17,6 +18,9 @@ fn speedup(comparison: &Comparison) -> f64 {
 
 /// The answer to `report`, most important sentence first; never empty.
 pub(crate) fn sentences(report: &Report) -> Vec<String> {
+    if let Some(race) = &report.race {
+        return race.sentences();
+    }
     let headline: Vec<&Comparison> =
         report.comparisons.iter().filter(|c| c.metric == headline_of(report, &c.workload)).collect();
     let mut sentences = match best(&headline) {
@@ -68,10 +72,13 @@ fn compared(report: &Report, all: &[&Comparison], first: &Comparison) -> Vec<Str
             format!("{design} {verb} {} {control} ({sure}){open}.", times(first, true))
         }
         Conclusion::NoDifference => {
-            let ratio = words::ratio(first.ratio);
-            format!("{design} {verb} {} {control}: ratio {ratio} ({sure}){open}.", as_well(first.metric))
+            let (ratio, bound) = (words::ratio(first.ratio), words::bound([first]));
+            format!(
+                "{design} {verb} {} {control} to within {bound}: ratio {ratio} ({sure}){open}.",
+                as_well(first.metric)
+            )
         }
-        Conclusion::Inconclusive => format!(
+        Conclusion::Inconclusive | Conclusion::NotJudged => format!(
             "No difference between {design} and {control} is shown yet: {design} {verb} {} ({sure}){open}.",
             times(first, false)
         ),
@@ -152,7 +159,7 @@ fn open_elsewhere(report: &Report, first: &Comparison) -> String {
             let mut designs: Vec<String> = many.iter().map(|open| open.design.clone()).collect();
             designs.sort();
             designs.dedup();
-            format!("; {} comparisons are not decided, of {}", many.len(), words::list(&designs))
+            format!("; {} comparisons, of {}, are undecided", many.len(), words::list(&designs))
         }
     }
 }
@@ -210,8 +217,12 @@ fn others_sentences(report: &Report, first: &Comparison, others: &[&Comparison])
     if !same.is_empty() {
         let told: Vec<String> = same.iter().map(|c| verb(c)).collect();
         let also = if same.len() <= MOST_CLAUSES { format!(" ({})", ranges(&same)) } else { String::new() };
-        let as_well = as_well(same[0].metric);
-        sentences.push(format!("It {} {as_well} {}{also}.", words::list(&told), first.control));
+        let (as_well, bound) = (as_well(same[0].metric), words::bound(same.iter().copied()));
+        sentences.push(format!(
+            "It {} {as_well} {} to within {bound}{also}.",
+            words::list(&told),
+            first.control
+        ));
     }
     if !open.is_empty() {
         let told: Vec<String> = open.iter().map(|c| c.workload.clone()).collect();
@@ -229,13 +240,24 @@ fn range(interval: Option<(f64, f64)>) -> String {
     }
 }
 
-/// `95% interval 7.82 to 8.01, 7 rounds`.
+/// `simultaneous 95% interval 7.82 to 8.01, 8 rounds`.
 fn sureness(comparison: &Comparison) -> String {
     let rounds = words::count(comparison.rounds.into(), "round");
+    let level = words::level(comparison.ci_level);
     if comparison.interval.is_none() {
-        return format!("{rounds}, too few for an interval");
+        let needed = least_rounds(comparison.ci_level, comparison.family);
+        return match needed.filter(|_| comparison.family > 1) {
+            Some(needed) => {
+                format!(
+                    "{rounds}, too few: {} together take {needed} at {level}",
+                    words::comparisons(comparison.family)
+                )
+            }
+            None => format!("{rounds}, too few for an interval"),
+        };
     }
-    format!("{} interval {}, {rounds}", words::level(comparison.ci_level), range(comparison.interval))
+    let together = if comparison.family > 1 { "simultaneous " } else { "" };
+    format!("{together}{level} interval {}, {rounds}", range(comparison.interval))
 }
 
 /// Nothing to compare: what the first design does, or that there is nothing.

@@ -1,19 +1,25 @@
 //! From a session and what the analysis says of it to the report model.
 
+use super::brief::is_large;
+use super::html::MOST_TRIALS;
 use super::model::{
     DesignFacts, LatencyView, Percentiles, Report, ResultView, SeriesPoint, TrialFigures, TrialView,
     VolumeFacts, WorkloadFacts,
 };
+use super::race::RaceView;
 use super::seen::SeenView;
-use super::{answer, describe};
+use super::{answer, describe, words};
 use ebbtide_analysis::estimate::estimate;
-use ebbtide_analysis::{Analysis, DesignResult, metric, primary, undecided};
+use ebbtide_analysis::trials::{by_design, of};
+use ebbtide_analysis::{Analysis, DesignResult, metrics, primary, undecided};
+use ebbtide_model::experiment::Experiment;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::plan::Role;
-use ebbtide_model::samples::{Count, Histogram, TrialSamples};
+use ebbtide_model::samples::{Histogram, TrialSamples};
+use ebbtide_model::schedule::Role;
 use ebbtide_model::session::{Outcome, Session, TrialRecord};
-use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::units::Nanos;
+use ebbtide_model::volume::Shape;
 use ebbtide_model::workload::OpKind;
 
 /// Quantiles of the latency plots and of JSON, in the places where people look.
@@ -25,16 +31,124 @@ const QUANTILES: [f64; 22] = [
 /// Bins of the latency distribution for each power of two.
 const BINS_PER_OCTAVE: f64 = 6.0;
 
+/// What is kept of each trial beside its figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kept {
+    /// Nothing: for text, CSV, and JSON without series.
+    Figures,
+    /// The series that are drawn: of the trial in the middle of each result, and of the first others.
+    Drawn {
+        /// How many others.
+        others: usize,
+    },
+    /// Series and observations of every trial.
+    All,
+}
+
+impl Kept {
+    /// For a page of what `experiment` measured.
+    pub fn drawn(experiment: &Experiment) -> Kept {
+        Kept::Drawn { others: if is_large(experiment.designs.len()) { 0 } else { MOST_TRIALS } }
+    }
+}
+
+/// What a report has to say of one design, of whose trials only that is kept.
+#[derive(Debug, Clone)]
+pub struct OfDesign {
+    trials: Vec<TrialView>,
+    /// With the place of the trial in the middle among those of the design.
+    results: Vec<ResultView>,
+}
+
+impl OfDesign {
+    /// From all the trials of a design and what the analysis says of them; of `session` its trials are not looked at.
+    pub fn new(
+        session: &Session,
+        part: &ebbtide_analysis::OfDesign,
+        records: &[&TrialRecord],
+        kept: Kept,
+    ) -> OfDesign {
+        OfDesign::of(session, (part.design(), part.results()), records, kept)
+    }
+
+    fn of(
+        session: &Session,
+        (design, results): (usize, &[DesignResult]),
+        records: &[&TrialRecord],
+        kept: Kept,
+    ) -> OfDesign {
+        let mut trials: Vec<TrialView> =
+            records.iter().map(|record| trial(record, kept == Kept::All)).collect();
+        let views = results.iter().enumerate();
+        let results: Vec<ResultView> = views
+            .map(|(workload, result)| result_view(session, &trials, records, result, (design, workload)))
+            .collect();
+        if let Kept::Drawn { others } = kept {
+            for view in &results {
+                draw(&mut trials, records, view, others);
+            }
+        }
+        OfDesign { trials, results }
+    }
+}
+
+/// Adds the series that are drawn of a result.
+fn draw(trials: &mut [TrialView], records: &[&TrialRecord], view: &ResultView, others: usize) {
+    let mut left = others;
+    for (place, (trial, record)) in trials.iter_mut().zip(records).enumerate() {
+        let is_middle = view.median_trial == Some(place);
+        if trial.workload != view.workload || trial.control_again || (left == 0 && !is_middle) {
+            continue;
+        }
+        if let (Ok(figures), Outcome::Samples(samples)) = (&mut trial.outcome, &record.outcome) {
+            add_series(figures, samples);
+            left -= usize::from(!is_middle);
+        }
+    }
+}
+
+/// What of the workload `index` is another for each design of a sweep, as an end to its summary.
+fn varied(experiment: &Experiment, index: usize) -> String {
+    let sweep = experiment.sweep.as_ref().filter(|sweep| sweep.workload == index);
+    let fields = sweep.into_iter().flat_map(|sweep| &sweep.factors);
+    let varied: Vec<String> =
+        fields.filter_map(|factor| factor.name.strip_prefix("workload.").map(str::to_owned)).collect();
+    match varied.len() {
+        0 => String::new(),
+        1 => format!("; {} varies", varied[0]),
+        _ => format!("; {} vary", words::list(&varied)),
+    }
+}
+
 impl Report {
     /// Everything that the views of `session` need.
     pub fn new(session: &Session, analysis: &Analysis) -> Report {
+        Report::with(session, analysis, Kept::All)
+    }
+
+    /// The same for views that need no more than what is `kept` of each trial.
+    pub fn with(session: &Session, analysis: &Analysis, kept: Kept) -> Report {
+        let records = by_design(session);
+        let results = analysis.results.chunks(session.experiment.workloads.len().max(1));
+        let parts = records
+            .iter()
+            .zip(results)
+            .enumerate()
+            .map(|(design, (records, results))| OfDesign::of(session, (design, results), records, kept));
+        let parts = parts.collect();
+        Report::together(session, analysis.clone(), parts)
+    }
+
+    /// From what there is to say of each design; of `session` its trials are not looked at.
+    pub fn together(session: &Session, analysis: Analysis, parts: Vec<OfDesign>) -> Report {
         let experiment = &session.experiment;
         let workloads: Vec<WorkloadFacts> = experiment
             .workloads
             .iter()
-            .map(|workload| WorkloadFacts {
+            .enumerate()
+            .map(|(index, workload)| WorkloadFacts {
                 name: workload.name.clone(),
-                summary: describe::workload(workload),
+                summary: workload.in_words() + &varied(experiment, index),
                 verb: describe::verb(workload),
                 headline: primary(&experiment.answer, workload),
             })
@@ -48,17 +162,7 @@ impl Report {
                 members: describe::leaves(&design.layout, experiment),
             })
             .collect();
-        let trials: Vec<TrialView> = session.trials.iter().map(trial).collect();
-        let mut results: Vec<ResultView> = analysis
-            .results
-            .iter()
-            .filter_map(|result| {
-                let design = designs.iter().position(|d| d.name == result.design)?;
-                let workload = workloads.iter().position(|w| w.name == result.workload)?;
-                Some(result_view(session, &trials, result, (design, workload)))
-            })
-            .collect();
-        results.sort_by_key(|view| (view.workload, view.design));
+        let (trials, results) = in_order(parts);
         let mut rounds: Vec<u32> = trials.iter().filter(|t| t.outcome.is_ok()).map(|t| t.round).collect();
         rounds.sort_unstable();
         rounds.dedup();
@@ -66,19 +170,26 @@ impl Report {
             session: session.meta.clone(),
             stored: true,
             each_trial: false,
+            all: false,
             experiment: experiment.name.clone(),
             description: experiment.description.clone(),
             experiment_text: session.experiment_text.clone(),
             ci_level: experiment.answer.level,
             precision: experiment.answer.precision,
+            indifference: experiment.answer.indifference,
             rounds: rounds.len() as u32,
             answer: Vec::new(),
             control: experiment.control,
             volumes: volumes(session),
-            comparisons: analysis.comparisons.clone(),
             undecided: undecided(experiment, &analysis.comparisons),
-            aa: analysis.aa.clone(),
-            warnings: analysis.warnings.clone(),
+            comparisons: analysis.comparisons,
+            aa: analysis.aa,
+            warnings: analysis.warnings,
+            race: analysis
+                .race
+                .as_ref()
+                .zip(analysis.factors.as_ref())
+                .and_then(|(raced, found)| RaceView::new(experiment, raced, found)),
             designs,
             workloads,
             results,
@@ -87,6 +198,31 @@ impl Report {
         report.answer = answer::sentences(&report);
         report
     }
+}
+
+/// The trials in the order in which they ran, and the results by workload and design.
+fn in_order(parts: Vec<OfDesign>) -> (Vec<TrialView>, Vec<ResultView>) {
+    let (mut trials, mut results) = (Vec::new(), Vec::new());
+    for part in parts {
+        let first = trials.len();
+        trials.extend(part.trials);
+        results.extend(
+            part.results.into_iter().map(|view| ResultView {
+                median_trial: view.median_trial.map(|place| first + place),
+                ..view
+            }),
+        );
+    }
+    let mut order: Vec<usize> = (0..trials.len()).collect();
+    order.sort_by_key(|place| trials[*place].index);
+    let mut places = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(place, former)| places[*former] = place);
+    for view in &mut results {
+        view.median_trial = view.median_trial.map(|former| places[former]);
+    }
+    trials.sort_by_key(|trial: &TrialView| trial.index);
+    results.sort_by_key(|view| (view.workload, view.design));
+    (trials, results)
 }
 
 fn volumes(session: &Session) -> Vec<VolumeFacts> {
@@ -98,7 +234,7 @@ fn volumes(session: &Session) -> Vec<VolumeFacts> {
         .map(|(index, volume)| {
             let mut facts = Vec::new();
             if let Some(found) = session.meta.inventory.volumes.get(index) {
-                facts.push(Bytes(found.size).short());
+                facts.push(found.size.short());
                 facts.push(found.path.clone());
                 if let Some(filesystem) = &found.filesystem {
                     facts.push(filesystem.clone());
@@ -114,12 +250,16 @@ fn volumes(session: &Session) -> Vec<VolumeFacts> {
             } else if let Some(size) = volume.size {
                 facts.push(size.short());
             }
-            VolumeFacts { name: volume.name.clone(), facts, shape: describe::volume_shape(volume) }
+            VolumeFacts {
+                name: volume.name.clone(),
+                facts,
+                shape: volume.shape.as_ref().map(Shape::to_string),
+            }
         })
         .collect()
 }
 
-fn trial(record: &TrialRecord) -> TrialView {
+fn trial(record: &TrialRecord, all: bool) -> TrialView {
     TrialView {
         index: record.trial.index,
         round: record.trial.round,
@@ -127,32 +267,34 @@ fn trial(record: &TrialRecord) -> TrialView {
         workload: record.trial.workload,
         control_again: record.trial.role == Role::ControlAgain,
         outcome: match &record.outcome {
-            Outcome::Samples(samples) => Ok(figures(samples)),
+            Outcome::Samples(samples) => Ok(figures(samples, all)),
             Outcome::Failed(why) => Err(why.clone()),
         },
     }
 }
 
-fn figures(samples: &TrialSamples) -> TrialFigures {
-    let elapsed_s = samples.elapsed.as_secs_f64();
-    TrialFigures {
+fn figures(samples: &TrialSamples, all: bool) -> TrialFigures {
+    let values = Metric::ALL.into_iter().zip(metrics(samples));
+    let mut figures = TrialFigures {
         started_unix_s: samples.started_unix.as_secs_f64(),
-        elapsed_s,
-        values: Metric::ALL.into_iter().filter_map(|m| Some((m, metric(samples, m)?))).collect(),
-        series: series(samples),
-        members: samples.members.iter().map(|m| m.name.clone()).collect(),
+        elapsed_s: samples.elapsed.as_secs_f64(),
+        values: values.filter_map(|(m, value)| Some((m, value?))).collect(),
+        series: Vec::new(),
+        members: Vec::new(),
         notes: samples.notes.clone(),
         cpu: (samples.cpu.cores > 0).then_some(samples.cpu),
-        observed: samples.observed.clone(),
+        observed: None,
+    };
+    if all {
+        add_series(&mut figures, samples);
+        figures.observed.clone_from(&samples.observed);
     }
+    figures
 }
 
-/// Reads and writes together.
-fn both(per_op: &PerOp<Count>) -> Count {
-    Count {
-        ops: per_op.read.ops.saturating_add(per_op.write.ops),
-        bytes: per_op.read.bytes.saturating_add(per_op.write.bytes),
-    }
+fn add_series(figures: &mut TrialFigures, samples: &TrialSamples) {
+    figures.series = series(samples);
+    figures.members = samples.members.iter().map(|m| m.name.clone()).collect();
 }
 
 /// Rates interval by interval; an interval without length is left out.
@@ -165,12 +307,12 @@ fn series(samples: &TrialSamples) -> Vec<SeriesPoint> {
         if seconds <= 0.0 {
             continue;
         }
-        let array = both(&interval.array);
+        let array = interval.array.total();
         points.push(SeriesPoint {
             end_s: interval.end.as_secs_f64(),
             bytes_per_second: array.bytes as f64 / seconds,
             ops_per_second: array.ops as f64 / seconds,
-            members: interval.members.iter().map(|m| both(m).bytes as f64 / seconds).collect(),
+            members: interval.members.iter().map(|m| m.total().bytes as f64 / seconds).collect(),
         });
     }
     points
@@ -179,24 +321,18 @@ fn series(samples: &TrialSamples) -> Vec<SeriesPoint> {
 fn result_view(
     session: &Session,
     trials: &[TrialView],
+    records: &[&TrialRecord],
     result: &DesignResult,
     (design, workload): (usize, usize),
 ) -> ResultView {
-    let finished: Vec<&TrialSamples> = session
-        .trials
-        .iter()
-        .filter(|record| {
-            let trial = &record.trial;
-            (trial.design, trial.workload, trial.role) == (design, workload, Role::Candidate)
-        })
+    let finished: Vec<&TrialSamples> = of(records, workload, Role::Candidate)
         .filter_map(|record| match &record.outcome {
             Outcome::Samples(samples) => Some(samples.as_ref()),
             Outcome::Failed(_) => None,
         })
         .collect();
     let merged = |op: OpKind| -> Option<LatencyView> {
-        let mut all = Histogram::default();
-        finished.iter().for_each(|samples| all.merge(&samples.array.get(op).latency));
+        let all = Histogram::sum_of(finished.iter().map(|samples| &samples.array.get(op).latency));
         (!all.is_empty()).then(|| latency_view(&all))
     };
     let level = session.experiment.answer.level;
@@ -210,8 +346,8 @@ fn result_view(
     let mut candidates: Vec<(usize, f64)> = trials
         .iter()
         .enumerate()
-        .filter(|(_, t)| t.design == design && t.workload == workload && !t.control_again)
-        .filter_map(|(position, t)| Some((position, t.outcome.as_ref().ok()?.value(result.primary)?)))
+        .filter(|(_, t)| t.workload == workload && !t.control_again)
+        .filter_map(|(position, t)| Some((position, t.value(result.primary)?)))
         .collect();
     candidates.sort_by(|a, b| a.1.total_cmp(&b.1));
     ResultView {

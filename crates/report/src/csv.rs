@@ -6,26 +6,12 @@ use ebbtide_model::metric::Metric;
 use std::borrow::Cow;
 
 /// Names of the columns.
-const HEADER: [&str; 13] = [
-    "session",
-    "trial",
-    "round",
-    "design",
-    "workload",
-    "role",
-    "outcome",
-    "elapsed_s",
-    "metric",
-    "unit",
-    "value",
-    "limited_by",
-    "error",
-];
+const HEADER: &str =
+    "session,trial,round,design,workload,role,outcome,elapsed_s,metric,unit,value,limited_by,error";
 
 /// One row per trial and metric with a header; a failed trial has one row for each metric, without values.
 pub fn csv(report: &Report) -> String {
-    let mut text = String::new();
-    row(&mut text, &HEADER.map(str::to_owned));
+    let mut text = format!("{HEADER}\r\n");
     for trial in &report.trials {
         for metric in Metric::ALL {
             trial_row(&mut text, report, trial, metric);
@@ -71,7 +57,7 @@ fn trial_row(text: &mut String, report: &Report, trial: &TrialView, metric: Metr
 }
 
 /// Appends one record; lines end in CR LF.
-fn row(text: &mut String, fields: &[String]) {
+pub(super) fn row(text: &mut String, fields: &[String]) {
     for (index, field) in fields.iter().enumerate() {
         if index > 0 {
             text.push(',');

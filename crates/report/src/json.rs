@@ -2,8 +2,11 @@
 //! second; what is not known is `null`, never 0.
 
 use super::model::{LatencyView, Report, ResultView, TrialView};
+use super::race::{RaceView, objective_key, why};
 use super::words;
-use ebbtide_analysis::{MemberShare, Verdict};
+use ebbtide_analysis::Verdict;
+use ebbtide_analysis::factors::{Effect, Term};
+use ebbtide_analysis::race::Lane;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Ending;
 use ebbtide_model::workload::OpKind;
@@ -37,7 +40,8 @@ pub fn json(report: &Report, options: JsonOptions) -> Value {
         "comparisons": report.comparisons.iter().map(|c| json!({
             "design": c.design, "control": c.control, "workload": c.workload, "metric": c.metric.name(),
             "ratio": c.ratio, "ci_low": c.interval.map(|i| i.0), "ci_high": c.interval.map(|i| i.1),
-            "ci_level": c.ci_level, "rounds": c.rounds, "conclusion": c.conclusion,
+            "ci_level": c.ci_level, "family": c.family, "correlation": c.correlation, "rounds": c.rounds,
+            "conclusion": c.conclusion,
         })).collect::<Vec<_>>(),
         "undecided": report.undecided.iter().map(|u| json!({
             "design": u.design, "workload": u.workload, "metric": u.metric.name(),
@@ -50,6 +54,14 @@ pub fn json(report: &Report, options: JsonOptions) -> Value {
         })).collect::<Vec<_>>(),
         "warnings": report.warnings,
     });
+    if let (Value::Object(object), Some(view)) = (&mut document, &report.race) {
+        object.insert("race".to_owned(), race(view));
+        object.insert("factors".to_owned(), view.found.effects.iter().map(|e| factor(view, e)).collect());
+        object.insert(
+            "interactions".to_owned(),
+            view.found.interactions.iter().map(|effect| interaction(view, effect)).collect(),
+        );
+    }
     if let Value::Object(object) = &mut document {
         if options.percentiles {
             object.insert("latencies".to_owned(), latencies(report));
@@ -59,6 +71,68 @@ pub fn json(report: &Report, options: JsonOptions) -> Value {
         }
     }
     document
+}
+
+/// A number, or nothing where it is not finite.
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+fn race(view: &RaceView) -> Value {
+    let raced = &view.raced;
+    let lane = |lane: &Lane| {
+        let figures: Map<String, Value> =
+            lane.figures.iter().map(|(goal, value)| (goal.name().to_owned(), json!(value))).collect();
+        json!({
+            "design": view.name(lane.design),
+            "rounds": lane.rounds,
+            "dropped_in_round": lane.gone.map(|(round, _)| round),
+            "why": lane.gone.map(|(_, gone)| why(gone)),
+            "figures": figures,
+            "ratio": lane.ratio,
+            // Nothing bounds it yet: below it is 0, above it has no end.
+            "ci_low": lane.interval.and_then(|(low, _)| finite(low)),
+            "ci_high": lane.interval.and_then(|(_, high)| finite(high)),
+        })
+    };
+    json!({
+        "objective": objective_key(&raced.objective),
+        "winner": raced.winner().map(|design| view.name(design)),
+        "tied": raced.tied().iter().map(|design| view.name(*design)).collect::<Vec<_>>(),
+        "decided": raced.decided,
+        "error": raced.error,
+        "indifference": raced.indifference,
+        "rounds": raced.rounds,
+        "designs": raced.lanes.iter().map(lane).collect::<Vec<_>>(),
+        "io_seconds": raced.io_seconds,
+        "grid_io_seconds": raced.grid_io_seconds,
+        "budget": raced.budget,
+        "full_grid_io_seconds": raced.full_grid_io_seconds,
+    })
+}
+
+fn factor(view: &RaceView, effect: &Effect) -> Value {
+    let term = &effect.terms[0];
+    json!({
+        "factor": view.factor(term),
+        "level": view.level(term.factor, term.level),
+        "against": view.level(term.factor, term.against),
+        "ratio": effect.ratio,
+        "ci_low": effect.interval.map(|i| i.0),
+        "ci_high": effect.interval.map(|i| i.1),
+    })
+}
+
+fn interaction(view: &RaceView, effect: &Effect) -> Value {
+    let told = |of: &dyn Fn(&Term) -> String| effect.terms.iter().map(of).collect::<Vec<_>>();
+    json!({
+        "factors": told(&|term| view.factor(term).to_owned()),
+        "levels": told(&|term| view.level(term.factor, term.level).to_owned()),
+        "against": told(&|term| view.level(term.factor, term.against).to_owned()),
+        "ratio": effect.ratio,
+        "ci_low": effect.interval.map(|i| i.0),
+        "ci_high": effect.interval.map(|i| i.1),
+    })
 }
 
 fn session(report: &Report) -> Value {
@@ -85,6 +159,7 @@ fn session(report: &Report) -> Value {
         "control": report.design_name(report.control),
         "ci_level": report.ci_level,
         "precision": report.precision,
+        "indifference": report.indifference,
         "rounds": report.rounds,
         "trials": finished,
         "trials_failed": report.trials.len() - finished,
@@ -97,7 +172,6 @@ fn session(report: &Report) -> Value {
 /// One object for each metric of a result.
 fn results(view: &ResultView) -> Vec<Value> {
     let result = &view.result;
-    let members: Vec<Value> = result.members.iter().map(member).collect();
     let main = result.verdicts.first().map_or(Value::Null, verdict);
     let verdicts: Vec<Value> = result.verdicts.iter().map(verdict).collect();
     result
@@ -118,29 +192,19 @@ fn results(view: &ResultView) -> Vec<Value> {
                 "ci_level": estimate.ci_level,
                 "reached": if *metric == result.primary { result.precise } else { None },
                 "steady": result.steady,
-                "members": members,
+                "members": result.members,
                 "verdict": main,
                 "verdicts": verdicts,
             });
+            if !result.conditioned.is_nothing() {
+                object["conditioned"] = json!(result.conditioned);
+            }
             if !result.below.is_empty() {
                 object["below"] = json!(result.below);
             }
             object
         })
         .collect()
-}
-
-fn member(member: &MemberShare) -> Value {
-    json!({
-        "name": member.name,
-        "share": member.share,
-        "throughput": member.throughput,
-        "iops": member.iops,
-        "lat_p50": member.lat_p50,
-        "lat_p99": member.lat_p99,
-        "in_flight": member.in_flight,
-        "errors": member.errors,
-    })
 }
 
 fn verdict(verdict: &Verdict) -> Value {

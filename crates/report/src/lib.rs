@@ -6,28 +6,31 @@
 
 mod answer;
 mod beside;
+mod brief;
 mod build;
 mod csv;
 mod describe;
 mod html;
 mod json;
 mod model;
+mod names;
+mod race;
 mod seen;
 mod text;
 mod words;
 
-pub use beside::{Beside, BesideError, BesideRow, BesideSession, BesideTable};
+pub use beside::{
+    Asked, Beside, BesideError, BesideFigures, BesideRow, BesideSession, BesideTable, Differs, Sided,
+    beside_csv,
+};
+pub use build::{Kept, OfDesign};
 pub use csv::{csv, csv_field};
-pub use html::html;
+pub use html::{beside_html, html};
 pub use json::{JsonOptions, SCHEMA, json};
 pub use model::{
     DesignFacts, LatencyView, Report, ResultView, SeriesPoint, TrialFigures, TrialView, VolumeFacts,
     WorkloadFacts,
 };
+pub use race::RaceView;
 pub use seen::{DiskSeen, NetworkSeen, OtherSeen, SeenView};
 pub use text::{ProfileStep, Single, beside, single, steps, text, workload_words};
-
-/// A figure of a verdict's evidence in its unit, as every view writes it.
-pub fn evidence_text(value: f64, unit: &str) -> String {
-    words::evidence(value, unit)
-}

@@ -4,7 +4,11 @@
 //! designs and workloads point into [`Report::designs`] and [`Report::workloads`]; text is as the
 //! user wrote it, so every view escapes it for its own medium.
 
+use super::names::Labels;
+use super::race::RaceView;
 use super::seen::SeenView;
+use ebbtide_analysis::conditions::DepthRange;
+use ebbtide_analysis::ordered::entry;
 use ebbtide_analysis::{AaPair, Comparison, DesignResult, Estimate, Undecided, Verdict, Warning};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::per_op::PerOp;
@@ -21,6 +25,8 @@ pub struct Report {
     pub stored: bool,
     /// Whether the text tells every trial's figure too.
     pub each_trial: bool,
+    /// Whether the text tells of every design where there are many.
+    pub all: bool,
     /// Name of the experiment.
     pub experiment: String,
     /// What the experiment is for, in its author's words.
@@ -31,6 +37,8 @@ pub struct Report {
     pub ci_level: f64,
     /// Half-width of an interval relative to its median that was asked for.
     pub precision: f64,
+    /// Ratio, less 1, up to which two designs are as good as each other.
+    pub indifference: f64,
     /// Rounds that have at least one finished trial.
     pub rounds: u32,
     /// The answer: one or two sentences with the figure that matters and its interval.
@@ -55,6 +63,8 @@ pub struct Report {
     pub trials: Vec<TrialView>,
     /// What the reader must know before trusting a figure.
     pub warnings: Vec<Warning>,
+    /// The race, where designs raced.
+    pub race: Option<RaceView>,
 }
 
 /// A design as the report names it.
@@ -222,6 +232,40 @@ impl Report {
         self.results.iter().filter(move |r| r.workload == workload)
     }
 
+    /// The load that each design was found to bear under a workload that looks for the most that keeps a latency.
+    pub(crate) fn depths_found(&self, labels: &Labels<'_>, workload: usize) -> Option<String> {
+        let depths: Vec<(usize, DepthRange)> = self
+            .results_of(workload)
+            .filter_map(|view| Some((view.design, view.result.conditioned.iodepth?)))
+            .collect();
+        let goal = depths.first()?.1.goal;
+        // Where the latency varies, each has its own.
+        let alike = depths.iter().all(|(_, depth)| depth.goal == goal);
+        let one = |(design, depth): &(usize, DepthRange)| {
+            let DepthRange { goal, median, least, most } = depth;
+            let range = if least == most { String::new() } else { format!(" ({least} to {most})") };
+            let own = if alike { String::new() } else { format!(", {}", goal.in_words()) };
+            format!("{} {median}{range}{own}", labels.name(*design))
+        };
+        let found: Vec<String> = depths.iter().map(one).collect();
+        let (kept, between) = if alike { (goal.in_words(), ", ") } else { ("its latency".to_owned(), "; ") };
+        Some(format!("The largest iodepth that keeps {kept}: {}", found.join(between)))
+    }
+
+    /// The trials behind a result, with their positions in [`Report::trials`].
+    pub fn trials_of(&self, view: &ResultView) -> impl Iterator<Item = (usize, &TrialView)> {
+        let wanted = (view.design, view.workload, false);
+        let trials = self.trials.iter().enumerate();
+        trials.filter(move |(_, t)| (t.design, t.workload, t.control_again) == wanted)
+    }
+
+    /// The control against itself by the metric of each workload.
+    pub fn headline_aa(&self) -> impl Iterator<Item = &AaPair> {
+        let judged =
+            |aa: &AaPair| self.workloads.iter().any(|w| (&w.name, w.headline) == (&aa.workload, aa.metric));
+        self.aa.iter().filter(move |aa| judged(aa))
+    }
+
     /// First verdicts with the results that they were given to, in order; equal ones are told once.
     pub fn limits(&self) -> Vec<(&Verdict, Vec<&ResultView>)> {
         let mut groups: Vec<(&Verdict, Vec<&ResultView>)> = Vec::new();
@@ -239,13 +283,11 @@ impl Report {
     pub fn warnings_once(&self) -> Vec<(&Warning, Vec<&str>)> {
         let mut groups: Vec<(&Warning, Vec<&str>)> = Vec::new();
         for warning in &self.warnings {
-            let subject = warning.subject.as_deref();
-            let same = |(w, _): &&mut (&Warning, Vec<&str>)| {
-                (w.kind, &w.message, &w.advice) == (warning.kind, &warning.message, &warning.advice)
-            };
-            match groups.iter_mut().find(same) {
-                Some((_, subjects)) => subjects.extend(subject),
-                None => groups.push((warning, subject.into_iter().collect())),
+            let told = (warning.kind, &warning.message, &warning.advice);
+            let same = groups.iter_mut().find(|(w, _)| (w.kind, &w.message, &w.advice) == told);
+            match same {
+                Some((_, subjects)) => subjects.extend(warning.subject.as_deref()),
+                None => groups.push((warning, warning.subject.as_deref().into_iter().collect())),
             }
         }
         groups
@@ -253,22 +295,14 @@ impl Report {
 
     /// Notes of trials with what they were about, `stripe-8, seqread (2 of 6 trials)`, in order; equal ones are told once.
     pub fn trial_notes(&self) -> Vec<(&str, Vec<String>)> {
-        // Of each note: design, workload and trials that carry it.
-        type Carriers = Vec<(usize, usize, usize)>;
+        // Of each note: design and workload, and trials that carry it.
+        type Carriers = Vec<((usize, usize), usize)>;
         let mut notes: Vec<(&str, Carriers)> = Vec::new();
         let finished = || self.trials.iter().filter_map(|t| Some((t, t.outcome.as_ref().ok()?)));
         for (trial, note) in finished().flat_map(|(t, figures)| figures.notes.iter().map(move |n| (t, n))) {
-            let place = notes.iter().position(|(known, _)| known == note).unwrap_or_else(|| {
-                notes.push((note, Vec::new()));
-                notes.len() - 1
-            });
-            let subjects = &mut notes[place].1;
-            match subjects.iter_mut().find(|c| (c.0, c.1) == (trial.design, trial.workload)) {
-                Some(subject_of) => subject_of.2 += 1,
-                None => subjects.push((trial.design, trial.workload, 1)),
-            }
+            *entry(entry(&mut notes, note.as_str()), (trial.design, trial.workload)) += 1;
         }
-        let subject = |&(design, workload, trials): &(usize, usize, usize)| {
+        let subject = |&((design, workload), trials): &((usize, usize), usize)| {
             let all = finished().filter(|(t, _)| (t.design, t.workload) == (design, workload)).count();
             let some = if trials < all { format!(" ({trials} of {all} trials)") } else { String::new() };
             format!("{}, {}{some}", self.design_name(design), self.workload_name(workload))
@@ -280,7 +314,11 @@ impl Report {
     pub fn ending(&self) -> String {
         match &self.session.ending {
             _ if self.session.imported() => "imported: measured once, by another program".to_owned(),
-            Ending::Reached => "every interval is as narrow as was asked for".to_owned(),
+            Ending::Reached if self.race.is_some() => "the race is decided".to_owned(),
+            Ending::NotReached if self.race.is_some() => {
+                "the race was not decided within the time and rounds allowed".to_owned()
+            }
+            Ending::Reached => "every interval is as narrow as requested".to_owned(),
             Ending::NotReached => {
                 "the wanted precision was not reached within the time and trials allowed".to_owned()
             }
@@ -290,6 +328,13 @@ impl Report {
                 "not finished: still running, or killed; what had finished is reported".to_owned()
             }
         }
+    }
+}
+
+impl TrialView {
+    /// Its value of `metric`, where it finished and has one.
+    pub fn value(&self, metric: Metric) -> Option<f64> {
+        self.outcome.as_ref().ok()?.value(metric)
     }
 }
 

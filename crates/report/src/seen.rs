@@ -1,6 +1,8 @@
 //! What was seen around the trials of a result: cores, load threads, disks, memory, network, and who else was at work.
 
 use ebbtide_analysis::estimate::median;
+use ebbtide_analysis::observe::share_of_cores;
+use ebbtide_analysis::ordered::entry;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{DeviceObservation, NetworkUse, Observation, OtherActivity, TrialSamples};
 use ebbtide_model::units::Nanos;
@@ -86,17 +88,17 @@ impl SeenView {
             return None;
         }
         let of_load = |figure: &dyn Fn(&TrialSamples) -> Option<f64>| {
-            median(&trials.iter().filter_map(|trial| figure(trial)).collect::<Vec<_>>())
+            median(trials.iter().filter_map(|trial| figure(trial)))
         };
         let of_seen = |figure: &dyn Fn(&Observation) -> Option<f64>| {
-            median(&seen.iter().filter_map(|(_, observed)| figure(observed)).collect::<Vec<_>>())
+            median(seen.iter().filter_map(|(_, observed)| figure(observed)))
         };
         let memory = || seen.iter().filter_map(|(elapsed, observed)| Some((*elapsed, observed.memory?)));
         let mut disks = of_each(&seen, |observed| &observed.devices, |d| &d.name, disk);
         disks.sort_by(|a, b| b.busy.unwrap_or(0.0).total_cmp(&a.busy.unwrap_or(0.0)));
         Some(SeenView {
             busiest_core: of_seen(&|o| o.cores.iter().filter_map(|c| c.busy_share()).reduce(f64::max)),
-            stolen: of_seen(&stolen),
+            stolen: of_seen(&|o| share_of_cores(&o.cores, |core| core.steal.0)),
             load_cores: of_load(&|t| {
                 let used = t.cpu.load_user.plus(t.cpu.load_system);
                 (t.cpu.cores > 0).then(|| used.as_secs_f64() / t.elapsed.as_secs_f64())
@@ -134,22 +136,10 @@ impl OtherSeen {
         };
         known.trials = known.trials.saturating_add(self.trials);
         known.bytes = match (known.bytes, self.bytes) {
-            (Some(a), Some(b)) => {
-                Some(PerOp { read: a.read.saturating_add(b.read), write: a.write.saturating_add(b.write) })
-            }
+            (Some(a), Some(b)) => Some([a, b].into_iter().sum()),
             (a, b) => a.or(b),
         };
     }
-}
-
-fn stolen(observed: &Observation) -> Option<f64> {
-    let (mut stolen, mut all) = (0.0, 0.0);
-    for core in &observed.cores {
-        let parts = [core.user, core.system, core.iowait, core.steal, core.idle];
-        stolen += core.steal.as_secs_f64();
-        all += parts.iter().map(|part| part.as_secs_f64()).sum::<f64>();
-    }
-    (all > 0.0).then(|| stolen / all)
 }
 
 /// What `view` makes of the things of one name over the trials, for each name in the order of their coming.
@@ -166,10 +156,7 @@ where
     for (elapsed, observed) in seen {
         for thing in things(observed) {
             let one = (elapsed.as_secs_f64(), thing);
-            match named.iter_mut().find(|(known, _)| known == name(thing)) {
-                Some((_, all)) => all.push(one),
-                None => named.push((name(thing), vec![one])),
-            }
+            entry(&mut named, name(thing).as_str()).push(one);
         }
     }
     named.into_iter().map(|(name, all)| view(name, &all)).collect()
@@ -177,7 +164,7 @@ where
 
 fn disk(name: &str, trials: &[(f64, &DeviceObservation)]) -> DiskSeen {
     let over = |figure: &dyn Fn(f64, &DeviceObservation) -> Option<f64>| {
-        median(&trials.iter().filter_map(|(seconds, device)| figure(*seconds, device)).collect::<Vec<_>>())
+        median(trials.iter().filter_map(|(seconds, device)| figure(*seconds, device)))
     };
     let requests = |d: &DeviceObservation| d.total.ops.total() as f64;
     let each = |d: &DeviceObservation, sum: f64| (requests(d) > 0.0).then(|| sum / requests(d));
@@ -198,7 +185,7 @@ fn disk(name: &str, trials: &[(f64, &DeviceObservation)]) -> DiskSeen {
 
 fn network(interface: &str, trials: &[(f64, &NetworkUse)]) -> NetworkSeen {
     let over = |figure: &dyn Fn(f64, &NetworkUse) -> Option<f64>| {
-        median(&trials.iter().filter_map(|(seconds, used)| figure(*seconds, used)).collect::<Vec<_>>())
+        median(trials.iter().filter_map(|(seconds, used)| figure(*seconds, used)))
     };
     NetworkSeen {
         interface: interface.to_owned(),
@@ -226,12 +213,12 @@ fn others(seen: &[(Nanos, &Observation)]) -> Vec<OtherSeen> {
 mod tests {
     use super::*;
     use ebbtide_model::samples::{CoreUse, CpuUse, DiskUse, MemoryUse, OtherKind};
-    use ebbtide_model::units::Bytes;
+    use ebbtide_model::units::{Bytes, UnixTime};
 
     fn second(busy_ms: u64, others: Vec<OtherActivity>) -> TrialSamples {
         let idle = Nanos::from_millis(1000 - busy_ms);
         TrialSamples {
-            started_unix: Nanos(0),
+            started_unix: UnixTime::EPOCH,
             elapsed: Nanos::from_millis(1000),
             interval: Nanos::from_millis(100),
             array: PerOp::default(),

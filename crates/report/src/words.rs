@@ -1,10 +1,11 @@
 //! Numbers and names as people read them, the same in every view.
 
 use super::model::TrialView;
+pub(crate) use ebbtide_analysis::evidence::{percent, ratio};
+use ebbtide_analysis::{Comparison, Unit};
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::metric::Metric;
 pub(crate) use ebbtide_model::units::format_count as count;
-use ebbtide_model::units::{format_iops, format_latency, format_throughput};
 
 /// The metric's name in text.
 pub(crate) fn metric_label(metric: Metric) -> &'static str {
@@ -18,11 +19,7 @@ pub(crate) fn metric_label(metric: Metric) -> &'static str {
 
 /// A value of `metric` with its unit: `167 MB/s`, `12.4 k IOPS`, `1.53 ms`.
 pub(crate) fn value(metric: Metric, value: f64) -> String {
-    match metric {
-        Metric::Throughput => format_throughput(value),
-        Metric::Iops => format!("{} IOPS", format_iops(value)),
-        Metric::LatP50 | Metric::LatP99 => format_latency(value),
-    }
+    Unit::from(metric).shown(value)
 }
 
 /// A range of `metric`; the unit is written once when both ends share it: `165–169 MB/s`.
@@ -40,47 +37,33 @@ pub(crate) fn join_range(low: &str, high: &str, separator: &str) -> String {
     }
 }
 
-/// A ratio with three significant digits below 100: `7.95`, `12.4`, `1.00`.
-pub(crate) fn ratio(value: f64) -> String {
-    match value.abs() {
-        v if v >= 99.95 => format!("{value:.0}"),
-        v if v >= 9.995 => format!("{value:.1}"),
-        v if v >= 0.0995 || v == 0.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
-/// A share in percent: `12.5%`.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent.abs() {
-        p if p >= 99.95 || p == 0.0 => format!("{percent:.0}%"),
-        p if p < 0.095 => "<0.1%".to_owned(),
-        _ => format!("{percent:.1}%"),
-    }
-}
-
 /// A confidence level: `95%`, `99.9%`.
 pub(crate) fn level(level: f64) -> String {
     let text = format!("{:.1}", level * 100.0);
     format!("{}%", text.trim_end_matches(".0"))
 }
 
-/// A figure of evidence in its unit.
-pub(crate) fn evidence(value: f64, unit: &str) -> String {
-    match unit {
-        "bytes/s" | "B/s" => format_throughput(value),
-        "ns" => format_latency(value),
-        "share" => percent(value),
-        "1/s" | "iops" | "IOPS" | "ops/s" => format!("{} IOPS", format_iops(value)),
-        "" => ratio(value),
-        "bytes" if value >= 0.0 => bytes(value.round() as u64),
-        // Things that are counted, unless the figure is a mean of counts.
-        "members" | "operations" | "requests" | "trials" if value >= 0.0 && value.fract() == 0.0 => {
-            count(value as u64, unit.trim_end_matches('s'))
-        }
-        other => format!("{} {other}", ratio(value)),
-    }
+/// `value` as `shown` writes it, or a dash where it is not known.
+pub(crate) fn or_dash<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), shown)
+}
+
+/// The interval of a ratio: `0.98–1.00`.
+pub(crate) fn ratio_range((low, high): (f64, f64)) -> String {
+    format!("{}–{}", ratio(low), ratio(high))
+}
+
+/// How far from 1 the intervals reach, the other way round where that is farther, rounded up: `3.4%`.
+pub(crate) fn bound<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> String {
+    let reach = |(low, high): (f64, f64)| high.max(1.0 / low) - 1.0;
+    let most = comparisons.into_iter().filter_map(|c| c.interval.map(reach)).fold(0.0, f64::max);
+    // A tenth of a percent more would be said of a bound that is one in the file but not in binary.
+    format!("{}%", (most * 1000.0 - 1e-6).ceil().max(1.0) / 10.0)
+}
+
+/// `4 comparisons`.
+pub(crate) fn comparisons(number: usize) -> String {
+    count(number as u64, "comparison")
 }
 
 /// A duration in seconds as `3.0 s`, `2 min 5 s`, `1 h 3 min`.
@@ -118,11 +101,6 @@ pub(crate) fn backend(kind: BackendKind) -> String {
     name.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// A number of bytes in powers of 1000: `12.3 MB`.
-pub(crate) fn bytes(bytes: u64) -> String {
-    format_throughput(bytes as f64).trim_end_matches("/s").to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,18 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_counts_in_whole_numbers_and_nouns() {
-        assert_eq!(evidence(1.0, "operations"), "1 operation");
-        assert_eq!(evidence(6.0, "trials"), "6 trials");
-        assert_eq!(evidence(0.5, "operations"), "0.50 operations", "a mean");
-        assert_eq!(evidence(67_108_864.0, "bytes"), "67.1 MB");
-    }
-
-    #[test]
-    fn shares_and_levels_keep_their_digits() {
-        assert_eq!(percent(0.125), "12.5%");
-        assert_eq!(percent(1.0), "100%");
-        assert_eq!(percent(0.0001), "<0.1%");
+    fn levels_keep_their_digits() {
         assert_eq!(level(0.95), "95%");
         assert_eq!(level(0.999), "99.9%");
     }

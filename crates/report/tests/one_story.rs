@@ -1,7 +1,8 @@
 //! Headline, table, JSON and exit status of many simulated sessions tell one story.
 #![allow(clippy::disallowed_methods)]
 
-use ebbtide_analysis::{WarningKind, analyse, stop, unanswered};
+use ebbtide_analysis::stop::Decider;
+use ebbtide_analysis::{WarningKind, analyse, unanswered};
 use ebbtide_model::session::Session;
 use ebbtide_report::{JsonOptions, Report, json, text};
 use serde_json::Value;
@@ -27,14 +28,10 @@ fn session(seed: u64) -> Session {
          [designs.pair]\nlayout = \"stripe\"\nmembers = [\"v[0..1]\"]\n\
          [designs.twins]\nlayout = \"mirror\"\nmembers = [\"v[2..3]\"]\n\
          {workloads}[answer]\n{metric}control = \"one\"\nprecision = \"{precision}%\"\ntrials_max = {}\n",
-        6 + seed % 2 * 3
+        [7, 9, 14][(seed / 2 % 3) as usize]
     );
-    ebbtide_sim::session(
-        &ebbtide_experiment::parse(&toml, "story.toml").expect("is right"),
-        seed,
-        stop::ending,
-    )
-    .expect("runs")
+    let experiment = ebbtide_experiment::parse(&toml, "story.toml").expect("is right");
+    ebbtide_sim::session(&experiment, seed, Decider::new(&experiment)).expect("runs")
 }
 
 /// A number as the views print ratios: three digits below 100.
@@ -54,6 +51,7 @@ fn interval(of: &Value, separator: &str) -> String {
 
 #[test]
 fn headline_table_json_and_exit_status_agree() {
+    let mut too_few = 0;
     let (mut undecided, mut latencies, mut left_out, mut decided_elsewhere) = (0, 0, 0, 0);
     for seed in 0..72 {
         let session = session(seed);
@@ -75,6 +73,25 @@ fn headline_table_json_and_exit_status_agree() {
         // JSON names as undecided what its comparisons leave open, and the exit status is 3 for them or for A/A.
         let open: Vec<&&Value> = compared.iter().filter(|c| c["conclusion"] == "inconclusive").collect();
         assert_eq!(value["undecided"].as_array().map(Vec::len), Some(open.len()), "{shown}");
+        // The word is what the interval allows: faster and slower by more than the margin, and no difference within the bound.
+        for c in value["comparisons"].as_array().expect("has some") {
+            let judged = c["metric"] == primary(&c["workload"]);
+            assert_eq!(c["conclusion"] == "not_judged", !judged, "{shown}");
+            assert_eq!(c["family"], if judged { compared.len() } else { 1 }, "{shown}");
+            let (Some(low), Some(high)) = (c["ci_low"].as_f64(), c["ci_high"].as_f64()) else { continue };
+            let better = if c["metric"].as_str().is_some_and(|name| name.starts_with("lat_")) {
+                "slower"
+            } else {
+                "faster"
+            };
+            let worse = if better == "slower" { "faster" } else { "slower" };
+            let word = c["conclusion"].as_str().expect("text");
+            if judged {
+                assert_eq!(word == better, low > 1.02, "{shown}");
+                assert_eq!(word == worse, high < 1.0 / 1.02, "{shown}");
+                assert!(word != "no_difference" || high < 1.41 && low > 1.0 / 1.41, "{shown}");
+            }
+        }
         let differs = analysis.warnings.iter().filter(|w| w.kind == WarningKind::AaDiffers).count();
         assert_eq!(unanswered(&session, &analysis).len(), open.len() + differs, "{shown}");
         undecided += usize::from(!open.is_empty());
@@ -95,13 +112,18 @@ fn headline_table_json_and_exit_status_agree() {
             let design = c["design"].as_str().expect("text");
             let begins = first.starts_with(&format!("{design} "))
                 || first.starts_with(&format!("No difference between {design} "));
-            begins && first.contains(&format!("interval {}", interval(c, " to ")))
+            let range = interval(c, " to ");
+            let sure =
+                if range == "too few" { format!(", {range}: ") } else { format!("interval {range}, ") };
+            too_few += usize::from(begins && range == "too few");
+            begins && first.contains(&sure)
         });
         let told = told.unwrap_or_else(|| panic!("of which comparison is it?\n{shown}"));
         assert!(first.contains(&printed(told["ratio"].as_f64().expect("a number"))), "{shown}");
         let conclusion = &told["conclusion"];
         assert_eq!(first.contains("is shown yet"), conclusion == "inconclusive", "{shown}");
         assert_eq!(first.contains(": ratio "), conclusion == "no_difference", "{shown}");
+        assert_eq!(first.contains(" to within "), conclusion == "no_difference", "{shown}");
         if told["metric"] == "lat_p99" {
             latencies += 1;
             assert!(first.contains("p99 latency"), "which percentile is it?\n{shown}");
@@ -147,7 +169,7 @@ fn headline_table_json_and_exit_status_agree() {
         "{undecided} of 72 sessions are inconclusive: both kinds must occur"
     );
     assert!(
-        latencies > 5 && left_out > 10 && decided_elsewhere > 1,
-        "{latencies} {left_out} {decided_elsewhere}"
+        too_few > 3 && latencies > 5 && left_out > 10 && decided_elsewhere > 0,
+        "{too_few} {latencies} {left_out} {decided_elsewhere}"
     );
 }

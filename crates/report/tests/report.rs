@@ -50,11 +50,11 @@ fn latencies_of_reads_and_writes_stand_apart_and_trials_on_request() {
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
     let of = told.split("linear-8, seq-read: ").nth(1).expect("is told");
     assert!(
-        of.starts_with("throughput of 7 trials: mean ") && of.contains(", standard deviation "),
+        of.starts_with("throughput of 8 trials: mean ") && of.contains(", standard deviation "),
         "{told}"
     );
     let each = of.split(": ").nth(2).unwrap();
-    assert_eq!(each.split(", ").take(7).filter(|figure| figure.contains("MB/s")).count(), 7, "{each}");
+    assert_eq!(each.split(", ").take(8).filter(|figure| figure.contains("MB/s")).count(), 8, "{each}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn colours_change_nothing_but_colours() {
 
 #[test]
 fn json_has_the_promised_shape() {
-    let value = json(&report(&Recipe { rounds: 6, members: 2, ..Recipe::default() }), JsonOptions::default());
+    let value = json(&report(&Recipe { rounds: 8, members: 2, ..Recipe::default() }), JsonOptions::default());
     assert_eq!(value["schema"], "ebbtide.session/1");
     assert_eq!(value["results"].as_array().map(Vec::len), Some(2 * 4 * 4), "designs, workloads, metrics");
     insta::assert_snapshot!(serde_json::to_string_pretty(&one_of_each_shape(&value)).unwrap());
@@ -137,7 +137,7 @@ fn what_was_observed_is_in_every_view_that_shows_it() {
     assert_eq!(trial["cpu"]["busiest_thread_permille"], 140);
     let told = text(&report, 120, false);
     assert!(
-        told.contains("nvme0n1 36.7%") && told.contains("at work too: backup (pid 4711) on nvme0n1"),
+        told.contains("nvme0n1 36.7%") && told.contains("also active: backup (pid 4711) on nvme0n1"),
         "{told}"
     );
     let page = html(&report);
@@ -289,7 +289,7 @@ fn between(text: &str, start: &str, end: &str) -> String {
 fn html_escapes_every_name() {
     let evil = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>";
     let mut session =
-        fixture::session(&Recipe { rounds: 6, members: 2, failure: true, prefix: evil.to_owned() });
+        fixture::session(&Recipe { rounds: 8, members: 2, failure: true, prefix: evil.to_owned() });
     session.meta.host.hostname = evil.to_owned();
     session.meta.warnings.push(evil.to_owned());
     session.meta.inventory.notes.push(evil.to_owned());
@@ -317,7 +317,7 @@ fn a_button_is_called_what_it_shows() {
 
 #[test]
 fn html_asks_for_nothing() {
-    let page = html(&report(&Recipe { rounds: 6, ..Recipe::default() }));
+    let page = html(&report(&Recipe { rounds: 8, ..Recipe::default() }));
     assert!(page.contains("default-src 'none'"));
     for address in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!page.contains(address), "{address}");
@@ -338,7 +338,7 @@ fn html_of_little_leaves_sections_out() {
 
 #[test]
 fn html_of_many_designs_tells_them_apart() {
-    let mut session = fixture::session(&Recipe { rounds: 6, members: 2, ..Recipe::default() });
+    let mut session = fixture::session(&Recipe { rounds: 8, members: 2, ..Recipe::default() });
     let copies: Vec<_> = (0..12)
         .map(|n| {
             let mut design = session.experiment.designs[1].clone();

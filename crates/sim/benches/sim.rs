@@ -15,7 +15,7 @@
 use ebbtide_model::backend::Control;
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::layout::LayoutNode;
-use ebbtide_model::plan::{Role, Trial};
+use ebbtide_model::schedule::{Role, Trial};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Stop, Workload};
 use ebbtide_sim::simulate;

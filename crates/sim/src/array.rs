@@ -3,10 +3,14 @@
 use super::record::Recorder;
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::experiment::{Design, Experiment};
-use ebbtide_model::layout::{Extent, LayoutNode, Map};
-use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::layout::{Extent, ExtentError, LayoutNode, Map};
+use ebbtide_model::plan::build::Geometry;
+use ebbtide_model::units::{ArrayOffset, Bytes, Instant, MemberOffset, Nanos};
 use ebbtide_model::volume::{FailureKind, Link, LinkShape, Model};
 use ebbtide_model::workload::OpKind;
+
+/// No request is shorter than a sector.
+const REQUEST_LEAST: Bytes = Bytes(512);
 
 /// One member of the array.
 #[derive(Debug, Clone)]
@@ -16,21 +20,58 @@ struct SimulatedMember {
     link: Option<usize>,
     /// Whether it has a failure that makes operations return errors.
     mortal: bool,
-    /// Bytes of its data area.
-    size: u64,
+    /// Of its data area.
+    size: Bytes,
+}
+
+/// The members and the links between them and the clients.
+#[derive(Debug, Clone)]
+struct Below {
+    members: Vec<SimulatedMember>,
+    /// Every client host has links of its own: client * `links_each` + link.
+    links: Vec<Link>,
+    links_each: usize,
+    max_request: Bytes,
+}
+
+impl Below {
+    /// One I/O on one member, split at the largest request; says when all of it is done.
+    #[inline]
+    fn io(
+        &mut self,
+        now: Instant,
+        op: OpKind,
+        client: usize,
+        (index, offset, length): (usize, MemberOffset, Bytes),
+        record: &mut impl FnMut(Bytes, Instant),
+    ) -> Instant {
+        let member = &mut self.members[index];
+        let mut link = member.link.and_then(|link| self.links.get_mut(client * self.links_each + link));
+        let mut request = |at, length| {
+            let end = member.model.submit(now, op, at, length, link.as_deref_mut());
+            record(length, end);
+            end
+        };
+        if length <= self.max_request {
+            return request(offset, length);
+        }
+        let (mut at, stop, mut last) = (offset, offset + length, now);
+        while at < stop {
+            let length = self.max_request.min(stop - at);
+            last = last.max(request(at, length));
+            at += length;
+        }
+        last
+    }
 }
 
 /// The array with everything below it.
 #[derive(Debug, Clone)]
 pub(super) struct Array {
     map: Map,
-    members: Vec<SimulatedMember>,
+    below: Below,
     /// By volume index of the experiment: position among the members.
     position: Vec<usize>,
-    /// Every client host has links of its own: client * `links_each` + link.
-    links: Vec<Link>,
-    links_each: usize,
-    max_request: u64,
     /// Chooses among copies for random reads.
     reads: u64,
     /// Members' worth of parity of an array directly over volumes: as many can be rebuilt from the others.
@@ -38,8 +79,8 @@ pub(super) struct Array {
     any_mortal: bool,
     /// Bytes of a whole stripe, where there is one.
     stripe: Option<Bytes>,
-    /// Smallest chunk of its levels.
-    chunk: u64,
+    /// Shortest I/O that a long operation is cut into.
+    smallest_piece: Bytes,
 }
 
 /// Which copy a read should come from.
@@ -55,8 +96,8 @@ pub(super) enum Pick {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
     pub(super) op: OpKind,
-    pub(super) offset: u64,
-    pub(super) length: u64,
+    pub(super) offset: ArrayOffset,
+    pub(super) length: Bytes,
     pub(super) copy: Pick,
     /// Index of the client host.
     pub(super) client: usize,
@@ -66,9 +107,9 @@ pub(super) struct Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Done {
     /// Completes at this instant.
-    At(u64),
+    At(Instant),
     /// Old data and parity are there at this instant; `write_back` continues then (RAID5 and RAID6).
-    ThenWriteBack(u64),
+    ThenWriteBack(Instant),
 }
 
 impl Array {
@@ -77,12 +118,12 @@ impl Array {
     pub(super) fn new(
         experiment: &Experiment,
         design: &Design,
-        max_request: Option<u64>,
+        max_request: Option<Bytes>,
         clients: usize,
         mut model: impl FnMut(usize) -> Option<Model>,
     ) -> Result<Self, BackendError> {
-        let sizes: Vec<u64> =
-            experiment.volumes.iter().map(|volume| volume.size.map_or(0, |size| size.0)).collect();
+        let sizes: Vec<Bytes> =
+            experiment.volumes.iter().map(|volume| volume.size.unwrap_or_default()).collect();
         let map = Map::new(&design.layout, &sizes)
             .map_err(|error| BackendError::Other(format!("design {}: {error}", design.name)))?;
         let mut position = vec![usize::MAX; experiment.volumes.len()];
@@ -119,18 +160,17 @@ impl Array {
             _ => 0,
         };
         let any_mortal = members.iter().any(|member| member.mortal);
+        let max_request = max_request.unwrap_or(Bytes(u64::MAX)).max(REQUEST_LEAST);
+        let chunk = design.layout.smallest_chunk().unwrap_or(Bytes(u64::MAX));
         Ok(Array {
             map,
-            members,
+            below: Below { members, links, links_each: one_client.len(), max_request },
             position,
-            links,
-            links_each: one_client.len(),
-            max_request: max_request.unwrap_or(u64::MAX).max(512),
             reads: 0,
             parity,
             any_mortal,
-            stripe: design.layout.stripe_width(),
-            chunk: design.layout.smallest_chunk().map_or(u64::MAX, |chunk| chunk.0),
+            stripe: Geometry::of(&design.layout).map(Geometry::stripe),
+            smallest_piece: chunk.min(max_request).max(REQUEST_LEAST),
         })
     }
 
@@ -138,64 +178,59 @@ impl Array {
         self.stripe
     }
 
-    /// Shortest I/O that a long operation is cut into.
-    pub(super) fn smallest_piece(&self) -> u64 {
-        self.chunk.min(self.max_request).max(512)
+    pub(super) fn smallest_piece(&self) -> Bytes {
+        self.smallest_piece
     }
 
-    pub(super) fn capacity(&self) -> u64 {
+    pub(super) fn capacity(&self) -> Bytes {
         self.map.capacity()
     }
 
     pub(super) fn names(&self) -> Vec<String> {
-        self.members.iter().map(|member| member.name.clone()).collect()
+        self.below.members.iter().map(|member| member.name.clone()).collect()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.members.len()
+        self.below.members.len()
     }
 
-    /// Bytes of a member's data area.
-    pub(super) fn member_size(&self, member: usize) -> u64 {
-        self.members[member].size
+    /// Of a member's data area.
+    pub(super) fn member_size(&self, member: usize) -> Bytes {
+        self.below.members[member].size
     }
 
     /// Whether limits and moods are all that its members remember.
     pub(super) fn is_memoryless(&self) -> bool {
-        self.members.iter().all(|member| member.model.is_memoryless())
+        self.below.members.iter().all(|member| member.model.is_memoryless())
     }
 
     /// First instant at which a member's mood may change.
-    pub(super) fn next_change(&mut self, now: u64) -> u64 {
-        self.members.iter_mut().map(|member| member.model.next_change(now)).min().unwrap_or(u64::MAX)
+    pub(super) fn next_change(&mut self, now: Instant) -> Instant {
+        let changes = self.below.members.iter_mut().map(|member| member.model.next_change(now));
+        changes.min().unwrap_or(Instant::NEVER)
     }
 
     /// See [`Model::cells_left`].
-    pub(super) fn cells_left(&self, earlier: &Array, now: u64, cell: u64) -> u64 {
-        let members = self.members.iter().zip(&earlier.members);
+    pub(super) fn cells_left(&self, earlier: &Array, now: Instant, cell: Nanos) -> u64 {
+        let members = self.below.members.iter().zip(&earlier.below.members);
         let members = members.map(|(member, before)| member.model.cells_left(&before.model, now, cell));
-        let links = self.links.iter().zip(&earlier.links);
+        let links = self.below.links.iter().zip(&earlier.below.links);
         let links = links.map(|(link, before)| link.cells_left(before, now, cell));
         members.chain(links).min().unwrap_or(u64::MAX)
     }
 
     /// See [`Model::leap`].
-    pub(super) fn leap(&mut self, earlier: &Array, now: u64, cells: u64, cell: u64) {
-        for (member, before) in self.members.iter_mut().zip(&earlier.members) {
+    pub(super) fn leap(&mut self, earlier: &Array, now: Instant, cells: u64, cell: Nanos) {
+        for (member, before) in self.below.members.iter_mut().zip(&earlier.below.members) {
             member.model.leap(&before.model, now, cells, cell);
         }
-        for (link, before) in self.links.iter_mut().zip(&earlier.links) {
+        for (link, before) in self.below.links.iter_mut().zip(&earlier.below.links) {
             link.leap(before, now, cells, cell);
         }
     }
 
     pub(super) fn model(&self, member: usize) -> &Model {
-        &self.members[member].model
-    }
-
-    /// Whether its failures, if any, are over or never were by `now`.
-    pub(super) fn failed_members(&self, now: u64) -> Vec<usize> {
-        (0..self.members.len()).filter(|member| self.fails(*member, now).is_some()).collect()
+        &self.below.members[member].model
     }
 
     /// Submits a request at `now`.
@@ -205,7 +240,7 @@ impl Array {
     #[inline]
     pub(super) fn submit(
         &mut self,
-        now: u64,
+        now: Instant,
         request: &Request,
         recorder: &mut Recorder,
     ) -> Result<Done, BackendError> {
@@ -213,32 +248,19 @@ impl Array {
             return self.submit_slowly(now, request, recorder);
         }
         let selector = self.selector(request.copy);
-        let Array { map, members, position, links, links_each, max_request, .. } = self;
+        let Array { map, below, position, .. } = self;
         let mut last = now;
         let mut sink = |extent: Extent| {
             let index = position[extent.member];
-            let member = &mut members[index];
-            let mut link = member.link.and_then(|link| links.get_mut(request.client * *links_each + link));
-            if extent.length <= *max_request {
-                let end = member.model.submit(Nanos(now), request.op, extent.offset, extent.length, link).0;
-                recorder.member(index, request.op, extent.length, now, end);
-                last = last.max(end);
-                return;
-            }
-            let (mut offset, stop) = (extent.offset, extent.offset + extent.length);
-            while offset < stop {
-                let length = (*max_request).min(stop - offset);
-                let end = member.model.submit(Nanos(now), request.op, offset, length, link.as_deref_mut()).0;
-                recorder.member(index, request.op, length, now, end);
-                last = last.max(end);
-                offset += length;
-            }
+            let mut record = |length, end| recorder.member(index, request.op, length, now, end);
+            let io = (index, extent.offset, extent.length);
+            last = last.max(below.io(now, request.op, request.client, io, &mut record));
         };
         match request.op {
             OpKind::Read => map.read_extents(request.offset, request.length, selector, &mut sink),
             OpKind::Write => map.write_extents(request.offset, request.length, &mut sink),
         }
-        .map_err(|error| BackendError::Other(error.to_string()))?;
+        .map_err(unmapped)?;
         Ok(Done::At(last))
     }
 
@@ -253,47 +275,44 @@ impl Array {
         }
     }
 
-    fn fails(&self, member: usize, now: u64) -> Option<FailureKind> {
-        let member = &self.members[member];
-        if member.mortal { member.model.fails(Nanos(now)) } else { None }
+    fn fails(&self, member: usize, now: Instant) -> Option<FailureKind> {
+        let member = &self.below.members[member];
+        if member.mortal { member.model.fails(now) } else { None }
     }
 
-    /// One I/O on one member, split at the largest request.
+    /// Part of a client's request: `extent`'s place on the member at position `index`.
     fn io(
         &mut self,
-        now: u64,
-        op: OpKind,
-        client: usize,
-        io: (usize, u64, u64),
-        mut recorder: Option<&mut Recorder>,
-    ) -> u64 {
-        let (index, offset, length) = io;
-        let member = &mut self.members[index];
-        let link = member.link.map(|link| client * self.links_each + link);
-        let (mut at, stop, mut last) = (offset, offset + length, now);
-        while at < stop {
-            let piece = self.max_request.min(stop - at);
-            let link = link.and_then(|link| self.links.get_mut(link));
-            let end = member.model.submit(Nanos(now), op, at, piece, link).0;
-            if let Some(recorder) = &mut recorder {
-                recorder.member(index, op, piece, now, end);
-            }
-            last = last.max(end);
-            at += piece;
-        }
-        last
+        now: Instant,
+        (op, client): (OpKind, usize),
+        index: usize,
+        extent: &Extent,
+        recorder: &mut Recorder,
+    ) -> Instant {
+        let mut record = |length, end| recorder.member(index, op, length, now, end);
+        self.below.io(now, op, client, (index, extent.offset, extent.length), &mut record)
     }
 
-    /// An I/O of the background (resync): straight to a member.
-    pub(super) fn background_io(&mut self, now: u64, op: OpKind, io: (usize, u64, u64)) -> u64 {
-        if self.fails(io.0, now).is_some() { now } else { self.io(now, op, 0, io, None) }
+    /// An I/O of the background (resync): straight to a member, and in nobody's record.
+    pub(super) fn background_io(
+        &mut self,
+        now: Instant,
+        op: OpKind,
+        member: usize,
+        offset: MemberOffset,
+        length: Bytes,
+    ) -> Instant {
+        if self.fails(member, now).is_some() {
+            return now;
+        }
+        self.below.io(now, op, 0, (member, offset, length), &mut |_, _| {})
     }
 
     /// Requests on arrays with failing members or with parity to write.
     #[cold]
     fn submit_slowly(
         &mut self,
-        now: u64,
+        now: Instant,
         request: &Request,
         recorder: &mut Recorder,
     ) -> Result<Done, BackendError> {
@@ -308,10 +327,10 @@ impl Array {
 
     fn read_around_failures(
         &mut self,
-        now: u64,
+        now: Instant,
         request: &Request,
         recorder: &mut Recorder,
-    ) -> Result<u64, BackendError> {
+    ) -> Result<Instant, BackendError> {
         let first = self.selector(request.copy);
         let mut last = now;
         let mut bad = None;
@@ -321,7 +340,7 @@ impl Array {
                 .read_extents(request.offset, request.length, first + attempt, &mut |extent| {
                     extents.push(extent)
                 })
-                .map_err(|error| BackendError::Other(error.to_string()))?;
+                .map_err(unmapped)?;
             bad = extents
                 .iter()
                 .find(|extent| self.fails(self.position[extent.member], now).is_some())
@@ -332,13 +351,7 @@ impl Array {
             for extent in extents {
                 let index = self.position[extent.member];
                 if self.fails(index, now).is_none() {
-                    last = last.max(self.io(
-                        now,
-                        request.op,
-                        request.client,
-                        (index, extent.offset, extent.length),
-                        Some(&mut *recorder),
-                    ));
+                    last = last.max(self.io(now, (request.op, request.client), index, &extent, recorder));
                 } else {
                     last = last.max(self.reconstruct(now, request.client, index, extent, recorder)?);
                 }
@@ -353,43 +366,37 @@ impl Array {
     /// Reads a failed member's bytes from all the others (RAID5; RAID6 needs one fewer, which is the P parity's).
     fn reconstruct(
         &mut self,
-        now: u64,
+        now: Instant,
         client: usize,
         failed: usize,
         extent: Extent,
         recorder: &mut Recorder,
-    ) -> Result<u64, BackendError> {
-        let alive: Vec<usize> = (0..self.members.len()).filter(|m| self.fails(*m, now).is_none()).collect();
-        let needed = self.members.len() - self.parity;
+    ) -> Result<Instant, BackendError> {
+        let alive: Vec<usize> = (0..self.len()).filter(|m| self.fails(*m, now).is_none()).collect();
+        let needed = self.len() - self.parity;
         if self.parity == 0 || alive.len() < needed {
             return Err(self.lost(failed, now));
         }
         let mut last = now;
         for index in alive.into_iter().take(needed) {
-            last = last.max(self.io(
-                now,
-                OpKind::Read,
-                client,
-                (index, extent.offset, extent.length),
-                Some(&mut *recorder),
-            ));
+            last = last.max(self.io(now, (OpKind::Read, client), index, &extent, recorder));
         }
         Ok(last)
     }
 
     fn write_around_failures(
         &mut self,
-        now: u64,
+        now: Instant,
         request: &Request,
         recorder: &mut Recorder,
-    ) -> Result<u64, BackendError> {
+    ) -> Result<Instant, BackendError> {
         let mut extents = Vec::new();
         self.map
             .write_extents(request.offset, request.length, &mut |extent| extents.push(extent))
-            .map_err(|error| BackendError::Other(error.to_string()))?;
+            .map_err(unmapped)?;
         let mut last = now;
         let mut bad = None;
-        let mut kept: Vec<(u64, u64)> = Vec::new();
+        let mut kept: Vec<(ArrayOffset, ArrayOffset)> = Vec::new();
         for extent in extents {
             let index = self.position[extent.member];
             if self.fails(index, now).is_some() {
@@ -397,8 +404,7 @@ impl Array {
                 continue;
             }
             kept.push((extent.array_offset, extent.array_offset + extent.length));
-            let io = (index, extent.offset, extent.length);
-            last = last.max(self.io(now, request.op, request.client, io, Some(&mut *recorder)));
+            last = last.max(self.io(now, (request.op, request.client), index, &extent, recorder));
         }
         match bad {
             Some(index) if !covered(kept, request.offset, request.length) => Err(self.lost(index, now)),
@@ -409,20 +415,21 @@ impl Array {
     /// RAID5 and RAID6: reads what parity needs before it can be written; a write of whole stripes needs nothing.
     fn read_before_write(
         &mut self,
-        now: u64,
+        now: Instant,
         request: &Request,
         recorder: &mut Recorder,
     ) -> Result<Done, BackendError> {
-        let stripe = self.stripe.filter(|_| self.parity > 0).map_or(u64::MAX, |stripe| stripe.0);
-        if request.offset.is_multiple_of(stripe) && request.length.is_multiple_of(stripe) {
+        let stripes = |stripe: Bytes| {
+            request.offset.0.is_multiple_of(stripe.0) && request.length.0.is_multiple_of(stripe.0)
+        };
+        if self.parity > 0 && self.stripe.is_some_and(stripes) {
             return self.write_back(now, request, recorder).map(Done::At);
         }
         let mut last = now;
         for extent in self.located(request)? {
             let index = self.position[extent.member];
             if self.fails(index, now).is_none() {
-                let io = (index, extent.offset, extent.length);
-                last = last.max(self.io(now, OpKind::Read, request.client, io, Some(&mut *recorder)));
+                last = last.max(self.io(now, (OpKind::Read, request.client), index, &extent, recorder));
             }
         }
         Ok(Done::ThenWriteBack(last))
@@ -434,11 +441,12 @@ impl Array {
     /// When more members failed than parity makes up for.
     pub(super) fn write_back(
         &mut self,
-        now: u64,
+        now: Instant,
         request: &Request,
         recorder: &mut Recorder,
-    ) -> Result<u64, BackendError> {
-        let failed = self.failed_members(now);
+    ) -> Result<Instant, BackendError> {
+        let failed: Vec<usize> =
+            (0..self.len()).filter(|member| self.fails(*member, now).is_some()).collect();
         if let Some(member) = failed.first().filter(|_| failed.len() > self.parity.max(1)) {
             return Err(self.lost(*member, now));
         }
@@ -446,36 +454,39 @@ impl Array {
         for extent in self.located(request)? {
             let index = self.position[extent.member];
             if !failed.contains(&index) {
-                let io = (index, extent.offset, extent.length);
-                last = last.max(self.io(now, OpKind::Write, request.client, io, Some(&mut *recorder)));
+                last = last.max(self.io(now, (OpKind::Write, request.client), index, &extent, recorder));
             }
         }
         Ok(last)
     }
 
     fn located(&self, request: &Request) -> Result<Vec<Extent>, BackendError> {
-        self.map
-            .locate(request.offset, request.length)
-            .map_err(|error| BackendError::Other(error.to_string()))
+        self.map.locate(request.offset, request.length).map_err(unmapped)
     }
 
-    fn lost(&self, member: usize, now: u64) -> BackendError {
+    fn lost(&self, member: usize, now: Instant) -> BackendError {
         let (name, what) = match self.fails(member, now) {
             Some(FailureKind::Vanish) => ("ENODEV", "vanished"),
-            _ => ("EIO", "returned an error"),
+            // Frozen members answer late, and so fail nothing.
+            Some(FailureKind::Error | FailureKind::Freeze) | None => ("EIO", "returned an error"),
         };
         BackendError::Volume {
-            volume: self.members[member].name.clone(),
+            volume: self.below.members[member].name.clone(),
             what: format!(
                 "{what} ({name}) {:.3} s into the trial, and no other member holds its bytes",
-                now as f64 * 1e-9
+                now.elapsed().as_secs_f64()
             ),
         }
     }
 }
 
-/// Whether the ranges cover everything from `offset` on for `length` bytes.
-fn covered(mut ranges: Vec<(u64, u64)>, offset: u64, length: u64) -> bool {
+/// Why a request has no place in the array.
+fn unmapped(error: ExtentError) -> BackendError {
+    BackendError::Other(error.to_string())
+}
+
+/// Whether the ranges cover everything from `offset` on for `length`.
+fn covered(mut ranges: Vec<(ArrayOffset, ArrayOffset)>, offset: ArrayOffset, length: Bytes) -> bool {
     ranges.sort_unstable();
     let reached = ranges.iter().fold(offset, |at, (begin, end)| if *begin <= at { at.max(*end) } else { at });
     reached >= offset + length

@@ -3,7 +3,7 @@
 use ebbtide_model::experiment::Host;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::CpuUse;
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{Bytes, Instant, Nanos};
 use ebbtide_model::workload::OpKind;
 
 #[derive(Debug)]
@@ -14,13 +14,13 @@ pub(super) struct Cpu {
     free: Vec<f64>,
     /// Time that each job's thread worked within the window.
     used: Vec<f64>,
-    begin: u64,
+    begin: Instant,
     cores: u32,
     clients: u32,
 }
 
 impl Cpu {
-    pub(super) fn new(host: &Host, jobs: u32, clients: u32, begin: u64) -> Self {
+    pub(super) fn new(host: &Host, jobs: u32, clients: u32, begin: Instant) -> Self {
         let cores = host.cores.max(1);
         // More threads than cores on a host: each gets its share of them.
         let crowding = (f64::from(jobs) / f64::from(clients.max(1)) / f64::from(cores)).max(1.0);
@@ -40,24 +40,24 @@ impl Cpu {
 
     /// The job's thread works on one I/O that is ready at `now`; says when it has been submitted.
     #[inline]
-    pub(super) fn io(&mut self, op: OpKind, job: u32, now: u64) -> u64 {
+    pub(super) fn io(&mut self, op: OpKind, job: u32, now: Instant) -> Instant {
         let per_io = *self.per_io.get(op);
         if per_io == 0.0 { now } else { self.work(job, now, per_io) }
     }
 
     /// The job's thread copies `bytes` that are there at `now`; says when it is done.
-    pub(super) fn copy(&mut self, job: u32, now: u64, bytes: u64) -> u64 {
-        self.work(job, now, bytes as f64 * self.per_byte)
+    pub(super) fn copy(&mut self, job: u32, now: Instant, bytes: Bytes) -> Instant {
+        self.work(job, now, bytes.0 as f64 * self.per_byte)
     }
 
-    fn work(&mut self, job: u32, now: u64, nanos: f64) -> u64 {
+    fn work(&mut self, job: u32, now: Instant, nanos: f64) -> Instant {
         let job = job as usize;
-        let end = self.free[job].max(now as f64) + nanos;
+        let end = self.free[job].max(now.0 as f64) + nanos;
         self.free[job] = end;
         if now >= self.begin {
             self.used[job] += nanos;
         }
-        end as u64
+        Instant(end as u64)
     }
 
     /// Time that each job's thread worked so far.
@@ -65,19 +65,19 @@ impl Cpu {
         &self.used
     }
 
-    /// Moves `cells` cells of `cell` nanoseconds ahead, in each of which the threads work as long as in `used`.
-    pub(super) fn leap(&mut self, used: &[f64], cells: u64, cell: u64) {
+    /// Moves `cells` cells of length `cell` ahead, in each of which the threads work as long as in `used`.
+    pub(super) fn leap(&mut self, used: &[f64], cells: u64, cell: Nanos) {
         for (free, (total, used)) in self.free.iter_mut().zip(self.used.iter_mut().zip(used)) {
-            *free += (cells * cell) as f64;
+            *free += cell.times(cells).0 as f64;
             *total += used * cells as f64;
         }
     }
 
-    /// What was used over `elapsed` nanoseconds.
-    pub(super) fn finish(&self, elapsed: u64) -> CpuUse {
+    /// What was used over `elapsed`.
+    pub(super) fn finish(&self, elapsed: Nanos) -> CpuUse {
         let used: f64 = self.used.iter().sum();
         let busiest = self.used.iter().copied().fold(0.0, f64::max);
-        let share = |nanos: f64| (nanos * 1000.0 / elapsed.max(1) as f64).min(1000.0) as u32;
+        let share = |nanos: f64| (nanos * 1000.0 / elapsed.0.max(1) as f64).min(1000.0) as u32;
         CpuUse {
             load_user: Nanos(0),
             load_system: Nanos(used as u64),

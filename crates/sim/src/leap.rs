@@ -13,7 +13,8 @@
 use super::array::Array;
 use super::record::{Block, Recorder, Window};
 use ebbtide_model::experiment::Environment;
-use ebbtide_model::workload::{Access, Arrival, Mix, Stop, Workload};
+use ebbtide_model::units::{Instant, Nanos};
+use ebbtide_model::workload::{Access, Arrival, Mix, Sequence, Stop, Workload};
 
 /// Cells after a change or a leap before one is taken for typical.
 const SETTLE: u64 = 3;
@@ -27,11 +28,11 @@ const CELLS_LEAST: u64 = 120;
 /// Where the simulation stands on its way to a leap.
 #[derive(Debug)]
 pub(super) struct Leap {
-    cell: u64,
-    /// When to look next; the end of time where leaps are out of the question.
-    pub(super) look: u64,
+    cell: Nanos,
+    /// When to look next; never where leaps are out of the question.
+    pub(super) look: Instant,
     /// Instant of the next change, as seen at the last look.
-    change: u64,
+    change: Instant,
     settle: u64,
     before: Option<Box<Before>>,
 }
@@ -39,7 +40,7 @@ pub(super) struct Leap {
 /// State at the begin of the typical block, and what has happened in its cells so far.
 #[derive(Debug)]
 struct Before {
-    at: u64,
+    at: Instant,
     array: Array,
     block: Block,
     cpu_used: Vec<f64>,
@@ -50,7 +51,7 @@ struct Before {
 pub(super) struct Jump {
     /// Blocks to count again, and how long one is.
     pub(super) blocks: u64,
-    pub(super) block: u64,
+    pub(super) block: Nanos,
     /// Time that each job's thread worked in the typical block.
     pub(super) cpu_used: Vec<f64>,
 }
@@ -62,17 +63,18 @@ impl Leap {
         array: &Array,
         window: &Window,
     ) -> Self {
-        let cell = workload.series_interval().0.max(1);
-        let long = matches!(workload.stop, Stop::Runtime(runtime) if runtime.0 / cell >= CELLS_LEAST);
+        let cell = workload.series_interval().max(Nanos(1));
+        let long = matches!(workload.stop, Stop::Runtime(runtime) if runtime.0 / cell.0 >= CELLS_LEAST);
         let memoryless = workload.access == Access::Random
+            && workload.details.sequence == Sequence::Plain
             && workload.arrival == Arrival::Closed
             && workload.rate.is_none()
             && workload.direct
             && workload.mix != Mix::Rewrite
             && environment.resync.is_none()
             && array.is_memoryless();
-        let look = if long && memoryless { window.begin } else { u64::MAX };
-        Leap { cell, look, change: 0, settle: SETTLE, before: None }
+        let look = if long && memoryless { window.begin } else { Instant::NEVER };
+        Leap { cell, look, change: Instant::START, settle: SETTLE, before: None }
     }
 
     /// Looks at the state at `now`, the first event at or after `look`; leaps the array and the recorder if it can
@@ -80,18 +82,18 @@ impl Leap {
     #[cold]
     pub(super) fn consider(
         &mut self,
-        now: u64,
+        now: Instant,
         array: &mut Array,
         recorder: &mut Recorder,
         cpu_used: &[f64],
-        end: u64,
+        end: Instant,
     ) -> Option<Jump> {
         let at = self.look;
-        self.look = at.saturating_add(self.cell);
+        self.look = at + self.cell;
         if now >= self.look {
             // No event for a whole cell or more: nothing there is typical.
-            let cells = (now - at) / self.cell;
-            self.look = at.saturating_add((cells + 1).saturating_mul(self.cell));
+            let cells = (now - at).0 / self.cell.0;
+            self.look = at + self.cell.times(cells + 1);
             (self.settle, self.before) = (self.settle.saturating_sub(cells), None);
             return None;
         }
@@ -117,20 +119,17 @@ impl Leap {
             self.before = Some(before);
             return None;
         }
-        debug_assert_eq!(before.at.saturating_add(BLOCK.saturating_mul(self.cell)), at);
-        let block = self.cell.saturating_mul(BLOCK);
-        let blocks = (change.min(end).saturating_sub(now) / block).min(BLOCKS_MAX).min(array.cells_left(
-            &before.array,
-            now,
-            block,
-        ));
+        let block = self.cell.times(BLOCK);
+        debug_assert_eq!(before.at + block, at);
+        let fit = (change.min(end) - now).0 / block.0;
+        let blocks = fit.min(BLOCKS_MAX).min(array.cells_left(&before.array, now, block));
         self.settle = SETTLE;
         if blocks == 0 {
             return None;
         }
         array.leap(&before.array, now, blocks, block);
         recorder.leap(&before.block, at, blocks, self.cell);
-        self.look = self.look.saturating_add(blocks.saturating_mul(block));
+        self.look += block.times(blocks);
         let cpu_used = cpu_used.iter().zip(&before.cpu_used).map(|(now, before)| now - before).collect();
         Some(Jump { blocks, block, cpu_used })
     }

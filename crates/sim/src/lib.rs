@@ -26,6 +26,7 @@ mod leap;
 mod load;
 mod observe;
 mod pages;
+mod planted;
 mod queue;
 mod record;
 mod resync;
@@ -40,9 +41,9 @@ pub use session::{session, virtual_time};
 use array::Array;
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
 use ebbtide_model::experiment::{Design, Experiment};
-use ebbtide_model::plan::Trial;
-use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::units::Nanos;
+use ebbtide_model::samples::{Execution, TrialSamples};
+use ebbtide_model::schedule::Trial;
+use ebbtide_model::units::UnixTime;
 use ebbtide_model::volume::Model;
 use ebbtide_model::workload::Workload;
 use load::{Load, Work};
@@ -74,17 +75,15 @@ impl Backend for SimBackend {
         let volumes = experiment.volumes.iter().map(|volume| PreparedVolume {
             name: volume.name.clone(),
             path: format!("sim:{}", volume.name),
-            size: volume.size.map_or(0, |size| size.0),
+            size: volume.size.unwrap_or_default(),
             direct: true,
-            disk: None,
-            disk_name: None,
-            disks: Vec::new(),
-            through: None,
-            filesystem: None,
+            ..PreparedVolume::default()
         });
         Ok(Inventory {
             volumes: volumes.collect(),
-            notes: vec!["simulated in virtual time: no device was touched".into()],
+            notes: std::iter::once("simulated in virtual time: no device was touched".to_owned())
+                .chain(planted::note(&experiment.environment))
+                .collect(),
         })
     }
 
@@ -141,31 +140,35 @@ fn simulate_within(
 ) -> Result<TrialSamples, BackendError> {
     check(experiment)?;
     let environment = &scope::environment_of(&experiment.environment, design);
-    let epoch = Nanos(scope::pitch(experiment).0.saturating_mul(u64::from(trial.index)));
+    let age = scope::pitch(experiment).times(u64::from(trial.index));
     let model = |volume: usize| {
         let shape = experiment.volumes.get(volume)?.shape.as_ref()?;
         let (life, here) = (derive(seed, volume as u64), derive(trial.seed, volume as u64));
-        Some(Model::with_history(shape, life, here, epoch))
+        Some(Model::with_history(shape, life, here, age))
     };
-    let max_request = environment.host.max_request.map(|max| max.0);
-    let array = Array::new(experiment, design, max_request, environment.clients as usize, model)?;
+    let array =
+        Array::new(experiment, design, environment.host.max_request, environment.clients as usize, model)?;
     let outcome = Load::new(workload, environment, array, trial.seed, control, work)?.run()?;
     let observed = observe::observe(experiment, &environment.host, design, &outcome);
     let mut members = outcome.recorded.members;
     for (index, member) in members.iter_mut().enumerate() {
-        member.model = Some(outcome.array.model(index).report(Nanos(outcome.end)));
+        member.model = Some(outcome.array.model(index).report(outcome.end));
     }
-    Ok(TrialSamples {
-        started_unix: epoch.plus(workload.warm_up),
+    let mut samples = TrialSamples {
+        started_unix: UnixTime::EPOCH + age + workload.before(),
         elapsed: outcome.recorded.elapsed,
         interval: outcome.recorded.interval,
         array: outcome.recorded.array,
         members,
         series: outcome.recorded.series,
         cpu: outcome.cpu,
-        execution: Default::default(),
+        execution: Execution { unfinished: outcome.unfinished, ..Execution::default() },
         mean_in_flight: outcome.recorded.mean_in_flight,
         observed: Some(Box::new(observed)),
         notes: scope::notes(workload),
-    })
+    };
+    if let Some(effect) = experiment.environment.planted.get(&design.name) {
+        planted::apply(*effect, workload, &mut samples);
+    }
+    Ok(samples)
 }

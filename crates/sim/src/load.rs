@@ -9,9 +9,10 @@ use super::record::{Recorded, Recorder, Window};
 use super::resync::Resync;
 use ebbtide_model::backend::{BackendError, Control};
 use ebbtide_model::experiment::Environment;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::CpuUse;
-use ebbtide_model::units::{Nanos, format_waiting};
-use ebbtide_model::workload::{Access, Generator, Op, OpKind, Pace, Stop, Workload};
+use ebbtide_model::units::{ArrayOffset, Bytes, Instant, Nanos, format_waiting};
+use ebbtide_model::workload::{Access, Generator, Op, OpKind, Pace, Stop, Workload, WorkloadError};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Most slots that a trial may have.
@@ -57,16 +58,16 @@ struct Slot {
     state: State,
     op: Op,
     job: u32,
-    intended: u64,
-    submitted: u64,
+    intended: Instant,
+    submitted: Instant,
 }
 
 #[derive(Debug)]
 struct Job {
     generator: Generator,
     pace: Option<Pace>,
-    /// Bytes left, when the trial ends by size.
-    left: Option<u64>,
+    /// What is left, when the trial ends by size.
+    left: Option<Bytes>,
     client: usize,
 }
 
@@ -86,13 +87,13 @@ pub(super) struct Load<'a> {
     /// Slots of the workload that are not done.
     alive: u32,
     /// Latest completion.
-    last: u64,
+    last: Instant,
     /// An event from here on never comes.
-    never: u64,
+    never: Instant,
     leap: Leap,
     work: Work,
-    /// Bytes that all jobs are to move, when the trial ends by size.
-    budget: u64,
+    /// What all jobs are to move, when the trial ends by size.
+    budget: Bytes,
     /// Most member I/Os of an operation.
     pieces: u64,
 }
@@ -102,9 +103,11 @@ pub(super) struct Outcome {
     pub(super) recorded: Recorded,
     pub(super) cpu: CpuUse,
     pub(super) array: Array,
-    pub(super) end: u64,
-    /// Bytes that a resync read and wrote.
-    pub(super) resynced: Option<(u64, u64)>,
+    pub(super) end: Instant,
+    /// Operations in flight at the end.
+    pub(super) unfinished: u64,
+    /// What a resync read and wrote.
+    pub(super) resynced: Option<PerOp<Bytes>>,
 }
 
 impl<'a> Load<'a> {
@@ -135,31 +138,37 @@ impl<'a> Load<'a> {
             Ok(Job { generator, pace, left, client: (job % clients) as usize })
         });
         let jobs = jobs
-            .collect::<Result<Vec<Job>, ebbtide_model::workload::WorkloadError>>()
+            .collect::<Result<Vec<Job>, WorkloadError>>()
             .map_err(|error| BackendError::Other(format!("workload {}: {error}", workload.name)))?;
-        let idle = Op { kind: OpKind::Read, offset: 0, length: 0, due: Nanos(0), then_write: false };
+        let idle = Op {
+            kind: OpKind::Read,
+            offset: ArrayOffset::START,
+            length: Bytes(0),
+            due: Nanos(0),
+            then_write: false,
+        };
         let slots: Vec<Slot> = (0..own as u32)
             .map(|n| Slot {
                 state: State::Start,
                 op: idle,
                 job: n / workload.depth(),
-                intended: 0,
-                submitted: 0,
+                intended: Instant::START,
+                submitted: Instant::START,
             })
             .collect();
         let pages = Pages::new(workload, environment, &array, seed)?;
-        let budget = jobs.iter().filter_map(|job| job.left).fold(0, u64::saturating_add);
-        let pieces = workload.bs.0.div_ceil(array.smallest_piece()).max(1);
+        let budget = left(&jobs);
+        let pieces = workload.bs.0.div_ceil(array.smallest_piece().0).max(1);
         let writeback = if pages.is_some() { WRITEBACK_PER_MEMBER * array.len() as u32 } else { 0 };
         let resync = environment.resync.map(|resync| Resync::new(resync, &array));
         let queue = Queue::new(slots.len() + writeback as usize + 1);
-        if window.end != u64::MAX && window.end > queue.horizon() {
+        if window.end != Instant::NEVER && window.end > queue.horizon() {
             return Err(BackendError::Other(format!(
                 "workload {}: a trial of {} with {own} operations in flight is longer than the simulator can tell; \
                  use at most {:.0} days",
                 workload.name,
-                Nanos(window.end),
-                queue.horizon() as f64 / 86_400e9
+                window.end.elapsed(),
+                queue.horizon().elapsed().as_secs_f64() / 86_400.0
             )));
         }
         Ok(Load {
@@ -178,8 +187,8 @@ impl<'a> Load<'a> {
             budget,
             pieces,
             alive: own as u32,
-            last: 0,
-            never: queue.horizon() / 2,
+            last: Instant::START,
+            never: Instant(queue.horizon().0 / 2),
             queue,
         })
     }
@@ -190,13 +199,13 @@ impl<'a> Load<'a> {
     /// When a member fails for good, or the control says stop.
     pub(super) fn run(mut self) -> Result<Outcome, BackendError> {
         for slot in 0..self.slots.len() as u32 {
-            if let Some(at) = self.start_next(slot, 0)? {
+            if let Some(at) = self.start_next(slot, Instant::START)? {
                 self.queue.push(at, slot);
             }
         }
         if self.resync.is_some() {
             let slot = self.resync_slot();
-            self.queue.push(0, slot);
+            self.queue.push(Instant::START, slot);
         }
         let own = self.slots.len() as u32;
         let events_per_look = (WORK_PER_LOOK / self.pieces).max(1);
@@ -204,7 +213,7 @@ impl<'a> Load<'a> {
         let mut worked = 0_u64;
         while self.alive > 0 {
             let Some((now, slot)) = self.queue.peek() else { break };
-            if now >= self.never && self.window.end == u64::MAX {
+            if now >= self.never && self.window.end == Instant::NEVER {
                 return Err(self.stalled());
             }
             if now >= self.window.end {
@@ -234,23 +243,23 @@ impl<'a> Load<'a> {
 
     /// Looks whether what happens now goes on for long, and if so, goes there.
     #[cold]
-    fn leap(&mut self, now: u64) {
+    fn leap(&mut self, now: Instant) {
         let jump =
             self.leap.consider(now, &mut self.array, &mut self.recorder, self.cpu.used(), self.window.end);
         let Some(jump) = jump else { return };
-        let by = jump.blocks * jump.block;
+        let by = jump.block.times(jump.blocks);
         self.queue.shift(by);
         for slot in &mut self.slots {
-            slot.intended = slot.intended.saturating_add(by);
-            slot.submitted = slot.submitted.saturating_add(by);
+            slot.intended += by;
+            slot.submitted += by;
         }
         self.cpu.leap(&jump.cpu_used, jump.blocks, jump.block);
-        self.last = self.last.saturating_add(by);
+        self.last += by;
     }
 
     /// Something happened to a slot of the workload; says when it happens to it next.
     #[inline]
-    fn event(&mut self, slot: u32, now: u64) -> Result<Option<u64>, BackendError> {
+    fn event(&mut self, slot: u32, now: Instant) -> Result<Option<Instant>, BackendError> {
         let index = slot as usize;
         match self.slots[index].state {
             State::Start => self.submit(slot, now),
@@ -282,10 +291,10 @@ impl<'a> Load<'a> {
 
     /// The slot's next operation: submits it, or says when it starts.
     #[inline]
-    fn start_next(&mut self, slot: u32, now: u64) -> Result<Option<u64>, BackendError> {
+    fn start_next(&mut self, slot: u32, now: Instant) -> Result<Option<Instant>, BackendError> {
         let state = &mut self.slots[slot as usize];
         let job = &mut self.jobs[state.job as usize];
-        if job.left == Some(0) {
+        if job.left == Some(Bytes(0)) {
             state.state = State::Done;
             self.alive -= 1;
             return Ok(None);
@@ -298,15 +307,15 @@ impl<'a> Load<'a> {
         state.op = op;
         let mut start = now;
         // Thinking comes between operations, not before the first.
-        if now > 0 {
-            start = start.saturating_add(self.workload.think_time.0);
+        if now > Instant::START {
+            start += self.workload.think_time;
         }
         if self.workload.is_open_loop() {
-            state.intended = op.due.0;
-            start = start.max(op.due.0);
+            state.intended = Instant::START + op.due;
+            start = start.max(state.intended);
         } else {
             if let Some(pace) = &mut job.pace {
-                start = pace.admit(Nanos(start), op.length).0;
+                start = pace.admit(start, op.length);
             }
             state.intended = start;
         }
@@ -329,7 +338,7 @@ impl<'a> Load<'a> {
 
     /// Submits the slot's operation at `now`; says when it completes.
     #[inline]
-    fn submit(&mut self, slot: u32, now: u64) -> Result<Option<u64>, BackendError> {
+    fn submit(&mut self, slot: u32, now: Instant) -> Result<Option<Instant>, BackendError> {
         let job = self.slots[slot as usize].job;
         self.slots[slot as usize].submitted = now;
         let request = self.request(slot);
@@ -349,9 +358,9 @@ impl<'a> Load<'a> {
     fn submit_buffered(
         &mut self,
         slot: u32,
-        now: u64,
+        now: Instant,
         request: &Request,
-    ) -> Result<Option<u64>, BackendError> {
+    ) -> Result<Option<Instant>, BackendError> {
         let Some(pages) = &mut self.pages else { return Ok(None) };
         let Slot { op, job, .. } = self.slots[slot as usize];
         let cached = match op.kind {
@@ -376,7 +385,7 @@ impl<'a> Load<'a> {
 
     /// An event of the writeback or of the resync.
     #[cold]
-    fn background(&mut self, slot: u32, now: u64) -> Result<Option<u64>, BackendError> {
+    fn background(&mut self, slot: u32, now: Instant) -> Result<Option<Instant>, BackendError> {
         if slot == self.resync_slot() {
             let Some(resync) = &mut self.resync else { return Ok(None) };
             return Ok(resync.step(now, &mut self.array));
@@ -385,20 +394,15 @@ impl<'a> Load<'a> {
         let woken = pages.written_back(slot);
         let next = pages.write_back(slot, now, &mut self.array, &mut self.recorder)?;
         for slot in woken {
-            // The event in hand is still in the queue; these go beside it.
-            self.queue_beside(now, slot);
+            // The event in hand still heads the queue: these must not sort before it.
+            self.queue.push(now + Nanos(1), slot);
         }
         Ok(next)
     }
 
-    /// Adds an event while the one in hand still heads the queue: it must not sort before it.
-    fn queue_beside(&mut self, now: u64, slot: u32) {
-        self.queue.push(now.saturating_add(1), slot);
-    }
-
     /// Starts idle writeback slots when there is something to write.
     #[inline]
-    fn wake_writeback(&mut self, now: u64) {
+    fn wake_writeback(&mut self, now: Instant) {
         let Some(pages) = &mut self.pages else { return };
         while let Some(slot) = pages.idle_writer() {
             self.queue.push(now, slot);
@@ -425,16 +429,15 @@ impl<'a> Load<'a> {
     ///
     /// # Errors
     /// When it does not.
-    fn keeps_pace(&self, worked: u64, now: u64) -> Result<(), BackendError> {
+    fn keeps_pace(&self, worked: u64, now: Instant) -> Result<(), BackendError> {
         let (done, what) = match self.workload.stop {
             Stop::Runtime(_) => (
-                now as f64 / self.window.end.max(1) as f64,
-                format!("{} of {}", format_waiting(Nanos(now)), format_waiting(Nanos(self.window.end))),
+                now.0 as f64 / self.window.end.0.max(1) as f64,
+                format!("{} of {}", format_waiting(now.elapsed()), format_waiting(self.window.end.elapsed())),
             ),
             Stop::Size(_) => {
-                let left = self.jobs.iter().filter_map(|job| job.left).fold(0, u64::saturating_add);
-                let done = self.budget.saturating_sub(left);
-                (done as f64 / self.budget.max(1) as f64, format!("{} of {} bytes", done, self.budget))
+                let (all, done) = (self.budget.0, (self.budget - left(&self.jobs)).0);
+                (done as f64 / all.max(1) as f64, format!("{done} of {all} bytes"))
             }
         };
         let Work { free, most } = self.work;
@@ -455,7 +458,7 @@ impl<'a> Load<'a> {
             "workload {}: after {:.3} s no operation completes any more (a member is frozen for good?), \
              and the trial ends by size; give it a runtime",
             self.workload.name,
-            self.last as f64 * 1e-9
+            self.last.elapsed().as_secs_f64()
         ))
     }
 
@@ -464,27 +467,30 @@ impl<'a> Load<'a> {
             Stop::Runtime(_) => self.window.end,
             Stop::Size(_) => self.last,
         };
+        let mut unfinished = 0;
         for slot in &self.slots {
             if matches!(slot.state, State::Completion | State::OldParity | State::Room) {
-                self.recorder.unfinished(slot.submitted, end);
+                self.recorder.in_flight(slot.submitted, end);
+                unfinished += 1;
             }
         }
         if self.workload.end_fsync && self.pages.is_some() {
             end = self.drain(end)?;
         }
         self.recorder.finish_at(end);
-        let elapsed = end.saturating_sub(self.window.begin);
+        let elapsed = end - self.window.begin;
         Ok(Outcome {
             cpu: self.cpu.finish(elapsed),
             recorded: self.recorder.finish(self.array.names()),
-            resynced: self.resync.as_ref().map(Resync::bytes),
+            unfinished,
+            resynced: self.resync.as_ref().map(Resync::moved),
             array: self.array,
             end,
         })
     }
 
     /// fsync: writes back what is dirty and says when that is done.
-    fn drain(&mut self, end: u64) -> Result<u64, BackendError> {
+    fn drain(&mut self, end: Instant) -> Result<Instant, BackendError> {
         let own = self.slots.len() as u32;
         self.recorder.extend();
         if let Some(pages) = &mut self.pages {
@@ -511,4 +517,9 @@ impl<'a> Load<'a> {
         }
         Ok(last)
     }
+}
+
+/// What `jobs` still have to move, where the trial ends by size.
+fn left(jobs: &[Job]) -> Bytes {
+    Bytes(jobs.iter().filter_map(|job| job.left).fold(0, |sum, left| sum.saturating_add(left.0)))
 }

@@ -3,6 +3,7 @@
 use super::load::Outcome;
 use ebbtide_model::experiment::{Design, Experiment, Host};
 use ebbtide_model::per_op::PerOp;
+use ebbtide_model::plan::build::Geometry;
 use ebbtide_model::samples::{
     CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, OtherActivity, OtherKind,
 };
@@ -41,7 +42,7 @@ pub(super) fn observe(
                 ..DiskUse::default()
             },
             max_request: host.max_request,
-            readahead: Some(host.readahead_of(design.layout.stripe_width())),
+            readahead: Some(host.readahead_of(Geometry::of(&design.layout).map(Geometry::stripe))),
             rotational: rotational(&member.name),
             ..DeviceObservation::default()
         }
@@ -59,11 +60,11 @@ pub(super) fn observe(
         idle: Nanos(elapsed.saturating_sub(used)),
         ..CoreUse::default()
     };
-    let others = outcome.resynced.map(|(read, write)| OtherActivity {
+    let others = outcome.resynced.map(|moved| OtherActivity {
         kind: OtherKind::Resync,
         who: format!("{}: resync", design.name),
         device: None,
-        bytes: Some(PerOp { read, write }),
+        bytes: Some(PerOp { read: moved.read.0, write: moved.write.0 }),
     });
     Observation {
         devices: devices.collect(),
@@ -84,11 +85,14 @@ struct Resynced {
 impl Resynced {
     fn new(outcome: &Outcome) -> Self {
         let last = outcome.recorded.members.len().saturating_sub(1);
-        let (read, write) = outcome.resynced.unwrap_or((0, 0));
+        let moved = outcome.resynced.unwrap_or_default();
         // It runs at one pace from the start of the warm-up on.
-        let measured = outcome.recorded.elapsed.0 as f64 / outcome.end.max(1) as f64;
+        let measured = outcome.recorded.elapsed.0 as f64 / outcome.end.0.max(1) as f64;
         let part = |bytes: u64| (bytes as f64 * measured) as u64;
-        Resynced { each: PerOp { read: part(read / last.max(1) as u64), write: part(write) }, last }
+        Resynced {
+            each: PerOp { read: part(moved.read.0 / last.max(1) as u64), write: part(moved.write.0) },
+            last,
+        }
     }
 
     fn bytes(&self, member: usize) -> PerOp<u64> {
@@ -105,6 +109,6 @@ impl Resynced {
 fn untouched(experiment: &Experiment, design: &Design, outcome: &Outcome, member: &str) -> Option<Bytes> {
     let volume = experiment.volumes.iter().find(|volume| volume.name == member)?;
     volume.shape.as_ref()?.character.first_touch?;
-    let part = outcome.array.capacity() as f64 / design.layout.volumes().len().max(1) as f64;
-    Some(Bytes(volume.size?.0.min(part as u64)))
+    let part = outcome.array.capacity().0 as f64 / design.layout.volumes().len().max(1) as f64;
+    Some(volume.size?.min(Bytes(part as u64)))
 }

@@ -12,19 +12,21 @@ use super::array::{Array, Done, Pick, Request};
 use super::record::Recorder;
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::experiment::Environment;
-use ebbtide_model::workload::{Access, OpKind, Workload};
+use ebbtide_model::units::{ArrayOffset, Bytes, Instant};
+use ebbtide_model::workload::{Access, OpKind, Sequence, Workload};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::VecDeque;
 
 /// Largest request of readahead and writeback when the device does not say (`max_sectors_kb` of most devices).
-const REQUEST_MAX: u64 = 512 << 10;
+const REQUEST_MAX: Bytes = Bytes(512 << 10);
+const PAGE: Bytes = Bytes(4096);
 
 /// What the page cache says to an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cached {
     /// The pages are there at this instant.
-    At(u64),
+    At(Instant),
     /// Too much is dirty: the slot is woken when there is room.
     Blocked,
     /// Not for the cache: goes to the array.
@@ -35,36 +37,36 @@ pub(super) enum Cached {
 #[derive(Debug, Default)]
 struct Stream {
     /// Where the next read is expected.
-    next: u64,
+    next: ArrayOffset,
     /// Read ahead up to here.
-    ahead: u64,
-    /// Highest offset read so far, and lowest.
-    range: Option<(u64, u64)>,
+    ahead: ArrayOffset,
+    /// Begin and end of what was read so far.
+    range: Option<(ArrayOffset, ArrayOffset)>,
     /// Pieces under way or there: (end, instant at which they are there).
-    pieces: VecDeque<(u64, u64)>,
+    pieces: VecDeque<(ArrayOffset, Instant)>,
 }
 
 /// The cache of the host (of all of them: clients share nothing but are counted as one).
 #[derive(Debug)]
 pub(super) struct Pages {
-    memory: u64,
-    span: u64,
-    readahead: u64,
-    piece: u64,
+    memory: Bytes,
+    span: Bytes,
+    readahead: Bytes,
+    piece: Bytes,
     sequential: bool,
     streams: Vec<Stream>,
-    /// Bytes of the span that random reads have brought in.
-    cached: u64,
+    /// What of the span random reads have brought in.
+    cached: Bytes,
     rng: Xoshiro256PlusPlus,
-    dirty: u64,
+    dirty: Bytes,
     /// Dirty extents, oldest first; neighbours are joined.
-    to_write: VecDeque<(u64, u64)>,
-    blocked: VecDeque<(u32, u64)>,
+    to_write: VecDeque<(ArrayOffset, Bytes)>,
+    blocked: VecDeque<(u32, Bytes)>,
     idle: Vec<u32>,
     /// First writeback slot, and how many.
     writers: (u32, u32),
-    /// By writeback slot: bytes under way.
-    under_way: Vec<u64>,
+    /// By writeback slot: what is under way.
+    under_way: Vec<Bytes>,
     draining: bool,
 }
 
@@ -75,6 +77,23 @@ pub(super) fn no_memory(workload: &Workload) -> BackendError {
          add `[host]` with for example `memory = \"8GiB\"`, or `direct = true`",
         workload.name
     ))
+}
+
+/// Why the page cache of `workload` cannot be simulated, if so: the simulated one knows streams and uniform offsets, and how
+/// much of the region it holds, not which blocks.
+pub(super) fn unmodelled(workload: &Workload) -> Option<BackendError> {
+    let sequence = workload.details.sequence != Sequence::Plain;
+    let what = match (workload.direct || !workload.reads(), workload.distribution.is_uniform()) {
+        (true, _) => return None,
+        (false, false) => "random_distribution",
+        (false, true) if sequence => "rw with a modifier",
+        (false, true) => return None,
+    };
+    Some(BackendError::Other(format!(
+        "workload {} reads through the page cache with {what}, and the simulated cache does not know which blocks it holds; \
+         write `direct = true`, or run it on real volumes (`--on files`)",
+        workload.name
+    )))
 }
 
 impl Pages {
@@ -91,18 +110,21 @@ impl Pages {
         if workload.direct {
             return Ok(None);
         }
+        if let Some(error) = unmodelled(workload) {
+            return Err(error);
+        }
         let memory = environment.host.memory.ok_or_else(|| no_memory(workload))?;
-        let piece = environment.host.max_request.map_or(REQUEST_MAX, |max| max.0.clamp(4096, REQUEST_MAX));
+        let piece = environment.host.max_request.map_or(REQUEST_MAX, |max| max.clamp(PAGE, REQUEST_MAX));
         Ok(Some(Pages {
-            memory: memory.0,
-            span: workload.span.map_or(array.capacity(), |span| span.0.min(array.capacity())).max(1),
-            readahead: environment.host.readahead_of(array.stripe()).0.max(4096),
+            memory,
+            span: workload.span.unwrap_or(array.capacity()).min(array.capacity()).max(Bytes(1)),
+            readahead: environment.host.readahead_of(array.stripe()).max(PAGE),
             piece,
             sequential: workload.access == Access::Sequential,
             streams: (0..workload.numjobs).map(|_| Stream::default()).collect(),
-            cached: 0,
+            cached: Bytes(0),
             rng: Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x7061_6765),
-            dirty: 0,
+            dirty: Bytes(0),
             to_write: VecDeque::new(),
             blocked: VecDeque::new(),
             idle: Vec::new(),
@@ -116,7 +138,7 @@ impl Pages {
     pub(super) fn with_writers(mut self, first: u32, count: u32) -> Self {
         self.writers = (first, count);
         self.idle = (first..first + count).rev().collect();
-        self.under_way = vec![0; count as usize];
+        self.under_way = vec![Bytes(0); count as usize];
         self
     }
 
@@ -127,14 +149,14 @@ impl Pages {
     /// When the pages of a read are there.
     pub(super) fn read(
         &mut self,
-        now: u64,
+        now: Instant,
         job: u32,
         request: &Request,
         array: &mut Array,
         recorder: &mut Recorder,
     ) -> Result<Cached, BackendError> {
         if !self.sequential {
-            let share = self.cached as f64 / self.span as f64;
+            let share = self.cached.0 as f64 / self.span.0 as f64;
             if ((self.rng.next_u64() >> 11) as f64) < share * (1u64 << 53) as f64 {
                 return Ok(Cached::At(now));
             }
@@ -156,10 +178,10 @@ impl Pages {
         }
         stream.next = end;
         if stream.ahead < end || stream.ahead - request.offset <= self.readahead {
-            let target = stream.ahead.max(end).saturating_add(self.readahead).min(self.span.max(end));
+            let target =
+                (stream.ahead.max(end) + self.readahead).min(end.max(ArrayOffset::START + self.span));
             while stream.ahead < target {
-                // Requests end at multiples of their size, as the block layer lays them.
-                let length = (self.piece - stream.ahead % self.piece).min(target - stream.ahead);
+                let length = to_boundary(self.piece, stream.ahead).min(target - stream.ahead);
                 let part =
                     Request { offset: stream.ahead, length, copy: Pick::Stream(u64::from(job)), ..*request };
                 let there = read_array(now, &part, array, recorder)?;
@@ -182,7 +204,7 @@ impl Pages {
     }
 
     /// Takes a write, or not yet.
-    pub(super) fn write(&mut self, slot: u32, now: u64, offset: u64, length: u64) -> Cached {
+    pub(super) fn write(&mut self, slot: u32, now: Instant, offset: ArrayOffset, length: Bytes) -> Cached {
         match self.to_write.back_mut() {
             Some((start, len)) if *start + *len == offset => *len += length,
             _ => self.to_write.push_back((offset, length)),
@@ -195,14 +217,18 @@ impl Pages {
         Cached::Blocked
     }
 
-    fn limit(&self) -> u64 {
-        self.memory / 5
+    fn limit(&self) -> Bytes {
+        Bytes(self.memory.0 / 5)
+    }
+
+    /// Whether anything is written back now.
+    fn writes_back(&self) -> bool {
+        self.draining || self.dirty.0 > self.memory.0 / 10
     }
 
     /// A writeback slot to start now, if there is one idle and something to write.
     pub(super) fn idle_writer(&mut self) -> Option<u32> {
-        let wanted = self.draining || self.dirty > self.memory / 10;
-        if wanted && !self.to_write.is_empty() { self.idle.pop() } else { None }
+        if self.writes_back() && !self.to_write.is_empty() { self.idle.pop() } else { None }
     }
 
     /// The slot's request is on the medium; says which blocked writes may go on.
@@ -210,7 +236,7 @@ impl Pages {
         let under_way = &mut self.under_way[(slot - self.writers.0) as usize];
         self.dirty -= std::mem::take(under_way).min(self.dirty);
         let mut woken = Vec::new();
-        let mut waiting: u64 = self.blocked.iter().map(|(_, length)| length).sum();
+        let mut waiting: Bytes = self.blocked.iter().map(|(_, length)| *length).sum();
         while let Some((slot, length)) = self.blocked.front().copied() {
             // What waits is counted as dirty already; the first waits for the others before it only.
             if self.dirty - (waiting - length) > self.limit() {
@@ -227,21 +253,21 @@ impl Pages {
     pub(super) fn write_back(
         &mut self,
         slot: u32,
-        now: u64,
+        now: Instant,
         array: &mut Array,
         recorder: &mut Recorder,
-    ) -> Result<Option<u64>, BackendError> {
-        let wanted = self.draining || self.dirty > self.memory / 10;
+    ) -> Result<Option<Instant>, BackendError> {
+        let wanted = self.writes_back();
         let Some((offset, length)) = self.to_write.front_mut().filter(|_| wanted) else {
             self.idle.push(slot);
             return Ok(None);
         };
-        let piece = (self.piece - *offset % self.piece).min(*length);
+        let piece = to_boundary(self.piece, *offset).min(*length);
         let request =
             Request { op: OpKind::Write, offset: *offset, length: piece, copy: Pick::Next, client: 0 };
         *offset += piece;
         *length -= piece;
-        if *length == 0 {
+        if *length == Bytes(0) {
             self.to_write.pop_front();
         }
         self.under_way[(slot - self.writers.0) as usize] = piece;
@@ -259,16 +285,22 @@ impl Pages {
 
     /// Whether nothing is dirty or under way.
     pub(super) fn is_clean(&self) -> bool {
-        self.to_write.is_empty() && self.under_way.iter().all(|bytes| *bytes == 0)
+        self.to_write.is_empty() && self.under_way.iter().all(|bytes| *bytes == Bytes(0))
     }
 }
 
+/// From `at` to where a request of up to `piece` ends: requests end at multiples of their size, as the block layer lays
+/// them.
+fn to_boundary(piece: Bytes, at: ArrayOffset) -> Bytes {
+    piece - (at - ArrayOffset::START) % piece
+}
+
 fn read_array(
-    now: u64,
+    now: Instant,
     request: &Request,
     array: &mut Array,
     recorder: &mut Recorder,
-) -> Result<u64, BackendError> {
+) -> Result<Instant, BackendError> {
     match array.submit(now, request, recorder)? {
         Done::At(end) | Done::ThenWriteBack(end) => Ok(end),
     }

@@ -1,6 +1,8 @@
 //! The event queue: every slot of the simulation has at most one event, so an event is an instant and
 //! a slot number packed into 64 bits, and the queue a flat heap of them.
 
+use ebbtide_model::units::{Instant, Nanos};
+
 /// Events in order of time; at the same instant the lower slot comes first.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -15,25 +17,29 @@ impl Queue {
         Queue { heap: Vec::with_capacity(slots), slot_bits }
     }
 
-    /// The latest instant that can be told, in nanoseconds; later ones count as this.
-    pub(super) fn horizon(&self) -> u64 {
-        u64::MAX >> self.slot_bits
+    /// The latest instant that can be told; later ones count as this.
+    pub(super) fn horizon(&self) -> Instant {
+        Instant(u64::MAX >> self.slot_bits)
     }
 
     #[inline]
-    fn pack(&self, at: u64, slot: u32) -> u64 {
-        (at.min(self.horizon()) << self.slot_bits) | u64::from(slot)
+    fn pack(&self, at: Instant, slot: u32) -> u64 {
+        (at.min(self.horizon()).0 << self.slot_bits) | u64::from(slot)
     }
 
-    /// The next event: (instant, slot).
     #[inline]
-    pub(super) fn peek(&self) -> Option<(u64, u32)> {
-        let event = *self.heap.first()?;
-        Some((event >> self.slot_bits, (event & ((1 << self.slot_bits) - 1)) as u32))
+    fn unpack(&self, event: u64) -> (Instant, u32) {
+        (Instant(event >> self.slot_bits), (event & ((1 << self.slot_bits) - 1)) as u32)
+    }
+
+    /// The next event: its instant and its slot.
+    #[inline]
+    pub(super) fn peek(&self) -> Option<(Instant, u32)> {
+        self.heap.first().map(|event| self.unpack(*event))
     }
 
     /// Adds an event of a slot that has none.
-    pub(super) fn push(&mut self, at: u64, slot: u32) {
+    pub(super) fn push(&mut self, at: Instant, slot: u32) {
         let event = self.pack(at, slot);
         self.heap.push(event);
         let mut child = self.heap.len() - 1;
@@ -59,7 +65,7 @@ impl Queue {
 
     /// Replaces the next event by one of the same slot: cheaper than taking and adding.
     #[inline]
-    pub(super) fn replace(&mut self, at: u64, slot: u32) {
+    pub(super) fn replace(&mut self, at: Instant, slot: u32) {
         let event = self.pack(at, slot);
         self.sift_down(event);
     }
@@ -82,16 +88,12 @@ impl Queue {
         }
         heap[parent] = event;
     }
-}
 
-impl Queue {
-    /// Moves every event by `by` nanoseconds into the future. (The order stays, so the heap does.)
-    pub(super) fn shift(&mut self, by: u64) {
-        let slot_mask = (1 << self.slot_bits) - 1;
+    /// Moves every event by `by` into the future. (The order stays, so the heap does.)
+    pub(super) fn shift(&mut self, by: Nanos) {
         for index in 0..self.heap.len() {
-            let event = self.heap[index];
-            self.heap[index] =
-                self.pack((event >> self.slot_bits).saturating_add(by), (event & slot_mask) as u32);
+            let (at, slot) = self.unpack(self.heap[index]);
+            self.heap[index] = self.pack(at + by, slot);
         }
     }
 }
@@ -110,10 +112,10 @@ mod tests {
             let mut free: Vec<u32> = (0..64).collect();
             for (step, at) in steps {
                 let next = oracle.first().copied();
-                prop_assert_eq!(queue.peek(), next);
+                prop_assert_eq!(queue.peek().map(|(at, slot)| (at.0, slot)), next);
                 match (step, next) {
                     (0, _) => if let Some(slot) = free.pop() {
-                        queue.push(at, slot);
+                        queue.push(Instant(at), slot);
                         oracle.insert((at, slot));
                     },
                     (1, Some(first)) => {
@@ -122,15 +124,15 @@ mod tests {
                         free.push(first.1);
                     }
                     (_, Some(first)) => {
-                        queue.replace(first.0 + at, first.1);
+                        queue.replace(Instant(first.0 + at), first.1);
                         oracle.remove(&first);
                         oracle.insert((first.0 + at, first.1));
                     }
                     _ => {}
                 }
             }
-            queue.shift(5);
-            prop_assert_eq!(queue.peek(), oracle.first().map(|(at, slot)| (at + 5, *slot)));
+            queue.shift(Nanos(5));
+            prop_assert_eq!(queue.peek(), oracle.first().map(|(at, slot)| (Instant(at + 5), *slot)));
         }
     }
 }

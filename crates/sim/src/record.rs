@@ -2,7 +2,7 @@
 
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Count, Histogram, Interval, MemberSamples, OpSamples};
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{Bytes, Instant, Nanos};
 use ebbtide_model::workload::{OpKind, Stop, Workload};
 
 /// Most intervals of a series; longer trials get longer intervals, so that memory does not grow with virtual time.
@@ -16,29 +16,29 @@ const AHEAD_MAX: usize = 2 * INTERVALS_MAX as usize;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     /// First instant that counts.
-    pub(super) begin: u64,
-    /// First instant that no longer counts; the end of time for a trial that ends by size.
-    pub(super) end: u64,
-    pub(super) interval: u64,
+    pub(super) begin: Instant,
+    /// First instant that no longer counts; never for a trial that ends by size.
+    pub(super) end: Instant,
+    pub(super) interval: Nanos,
 }
 
 impl Window {
     pub(super) fn new(workload: &Workload) -> Self {
-        let mut interval = workload.series_interval().0.max(1);
-        let begin = workload.warm_up.0;
+        let mut interval = workload.series_interval().max(Nanos(1));
+        let begin = Instant::START + workload.before();
         let end = match workload.stop {
             Stop::Runtime(runtime) => {
-                while runtime.0 / interval > INTERVALS_MAX {
-                    interval = interval.saturating_mul(2);
+                while runtime.0 / interval.0 > INTERVALS_MAX {
+                    interval = interval.times(2);
                 }
-                begin.saturating_add(runtime.0)
+                begin + runtime
             }
-            Stop::Size(_) => u64::MAX,
+            Stop::Size(_) => Instant::NEVER,
         };
         Window { begin, end, interval }
     }
 
-    fn holds(&self, at: u64) -> bool {
+    fn holds(&self, at: Instant) -> bool {
         self.begin <= at && at < self.end
     }
 }
@@ -52,41 +52,30 @@ struct Tally {
 
 impl Tally {
     #[inline]
-    fn add(&mut self, op: OpKind, bytes: u64, latency: u64) {
-        let count = self.count.get_mut(op);
-        count.ops += 1;
-        count.bytes += bytes;
-        self.latency.get_mut(op).record(latency);
+    fn add(&mut self, op: OpKind, bytes: Bytes, latency: Nanos) {
+        count_one(self.count.get_mut(op), bytes);
+        self.latency.get_mut(op).record(latency.0);
     }
 
     /// What was counted since `earlier`.
     fn since(&self, earlier: &Tally) -> Tally {
-        let mut since = Tally::default();
-        for op in [OpKind::Read, OpKind::Write] {
-            let (now, before) = (self.count.get(op), earlier.count.get(op));
-            *since.count.get_mut(op) = Count { ops: now.ops - before.ops, bytes: now.bytes - before.bytes };
-            *since.latency.get_mut(op) = self.latency.get(op).diff(earlier.latency.get(op));
-        }
-        since
+        let mut count = self.count;
+        count -= earlier.count;
+        let latency = self.latency.as_ref().zip(earlier.latency.as_ref());
+        Tally { count, latency: latency.map(|(now, before)| now.diff(before)) }
     }
 
     /// Counts `other` `times` times.
     fn add_times(&mut self, other: &Tally, times: u64) {
+        self.count += other.count.map(|count| Count { ops: count.ops * times, bytes: count.bytes * times });
         for op in [OpKind::Read, OpKind::Write] {
-            let (sum, more) = (self.count.get_mut(op), other.count.get(op));
-            sum.ops += more.ops * times;
-            sum.bytes += more.bytes * times;
             self.latency.get_mut(op).merge(&other.latency.get(op).times(times));
         }
     }
 
     fn finish(self) -> PerOp<OpSamples> {
-        let side = |count, mut latency: Histogram| {
-            latency.compact();
-            OpSamples { count, latency, service: None }
-        };
-        let PerOp { read, write } = self.latency;
-        PerOp { read: side(self.count.read, read), write: side(self.count.write, write) }
+        let latency = self.latency.map(Histogram::compacted);
+        self.count.zip(latency).map(|(count, latency)| OpSamples { count, latency, service: None })
     }
 }
 
@@ -109,17 +98,15 @@ struct Cell {
 
 impl Cell {
     fn add(&mut self, more: &Cell) {
-        add_count(&mut self.array, &more.array);
+        self.array += more.array;
         self.latency.merge(&more.latency);
         add_counts(&mut self.members, &more.members);
     }
 
     fn take(&mut self, less: &Cell) {
-        take_count(&mut self.array, &less.array);
+        self.array -= less.array;
         self.latency = self.latency.diff(&less.latency);
-        for (count, less) in self.members.iter_mut().zip(&less.members) {
-            take_count(count, less);
-        }
+        self.members.iter_mut().zip(&less.members).for_each(|(count, less)| *count -= *less);
     }
 }
 
@@ -139,7 +126,6 @@ impl Block {
     }
 }
 
-/// Records one trial.
 #[derive(Debug)]
 pub(super) struct Recorder {
     window: Window,
@@ -151,13 +137,13 @@ pub(super) struct Recorder {
     /// The interval being filled; its latencies gather in `latency`, which keeps its memory.
     current: Interval,
     latency: Histogram,
-    current_end: u64,
+    current_end: Instant,
 }
 
 /// Nothing yet, for `members` members.
-fn empty(members: usize, end: u64) -> Interval {
+fn empty(members: usize, end: Nanos) -> Interval {
     Interval {
-        end: Nanos(end),
+        end,
         array: PerOp::default(),
         latency: Histogram::default(),
         members: vec![PerOp::default(); members],
@@ -178,13 +164,13 @@ impl Recorder {
             series: Vec::new(),
             current: empty(members, window.interval),
             latency: Histogram::default(),
-            current_end: window.begin.saturating_add(window.interval),
+            current_end: window.begin + window.interval,
         }
     }
 
     /// A member's I/O submitted at `begin` completes at `end`. Called at submission: `end` may lie ahead.
     #[inline]
-    pub(super) fn member(&mut self, member: usize, op: OpKind, bytes: u64, begin: u64, end: u64) {
+    pub(super) fn member(&mut self, member: usize, op: OpKind, bytes: Bytes, begin: Instant, end: Instant) {
         if !self.window.holds(end) {
             return;
         }
@@ -192,7 +178,7 @@ impl Recorder {
         let count = if end < self.current_end {
             self.current.members[member].get_mut(op)
         } else {
-            let index = ((end - self.current_end) / self.window.interval) as usize;
+            let index = ((end - self.current_end).0 / self.window.interval.0) as usize;
             let members = self.totals.members.len();
             if index >= AHEAD_MAX {
                 return;
@@ -202,35 +188,39 @@ impl Recorder {
             }
             self.ahead[index][member].get_mut(op)
         };
-        count.ops += 1;
-        count.bytes += bytes;
+        count_one(count, bytes);
     }
 
     /// The array's operation completes at `now`; `intended` is its intended start, `submitted` the actual one.
     /// Calls come in the order of `now`.
     #[inline]
-    pub(super) fn array(&mut self, op: OpKind, bytes: u64, intended: u64, submitted: u64, now: u64) {
-        if now < self.window.begin || now >= self.window.end {
+    pub(super) fn array(
+        &mut self,
+        op: OpKind,
+        bytes: Bytes,
+        intended: Instant,
+        submitted: Instant,
+        now: Instant,
+    ) {
+        if !self.window.holds(now) {
             return;
         }
         while now >= self.current_end {
             self.roll();
         }
-        let latency = now - intended.min(now);
+        let latency = now - intended;
         self.totals.array.add(op, bytes, latency);
-        self.latency.record(latency);
-        let count = self.current.array.get_mut(op);
-        count.ops += 1;
-        count.bytes += bytes;
+        self.latency.record(latency.0);
+        count_one(self.current.array.get_mut(op), bytes);
         if let Some(service) = &mut self.service {
-            service.get_mut(op).record(now - submitted);
+            service.get_mut(op).record((now - submitted).0);
         }
-        self.totals.in_flight += (now - submitted.max(self.window.begin)) as f64;
+        self.in_flight(submitted, now);
     }
 
-    /// An operation submitted at `submitted` is still in flight when the window ends at `end`.
-    pub(super) fn unfinished(&mut self, submitted: u64, end: u64) {
-        self.totals.in_flight += end.saturating_sub(submitted.max(self.window.begin)) as f64;
+    /// An operation submitted at `submitted` was in flight until `end`, its completion or the window's end.
+    pub(super) fn in_flight(&mut self, submitted: Instant, end: Instant) {
+        self.totals.in_flight += (end - submitted.max(self.window.begin)).0 as f64;
     }
 
     /// A block that begins now.
@@ -247,7 +237,7 @@ impl Recorder {
         cell.latency.merge(&array.latency.write);
         for (now, before) in self.totals.members.iter().zip(&block.begin.members) {
             let mut count = now.count;
-            take_count(&mut count, &before.count);
+            count -= before.count;
             cell.members.push(count);
         }
         cell.take(&block.so_far);
@@ -255,8 +245,8 @@ impl Recorder {
         block.cells.push(cell);
     }
 
-    /// Counts what happened in `block`, whose cells are `cell` nanoseconds each, `times` times more from `at` on.
-    pub(super) fn leap(&mut self, block: &Block, at: u64, times: u64, cell: u64) {
+    /// Counts what happened in `block`, whose cells are of length `cell`, `times` times more from `at` on.
+    pub(super) fn leap(&mut self, block: &Block, at: Instant, times: u64, cell: Nanos) {
         // Completions that lie ahead move along.
         let ahead = std::mem::take(&mut self.ahead);
         let mut now = at;
@@ -265,10 +255,10 @@ impl Recorder {
                 while now >= self.current_end {
                     self.roll();
                 }
-                add_count(&mut self.current.array, &typical.array);
+                self.current.array += typical.array;
                 add_counts(&mut self.current.members, &typical.members);
                 self.latency.merge(&typical.latency);
-                now = now.saturating_add(cell);
+                now += cell;
             }
         }
         self.ahead = ahead;
@@ -285,15 +275,15 @@ impl Recorder {
     /// Closes the current interval and opens the next.
     #[cold]
     fn roll(&mut self) {
-        let end = self.current.end.0;
-        let mut next = empty(self.totals.members.len(), end.saturating_add(self.window.interval));
+        let end = self.current.end.plus(self.window.interval);
+        let mut next = empty(self.totals.members.len(), end);
         if !self.ahead.is_empty() {
             next.members = self.ahead.remove(0);
         }
         let mut full = std::mem::replace(&mut self.current, next);
         full.latency = self.latency.take();
         self.series.push(full);
-        self.current_end = self.current_end.saturating_add(self.window.interval);
+        self.current_end += self.window.interval;
         if self.series.len() as u64 >= 2 * INTERVALS_MAX {
             self.halve();
         }
@@ -309,9 +299,9 @@ impl Recorder {
             }
         }
         self.series = joined;
-        self.window.interval *= 2;
-        self.current.end = Nanos(self.current.end.0.saturating_add(self.window.interval / 2));
-        self.current_end = self.current_end.saturating_add(self.window.interval / 2);
+        self.current.end = self.current.end.plus(self.window.interval);
+        self.current_end += self.window.interval;
+        self.window.interval = self.window.interval.times(2);
         // What lay ahead moves into the intervals that now cover it: the first one into the current.
         let mut ahead = std::mem::take(&mut self.ahead).into_iter();
         if let Some(first) = ahead.next() {
@@ -328,13 +318,13 @@ impl Recorder {
     }
 
     /// Instant at which the window ends when the last operation completes at `now` (trials that end by size).
-    pub(super) fn finish_at(&mut self, now: u64) {
+    pub(super) fn finish_at(&mut self, now: Instant) {
         self.window.end = self.window.end.min(now.max(self.window.begin));
     }
 
     /// Lets members' I/O count beyond the window's end: the writeback of an fsync belongs to the trial.
     pub(super) fn extend(&mut self) {
-        self.window.end = u64::MAX;
+        self.window.end = Instant::NEVER;
     }
 
     /// Operations counted so far.
@@ -346,42 +336,37 @@ impl Recorder {
     pub(super) fn finish(mut self, names: Vec<String>) -> Recorded {
         let elapsed = self.window.end - self.window.begin;
         // Intervals that began; the last one may be cut short.
-        while self.current.end.0 < elapsed {
+        while self.current.end < elapsed {
             self.roll();
         }
-        if self.current.end.0.saturating_sub(self.window.interval) < elapsed {
+        if self.current.end.since(self.window.interval) < elapsed {
             self.roll();
             if let Some(last) = self.series.last_mut() {
-                last.end = Nanos(elapsed);
+                last.end = elapsed;
             }
         }
         let mut array = self.totals.array.finish();
         if let Some(service) = self.service {
-            let compact = |mut histogram: Histogram| {
-                histogram.compact();
-                Some(histogram)
-            };
-            array.read.service = compact(service.read);
-            array.write.service = compact(service.write);
+            array.read.service = Some(service.read.compacted());
+            array.write.service = Some(service.write.compacted());
         }
         let members = names
             .into_iter()
             .zip(self.totals.members)
             .map(|(name, tally)| MemberSamples { name, ops: tally.finish(), ..MemberSamples::default() })
             .collect();
-        let mean_in_flight = (elapsed > 0).then(|| self.totals.in_flight / elapsed as f64);
+        let mean_in_flight = (elapsed.0 > 0).then(|| self.totals.in_flight / elapsed.0 as f64);
         Recorded {
             array,
             members,
             series: self.series,
-            interval: Nanos(self.window.interval),
-            elapsed: Nanos(elapsed),
+            interval: self.window.interval,
+            elapsed,
             mean_in_flight,
         }
     }
 }
 
-/// A finished recording.
 #[derive(Debug)]
 pub(super) struct Recorded {
     pub(super) array: PerOp<OpSamples>,
@@ -392,29 +377,20 @@ pub(super) struct Recorded {
     pub(super) mean_in_flight: Option<f64>,
 }
 
-fn add_count(sum: &mut PerOp<Count>, more: &PerOp<Count>) {
-    for op in [OpKind::Read, OpKind::Write] {
-        sum.get_mut(op).ops += more.get(op).ops;
-        sum.get_mut(op).bytes += more.get(op).bytes;
-    }
-}
-
-fn take_count(sum: &mut PerOp<Count>, less: &PerOp<Count>) {
-    for op in [OpKind::Read, OpKind::Write] {
-        sum.get_mut(op).ops -= less.get(op).ops;
-        sum.get_mut(op).bytes -= less.get(op).bytes;
-    }
+/// One more operation of so many bytes.
+#[inline]
+fn count_one(count: &mut Count, bytes: Bytes) {
+    count.ops += 1;
+    count.bytes += bytes.0;
 }
 
 fn add_counts(sum: &mut [PerOp<Count>], more: &[PerOp<Count>]) {
-    for (sum, more) in sum.iter_mut().zip(more) {
-        add_count(sum, more);
-    }
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += *more);
 }
 
 fn join(first: &mut Interval, second: Interval) {
     first.end = second.end;
     first.latency.merge(&second.latency);
-    add_count(&mut first.array, &second.array);
+    first.array += second.array;
     add_counts(&mut first.members, &second.members);
 }

@@ -1,11 +1,13 @@
 //! What the simulator does not know: an experiment that depends on it is told so instead of getting a number.
 
-use super::pages::no_memory;
+use super::pages::{no_memory, unmodelled};
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::experiment::{Design, Environment, Experiment, Volume};
 use ebbtide_model::units::Nanos;
 use ebbtide_model::volume::{Latency, Limit, Shape};
 use ebbtide_model::workload::Workload;
+use ebbtide_model::workload::options::{Grammar, not_simulated};
+use std::collections::BTreeSet;
 
 /// Whether the simulator knows all that `experiment` depends on.
 ///
@@ -14,12 +16,51 @@ use ebbtide_model::workload::Workload;
 /// workload that the host is too little known for.
 pub fn check(experiment: &Experiment) -> Result<(), BackendError> {
     experiment.volumes.iter().try_for_each(check_volume)?;
-    experiment.designs.iter().try_for_each(check_design)?;
-    let cached = experiment.workloads.iter().find(|workload| !workload.direct);
+    let planted = &experiment.environment.planted_fields;
+    experiment.designs.iter().try_for_each(|design| check_design(design, planted))?;
+    if let Some(error) = experiment.loads().find_map(|load| not_modelled(load).or_else(|| unmodelled(load))) {
+        return Err(error);
+    }
+    if let Some(workload) = experiment.loads().find(|load| load.conditions.latency.is_some())
+        && let Some(volume) =
+            experiment.volumes.iter().find(|volume| volume.shape.as_ref().is_some_and(remembers))
+    {
+        return Err(BackendError::Volume {
+            volume: volume.name.clone(),
+            what: format!(
+                "has burst credits or a failure, which each step of the search of workload {} (latency_target) would find as at the \
+                 start: run it on real volumes (`--on files`), or remove them",
+                workload.name
+            ),
+        });
+    }
+    let cached = experiment.loads().find(|workload| !workload.direct);
     match (cached, experiment.environment.host.memory) {
         (Some(workload), None) => Err(no_memory(workload)),
         _ => Ok(()),
     }
+}
+
+/// Whether what a volume has done decides what it does next, beyond what is in its queue.
+fn remembers(shape: &Shape) -> bool {
+    let bursts = |limit: &Option<Limit>| limit.is_some_and(|limit| limit.burst_rate.is_some());
+    let one_way = &shape.character.one_way;
+    let ways = [&one_way.read, &one_way.write];
+    bursts(&shape.iops)
+        || bursts(&shape.throughput)
+        || ways.iter().any(|way| bursts(&way.iops) || bursts(&way.throughput))
+        || shape.character.failure.is_some()
+}
+
+/// Why `workload` cannot be simulated, where it asks for what there is no model of.
+fn not_modelled(workload: &Workload) -> Option<BackendError> {
+    let option = not_simulated(workload)?;
+    Some(BackendError::Other(format!(
+        "workload {}: the simulator has no model of `{}`, so its figures would be the same without; run it on real volumes \
+         (`--on files`), or remove it",
+        workload.name,
+        option.key(Grammar::Experiment)
+    )))
 }
 
 /// Keys of a design's stack that the simulator has a model for.
@@ -27,15 +68,20 @@ const MODELLED: [&str; 2] = ["readahead", "max_sectors"];
 
 /// # Errors
 /// Names what the design varies that the simulator has no model of.
-pub(super) fn check_design(design: &Design) -> Result<(), BackendError> {
-    let unknown: Vec<&str> =
-        design.stack.kernel_only().into_iter().filter(|key| !MODELLED.contains(key)).collect();
+pub(super) fn check_design(design: &Design, planted: &BTreeSet<String>) -> Result<(), BackendError> {
+    let is_planted = |key: &str| planted.iter().any(|field| field.split('.').next() == Some(key));
+    let unknown: Vec<&str> = design
+        .stack
+        .kernel_only()
+        .into_iter()
+        .filter(|key| !MODELLED.contains(key) && !is_planted(key))
+        .collect();
     if unknown.is_empty() {
         return Ok(());
     }
     Err(BackendError::Other(format!(
         "design {}: the simulator has no model of `{}`, so its figures would be the same without; \
-         run it on the kernel, or remove the key (docs/simulator.md lists what is modelled)",
+         run it on the kernel, remove the key, or plant its effect with `[[effects]]` (docs/simulator.md lists what is modelled)",
         design.name,
         unknown.join("`, `")
     )))
@@ -103,12 +149,6 @@ pub(super) fn notes(workload: &Workload) -> Vec<String> {
 /// Virtual time between the starts of two trials: the longest trial of the experiment and its rest. A trial that
 /// ends by size counts as long as it takes at 100 MB/s.
 pub(super) fn pitch(experiment: &Experiment) -> Nanos {
-    let longest = experiment.workloads.iter().map(|workload| {
-        let measured = match workload.stop {
-            ebbtide_model::workload::Stop::Runtime(runtime) => runtime,
-            ebbtide_model::workload::Stop::Size(size) => Nanos(size.0.saturating_mul(10)),
-        };
-        workload.warm_up.plus(measured)
-    });
-    longest.max().unwrap_or(Nanos(0)).plus(experiment.answer.rest)
+    let longest = experiment.loads().map(|workload| workload.time_at(10)).max();
+    longest.unwrap_or(Nanos(0)).plus(experiment.answer.rest)
 }

@@ -3,21 +3,21 @@
 use super::{SimBackend, simulate};
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control};
 use ebbtide_model::experiment::Experiment;
-use ebbtide_model::plan::Schedule;
-use ebbtide_model::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
-use ebbtide_model::units::Nanos;
+use ebbtide_model::schedule::{Referee, Schedule};
+use ebbtide_model::session::{Outcome, Session, SessionMeta, TrialRecord};
+use ebbtide_model::units::{Nanos, UnixTime};
 
-/// The virtual instant at which the last of simulated `trials` ended; the first one began at 0.
+/// Virtual time from the begin of the first of simulated `trials` to the end of the last.
 pub fn virtual_time(trials: &[TrialRecord]) -> Nanos {
     let ends = trials.iter().filter_map(|record| match &record.outcome {
-        Outcome::Samples(samples) => Some(samples.started_unix.plus(samples.elapsed)),
+        Outcome::Samples(samples) => Some(samples.started_unix + samples.elapsed),
         Outcome::Failed(_) => None,
     });
-    ends.max().unwrap_or_default()
+    ends.max().unwrap_or(UnixTime::EPOCH) - UnixTime::EPOCH
 }
 
-/// Runs `experiment` in virtual time until `stop` says how it ends, which is asked after each round with the trials so
-/// far, their rounds and the virtual time that they took. A pure function where `stop` is one: the same experiment and
+/// Runs `experiment` in virtual time until `referee` says how it ends, which is asked after each round with the trials so
+/// far, their rounds and the virtual time that they took. A pure function where that is one: the same experiment and
 /// seed give the same session.
 ///
 /// # Errors
@@ -25,14 +25,14 @@ pub fn virtual_time(trials: &[TrialRecord]) -> Nanos {
 pub fn session(
     experiment: &Experiment,
     seed: u64,
-    stop: impl Fn(&Experiment, &[TrialRecord], u32, Nanos) -> Option<Ending>,
+    mut referee: impl Referee,
 ) -> Result<Session, BackendError> {
     let control = Control::default();
     let inventory = SimBackend::new(seed).prepare(experiment, &control)?;
     let mut session = Session {
         meta: SessionMeta {
             inventory,
-            ..SessionMeta::new(format!("simulated-{seed}"), BackendKind::Sim, seed, Nanos(0))
+            ..SessionMeta::new(format!("simulated-{seed}"), BackendKind::Sim, seed, UnixTime::EPOCH)
         },
         experiment: experiment.clone(),
         experiment_text: String::new(),
@@ -40,8 +40,10 @@ pub fn session(
     };
     let schedule = Schedule::new(experiment, seed);
     for round in 0.. {
-        for trial in schedule.round(round) {
-            let parts = experiment.designs.get(trial.design).zip(experiment.workloads.get(trial.workload));
+        let first = u32::try_from(session.trials.len()).unwrap_or(u32::MAX);
+        for trial in schedule.round_of(round, first, |design| referee.runs(design)) {
+            let parts =
+                experiment.designs.get(trial.design).zip(experiment.load(trial.design, trial.workload));
             let Some((design, workload)) = parts else { continue };
             let outcome = match simulate(experiment, seed, design, workload, &trial, &control) {
                 Ok(samples) => Outcome::Samples(Box::new(samples)),
@@ -49,7 +51,8 @@ pub fn session(
             };
             session.trials.push(TrialRecord { trial, outcome });
         }
-        if let Some(ending) = stop(experiment, &session.trials, round + 1, virtual_time(&session.trials)) {
+        let elapsed = virtual_time(&session.trials);
+        if let Some(ending) = referee.after(experiment, &session.trials, round + 1, elapsed) {
             session.meta.ending = ending;
             break;
         }

@@ -5,12 +5,16 @@
 
 pub mod bus;
 pub mod cache;
+pub mod child;
+pub mod diag;
 pub mod lease;
 pub mod lock;
 pub mod loops;
 pub mod memory;
 pub mod nvme;
 pub mod ring;
+pub mod signals;
+pub mod socket;
 pub mod streams;
 pub mod task;
 pub mod tsc;

@@ -4,7 +4,6 @@
 use rustix::fd::{AsFd, AsRawFd};
 use std::io;
 
-/// Whole file.
 fn whole(kind: libc::c_int) -> libc::flock {
     // SAFETY: a struct of integers, for which all zeroes is a value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };

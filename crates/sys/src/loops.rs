@@ -4,7 +4,7 @@ use rustix::fd::{AsFd, AsRawFd};
 use std::io;
 
 /// `LOOP_GET_STATUS64` of linux/loop.h.
-const GET_STATUS: libc::c_ulong = 0x4C05;
+const GET_STATUS: libc::Ioctl = 0x4C05;
 
 /// `struct loop_info64` of linux/loop.h.
 #[repr(C)]

@@ -16,7 +16,15 @@ pub struct Buffers {
     start: NonNull<u8>,
     mapped: usize,
     stride: usize,
-    count: usize,
+    /// Where the last buffer starts.
+    last: usize,
+}
+
+/// One of [`Buffers`], which alone make them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buffer {
+    /// Bytes from the beginning of the mapping.
+    start: usize,
 }
 
 // SAFETY: it owns its mapping, and nothing refers to the thread that made it.
@@ -49,12 +57,17 @@ impl Buffers {
             other => (other?, true),
         };
         let start = NonNull::new(address.cast::<u8>()).ok_or_else(too_much)?;
-        Ok((Buffers { start, mapped, stride, count }, as_asked))
+        Ok((Buffers { start, mapped, stride, last: bytes - stride }, as_asked))
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.count
+    /// Each of them.
+    pub fn all(&self) -> impl Iterator<Item = Buffer> {
+        (0..=self.last).step_by(self.stride).map(|start| Buffer { start })
+    }
+
+    /// Number of `buffer`, from 0.
+    pub(crate) fn number(&self, buffer: Buffer) -> usize {
+        buffer.start / self.stride
     }
 
     /// Bytes from the beginning of one to that of the next.
@@ -62,18 +75,16 @@ impl Buffers {
         self.stride
     }
 
-    /// Address of byte `at` of buffer `index`, from which `length` bytes are the buffer's.
+    /// Address of byte `at` of `buffer`, from which `length` bytes are the buffer's.
     ///
     /// # Panics
-    /// When they are not.
+    /// When they are not, or `buffer` is of others that are more.
     #[inline(always)]
-    pub(crate) fn address(&self, index: usize, at: usize, length: usize) -> *mut u8 {
-        assert!(
-            index < self.count && at.checked_add(length).is_some_and(|end| end <= self.stride),
-            "outside of the buffer"
-        );
-        // SAFETY: within the mapping, which is `count` times `stride` bytes or more.
-        unsafe { self.start.as_ptr().add(index * self.stride + at) }
+    pub(crate) fn address(&self, buffer: Buffer, at: u32, length: u32) -> *mut u8 {
+        let end = u64::from(at) + u64::from(length);
+        assert!(buffer.start <= self.last && end <= self.stride as u64, "outside of the buffer");
+        // SAFETY: within the mapping, which is `last` and another `stride` bytes, or more.
+        unsafe { self.start.as_ptr().add(buffer.start + at as usize) }
     }
 
     /// All bytes, those behind the last buffer too.
@@ -83,28 +94,28 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.mapped) }
     }
 
-    /// `length` bytes of buffer `index` from byte `at` on.
+    /// `length` bytes of `buffer` from byte `at` on.
     ///
     /// # Panics
     /// When they are not within the buffer.
     #[inline]
-    pub fn slice(&mut self, index: usize, at: usize, length: usize) -> &mut [u8] {
-        let address = self.address(index, at, length);
+    pub fn slice(&mut self, buffer: Buffer, at: u32, length: u32) -> &mut [u8] {
+        let address = self.address(buffer, at, length);
         // SAFETY: within one buffer, as just checked; for the rest see `bytes`.
-        unsafe { std::slice::from_raw_parts_mut(address, length) }
+        unsafe { std::slice::from_raw_parts_mut(address, length as usize) }
     }
 
-    /// The whole 64-bit words of the first `length` bytes of buffer `index`. They are atomic since the kernel may be reading or
+    /// The whole 64-bit words of the first `length` bytes of `buffer`. They are atomic since the kernel may be reading or
     /// writing them.
     ///
     /// # Panics
     /// When the buffer is shorter.
     #[inline]
-    pub fn words(&self, index: usize, length: usize) -> &[AtomicU64] {
-        let address = self.address(index, 0, length);
+    pub fn words(&self, buffer: Buffer, length: u32) -> &[AtomicU64] {
+        let address = self.address(buffer, 0, length);
         // SAFETY: within one buffer, which begins on a page and so is aligned; initialised; whoever writes it besides these
         // atomics is the kernel, or has it exclusively.
-        unsafe { std::slice::from_raw_parts(address.cast::<AtomicU64>(), length / size_of::<u64>()) }
+        unsafe { std::slice::from_raw_parts(address.cast::<AtomicU64>(), length as usize / size_of::<u64>()) }
     }
 }
 
@@ -124,27 +135,30 @@ mod tests {
     #[test]
     fn buffers_are_apart_and_words_are_their_bytes() {
         let (mut buffers, as_asked) = Buffers::new(3, 5000, false).expect("mapped");
-        assert!(as_asked && buffers.count() == 3 && buffers.stride() == 8192);
-        buffers.slice(1, 0, 8192).fill(7);
-        assert_eq!(buffers.slice(0, 8191, 1), [0]);
-        assert_eq!(buffers.words(0, 8192).len(), 1024);
-        assert_eq!(buffers.slice(2, 0, 1), [0]);
-        buffers.words(1, 16)[1].store(0x0102, Ordering::Relaxed);
-        assert_eq!(buffers.slice(1, 8, 8), 0x0102_u64.to_ne_bytes());
-        assert_eq!(buffers.words(1, 15).len(), 1, "whole words");
+        let all: Vec<Buffer> = buffers.all().collect();
+        let [first, second, third] = all[..] else { panic!("{all:?}") };
+        assert!(as_asked && buffers.stride() == 8192 && buffers.number(third) == 2);
+        buffers.slice(second, 0, 8192).fill(7);
+        assert_eq!(buffers.slice(first, 8191, 1), [0]);
+        assert_eq!(buffers.words(first, 8192).len(), 1024);
+        assert_eq!(buffers.slice(third, 0, 1), [0]);
+        buffers.words(second, 16)[1].store(0x0102, Ordering::Relaxed);
+        assert_eq!(buffers.slice(second, 8, 8), 0x0102_u64.to_ne_bytes());
+        assert_eq!(buffers.words(second, 15).len(), 1, "whole words");
         assert_eq!(buffers.bytes()[8192..][..8], [7; 8]);
     }
 
     #[test]
     fn nothing_outside_of_a_buffer_is_given_out() {
         let (buffers, _) = Buffers::new(2, 4096, false).expect("mapped");
-        for (index, at, length) in
-            [(2, 0, 1), (0, 4096, 1), (1, 1, 4096), (0, usize::MAX, 2), (0, 2, usize::MAX)]
+        let (more, _) = Buffers::new(3, 4096, false).expect("mapped");
+        let all: Vec<Buffer> = more.all().collect();
+        for (index, at, length) in [(2, 0, 1), (0, 4096, 1), (1, 1, 4096), (0, u32::MAX, 2), (0, 2, u32::MAX)]
         {
-            let taken = std::panic::catch_unwind(|| buffers.address(index, at, length));
+            let taken = std::panic::catch_unwind(|| buffers.address(all[index], at, length));
             assert!(taken.is_err(), "{index} {at} {length}");
         }
-        buffers.address(1, 4096, 0);
+        buffers.address(all[1], 4096, 0);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Log pages of NVMe devices, through the kernel's passthrough of admin commands.
 
-use libc::c_ulong;
 use rustix::fd::AsRawFd;
 use std::fs::File;
 use std::io;
 
 /// `NVME_IOCTL_ADMIN_CMD` of linux/nvme_ioctl.h: `_IOWR('N', 0x41, struct nvme_passthru_cmd)`.
-const ADMIN_COMMAND: c_ulong = 0xC048_4E41;
+// The number has the same bits in whatever type the C library takes it: glibc's is wider, musl's has a sign.
+const ADMIN_COMMAND: libc::Ioctl = 0xC048_4E41_u32 as libc::Ioctl;
 /// Opcode Get Log Page (NVM Express Base Specification, admin commands).
 const GET_LOG_PAGE: u8 = 0x02;
 /// Longest page: the count of 32-bit words of the command's lower half, which counts from 0.

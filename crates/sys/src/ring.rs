@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::memory::Buffers;
+use crate::memory::{Buffer, Buffers};
 use io_uring::types::{CancelBuilder, Fd, Fixed, FsyncFlags, SubmitArgs};
 use io_uring::{Builder, IoUring, cqueue, opcode, squeue};
 use rustix::fd::{AsRawFd, BorrowedFd};
@@ -60,8 +60,8 @@ pub struct Transfer {
     pub file: u32,
     /// Bytes from the file's beginning.
     pub offset: u64,
-    /// Which of the ring's buffers.
-    pub buffer: u32,
+    /// One of the ring's.
+    pub buffer: Buffer,
     /// Bytes from the buffer's beginning.
     pub at: u32,
     /// Bytes that are transferred.
@@ -165,15 +165,17 @@ impl<'f> Ring<'f> {
     /// # Errors
     /// When it refuses; operations work all the same.
     pub fn register_buffers(&mut self) -> io::Result<()> {
-        let (stride, count) = (self.buffers.stride(), self.buffers.count());
-        let vector = |index, length| libc::iovec {
-            iov_base: self.buffers.address(index, 0, 0).cast(),
-            iov_len: length,
-        };
-        let (vectors, registered) = if stride * count <= REGISTERED_MAX {
-            (vec![vector(0, stride * count)], Registered::AsOne)
-        } else {
-            ((0..count).map(|index| vector(index, stride)).collect(), Registered::EachByItself)
+        let stride = self.buffers.stride();
+        let vector =
+            |buffer| libc::iovec { iov_base: self.buffers.address(buffer, 0, 0).cast(), iov_len: stride };
+        let mut vectors: Vec<libc::iovec> = self.buffers.all().map(vector).collect();
+        let registered = match stride * vectors.len() {
+            all @ ..=REGISTERED_MAX => {
+                vectors.truncate(1);
+                vectors[0].iov_len = all;
+                Registered::AsOne
+            }
+            _ => Registered::EachByItself,
         };
         // SAFETY: the vectors lie in the mapping of `buffers`, which is kept until after the ring is dropped.
         unsafe { self.ring.submitter().register_buffers(&vectors) }?;
@@ -192,13 +194,13 @@ impl<'f> Ring<'f> {
         self.in_flight
     }
 
-    /// The words of the first `length` bytes of buffer `index`, which the kernel may be reading or writing.
+    /// The words of the first `length` bytes of `buffer`, which the kernel may be reading or writing.
     ///
     /// # Panics
     /// When the buffer is shorter.
     #[inline]
-    pub fn words(&self, index: u32, length: usize) -> &[AtomicU64] {
-        self.buffers.words(index as usize, length)
+    pub fn words(&self, buffer: Buffer, length: u32) -> &[AtomicU64] {
+        self.buffers.words(buffer, length)
     }
 
     /// The buffers, while no operation is in flight.
@@ -214,9 +216,12 @@ impl<'f> Ring<'f> {
     #[inline(always)]
     pub fn transfer(&mut self, transfer: &Transfer, id: u32) -> bool {
         let Transfer { is_write, file, offset, buffer, at, length } = *transfer;
-        let address = self.buffers.address(buffer as usize, at as usize, length as usize);
+        let address = self.buffers.address(buffer, at, length);
         // At most 16384 buffers can be registered each by itself.
-        let index = if self.buffers_registered == Registered::EachByItself { buffer as u16 } else { 0 };
+        let index = match self.buffers_registered {
+            Registered::EachByItself => self.buffers.number(buffer) as u16,
+            _ => 0,
+        };
         let (fixed, flags) = (self.buffers_registered != Registered::Not, self.write_flags);
         // The two ways to name a file are types of their own, with no public trait in common.
         macro_rules! on {

@@ -1,6 +1,7 @@
 //! What the program was started with: Rust's runtime opens /dev/null in place of a standard stream that is closed, before `main`, and
 //! what is printed would be lost without an error.
 
+use rustix::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
@@ -20,4 +21,10 @@ static LOOK: extern "C" fn() = look;
 /// Whether standard output was closed when the program was started (`>&-`).
 pub fn output_was_closed() -> bool {
     OUTPUT_WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+/// Standard error, for another program to write to.
+pub fn errors() -> BorrowedFd<'static> {
+    // SAFETY: Rust's runtime opens the standard streams that are closed before `main`, and nothing here closes one.
+    unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) }
 }

@@ -17,6 +17,19 @@ pub struct Usage {
     pub minor_faults: u64,
 }
 
+impl Usage {
+    /// From `earlier` to `self`.
+    pub fn since(self, earlier: Usage) -> Usage {
+        Usage {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            context_switches: self.context_switches.saturating_sub(earlier.context_switches),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+        }
+    }
+}
+
 /// Of the calling thread.
 pub fn of_thread() -> Usage {
     read(libc::RUSAGE_THREAD)

@@ -7,86 +7,57 @@ mod paced;
 mod target;
 mod tool;
 
-use std::path::PathBuf;
+use clap::builder::PossibleValuesParser;
+use ebbtide_analysis::estimate::median;
+use std::path::{Path, PathBuf};
 use target::Target;
 use tool::{Figures, Tool};
 pub use tool::{build as build_program, build_load};
 
-const HELP: &str = "cargo xtask bench [OPTION...]
-
-  --runs N            rounds of every target (7)
-  --runtime S         seconds of one run, at least 2 (3)
-  --only NAME,...     these targets of: null-32 null-128 cached-32 cached-128 loop-128 direct-1 direct-32 direct-128
-                      paced-loop-1000 -5000 -20000, paced-direct-1000 -5000 -20000
-  --dir DIR           where test files are made (target/bench; for direct-*, its file system is what is measured)
-  --t-io-uring PATH   fio's t/io_uring, built from fio's sources
-  --fio PATH          fio (fio)
-
-CPU per I/O is user and system time: fio's own figure (usr_cpu, sys_cpu of the job), the process's for t/io_uring, and
-Ebbtide's own with io_uring's worker threads.";
-
-/// What was asked for.
-struct Options {
-    runs: usize,
+#[derive(clap::Args)]
+#[command(
+    after_help = "CPU per I/O is user and system time: fio's own figure (usr_cpu, sys_cpu of the job), the \
+                        process's for t/io_uring, and Ebbtide's own with io_uring's worker threads."
+)]
+pub struct Options {
+    /// Rounds of every target
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Seconds of one run
+    #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..))]
     runtime: u32,
+    /// These targets alone [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = names())]
     only: Option<Vec<String>>,
+    /// Where test files are made; for direct-*, its file system is what is measured
+    #[arg(long, default_value = "target/bench")]
     dir: PathBuf,
+    /// fio's t/io_uring, built from fio's sources
+    #[arg(long, value_name = "PATH")]
     t_io_uring: Option<String>,
+    /// fio
+    #[arg(long, value_name = "PATH", default_value = "fio")]
     fio: String,
 }
 
-fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
-    let mut options = Options {
-        runs: 7,
-        runtime: 3,
-        only: None,
-        dir: PathBuf::from("target/bench"),
-        t_io_uring: None,
-        fio: "fio".to_owned(),
-    };
-    let mut arguments = arguments.iter();
-    while let Some(name) = arguments.next() {
-        if matches!(name.as_str(), "--help" | "-h") {
-            return Ok(None);
-        }
-        let value = arguments.next().ok_or_else(|| format!("{name} needs a value\n\n{HELP}"))?;
-        let number = || value.parse::<u32>().ok().filter(|n| *n > 0);
-        let bad = || format!("{name} {value}: write a whole number from 1");
-        match name.as_str() {
-            "--runs" => options.runs = number().ok_or_else(bad)? as usize,
-            "--runtime" => options.runtime = number().ok_or_else(bad)?.max(2),
-            "--only" => options.only = Some(value.split(',').map(str::to_owned).collect()),
-            "--dir" => options.dir = PathBuf::from(value),
-            "--t-io-uring" => options.t_io_uring = Some(value.clone()),
-            "--fio" => options.fio = value.clone(),
-            _ => return Err(format!("unknown option {name}\n\n{HELP}")),
-        }
-    }
-    Ok(Some(options))
+fn names() -> PossibleValuesParser {
+    let own = target::all(Path::new("")).into_iter().map(|target| target.name);
+    own.chain(paced::names()).collect::<Vec<_>>().into()
 }
 
 /// Runs the comparison.
-pub fn run(arguments: &[String]) -> Result<(), String> {
-    let Some(options) = parse(arguments)? else {
-        println!("{HELP}");
-        return Ok(());
-    };
+pub fn run(options: &Options) -> Result<(), String> {
     let targets = target::all(&options.dir);
-    if let Some(unknown) = options.only.iter().flatten().find(|name| {
-        targets.iter().map(|target| target.name).chain(paced::names()).all(|known| known != **name)
-    }) {
-        return Err(format!("unknown target {unknown}\n\n{HELP}"));
-    }
     let asked =
         |target: &&Target| options.only.as_ref().is_none_or(|only| only.iter().any(|n| n == target.name));
     let load = if targets.iter().any(|target| asked(&target)) { tool::build_load()? } else { String::new() };
     for target in targets.iter().filter(asked) {
         match target.set_up() {
-            Ok(_guard) => compare(target, &options, &load)?,
+            Ok(_guard) => compare(target, options, &load)?,
             Err(why) => println!("\n{}: left out: {why}", target.name),
         }
     }
-    paced::run(&options)
+    paced::run(options)
 }
 
 /// All rounds of one target.
@@ -105,7 +76,7 @@ fn compare(target: &Target, options: &Options, load: &str) -> Result<(), String>
         println!("  {program} {}", arguments.join(" "));
     }
     let mut figures: Vec<Vec<Figures>> = vec![Vec::new(); tools.len()];
-    for round in 0..options.runs {
+    for round in 0..options.runs as usize {
         for turn in 0..tools.len() {
             let index = (round + turn) % tools.len();
             target.warm()?;
@@ -118,12 +89,8 @@ fn compare(target: &Target, options: &Options, load: &str) -> Result<(), String>
     );
     for (tool, of) in tools.iter().zip(&figures) {
         let column = |value: fn(&Figures) -> Option<f64>, scale: f64| {
-            let mut values: Vec<f64> = of.iter().filter_map(value).map(|v| v / scale).collect();
-            values.sort_by(f64::total_cmp);
-            match (values.first(), values.last()) {
-                (Some(low), Some(high)) => format!("{:.1} ({low:.1} to {high:.1})", median(&values)),
-                _ => "-".to_owned(),
-            }
+            let Spread { median, low, high } = Spread::of(of.iter().filter_map(value).map(|v| v / scale));
+            if median.is_nan() { "-".to_owned() } else { format!("{median:.1} ({low:.1} to {high:.1})") }
         };
         println!(
             "  {:<14} {:>28} {:>28} {:>22}",
@@ -135,14 +102,9 @@ fn compare(target: &Target, options: &Options, load: &str) -> Result<(), String>
     }
     for (tool, of) in tools.iter().zip(&figures).skip(1) {
         let ratio = |value: fn(&Figures) -> f64| {
-            let mut ratios: Vec<f64> = figures[0].iter().zip(of).map(|(a, b)| value(a) / value(b)).collect();
-            ratios.sort_by(f64::total_cmp);
-            format!(
-                "{:.3} ({:.3} to {:.3})",
-                median(&ratios),
-                ratios.first().copied().unwrap_or(f64::NAN),
-                ratios.last().copied().unwrap_or(f64::NAN)
-            )
+            let ratios = figures[0].iter().zip(of).map(|(a, b)| value(a) / value(b));
+            let Spread { median, low, high } = Spread::of(ratios);
+            format!("{median:.3} ({low:.3} to {high:.3})")
         };
         println!(
             "  ebbtide / {}: IOPS {}, CPU per I/O {}",
@@ -154,12 +116,21 @@ fn compare(target: &Target, options: &Options, load: &str) -> Result<(), String>
     Ok(())
 }
 
-/// Median of sorted values; NaN when there are none.
-fn median(sorted: &[f64]) -> f64 {
-    match sorted.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+/// The middle, the least and the most of some values; NaN where there are none.
+struct Spread {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Spread {
+        let values: Vec<f64> = values.collect();
+        Spread {
+            median: median(&values).unwrap_or(f64::NAN),
+            low: values.iter().copied().fold(f64::NAN, f64::min),
+            high: values.iter().copied().fold(f64::NAN, f64::max),
+        }
     }
 }
 
@@ -168,20 +139,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_read_and_wrong_ones_refused() {
-        let of = |text: &str| parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-        let options = of("--runs 3 --only null-32,loop-128").expect("valid").expect("not help");
-        assert_eq!((options.runs, options.only.map(|o| o.len())), (3, Some(2)));
-        assert!(of("--help").expect("valid").is_none());
-        for bad in ["--runs", "--runs 0", "--runs x", "--nonsense 1"] {
-            assert!(of(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(&[1.0, 2.0, 9.0]), 2.0);
-        assert_eq!(median(&[1.0, 2.0, 4.0, 9.0]), 3.0);
-        assert!(median(&[]).is_nan());
+    fn the_spread_of_values_in_any_order() {
+        let spread = Spread::of([9.0, 1.0, 4.0, 2.0].into_iter());
+        assert_eq!((spread.median, spread.low, spread.high), (3.0, 1.0, 9.0));
+        assert!(Spread::of(std::iter::empty()).median.is_nan());
     }
 }

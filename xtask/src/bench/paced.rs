@@ -1,9 +1,10 @@
 //! `paced-*`: loads at a given rate, `ebb bench` itself beside fio. What matters there is not how many operations there are but
 //! what the tool adds to each: its service time beside fio's, and how late it submits.
 
-use super::{Options, median, target, tool};
+use super::tool::{self, job, number};
+use super::{Options, Spread, target};
+use crate::run::output;
 use serde_json::Value;
-use std::process::Command;
 
 /// Name, the target whose file or device is used, operations per second.
 const TARGETS: [(&str, &str, u32); 6] = [
@@ -67,17 +68,13 @@ fn compare(name: &str, path: &str, rate: u32, options: &Options, ebb: &str) -> R
     println!("\n{name}: 8 KiB random reads, iodepth 16, {rate} a second");
     commands.iter().for_each(|command| println!("  {command}"));
     let mut figures: [Vec<Figures>; 2] = Default::default();
-    for round in 0..options.runs {
+    for round in 0..options.runs as usize {
         for turn in 0..2 {
             let index = (round + turn) % 2;
             figures[index].push(once(&commands[index], index == 0)?);
         }
     }
-    let column = |of: &[Figures], value: &dyn Fn(&Figures) -> f64| {
-        let mut values: Vec<f64> = of.iter().map(value).collect();
-        values.sort_by(f64::total_cmp);
-        median(&values)
-    };
+    let column = |of: &[Figures], value: &dyn Fn(&Figures) -> f64| Spread::of(of.iter().map(value)).median;
     for (name, of) in ["ebbtide", "fio"].iter().zip(&figures) {
         let us = |value: &dyn Fn(&Figures) -> f64| column(of, value) / 1e3;
         let late = of.first().and_then(|one| one.lateness).map_or(String::new(), |_| {
@@ -93,38 +90,28 @@ fn compare(name: &str, path: &str, rate: u32, options: &Options, ebb: &str) -> R
         );
     }
     let ratio = |at: usize| {
-        let mut ratios: Vec<f64> =
-            figures[0].iter().zip(&figures[1]).map(|(a, b)| a.service[at] / b.service[at]).collect();
-        ratios.sort_by(f64::total_cmp);
-        let (low, high) =
-            (ratios.first().copied().unwrap_or(f64::NAN), ratios.last().copied().unwrap_or(f64::NAN));
-        format!("{:.2} ({low:.2} to {high:.2})", median(&ratios))
+        let ratios = figures[0].iter().zip(&figures[1]).map(|(a, b)| a.service[at] / b.service[at]);
+        let Spread { median, low, high } = Spread::of(ratios);
+        format!("{median:.2} ({low:.2} to {high:.2})")
     };
     println!("  ebbtide / fio: service p50 {}, p99 {}", ratio(0), ratio(1));
     Ok(())
 }
 
 fn once(command: &str, ours: bool) -> Result<Figures, String> {
-    let mut words = command.split_whitespace();
-    let program = words.next().unwrap_or_default();
-    let output = Command::new(program).args(words).output().map_err(|e| format!("{program}: {e}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{command}: {}: {}", output.status, said.trim()));
-    }
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let (program, arguments) = words.split_first().ok_or("no command")?;
+    let text = output(program, arguments)?;
     figures(&text, ours).ok_or_else(|| format!("{command}: no figures in its output: {text}"))
 }
 
 /// From the JSON of either; the form is fio's.
 fn figures(text: &str, ours: bool) -> Option<Figures> {
-    let json: Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
-    let job = json.get("jobs")?.get(0)?;
+    let job = &job(text)?;
     let pair = |from: &Value| {
         let of = |name: &str| from.get("percentile")?.get(name)?.as_f64();
         Some([of("50.000000")?, of("99.000000")?])
     };
-    let number = |from: &Value, key: &str| from.get(key).and_then(Value::as_f64);
     let (service, lateness) = if ours {
         let own = job.get("ebbtide")?;
         (pair(own.get("service_ns")?.get("read")?)?, own.get("lateness_ns").and_then(pair))

@@ -1,5 +1,6 @@
 //! What the tools are run on.
 
+use crate::run::output;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -106,13 +107,9 @@ impl Target {
             Kind::Loop => {
                 guard.image = Some(self.path.clone());
                 fill(&self.path)?;
-                let output = Command::new("losetup").arg("--find").arg("--show").arg(&self.path).output();
-                let output = output.map_err(|error| format!("losetup cannot be started: {error}"))?;
-                if !output.status.success() {
-                    let text = String::from_utf8_lossy(&output.stderr);
-                    return Err(format!("no loop device (are you root?): {}", text.trim()));
-                }
-                let device = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+                let made = output("losetup", &["--find", "--show", &self.path.to_string_lossy()]);
+                let device = made.map_err(|error| format!("no loop device (are you root?): {error}"))?;
+                let device = device.trim().to_owned();
                 let link = PathBuf::from(self.path());
                 let _ = fs::remove_file(&link);
                 let linked = std::os::unix::fs::symlink(&device, &link);

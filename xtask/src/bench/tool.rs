@@ -1,8 +1,10 @@
 //! The tools that are compared, with the options that serve each best.
 
 use super::target::{Kind, Target};
+use crate::pages::read;
+use crate::run::{Step, output, run_all};
 use serde_json::Value;
-use std::process::{Command, Output};
+use std::path::Path;
 
 /// What one run showed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,15 +32,7 @@ pub fn build_load() -> Result<String, String> {
 
 /// Builds what cargo's arguments say, optimised, and returns the path of `program`.
 pub fn build(what: &[&str], program: &str) -> Result<String, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let status = Command::new(&cargo)
-        .args(["build", "--quiet", "--release"])
-        .args(what)
-        .status()
-        .map_err(|e| format!("{cargo}: {e}"))?;
-    if !status.success() {
-        return Err(format!("{program} does not build"));
-    }
+    run_all(&[Step::cargo("build", &[&["build", "--quiet", "--release"], what].concat())])?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
     Ok(format!("{target}/release/{program}"))
 }
@@ -93,26 +87,20 @@ impl Tool {
     pub fn run(&self, target: &Target, runtime: u32) -> Result<Figures, String> {
         let (program, arguments) = self.command(target, runtime)?;
         let before = children_cpu_ns()?;
-        let output =
-            Command::new(&program).args(&arguments).output().map_err(|e| format!("{program}: {e}"))?;
+        let text = output(&program, &arguments)?;
         let cpu = children_cpu_ns()? - before;
-        if !output.status.success() {
-            let text = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("{program} {}: {}: {}", arguments.join(" "), output.status, text.trim()));
-        }
         let figures = match self {
-            Tool::Ebbtide(_) => of_ebbtide(&output),
-            Tool::Fio(_) => of_fio(&output, target.write),
-            Tool::TIoUring(_) | Tool::PromptTIoUring(_) => of_t_io_uring(&output, cpu, runtime),
+            Tool::Ebbtide(_) => of_ebbtide(&text),
+            Tool::Fio(_) => of_fio(&text, target.write),
+            Tool::TIoUring(_) | Tool::PromptTIoUring(_) => of_t_io_uring(&text, cpu, runtime),
         };
-        let text = String::from_utf8_lossy(&output.stdout);
         figures.ok_or_else(|| format!("{program}: no figures in its output: {text}"))
     }
 }
 
 /// CPU time of all ended children so far, in nanoseconds; the kernel counts it in hundredths of a second.
 fn children_cpu_ns() -> Result<f64, String> {
-    let stat = std::fs::read_to_string("/proc/self/stat").map_err(|e| format!("/proc/self/stat: {e}"))?;
+    let stat = read(Path::new("/proc/self/stat"))?;
     // After the name, which ends with the last parenthesis: field 3 and on; cutime and cstime are 16 and 17 (proc(5)).
     let ticks = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).and_then(|mut fields| {
         let user: f64 = fields.nth(13)?.parse().ok()?;
@@ -122,21 +110,26 @@ fn children_cpu_ns() -> Result<f64, String> {
     ticks.map(|ticks| ticks * 1e7).ok_or_else(|| "/proc/self/stat has an unknown form".to_owned())
 }
 
-fn of_ebbtide(output: &Output) -> Option<Figures> {
-    let text = String::from_utf8_lossy(&output.stdout);
+fn of_ebbtide(text: &str) -> Option<Figures> {
     let value = |key: &str| -> Option<f64> {
         text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
     };
     Some(Figures { iops: value("iops")?, cpu_ns: value("cpu_ns")?, p50_ns: value("p50_ns") })
 }
 
-fn of_fio(output: &Output, write: bool) -> Option<Figures> {
-    // A warning may come before the object.
-    let text = String::from_utf8_lossy(&output.stdout);
-    let json: Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
-    let job = json.get("jobs")?.get(0)?;
+/// The first job of fio's JSON, before which a warning may come.
+pub(super) fn job(text: &str) -> Option<Value> {
+    let mut json: Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
+    Some(json.get_mut("jobs")?.get_mut(0)?.take())
+}
+
+pub(super) fn number(from: &Value, key: &str) -> Option<f64> {
+    from.get(key).and_then(Value::as_f64)
+}
+
+fn of_fio(text: &str, write: bool) -> Option<Figures> {
+    let job = &job(text)?;
     let of = job.get(if write { "write" } else { "read" })?;
-    let number = |from: &Value, key: &str| from.get(key).and_then(Value::as_f64);
     let busy_ns =
         number(job, "job_runtime")? * 1e6 * (number(job, "usr_cpu")? + number(job, "sys_cpu")?) / 100.0;
     Some(Figures {
@@ -147,8 +140,7 @@ fn of_fio(output: &Output, write: bool) -> Option<Figures> {
 }
 
 /// It prints the IOPS of each second but the last.
-fn of_t_io_uring(output: &Output, cpu_ns: f64, runtime: u32) -> Option<Figures> {
-    let text = String::from_utf8_lossy(&output.stdout);
+fn of_t_io_uring(text: &str, cpu_ns: f64, runtime: u32) -> Option<Figures> {
     let seconds: Vec<f64> =
         text.lines().filter_map(|line| si(line.strip_prefix("IOPS=")?.split(',').next()?)).collect();
     let iops = seconds.iter().sum::<f64>() / seconds.len().max(1) as f64;
@@ -168,25 +160,19 @@ fn si(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::ExitStatusExt;
-
-    fn said(text: &str) -> Output {
-        Output { status: ExitStatusExt::from_raw(0), stdout: text.as_bytes().to_vec(), stderr: Vec::new() }
-    }
 
     #[test]
     fn figures_are_read_from_what_the_tools_print() {
-        let ours =
-            of_ebbtide(&said("ops=5\niops=1000\ncpu_ns=86.5\nuser_ns=1\np50_ns=12\n")).expect("figures");
+        let ours = of_ebbtide("ops=5\niops=1000\ncpu_ns=86.5\nuser_ns=1\np50_ns=12\n").expect("figures");
         assert_eq!(ours, Figures { iops: 1000.0, cpu_ns: 86.5, p50_ns: Some(12.0) });
         let fio = r#"fio: a warning
             {"jobs":[{"job_runtime":2000,"usr_cpu":10.0,"sys_cpu":40.0,
             "read":{"iops":500.0,"total_ios":1000,"lat_ns":{"percentile":{"50.000000":7}}}}]}"#;
-        let fio = of_fio(&said(fio), false).expect("figures");
+        let fio = of_fio(fio, false).expect("figures");
         assert_eq!(fio, Figures { iops: 500.0, cpu_ns: 1e6, p50_ns: Some(7.0) });
         let text = "submitter=0\nIOPS=634.35K, BW=2.48GiB/s, IOS/call=16/16\nIOPS=1.2M, BW=1GiB/s\nMaximum IOPS=1.2M\n";
-        let t = of_t_io_uring(&said(text), 1e9, 3).expect("figures");
+        let t = of_t_io_uring(text, 1e9, 3).expect("figures");
         assert!((t.iops - 917_175.0).abs() < 1.0 && t.p50_ns.is_none());
-        assert!(of_t_io_uring(&said("Exiting on timeout"), 1e9, 3).is_none());
+        assert!(of_t_io_uring("Exiting on timeout", 1e9, 3).is_none());
     }
 }

@@ -9,7 +9,8 @@ mod published;
 mod tests;
 
 use crate::pages::{between, read, root, write};
-use ebbtide_analysis::{metric, stop};
+use ebbtide_analysis::metric;
+use ebbtide_analysis::stop::Decider;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::{Outcome, Session};
 use published::{Figure, Role};
@@ -43,24 +44,31 @@ impl Compared {
     }
 }
 
-/// `cargo xtask studies [--check] [NAME]...`
+#[derive(clap::Args)]
+pub struct Options {
+    /// Writes nothing, and fails where a page would change
+    #[arg(long)]
+    check: bool,
+    /// Studies by their names [default: all]
+    #[arg(value_name = "NAME", value_parser = NAMES)]
+    names: Vec<String>,
+}
+
+/// Compares the studies that are asked for.
 ///
 /// # Errors
 /// When a file is missing or wrong, or with `--check` when a page is not what would be written.
-pub fn run(arguments: &[String]) -> Result<(), String> {
-    let check = arguments.iter().any(|argument| argument == "--check");
-    let asked: Vec<&str> = arguments.iter().map(String::as_str).filter(|name| *name != "--check").collect();
-    if let Some(unknown) = asked.iter().find(|name| !NAMES.contains(name)) {
-        return Err(format!("there is no study {unknown:?}; there are {}", NAMES.join(", ")));
-    }
-    for name in NAMES.iter().filter(|name| asked.is_empty() || asked.contains(name)) {
+pub fn run(options: &Options) -> Result<(), String> {
+    for name in
+        NAMES.iter().filter(|name| options.names.is_empty() || options.names.iter().any(|n| n == *name))
+    {
         let table = table(&compare(name)?);
         println!("{name}\n\n{table}");
         let path = root().join(format!("docs/studies/{name}.md"));
         let page = read(&path)?;
         let written =
             between(&page, "studies", None, &table).map_err(|what| format!("{}: {what}", path.display()))?;
-        if check && written != page {
+        if options.check && written != page {
             return Err(format!("{} is out of date: run cargo xtask studies", path.display()));
         }
         if written != page {
@@ -80,8 +88,8 @@ pub fn compare(name: &str) -> Result<Vec<Compared>, String> {
     let experiment = ebbtide_experiment::parse(&text, name).map_err(|errors| errors.to_string())?;
     let path = root().join(format!("experiments/published/{name}.csv"));
     let figures = published::parse(&read(&path)?, &path.to_string_lossy())?;
-    let session =
-        ebbtide_sim::session(&experiment, SEED, stop::ending).map_err(|error| format!("{name}: {error}"))?;
+    let session = ebbtide_sim::session(&experiment, SEED, Decider::new(&experiment))
+        .map_err(|error| format!("{name}: {error}"))?;
     figures
         .into_iter()
         .map(|figure| {

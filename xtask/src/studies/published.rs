@@ -5,6 +5,7 @@
 //! note. `share` is the part of the simulated figure that the source counts (bonnie++ counts a rewritten block once, the
 //! report counts its read and its write). Several published values of one configuration are separated by spaces.
 
+use ebbtide_analysis::estimate::median;
 use ebbtide_model::metric::Metric;
 
 /// What a figure is to the comparison.
@@ -55,10 +56,7 @@ pub struct Figure {
 impl Figure {
     /// The median of the published values.
     pub fn median(&self) -> f64 {
-        let mut sorted = self.values.clone();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+        median(&self.values).unwrap_or(f64::NAN)
     }
 }
 

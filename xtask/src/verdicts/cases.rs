@@ -115,11 +115,9 @@ impl Setup {
 
     /// Operations of the array per second at the members' limits.
     fn array_limit(&self) -> f64 {
-        let copies = match self.kind {
-            ArrayKind::Raid10 { .. } if self.workload.mix == Mix::Write => 2.0,
-            _ => 1.0,
-        };
-        self.member_limit() * self.members as f64 / copies
+        let copies =
+            self.kind.copies().filter(|_| self.workload.mix == Mix::Write).map_or(1, |(copies, _)| copies);
+        self.member_limit() * self.members as f64 / f64::from(copies)
     }
 
     /// So many operations in flight that want of them is not what limits.
@@ -132,12 +130,7 @@ impl Setup {
     }
 
     fn stripe(&self) -> f64 {
-        match self.kind {
-            ArrayKind::Stripe { chunk } | ArrayKind::Raid10 { chunk, .. } => {
-                chunk.0 as f64 * self.members as f64
-            }
-            _ => 0.0,
-        }
+        self.kind.chunk().map_or(0.0, |chunk| chunk.0 as f64 * self.members as f64)
     }
 
     fn at_least(&mut self, members: usize) {
@@ -149,10 +142,12 @@ impl Setup {
 
     fn experiment(self) -> Experiment {
         let volume = |index: usize| Volume {
-            name: format!("vol{index}"),
-            source: VolumeSource::NewFile { directory: None },
-            size: Some(Bytes(4 << 30)),
             shape: Some(self.shape.clone()),
+            ..Volume::new(
+                format!("vol{index}"),
+                VolumeSource::NewFile { directory: None },
+                Some(Bytes(4 << 30)),
+            )
         };
         Experiment {
             name: "labelled".into(),
@@ -172,6 +167,7 @@ impl Setup {
             answer: Answer {
                 level: 0.95,
                 precision: 0.05,
+                indifference: 0.02,
                 trials_min: 6,
                 trials_max: 6,
                 budget: Nanos::from_secs(1 << 30),
@@ -179,6 +175,7 @@ impl Setup {
                 metric: None,
             },
             environment: Environment::default(),
+            sweep: None,
         }
     }
 }

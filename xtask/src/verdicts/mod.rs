@@ -8,7 +8,8 @@ mod real;
 
 use crate::pages;
 use cases::{CLASSES, Case, case};
-use ebbtide_analysis::{VerdictKind, analyse, stop};
+use ebbtide_analysis::stop::Decider;
+use ebbtide_analysis::{VerdictKind, analyse};
 use ebbtide_model::session::{Outcome, Session};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,51 +38,66 @@ enum Set {
     Reporting,
 }
 
-/// `cargo xtask verdicts [--tuning] [--each N] [CLASS]`, or `--real` and its own options
+#[derive(clap::Args)]
+pub struct Options {
+    /// The cases of even seeds, which rules are tuned on; nothing is written
+    #[arg(long)]
+    tuning: bool,
+    /// Cases of each class
+    #[arg(long, value_name = "N", default_value_t = EACH, conflicts_with = "real")]
+    each: u64,
+    /// On real devices of this machine: takes about a quarter of an hour, root, and 3 GiB in /var/tmp and /dev/shm each
+    #[arg(long)]
+    real: bool,
+    /// What the real cases are, without running them
+    #[arg(long, requires = "real")]
+    list: bool,
+    /// No real case begins after so many; the table says how many were left out
+    #[arg(long, value_name = "N", requires = "real")]
+    minutes: Option<u64>,
+    /// The program that real cases judge [default: target/release/ebb, which is built]
+    #[arg(long, value_name = "PATH", requires = "real")]
+    ebb: Option<String>,
+    /// Classes of cases, of real ones also single cases as CLASS:SEED [default: all]
+    #[arg(value_name = "CLASS")]
+    only: Vec<String>,
+}
+
+impl Options {
+    fn set(&self) -> Set {
+        if self.tuning { Set::Tuning } else { Set::Reporting }
+    }
+}
+
+/// Judges the cases that are asked for.
 ///
 /// # Errors
 /// When a case cannot be simulated or the page cannot be written.
-pub fn run(arguments: &[String]) -> Result<(), String> {
-    if arguments.iter().any(|argument| argument == "--real") {
-        return real::run(arguments);
+pub fn run(options: &Options) -> Result<(), String> {
+    if options.real {
+        return real::run(options);
     }
-    let mut set = Set::Reporting;
-    let mut each = EACH;
-    let mut only = None;
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--tuning" => set = Set::Tuning,
-            "--each" => {
-                let number = arguments.next().and_then(|n| n.parse().ok());
-                each = number.ok_or("--each takes a number of cases")?;
-            }
-            class => {
-                let known = CLASSES.into_iter().find(|kind| name(*kind) == class);
-                only = Some(known.ok_or_else(|| format!("there is no class {class:?}"))?);
-            }
-        }
+    let (set, each) = (options.set(), options.each);
+    if let Some(class) = options.only.iter().find(|class| CLASSES.iter().all(|kind| kind.name() != **class)) {
+        return Err(format!("there is no class {class:?}"));
     }
-    let classes: Vec<VerdictKind> =
-        CLASSES.into_iter().filter(|class| only.is_none_or(|only| only == *class)).collect();
+    let asked =
+        |class: &VerdictKind| options.only.is_empty() || options.only.iter().any(|one| one == class.name());
+    let classes: Vec<VerdictKind> = CLASSES.into_iter().filter(asked).collect();
     let judged = judge_all(&classes, set, each)?;
     let table = matrix(&judged);
     println!("{table}");
     if set == Set::Tuning {
         for case in judged.iter().filter(|case| case.first != case.truth || case.invented) {
-            let named: Vec<String> = case.named.iter().map(|kind| name(*kind)).collect();
-            println!("{} {}: {} ({})", name(case.truth), case.seed, named.join(" "), case.sentence);
+            let named: Vec<&str> = case.named.iter().map(|kind| kind.name()).collect();
+            println!("{} {}: {} ({})", case.truth.name(), case.seed, named.join(" "), case.sentence);
         }
-    } else if only.is_none() && each == EACH {
+    } else if options.only.is_empty() && each == EACH {
         let path = pages::root().join("docs/verdict-accuracy.md");
         let text = pages::read(&path)?;
         pages::write(&path, &pages::between(&text, "verdicts", None, &table)?)?;
     }
     Ok(())
-}
-
-fn name(kind: VerdictKind) -> String {
-    serde_json::to_value(kind).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn judge_all(classes: &[VerdictKind], set: Set, each: u64) -> Result<Vec<Judged>, String> {
@@ -110,15 +126,15 @@ fn judge_all(classes: &[VerdictKind], set: Set, each: u64) -> Result<Vec<Judged>
 }
 
 fn judge(case: &Case, seed: u64) -> Result<Judged, String> {
-    let session = ebbtide_sim::session(&case.experiment, seed, stop::ending)
-        .map_err(|error| format!("{} {seed}: {error}", name(case.truth)))?;
+    let session = ebbtide_sim::session(&case.experiment, seed, Decider::new(&case.experiment))
+        .map_err(|error| format!("{} {seed}: {error}", case.truth.name()))?;
     let session = if case.shared_disk { on_one_disk(session) } else { session };
     if let Some(Outcome::Failed(why)) = session.trials.first().map(|record| &record.outcome) {
-        return Err(format!("{} {seed}: {why}", name(case.truth)));
+        return Err(format!("{} {seed}: {why}", case.truth.name()));
     }
     let analysis = analyse(&session);
     let verdicts = analysis.results.first().map(|result| result.verdicts.as_slice()).unwrap_or_default();
-    let first = verdicts.first().ok_or_else(|| format!("{} {seed}: no verdict", name(case.truth)))?;
+    let first = verdicts.first().ok_or_else(|| format!("{} {seed}: no verdict", case.truth.name()))?;
     let there =
         |kind: VerdictKind| kind == case.truth || kind == VerdictKind::Unknown || case.also.contains(&kind);
     Ok(Judged {
@@ -154,7 +170,7 @@ fn matrix(judged: &[Judged]) -> String {
     columns.retain(|kind| judged.iter().any(|case| case.first == *kind));
     let mut out = String::from("| truth \\ verdict |");
     for kind in &columns {
-        let _ = write!(out, " {} |", name(*kind));
+        let _ = write!(out, " {} |", kind.name());
     }
     let _ = write!(out, " recall |\n| --- |{}\n", " ---: |".repeat(columns.len() + 1));
     for truth in CLASSES {
@@ -162,7 +178,7 @@ fn matrix(judged: &[Judged]) -> String {
         if row.is_empty() {
             continue;
         }
-        let _ = write!(out, "| {} |", name(truth));
+        let _ = write!(out, "| {} |", truth.name());
         for kind in &columns {
             match row.iter().filter(|case| case.first == *kind).count() {
                 0 => out.push_str(" |"),

@@ -1,6 +1,6 @@
 use super::*;
 use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest};
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{ArrayOffset, Nanos};
 use ebbtide_model::workload::{Generator, Mix, Stop};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -44,18 +44,22 @@ fn every_step_fits_its_files() {
                 for step in group {
                     let files = files[step.files];
                     assert_eq!(files.size.0 % 4096, 0, "{}", profile.name);
-                    let capacity = files.size.0 * u64::from(files.count);
+                    let capacity = files.size * u64::from(files.count);
                     let w = &step.workload;
                     assert!(profile.writes || w.mix == Mix::Read, "{}", profile.name);
                     for job in 0..w.numjobs {
                         let mut ops = Generator::new(w, capacity, 1, job).expect(&step.name);
                         for _ in 0..50 {
                             let op = ops.next_op();
-                            assert!(op.offset + op.length <= capacity, "{} {op:?}", step.name);
+                            assert!(
+                                op.offset + op.length <= ArrayOffset::START + capacity,
+                                "{} {op:?}",
+                                step.name
+                            );
                             if profile.name == "efs" {
                                 assert_eq!(
                                     op.offset,
-                                    u64::from(job) * files.size.0,
+                                    ArrayOffset::START + files.size * u64::from(job),
                                     "offset 0 of its own file"
                                 );
                             }

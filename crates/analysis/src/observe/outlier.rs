@@ -5,6 +5,7 @@
 //! one member does the work at an ordinary await.
 
 use super::rates::DiskRates;
+use crate::estimate::median;
 use serde::Serialize;
 
 /// A member's await or queue this many times its siblings' median is no chance. Were service times exponential
@@ -239,11 +240,7 @@ impl Siblings<'_> {
     /// Median of a figure over the siblings that have it.
     fn median(&self, figure: impl Fn(&MemberFigures) -> Option<f64>) -> Option<f64> {
         let others = self.members.iter().enumerate().filter(|(i, _)| *i != self.without);
-        let mut values: Vec<f64> = others.filter_map(|(_, m)| figure(m)).collect();
-        values.sort_by(f64::total_cmp);
-        let upper = *values.get(values.len() / 2)?;
-        let lower = *values.get((values.len() - 1) / 2)?;
-        Some((lower + upper) / 2.0)
+        median(others.filter_map(|(_, m)| figure(m)))
     }
 }
 

@@ -1,7 +1,8 @@
 //! `background`: something else used the devices.
 //!
 //! Derivation. The disks below the members count what they move for everybody. What they moved beyond the most
-//! that the trial's operations can have taken (below a mirror or parity more than was asked), somebody else asked for. With direct I/O the trial's own part is exact; through the page
+//! that the trial's operations can have taken (below a mirror or parity more than was asked), somebody else asked for; what a file system's
+//! journal commits for each write that is made durable is the trial's own. With direct I/O the trial's own part is exact; through the page
 //! cache readahead and delayed writes are the trial's own too, so there only those are counted whom the
 //! observer saw at work.
 //!
@@ -12,14 +13,20 @@
 //!
 //! What others moved is no rate that the trial lost. On a full disk the trial could at most have had what they
 //! took, their share of all. But it could not have had more than its volumes and their link grant, nor could its
-//! operations have taken less than one alone takes: the least of the three is what others can explain.
+//! operations have taken less than one alone takes: the least of the three is what others can explain. Nor is a disk full that
+//! does more for the trial, when that keeps more in flight, and as much as before for the others: there an operation lost no more than
+//! it waited, and the fastest of them waited least.
 
-use super::rungs::Rungs;
-use super::usage::Resource;
-use super::{Absent, Case, Judged, Rule, concurrency, evidence, group_limit, instance_limit, moved, usage};
 use crate::estimate::median;
-use crate::{Evidence, Verdict, VerdictKind};
-use ebbtide_model::samples::{OtherKind, TrialSamples};
+use crate::evidence::{Evidence, Unit, evidence, share_is};
+use crate::facts::case::Case;
+use crate::facts::group::Held;
+use crate::facts::rungs::{MORE, More, Step};
+use crate::facts::usage::Counted;
+use crate::facts::{Facts, moved};
+use crate::judged::{Absent, Judged, Verdict, VerdictKind};
+use crate::ordered::entry;
+use ebbtide_model::samples::{DiskUse, OtherKind, TrialSamples};
 use ebbtide_model::units::{Bytes, format_iops, format_throughput};
 
 /// Share of what limits the disks (bytes moved, requests served) that must be others': below it, file system metadata and the edges of the measurement
@@ -47,13 +54,12 @@ const AS_MANY: f64 = 0.3;
 /// Busy share of the busiest disk below which there was room for both: others who moved bytes on a disk that idled
 /// half of the time did not hold the trial back.
 pub const DISK_BUSY: f64 = 0.50;
+/// What others moved beside more in flight, over what they moved before, from which on nothing was taken from them.
+const KEPT_UP: f64 = 0.90;
 /// Part of the gap that others must be able to explain: a shape's own latencies vary by some percent.
 pub const HELD_BACK: f64 = 0.10;
 /// Most of those seen at work whom the sentence names.
 const NAMED: usize = 3;
-
-#[derive(Debug)]
-pub struct Background;
 
 /// Busy share of the busiest disk, median over trials.
 fn busiest_disk(case: &Case<'_>) -> Option<f64> {
@@ -66,10 +72,9 @@ fn busiest_disk(case: &Case<'_>) -> Option<f64> {
 /// Bytes that others moved in a trial, and all that were moved; `None` where it cannot be known.
 fn others(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
     let m = moved::moved(trial)?;
-    let all = m.moved.read.saturating_add(m.moved.write) as f64;
+    let all = m.moved.total() as f64;
     let bytes = if case.workload.direct {
-        let beyond = |moved: u64, due: f64| (moved as f64 - due).max(0.0);
-        beyond(m.moved.read, m.due.read.most) + beyond(m.moved.write, m.due.write.most)
+        moved::beyond(trial, &m, case.workload)
     } else {
         // Whoever works on an array works on the disks below it.
         let names: Vec<&str> =
@@ -78,7 +83,7 @@ fn others(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
             other.kind != OtherKind::Writeback
                 && other.device.as_ref().is_none_or(|device| names.contains(&device.as_str()))
         });
-        let bytes = seen.filter_map(|other| other.bytes).map(|b| b.read.saturating_add(b.write));
+        let bytes = seen.filter_map(|other| other.bytes).map(|b| b.total());
         bytes.sum::<u64>() as f64
     };
     (all > 0.0).then_some((bytes, all.max(bytes)))
@@ -86,27 +91,60 @@ fn others(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
 
 /// The most of the gap that anything beside volumes, link and depth can explain, with the figures that say so: what
 /// the limits leave unused, and the part of a latency beyond what one operation alone takes.
-fn room(case: &Case<'_>) -> (f64, Vec<Evidence>) {
+fn room(case: &Case<'_>, facts: &Facts<'_>) -> (f64, Vec<Evidence>) {
     let (mut room, mut figures) = (1.0_f64, Vec::new());
-    if let Some(met) = usage::met(case) {
+    if let Some(met) = facts.met {
         room = room.min(1.0 - met);
-        figures.push(evidence("use of the working members' limits, weighted by bytes", met, "share", None));
+        let what = "use of the working members' limits, weighted by bytes";
+        figures.push(evidence(what, met, Unit::Share, None));
     }
-    if let Some(held) = group_limit::reached(case) {
-        let least = held.iter().map(group_limit::Held::share).fold(1.0, f64::min);
+    if facts.group_limits_met {
+        let least = facts.held.iter().map(Held::share).fold(1.0, f64::min);
         room = room.min(1.0 - least);
-        figures.extend(held.iter().map(group_limit::Held::evidence));
+        figures.extend(facts.held.iter().map(Held::evidence));
     }
-    if let Ok(link) = instance_limit::InstanceLimit.judge(case) {
+    if let Some(link) = facts.asserted(VerdictKind::InstanceLimit) {
         room = room.min(1.0 - link.explains);
-        figures.extend(link.evidence);
+        figures.extend(link.evidence.iter().cloned());
     }
-    if let Some((latency, floor)) = concurrency::latency_over_floor(case) {
+    if let Some((latency, floor)) = facts.latency {
         room = room.min(1.0 - floor / latency);
         let what = "mean latency of the members, against what one operation alone takes";
-        figures.push(evidence(what, latency, "ns", Some(floor)));
+        figures.push(evidence(what, latency, Unit::Nanoseconds, Some(floor)));
+    }
+    if let Some((kept_up, fastest)) = kept_up(facts).zip(fastest(case)) {
+        room = room.min(1.0 - fastest);
+        figures.push(kept_up);
+        let what = "latency of the fastest hundredth of the operations, over the mean: the rest may be waits";
+        figures.push(evidence(what, fastest, Unit::Share, None));
     }
     (room.max(0.0), figures)
+}
+
+/// What others moved beside the most in flight of the ladder, over what they moved beside as many as in the trials, where that is about
+/// as much: what more in flight gained was not taken from them, and the disks had room for both.
+fn kept_up(facts: &Facts<'_>) -> Option<Evidence> {
+    let rungs = facts.rungs.as_ref()?;
+    let Some(More::Helped(..)) = rungs.more(MORE) else { return None };
+    let others = |step: &Step<'_>| {
+        let samples = &step.rung.samples;
+        let all: u64 = moved::disks(samples)?.iter().map(|disk| disk.total.bytes.total()).sum();
+        let counts = samples.array.counts();
+        let own = counts.read.bytes + counts.write.bytes;
+        (samples.elapsed.0 > 0).then(|| all.saturating_sub(own) as f64 / samples.elapsed.as_secs_f64())
+    };
+    let share = others(rungs.deeper.last()?)? / others(&rungs.same?)?;
+    let what =
+        "bytes that others moved beside the most in flight, over those beside as many as in the trials";
+    (share >= KEPT_UP).then(|| evidence(what, share, Unit::Times, Some(KEPT_UP)))
+}
+
+/// Latency of the fastest hundredth of the operations over the mean, median over the trials.
+fn fastest(case: &Case<'_>) -> Option<f64> {
+    case.median(|trial| {
+        let latency = trial.latency();
+        Some(latency.percentile(1.0)? as f64 / latency.mean()?)
+    })
 }
 
 /// What others had of the disks, medians over the trials.
@@ -124,7 +162,7 @@ struct Taken {
 /// See [`Taken`]; nothing where the disks were not observed.
 fn taken(case: &Case<'_>) -> Option<Taken> {
     let seconds = |trial: &TrialSamples| trial.elapsed.as_secs_f64();
-    let requests = |trial: &TrialSamples| moved::requests(trial, case.workload.direct);
+    let requests = |trial: &TrialSamples| moved::requests(trial, case.workload);
     let share = case.median(|trial| requests(trial).map(|(all, others)| others / all));
     let rate = case.median(|trial| requests(trial).map(|(_, others)| others / seconds(trial)));
     Some(Taken {
@@ -139,14 +177,15 @@ fn taken(case: &Case<'_>) -> Option<Taken> {
 }
 
 /// What the disks have least of: of what is known, and how; nothing where nothing says it.
-fn limiting(case: &Case<'_>, taken: &Taken) -> Option<(Resource, Evidence)> {
-    declared(case).or_else(|| by_sizes(case)).or_else(|| {
+fn limiting(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
+    declared(case).or_else(|| by_sizes(case, facts)).or_else(|| {
         let mean = taken.mean_request?;
-        let figure = |edge| evidence("mean request of the disks, whoever made it", mean, "bytes", Some(edge));
+        let figure =
+            |edge| evidence("mean request of the disks, from any source", mean, Unit::Bytes, Some(edge));
         if mean <= SMALL {
-            Some((Resource::Iops, figure(SMALL)))
-        } else if mean >= LARGE && case.workload.bs.0 as f64 >= LARGE {
-            Some((Resource::Bytes, figure(LARGE)))
+            Some((Counted::Operations, figure(SMALL)))
+        } else if mean >= LARGE && case.workload.mean_bs() >= LARGE {
+            Some((Counted::Bytes, figure(LARGE)))
         } else {
             None
         }
@@ -154,15 +193,14 @@ fn limiting(case: &Case<'_>, taken: &Taken) -> Option<(Resource, Evidence)> {
 }
 
 /// The fuller of the volumes' declared limits, of what all who use the disks took.
-fn declared(case: &Case<'_>) -> Option<(Resource, Evidence)> {
+fn declared(case: &Case<'_>) -> Option<(Counted, Evidence)> {
     let (mut iops, mut throughput) = (0.0, 0.0);
-    for member in case.result.members.iter().filter(|member| member.iops > 0.0) {
-        let shape = case.volume(&member.name)?.shape.as_ref();
-        let shape = shape.filter(|_| !case.slowed_by_tool(&member.name))?;
+    for member in case.working() {
+        let shape = case.shape(&member.name).filter(|_| !case.slowed_by_tool(&member.name))?;
         iops += shape.iops.map_or(f64::INFINITY, |limit| limit.rate);
         throughput += shape.throughput.map_or(f64::INFINITY, |limit| limit.rate);
     }
-    let of_disks = |of: fn(&ebbtide_model::samples::DiskUse) -> u64| {
+    let of_disks = |of: fn(&DiskUse) -> u64| {
         case.median(|trial| {
             let all: u64 = moved::disks(trial)?.iter().map(|disk| of(&disk.total)).sum();
             Some(all as f64 / trial.elapsed.as_secs_f64())
@@ -170,147 +208,112 @@ fn declared(case: &Case<'_>) -> Option<(Resource, Evidence)> {
     };
     let requests = of_disks(|total| total.ops.total())? / iops;
     let bytes = of_disks(|total| total.bytes.total())? / throughput;
-    let (resource, what, used) = if requests >= bytes {
-        (Resource::Iops, "requests of the disks, of the volumes' limit of operations", requests)
+    let (counted, what, used) = if requests >= bytes {
+        (Counted::Operations, "requests of the disks, of the volumes' limit of operations", requests)
     } else {
-        (Resource::Bytes, "bytes of the disks, of the volumes' limit of bytes", bytes)
+        (Counted::Bytes, "bytes of the disks, of the volumes' limit of bytes", bytes)
     };
-    (used >= DISK_BUSY).then(|| (resource, evidence(what, used, "share", Some(DISK_BUSY))))
+    (used >= DISK_BUSY).then(|| (counted, share_is(what, used, DISK_BUSY)))
 }
 
 /// What stays the same in short runs with other sizes.
-fn by_sizes(case: &Case<'_>) -> Option<(Resource, Evidence)> {
-    let rungs = Rungs::of(case)?;
-    let falls: Vec<f64> = rungs
-        .sizes
-        .iter()
-        .map(|step| {
-            let times = step.rung.bs.0 as f64 / case.workload.bs.0 as f64;
-            -(step.ops.rate / rungs.base).ln() / times.ln()
-        })
-        .collect();
-    let falls = median(&falls)?;
+fn by_sizes(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
+    let rungs = facts.rungs.as_ref()?;
+    let falls = median(rungs.sizes.iter().map(|step| {
+        let times = step.rung.bs.0 as f64 / case.workload.bs.0 as f64;
+        -(step.ops.rate / rungs.base).ln() / times.ln()
+    }))?;
     let what = "how operations per second fall with their size: 0 as many of any, 1 as many bytes";
-    let figure = |edge| evidence(what, falls, "exponent", Some(edge));
+    let figure = |edge| evidence(what, falls, Unit::Exponent, Some(edge));
     if falls <= AS_MANY {
-        Some((Resource::Iops, figure(AS_MANY)))
+        Some((Counted::Operations, figure(AS_MANY)))
     } else if falls >= 1.0 - AS_MANY {
-        Some((Resource::Bytes, figure(1.0 - AS_MANY)))
+        Some((Counted::Bytes, figure(1.0 - AS_MANY)))
     } else {
         None
     }
 }
 
-impl Rule for Background {
-    fn kind(&self) -> VerdictKind {
-        VerdictKind::Background
+pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    let taken =
+        taken(case).ok_or_else(|| Absent::because("the disks below the members were not observed"))?;
+    let (counted, why) = match (taken.requests, limiting(case, facts, &taken)) {
+        (None, _) => (Counted::Bytes, None),
+        (Some(_), Some((counted, why))) => (counted, Some(why)),
+        (Some((share, _)), None) if share < taken.share => (Counted::Operations, None),
+        (Some(_), None) => (Counted::Bytes, None),
+    };
+    let (what, (share, rate), (least, unit)) = match taken.requests.filter(|_| counted == Counted::Operations)
+    {
+        Some(requests) => (
+            ["share of the disks' requests that the trial did not make", "requests that others made"],
+            requests,
+            (OTHERS_REQUESTS, Unit::RequestsPerSecond),
+        ),
+        None => (
+            ["share of the disks' bytes that the trial did not ask for", "bytes that others moved"],
+            (taken.share, taken.rate),
+            (if taken.share >= MUCH { OTHERS_RATE_OF_MUCH } else { OTHERS_RATE }, Unit::BytesPerSecond),
+        ),
+    };
+    let seen = [share_is(what[0], share, OTHERS_SHARE), evidence(what[1], rate, unit, Some(least))];
+    let absent = |why: &str| Absent::because(why).with(seen.clone());
+    if share < OTHERS_SHARE || rate < least {
+        return Err(absent("other processes did too little I/O"));
     }
-
-    fn judge(&self, case: &Case<'_>) -> Judged {
-        let taken =
-            taken(case).ok_or_else(|| Absent::because("the disks below the members were not observed"))?;
-        let (resource, why) = match (taken.requests, limiting(case, &taken)) {
-            (None, _) => (Resource::Bytes, None),
-            (Some(_), Some((resource, why))) => (resource, Some(why)),
-            (Some((share, _)), None) if share < taken.share => (Resource::Iops, None),
-            (Some(_), None) => (Resource::Bytes, None),
-        };
-        let (what, (share, rate), (least, unit)) = match taken.requests.filter(|_| resource == Resource::Iops)
-        {
-            Some(requests) => (
-                ["share of the disks' requests that the trial did not make", "requests that others made"],
-                requests,
-                (OTHERS_REQUESTS, "requests/s"),
-            ),
-            None => (
-                ["share of the disks' bytes that the trial did not ask for", "bytes that others moved"],
-                (taken.share, taken.rate),
-                (if taken.share >= MUCH { OTHERS_RATE_OF_MUCH } else { OTHERS_RATE }, "bytes/s"),
-            ),
-        };
-        let seen = |why: &str| {
-            let absent = Absent::because(why).seen(what[0], share, "share", OTHERS_SHARE);
-            absent.seen(what[1], rate, unit, least)
-        };
-        if share < OTHERS_SHARE || rate < least {
-            return Err(seen("others took too little"));
-        }
-        let busy = busiest_disk(case).ok_or_else(|| seen("how busy the disks were is not known"))?;
-        if busy < DISK_BUSY {
-            let absent = seen("the disks had room for both");
-            return Err(absent.seen("busy share of the busiest disk", busy, "share", DISK_BUSY));
-        }
-        let (room, figures) = room(case);
-        let explains = share.min(room);
-        if explains < HELD_BACK {
-            let mut absent = seen("others moved much, but did not hold the trial back").seen(
-                "part of the gap that limits and latency leave for others to explain",
-                room,
-                "share",
-                HELD_BACK,
-            );
-            absent.evidence.extend(figures);
-            return Err(absent);
-        }
-        // Who, and in how many trials.
-        let mut who: Vec<(&str, u32)> = Vec::new();
-        for trial in case.trials {
-            let mut here: Vec<&str> = Vec::new();
-            for other in trial.observed.iter().flat_map(|observed| &observed.others) {
-                if !here.contains(&other.who.as_str()) {
-                    here.push(&other.who);
-                }
-            }
-            for name in here {
-                match who.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, trials)) => *trials += 1,
-                    None => who.push((name, 1)),
-                }
+    let busy = busiest_disk(case).ok_or_else(|| absent("how busy the disks were is not known"))?;
+    let busy_is = share_is("busy share of the busiest disk", busy, DISK_BUSY);
+    if busy < DISK_BUSY {
+        return Err(absent("the disks had room for both").with([busy_is]));
+    }
+    let (room, figures) = room(case, facts);
+    let explains = share.min(room);
+    if explains < HELD_BACK {
+        let what = "part of the gap that limits and latency leave for others to explain";
+        let absent = absent("others moved much, but did not hold the trial back");
+        return Err(absent.seen(what, room, Unit::Share, HELD_BACK).with(figures));
+    }
+    // Who, and in how many trials.
+    let mut who: Vec<(&str, u32)> = Vec::new();
+    for trial in case.trials {
+        let mut here: Vec<&str> = Vec::new();
+        for other in trial.observed.iter().flat_map(|observed| &observed.others) {
+            if !here.contains(&other.who.as_str()) {
+                here.push(&other.who);
             }
         }
-        let named = if who.is_empty() {
-            "who is not visible from here".to_owned()
-        } else {
-            let more = match who.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            let named: Vec<&str> = who.iter().take(NAMED).map(|(name, _)| *name).collect();
-            format!("seen at work: {}{more}", named.join(", "))
-        };
-        let mut list: Vec<Evidence> = vec![
-            evidence(what[0], share, "share", Some(OTHERS_SHARE)),
-            evidence(what[1], rate, unit, Some(least)),
-            evidence("busy share of the busiest disk", busy, "share", Some(DISK_BUSY)),
-        ];
-        if taken.requests.is_some() && resource == Resource::Iops {
-            list.push(evidence("share of the disks' bytes that others moved", taken.share, "share", None));
-        }
-        list.extend(why.clone());
-        list.extend(figures);
-        list.extend(who.iter().map(|(who, trials)| {
-            evidence(
-                &format!("trials during which this was at work: {who}"),
-                f64::from(*trials),
-                "trials",
-                None,
-            )
-        }));
-        Ok(Verdict {
-            kind: VerdictKind::Background,
-            basis: None,
-            confidence: if who.is_empty() { 0.8 } else { 0.95 },
-            explains,
-            sentence: format!("{}; {named}", in_words(&taken, resource, why.is_some())),
-            evidence: list,
-        })
+        here.into_iter().for_each(|name| *entry(&mut who, name) += 1);
     }
+    let named = if who.is_empty() {
+        "by whom cannot be seen from here".to_owned()
+    } else {
+        let more = match who.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let named: Vec<&str> = who.iter().take(NAMED).map(|(name, _)| *name).collect();
+        format!("seen running: {}{more}", named.join(", "))
+    };
+    let mut list = seen.to_vec();
+    list.push(busy_is);
+    if taken.requests.is_some() && counted == Counted::Operations {
+        list.push(evidence("share of the disks' bytes that others moved", taken.share, Unit::Share, None));
+    }
+    list.extend(why.clone());
+    list.extend(figures);
+    list.extend(who.iter().map(|(who, trials)| {
+        let what = format!("trials during which this was running: {who}");
+        evidence(what, f64::from(*trials), Unit::Trials, None)
+    }));
+    let confidence = if who.is_empty() { 0.8 } else { 0.95 };
+    let sentence = format!("{}; {named}", in_words(&taken, counted, why.is_some()));
+    Ok(Verdict::new(VerdictKind::Background, confidence, explains, sentence, list))
 }
 
 /// What others took, by what is limiting; `known` says whether that is.
-fn in_words(taken: &Taken, resource: Resource, known: bool) -> String {
+fn in_words(taken: &Taken, counted: Counted, known: bool) -> String {
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
-    match taken.requests.filter(|_| resource == Resource::Iops) {
+    match taken.requests.filter(|_| counted == Counted::Operations) {
         Some((share, rate)) => format!(
             "others made {} requests/s on the same disks, {} of all that the disks served ({} of the bytes); {}",
             format_iops(rate),

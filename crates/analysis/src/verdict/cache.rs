@@ -7,16 +7,18 @@
 //! gives them while I/O goes through the page cache to a region that fits in memory. A cache behind the disks moves nothing
 //! in their counters: see [`far_end`].
 
-use super::{Absent, Case, Judged, Rule, evidence, far_end, moved, verdict_of};
-use crate::{Evidence, Verdict, VerdictKind};
+use super::far_end;
+use crate::evidence::{Unit, evidence, share_is};
+use crate::facts::case::Case;
+use crate::facts::moved::HIT_SHARE;
+use crate::facts::{Facts, moved};
+use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::Span;
 use ebbtide_model::units::{Bytes, Nanos, format_bytes, format_latency};
 use ebbtide_model::workload::{Mix, OpKind};
 
-/// Hit share from which on a cache shapes the result: the ratio of cached to uncached speed then exceeds 1.2.
-pub const HIT_SHARE: f64 = 0.20;
 /// Share of the region that must have been resident before the trial.
 pub const RESIDENT: f64 = 0.50;
 /// A median below this for small requests is memory: the fastest NVMe devices need 10 us for 4 KiB through the
@@ -25,38 +27,22 @@ pub const MEMORY_LATENCY: Nanos = Nanos(8_000);
 /// What counts as a small request.
 const SMALL: Bytes = Bytes(16 * Bytes::KIB);
 
-#[derive(Debug)]
-pub struct Cache;
-
-impl Rule for Cache {
-    fn kind(&self) -> VerdictKind {
-        VerdictKind::Cache
-    }
-
-    fn judge(&self, case: &Case<'_>) -> Judged {
-        match by_bytes(case) {
-            Observed::Hits(verdict) => Ok(*verdict),
-            Observed::NoHits(share) => far_end::verdict(case).ok_or_else(|| {
-                let why = "the disks moved what was asked for, and nothing shows a cache behind them";
-                let what = "share of the bytes due that the disks did not move";
-                Absent::because(why).seen(what, share, "share", HIT_SHARE)
-            }),
-            Observed::Nothing => {
-                let found = by_residency(case).or_else(|| by_speed(case)).or_else(|| far_end::verdict(case));
-                found.ok_or_else(|| unseen(case))
-            }
+pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
+    let by_bytes = most_hits(case);
+    let found = match by_bytes {
+        Some((what, hits)) if hits.share() >= HIT_SHARE => Some(answered(case, what, &hits)),
+        Some(_) => None,
+        None if is_endless(case) => None,
+        None => by_residency(case).or_else(|| by_speed(case)),
+    };
+    found.or_else(|| far_end::verdict(case)).ok_or_else(|| match by_bytes {
+        Some((_, hits)) => {
+            let why = "the disks moved what was requested, and nothing shows a cache behind them";
+            let what = "share of the bytes due that the disks did not move";
+            Absent::because(why).seen(what, hits.share(), Unit::Share, HIT_SHARE)
         }
-    }
-}
-
-enum Observed {
-    Hits(Box<Verdict>),
-    NoHits(f64),
-    Nothing,
-}
-
-fn verdict(confidence: f64, explains: f64, sentence: String, evidence: Vec<Evidence>) -> Verdict {
-    verdict_of(VerdictKind::Cache, confidence, explains, sentence, evidence)
+        None => unseen(case),
+    })
 }
 
 /// One direction of one trial: what was asked, what the disks have to move for it at least, and what they moved of it or
@@ -82,9 +68,9 @@ impl Hits {
         let (moved, asked) = (format_bytes(self.moved as f64), format_bytes(self.asked as f64));
         if self.due > self.asked as f64 {
             let due = format_bytes(self.due);
-            return format!("the disks moved {moved} where the {asked} asked for come to {due} on them");
+            return format!("the disks moved {moved} where the {asked} requested come to {due} on them");
         }
-        format!("the disks moved {moved} of {asked} asked for")
+        format!("the disks moved {moved} of {asked} requested")
     }
 }
 
@@ -98,66 +84,66 @@ fn middle(case: &Case<'_>, op: OpKind) -> Option<Hits> {
     hits.get(hits.len().checked_sub(1)? / 2).copied()
 }
 
-fn by_bytes(case: &Case<'_>) -> Observed {
+/// The direction of which the cache answered most, where what the disks moved is known.
+fn most_hits(case: &Case<'_>) -> Option<(&'static str, Hits)> {
     let directions = [("read", middle(case, OpKind::Read)), ("written", middle(case, OpKind::Write))];
     let known = directions.into_iter().filter_map(|(what, hits)| Some((what, hits?)));
-    let Some((what, hits)) = known.max_by(|a, b| a.1.share().total_cmp(&b.1.share())) else {
-        return Observed::Nothing;
-    };
+    known.max_by(|a, b| a.1.share().total_cmp(&b.1.share()))
+}
+
+fn answered(case: &Case<'_>, what: &str, hits: &Hits) -> Verdict {
     let share = hits.share();
     let by_loop = if case.workload.direct { cached_loop(case) } else { None };
     let how = by_loop.map_or(String::new(), |name| {
-        format!("; {name} goes through the page cache of its file, which `losetup --direct-io=on /dev/{name}` ends")
+        format!("; {name} goes through the page cache of its file; `losetup --direct-io=on /dev/{name}` avoids that")
     });
-    if share < HIT_SHARE {
-        return Observed::NoHits(share);
-    }
-    Observed::Hits(Box::new(verdict(
-        0.95,
-        share,
-        format!(
-            "a cache answered {:.0}% of the bytes {what}: in the median trial {}{how}",
-            share * 100.0,
-            hits.in_words()
-        ),
-        vec![
-            evidence(
-                &format!("bytes {what} by the disks in the median trial, against those asked for"),
-                hits.moved as f64,
-                "bytes",
-                Some(hits.due),
-            ),
-            evidence("share answered by a cache", share, "share", Some(HIT_SHARE)),
-        ],
-    )))
+    let sentence = format!(
+        "a cache answered {:.0}% of the bytes {what}: in the median trial {}{how}",
+        share * 100.0,
+        hits.in_words()
+    );
+    let of_bytes = format!("bytes {what} by the disks in the median trial, against those requested");
+    let figures = vec![
+        evidence(of_bytes, hits.moved as f64, Unit::Bytes, Some(hits.due)),
+        share_is("share answered by a cache", share, HIT_SHARE),
+    ];
+    Verdict::new(VerdictKind::Cache, 0.95, share, sentence, figures)
 }
 
 /// A loop device below the members that goes through the page cache of its file, which direct I/O to it does not end.
-pub fn cached_loop<'a>(case: &Case<'a>) -> Option<&'a str> {
+fn cached_loop<'a>(case: &Case<'a>) -> Option<&'a str> {
     let observed = case.trials.iter().find_map(|trial| trial.observed.as_deref())?;
     observed.devices.iter().find(|device| device.page_cached).map(|device| device.name.as_str())
 }
 
 /// Bytes of the region that the trials used, at most: what the volumes have, or the workload's span.
 fn region(case: &Case<'_>) -> Option<u64> {
-    let sizes: Option<Vec<u64>> = case
+    let sizes: Option<Vec<Bytes>> = case
         .design
         .layout
         .volumes()
         .into_iter()
         .map(|leaf| {
             let volume = case.experiment.volumes.get(leaf)?;
-            let prepared = case.session.meta.inventory.volumes.iter().find(|v| v.name == volume.name);
-            prepared.map(|v| v.size).or(volume.size.map(|size| size.0))
+            let prepared = case.meta.inventory.volumes.iter().find(|v| v.name == volume.name);
+            prepared.map(|v| v.size).or(volume.size)
         })
         .collect();
-    let volumes: u64 = sizes?.iter().sum();
-    Some(case.workload.span.map_or(volumes, |span| span.0.min(volumes)))
+    let volumes: Bytes = sizes?.into_iter().sum();
+    Some(case.workload.span.unwrap_or(volumes).min(volumes).0)
+}
+
+/// Whether it is `/dev/null` or the like that is measured.
+fn is_endless(case: &Case<'_>) -> bool {
+    case.meta.inventory.volumes.iter().any(|volume| volume.endless)
 }
 
 /// Why there is none where the disks were not observed.
 fn unseen(case: &Case<'_>) -> Absent {
-    let asked = |m: &moved::Moved| m.asked.read.saturating_add(m.asked.write) > 0;
+    if is_endless(case) {
+        return Absent::because("the target stores nothing that could be cached");
+    }
+    let asked = |m: &moved::Moved| m.asked.total() > 0;
     if case.trials.iter().filter_map(|t| moved::moved(t)).any(|m| asked(&m)) {
         return Absent::because(
             "what the disks have to move for what is asked is not known: a thin volume or a snapshot is below",
@@ -166,18 +152,18 @@ fn unseen(case: &Case<'_>) -> Absent {
     if case.workload.direct {
         return Absent::because("the disks were not observed, and direct I/O goes past the page cache");
     }
-    let latency = case.result.metric(Metric::LatP50).map(|estimate| estimate.median);
+    let latency = case.metric(Metric::LatP50);
     Absent::because("the disks were not observed; neither residency nor speed shows a cache")
         .seen_where_known(
             "share of the region in the page cache before",
             resident(case).map(|r| r.2),
-            "share",
+            Unit::Share,
             RESIDENT,
         )
         .seen_where_known(
             "median latency, which would have to be below",
             latency,
-            "ns",
+            Unit::Nanoseconds,
             MEMORY_LATENCY.0 as f64,
         )
 }
@@ -198,41 +184,30 @@ fn by_residency(case: &Case<'_>) -> Option<Verdict> {
     if case.workload.direct || case.workload.mix == Mix::Write {
         return None;
     }
-    let (resident, region, share) = resident(case)?;
-    (share >= RESIDENT).then(|| {
-        verdict(
-            0.85,
-            share,
-            format!("{:.0}% of the region was in the page cache before the trial", share * 100.0),
-            vec![evidence(
-                "bytes in the page cache before the trial, against the region",
-                resident,
-                "bytes",
-                Some(region),
-            )],
-        )
-    })
+    let (resident, region, share) = resident(case).filter(|(.., share)| *share >= RESIDENT)?;
+    let sentence = format!("{:.0}% of the region was in the page cache before the trial", share * 100.0);
+    let what = "bytes in the page cache before the trial, against the region";
+    let figures = vec![evidence(what, resident, Unit::Bytes, Some(region))];
+    Some(Verdict::new(VerdictKind::Cache, 0.85, share, sentence, figures))
 }
 
 fn by_speed(case: &Case<'_>) -> Option<Verdict> {
-    let memory = case.session.meta.host.memory_bytes;
+    let (memory, fastest) = (case.meta.host.memory_bytes, MEMORY_LATENCY.0 as f64);
     let region = region(case)?;
-    let median = case.result.metric(Metric::LatP50)?.median;
-    let fast = median < MEMORY_LATENCY.0 as f64 && case.workload.bs <= SMALL;
+    let median = case.metric(Metric::LatP50)?;
+    let fast = median < fastest && case.workload.bs <= SMALL;
     // Writes through the page cache end there unless each is synchronous; they too are memory's speed.
-    (!case.workload.direct && !case.workload.sync && fast && memory > 0 && region <= memory).then(|| {
-        verdict(
-            0.8,
-            0.9,
-            format!(
-                "half of the operations took less than {}, which no device does, through a page cache that holds the \
-                 whole region",
-                format_latency(median.max(1.0))
-            ),
-            vec![
-                evidence("median latency, against the fastest that devices give", median, "ns", Some(MEMORY_LATENCY.0 as f64)),
-                evidence("region in use, against memory", region as f64, "bytes", Some(memory as f64)),
-            ],
-        )
-    })
+    if case.workload.direct || case.workload.sync || !fast || memory == 0 || region > memory {
+        return None;
+    }
+    let sentence = format!(
+        "half of the operations took less than {}, which no device does, through a page cache that holds the whole region",
+        format_latency(median.max(1.0))
+    );
+    let what = "median latency, against the fastest that devices give";
+    let figures = vec![
+        evidence(what, median, Unit::Nanoseconds, Some(fastest)),
+        evidence("region in use, against memory", region as f64, Unit::Bytes, Some(memory as f64)),
+    ];
+    Some(Verdict::new(VerdictKind::Cache, 0.8, 0.9, sentence, figures))
 }

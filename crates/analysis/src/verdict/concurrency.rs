@@ -11,16 +11,15 @@
 //! After the last trial the same runs for a moment with twice and four times the operations in flight (the ladder): that
 //! settles whether more of them help, and shows it where nothing else does.
 
-use super::member::SlowMember;
-use super::rungs::{More, Rungs};
-use super::sync_writes::SyncWrites;
-use super::{Absent, Case, Judged, Rule, cpu, evidence, limited_above, remote, shared_device, volume_limit};
-use crate::ladder::in_flight;
-use crate::members;
-use crate::{ArrayBelow, Evidence, Verdict, VerdictKind};
-use ebbtide_model::layout::{ArrayKind, LayoutNode};
+use crate::ArrayBelow;
+use crate::evidence::{Evidence, Unit, evidence};
+use crate::facts::case::Case;
+use crate::facts::rungs::{MORE, More, NO_GAIN};
+use crate::facts::shared::parallel;
+use crate::facts::{Facts, calls};
+use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::{Join, TrialSamples};
+use ebbtide_model::samples::Join;
 use ebbtide_model::units::format_latency;
 
 /// Floor over mean latency from which on operations do not wait: at most 30% of the latency is waiting, and
@@ -29,68 +28,18 @@ pub const FLOOR_SHARE: f64 = 0.70;
 /// Operations in flight per member below which members are idle for want of work.
 pub const IDLE_MEMBERS: f64 = 0.75;
 
-/// Rate with twice the operations in flight over that with as many below which they did not help; twice that for four times
-/// as many. Double the rate is what Little's law promises; a probe of half a second varies by some percent.
-pub const NO_GAIN: f64 = 1.10;
-/// From this on it did, beyond doubt: half of what is promised.
+/// Rate with more in flight over that with as many from which on they helped beyond doubt: half of what twice as many promise.
 pub const GAIN: f64 = 1.50;
-/// From this on more in flight are a cause by themselves, where nothing is known of what one operation alone takes.
-pub const MORE: f64 = 1.25;
 
 /// Confidence of grounds that hold against a ladder that says nothing.
 const SURE: f64 = 0.8;
-
-#[derive(Debug)]
-pub struct Concurrency;
-
-/// Operations in flight that a closed loop keeps; `None` for open loops and loops that a rate or a pause
-/// holds back.
-fn kept_in_flight(case: &Case<'_>) -> Option<f64> {
-    case.workload.is_free().then(|| f64::from(in_flight(case.workload)))
-}
-
-/// Mean latency of the members' operations and the floor of a typical member, in nanoseconds, for one trial; `None`
-/// when the floor of a working member is unknown. The floor is the median over the members: what a slow
-/// member needs beyond its siblings is its fault ([`member`](super::member)), not want of operations.
-pub(super) fn latency_and_floor(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
-    let (mut latency_sum, mut all_ops, mut floors) = (0.0, 0u64, Vec::new());
-    for member in &trial.members {
-        let (ops, _) = members::totals(member);
-        if ops == 0 {
-            continue;
-        }
-        let observed =
-            trial.observed.as_ref().and_then(|o| o.members.iter().find(|m| m.member == member.name));
-        let shape = case.volume(&member.name).and_then(|volume| volume.shape.as_ref());
-        // A spindle's or a far cache's floor depends on where the operation goes.
-        let shape = shape.filter(|s| s.character.seek.is_none() && s.character.cache.is_none());
-        floors.push(match (observed.and_then(|m| m.floor), shape) {
-            (Some(floor), _) => floor.0 as f64,
-            (None, Some(shape)) => {
-                let reads = member.ops.read.count.ops as f64 / ops as f64;
-                shape.read_latency.mean() * reads + shape.write_latency.mean() * (1.0 - reads)
-            }
-            (None, None) => return None,
-        });
-        latency_sum += members::latency(member).sum() as f64;
-        all_ops += ops;
-    }
-    let floor = crate::estimate::median(&floors).filter(|floor| *floor > 0.0)?;
-    Some((latency_sum / all_ops as f64, floor))
-}
-
-/// [`latency_and_floor`] of the case: the median over its trials of each.
-pub(super) fn latency_over_floor(case: &Case<'_>) -> Option<(f64, f64)> {
-    let of = |value: fn((f64, f64)) -> f64| case.median(|t| latency_and_floor(case, t).map(value));
-    of(|(latency, _)| latency).zip(of(|(_, floor)| floor))
-}
 
 /// What an operation takes that misses the far-end cache, in nanoseconds, of the slowest working member; `None` where one of
 /// them has no such cache, or an arm.
 fn miss(case: &Case<'_>) -> Option<f64> {
     let mut slowest = 0.0_f64;
-    for member in case.result.members.iter().filter(|m| m.iops > 0.0) {
-        let shape = case.volume(&member.name)?.shape.as_ref()?;
+    for member in case.working() {
+        let shape = case.shape(&member.name)?;
         if shape.character.cache.is_none() || shape.character.seek.is_some() {
             return None;
         }
@@ -104,153 +53,97 @@ fn miss(case: &Case<'_>) -> Option<f64> {
     (slowest > 0.0).then_some(slowest)
 }
 
-/// Whether the layout works its members at once.
-pub(super) fn parallel(node: &LayoutNode) -> bool {
-    match node {
-        LayoutNode::Volume(_) => false,
-        LayoutNode::Array { kind: ArrayKind::Linear, members } => members.iter().any(parallel),
-        LayoutNode::Array { members, .. } => members.len() > 1,
+pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    if !case.workload.is_free() {
+        let why = "operations come at times of their own: the workload keeps no number of them in flight";
+        return Err(Absent::because(why));
     }
-}
-
-impl Rule for Concurrency {
-    fn kind(&self) -> VerdictKind {
-        VerdictKind::Concurrency
+    facts.yield_to_limits("more operations in flight would only wait longer")?;
+    facts.yield_to(VerdictKind::SyncWrites, "it says what the one at a time consists of")?;
+    facts.yield_to_a_busy_thread()?;
+    if !case.workload.direct {
+        let why = "through the page cache the kernel decides what is in flight at the volumes";
+        return Err(Absent::because(why));
     }
-
-    fn judge(&self, case: &Case<'_>) -> Judged {
-        let kept = kept_in_flight(case).ok_or_else(|| {
-            Absent::because(
-                "operations come at times of their own: the workload keeps no number of them in flight",
-            )
-        })?;
-        volume_limit::yield_to(case, "more in flight would only wait longer")?;
-        if SyncWrites.judge(case).is_ok() {
-            return Err(Absent::yields(
-                VerdictKind::SyncWrites,
-                "it says what the one at a time consists of",
-            ));
+    facts.yield_to(VerdictKind::RemoteQueue, "more in flight would wait at the client")?;
+    let iops = case.metric(Metric::Iops).ok_or_else(|| Absent::because("no rate was measured"))?;
+    let kept = case.kept();
+    let base = facts.rungs.as_ref().map_or(iops, |rungs| rungs.base);
+    let mut by_ladder = false;
+    let ground = below_floor(kept, facts.latency)
+        .or_else(|| far_misses(case, kept))
+        .or_else(|| idle_members(case, facts, kept))
+        // Where the floor is known, something makes this one operation wait that is not another.
+        .or_else(|| facts.latency.is_none().then(|| one_at_a_time(case, kept)).flatten())
+        .or_else(|| {
+            by_ladder = true;
+            more_helped(facts, kept)
+        });
+    let Verdict { explains, mut confidence, mut sentence, evidence: shown, .. } =
+        ground.ok_or_else(|| waiting(case, facts))?;
+    let mut figures = vec![
+        evidence("operations in flight", kept, Unit::Operations, None),
+        evidence("operations per second", iops, Unit::OpsPerSecond, None),
+    ];
+    figures.extend(shown);
+    if let Some(more) = facts.rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN)) {
+        let (step, gain) = more.seen();
+        let in_flight = step.rung.in_flight;
+        // What is known of one operation alone holds unless the ladder says otherwise; the other grounds need it.
+        let sure = confidence >= SURE;
+        if matches!(more, More::Flat(..)) || (!sure && matches!(more, More::Unclear(..))) {
+            let why =
+                "a short probe at the end of the session withdrew it: more in flight hardly raised the rate";
+            let what =
+                format!("rate with {in_flight} in flight instead of {kept:.0}, over that with as many");
+            return Err(Absent::because(why).seen(what, gain, Unit::Times, NO_GAIN));
         }
-        if let Some(busy) = cpu::pressed(case).filter(|busy| *busy >= cpu::THREAD_BUSY) {
-            let what = "share of the time that the least idle load thread ran or waited to, which would have to be below";
-            let why = "a load thread has little time left, of which latency may consist";
-            return Err(Absent::because(why).seen(what, busy, "share", cpu::THREAD_BUSY));
-        }
-        if !case.workload.direct {
-            let why = "through the page cache the kernel decides what is in flight at the volumes";
-            return Err(Absent::because(why));
-        }
-        if remote::RemoteQueue.judge(case).is_ok() {
-            return Err(Absent::yields(VerdictKind::RemoteQueue, "more in flight would wait at the client"));
-        }
-        let iops = case.result.metric(Metric::Iops).map(|estimate| estimate.median);
-        let iops = iops.ok_or_else(|| Absent::because("no rate was measured"))?;
-        let mut evidence_list = vec![
-            evidence("operations in flight", kept, "operations", None),
-            evidence("operations per second", iops, "ops/s", None),
-        ];
-        let rungs = Rungs::of(case);
-        let base = rungs.as_ref().map_or(iops, |rungs| rungs.base);
-        let floor = latency_over_floor(case);
-        let mut by_ladder = false;
-        let (explains, mut confidence, mut sentence) = if let Some((latency, floor)) =
-            floor.filter(|(latency, floor)| *floor >= FLOOR_SHARE * latency)
-        {
-            evidence_list.push(evidence(
-                "mean latency of the members, against what one operation alone takes",
-                latency,
-                "ns",
-                Some(floor),
-            ));
-            let sentence = format!(
-                "{} in flight do{} not fill the array: each takes {} where one alone takes {}, so none \
-                 waits; a larger iodepth or more jobs raise the rate",
-                operations(kept),
-                if kept == 1.0 { "es" } else { "" },
-                format_latency(latency),
-                format_latency(floor)
-            );
-            ((floor / latency).min(1.0), 0.9, sentence)
-        } else {
-            far_misses(case, kept, &mut evidence_list)
-                .or_else(|| idle_members(case, kept, &mut evidence_list))
-                // Where the floor is known, something makes this one operation wait that is not another.
-                .or_else(|| floor.is_none().then(|| one_at_a_time(case, kept)).flatten())
-                .or_else(|| {
-                    by_ladder = true;
-                    more_helped(case, rungs.as_ref()?, kept)
-                })
-                .ok_or_else(|| waiting(case, floor))?
-        };
-        if let Some(more) = rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN)) {
-            let (step, gain) = more.seen();
-            let in_flight = step.rung.in_flight;
-            // What is known of one operation alone holds unless the ladder says otherwise; the other grounds need it.
-            let sure = confidence >= SURE;
-            if matches!(more, More::Flat(..)) || (!sure && matches!(more, More::Unclear(..))) {
-                let why =
-                    "a short probe at the end of the session withdrew it: more in flight gave hardly more";
-                let what =
-                    format!("rate with {in_flight} in flight instead of {kept:.0}, over that with as many");
-                return Err(Absent::because(why).seen(&what, gain, "times", NO_GAIN));
-            }
-            let what = format!("operations per second with {in_flight} in flight, in a short probe");
-            evidence_list.push(evidence(&what, step.ops.rate, "ops/s", Some(base)));
-            if matches!(more, More::Helped(..)) && gain >= GAIN {
-                confidence = f64::max(confidence, 0.95);
-                if !by_ladder {
-                    sentence.push_str(&format!(
-                        "; a short probe with {in_flight} in flight had {gain:.1} times the rate"
-                    ));
-                }
+        let what = format!("operations per second with {in_flight} in flight, in a short probe");
+        figures.push(evidence(what, step.ops.rate, Unit::OpsPerSecond, Some(base)));
+        if matches!(more, More::Helped(..)) && gain >= GAIN {
+            confidence = f64::max(confidence, 0.95);
+            if !by_ladder {
+                sentence.push_str(&format!(
+                    "; a short probe with {in_flight} in flight had {gain:.1} times the rate"
+                ));
             }
         }
-        if let Some((clause, figures)) = remote::round_trips(case, kept) {
-            sentence.push_str(&clause);
-            evidence_list.extend(figures);
-        }
-        // What an operation waits for a processor is none of what the array takes for it.
-        let explains = explains * (1.0 - cpu::waited(case).unwrap_or(0.0));
-        Ok(Verdict {
-            kind: VerdictKind::Concurrency,
-            basis: None,
-            confidence,
-            explains,
-            sentence,
-            evidence: evidence_list,
-        })
     }
+    if let Some((clause, calls)) = calls::round_trips(case, kept) {
+        sentence.push_str(&clause);
+        figures.extend(calls);
+    }
+    // What an operation waits for a processor, or behind those of others, is none of what the array takes for it; what more in
+    // flight gain was seen beside the others.
+    let behind =
+        facts.asserted(VerdictKind::Background).filter(|_| !by_ladder).map_or(0.0, |others| others.explains);
+    let explains = explains * (1.0 - facts.waited.unwrap_or(0.0)) * (1.0 - behind);
+    Ok(Verdict::new(VerdictKind::Concurrency, confidence, explains, sentence, figures))
 }
 
 /// Why none of the grounds holds.
-fn waiting(case: &Case<'_>, floor: Option<(f64, f64)>) -> Absent {
+fn waiting(case: &Case<'_>, facts: &Facts<'_>) -> Absent {
     let per_member = per_working_member(case);
     let idle = per_member.is_some_and(|each| each < IDLE_MEMBERS) && works_at_once(case);
     let why = if !idle {
-        let alone = kept_in_flight(case) == Some(1.0);
-        Absent::because(if alone {
+        Absent::because(if case.in_flight() == 1 {
             "one operation at a time takes longer than it has to: something else makes it wait"
         } else {
             "operations wait, and the members have enough of them"
         })
-    } else if shared_device::shared(case).is_some() {
-        Absent::yields(VerdictKind::SharedDevice, "more in flight would not work more disks")
-    } else if limited_above(case) {
+    } else if facts.shared.is_some() {
+        Absent::yields(VerdictKind::SharedDevice, "more operations in flight would not keep more disks busy")
+    } else if facts.limited_above() {
         Absent::yields(VerdictKind::InstanceLimit, "members idle while operations wait for the link")
     } else {
         Absent::yields(VerdictKind::Member, "members idle while operations wait for a slow one")
     };
-    let below = ", which would have to be below";
-    why.seen_where_known(
-        "what one operation alone takes, of the members' mean latency",
-        floor.map(|(latency, floor)| floor / latency),
-        "share",
-        FLOOR_SHARE,
-    )
-    .seen_where_known(
-        &format!("operations in flight per working member{below}"),
+    let alone = facts.latency.map(|(latency, floor)| floor / latency);
+    let alone_is = "what one operation alone takes, of the members' mean latency";
+    why.seen_where_known(alone_is, alone, Unit::Share, FLOOR_SHARE).seen_where_known(
+        "operations in flight per working member, which would have to be below",
         per_member,
-        "operations",
+        Unit::Operations,
         IDLE_MEMBERS,
     )
 }
@@ -289,35 +182,57 @@ fn operations(number: f64) -> String {
     format!("{number:.0} operation{}", if number == 1.0 { "" } else { "s" })
 }
 
-/// What a reason says: how much of the gap it explains, with which confidence, and its sentence.
-type Contribution = (f64, f64, String);
+/// The beginning of a sentence that says that so many are too few.
+fn too_few(number: f64) -> String {
+    let es = if number == 1.0 { "es" } else { "" };
+    format!("{} in flight do{es} not fill the array", operations(number))
+}
+
+/// A ground for it, with all that it says.
+fn ground(confidence: f64, explains: f64, sentence: String, figures: Vec<Evidence>) -> Option<Verdict> {
+    Some(Verdict::new(VerdictKind::Concurrency, confidence, explains, sentence, figures))
+}
+
+/// Operations take hardly longer than one alone.
+fn below_floor(kept: f64, latency: Option<(f64, f64)>) -> Option<Verdict> {
+    let (latency, floor) = latency.filter(|(latency, floor)| *floor >= FLOOR_SHARE * latency)?;
+    let what = "mean latency of the members, against what one operation alone takes";
+    let sentence = format!(
+        "{}: each takes {} where one alone takes {}, so none waits; a larger iodepth or more jobs raise the rate",
+        too_few(kept),
+        format_latency(latency),
+        format_latency(floor)
+    );
+    let figures = vec![evidence(what, latency, Unit::Nanoseconds, Some(floor))];
+    ground(0.9, floor / latency, sentence, figures)
+}
 
 /// The slowest operations take what a miss of the far-end cache takes alone.
-fn far_misses(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option<Contribution> {
-    let longest = case.result.metric(Metric::LatP99).map(|p99| p99.median);
-    let (longest, miss) = longest
+fn far_misses(case: &Case<'_>, kept: f64) -> Option<Verdict> {
+    let (longest, miss) = case
+        .metric(Metric::LatP99)
         .zip(miss(case))
         .filter(|(longest, miss)| longest.min(*miss) >= FLOOR_SHARE * longest.max(*miss))?;
-    figures.push(evidence("99th percentile of latency, against a miss", longest, "ns", Some(miss)));
+    let what = "99th percentile of latency, against a miss";
     let sentence = format!(
-        "{} in flight do{} not fill the array: 99% take at most {} and one alone that misses the \
-         volume's cache {}, so none waits; a larger iodepth or more jobs raise the rate",
-        operations(kept),
-        if kept == 1.0 { "es" } else { "" },
+        "{}: 99% take at most {} and one alone that misses the volume's cache {}, so none waits; a larger iodepth or more jobs \
+         raise the rate",
+        too_few(kept),
         format_latency(longest),
         format_latency(miss)
     );
-    Some(((miss / longest).min(1.0), 0.8, sentence))
+    let figures = vec![evidence(what, longest, Unit::Nanoseconds, Some(miss))];
+    ground(0.8, miss / longest, sentence, figures)
 }
 
 /// Members of a parallel layout have nothing to do: not where they wait for a slow one among them, for the link or for a
 /// thread, or are one disk.
-fn idle_members(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Option<Contribution> {
+fn idle_members(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
     let (working, _) = workers(case);
     let per_member = per_working_member(case).filter(|each| *each < IDLE_MEMBERS)?;
     let elsewhere =
-        || shared_device::shared(case).is_some() || limited_above(case) || SlowMember.judge(case).is_ok();
-    if !works_at_once(case) || elsewhere() {
+        facts.shared.is_some() || facts.limited_above() || facts.asserted(VerdictKind::Member).is_some();
+    if !works_at_once(case) || elsewhere {
         return None;
     }
     // What the kernel counted at an array's devices is not all: operations that are elsewhere (a cache, a processor) are no
@@ -328,41 +243,40 @@ fn idle_members(case: &Case<'_>, kept: f64, figures: &mut Vec<Evidence>) -> Opti
             return None;
         }
     }
-    figures.push(evidence("operations in flight per working member", per_member, "operations", Some(1.0)));
+    let what = "operations in flight per working member";
     let sentence = format!(
         "{} in flight leave{} members idle: {per_member:.2} per member on average; a larger \
-         iodepth or more jobs would work all {working}",
+         iodepth or more jobs would use all {working}",
         operations(kept),
         if kept == 1.0 { "s" } else { "" },
     );
-    Some((1.0 - per_member, 0.7, sentence))
+    let figures = vec![evidence(what, per_member, Unit::Operations, Some(1.0))];
+    ground(0.7, 1.0 - per_member, sentence, figures)
 }
 
 /// More in flight had more of them done in the same time, whatever they wait for: but not for a processor, at each of whose
 /// turns more of them can be taken care of.
-fn more_helped(case: &Case<'_>, rungs: &Rungs<'_>, kept: f64) -> Option<Contribution> {
+fn more_helped(facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
+    let rungs = facts.rungs.as_ref()?;
     let Some(More::Helped(step, gain)) = rungs.more(MORE) else { return None };
-    if cpu::Cpu.judge(case).is_ok() {
+    if facts.asserted(VerdictKind::Cpu).is_some() {
         return None;
     }
     let sentence = format!(
-        "{} in flight do{} not fill the array: more of them have more done, {:.0}% more with {} in flight",
-        operations(kept),
-        if kept == 1.0 { "es" } else { "" },
-        (gain - 1.0) * 100.0,
-        step.rung.in_flight
+        "{}: with {} in flight the rate is {:.0}% higher",
+        too_few(kept),
+        step.rung.in_flight,
+        (gain - 1.0) * 100.0
     );
-    Some((1.0 - 1.0 / gain, 0.8, sentence))
+    let most = rungs.deeper.iter().map(|step| step.ops.rate / rungs.base).fold(gain, f64::max);
+    ground(0.8, 1.0 - 1.0 / most, sentence, Vec::new())
 }
 
 /// With one in flight nothing can wait for anything, but for the arm of a disk that spins.
-fn one_at_a_time(case: &Case<'_>, kept: f64) -> Option<Contribution> {
-    let spins = case
-        .trials
-        .iter()
-        .filter_map(|t| t.observed.as_ref())
-        .any(|o| o.devices.iter().any(|device| device.rotational == Some(true)));
+fn one_at_a_time(case: &Case<'_>, kept: f64) -> Option<Verdict> {
+    let mut observed = case.trials.iter().filter_map(|t| t.observed.as_ref());
+    let spins = observed.any(|o| o.devices.iter().any(|device| device.rotational == Some(true)));
     let sentence =
-        "one operation at a time: each waits for the one before it, and the volume is never asked for more";
-    (kept == 1.0 && !spins).then(|| (0.5, 0.6, sentence.to_owned()))
+        "one operation at a time: each waits for the one before it, and the volume never has more to do";
+    if kept == 1.0 && !spins { ground(0.6, 0.5, sentence.to_owned(), Vec::new()) } else { None }
 }

@@ -8,21 +8,16 @@
 //! with nothing behind it. Not asserted while the members are at known limits, or held to a rate: then a busy thread is
 //! not what stops the array.
 
-use super::{
-    Absent, Case, Judged, Rule, encryption, evidence, interrupts, rate_limit, saturated, standing,
-    volume_limit,
-};
-use crate::ladder::in_flight;
-use crate::{Evidence, Verdict, VerdictKind};
+use super::{encryption, interrupts};
+use crate::evidence::{Evidence, Unit, evidence, share_is};
+use crate::facts::case::Case;
+use crate::facts::processors::{STEAL, THREAD_BUSY, THREAD_FULL, users_by};
+use crate::facts::standing::{AT_DEVICES, at_devices_is};
+use crate::facts::{Facts, standing};
+use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::{ProcessorUser, TrialSamples};
 use ebbtide_model::units::Nanos;
 
-/// Busy share of the busiest load thread above which it has no time left (the rest is the sampling error of
-/// thread times over seconds).
-pub const THREAD_FULL: f64 = 0.95;
-/// A load thread that ran, or waited to, for more than this share may itself be what latency consists of.
-pub const THREAD_BUSY: f64 = 0.80;
 /// Share of the time that a load thread must have waited for a processor for others to be what it lacks.
 pub const WAITED: f64 = 0.20;
 /// Share of the operations in flight that must be at the devices or can be done and wait for the thread: one that is done wakes
@@ -31,8 +26,6 @@ pub const WAITED: f64 = 0.20;
 pub const ACCOUNTED: f64 = 0.85;
 /// Busy share of all cores together above which the host has no time left.
 pub const HOST_BUSY: f64 = 0.95;
-/// Share of time taken by the hypervisor that shows in latencies.
-pub const STEAL: f64 = 0.10;
 /// Share of the engine's ceiling above which a result measures the engine: within 20% of it.
 pub const CEILING: f64 = 0.80;
 /// Processor time that the kernel's workers must have had, of one core, for operations to have waited for them to get more: a
@@ -43,236 +36,173 @@ const OWN: f64 = 0.80;
 /// Most of those who use the processors whom the sentence names.
 const NAMED: usize = 3;
 
+/// Names of figures that are told where it is asserted and where it is not.
+const THREAD_WAITED: &str = "share of the time that a load thread waited for a processor";
+const THREAD_PRESSED: &str = "share of the time that the least idle load thread ran or waited to";
+
 /// Share of a core from which on somebody on the load's own processors is named: as the observer does of all.
 const WORTH_NAMING: f64 = 0.05;
 
-#[derive(Debug)]
-pub struct Cpu;
+pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    let why = "the members are at their limits, so that a busy processor is not what stops the array";
+    facts.yield_to_limits(why)?;
+    facts.yield_to_set_rate("a busy processor does not make a rate even")?;
+    let (thread, waited, host) = (facts.busiest_thread, facts.waited, facts.host_busy);
+    let ceiling = case.meta.engine_ceiling_iops.filter(|ceiling| *ceiling > 0.0);
+    let ceiling = ceiling.zip(threads(case)).map(|(one, threads)| one * threads);
+    let of_ceiling = ceiling.zip(case.metric(Metric::Iops)).map(|(ceiling, iops)| iops / ceiling);
+    let encrypting = encryption::find(case, &facts.users);
+    let interrupts = interrupts::find(case);
+    let grounds = [
+        encrypting.as_ref().filter(|seen| seen.holds()).map(|seen| seen.finding()),
+        interrupts.as_ref().and_then(|seen| seen.finding(thread)),
+        thread.filter(|busy| *busy >= THREAD_FULL).map(full_thread),
+        taken_by_others(case, facts),
+        host.filter(|busy| *busy >= HOST_BUSY).and_then(|busy| all_cores(case, facts, busy)),
+        of_ceiling.filter(|share| *share >= CEILING).map(tool_itself),
+        facts.stolen.filter(|share| *share >= STEAL).map(hypervisor),
+    ];
+    // The first is told; the figures of all are.
+    let told = grounds.into_iter().flatten().reduce(|mut first, more| {
+        first.evidence.extend(more.evidence);
+        first
+    });
+    told.ok_or_else(|| {
+        let full = [(thread, THREAD_FULL), (host, HOST_BUSY), (waited, WAITED)];
+        let some = full.iter().any(|(seen, most)| seen.is_some_and(|seen| seen >= *most));
+        let why = if some {
+            "processors were short, but operations were at the devices meanwhile: nothing shows that they waited for one"
+        } else {
+            "neither processors nor the tool were full, and the load did not wait for them"
+        };
+        let interrupted = interrupts.as_ref().map(|seen| seen.interrupted);
+        let crypt_cores = encrypting.as_ref().map(|seen| seen.cores);
+        let in_crypt = encrypting.as_ref().map(|seen| seen.inside);
+        Absent::because(why)
+            .seen_where_known("busy share of the busiest load thread", thread, Unit::Share, THREAD_FULL)
+            .seen_where_known(THREAD_WAITED, waited, Unit::Share, WAITED)
+            .seen_where_known(THREAD_PRESSED, facts.pressed, Unit::Share, THREAD_BUSY)
+            .seen_where_known("busy share of all cores", host, Unit::Share, HOST_BUSY)
+            .seen_where_known("rate against the engine's own ceiling", of_ceiling, Unit::Share, CEILING)
+            .seen_where_known("time stolen, of all cores", facts.stolen, Unit::Share, STEAL)
+            .seen_where_known(
+                "share of the time of the core with the most interrupts that they took",
+                interrupted,
+                Unit::Share,
+                interrupts::INTERRUPTED,
+            )
+            .seen_where_known(encryption::CORES, crypt_cores, Unit::Cores, encryption::WHOLE)
+            .seen_where_known(encryption::WITHIN, in_crypt, Unit::Share, encryption::INSIDE)
+    })
+}
 
-/// A ground: how much it explains, with which confidence, its sentence and its figures.
-pub(super) type Finding = (f64, f64, String, Vec<Evidence>);
+/// A ground, with the figures that show it.
+fn ground(confidence: f64, explains: f64, sentence: impl Into<String>, figures: Vec<Evidence>) -> Verdict {
+    Verdict::new(VerdictKind::Cpu, confidence, explains, sentence, figures)
+}
 
-impl Rule for Cpu {
-    fn kind(&self) -> VerdictKind {
-        VerdictKind::Cpu
-    }
+fn full_thread(busy: f64) -> Verdict {
+    let figure = share_is("busy share of the busiest load thread", busy, THREAD_FULL);
+    let sentence = "a load thread is busy all the time: more jobs (numjobs), larger requests or a faster core would help";
+    ground(0.85, busy, sentence, vec![figure])
+}
 
-    fn judge(&self, case: &Case<'_>) -> Judged {
-        volume_limit::yield_to(
-            case,
-            "the members are at their limits, so that a busy processor is not what stops the array",
-        )?;
-        if rate_limit::find(case).is_ok() {
-            return Err(Absent::yields(VerdictKind::RateLimit, "a busy processor does not make a rate even"));
-        }
-        let thread = busiest_thread(case);
-        let waited = waited(case);
-        let host = standing::host_busy(case);
-        let steal = standing::stolen(case);
-        let ceiling = case.session.meta.engine_ceiling_iops.filter(|ceiling| *ceiling > 0.0);
-        let ceiling = ceiling.zip(threads(case)).map(|(one, threads)| one * threads);
-        let iops = case.result.metric(Metric::Iops).map(|estimate| estimate.median);
-        let of_ceiling = ceiling.zip(iops).map(|(ceiling, iops)| iops / ceiling);
+fn tool_itself(share: f64) -> Verdict {
+    let what = "operations per second against the engine's ceiling";
+    let sentence =
+        "the rate is within 20% of what the engine reaches with nothing behind it: this measures the tool";
+    ground(0.8, share, sentence, vec![share_is(what, share, CEILING)])
+}
 
-        let encrypting = encryption::find(case);
-        let mut findings: Vec<Finding> = Vec::new();
-        if let Some(seen) = encrypting.as_ref().filter(|seen| seen.holds()) {
-            findings.push(seen.finding());
-        }
-        let interrupts = interrupts::find(case);
-        findings.extend(interrupts.as_ref().and_then(|seen| seen.finding(case)));
-        if let Some(busy) = thread.filter(|busy| *busy >= THREAD_FULL) {
-            let figure = evidence("busy share of the busiest load thread", busy, "share", Some(THREAD_FULL));
-            let sentence = "a load thread is busy all the time: more jobs (numjobs), larger requests or a faster core would help";
-            findings.push((busy, 0.85, sentence.to_owned(), vec![figure]));
-        }
-        findings.extend(taken_by_others(case));
-        if let Some(busy) = host.filter(|busy| *busy >= HOST_BUSY) {
-            findings.extend(all_cores(case, busy));
-        }
-        if let Some(share) = of_ceiling.filter(|share| *share >= CEILING) {
-            let figure =
-                evidence("operations per second against the engine's ceiling", share, "share", Some(CEILING));
-            let sentence = "the rate is within 20% of what the engine reaches with nothing behind it: this measures the tool";
-            findings.push((share, 0.8, sentence.to_owned(), vec![figure]));
-        }
-        if let Some(share) = steal.filter(|share| *share >= STEAL) {
-            let figure = evidence("time stolen, of all cores", share, "share", Some(STEAL));
-            let sentence = format!(
-                "the hypervisor took {:.0}% of the cores' time: neighbours on this host are measured too",
-                share * 100.0
-            );
-            findings.push((share, 0.7, sentence, vec![figure]));
-        }
-        let (explains, confidence, sentence, _) = findings.first().ok_or_else(|| {
-            let full = [(thread, THREAD_FULL), (host, HOST_BUSY), (waited, WAITED)];
-            let some = full.iter().any(|(seen, most)| seen.is_some_and(|seen| seen >= *most));
-            Absent::because(if some {
-                "processors were short, but operations were at the devices meanwhile: nothing shows that they waited for one"
-            } else {
-                "neither processors nor the tool were full, and the load did not wait for them"
-            })
-                .seen_where_known("busy share of the busiest load thread", thread, "share", THREAD_FULL)
-                .seen_where_known(
-                    "share of the time that a load thread waited for a processor",
-                    waited,
-                    "share",
-                    WAITED,
-                )
-                .seen_where_known(
-                    "share of the time that the least idle load thread ran or waited to",
-                    pressed(case),
-                    "share",
-                    THREAD_BUSY,
-                )
-                .seen_where_known("busy share of all cores", host, "share", HOST_BUSY)
-                .seen_where_known("rate against the engine's own ceiling", of_ceiling, "share", CEILING)
-                .seen_where_known("time stolen, of all cores", steal, "share", STEAL)
-                .seen_where_known(
-                    "share of the time of the core with the most interrupts that they took",
-                    interrupts.as_ref().map(|seen| seen.interrupted),
-                    "share",
-                    interrupts::INTERRUPTED,
-                )
-                .seen_where_known(
-                    "processor time of dm-crypt's workers, of one core",
-                    encrypting.as_ref().map(|seen| seen.cores),
-                    "cores",
-                    encryption::WHOLE,
-                )
-                .seen_where_known(
-                    "share of a request's time that it was in dm-crypt",
-                    encrypting.as_ref().map(|seen| seen.inside),
-                    "share",
-                    encryption::INSIDE,
-                )
-        })?;
-        Ok(Verdict {
-            kind: VerdictKind::Cpu,
-            basis: None,
-            confidence: *confidence,
-            explains: explains.min(1.0),
-            sentence: sentence.clone(),
-            evidence: findings.iter().flat_map(|finding| finding.3.clone()).collect(),
-        })
-    }
+fn hypervisor(share: f64) -> Verdict {
+    let sentence = format!(
+        "the hypervisor took {:.0}% of the cores' time: neighbours on this host are measured too",
+        share * 100.0
+    );
+    ground(0.7, share, sentence, vec![share_is("time stolen, of all cores", share, STEAL)])
 }
 
 /// All cores are busy: the load has none, where nothing says how long it waited, or what serves the devices has none. Cores that
 /// are busy with what neither of them waits for are none of their business.
-fn all_cores(case: &Case<'_>, busy: f64) -> Option<Finding> {
-    let figure = evidence("busy share of all cores", busy, "share", Some(HOST_BUSY));
+fn all_cores(case: &Case<'_>, facts: &Facts<'_>, busy: f64) -> Option<Verdict> {
+    let mut figures = vec![share_is("busy share of all cores", busy, HOST_BUSY)];
     // Only the simulator counts the host's time with the load's.
     if case.trials.iter().any(|trial| trial.cpu.host_busy.is_some()) {
-        let sentence = "all cores of the host are busy: the array is not what limits".to_owned();
-        return Some((busy, 0.8, sentence, vec![figure]));
+        return Some(ground(
+            0.8,
+            busy,
+            "all cores of the host are busy: the array is not what limits",
+            figures,
+        ));
     }
     let device = standing::served_here(case)?;
-    let waiting = standing::at_devices(case).filter(|share| *share >= saturated::AT_DEVICES)?;
-    let mut figures = vec![figure];
-    let what = "share of the operations in flight that are at the devices";
-    figures.push(evidence(what, waiting, "share", Some(saturated::AT_DEVICES)));
+    figures.push(facts.at_devices().filter(|share| *share >= AT_DEVICES).map(at_devices_is)?);
     figures.extend(standing::waits(case));
-    let users = users(case);
-    let workers = users.iter().filter(|(who, _)| who.starts_with("kworker"));
+    let workers = facts.users.iter().filter(|(who, _)| who.starts_with("kworker"));
     let workers: f64 = workers.map(|(_, cores)| cores).sum();
     if workers < WORKERS {
         return None;
     }
-    figures.push(evidence(
-        "processor time of the kernel's workers, of one core",
-        workers,
-        "share",
-        Some(WORKERS),
-    ));
-    let named: Vec<String> =
-        users.iter().take(NAMED).map(|(who, cores)| format!("{who} {:.0}%", cores * 100.0)).collect();
-    let who = if named.is_empty() { String::new() } else { format!("; of one core: {}", named.join(", ")) };
+    figures.push(share_is("processor time of the kernel's workers, of one core", workers, WORKERS));
+    let named = named(&facts.users, "");
+    let who = if named.is_empty() { named } else { format!("; of one core: {named}") };
     let sentence = format!(
         "all cores of the host are busy, and {device} is served by them: operations wait there for a processor{who}"
     );
-    Some((busy, 0.6, sentence, figures))
+    Some(ground(0.6, busy, sentence, figures))
+}
+
+/// The busiest of these users of processors, each with its share of one core and what that is `of`.
+fn named(users: &[(String, f64)], of: &str) -> String {
+    let named = users.iter().take(NAMED).map(|(who, cores)| format!("{who} {:.0}%{of}", cores * 100.0));
+    named.collect::<Vec<String>>().join(", ")
 }
 
 /// Load threads wait for a processor that others have.
-fn taken_by_others(case: &Case<'_>) -> Option<Finding> {
-    let waited = waited(case).filter(|waited| *waited >= WAITED)?;
-    let pressed = pressed(case).unwrap_or(waited);
+fn taken_by_others(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
+    let waited = facts.waited.filter(|waited| *waited >= WAITED)?;
+    let pressed = facts.pressed.unwrap_or(waited);
     // Otherwise it slept while the array worked, and what was in flight went on without it: unless that was done already, and
     // waited for the thread to take note of it.
-    let alone = in_flight(case.workload) <= case.workload.numjobs;
-    let at_devices = standing::at_devices(case);
-    let done = at_devices.is_some_and(|share| share < saturated::AT_DEVICES && share + pressed >= ACCOUNTED);
+    let alone = case.in_flight() <= case.workload.numjobs;
+    let at_devices = facts.at_devices();
+    let done = at_devices.is_some_and(|share| share < AT_DEVICES && share + pressed >= ACCOUNTED);
     if pressed < THREAD_BUSY && !alone && !done {
         return None;
     }
-    let ran = (pressed - waited).max(0.0);
-    let mut figures = vec![
-        evidence(
-            "share of the time that a load thread waited for a processor",
-            waited,
-            "share",
-            Some(WAITED),
-        ),
-        evidence(
-            "share of the time that the least idle load thread ran or waited to",
-            pressed,
-            "share",
-            Some(THREAD_BUSY),
-        ),
-    ];
-    figures.extend(at_devices.map(|share| {
-        let what = "share of the operations in flight that are at the devices";
-        evidence(what, share, "share", Some(saturated::AT_DEVICES))
-    }));
+    let mut figures =
+        vec![share_is(THREAD_WAITED, waited, WAITED), share_is(THREAD_PRESSED, pressed, THREAD_BUSY)];
+    figures.extend(at_devices.map(at_devices_is));
     figures.extend(standing::waits(case));
     let own = own_share(case);
-    figures.extend(own.map(|own| {
-        evidence(
-            "share of all busy time that was the load's, which would have to be below",
-            own,
-            "share",
-            Some(OWN),
-        )
-    }));
-    let slept = (1.0 - pressed).max(0.0);
+    let what = "share of all busy time that was the load's, which would have to be below";
+    figures.extend(own.map(|own| share_is(what, own, OWN)));
+    let (ran, slept) = ((pressed - waited).max(0.0), (1.0 - pressed).max(0.0));
+    let sleeps = if slept >= 0.01 { format!(" and sleeps {:.0}%", slept * 100.0) } else { String::new() };
     let times = format!(
-        "a load thread runs {:.0}% of the time, waits {:.0}% for a processor",
+        "a load thread runs {:.0}% of the time, waits {:.0}% for a processor{sleeps}",
         ran * 100.0,
         waited * 100.0
     );
-    let sleeps = if slept >= 0.01 { format!(" and sleeps {:.0}%", slept * 100.0) } else { String::new() };
     let sentence = if own.is_some_and(|own| own >= OWN) {
         format!(
-            "{times}{sleeps}: the load's own threads ({} jobs) want more than the {} cores that they have; fewer jobs with \
+            "{times}: the load's own threads ({} jobs) want more than the {} cores that they have; fewer jobs with \
              more in flight each, or larger requests",
             case.workload.numjobs,
             cores_for(case)
         )
     } else {
-        let (users, bound) = users_beside(case);
-        let named: Vec<String> = users
-            .iter()
-            .take(NAMED)
-            .map(|(who, cores)| format!("{who} {:.0}% of one", cores * 100.0))
-            .collect();
+        let (users, bound) = users_beside(case, facts);
         let there = if bound { " on the load's own processors" } else { "" };
         figures.extend(users.iter().map(|(who, cores)| {
-            evidence(&format!("processor time of {who}{there}, of one core"), *cores, "share", None)
+            evidence(format!("processor time of {who}{there}, of one core"), *cores, Unit::Share, None)
         }));
-        let who = if named.is_empty() {
-            format!("who is not visible from here{there}")
-        } else {
-            format!("{}{there}", named.join(", "))
-        };
-        format!("processors are taken by others: {times}{sleeps}; {who}")
+        let named = named(&users, " of one");
+        let who = if named.is_empty() { "by whom cannot be seen from here" } else { &named };
+        format!("processors are taken by others: {times}; {who}{there}")
     };
     let confidence = if pressed >= THREAD_BUSY { 0.9 } else { 0.75 };
-    Some((waited.min(1.0), confidence, sentence, figures))
-}
-
-pub(super) fn part(trial: &TrialSamples, time: Nanos) -> f64 {
-    time.as_secs_f64() / trial.elapsed.as_secs_f64()
+    Some(ground(confidence, waited, sentence, figures))
 }
 
 /// Cores that the load may run on.
@@ -299,64 +229,18 @@ fn own_share(case: &Case<'_>) -> Option<f64> {
     })
 }
 
-/// Who else used the processors, and how much of one core over the trials, the busiest first.
-pub(super) fn users(case: &Case<'_>) -> Vec<(String, f64)> {
-    users_by(case, |user| Some(user.time))
-}
-
-/// The same of the processors that the load is bound to, where it is, and whether it is: who is busy elsewhere takes none of these.
-fn users_beside(case: &Case<'_>) -> (Vec<(String, f64)>, bool) {
+/// Who else used the processors, and how much of one core: of those that the load is bound to, where it is, and whether it is: who is busy elsewhere takes none of these.
+fn users_beside(case: &Case<'_>, facts: &Facts<'_>) -> (Vec<(String, f64)>, bool) {
     if case.workload.engine.cpus_allowed.is_empty() {
-        return (users(case), false);
+        return (facts.users.clone(), false);
     }
     let mut beside = users_by(case, |user| user.beside);
     beside.retain(|(_, cores)| *cores >= WORTH_NAMING);
     (beside, true)
 }
 
-fn users_by(case: &Case<'_>, time: impl Fn(&ProcessorUser) -> Option<Nanos>) -> Vec<(String, f64)> {
-    let mut found: Vec<(String, f64)> = Vec::new();
-    let elapsed: f64 = case.trials.iter().map(|trial| trial.elapsed.as_secs_f64()).sum();
-    for user in case.trials.iter().filter_map(|t| t.observed.as_ref()).flat_map(|observed| &observed.users) {
-        let Some(time) = time(user) else { continue };
-        let cores = time.as_secs_f64() / elapsed;
-        match found.iter_mut().find(|(who, _)| *who == user.who) {
-            Some((_, sum)) => *sum += cores,
-            None => found.push((user.who.clone(), cores)),
-        }
-    }
-    found.sort_by(|a, b| b.1.total_cmp(&a.1));
-    found
-}
-
 /// Load threads that can run at a time: each reaches the ceiling of one.
 fn threads(case: &Case<'_>) -> Option<f64> {
     let jobs = f64::from(case.workload.numjobs);
     case.median(|t| Some(jobs.min(f64::from(t.cpu.cores)).max(1.0)))
-}
-
-/// A share that is counted in thousandths, median over trials.
-fn permille(case: &Case<'_>, of: fn(&TrialSamples) -> Option<u32>) -> Option<f64> {
-    case.median(|t| Some(f64::from(of(t)?) / 1000.0))
-}
-
-/// Busy share of the busiest load thread, median over trials.
-pub(super) fn busiest_thread(case: &Case<'_>) -> Option<f64> {
-    permille(case, |t| t.cpu.busiest_thread_permille)
-}
-
-/// Share of the time that a load thread waited for a processor, median over trials.
-pub(super) fn waited(case: &Case<'_>) -> Option<f64> {
-    permille(case, |t| t.cpu.most_waiting_permille)
-}
-
-/// Share of the time that the least idle load thread ran or waited to, median over trials; where no waits are counted, that it
-/// ran.
-pub(super) fn pressed(case: &Case<'_>) -> Option<f64> {
-    permille(case, |t| t.cpu.least_idle_permille.or(t.cpu.busiest_thread_permille))
-}
-
-/// Whether a load thread has so little time left that latency may be its own.
-pub(super) fn thread_is_busy(case: &Case<'_>) -> bool {
-    pressed(case).is_some_and(|pressed| pressed >= THREAD_BUSY)
 }

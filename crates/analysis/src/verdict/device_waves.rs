@@ -6,17 +6,18 @@
 //! busy all the time and takes longer for each, and the processors have time. The rate is the device's own, of all who use it: what
 //! it does for others instead is no wave of it. What it does meanwhile is not seen from here; that it does it by itself is.
 
-use super::background::Background;
-use super::burst::{self, Burst};
-use super::write_cache::WriteCache;
-use super::{Absent, Case, Judged, Rule, cpu, evidence, saturated, standing, volume_limit};
 use crate::estimate::median;
-use crate::ladder::in_flight;
+use crate::evidence::{Unit, evidence, share_is};
+use crate::facts::Facts;
+use crate::facts::case::Case;
+use crate::facts::processors::STEAL;
+use crate::facts::standing::{AT_DEVICES, BUSY, HOST_BUSY, at_devices_is};
+use crate::facts::steps::metric_of;
+use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 use crate::waves::{self, Waves};
-use crate::{Basis, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::samples::{DiskUse, Observation, TrialSamples};
-use ebbtide_model::units::{format_iops, format_latency, format_throughput};
+use ebbtide_model::units::format_latency;
 
 /// Share of what would be done at the faster level that the slower times cost, from which on it matters.
 pub const COST: f64 = 0.10;
@@ -26,9 +27,6 @@ pub const LONGER: f64 = 1.15;
 const IN_ALL: usize = 4;
 /// Most points of a series; more are put together.
 const MAX_POINTS: usize = 200;
-
-#[derive(Debug)]
-pub struct DeviceWaves;
 
 /// What was seen of a device, and of the processors, over a time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,14 +41,16 @@ struct At {
 }
 
 impl At {
-    fn add(&mut self, device: &DiskUse, seconds: f64, cores: f64) {
-        self.seconds += seconds;
-        self.requests += device.ops.total() as f64;
-        self.bytes += device.bytes.total() as f64;
-        self.time += device.time.read.plus(device.time.write).0 as f64;
-        self.busy += device.busy.as_secs_f64();
-        self.weighted += device.weighted.as_secs_f64();
-        self.cores += cores;
+    fn of(device: &DiskUse, seconds: f64, cores: f64) -> At {
+        At {
+            seconds,
+            requests: device.ops.total() as f64,
+            bytes: device.bytes.total() as f64,
+            time: device.time.read.plus(device.time.write).0 as f64,
+            busy: device.busy.as_secs_f64(),
+            weighted: device.weighted.as_secs_f64(),
+            cores,
+        }
     }
 
     fn plus(self, more: At) -> At {
@@ -114,14 +114,14 @@ impl<'a> Watched<'a> {
                 begin = end;
                 let cores = interval.core_busy.iter().map(|core| core.as_secs_f64()).sum();
                 for (at, index) in point.iter_mut().zip(&devices) {
-                    at.add(interval.devices.get(*index)?, seconds, cores);
+                    *at = at.plus(At::of(interval.devices.get(*index)?, seconds, cores));
                 }
             }
             points.push(point);
         }
         // What is left over at the end of the measurement is no interval.
         let length = |point: &Vec<At>| point.first().map_or(0.0, |at| at.seconds);
-        let usual = median(&points.iter().map(length).collect::<Vec<f64>>())?;
+        let usual = median(points.iter().map(length))?;
         points.retain(|point| length(point) >= 0.5 * usual);
         (usual > 0.0).then_some(Watched { observed, devices, points })
     }
@@ -184,110 +184,83 @@ fn find(case: &Case<'_>, metric: Metric) -> Result<Vec<Found>, Absent> {
     if 2 * told <= all || number < IN_ALL {
         let absent =
             Absent::because("the devices of the members do not go back and forth between two levels");
-        let absent = absent.seen("trials in which they do", told as f64, "trials", all as f64 / 2.0);
-        return Err(absent.seen("times that they do, in all", number as f64, "times", IN_ALL as f64));
+        let absent = absent.seen("trials in which they do", told as f64, Unit::Trials, all as f64 / 2.0);
+        return Err(absent.seen("times that they do, in all", number as f64, Unit::Times, IN_ALL as f64));
     }
     Ok(found)
 }
 
 /// Has it yield to whatever else makes a rate go up and down.
-fn yield_to_others(case: &Case<'_>) -> Result<(), Absent> {
-    if let Some(stolen) = standing::stolen(case).filter(|stolen| *stolen >= cpu::STEAL) {
+fn yield_to_others(facts: &Facts<'_>) -> Result<(), Absent> {
+    if let Some(stolen) = facts.stolen.filter(|stolen| *stolen >= STEAL) {
         let absent = Absent::because("the hypervisor takes the processors now and then");
-        return Err(absent.seen("time stolen, of all cores", stolen, "share", cpu::STEAL));
+        return Err(absent.seen("time stolen, of all cores", stolen, Unit::Share, STEAL));
     }
-    let others: [&dyn Rule; 3] = [&Burst, &WriteCache, &Background];
-    if let Some(rule) = others.iter().find(|rule| rule.judge(case).is_ok()) {
-        return Err(Absent::yields(rule.kind(), "its steps look the same"));
+    for kind in [VerdictKind::Burst, VerdictKind::WriteCache, VerdictKind::Background] {
+        facts.yield_to(kind, "its steps look the same")?;
     }
-    saturated::yield_to_named(case, "that may make the device look slow now and then")
+    facts.yield_to_what_serves("that may make the device look slow now and then")
 }
 
-impl Rule for DeviceWaves {
-    fn kind(&self) -> VerdictKind {
-        VerdictKind::DeviceWaves
+pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    let workload = case.workload;
+    if !workload.is_free() || !workload.direct {
+        return Err(Absent::because(
+            "the load is not a steady one: operations come at times of their own, or go through the page cache",
+        ));
     }
-
-    fn judge(&self, case: &Case<'_>) -> Judged {
-        let workload = case.workload;
-        if !workload.is_free() || !workload.direct {
-            return Err(Absent::because(
-                "the load is not a steady one: operations come at times of their own, or go through the page cache",
-            ));
-        }
-        if case.result.members.iter().any(|member| case.slowed_by_tool(&member.name)) {
-            return Err(Absent::because(
-                "the volumes are held to a shape, and not as fast as their devices are",
-            ));
-        }
-        volume_limit::yield_to(case, "the members are at their limits")?;
-        let metric = burst::metric_of(case);
-        let found = find(case, metric)?;
-        let of = |value: &dyn Fn(&Found) -> f64| {
-            median(&found.iter().map(value).collect::<Vec<f64>>()).unwrap_or(0.0)
-        };
-        let cost = of(&|found| found.waves.cost);
-        let what = "share of what the faster level would have done that the slower times cost";
-        if cost < COST {
-            return Err(Absent::because("the slower times cost little").seen(what, cost, "share", COST));
-        }
-        yield_to_others(case)?;
-        let seen: Vec<Seen> = found.iter().filter_map(|found| found.seen.clone()).collect();
-        let seen = seen_of_most(seen)?;
-        by_itself(case, &seen)?;
-        let (low, high) = (of(&|found| found.waves.low), of(&|found| found.waves.high));
-        let (period, share) =
-            (of(&|found| found.waves.period() * found.each), of(&|found| found.waves.slow_share()));
-        let shown = |rate: f64| match metric {
-            Metric::Throughput => format_throughput(rate),
-            _ => format!("{} requests/s", format_iops(rate)),
-        };
-        let unit = if metric == Metric::Throughput { "bytes/s" } else { "requests/s" };
-        let (slow, fast) = (seen.slow.wait(), seen.fast.wait());
-        let processors = seen.cores.map_or_else(String::new, |busy| {
-            format!(", the processors are busy {:.0}% meanwhile", busy * 100.0)
-        });
-        let mut figures = vec![
-            evidence("rate at the slower level, against the faster one", low, unit, Some(high)),
-            evidence("time from one slow stretch to the next", period, "s", None),
-            evidence("share of the time that is slow", share, "share", None),
-            evidence(what, cost, "share", Some(COST)),
-            evidence(
-                &format!("time of a request at {} while slow, against while fast", seen.name),
-                slow,
-                "ns",
-                Some(fast),
-            ),
-            evidence(
-                &format!("busy share of {} while slow", seen.name),
-                seen.slow.share(seen.slow.busy),
-                "share",
-                Some(saturated::BUSY),
-            ),
-            evidence("trials that show it", found.len() as f64, "trials", Some(case.trials.len() as f64)),
-        ];
-        figures.extend(seen.cores.map(|busy| {
-            evidence("busy share of all cores while slow", busy, "share", Some(saturated::HOST_BUSY))
-        }));
-        Ok(Verdict {
-            kind: VerdictKind::DeviceWaves,
-            basis: Some(Basis::Inferred),
-            confidence: if found.len() > 1 { 0.8 } else { 0.65 },
-            explains: cost.clamp(0.0, 1.0),
-            sentence: format!(
-                "{} swings by itself: {} for {:.0}% of the time, every {period:.1} s, and {} in between; its requests take {} \
-                 then instead of {}{processors}, and nobody else is seen at work on it: an SSD's garbage collection or \
-                 throttling by heat, or what is behind a network volume",
-                seen.name,
-                shown(low),
-                share * 100.0,
-                shown(high),
-                format_latency(slow),
-                format_latency(fast),
-            ),
-            evidence: figures,
-        })
+    if case.result.members.iter().any(|member| case.slowed_by_tool(&member.name)) {
+        return Err(Absent::because("the volumes are held to a shape, and not as fast as their devices are"));
     }
+    facts.yield_to_limits("the members are at their limits")?;
+    let metric = metric_of(case);
+    let found = find(case, metric)?;
+    let of = |value: &dyn Fn(&Found) -> f64| median(found.iter().map(value)).unwrap_or(0.0);
+    let cost = of(&|found| found.waves.cost);
+    let what = "share of what the faster level would have done that the slower times cost";
+    if cost < COST {
+        return Err(Absent::because("the slower times cost little").seen(what, cost, Unit::Share, COST));
+    }
+    yield_to_others(facts)?;
+    let seen: Vec<Seen> = found.iter().filter_map(|found| found.seen.clone()).collect();
+    let seen = seen_of_most(seen)?;
+    by_itself(case, &seen)?;
+    let (low, high) = (of(&|found| found.waves.low), of(&|found| found.waves.high));
+    let (period, share) =
+        (of(&|found| found.waves.period() * found.each), of(&|found| found.waves.slow_share()));
+    let unit = if metric == Metric::Throughput { Unit::BytesPerSecond } else { Unit::RequestsPerSecond };
+    let (slow, fast) = (seen.slow.wait(), seen.fast.wait());
+    let of_wait = format!("time of a request at {} while slow, against while fast", seen.name);
+    let of_device = format!("busy share of {} while slow", seen.name);
+    let busy = seen.slow.share(seen.slow.busy);
+    let trials = case.trials.len() as f64;
+    let mut figures = vec![
+        evidence("rate at the slower level, against the faster one", low, unit, Some(high)),
+        evidence("time from one slow stretch to the next", period, Unit::Seconds, None),
+        evidence("share of the time that is slow", share, Unit::Share, None),
+        share_is(what, cost, COST),
+        evidence(of_wait, slow, Unit::Nanoseconds, Some(fast)),
+        share_is(of_device, busy, BUSY),
+        evidence("trials that show it", found.len() as f64, Unit::Trials, Some(trials)),
+    ];
+    let mut processors = String::new();
+    if let Some(busy) = seen.cores {
+        figures.push(share_is("busy share of all cores while slow", busy, HOST_BUSY));
+        processors = format!(", the processors are busy {:.0}% meanwhile", busy * 100.0);
+    }
+    let sentence = format!(
+        "{} swings by itself: {} for {:.0}% of the time, every {period:.1} s, and {} in between; its requests take {} \
+         then instead of {}{processors}, and nobody else is seen at work on it: an SSD's garbage collection or \
+         throttling by heat, or what is behind a network volume",
+        seen.name,
+        unit.rate_in_words(low),
+        share * 100.0,
+        unit.rate_in_words(high),
+        format_latency(slow),
+        format_latency(fast),
+    );
+    let confidence = if found.len() > 1 { 0.8 } else { 0.65 };
+    Ok(Verdict::new(VerdictKind::DeviceWaves, confidence, cost, sentence, figures).known(Basis::Inferred))
 }
 
 /// The device that most trials name, as the one with the middle wait has it.
@@ -308,30 +281,19 @@ fn seen_of_most(mut seen: Vec<Seen>) -> Result<Seen, Absent> {
 fn by_itself(case: &Case<'_>, seen: &Seen) -> Result<(), Absent> {
     let longer = seen.slow.wait() / seen.fast.wait();
     let busy = seen.slow.share(seen.slow.busy).min(1.0);
-    let waiting = seen.queue / f64::from(in_flight(case.workload)).max(1.0);
-    if longer < LONGER || busy < saturated::BUSY || waiting < saturated::AT_DEVICES {
-        let absent = Absent::because(
-            "while it is slow, operations do not wait at a device that takes longer for each",
-        );
-        return Err(absent
-            .seen(
-                &format!("time of a request at {} while slow over while fast", seen.name),
-                longer,
-                "times",
-                LONGER,
-            )
-            .seen("its busy share while slow", busy, "share", saturated::BUSY)
-            .seen(
-                "share of the operations in flight that are at the devices",
-                waiting,
-                "share",
-                saturated::AT_DEVICES,
-            ));
+    let waiting = seen.queue / case.kept().max(1.0);
+    if longer < LONGER || busy < BUSY || waiting < AT_DEVICES {
+        let why = "while it is slow, operations do not wait at a device that takes longer for each";
+        let what = format!("time of a request at {} while slow over while fast", seen.name);
+        return Err(Absent::because(why)
+            .seen(what, longer, Unit::Times, LONGER)
+            .seen("its busy share while slow", busy, Unit::Share, BUSY)
+            .with([at_devices_is(waiting)]));
     }
-    if let Some(cores) = seen.cores.filter(|cores| *cores >= saturated::HOST_BUSY) {
+    if let Some(cores) = seen.cores.filter(|cores| *cores >= HOST_BUSY) {
         let absent = Absent::because("while it is slow, the processors have little time left");
         let what = "busy share of all cores while slow, which would have to be below";
-        return Err(absent.seen(what, cores, "share", saturated::HOST_BUSY));
+        return Err(absent.seen(what, cores, Unit::Share, HOST_BUSY));
     }
     Ok(())
 }

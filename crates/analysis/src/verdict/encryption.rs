@@ -6,8 +6,9 @@
 //! which merged requests do not distort, and by the requests in flight above and below, which split ones do not. What others
 //! do on the disk below only makes either smaller.
 
-use super::{Case, cpu, evidence};
-use crate::verdict::cpu::Finding;
+use crate::evidence::{Unit, evidence, share_is};
+use crate::facts::case::Case;
+use crate::judged::{Verdict, VerdictKind};
 use ebbtide_model::samples::{DeviceObservation, DiskUse, Encryption, Observation, TrialSamples};
 use ebbtide_model::units::{Bytes, format_throughput};
 
@@ -15,6 +16,9 @@ use ebbtide_model::units::{Bytes, format_throughput};
 pub const WHOLE: f64 = 0.95;
 /// Share of a request's time that it must be in dm-crypt.
 pub const INSIDE: f64 = 0.50;
+/// Names of figures that are told where it is asserted and where it is not.
+pub const CORES: &str = "processor time of dm-crypt's workers, of one core";
+pub const WITHIN: &str = "share of a request's time that it was in dm-crypt";
 /// Beginnings of the names of dm-crypt's workers (drivers/md/dm-crypt.c): its two queues, and the thread that sorts writes.
 const WORKERS: [&str; 2] = ["kcryptd", "dmcrypt_write"];
 
@@ -70,7 +74,7 @@ fn busiest(trial: &TrialSamples) -> Option<(&DeviceObservation, &Encryption)> {
 }
 
 /// What dm-crypt did; nothing where it is not below the members, or was not observed.
-pub(super) fn find<'a>(case: &Case<'a>) -> Option<Seen<'a>> {
+pub(super) fn find<'a>(case: &Case<'a>, users: &[(String, f64)]) -> Option<Seen<'a>> {
     let (device, encryption) = case.trials.iter().find_map(|trial| busiest(trial))?;
     let inside = case.median(|trial| inside(trial.observed.as_ref()?, busiest(trial)?.0))?;
     let rate = case.median(|trial| {
@@ -91,7 +95,7 @@ pub(super) fn find<'a>(case: &Case<'a>) -> Option<Seen<'a>> {
         WORKERS.iter().any(|worker| queue.starts_with(worker))
             && queue.split(['/', '-']).any(|part| ours.contains(&part))
     };
-    let cores = cpu::users(case).iter().filter(|(who, _)| is_ours(who)).map(|(_, cores)| cores).sum();
+    let cores = users.iter().filter(|(who, _)| is_ours(who)).map(|(_, cores)| cores).sum();
     Some(Seen { cores, inside, rate, device: device.shown_name(), encryption })
 }
 
@@ -102,12 +106,12 @@ impl Seen<'_> {
     }
 
     /// In words and figures.
-    pub fn finding(&self) -> Finding {
+    pub fn finding(&self) -> Verdict {
         let each = self.cores / (self.rate / 1e9).max(f64::MIN_POSITIVE);
         let figures = vec![
-            evidence("processor time of dm-crypt's workers, of one core", self.cores, "cores", Some(WHOLE)),
-            evidence("share of a request's time that it was in dm-crypt", self.inside, "share", Some(INSIDE)),
-            evidence("processor time for each GB that is encrypted", each, "s", None),
+            evidence(CORES, self.cores, Unit::Cores, Some(WHOLE)),
+            share_is(WITHIN, self.inside, INSIDE),
+            evidence("processor time for each GB that is encrypted", each, Unit::Seconds, None),
         ];
         let sentence = format!(
             "encryption is the limit: dm-crypt's workers use {:.1} cores for {} through {}, {each:.1} s of processor time for each GB, \
@@ -118,7 +122,7 @@ impl Seen<'_> {
             self.inside * 100.0,
             self.advice()
         );
-        (self.inside, 0.85, sentence, figures)
+        Verdict::new(VerdictKind::Cpu, 0.85, self.inside, sentence, figures)
     }
 
     /// What would change it, as far as it is not so already.

@@ -9,12 +9,14 @@
 //! longer than one alone takes on a touched block although they wait for nothing else that is known: no volume is at
 //! its limits, nor is the link, nor a thread.
 
-use super::volume_limit::{MET_BELOW, NEAR};
-use super::{Absent, Case, Judged, Rule, concurrency, evidence, limited_above, usage};
 use crate::estimate::median;
+use crate::evidence::{Unit, evidence, share_is};
+use crate::facts::case::Case;
+use crate::facts::usage::NEAR;
+use crate::facts::{Facts, MET_BELOW};
+use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::members;
 use crate::metrics::metric;
-use crate::{Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::units::format_latency;
@@ -27,116 +29,85 @@ pub const SLOWER: f64 = 0.80;
 /// Latency of one operation by itself, relative to the mean, below which first touches are what takes the rest.
 pub const FLOOR_SHARE: f64 = 0.60;
 
-#[derive(Debug)]
-pub struct FirstTouch;
-
 /// Untouched bytes relative to those that the trial moved.
 fn untouched(trial: &TrialSamples) -> Option<f64> {
     let observed = trial.observed.as_ref()?;
     let known: Vec<u64> = observed.members.iter().filter_map(|m| m.untouched_before.map(|b| b.0)).collect();
-    let moved: u64 = trial.members.iter().map(|m| members::totals(m).1).sum();
+    let moved: u64 = trial.members.iter().map(|m| members::totals(m).bytes).sum();
     (!known.is_empty() && moved > 0).then(|| known.iter().sum::<u64>() as f64 / moved as f64)
 }
 
-impl Rule for FirstTouch {
-    fn kind(&self) -> VerdictKind {
-        VerdictKind::FirstTouch
-    }
-
-    fn judge(&self, case: &Case<'_>) -> Judged {
-        let (mut first, mut later) = (Vec::new(), Vec::new());
-        for trial in case.trials {
-            let (Some(share), Some(rate)) = (untouched(trial), metric(trial, Metric::Throughput)) else {
-                continue;
-            };
-            if share >= UNTOUCHED { first.push(rate) } else { later.push(rate) }
-        }
-        if first.is_empty() && later.is_empty() {
-            return Err(Absent::because("which blocks were untouched before the trials is not known"));
-        }
-        let needed = (case.trials.len() as f64 / 2.0).max(1.0);
-        let slow = median(&first).filter(|_| first.len() as f64 >= needed).ok_or_else(|| {
-            let what = "trials into blocks untouched before";
-            Absent::because("most trials touched no fresh blocks").seen(
-                what,
-                first.len() as f64,
-                "trials",
-                needed,
-            )
-        })?;
-        let Some(fast) = median(&later).filter(|rate| *rate > 0.0) else {
-            return by_latency(case, first.len());
+pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    let (mut first, mut later) = (Vec::new(), Vec::new());
+    for trial in case.trials {
+        let (Some(share), Some(rate)) = (untouched(trial), metric(trial, Metric::Throughput)) else {
+            continue;
         };
-        let as_fast = || {
-            let what = "throughput into untouched blocks, which would have to be below";
-            Absent::because("first touches are not slower").seen(what, slow, "bytes/s", SLOWER * fast)
-        };
-        (slow <= SLOWER * fast).then(|| Verdict {
-            kind: VerdictKind::FirstTouch,
-            basis: None,
-            confidence: if later.len() > 1 { 0.85 } else { 0.65 },
-            explains: (1.0 - slow / fast).clamp(0.0, 1.0),
-            sentence: format!(
-                "{} of {} trials touched blocks for the first time and ran at {:.0}% of the speed of the others: read (or \
-                 write) the volumes through once before measuring",
-                first.len(),
-                case.trials.len(),
-                slow / fast * 100.0
-            ),
-            evidence: vec![
-                evidence("throughput into untouched blocks, against touched ones", slow, "bytes/s", Some(fast)),
-                evidence("trials into untouched blocks", first.len() as f64, "trials", Some(case.trials.len() as f64)),
-            ],
-        })
-        .ok_or_else(as_fast)
+        if share >= UNTOUCHED { first.push(rate) } else { later.push(rate) }
     }
+    if first.is_empty() && later.is_empty() {
+        return Err(Absent::because("which blocks were untouched before the trials is not known"));
+    }
+    let needed = (case.trials.len() as f64 / 2.0).max(1.0);
+    let (told, all) = (first.len() as f64, case.trials.len() as f64);
+    let slow = median(&first).filter(|_| told >= needed).ok_or_else(|| {
+        let what = "trials into blocks untouched before";
+        Absent::because("most trials touched no fresh blocks").seen(what, told, Unit::Trials, needed)
+    })?;
+    let Some(fast) = median(&later).filter(|rate| *rate > 0.0) else {
+        return by_latency(case, facts, first.len());
+    };
+    if slow > SLOWER * fast {
+        let what = "throughput into untouched blocks, which would have to be below";
+        let absent = Absent::because("first touches are not slower");
+        return Err(absent.seen(what, slow, Unit::BytesPerSecond, SLOWER * fast));
+    }
+    let sentence = format!(
+        "{} of {} trials touched blocks for the first time and ran at {:.0}% of the speed of the others: read (or \
+         write) the volumes through once before measuring",
+        first.len(),
+        case.trials.len(),
+        slow / fast * 100.0
+    );
+    let what = "throughput into untouched blocks, against touched ones";
+    let figures = vec![
+        evidence(what, slow, Unit::BytesPerSecond, Some(fast)),
+        evidence("trials into untouched blocks", told, Unit::Trials, Some(all)),
+    ];
+    let confidence = if later.len() > 1 { 0.85 } else { 0.65 };
+    Ok(Verdict::new(VerdictKind::FirstTouch, confidence, 1.0 - slow / fast, sentence, figures))
 }
 
 /// When all of the `first` trials are into untouched regions.
-fn by_latency(case: &Case<'_>, first: usize) -> Judged {
+fn by_latency(case: &Case<'_>, facts: &Facts<'_>, first: usize) -> Judged {
     // Without known limits the operations may just as well wait for each other.
-    let met = usage::met(case).ok_or_else(|| {
+    let met = facts.met.ok_or_else(|| {
         Absent::because("all trials are first touches, and no limit is known that they may wait for")
     })?;
-    if met >= NEAR || limited_above(case) {
-        return Err(Absent::because(
-            "held back: a limit, the link or a load thread is what operations wait for",
-        )
-        .seen(MET_BELOW, met, "share", NEAR));
+    if met >= NEAR || facts.limited_above() {
+        let why = "held back: a limit, the link or a load thread is what operations wait for";
+        return Err(Absent::because(why).seen(MET_BELOW, met, Unit::Share, NEAR));
     }
-    let (latency, floor) = concurrency::latency_over_floor(case).ok_or_else(|| {
+    let (latency, floor) = facts.latency.ok_or_else(|| {
         Absent::because("all trials are first touches, and what one operation alone takes is not known")
     })?;
-    let short = || {
+    if floor > FLOOR_SHARE * latency {
+        let absent = Absent::because("operations take little longer than one alone");
         let what = "mean latency into untouched blocks";
-        Absent::because("operations take little longer than one alone").seen(
-            what,
-            latency,
-            "ns",
-            floor / FLOOR_SHARE,
-        )
-    };
-    (floor <= FLOOR_SHARE * latency).then(|| Verdict {
-        kind: VerdictKind::FirstTouch,
-        basis: None,
-        confidence: 0.7,
-        explains: (1.0 - floor / latency).clamp(0.0, 1.0),
-        sentence: format!(
-            "all {first} trials touched blocks for the first time: operations take {} where {} are usual on touched \
-             blocks, and wait for no known limit; read (or write) the volumes through once before measuring",
-            format_latency(latency),
-            format_latency(floor)
-        ),
-        evidence: vec![
-            evidence(
-                "mean latency into untouched blocks, against what one operation alone takes",
-                latency,
-                "ns",
-                Some(floor),
-            ),
-            evidence("trials into untouched blocks", first as f64, "trials", Some(case.trials.len() as f64)),
-            evidence("use of the working members' limits", met, "share", Some(NEAR)),
-        ],
-    })
-    .ok_or_else(short)
+        return Err(absent.seen(what, latency, Unit::Nanoseconds, floor / FLOOR_SHARE));
+    }
+    let sentence = format!(
+        "all {first} trials touched blocks for the first time: operations take {} where {} are usual on touched \
+         blocks, and wait for no known limit; read (or write) the volumes through once before measuring",
+        format_latency(latency),
+        format_latency(floor)
+    );
+    let what = "mean latency into untouched blocks, against what one operation alone takes";
+    let all = case.trials.len() as f64;
+    let figures = vec![
+        evidence(what, latency, Unit::Nanoseconds, Some(floor)),
+        evidence("trials into untouched blocks", first as f64, Unit::Trials, Some(all)),
+        share_is("use of the working members' limits", met, NEAR),
+    ];
+    Ok(Verdict::new(VerdictKind::FirstTouch, 0.7, 1.0 - floor / latency, sentence, figures))
 }

@@ -5,9 +5,11 @@
 //! completions cannot be taken however many cores there are. That it is the members' own devices shows in the line that
 //! interrupts this core most: another device's interrupts delay nobody but who runs there.
 
-use super::cpu::{Finding, THREAD_FULL, busiest_thread};
-use super::{Case, evidence};
 use crate::estimate::median;
+use crate::evidence::{Unit, evidence, share_is};
+use crate::facts::case::Case;
+use crate::facts::processors::THREAD_FULL;
+use crate::judged::{Verdict, VerdictKind};
 use ebbtide_model::samples::{CoreUse, InterruptUse, Observation, TrialSamples};
 
 /// Share of a core's time that interrupts must have taken: what threads have of it then is no more than a fifth.
@@ -35,13 +37,8 @@ fn of_trial(trial: &TrialSamples) -> Option<Seen> {
     let most = (0..observed.cores.len())
         .max_by(|a, b| share(&observed.cores[*a]).total_cmp(&share(&observed.cores[*b])))?;
     let busy = |core: &CoreUse| core.busy_share();
-    let others: Vec<f64> = observed
-        .cores
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| *index != most)
-        .filter_map(|(_, c)| busy(c))
-        .collect();
+    let others = observed.cores.iter().enumerate().filter(|(index, _)| *index != most);
+    let others = median(others.filter_map(|(_, core)| busy(core)))?;
     let core = &observed.cores[most];
     // Lines with a name are the processor's own: timers, calls between cores.
     let is_device =
@@ -52,7 +49,7 @@ fn of_trial(trial: &TrialSamples) -> Option<Seen> {
             if line.who.is_empty() { line.line.clone() } else { format!("{} ({})", line.line, line.who) };
         (line.cpu, name, line.count as f64 / trial.elapsed.as_secs_f64())
     });
-    Some(Seen { interrupted: core.interrupt_share()?, busy: busy(core)?, others: median(&others)?, line })
+    Some(Seen { interrupted: core.interrupt_share()?, busy: busy(core)?, others, line })
 }
 
 /// Over the trials: that of the median trial, by the share that interrupts took.
@@ -65,32 +62,22 @@ pub(super) fn find(case: &Case<'_>) -> Option<Seen> {
 
 impl Seen {
     /// Where that core is what stops the members' devices: in words and figures.
-    pub fn finding(&self, case: &Case<'_>) -> Option<Finding> {
+    pub fn finding(&self, thread: Option<f64>) -> Option<Verdict> {
         let (cpu, line, rate) = self.line.as_ref()?;
         let full = self.interrupted >= INTERRUPTED && self.busy >= THREAD_FULL && self.others < OTHERS;
-        let thread = busiest_thread(case);
         if !full || thread.is_some_and(|busy| busy >= THREAD_FULL) {
             return None;
         }
+        let others = "busy share of the other cores, their median, which would have to be below";
+        let taken = format!("share of core {cpu}'s time that interrupts took");
         let mut figures = vec![
-            evidence(
-                &format!("share of core {cpu}'s time that interrupts took"),
-                self.interrupted,
-                "share",
-                Some(INTERRUPTED),
-            ),
-            evidence(&format!("busy share of core {cpu}"), self.busy, "share", Some(THREAD_FULL)),
-            evidence(
-                "busy share of the other cores, their median, which would have to be below",
-                self.others,
-                "share",
-                Some(OTHERS),
-            ),
-            evidence(&format!("interrupts of line {line} on core {cpu}"), *rate, "per second", None),
+            share_is(taken, self.interrupted, INTERRUPTED),
+            share_is(format!("busy share of core {cpu}"), self.busy, THREAD_FULL),
+            share_is(others, self.others, OTHERS),
+            evidence(format!("interrupts of line {line} on core {cpu}"), *rate, Unit::PerSecond, None),
         ];
         figures.extend(thread.map(|busy| {
-            let what = "busy share of the busiest load thread, which would have to be below";
-            evidence(what, busy, "share", Some(THREAD_FULL))
+            share_is("busy share of the busiest load thread, which would have to be below", busy, THREAD_FULL)
         }));
         let sentence = format!(
             "interrupts fill core {cpu}: {:.0}% of its time, {:.0} a second of line {line}, while the other cores are busy \
@@ -100,6 +87,6 @@ impl Seen {
             rate,
             self.others * 100.0
         );
-        Some((self.interrupted, 0.8, sentence, figures))
+        Some(Verdict::new(VerdictKind::Cpu, 0.8, self.interrupted, sentence, figures))
     }
 }

@@ -9,12 +9,14 @@
 //! the same place trial after trial: among `n` equals the same one is slowest in `k` trials with probability
 //! `n^-(k-1)`.
 
-use super::background::Background;
-use super::{Absent, Case, Judged, Rule, evidence, group_limit, shared_device, volume_limit};
 use crate::estimate::median;
+use crate::evidence::{Evidence, Unit, evidence};
+use crate::facts::case::Case;
+use crate::facts::{Facts, shared};
+use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::observe::outlier::SAME_WORK_DEVIATIONS;
-use crate::{ArrayBelow, Evidence, Verdict, VerdictKind, below, members};
-use ebbtide_model::samples::{DeviceObservation, DiskUse, TrialSamples};
+use crate::{ArrayBelow, below, members};
+use ebbtide_model::samples::{Count, DeviceObservation, DiskUse, Join, TrialSamples};
 use ebbtide_model::units::format_latency;
 
 /// Least factor over the siblings' median, in latency and in queue. Equal members that are all saturated have queues of
@@ -34,9 +36,6 @@ const WORKS: f64 = 0.5;
 
 /// Part of a slow member's latency that its device takes at most where it is held back above it.
 const ABOVE: f64 = 0.20;
-
-#[derive(Debug)]
-pub struct SlowMember;
 
 /// The outlier of one trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,7 +92,8 @@ impl Group<'_> {
         match self {
             Group::Members => {
                 let workers = trial.members.iter().map(|member| {
-                    let ((requests, bytes), latency) = (members::totals(member), members::latency(member));
+                    let (Count { ops: requests, bytes }, latency) =
+                        (members::totals(member), member.ops.latency());
                     let in_flight = latency.sum() as f64 / 1e9 / seconds;
                     Worker { name: &member.name, requests, bytes, latency: latency.mean(), in_flight }
                 });
@@ -148,9 +148,9 @@ fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier
         let DiskUse { ops, busy, .. } = device.total;
         ops.total() as f64 / busy.as_secs_f64().max(f64::MIN_POSITIVE)
     };
-    let siblings: Vec<f64> =
-        devices.iter().enumerate().filter(|(at, _)| *at != own).map(|(_, device)| pace(device)).collect();
-    let faster = median(&siblings).is_some_and(|siblings| siblings >= OUTLIER * pace(devices[own]));
+    let siblings = devices.iter().enumerate().filter(|(at, _)| *at != own);
+    let faster = median(siblings.map(|(_, device)| pace(device)))
+        .is_some_and(|siblings| siblings >= OUTLIER * pace(devices[own]));
     let needed = if faster { LASTING } else { ALL_ALONG };
     let (mut looked, mut slow) = (0u32, 0u32);
     for interval in &observed.series {
@@ -160,13 +160,9 @@ fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier
             let time = used.time.read.plus(used.time.write).0;
             (requests >= INTERVAL_OPS).then(|| time as f64 / requests as f64)
         };
-        let others: Vec<f64> = places
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| *at != own)
-            .filter_map(|(_, place)| wait(*place))
-            .collect();
-        if let (Some(own), Some(others)) = (wait(places[own]), median(&others)) {
+        let others = places.iter().enumerate().filter(|(at, _)| *at != own);
+        let others = median(others.filter_map(|(_, place)| wait(*place)));
+        if let (Some(own), Some(others)) = (wait(places[own]), others) {
             looked += 1;
             slow += u32::from(own >= OUTLIER * others);
         }
@@ -178,8 +174,8 @@ fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier
 /// longest queue in turn, and who holds it has more of them.
 fn has_more_work(name: &str, requests: &[(String, f64)]) -> bool {
     let (own, others): (Vec<_>, Vec<_>) = requests.iter().partition(|(other, _)| other == name);
-    let others: Vec<f64> = others.into_iter().map(|(_, requests)| *requests).collect();
-    let (Some((_, own)), Some(usual)) = (own.first(), median(&others)) else { return false };
+    let usual = median(others.into_iter().map(|(_, requests)| *requests));
+    let (Some((_, own)), Some(usual)) = (own.first(), usual) else { return false };
     *own > usual + SAME_WORK_DEVIATIONS * usual.sqrt()
 }
 
@@ -193,9 +189,8 @@ fn slowest(all: Vec<Worker<'_>>) -> Option<Outlier> {
         .collect();
     let slowest = working.iter().enumerate().max_by(|a, b| a.1.1.total_cmp(&b.1.1))?.0;
     let others = |of: fn(&(&str, f64, f64)) -> f64| {
-        let values: Vec<f64> =
-            working.iter().enumerate().filter(|(i, _)| *i != slowest).map(|(_, member)| of(member)).collect();
-        median(&values).filter(|value| *value > 0.0)
+        let others = working.iter().enumerate().filter(|(i, _)| *i != slowest);
+        median(others.map(|(_, member)| of(member))).filter(|value| *value > 0.0)
     };
     let (name, latency, in_flight) = working[slowest];
     let all_in_flight: f64 = working.iter().map(|member| member.2).sum();
@@ -210,75 +205,78 @@ fn slowest(all: Vec<Worker<'_>>) -> Option<Outlier> {
     })
 }
 
-impl Rule for SlowMember {
-    fn kind(&self) -> VerdictKind {
-        VerdictKind::Member
+pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    // When every member is at its own limit, none waits for another.
+    facts.yield_to_limits("with every member at its limit none waits for another")?;
+    let of_design = of_group(case, facts, Group::Members);
+    if of_design.is_ok() {
+        return of_design;
     }
-
-    fn judge(&self, case: &Case<'_>) -> Judged {
-        // When every member is at its own limit, none waits for another.
-        volume_limit::yield_to(case, "with every member at its limit none waits for another")?;
-        let of_design = of_group(case, Group::Members);
-        if of_design.is_ok() {
-            return of_design;
+    // An array of the host has its own members.
+    let below = case.result.below.iter().filter(|array| array.join.of_equals());
+    let below: Vec<Judged> = below.map(|array| of_group(case, facts, Group::Below(array))).collect();
+    let alone = case.result.members.len() < 2;
+    let mut absent = of_design;
+    for judged in below {
+        match judged {
+            Ok(_) => return judged,
+            // Where the design has nobody to compare, what the array below shows is the reason.
+            Err(_) if alone && absent.as_ref().is_err_and(|a| a.evidence.is_empty()) => absent = judged,
+            Err(_) => {}
         }
-        // An array of the host has its own members.
-        let below = case.result.below.iter().filter(|array| array.join.of_equals());
-        let below: Vec<Judged> = below.map(|array| of_group(case, Group::Below(array))).collect();
-        let alone = case.result.members.len() < 2;
-        let mut absent = of_design;
-        for judged in below {
-            match judged {
-                Ok(_) => return judged,
-                // Where the design has nobody to compare, what the array below shows is the reason.
-                Err(_) if alone && absent.as_ref().is_err_and(|a| a.evidence.is_empty()) => absent = judged,
-                Err(_) => {}
-            }
-        }
-        absent
     }
+    absent
 }
 
 /// The slow one of a group.
-fn of_group(case: &Case<'_>, group: Group<'_>) -> Judged {
+fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
     // All of them on the same disk: then it is not the member that is slow.
-    let one_disk = match group {
-        Group::Members => {
-            shared_device::shared(case).is_some_and(|(count, _)| count >= case.result.members.len())
-        }
-        Group::Below(array) => {
-            shared_device::within(case, array).is_some_and(|(count, _)| count >= array.devices.len())
-        }
+    let (on_one_disk, all) = match group {
+        Group::Members => (facts.shared.clone(), case.result.members.len()),
+        Group::Below(array) => (shared::within(case, array), array.devices.len()),
     };
-    if one_disk {
+    if on_one_disk.is_some_and(|(count, _)| count >= all) {
         return Err(Absent::yields(VerdictKind::SharedDevice, "one disk is below all of them"));
     }
+    // Below copies and parity all are given the same work: of equals the queue stays at whichever is a little behind, and the
+    // others are quick because they wait for it.
+    if let Group::Below(array) = group {
+        match array.join {
+            Join::Mirror { .. } | Join::Parity { .. } if !case.workload.reads() => {
+                let why =
+                    "every write is given to several of its devices: which of them is slower does not show";
+                return Err(Absent::because(why));
+            }
+            Join::Mirror { .. } | Join::Parity { .. } if facts.set_rate.is_ok() => {
+                let why =
+                    "its devices are given the same work, and a rate that is set shows at one of them first";
+                return Err(Absent::yields(VerdictKind::RateLimit, why));
+            }
+            _ => {}
+        }
+    }
     let slowest: Vec<Outlier> = case.trials.iter().filter_map(|t| group.slowest(t)).collect();
-    let factors: Vec<f64> = slowest.iter().map(Outlier::factor).collect();
-    let usual = median(&factors).ok_or_else(|| {
+    let usual = median(slowest.iter().map(Outlier::factor)).ok_or_else(|| {
         Absent::because("no trial has two members with comparable work and latencies of their own")
     })?;
     let too_alike = || {
         let what = "the slowest member's latency and queue over its siblings', the smaller factor of the two";
-        Absent::because("no member stands out").seen(what, usual, "times", OUTLIER)
+        Absent::because("no member stands out").seen(what, usual, Unit::Times, OUTLIER)
     };
     let outliers: Vec<Outlier> = slowest.into_iter().filter(|o| o.factor() >= OUTLIER).collect();
     // The member that is the outlier most often.
     let count = |name: &str| outliers.iter().filter(|o| o.name == name).count();
     let name = &outliers.iter().max_by_key(|o| count(&o.name)).ok_or_else(too_alike)?.name;
     let same: Vec<&Outlier> = outliers.iter().filter(|o| o.name == *name).collect();
-    let of = |value: fn(&Outlier) -> f64| {
-        median(&same.iter().map(|o| value(o)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
-    };
+    let of = |value: fn(&Outlier) -> f64| median(same.iter().map(|o| value(o))).unwrap_or(f64::NAN);
     let needed = SAME_MEMBER * case.trials.len() as f64;
     if (same.len() as f64) < needed {
         let what = format!("trials in which {name} is the slowest by far, more than any other");
-        return Err(too_alike().seen(&what, same.len() as f64, "trials", needed));
+        return Err(too_alike().seen(&what, same.len() as f64, Unit::Trials, needed));
     }
     // Nor when others hold its disk back; they are not what slows a volume that is slow by its shape.
-    if !case.slowed_by_tool(name) && Background.judge(case).is_ok() {
-        let why = format!("others at work may be what slows {name}");
-        return Err(Absent::yields(VerdictKind::Background, &why));
+    if !case.slowed_by_tool(name) {
+        facts.yield_to(VerdictKind::Background, &format!("other processes may be what slows {name}"))?;
     }
     let chance = of(|o| o.fair).powi(same.len() as i32 - 1);
     let factor = of(Outlier::factor);
@@ -288,80 +286,50 @@ fn of_group(case: &Case<'_>, group: Group<'_>) -> Judged {
         (false, true) => 0.75,
         (false, false) => {
             let why = format!("{name} stands out, but too seldom for its factor");
+            let what = "probability that chance makes it so, which would have to be at most";
             return Err(Absent::because(why)
-                .seen("its factor over its siblings", factor, "times", LARGE_OUTLIER)
-                .seen(
-                    "probability that chance makes it so, which would have to be at most",
-                    chance,
-                    "share",
-                    CHANCE,
-                ));
+                .seen("its factor over its siblings", factor, Unit::Times, LARGE_OUTLIER)
+                .seen(what, chance, Unit::Share, CHANCE));
         }
     };
     let (latency, siblings, share) = (of(|o| o.latency), of(|o| o.siblings_latency), of(|o| o.share));
-    let mut figures = Vec::new();
-    let above = match group {
-        Group::Members => held_above(case, name, latency, &mut figures),
-        Group::Below(_) => None,
-    };
-    let above = above.map_or_else(String::new, |above| format!("; {above}"));
-    figures.splice(
-        0..0,
-        [
-            evidence(
-                &format!("mean latency of {name}, against its siblings' median"),
-                latency,
-                "ns",
-                Some(siblings),
-            ),
-            evidence(
-                &format!("operations in flight at {name}, against its siblings' median"),
-                of(|o| o.in_flight),
-                "operations",
-                Some(of(|o| o.siblings_in_flight)),
-            ),
-            evidence(
-                &format!("trials in which {name} is the outlier"),
-                same.len() as f64,
-                "trials",
-                Some(case.trials.len() as f64),
-            ),
-        ],
+    let mean = format!("mean latency of {name}, against its siblings' median");
+    let queue = format!("operations in flight at {name}, against its siblings' median");
+    let often = format!("trials in which {name} is the outlier");
+    let mut figures = vec![
+        evidence(mean, latency, Unit::Nanoseconds, Some(siblings)),
+        evidence(queue, of(|o| o.in_flight), Unit::Operations, Some(of(|o| o.siblings_in_flight))),
+        evidence(often, same.len() as f64, Unit::Trials, Some(case.trials.len() as f64)),
+    ];
+    let mut sentence = format!(
+        "{name} answers in {} where its siblings take {}, and holds {:.0}% of the operations in flight: {} waits for it",
+        format_latency(latency),
+        format_latency(siblings),
+        share * 100.0,
+        group.name()
     );
-    Ok(Verdict {
-        kind: VerdictKind::Member,
-        basis: None,
-        confidence,
-        explains: of(Outlier::excess),
-        sentence: format!(
-            "{name} answers in {} where its siblings take {}, and holds {:.0}% of the operations in flight: {} \
-                 waits for it{above}",
-            format_latency(latency),
-            format_latency(siblings),
-            share * 100.0,
-            group.name()
-        ),
-        evidence: figures,
-    })
+    if let Group::Members = group
+        && let Some((clause, figure)) = held_above(case, facts, name, latency)
+    {
+        sentence.push_str(&format!("; {clause}"));
+        figures.push(figure);
+    }
+    Ok(Verdict::new(VerdictKind::Member, confidence, of(Outlier::excess), sentence, figures))
 }
 
 /// That the slow member is not slow itself: its operations are held back before they reach its device, and by what, where that
 /// is known. Its device then takes little of its `latency` (nanoseconds).
-fn held_above(case: &Case<'_>, name: &str, latency: f64, figures: &mut Vec<Evidence>) -> Option<String> {
-    let held = group_limit::held(case).into_iter().find(|held| held.member == name);
-    if let Some(held) = held.filter(|held| held.share() >= volume_limit::NEAR) {
-        figures.push(held.evidence());
-        return Some(format!(
-            "the load's control group is held to a rate there, not the device: {}",
-            held.in_words()
-        ));
+fn held_above(case: &Case<'_>, facts: &Facts<'_>, name: &str, latency: f64) -> Option<(String, Evidence)> {
+    if let Some(held) = facts.held.iter().find(|held| held.member == name && held.is_reached()) {
+        let clause = "the load's control group is held to a rate there, not the device";
+        return Some((format!("{clause}: {}", held.in_words()), held.evidence()));
     }
     if case.slowed_by_tool(name) {
         return None;
     }
     let device = |trial: &TrialSamples| -> Option<(String, f64)> {
         let observed = trial.observed.as_ref()?;
-        let below = observed.members.iter().find(|m| m.member == name)?;
+        let below = observed.member(name)?;
         let device = observed.devices.get(*below.devices.first()?)?;
         let (requests, wait) = below::requests_and_wait(device);
         wait.filter(|_| requests >= MIN_OPS).map(|wait| (device.shown_name().to_owned(), wait))
@@ -371,11 +339,8 @@ fn held_above(case: &Case<'_>, name: &str, latency: f64, figures: &mut Vec<Evide
     if wait > ABOVE * latency {
         return None;
     }
-    figures.push(evidence(
-        &format!("time of a request at {shown}, against {name}'s latency"),
-        wait,
-        "ns",
-        Some(latency),
-    ));
-    Some(format!("{shown} itself answers in {}, so that something holds it back above", format_latency(wait)))
+    let what = format!("time of a request at {shown}, against {name}'s latency");
+    let clause =
+        format!("{shown} itself answers in {}, so that something holds it back above", format_latency(wait));
+    Some((clause, evidence(what, wait, Unit::Nanoseconds, Some(latency))))
 }

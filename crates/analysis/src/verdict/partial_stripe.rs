@@ -6,9 +6,15 @@
 //! has its members read up to two and write two, of RAID6 three and three, where whole stripes have them read none and write
 //! `members / data`. Members that read more than the array was asked to read, and no more than that, read for parity.
 
-use super::{Absent, Case, Judged, Rule, background, cpu, evidence, moved, unknown};
-use crate::{ArrayBelow, Verdict, VerdictKind, below};
-use ebbtide_model::layout::{ArrayKind, LayoutNode};
+use crate::estimate::median;
+use crate::evidence::{Unit, evidence, share_is};
+use crate::facts::case::Case;
+use crate::facts::served::served;
+use crate::facts::{Facts, moved};
+use crate::judged::{Absent, Judged, Verdict, VerdictKind};
+use crate::members;
+use crate::{ArrayBelow, below};
+use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Join, OtherKind, TrialSamples};
 use ebbtide_model::units::Bytes;
@@ -20,9 +26,6 @@ pub const READ: f64 = 0.10;
 pub const NEEDLESS: f64 = 0.10;
 /// How far above the most that parity can take the reads may be.
 const SLACK: f64 = 1.10;
-
-#[derive(Debug)]
-pub struct PartialStripe;
 
 /// How an array of parity is put together.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,8 +99,7 @@ struct Seen {
 
 impl Seen {
     fn median(&self, of: impl Fn(&Traffic) -> f64) -> f64 {
-        let values: Vec<f64> = self.traffic.iter().map(of).collect();
-        crate::estimate::median(&values).unwrap_or(0.0)
+        median(self.traffic.iter().map(of)).unwrap_or(0.0)
     }
 
     fn needless(&self) -> f64 {
@@ -108,32 +110,22 @@ impl Seen {
 /// The parity of a design: of its outermost array, or of the arrays that a stripe or a concatenation has as its members, all alike.
 fn of_layout(layout: &LayoutNode) -> Option<Geometry> {
     let LayoutNode::Array { kind, members } = layout else { return None };
-    let geometry = |parity, chunk| {
+    let facts = kind.facts();
+    if facts.parity > 0 {
         let leaves = members.iter().all(|member| matches!(member, LayoutNode::Volume(_)));
-        let of = members.len() as u32;
-        leaves.then(|| Geometry { name: kind.name().to_owned(), of, parity, chunk: Some(chunk) })
-    };
-    match kind {
-        ArrayKind::Raid5 { chunk } | ArrayKind::Raid6 { chunk } => {
-            geometry(kind.facts().parity as u32, *chunk)
-        }
-        ArrayKind::Stripe { .. } | ArrayKind::Linear => {
-            let mut all = members.iter().map(of_layout);
-            let first = all.next()??;
-            all.all(|other| other.as_ref() == Some(&first)).then_some(first)
-        }
-        ArrayKind::Mirror | ArrayKind::Raid10 { .. } => None,
+        let (of, parity) = (members.len() as u32, facts.parity as u32);
+        return leaves.then(|| Geometry { name: kind.name().to_owned(), of, parity, chunk: kind.chunk() });
     }
+    let mut all = members.iter().map(of_layout).take_while(|_| !facts.redundant);
+    let first = all.next()??;
+    all.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
 /// What the array of the design was asked for by the application, and what its volumes moved.
 fn designed(trial: &TrialSamples) -> Option<Traffic> {
-    let (mut moved, array) = (PerOp::<u64>::default(), &trial.array);
-    for member in &trial.members {
-        moved.read = moved.read.saturating_add(member.ops.read.count.bytes);
-        moved.write = moved.write.saturating_add(member.ops.write.count.bytes);
-    }
-    let asked = PerOp { read: array.read.count.bytes, write: array.write.count.bytes };
+    let array = &trial.array;
+    let moved = trial.members.iter().map(|member| members::bytes(&member.ops)).sum();
+    let asked = members::bytes(array);
     (asked.write > 0).then_some(Traffic { asked, writes: array.write.count.ops, moved })
 }
 
@@ -141,17 +133,9 @@ fn designed(trial: &TrialSamples) -> Option<Traffic> {
 fn existing(trial: &TrialSamples, array: &ArrayBelow) -> Option<Traffic> {
     let found = below::same(trial, array)?;
     let own = trial.observed.as_ref()?.devices.iter().find(|device| device.shown_name() == array.name)?;
-    let mut moved = PerOp::<u64>::default();
-    for device in &found.devices {
-        moved.read = moved.read.saturating_add(device.total.bytes.read);
-        moved.write = moved.write.saturating_add(device.total.bytes.write);
-    }
-    let total = &own.total;
-    (total.bytes.write > 0 && total.ops.write > 0).then_some(Traffic {
-        asked: total.bytes,
-        writes: total.ops.write,
-        moved,
-    })
+    let (asked, writes) = (own.total.bytes, own.total.ops.write);
+    let moved = found.devices.iter().map(|device| device.total.bytes).sum();
+    (asked.write > 0 && writes > 0).then_some(Traffic { asked, writes, moved })
 }
 
 /// The array of parity whose members moved most in vain; why there is none.
@@ -195,43 +179,43 @@ fn resyncs(case: &Case<'_>) -> bool {
     others.any(|other| other.kind == OtherKind::Resync)
 }
 
-impl Rule for PartialStripe {
-    fn kind(&self) -> VerdictKind {
-        VerdictKind::PartialStripe
+pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    if !case.workload.writes() {
+        return Err(Absent::because("the workload writes nothing"));
     }
-
-    fn judge(&self, case: &Case<'_>) -> Judged {
-        if !case.workload.writes() {
-            return Err(Absent::because("the workload writes nothing"));
-        }
-        let seen = find(case)?;
-        let read = seen.median(Traffic::read);
-        let needless = seen.needless();
-        let most = seen.median(|traffic| traffic.most(seen.geometry.parity));
-        let what = [
-            "bytes that members read for parity, for each byte written",
-            "share of what members moved that whole stripes would not have needed",
-        ];
-        if read < READ || needless < NEEDLESS {
-            let absent = Absent::because("members read little for parity");
-            return Err(absent.seen(what[0], read, "times", READ).seen(what[1], needless, "share", NEEDLESS));
-        }
-        if read > most * SLACK {
-            let absent = Absent::because("members read more than parity takes: somebody else reads them");
-            let what = "bytes that members read beyond what was asked, for each byte written, which would have to be below";
-            return Err(absent.seen(what, read, "times", most * SLACK));
-        }
-        if resyncs(case) || background::Background.judge(case).is_ok() {
-            return Err(Absent::yields(VerdictKind::Background, "others read the members too"));
-        }
-        if cpu::thread_is_busy(case) {
-            return Err(Absent::yields(VerdictKind::Cpu, "a load thread has little time left"));
-        }
-        if unknown::served(case) {
-            return Err(Absent::because("the array serves all that it is asked for"));
-        }
-        Ok(verdict(case, &seen, what))
+    let seen = find(case)?;
+    let read = seen.median(Traffic::read);
+    let needless = seen.needless();
+    let most = seen.median(|traffic| traffic.most(seen.geometry.parity));
+    let what = [
+        "bytes that members read for parity, for each byte written",
+        "share of what members moved that whole stripes would not have needed",
+    ];
+    if read < READ || needless < NEEDLESS {
+        let absent = Absent::because("members read little for parity");
+        return Err(absent.seen(what[0], read, Unit::Times, READ).seen(
+            what[1],
+            needless,
+            Unit::Share,
+            NEEDLESS,
+        ));
     }
+    if read > most * SLACK {
+        let absent = Absent::because("members read more than parity takes: somebody else reads them");
+        let what = "bytes that members read beyond what was requested, for each byte written, which would have to be below";
+        return Err(absent.seen(what, read, Unit::Times, most * SLACK));
+    }
+    if resyncs(case) {
+        return Err(Absent::yields(VerdictKind::Background, "others read the members too"));
+    }
+    facts.yield_to(VerdictKind::Background, "others read the members too")?;
+    if facts.thread_busy().is_some() {
+        return Err(Absent::yields(VerdictKind::Cpu, "a load thread has little time left"));
+    }
+    if served(case) {
+        return Err(Absent::because("the array keeps up with the offered load"));
+    }
+    Ok(verdict(case, &seen, what))
 }
 
 fn verdict(case: &Case<'_>, seen: &Seen, what: [&str; 2]) -> Verdict {
@@ -253,7 +237,7 @@ fn verdict(case: &Case<'_>, seen: &Seen, what: [&str; 2]) -> Verdict {
         None => format!("writes of {} update stripes of {name} in part", told(size)),
     };
     let advice = match stripe {
-        Some(stripe) if case.workload.bs.0.is_multiple_of(stripe) => {
+        Some(stripe) if case.workload.is_multiple_of(stripe) => {
             "look for where they are split or moved: the start of a partition or of the array's data, max_sectors_kb, \
              the file system, stripe_cache_size"
                 .to_owned()
@@ -264,32 +248,31 @@ fn verdict(case: &Case<'_>, seen: &Seen, what: [&str; 2]) -> Verdict {
         None => "write whole stripes, or use RAID10".to_owned(),
     };
     let figures = vec![
-        evidence(what[0], read, "times", Some(0.0)),
+        evidence(what[0], read, Unit::Times, Some(0.0)),
         evidence(
             "bytes that members write for each byte written, against whole stripes",
             written,
-            "times",
+            Unit::Times,
             Some(whole),
         ),
-        evidence(what[1], needless, "share", Some(NEEDLESS)),
+        share_is(what[1], needless, NEEDLESS),
         evidence(
             "bytes of a write, against a whole stripe",
             size,
-            "bytes",
+            Unit::Bytes,
             stripe.map(|stripe| stripe as f64),
         ),
     ];
-    Verdict {
-        kind: VerdictKind::PartialStripe,
-        basis: None,
-        confidence: 0.9,
-        explains: needless.clamp(0.0, 1.0),
-        sentence: format!(
+    Verdict::new(
+        VerdictKind::PartialStripe,
+        0.9,
+        needless,
+        format!(
             "{how}: for each byte written its members read {read:.2} and write {written:.2}, where whole stripes have \
              them read none and write {whole:.2}; {advice}"
         ),
-        evidence: figures,
-    }
+        figures,
+    )
 }
 
 /// An average size in words.

@@ -5,11 +5,12 @@
 //! operations. And when the disks, or the devices that the members are, complete several requests for each one asked, each
 //! about as large as the device's largest, requests are split: each part pays the latency and counts as an operation.
 
-use super::moved::Moved;
-use super::volume_limit::NEAR;
-use super::{Absent, Case, Judged, Rule, evidence, moved, standing, usage};
 use crate::estimate::median;
-use crate::{Verdict, VerdictKind};
+use crate::evidence::{Unit, evidence, share_is};
+use crate::facts::case::Case;
+use crate::facts::usage::{Against, NEAR, Use};
+use crate::facts::{Facts, moved, standing};
+use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::samples::{DeviceObservation, DiskUse, Span, TrialSamples};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Access;
@@ -23,28 +24,19 @@ const AT_LARGEST: f64 = 0.8;
 /// Asked and moved bytes must agree this well for the counts to be about the same requests.
 const SAME_BYTES: f64 = 0.10;
 
-#[derive(Debug)]
-pub struct RequestSize;
-
-impl Rule for RequestSize {
-    fn kind(&self) -> VerdictKind {
-        VerdictKind::RequestSize
-    }
-
-    fn judge(&self, case: &Case<'_>) -> Judged {
-        too_small(case).or_else(|| split(case)).ok_or_else(|| absent(case))
-    }
+pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    too_small(case, facts).or_else(|| split(case)).ok_or_else(|| absent(case, facts))
 }
 
-fn absent(case: &Case<'_>) -> Absent {
-    let (iops, bytes) = limits_used(case).unzip();
+fn absent(case: &Case<'_>, facts: &Facts<'_>) -> Absent {
+    let (iops, bytes) = limits_used(facts).unzip();
     let absent = match case.workload.access {
         Access::Sequential => Absent::because("requests are neither too small for the limits nor split")
-            .seen_where_known("use of the limit of operations", iops, "share", NEAR)
+            .seen_where_known("use of the limit of operations", iops, Unit::Share, NEAR)
             .seen_where_known(
                 "use of the limit of bytes, which would have to be below",
                 bytes,
-                "share",
+                Unit::Share,
                 BYTES_UNUSED,
             ),
         _ => Absent::because(
@@ -54,47 +46,47 @@ fn absent(case: &Case<'_>) -> Absent {
     let [disks, members] = [at_disks, at_members]
         .map(|at: fn(&TrialSamples) -> Option<Pieces>| case.median(|t| Some(at(t)?.each)));
     absent
-        .seen_where_known("requests at the disks for each one asked", disks, "requests", SPLIT)
-        .seen_where_known("requests at the members' devices for each one asked", members, "requests", SPLIT)
+        .seen_where_known(
+            "requests at the disks for each request of the workload",
+            disks,
+            Unit::Requests,
+            SPLIT,
+        )
+        .seen_where_known(
+            "requests at the members' devices for each request of the workload",
+            members,
+            Unit::Requests,
+            SPLIT,
+        )
 }
 
 /// Use of the limits of operations and of bytes, where both are known of every working member.
-fn limits_used(case: &Case<'_>) -> Option<(f64, f64)> {
-    let (mut iops, mut bytes) = (Vec::new(), Vec::new());
-    for trial in case.trials {
-        for stretch in usage::by_stretch(case, trial) {
-            let weighted = |of: fn(&usage::Use) -> Option<usage::Against>| {
-                stretch.iter().try_fold(0.0, |sum, m| {
-                    if m.share > 0.0 { Some(sum + of(&m.used)?.share * m.share) } else { Some(sum) }
-                })
-            };
-            iops.extend(weighted(|used| used.iops));
-            bytes.extend(weighted(|used| used.bytes));
-        }
-    }
-    median(&iops).zip(median(&bytes))
+fn limits_used(facts: &Facts<'_>) -> Option<(f64, f64)> {
+    let weighted = |of: fn(&Use) -> Option<Against>| {
+        median(facts.stretches.iter().flatten().filter_map(|stretch| {
+            let mut working = stretch.iter().filter(|m| m.share > 0.0);
+            working.try_fold(0.0, |sum, m| Some(sum + of(&m.used)?.share * m.share))
+        }))
+    };
+    weighted(|used| used.iops).zip(weighted(|used| used.bytes))
 }
 
-fn too_small(case: &Case<'_>) -> Option<Verdict> {
-    if case.workload.access != Access::Sequential {
+fn too_small(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
+    let (iops, bytes) = limits_used(facts)
+        .filter(|_| case.workload.access == Access::Sequential && case.workload.split.is_none())?;
+    if iops < NEAR || bytes > BYTES_UNUSED {
         return None;
     }
-    let (iops, bytes) = limits_used(case)?;
-    (iops >= NEAR && bytes <= BYTES_UNUSED).then(|| Verdict {
-        kind: VerdictKind::RequestSize,
-        basis: None,
-        confidence: 0.85,
-        explains: (1.0 - bytes).clamp(0.0, 1.0) * 0.9,
-        sentence: format!(
-            "requests of {} use up the volumes' operations and only {:.0}% of their bytes per second: a larger bs moves more",
-            case.workload.bs,
-            bytes * 100.0
-        ),
-        evidence: vec![
-            evidence("use of the limit of operations", iops, "share", Some(NEAR)),
-            evidence("use of the limit of bytes", bytes, "share", Some(BYTES_UNUSED)),
-        ],
-    })
+    let sentence = format!(
+        "requests of {} use up the volumes' operations and only {:.0}% of their bytes per second: a larger bs moves more",
+        case.workload.bs,
+        bytes * 100.0
+    );
+    let figures = vec![
+        share_is("use of the limit of operations", iops, NEAR),
+        share_is("use of the limit of bytes", bytes, BYTES_UNUSED),
+    ];
+    Some(Verdict::new(VerdictKind::RequestSize, 0.85, (1.0 - bytes) * 0.9, sentence, figures))
 }
 
 /// What became of the requests that were asked, at devices below them.
@@ -110,7 +102,7 @@ struct Pieces {
 
 /// Those at `devices`, where their bytes are those that were asked, `due` times. A mirror's copies are no parts: what counts is
 /// how much smaller than those asked the requests are.
-fn pieces(asked: &Moved, devices: &[&DeviceObservation], due: Span) -> Option<Pieces> {
+fn pieces(asked: &moved::Moved, devices: &[&DeviceObservation], due: Span) -> Option<Pieces> {
     let sum = |of: fn(&DiskUse) -> u64| devices.iter().map(|device| of(&device.total) as f64).sum::<f64>();
     let (bytes, requests) = (sum(|used| used.bytes.total()), sum(|used| used.ops.total()));
     let same = bytes >= due.least * (1.0 - SAME_BYTES) && bytes <= due.most * (1.0 + SAME_BYTES);
@@ -150,24 +142,23 @@ fn split(case: &Case<'_>) -> Option<Verdict> {
 }
 
 fn split_at(case: &Case<'_>, at: fn(&TrialSamples) -> Option<Pieces>, whose: &str) -> Option<Verdict> {
-    let all: Vec<Pieces> = case.trials.iter().filter_map(|trial| at(trial)).collect();
-    let typical = |of: fn(&Pieces) -> Option<f64>| median(&all.iter().filter_map(of).collect::<Vec<_>>());
-    let parts = typical(|pieces| Some(pieces.each))?;
+    let typical = |of: fn(Pieces) -> Option<f64>| case.median(|trial| at(trial).and_then(of));
+    let parts = typical(|pieces| Some(pieces.each)).filter(|parts| *parts >= SPLIT)?;
     let size = typical(|pieces| Some(pieces.size))?;
     let largest = typical(|pieces| pieces.largest)?;
     let by_array = case.median(chunk_below).is_some_and(|chunk| chunk <= largest);
-    (parts >= SPLIT && size >= AT_LARGEST * largest && !by_array).then(|| Verdict {
-        kind: VerdictKind::RequestSize,
-        basis: None,
-        confidence: 0.6,
-        explains: (1.0 - 1.0 / parts).clamp(0.0, 1.0) * 0.5,
-        sentence: format!(
-            "requests are split: {whose} complete {parts:.1} for each one asked, none larger than {} (max_sectors_kb)",
-            Bytes(largest as u64)
-        ),
-        evidence: vec![
-            evidence(&format!("requests at {whose} for each one asked"), parts, "requests", Some(SPLIT)),
-            evidence(&format!("bytes of a request at {whose}, against the largest they take"), size, "bytes", Some(largest)),
-        ],
-    })
+    if size < AT_LARGEST * largest || by_array {
+        return None;
+    }
+    let sentence = format!(
+        "requests are split: {whose} complete {parts:.1} for each request of the workload, none larger than {} (max_sectors_kb)",
+        Bytes(largest as u64)
+    );
+    let of_parts = format!("requests at {whose} for each request of the workload");
+    let of_size = format!("bytes of a request at {whose}, against the largest they take");
+    let figures = vec![
+        evidence(of_parts, parts, Unit::Requests, Some(SPLIT)),
+        evidence(of_size, size, Unit::Bytes, Some(largest)),
+    ];
+    Some(Verdict::new(VerdictKind::RequestSize, 0.6, (1.0 - 1.0 / parts) * 0.5, sentence, figures))
 }

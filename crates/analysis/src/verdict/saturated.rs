@@ -6,91 +6,74 @@
 //! (a lock in a file system, a throttle, a thread without time) nor below a link or a slow member that is known. The knee is
 //! the fewest in flight that have this rate.
 
-use super::background::Background;
-use super::cpu::{Cpu, THREAD_BUSY, pressed, waited};
-use super::instance_limit::InstanceLimit;
-use super::member::SlowMember;
-use super::queue_limit::{self, QueueLimit};
-use super::rate_limit::RateLimit;
-use super::rungs::{More, Rungs};
-use super::{Absent, Case, Judged, Rule, concurrency, evidence, remote, shared_device, standing};
-use crate::ladder::in_flight;
+use crate::evidence::{Evidence, Unit, evidence, share_is};
+use crate::facts::calls::{AT_SERVER, LINK, at_server, figures, fullest_link, place, typical};
+use crate::facts::case::Case;
+use crate::facts::queues;
+use crate::facts::rungs::{More, NO_GAIN};
+use crate::facts::standing::{AT_DEVICES, BUSY, HOST_BUSY, at_devices_is, least_busy_is};
+use crate::facts::{Facts, standing};
+use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 use crate::metrics::natural;
-use crate::{Basis, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Rung;
-use ebbtide_model::units::{format_iops, format_throughput};
+use ebbtide_model::units::format_latency;
 
-/// Busy share of every member's device from which on it works all the time.
-pub const BUSY: f64 = 0.90;
-/// Share of the operations in flight that must be at the devices: what is on its way to or from them is not.
-pub const AT_DEVICES: f64 = 0.50;
-/// Busy share of all cores above which they, and not the devices, may be what serves no faster.
-pub const HOST_BUSY: f64 = 0.90;
 /// Share of the highest rate from which on a rung has it.
 const PLATEAU: f64 = 0.90;
 
+/// What more in flight gained, as a figure.
+fn gained_is(gain: f64) -> Evidence {
+    let what = "most that more in flight gained, over the rate with as many or fewer";
+    evidence(what, gain, Unit::Times, Some(NO_GAIN))
+}
+
 /// Whether the ladder shows that the members' devices serve no faster.
-pub(super) fn judge(case: &Case<'_>) -> Judged {
-    let rungs = Rungs::of(case).filter(|rungs| !rungs.deeper.is_empty()).ok_or_else(|| {
+pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    let rungs = facts.rungs.as_ref().filter(|rungs| !rungs.deeper.is_empty()).ok_or_else(|| {
         Absent::because("no short runs with more in flight were made, which would show whether they are one")
     })?;
-    let more =
-        rungs.more(concurrency::NO_GAIN).ok_or_else(|| Absent::because("no rate of a short run is known"))?;
+    let unknown = || Absent::because("no rate of a short run is known");
+    let more = rungs.more(NO_GAIN).ok_or_else(unknown)?;
     let (step, gain) = more.seen();
     if !matches!(more, More::Flat(..)) {
         let what = format!("rate with {} in flight over that with as many, at most", step.rung.in_flight);
         let why = match more {
-            More::Helped(..) => "more in flight have more done",
-            _ => "whether more in flight have more done is hidden by what else varies",
+            More::Helped(..) => "more in flight raise the rate",
+            _ => "whether more in flight raise the rate is hidden by what else varies",
         };
-        return Err(Absent::because(why).seen(&what, gain, "times", concurrency::NO_GAIN));
+        return Err(Absent::because(why).seen(what, gain, Unit::Times, NO_GAIN));
     }
-    yield_to_others(case)?;
-    if QueueLimit.judge(case).is_ok() {
-        return Err(Absent::yields(VerdictKind::QueueLimit, "more in flight do not reach the device"));
-    }
-    let Some(devices) = standing::devices(case) else {
-        return remote::serves_no_faster(case, gain);
-    };
-    let kept = in_flight(case.workload);
+    yield_to_others(case, facts)?;
+    facts.yield_to(VerdictKind::QueueLimit, "more in flight do not reach the device")?;
+    let Some(devices) = facts.devices else { return by_server(case, gain) };
+    let kept = case.in_flight();
     let served: Vec<&Rung> = rungs.depths().iter().map(|step| step.rung).collect();
-    let (Some(knee), Some(deepest)) = (knee(&served), served.last().copied()) else {
-        return Err(Absent::because("no rate of a short run is known"));
-    };
+    let (knee, deepest) = knee(&served).zip(served.last().copied()).ok_or_else(unknown)?;
+    let highest = deepest.iops().unwrap_or(0.0);
     if served.len() > 1 && knee.in_flight >= deepest.in_flight {
         let what = format!("rate with {} in flight, against the highest with fewer", deepest.in_flight);
         let fewer = served.iter().filter(|rung| rung.in_flight < deepest.in_flight);
-        let highest = fewer.filter_map(|rung| rung.iops()).fold(0.0, f64::max);
-        let absent =
-            Absent::because("only the most in flight had this rate, so that yet more may have more done");
-        return Err(absent.seen(&what, deepest.iops().unwrap_or(0.0), "ops/s", highest));
+        let fewer = fewer.filter_map(|rung| rung.iops()).fold(0.0, f64::max);
+        let why = "only the most in flight had this rate, so that yet more may raise it further";
+        return Err(Absent::because(why).seen(what, highest, Unit::OpsPerSecond, fewer));
     }
-    let full = queue_limit::full(case, Some(&rungs));
-    if let Some(queue) = full.first().filter(|queue| queue.wanted(f64::from(knee.in_flight)) > queue.holds) {
-        let what = format!(
-            "requests that the fewest with this rate want, against what the queue of {} holds",
-            queue.name
-        );
-        let absent = Absent::because(
-            "no more reach the device than its queue holds, and whether it could serve more is not known",
-        );
-        return Err(absent.seen(&what, queue.wanted(f64::from(knee.in_flight)), "requests", queue.holds));
+    let wanted = f64::from(knee.in_flight);
+    let too_many = |queue: &&queues::Full| queue.wanted(wanted) > queue.holds * (1.0 + queues::COUNTED);
+    if let Some(queue) = facts.full_queues.first().filter(too_many) {
+        let name = &queue.name;
+        let what =
+            format!("requests that the fewest with this rate want, against what the queue of {name} holds");
+        let why =
+            "no more reach the device than its queue holds, and whether it could serve more is not known";
+        return Err(Absent::because(why).seen(what, queue.wanted(wanted), Unit::Requests, queue.holds));
     }
     // Behind a full queue nothing else can be at the device.
-    let at_devices = if full.is_empty() { standing::at_devices(case).unwrap_or(0.0) } else { 1.0 };
-    let busy = |absent: Absent| {
-        absent.seen("busy share of the least busy member's device", devices.least_busy, "share", BUSY).seen(
-            "share of the operations in flight that are at the devices",
-            at_devices,
-            "share",
-            AT_DEVICES,
-        )
-    };
+    let at_devices = if facts.full_queues.is_empty() { devices.share } else { 1.0 };
     if devices.least_busy < BUSY || at_devices < AT_DEVICES {
-        let why =
-            "more in flight have no more done, but wait above the members' devices, which have time to spare";
-        return Err(busy(Absent::because(why)));
+        let why = "more in flight do not raise the rate, but wait above the members' devices, which have time to spare";
+        let figures = [least_busy_is(devices.least_busy), at_devices_is(at_devices)];
+        return Err(Absent::because(why).with(figures));
     }
     // Of a single rung the trials are the other.
     let (fewest, base, latency) = if served.len() == 1 {
@@ -98,97 +81,65 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     } else {
         (knee.in_flight, knee.iops().unwrap_or(0.0), knee.samples.latency().mean())
     };
-    let ((rate, unit), (reference, _)) =
-        (in_its_unit(case, deepest.iops().unwrap_or(0.0)), in_its_unit(case, base));
-    let grown = deepest.samples.latency().mean().zip(latency).map(|(deep, knee)| (deep, knee, deep / knee));
-    let host = standing::host_busy(case);
+    let (unit, bytes) = match natural(case.workload) {
+        Metric::Throughput => (Unit::BytesPerSecond, case.workload.mean_bs()),
+        _ => (Unit::OpsPerSecond, 1.0),
+    };
+    let (rate, reference) = (highest * bytes, base * bytes);
+    let of_rates = format!("rate with {} in flight, against that with {fewest}", deepest.in_flight);
+    let of_queue = "requests in flight at the members' devices, against operations in flight";
     let mut figures = vec![
-        evidence(
-            &format!("rate with {} in flight, against that with {fewest}", deepest.in_flight),
-            rate,
-            unit,
-            Some(reference),
-        ),
-        evidence(
-            "most that more in flight gained, over the rate with as many",
-            gain,
-            "times",
-            Some(concurrency::NO_GAIN),
-        ),
-        evidence("busy share of the least busy member's device", devices.least_busy, "share", Some(BUSY)),
-        evidence(
-            "requests in flight at the members' devices, against operations in flight",
-            devices.queue,
-            "requests",
-            Some(f64::from(kept)),
-        ),
+        evidence(of_rates, rate, unit, Some(reference)),
+        gained_is(gain),
+        least_busy_is(devices.least_busy),
+        evidence(of_queue, devices.queue, Unit::Requests, Some(f64::from(kept))),
     ];
-    if let Some((deep, knee, _)) = grown {
-        figures.push(evidence(
-            "mean latency with the most in flight, against the fewest that have this rate",
-            deep,
-            "ns",
-            Some(knee),
-        ));
+    let mut grows = String::new();
+    if let Some((deep, knee)) = deepest.samples.latency().mean().zip(latency) {
+        let what = "mean latency with the most in flight, against the fewest that have this rate";
+        figures.push(evidence(what, deep, Unit::Nanoseconds, Some(knee)));
+        grows = format!(" (x{:.1})", deep / knee);
     }
-    if let Some(host) = host {
-        figures.push(evidence("busy share of all cores", host, "share", Some(HOST_BUSY)));
+    let mut processors = String::new();
+    if let Some(busy) = facts.host_busy {
+        figures.push(share_is("busy share of all cores", busy, HOST_BUSY));
+        processors = format!(", the processors {:.0}%", busy * 100.0);
     }
-    let shown = |rate: f64| {
-        if unit == "ops/s" { format!("{} operations/s", format_iops(rate)) } else { format_throughput(rate) }
-    };
-    let (shown, deeper) = (shown(reference), shown(rate));
-    let grows = grown.map_or_else(String::new, |(_, _, times)| format!(" (x{times:.1})"));
     let (volumes, disks) = if devices.number == 1 {
-        ("the volume itself is the limit".to_owned(), "its disk is".to_owned())
+        ("the volume itself is the limit".to_owned(), "its disk is")
     } else {
-        (format!("the {} volumes themselves are the limit", devices.number), "their disks are".to_owned())
+        (format!("the {} volumes themselves are the limit", devices.number), "their disks are")
     };
-    let processors = host.map_or_else(String::new, |busy| format!(", the processors {:.0}%", busy * 100.0));
-    Ok(Verdict {
-        kind: VerdictKind::VolumeLimit,
-        basis: Some(Basis::Inferred),
-        // With one rung only a moment in which others were at work looks the same.
-        confidence: if rungs.deeper.len() > 1 { 0.85 } else { 0.7 },
-        explains: (2.0 - gain).clamp(0.5, 1.0),
-        sentence: format!(
-            "{volumes}: {shown} with {fewest} in flight and {deeper} with {}, only the latency grows{grows}; {disks} busy {:.0}% \
-             of the time with a queue of {:.0}{processors}",
-            deepest.in_flight,
-            devices.least_busy * 100.0,
-            devices.queue,
-        ),
-        evidence: figures,
-    })
+    let sentence = format!(
+        "{volumes}: {} with {fewest} in flight and {} with {}, only the latency grows{grows}; {disks} busy {:.0}% \
+         of the time with a queue of {:.0}{processors}",
+        unit.rate_in_words(reference),
+        unit.rate_in_words(rate),
+        deepest.in_flight,
+        devices.least_busy * 100.0,
+        devices.queue,
+    );
+    // With one rung only a moment in which others were at work looks the same.
+    let confidence = if rungs.deeper.len() > 1 { 0.85 } else { 0.7 };
+    Ok(verdict(confidence, gain, sentence, figures))
+}
+
+fn verdict(confidence: f64, gain: f64, sentence: String, figures: Vec<Evidence>) -> Verdict {
+    let explains = (2.0 - gain).clamp(0.5, 1.0);
+    Verdict::new(VerdictKind::VolumeLimit, confidence, explains, sentence, figures).known(Basis::Inferred)
 }
 
 /// Has it yield to what is known to serve no faster, or to have been in the way, and to processors without time.
-fn yield_to_others(case: &Case<'_>) -> Result<(), Absent> {
-    if let Some(busy) = pressed(case).filter(|busy| *busy >= THREAD_BUSY) {
-        let what = "share of the time that the least idle load thread ran or waited to, which would have to be below";
-        let absent = Absent::because("a load thread has little time left, of which latency may consist");
-        return Err(absent.seen(what, busy, "share", THREAD_BUSY));
-    }
+fn yield_to_others(case: &Case<'_>, facts: &Facts<'_>) -> Result<(), Absent> {
+    facts.yield_to_a_busy_thread()?;
     // Busy with what neither the load nor its devices wait for, they are no part of it.
-    let in_the_way = waited(case).is_none() || standing::served_here(case).is_some();
-    if let Some(busy) = standing::host_busy(case).filter(|busy| *busy >= HOST_BUSY && in_the_way) {
+    let in_the_way = facts.waited.is_none() || standing::served_here(case).is_some();
+    if let Some(busy) = facts.host_busy.filter(|busy| *busy >= HOST_BUSY && in_the_way) {
         let what = "busy share of all cores, which would have to be below";
         let absent = Absent::because("the processors have little time left, which the devices may wait for");
-        return Err(absent.seen(what, busy, "share", HOST_BUSY));
+        return Err(absent.seen(what, busy, Unit::Share, HOST_BUSY));
     }
-    yield_to_named(case, "that is what more in flight would wait for")
-}
-
-/// Has a rule yield to causes that are asserted of what serves the operations; `why` it does.
-pub(super) fn yield_to_named(case: &Case<'_>, why: &str) -> Result<(), Absent> {
-    if shared_device::shared(case).is_some() {
-        return Err(Absent::yields(VerdictKind::SharedDevice, "it is one disk that several members share"));
-    }
-    let others: [&dyn Rule; 5] = [&RateLimit, &Cpu, &InstanceLimit, &SlowMember, &Background];
-    match others.iter().find(|rule| rule.judge(case).is_ok()) {
-        Some(rule) => Err(Absent::yields(rule.kind(), why)),
-        None => Ok(()),
-    }
+    facts.yield_to_what_serves("that is what more in flight would wait for")
 }
 
 /// The fewest in flight that have the rate of the most.
@@ -197,11 +148,36 @@ fn knee<'a>(rungs: &[&'a Rung]) -> Option<&'a Rung> {
     rungs.iter().copied().find(|rung| rung.iops().is_some_and(|rate| rate >= PLATEAU * most))
 }
 
-/// So many operations per second in the unit of the workload's natural metric.
-fn in_its_unit(case: &Case<'_>, iops: f64) -> (f64, &'static str) {
-    if natural(case.workload) == Metric::Throughput {
-        (iops * case.workload.bs.0 as f64, "bytes/s")
-    } else {
-        (iops, "ops/s")
+/// That the server is what serves no faster, where the ladder shows that more in flight, which gained so much at most, are of no use.
+fn by_server(case: &Case<'_>, gain: f64) -> Judged {
+    let unseen =
+        || Absent::because("the devices of the members were not observed, so that it may be anything");
+    let (place, each) = place(case).zip(typical(case)).ok_or_else(unseen)?;
+    let at_server = at_server(case).ok_or_else(unseen)?;
+    let (share, kept) = (each.round_trip / each.whole, case.kept());
+    let shares = [
+        ("share of a call's time that it was at the server or on the way", share),
+        ("calls at the server or on the way, of the operations in flight", at_server / kept.max(1.0)),
+    ];
+    if let Some((what, seen)) = shares.into_iter().find(|(_, share)| *share < AT_SERVER) {
+        let why = "more in flight do not raise the rate, but wait at this client";
+        return Err(Absent::because(why).seen(what, seen, Unit::Share, AT_SERVER));
     }
+    let mut list: Vec<Evidence> =
+        shares.into_iter().map(|(what, share)| share_is(what, share, AT_SERVER)).collect();
+    list.push(gained_is(gain));
+    list.extend(figures(&each));
+    let link = fullest_link(case).filter(|(_, share)| *share >= LINK);
+    let which = link.map_or_else(
+        || "the server or the way to it".to_owned(),
+        |(name, share)| format!("{name}, at {:.0}% of its speed,", share * 100.0),
+    );
+    let sentence = format!(
+        "{} is the limit: more in flight hardly raised the rate ({gain:.2} times), and calls are at the server or on the way for {:.0}% of \
+         their time, {} each: {which} serves no faster",
+        place.source,
+        share * 100.0,
+        format_latency(each.round_trip)
+    );
+    Ok(verdict(0.7, gain, sentence, list))
 }

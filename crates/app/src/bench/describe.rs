@@ -1,30 +1,17 @@
 //! What is told of a benchmark: for people, and in fio's shape for programs.
 
-use super::{Done, Early, Results};
-use crate::session::clock;
 use ebbtide_analysis::below::arrays;
+use ebbtide_analysis::depth::DepthSearch;
 use ebbtide_formats::fio;
-use ebbtide_model::backend::PreparedVolume;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::OpSamples;
 use ebbtide_model::session::Rung;
 use ebbtide_model::shown::Styled;
-use ebbtide_model::units::Bytes;
 use ebbtide_report::{Single, single};
+use ebbtide_runner::bench::{Done, Early, Results};
+use ebbtide_runner::clock;
 use serde_json::{Value, json};
-
-/// A volume in words: `/data/f: 1GiB on ext4 (nvme1n1)`, `/dev/md0: 1GiB (stripe of 2, chunk 512KiB, over vdb, vdc)`.
-pub fn volume(volume: &PreparedVolume) -> String {
-    let mut text = format!("{}: {}", volume.name, Bytes(volume.size).short());
-    if let Some(filesystem) = &volume.filesystem {
-        text.push_str(&format!(" on {filesystem}"));
-    }
-    if let Some(below) = volume.through.as_ref().or(volume.disk_name.as_ref()) {
-        text.push_str(&format!(" ({below})"));
-    }
-    text
-}
 
 /// All jobs as text for a terminal.
 pub fn text(results: &Results, seed: u64, columns: usize, color: bool) -> Styled {
@@ -44,6 +31,7 @@ pub fn text(results: &Results, seed: u64, columns: usize, color: bool) -> Styled
                 workload: &done.job.workload,
                 samples: &done.samples,
                 verdicts: &done.verdicts,
+                search: done.search.as_ref(),
                 notes: &notes,
             };
             single(&view, columns, color)
@@ -69,8 +57,11 @@ pub fn json(results: &Results, seed: u64) -> Value {
             options: &done.job.options,
             workload: &done.job.workload,
             samples: &done.samples,
-            error: done.failed.as_ref().map_or(0, |(_, errno)| errno.unwrap_or(1)),
-            usage: done.usage,
+            error: done.failed.as_ref().map_or_else(
+                || done.samples.execution.first_error.unwrap_or(0),
+                |(_, errno)| errno.unwrap_or(1),
+            ),
+            usage: done.used,
             more,
         })
         .collect();
@@ -136,12 +127,14 @@ fn more(done: &Done, results: &Results, seed: u64) -> Value {
         "mean_in_flight": samples.mean_in_flight,
         "members": members,
         "below": arrays(&[samples]),
+        "failed": samples.execution.failed,
         "unfinished": samples.execution.unfinished,
         "ioengine": samples.execution.ioengine,
         "threads_per_job": samples.execution.threads,
         "error": done.failed.as_ref().map(|(why, _)| why),
         "verdicts": done.verdicts,
         "ruled_out": done.ruled_out,
+        "latency_search": done.search.as_ref().map(search),
         "ladder": done.rungs.iter().map(rung).collect::<Vec<_>>(),
         "notes": notes,
     })
@@ -158,4 +151,21 @@ fn rung(rung: &Rung) -> Value {
         "bytes_per_second": rung.throughput(),
         "lat_mean_ns": latency.mean(),
     })
+}
+
+/// The search for the most load that keeps a latency.
+fn search(search: &DepthSearch) -> Value {
+    let goal = search.goal();
+    let mut value = json!({
+        "target_ns": goal.target,
+        "window_ns": goal.window,
+        "percentile": goal.percentile,
+        "iodepth_most": search.most(),
+        "steps": search.steps(),
+        "rest": search.rest(),
+    });
+    if let (Value::Object(fields), Value::Object(found)) = (&mut value, json!(search.conclusion())) {
+        fields.extend(found);
+    }
+    value
 }

@@ -1,14 +1,17 @@
 //! From the jobs of a fio job file to a benchmark.
 
+use super::experiment;
 use super::target::{self, Resolved, Wanted, Words};
-use super::{Job, Spec, experiment};
 use crate::error::CliError;
 use crate::experiment_file;
-use ebbtide_engine::files::Fill;
+use ebbtide_engine::files::{Fill, Options};
 use ebbtide_formats::fio::jobfile::{self, FileJob, JobFile, Place, Surroundings, Target};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
-use ebbtide_model::shown::Shown;
+use ebbtide_model::shown::{Shown, one_line};
 use ebbtide_model::units::Bytes;
+use ebbtide_runner::bench::{Job, Spec};
+use ebbtide_runner::verify;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Files beside the job file and below the directory for its targets, and this process's environment.
@@ -18,11 +21,11 @@ struct Around {
 }
 
 impl Surroundings for Around {
-    fn include(&self, name: &str, _from: &str) -> Result<String, String> {
+    fn include(&self, name: &str, _from: &str) -> io::Result<String> {
         // fio looks beside the job file first, then in the working directory.
         let beside = self.directory.join(name);
         let path = if beside.exists() { beside } else { PathBuf::from(name) };
-        experiment_file::read(&path)
+        experiment_file::read(&path).map_err(io::Error::other)
     }
 
     fn variable(&self, name: &str) -> String {
@@ -39,27 +42,39 @@ pub struct FromFile {
     pub spec: Spec,
     /// Options of its [global] sections.
     pub global: Vec<(String, String)>,
+    /// Whether what its one job writes is to be verified.
+    pub verified: bool,
 }
 
-/// The benchmark that the job file at `path` describes, and its global options. Relative names are below `base`, where
+/// The benchmark that the job file at `path` describes, and its global options; `beside` it stand options for jobs that do not
+/// have them themselves. Relative names are below `base`, where
 /// that is given.
 ///
 /// # Errors
 /// Wrong usage where the file asks for something that is not done, or for existing files to be overwritten without
 /// `destroy`.
-pub fn spec(path: &Path, base: Option<&Path>, destroy: bool, seed: u64) -> Result<FromFile, CliError> {
+pub fn spec(
+    path: &Path,
+    base: Option<&Path>,
+    beside: &[(String, String)],
+    destroy: bool,
+    seed: u64,
+) -> Result<FromFile, CliError> {
     let shown = path.shown();
-    let text = experiment_file::read(path).map_err(|what| CliError::Usage(format!("{shown}: {what}")))?;
+    let text = experiment_file::named(path)?;
     let around = Around {
         directory: path.parent().unwrap_or(Path::new("")).to_owned(),
         base: base.map(Path::to_owned),
     };
     let JobFile { global, jobs } =
-        jobfile::parse(&text, &shown, &around).map_err(|error| CliError::Usage(error.to_string()))?;
+        jobfile::parse(&text, &shown, beside, &around).map_err(|error| CliError::Usage(error.to_string()))?;
+    searches_run_alone(&jobs)?;
+    let verified = is_verified(&jobs)?;
     let files = Files::of(&jobs, base);
     let mut volumes = Vec::new();
     let mut named = Vec::new();
     let mut fill = Vec::new();
+    let mut endless = Vec::new();
     for (index, file) in files.0.iter().enumerate() {
         let wanted = Wanted {
             size: file.size,
@@ -70,7 +85,7 @@ pub fn spec(path: &Path, base: Option<&Path>, destroy: bool, seed: u64) -> Resul
             destroy,
             words: Words::JOB_FILE,
         };
-        let Resolved { volume, new, fill: fill_it } =
+        let Resolved { volume, new, fill: fill_it, endless: endless_it } =
             target::resolve(&file.path, wanted).map_err(|error| file.at_its_place(error))?;
         if matches!(volume.source, ebbtide_model::experiment::VolumeSource::NewFile { .. }) {
             return Err(CliError::Usage(format!(
@@ -78,6 +93,9 @@ pub fn spec(path: &Path, base: Option<&Path>, destroy: bool, seed: u64) -> Resul
                 file.place,
                 file.path.shown()
             )));
+        }
+        if endless_it {
+            endless.push(index);
         }
         if fill_it {
             fill.push(index);
@@ -105,15 +123,46 @@ pub fn spec(path: &Path, base: Option<&Path>, destroy: bool, seed: u64) -> Resul
     let spec = Spec {
         experiment: experiment(volumes, designs),
         jobs: list,
-        // Every existing file that is written was named by somebody who said so; see `target::resolve`.
-        destroy: destroy && !(written.is_empty() && fill.is_empty()),
-        written: Some(written),
-        named,
-        fill: Fill::Only(fill),
         ladder: true,
-        seed,
+        options: Options {
+            seed,
+            // Every existing file that is written was named by somebody who said so; see `target::resolve`.
+            destroy: destroy && !(written.is_empty() && fill.is_empty()),
+            written: Some(written),
+            named,
+            fill: Fill::Only(fill),
+            endless,
+            ..Options::default()
+        },
     };
-    Ok(FromFile { spec, global })
+    Ok(FromFile { spec, global, verified })
+}
+
+/// Refuses jobs that look for a load while others make theirs.
+fn searches_run_alone(jobs: &[FileJob]) -> Result<(), CliError> {
+    let others = |job: &FileJob| jobs.iter().filter(|other| other.group == job.group).count() > 1;
+    match jobs.iter().find(|job| job.workload.conditions.latency.is_some() && others(job)) {
+        None => Ok(()),
+        Some(job) => Err(CliError::Usage(format!(
+            "{}: latency_target: job {} runs at the same time as others, whose load would be part of what it finds; write stonewall \
+             in it and in the job that follows",
+            job.place,
+            one_line(&job.name)
+        ))),
+    }
+}
+
+/// Whether the job is to be verified; refuses others beside it, whose figures no verification has.
+fn is_verified(jobs: &[FileJob]) -> Result<bool, CliError> {
+    let Some(job) = jobs.iter().find(|job| job.verified) else { return Ok(false) };
+    let place = &job.place;
+    if jobs.len() > 1 {
+        let what =
+            "a run that is verified has a ledger and is no measurement; write a file for this job alone";
+        return Err(CliError::Usage(format!("{place}: verify: {what}")));
+    }
+    verify::fits(&job.workload).map_err(|error| CliError::Usage(format!("{place}: verify: {error}")))?;
+    Ok(true)
 }
 
 /// One file or device that jobs use.
@@ -168,17 +217,26 @@ impl Files {
         files
     }
 
-    /// The volumes of `target`, one after the other where there are several.
+    /// The volumes of `target`, one after the other where there are several, or in turn those of a clone.
     fn layout(&self, target: &Target, base: Option<&Path>) -> LayoutNode {
-        let mut members: Vec<LayoutNode> = paths(target, base)
-            .into_iter()
-            .filter_map(|path| self.0.iter().position(|used| used.path == path))
-            .map(LayoutNode::Volume)
-            .collect();
-        if members.len() == 1 {
-            return members.remove(0);
-        }
-        LayoutNode::Array { kind: ArrayKind::Linear, members }
+        let volume = |file: &String| {
+            let path = below(base, file);
+            self.0.iter().position(|used| used.path == path).map(LayoutNode::Volume)
+        };
+        let array = |kind: ArrayKind, mut members: Vec<LayoutNode>| match members.len() {
+            1 => members.remove(0),
+            _ => LayoutNode::Array { kind, members },
+        };
+        let members = match target {
+            Target::Shared(file) => volume(file).into_iter().collect(),
+            Target::Each(files) => files.iter().filter_map(volume).collect(),
+            Target::Several { clones, in_turn } => {
+                let kind = in_turn.map_or(ArrayKind::Linear, |chunk| ArrayKind::Stripe { chunk });
+                let clone = |files: &Vec<String>| array(kind, files.iter().filter_map(volume).collect());
+                clones.iter().map(clone).collect()
+            }
+        };
+        array(ArrayKind::Linear, members)
     }
 }
 
@@ -186,6 +244,7 @@ fn paths(target: &Target, base: Option<&Path>) -> Vec<PathBuf> {
     match target {
         Target::Shared(file) => vec![below(base, file)],
         Target::Each(files) => files.iter().map(|file| below(base, file)).collect(),
+        Target::Several { clones, .. } => clones.iter().flatten().map(|file| below(base, file)).collect(),
     }
 }
 

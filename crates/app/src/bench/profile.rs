@@ -1,11 +1,11 @@
 //! From a profile to a benchmark whose jobs follow one another.
 
+use super::experiment;
 use super::target::{self, Wanted, Words};
-use super::{Done, Job, Spec, experiment};
 use crate::error::CliError;
 use crate::experiment_file;
 use ebbtide_analysis::course::{Point, Progress};
-use ebbtide_engine::files::Fill;
+use ebbtide_engine::files::{Fill, Options};
 use ebbtide_experiment::own_profile;
 use ebbtide_model::experiment::{Volume, VolumeSource};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
@@ -13,6 +13,7 @@ use ebbtide_model::profile::{Files, Profile, ProfileRequest, Step};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Workload, options};
+use ebbtide_runner::bench::{Done, Job, Spec};
 use std::path::Path;
 
 /// A profile on its way.
@@ -64,75 +65,56 @@ pub fn spec(
     }
     let (files, course) = profile.course(&request);
     let mut running = Running { course: Progress::new(course), group: 0 };
-    let mut fill_one = false;
-    let (volumes, designs, new) = match (directory, files.as_slice()) {
-        (true, files) => in_directory(path, files),
-        (false, [one]) if one.count == 1 => {
+    let jobs = running.next_jobs(&[]).unwrap_or_default();
+    // Later steps may write where the first only read.
+    let writes = profile.writes;
+    let spec = match files.as_slice() {
+        files if directory => in_directory(path, files, jobs, destroy && writes, seed),
+        [one] if one.count == 1 => {
             let wanted = Wanted {
                 // A file with the size that a profile has by default is made in directories only.
                 size: request.size.map(|_| one.size),
                 offset: Bytes(0),
                 reads: one.fill,
-                writes: profile.writes,
+                writes,
                 destroy,
                 words: Words::COMMAND,
             };
-            let resolved = target::resolve(path, wanted)?;
-            fill_one = resolved.fill;
-            let designs = vec![(path.to_string_lossy().into_owned(), LayoutNode::Volume(0))];
-            (vec![resolved.volume], designs, resolved.new)
+            target::resolve(path, wanted)?.spec(path, jobs, writes, destroy, seed)
         }
         _ => {
             let what = format!("profile {} makes several files: give a directory", profile.name);
             return Err(CliError::Usage(what));
         }
     };
-    let jobs = running.next_jobs(&[]).unwrap_or_default();
-    let mut fill = Vec::new();
-    let mut at = 0;
-    for set in &files {
-        let count = set.count as usize;
-        fill.extend((at..at + count).filter(|_| if directory { set.fill } else { fill_one }));
-        at += count;
-    }
-    let spec = Spec {
-        experiment: experiment(volumes, designs),
-        jobs,
-        destroy: destroy && (fill_one || profile.writes),
-        // Later steps may write where the first only read.
-        written: Some(if profile.writes { vec![0] } else { Vec::new() }),
-        named: if new { vec![(0, path.to_owned())] } else { Vec::new() },
-        fill: Fill::Only(fill),
-        ladder: false,
-        seed,
-    };
-    Ok((spec, running))
+    Ok((Spec { ladder: false, ..spec }, running))
 }
 
-type Placed = (Vec<Volume>, Vec<(String, LayoutNode)>, bool);
-
-/// New files below `path`; each set is one target.
-fn in_directory(path: &Path, files: &[Files]) -> Placed {
+/// `jobs` on new files below `path`; each set of files is one target.
+fn in_directory(path: &Path, files: &[Files], jobs: Vec<Job>, destroy: bool, seed: u64) -> Spec {
     let mut volumes = Vec::new();
     let mut designs = Vec::new();
+    let mut fill = Vec::new();
     for set in files {
-        let first = volumes.len();
-        for _ in 0..set.count {
-            volumes.push(Volume {
-                name: format!("file{}", volumes.len()),
-                source: VolumeSource::NewFile { directory: Some(path.to_owned()) },
-                size: Some(set.size),
-                shape: None,
-            });
-        }
-        let members: Vec<LayoutNode> = (first..volumes.len()).map(LayoutNode::Volume).collect();
+        let indices = volumes.len()..volumes.len() + set.count as usize;
+        volumes.extend(indices.clone().map(|index| {
+            let source = VolumeSource::NewFile { directory: Some(path.to_owned()) };
+            Volume::new(format!("file{index}"), source, Some(set.size))
+        }));
+        fill.extend(indices.clone().filter(|_| set.fill));
+        let members: Vec<LayoutNode> = indices.map(LayoutNode::Volume).collect();
         let layout = match members.as_slice() {
             [one] => one.clone(),
             _ => LayoutNode::Array { kind: ArrayKind::Linear, members },
         };
         designs.push((path.to_string_lossy().into_owned(), layout));
     }
-    (volumes, designs, false)
+    Spec {
+        experiment: experiment(volumes, designs),
+        jobs,
+        ladder: false,
+        options: Options { seed, destroy, fill: Fill::Only(fill), ..Options::default() },
+    }
 }
 
 /// The workloads of a profile of the user's own: a TOML file with `name` and `[workloads.NAME]` tables as in an
@@ -142,6 +124,6 @@ fn in_directory(path: &Path, files: &[Files]) -> Placed {
 /// What is wrong with the file, with its line.
 pub fn own(file: &Path) -> Result<Vec<Workload>, CliError> {
     let shown = file.shown();
-    let text = experiment_file::read(file).map_err(|what| CliError::Usage(format!("{shown}: {what}")))?;
+    let text = experiment_file::named(file)?;
     own_profile(&text, &shown).map_err(|errors| CliError::Usage(errors.to_string()))
 }

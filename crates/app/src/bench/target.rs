@@ -1,16 +1,21 @@
 //! What `ebb bench` is pointed at: a file, a device, a directory, or a design of an experiment.
 
+use super::experiment;
 use crate::error::CliError;
 use crate::experiment_file;
-use crate::session::fit;
+use ebbtide_door::kernel;
+use ebbtide_engine::files::{Fill, Options};
 use ebbtide_host::probe::tables;
 use ebbtide_host::sys::{DevNum, Sys};
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::{Answer, Experiment, Volume, VolumeSource};
+use ebbtide_model::layout::{ArrayKind, LayoutNode};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;
+use ebbtide_runner::bench::{Job, Spec};
+use ebbtide_runner::fit;
 use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -66,6 +71,58 @@ pub struct Resolved {
     pub new: bool,
     /// Whether it has to be filled before it is read: it holds nothing yet, or not in all places, and may be overwritten.
     pub fill: bool,
+    /// Whether it is a device that takes and gives any number of bytes.
+    pub endless: bool,
+}
+
+impl Resolved {
+    /// `jobs` on it, which is at `path`; whether they or those that follow them write.
+    pub fn spec(self, path: &Path, jobs: Vec<Job>, writes: bool, destroy: bool, seed: u64) -> Spec {
+        let design = (path.to_string_lossy().into_owned(), LayoutNode::Volume(0));
+        Spec {
+            experiment: experiment(vec![self.volume], vec![design]),
+            jobs,
+            ladder: true,
+            options: Options {
+                seed,
+                destroy: destroy && (self.fill || writes),
+                written: Some(if writes { vec![0] } else { Vec::new() }),
+                named: if self.new { vec![(0, path.to_owned())] } else { Vec::new() },
+                fill: Fill::Only(if self.fill { vec![0] } else { Vec::new() }),
+                endless: if self.endless { vec![0] } else { Vec::new() },
+                ..Options::default()
+            },
+        }
+    }
+}
+
+/// `job` on so many new files of one size in `directory`, which are removed again; `chunk` bytes go to one before the next has its
+/// turn, or one is finished before the next.
+pub fn files(
+    directory: &Path,
+    (number, each, chunk): (u64, Bytes, Option<Bytes>),
+    job: Job,
+    wanted: Wanted,
+    seed: u64,
+) -> Spec {
+    let source = VolumeSource::NewFile { directory: Some(directory.to_owned()) };
+    let volumes: Vec<Volume> =
+        (0..number).map(|index| Volume::new(format!("file{index}"), source.clone(), Some(each))).collect();
+    let kind = chunk.map_or(ArrayKind::Linear, |chunk| ArrayKind::Stripe { chunk });
+    let members: Vec<LayoutNode> = (0..volumes.len()).map(LayoutNode::Volume).collect();
+    let every: Vec<usize> = (0..volumes.len()).collect();
+    let design = (directory.to_string_lossy().into_owned(), LayoutNode::Array { kind, members });
+    Spec {
+        options: Options {
+            seed,
+            written: Some(if wanted.writes { every.clone() } else { Vec::new() }),
+            fill: Fill::Only(if wanted.reads { every } else { Vec::new() }),
+            ..Options::default()
+        },
+        experiment: experiment(volumes, vec![design]),
+        jobs: vec![job],
+        ladder: true,
+    }
 }
 
 /// Finds out what `path` is; touches nothing.
@@ -75,7 +132,7 @@ pub struct Resolved {
 pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
     let shown = path.shown();
     let usage = |what: String| Err(CliError::Usage(what));
-    let volume = |source, size: Option<Bytes>| Volume { name: shown.clone(), source, size, shape: None };
+    let volume = |source, size: Option<Bytes>| Volume::new(shown.clone(), source, size);
     let word = wanted.words.size;
     let found = match std::fs::metadata(path) {
         Ok(found) => found,
@@ -93,7 +150,12 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
             };
             check_size(size, wanted)?;
             let source = VolumeSource::ExistingFile { path: path.to_owned() };
-            return Ok(Resolved { volume: volume(source, Some(size)), new: true, fill: wanted.reads });
+            return Ok(Resolved {
+                volume: volume(source, Some(size)),
+                new: true,
+                fill: wanted.reads,
+                endless: false,
+            });
         }
         Err(error) => return usage(format!("cannot look at {shown}: {error}")),
     };
@@ -102,7 +164,24 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
         let size = wanted.end().unwrap_or(SIZE_DEFAULT);
         check_size(size, wanted)?;
         let source = VolumeSource::NewFile { directory: Some(path.to_owned()) };
-        return Ok(Resolved { volume: volume(source, Some(size)), new: false, fill: wanted.reads });
+        return Ok(Resolved {
+            volume: volume(source, Some(size)),
+            new: false,
+            fill: wanted.reads,
+            endless: false,
+        });
+    }
+    if let Some(endless) = kernel::endless(&found) {
+        if wanted.reads && !endless.gives {
+            return usage(format!("{shown} gives nothing to read; write to it, or read /dev/zero"));
+        }
+        let Some(size) = wanted.end() else {
+            return usage(format!(
+                "{shown} has no size; give {word}1g, for example, as the part that is used"
+            ));
+        };
+        let source = VolumeSource::ExistingFile { path: path.to_owned() };
+        return Ok(Resolved { volume: volume(source, Some(size)), new: false, fill: false, endless: true });
     }
     if !kind.is_file() && !kind.is_block_device() {
         return usage(format!("{shown} is neither a file nor a block device nor a directory"));
@@ -137,7 +216,7 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
     };
     // What was never written reads as zeros without touching the disk.
     let fill = wanted.reads && wanted.destroy && kind.is_file() && has_holes(path, found.len());
-    Ok(Resolved { volume: volume(source, wanted.end()), new: false, fill })
+    Ok(Resolved { volume: volume(source, wanted.end()), new: false, fill, endless: false })
 }
 
 /// The device that a bare name, which does not exist, is that of: `loop9` of /dev/loop9.

@@ -5,17 +5,17 @@ use crate::error::CliError;
 use crate::views::limits::{iops_words, limit_words, link_words};
 use crate::{catalog, views};
 use clap::{Args, Subcommand};
-use ebbtide_model::catalog::{Catalog, Date, Instance, Order, VolumeType};
-use ebbtide_model::shown::Shown;
-use ebbtide_model::shown::{self, columns};
+use ebbtide_model::catalog::{Catalog, Date, Instance, Order, Price, VolumeType};
+use ebbtide_model::shown::{Shown, columns};
 use ebbtide_model::units::{Bytes, format_latency, format_throughput};
 use ebbtide_model::volume::{Latency, Limit, Shape};
-use serde_json::json;
-use std::fmt::Write;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Volume and instance types by name, with figures, periods and sources
+const SCHEMA: &str = "ebbtide.catalog/1";
+
+/// Look up cloud volume and instance types, with figures, periods and sources
 #[derive(Debug, Args)]
 pub struct CatalogArgs {
     #[command(subcommand)]
@@ -26,15 +26,15 @@ pub struct CatalogArgs {
 enum Action {
     /// List volume types, or instance types
     List(ListArgs),
-    /// Show all that is known of a type, and the speed of one volume of it
+    /// Show everything known about a type, and the speed of a volume of it
     Show(ShowArgs),
-    /// Turn the output of `aws ec2 describe-instance-types` into a catalogue file
+    /// Convert the output of `aws ec2 describe-instance-types` to a catalogue file
     Import(ImportArgs),
 }
 
 #[derive(Debug, Args)]
 struct ListArgs {
-    /// Only names that contain this
+    /// Only names that contain TEXT
     #[arg(value_name = "TEXT")]
     pattern: Option<String>,
     /// Instance types instead of volume types
@@ -46,10 +46,10 @@ struct ListArgs {
 struct ShowArgs {
     /// A volume type (`aws:gp3`) or an instance type (`m6i.2xlarge`)
     name: String,
-    /// The figures of this day, for example 2016-01-31 [default: today's]
+    /// The figures as of this day, for example 2016-01-31 [default: today's]
     #[arg(long, value_name = "DATE")]
     as_of: Option<Date>,
-    /// Size of a volume of which the limits are worked out
+    /// Size of a volume whose limits are to be computed
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
     /// Operations per second ordered with it
@@ -74,13 +74,12 @@ struct ImportArgs {
 /// # Errors
 /// A name that the catalogue does not have, an order that cannot be had, or a file that is no catalogue: status 2.
 pub fn run(args: &CatalogArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let text = match &args.action {
+    let (value, text) = match &args.action {
         Action::Import(args) => return import(args),
-        Action::List(args) => list(&load(globals)?, args, globals.json),
-        Action::Show(args) => show(&load(globals)?, args, globals.json)?,
+        Action::List(args) => list(&load(globals)?, args),
+        Action::Show(args) => show(&load(globals)?, args)?,
     };
-    views::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    views::answer(globals.json, &value, &text)
 }
 
 /// The catalogue that the command line asks for.
@@ -88,36 +87,27 @@ pub fn run(args: &CatalogArgs, globals: &Globals) -> Result<ExitCode, CliError> 
 /// # Errors
 /// A file that is no catalogue: status 2.
 pub(super) fn load(globals: &Globals) -> Result<Catalog, CliError> {
-    catalog::load(globals.catalog.as_deref()).map_err(CliError::Usage)
+    catalog::load(&globals.catalog)
 }
 
-fn usage(error: impl std::fmt::Display) -> CliError {
-    CliError::Usage(error.to_string())
-}
-
-fn list(catalog: &Catalog, args: &ListArgs, as_json: bool) -> String {
+fn list(catalog: &Catalog, args: &ListArgs) -> (Value, String) {
     let wanted = |name: &str| args.pattern.as_ref().is_none_or(|pattern| name.contains(pattern.as_str()));
     if args.instances {
         let found: Vec<&Instance> = catalog.instances().iter().filter(|i| wanted(&i.id)).collect();
-        if as_json {
-            return shown::json_line(&json!({ "schema": "ebbtide.catalog/1", "instances": found }));
-        }
         let mut rows =
             vec![["instance", "vCPU", "memory", "to volumes (burst)", "local disks"].map(str::to_owned)];
         rows.extend(found.iter().map(|instance| instance_row(instance)));
-        return columns(&rows, 2);
+        return (json!({ "schema": SCHEMA, "instances": found }), columns(&rows, 2));
     }
-    let found: Vec<&VolumeType> =
-        catalog.types().iter().filter(|t| wanted(&format!("{}:{}", t.provider, t.id))).collect();
-    if as_json {
-        return shown::json_line(&json!({ "schema": "ebbtide.catalog/1", "volume_types": found }));
-    }
+    let name = |t: &VolumeType| format!("{}:{}", t.provider, t.id);
+    let found: Vec<&VolumeType> = catalog.types().iter().filter(|t| wanted(&name(t))).collect();
     let mut rows = vec![["type", "name", "GiB", "figures of"].map(str::to_owned)];
-    rows.extend(found.iter().map(|t| {
-        let sizes = format!("{} to {}", t.size_gib.min, t.size_gib.max);
-        [format!("{}:{}", t.provider, t.id), t.name.clone(), sizes, t.period()]
-    }));
-    columns(&rows, 2)
+    rows.extend(
+        found.iter().map(|t| {
+            [name(t), t.name.clone(), format!("{} to {}", t.size_gib.min, t.size_gib.max), t.period()]
+        }),
+    );
+    (json!({ "schema": SCHEMA, "volume_types": found }), columns(&rows, 2))
 }
 
 fn instance_row(instance: &Instance) -> [String; 5] {
@@ -140,60 +130,69 @@ fn short(limit: &Limit, rate: &dyn Fn(f64) -> String) -> String {
     }
 }
 
-fn show(catalog: &Catalog, args: &ShowArgs, as_json: bool) -> Result<String, CliError> {
+fn show(catalog: &Catalog, args: &ShowArgs) -> Result<(Value, String), CliError> {
     if let (Ok(instance), None) = (catalog.instance(&args.name), args.size) {
-        return Ok(show_instance(instance, as_json));
+        return Ok(show_instance(instance));
     }
-    let record = catalog.volume_type(&args.name, args.as_of).map_err(usage)?;
-    let shape = match args.size {
-        None => None,
-        Some(size) => {
-            let throughput = args.provisioned_throughput.map(|rate| rate.0 as f64);
-            let order = Order { size, iops: args.provisioned_iops, throughput };
-            Some(record.shape(&order).map_err(usage)?)
-        }
-    };
-    if as_json {
-        let sources: Vec<_> =
-            record.sources.iter().filter_map(|short| Some(&catalog.source(short)?.name)).collect();
-        let value = json!({
-            "schema": "ebbtide.catalog/1", "volume_type": record, "sources": sources, "shape": shape
-        });
-        return Ok(format!("{value}\n"));
-    }
-    Ok(show_type(catalog, record, args.size, shape.as_ref()))
+    let record = catalog.volume_type(&args.name, args.as_of).map_err(CliError::usage)?;
+    let throughput = args.provisioned_throughput.map(|rate| rate.0 as f64);
+    let order = |size| Order { size, iops: args.provisioned_iops, throughput };
+    let shape = args.size.map(|size| record.shape(&order(size))).transpose().map_err(CliError::usage)?;
+    let sources: Vec<_> =
+        record.source_names().filter_map(|short| Some(&catalog.source(short)?.name)).collect();
+    let month = args.size.and_then(|size| record.price_of(&order(size)));
+    let value = json!({
+        "schema": SCHEMA, "volume_type": record, "sources": sources, "shape": shape, "price_usd_month": month
+    });
+    let volume = args.size.zip(shape.as_ref()).map(|(size, shape)| (size, shape, month));
+    Ok((value, show_type(catalog, record, volume)))
 }
 
-fn show_type(catalog: &Catalog, record: &VolumeType, size: Option<Bytes>, shape: Option<&Shape>) -> String {
-    let mut text = format!("{}:{}  {}\n", record.provider, record.id, record.name);
-    let mut line = |key: &str, value: &str| {
-        let _infallible = writeln!(text, "  {key:<14}{value}");
-    };
-    line("figures of", &record.period());
-    line("sizes", &format!("{} to {} GiB", record.size_gib.min, record.size_gib.max));
-    line("iops", &rule(&record.iops));
-    line("throughput", &format!("{} ({})", rule(&record.throughput.rule), record.throughput.unit));
+/// Facts with their names, below `title`; what has no name belongs to the one before.
+fn facts(title: &str, facts: impl IntoIterator<Item = (&'static str, String)>) -> String {
+    let rows: Vec<[String; 2]> = facts.into_iter().map(|(key, value)| [key.to_owned(), value]).collect();
+    format!("{title}\n{}", columns(&rows, 2))
+}
+
+/// Where figures come from, as facts.
+fn sources<'a>(names: impl Iterator<Item = &'a str>) -> impl Iterator<Item = (&'static str, String)> {
+    std::iter::once("sources").chain(std::iter::repeat("")).zip(names.map(str::to_owned))
+}
+
+/// What is known of a type; of a volume of it with a size its shape and what it costs a month.
+fn show_type(catalog: &Catalog, record: &VolumeType, volume: Option<(Bytes, &Shape, Option<f64>)>) -> String {
+    let mut known = vec![
+        ("figures of", record.period()),
+        ("sizes", format!("{} to {} GiB", record.size_gib.min, record.size_gib.max)),
+        ("iops", rule(&record.iops)),
+        ("throughput", format!("{} ({})", rule(&record.throughput.rule), record.throughput.unit)),
+    ];
     if let Some(kib) = record.io_unit_kib {
         let merged = if record.merge_sequential { ", sequential ones share it" } else { "" };
-        line("io unit", &format!("an operation counts once for every {kib} KiB{merged}"));
+        known.push(("io unit", format!("an operation counts once for every {kib} KiB{merged}")));
     }
-    if let Some(cost) = record.write_cost {
-        line("writes", &format!("count {cost} reads"));
+    known.extend(record.write_cost.map(|cost| ("writes", format!("count {cost} reads"))));
+    known.push(("latency", latency_words(record)));
+    known.extend(record.price.as_ref().map(|price| ("price", price_words(record, price))));
+    known.extend(record.note.clone().map(|note| ("note", note)));
+    let full = |short| catalog.source(short).map_or(short, |source| &source.name);
+    known.extend(sources(record.source_names().map(full)));
+    let text = facts(&format!("{}:{}  {}", record.provider, record.id, record.name), known);
+    let Some((size, shape, month)) = volume else { return text };
+    let price = month.map(|month| ("price", format!("${month:.2} a month")));
+    let known = shape_words(shape).into_iter().chain(price);
+    text + "\n" + &facts(&format!("a volume of {}", size.short()), known)
+}
+
+/// `$0.08 for a GiB, $0.005 for each IOPS above 3000 a month (us-east-1, 2024-07-01)`.
+fn price_words(record: &VolumeType, price: &Price) -> String {
+    let mut words = vec![format!("${} for a GiB", price.gib_month)];
+    for (steps, unit) in [(&price.iops_month, "IOPS"), (&price.throughput_month, &record.throughput.unit)] {
+        let above = |above: f64| if above > 0.0 { format!(" above {above}") } else { String::new() };
+        words.extend(steps.iter().map(|step| format!("${} for each {unit}{}", step.each, above(step.above))));
     }
-    line("latency", &latency_words(record));
-    if let Some(note) = &record.note {
-        line("note", note);
-    }
-    for (index, short) in record.sources.iter().enumerate() {
-        let name = catalog.source(short).map_or(short.as_str(), |source| source.name.as_str());
-        line(if index == 0 { "sources" } else { "" }, name);
-    }
-    let (Some(size), Some(shape)) = (size, shape) else { return text };
-    let _infallible = writeln!(text, "\na volume of {size}");
-    for (key, words) in shape_words(shape) {
-        let _infallible = writeln!(text, "  {key:<14}{words}");
-    }
-    text
+    let day = price.as_of.map_or_else(|| "no day known".to_owned(), |day| day.to_string());
+    format!("{} a month ({}, {day})", words.join(", "), price.region)
 }
 
 fn shape_words(shape: &Shape) -> Vec<(&'static str, String)> {
@@ -205,12 +204,9 @@ fn shape_words(shape: &Shape) -> Vec<(&'static str, String)> {
             format!("median {}, p99 {}", format_latency(median.0 as f64), format_latency(p99.0 as f64))
         }
     };
-    let mut words = Vec::new();
-    words.extend(iops.map(|iops| ("iops", iops)));
-    words.extend(throughput.map(|throughput| ("throughput", throughput)));
-    words.push(("reads", median(&shape.read_latency)));
-    words.push(("writes", median(&shape.write_latency)));
-    words
+    let limits = [("iops", iops), ("throughput", throughput)];
+    let limits = limits.into_iter().filter_map(|(key, words)| Some((key, words?)));
+    limits.chain([("reads", median(&shape.read_latency)), ("writes", median(&shape.write_latency))]).collect()
 }
 
 /// A rule as its record writes it: `credit per_gib=3 min=100 ...`.
@@ -238,42 +234,30 @@ fn latency_words(record: &VolumeType) -> String {
     )
 }
 
-fn show_instance(instance: &Instance, as_json: bool) -> String {
-    if as_json {
-        let value = json!({ "schema": "ebbtide.catalog/1", "instance": instance, "link": instance.link(), "disk": instance.disk_shape() });
-        return format!("{value}\n");
-    }
+fn show_instance(instance: &Instance) -> (Value, String) {
     let [id, vcpus, memory, _, disks] = instance_row(instance);
     let link = instance.link().map_or("-".to_owned(), |link| link_words(&link, limit_words));
-    let mut text = format!("{}:{id}\n", instance.provider);
-    let mut line = |key: &str, value: &str| {
-        let _infallible = writeln!(text, "  {key:<14}{value}");
-    };
-    line("vCPU", &vcpus);
-    line("memory", &memory);
-    line("to volumes", &link);
+    let mut known = vec![("vCPU", vcpus), ("memory", memory), ("to volumes", link)];
     if instance.volumes.is_none() {
-        line("", "no limits of its own towards volumes are known: its network's bandwidth");
+        known.push(("", "(its network bandwidth: its limits towards volumes are not known)".to_owned()));
     }
-    line("local disks", &disks);
+    known.push(("local disks", disks));
     if let Some(shape) = instance.disk_shape() {
-        for (key, words) in shape_words(&shape).into_iter().take(2) {
-            line(&format!("  {key}"), &words);
-        }
+        let limits: Vec<String> = shape_words(&shape).into_iter().take(2).map(|(_, words)| words).collect();
+        known.push(("", format!("each {}", limits.join("; "))));
     }
-    if let Some(seen) = instance.last_seen {
-        line("last seen", &seen.to_string());
-    }
+    known.extend(instance.last_seen.map(|seen| ("last seen", seen.to_string())));
     let speed = instance.disks.as_ref().and_then(|disks| disks.speed.as_ref());
-    let sources = instance.sources.iter().chain(speed.map(|speed| &speed.source));
-    for (index, source) in sources.enumerate() {
-        line(if index == 0 { "sources" } else { "" }, source);
-    }
-    text
+    let names = instance.sources.iter().chain(speed.map(|speed| &speed.source));
+    known.extend(sources(names.map(String::as_str)));
+    let value = json!({
+        "schema": SCHEMA, "instance": instance, "link": instance.link(), "disk": instance.disk_shape()
+    });
+    (value, facts(&format!("{}:{id}", instance.provider), known))
 }
 
 fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
-    let json = catalog::read(&args.file).map_err(CliError::Usage)?;
+    let json = catalog::read(&args.file)?;
     let file =
         Catalog::import(&json).map_err(|error| CliError::Usage(format!("{}: {error}", args.file.shown())))?;
     let text = file.to_toml();

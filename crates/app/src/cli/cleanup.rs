@@ -2,23 +2,24 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::session::journal::{self, Found, Held};
-use crate::session::kernel::telling::Telling;
 use crate::views;
 use clap::Args;
 use ebbtide_host::build::Outcome;
 use ebbtide_host::judge::Program;
 use ebbtide_model::journal::Leftover;
 use ebbtide_model::shown::Shown;
+use ebbtide_runner::journal::{self, Found, Held};
+use ebbtide_runner::kernel::telling::Telling;
+use ebbtide_runner::places;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Put back what killed runs left behind: only what the journal says that ebb made
+/// Remove what killed runs left behind, as recorded in their journals
 #[derive(Debug, Args)]
 pub struct CleanupArgs {
-    /// List it and touch nothing
+    /// List it, and touch nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -88,7 +89,7 @@ impl Account {
         let running = by.iter().find_map(|program| Some((program.pid, subcommand(program.own.as_ref()?))));
         self.line(&match running {
             Some((pid, "cleanup")) => {
-                format!("another `ebb cleanup` (process {pid}) is at work on session {session}\n")
+                format!("another `ebb cleanup` (process {pid}) is cleaning up session {session}\n")
             }
             Some((pid, command)) => {
                 format!("session {session} is running (`ebb {command}`, process {pid}); it is left alone\n")
@@ -99,7 +100,7 @@ impl Account {
                     [] => "a program that this user cannot see holds its journal".to_owned(),
                     by => by.iter().map(name).collect::<Vec<_>>().join("; "),
                 };
-                format!("session {session} was ended but is still at work ({by}): run `ebb cleanup` again when that has ended\n")
+                format!("session {session} was ended but is still running ({by}): run `ebb cleanup` again when that has ended\n")
             }
         });
         let by: Vec<Value> =
@@ -118,7 +119,7 @@ fn subcommand(line: &[String]) -> &str {
 fn look(directory: &Path) -> Result<(Found, Vec<Vec<Program>>), CliError> {
     let mut look = 1;
     loop {
-        let found = journal::abandoned(directory).map_err(CliError::Failed)?;
+        let found = journal::abandoned(directory)?;
         let by: Vec<Vec<Program>> = found.held.iter().map(Held::by).collect();
         if look == LOOKS || by.iter().all(|by| !by.is_empty()) {
             return Ok((found, by));
@@ -134,7 +135,7 @@ fn look(directory: &Path) -> Result<(Found, Vec<Vec<Program>>), CliError> {
 /// # Errors
 /// When a journal cannot be read, something cannot be removed, or a program of a killed run is still at work.
 pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let directory = journal::directory().map_err(CliError::Failed)?;
+    let directory = places::journals()?;
     let (found, by) = look(&directory)?;
     let mut account =
         Account { json: globals.json, records: Vec::new(), held: Vec::new(), lines: 0, mute: None };
@@ -150,7 +151,7 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
                 let went = match foreseen {
                     Ok(Outcome::Done) => Went::Would,
                     Ok(outcome) => Went::Did(outcome),
-                    Err(error) => Went::Cannot(error),
+                    Err(error) => Went::Cannot(error.to_string()),
                 };
                 account.note(&name, &leftover, went);
             }
@@ -159,7 +160,12 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         let tell: fn(&str) = if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) };
         run.put_back(&Telling(tell), &mut |(leftover, result)| {
             failed += usize::from(result.is_err());
-            account.note(&name, leftover, result.clone().map_or_else(Went::Cannot, Went::Did));
+            let cannot = |error: &journal::PutBackError| Went::Cannot(error.to_string());
+            account.note(
+                &name,
+                leftover,
+                result.as_ref().map_or_else(cannot, |done| Went::Did(done.clone())),
+            );
         });
     }
     if globals.json {
@@ -183,8 +189,8 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         (failed, "leftover stays; remove the cause", "leftovers stay; remove the causes"),
         (
             at_work,
-            "killed session is still at work; wait for it",
-            "killed sessions are still at work; wait for them",
+            "killed session is still running; wait for it",
+            "killed sessions are still running; wait for them",
         ),
         (unread, "journal could not be read; see above", "journals could not be read; see above"),
     ];

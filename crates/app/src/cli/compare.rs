@@ -1,64 +1,157 @@
-//! `ebb compare`: sessions of the store beside one another, imported ones too.
+//! `ebb compare`: sessions of the store against one another, imported ones too.
 
+use super::stored;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::store::Store;
 use crate::views;
 use clap::Args;
-use ebbtide_analysis::{Analysis, analyse};
+use ebbtide_analysis::Ran;
+use ebbtide_analysis::between::Gate;
+use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Session;
-use ebbtide_report::{Beside, beside};
+use ebbtide_model::shown::Shown;
+use ebbtide_report::{Asked, Beside, Sided, beside, beside_csv, beside_html};
+use ebbtide_runner::store::StoreError;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Put sessions beside one another, imported ones too
+/// Compare sessions with the first one, including imported ones
 ///
-/// One table for each workload, with a row for each session and design. Trials of different sessions are not paired:
-/// the ratios are of medians and have no interval. To find out whether a design is faster, run both in one experiment.
+/// For each design and workload that both have: both medians, their ratio with its interval, and what it allows to say. Also what
+/// differs between the sessions, and the difference that these trials could have shown.
+///
+/// Exit status: 0 no regression; 1 something is worse than in the first session by more than the threshold; 3 some interval reaches
+/// beyond the threshold, so that it is not decided; 2 wrong usage.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Session ids, or beginnings of them, or `last`; ratios are to the first row of each table
+    /// Session ids, their beginnings, or `last`; the others are compared with the first. SESSION:DESIGN is one design of a session; two
+    /// designs of the same session are paired by round
     #[arg(required = true, num_args = 2.., value_name = "SESSION")]
     sessions: Vec<String>,
-    /// Only this workload; several names with commas between them are taken for the same and share a table [default: all]
+    /// Only this workload; names separated by commas are treated as the same workload [default: all, by their names]
     #[arg(long, short, value_name = "NAME[,NAME...]")]
     workload: Vec<String>,
+    /// Only these metrics: throughput, iops, lat_p50, lat_p99 [default: what suits each workload, and lat_p99]
+    #[arg(long, short, value_name = "METRIC[,METRIC...]", value_delimiter = ',', value_parser = metric)]
+    metric: Vec<Metric>,
+    /// What is worse by more than this is a regression
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = share)]
+    threshold: f64,
+    /// Within this nothing is called faster or slower [default: 2%, or the threshold where that is less]
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    indifference: Option<f64>,
+    /// Write the comparison as one HTML file that needs no network
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write one row per comparison, for spreadsheets, R and pandas; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
 }
+
+/// Differences below it are nothing by themselves.
+const INDIFFERENCE: f64 = 0.02;
 
 /// Runs `ebb compare`.
 ///
 /// # Errors
-/// When a session is not there or is named twice, or no session has a workload that was asked for.
+/// When a session is not there or is named twice, no session has a workload that was asked for, or a file cannot be written.
 pub fn run(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let failed = |error: crate::store::StoreError| CliError::Failed(error.to_string());
-    let store = Store::open_existing(globals.store.as_deref()).map_err(failed)?.ok_or_else(|| {
-        CliError::Failed(
-            "nothing is stored yet; `ebb run FILE` or `ebb import FILE` makes a session".to_owned(),
-        )
-    })?;
-    let mut sessions: Vec<Session> = Vec::new();
-    for which in &args.sessions {
-        let session = store.load(which).map_err(failed)?;
-        if sessions.iter().any(|other| other.meta.id == session.meta.id) {
-            return Err(CliError::Usage(format!(
-                "`{which}` is session {}, which is named already; name another one (`ebb list` shows them)",
-                session.meta.id
-            )));
-        }
-        sessions.push(session);
+    let indifference = args.indifference.unwrap_or(INDIFFERENCE.min(args.threshold));
+    if indifference > args.threshold {
+        return Err(CliError::Usage(
+            "--indifference is more than --threshold: a regression would not even be called slower; write a smaller one".to_owned(),
+        ));
     }
-    let analyses: Vec<Analysis> = sessions.iter().map(analyse).collect();
-    let both: Vec<(&Session, &Analysis)> = sessions.iter().zip(&analyses).collect();
-    let tables: Vec<Vec<String>> = args
-        .workload
-        .iter()
-        .map(|names| names.split(',').map(|name| name.trim().to_owned()).collect())
-        .collect();
-    let compared = Beside::new(&both, &tables).map_err(|error| CliError::Usage(error.to_string()))?;
+    let to_stdout = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new("-"));
+    if [globals.json, to_stdout(&args.html), to_stdout(&args.csv)].into_iter().filter(|asked| *asked).count()
+        > 1
+    {
+        return Err(CliError::Usage(
+            "only one of --json, --html - and --csv - can be on standard output; name a file".to_owned(),
+        ));
+    }
+    if args.html.is_some() && args.html == args.csv {
+        return Err(CliError::Usage("--html and --csv name the same file; give each its own".to_owned()));
+    }
+    for file in [&args.html, &args.csv].into_iter().flatten() {
+        views::can_save(file)?;
+    }
+    let store = stored::open(globals)?;
+    let mut sessions: Vec<(Session, Vec<Ran>, Option<&str>)> = Vec::new();
+    for which in &args.sessions {
+        let (id, design) =
+            which.split_once(':').map_or((which.as_str(), None), |(id, design)| (id, Some(design)));
+        // 1 is for a regression: a gate must not take a slip of the pen for one.
+        let session = store.head(id).map_err(|error| match error {
+            StoreError::NoSession { .. } | StoreError::Ambiguous { .. } => CliError::usage(error),
+            _ => CliError::failed(error),
+        })?;
+        // Two designs of one session are read once.
+        let known = sessions.iter().find(|(known, ..)| known.meta.id == session.meta.id);
+        let mut trials = known.map_or_else(Vec::new, |(_, trials, _)| trials.clone());
+        if known.is_none() {
+            let add = |record| trials.push(Ran::of(&session.experiment, &record));
+            store.each_trial(&session, add).map_err(CliError::failed)?;
+        }
+        sessions.push((session, trials, design));
+    }
+    let sides: Vec<Sided<'_>> =
+        sessions.iter().map(|(session, trials, design)| Sided { session, trials, design: *design }).collect();
+    let names = |names: &String| names.split(',').map(|name| name.trim().to_owned()).collect();
+    let mut metrics = args.metric.clone();
+    metrics.sort_unstable();
+    metrics.dedup();
+    let asked = Asked {
+        tables: args.workload.iter().map(names).collect(),
+        metrics,
+        indifference,
+        threshold: args.threshold,
+    };
+    let compared = Beside::new(&sides, &asked).map_err(CliError::usage)?;
+    write(args, globals, &compared)?;
+    Ok(match compared.gate() {
+        Gate::Pass => ExitCode::SUCCESS,
+        Gate::Regression => ExitCode::from(1),
+        Gate::Undecided => ExitCode::from(3),
+    })
+}
+
+fn write(args: &CompareArgs, globals: &Globals, compared: &Beside) -> Result<(), CliError> {
+    let mut elsewhere = false;
+    type Render = fn(&Beside) -> String;
+    let files: [(&Option<PathBuf>, Render); 2] = [(&args.html, beside_html), (&args.csv, beside_csv)];
+    for (file, render) in files {
+        let Some(file) = file else { continue };
+        views::save(file, &render(compared))?;
+        if file.as_os_str() == "-" {
+            elsewhere = true;
+        } else if !globals.quiet {
+            views::say(&format!("comparison written to {}", file.shown()));
+        }
+    }
     if globals.json {
         views::print_json(&compared.json())?;
-    } else {
+    } else if !elsewhere {
         let (columns, color) = views::stdout_width();
-        views::print_styled(&beside(&compared, columns, color))?;
+        views::print_styled(&beside(compared, columns, color))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+/// `5%`, `0.5%`: as a share of 1.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    match number {
+        Some(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
+        Some(_) => Err("write a share from 0% to less than 100%".to_owned()),
+        None => Err("write a share in percent, such as 5%".to_owned()),
+    }
+}
+
+fn metric(text: &str) -> Result<Metric, String> {
+    let known = || Metric::ALL.map(Metric::name).join(", ");
+    Metric::ALL
+        .into_iter()
+        .find(|metric| metric.name() == text.trim())
+        .ok_or_else(|| format!("write one of {}", known()))
 }

@@ -22,7 +22,7 @@ pub struct ExperimentArgs {
 
 #[derive(Debug, Subcommand)]
 enum ExperimentCommand {
-    /// Check experiment files: print what each would do, or everything that is wrong with it
+    /// Check experiment files: print what each would do, or all its mistakes
     Check {
         /// Experiment files (TOML)
         #[arg(required = true, value_name = "FILE")]
@@ -48,26 +48,20 @@ fn check(files: &[PathBuf], globals: &Globals) -> Result<ExitCode, CliError> {
     let mut good = true;
     let catalog = super::catalog::load(globals)?;
     for (index, file) in files.iter().enumerate() {
-        match load(file, &catalog) {
-            Ok(experiment) if globals.json => {
-                records.push(
-                    json!({ "file": file.to_string_lossy(), "ok": true, "summary": Summary::new(&experiment) }),
-                );
-            }
-            Ok(experiment) => {
+        let name = file.to_string_lossy();
+        let (record, told) = match load(file, &catalog).map(|experiment| Summary::new(&experiment)) {
+            Ok(summary) => {
                 let gap = if index > 0 { "\n" } else { "" };
-                views::print(&format!("{gap}{}", Summary::new(&experiment)))?;
+                (json!({ "file": name, "ok": true, "summary": summary }), Ok(format!("{gap}{summary}")))
             }
-            Err(wrong) => {
-                good = false;
-                if globals.json {
-                    records.push(
-                        json!({ "file": file.to_string_lossy(), "ok": false, "errors": wrong.records }),
-                    );
-                } else {
-                    views::say(&wrong.text);
-                }
-            }
+            Err(wrong) => (json!({ "file": name, "ok": false, "errors": wrong.records }), Err(wrong.text)),
+        };
+        good &= told.is_ok();
+        records.push(record);
+        match told {
+            _ if globals.json => {}
+            Ok(text) => views::print(&text)?,
+            Err(text) => views::say(&text),
         }
     }
     if globals.json {
@@ -86,7 +80,7 @@ fn load(file: &Path, catalog: &Catalog) -> Result<Experiment, Wrong> {
     let name = file.to_string_lossy();
     let text = read(file).map_err(|what| Wrong {
         text: format!("ebb: {}: {what}", file.shown()),
-        records: json!([{ "file": name, "message": what }]),
+        records: json!([{ "file": name, "message": what.to_string() }]),
     })?;
     ebbtide_experiment::parse_with(&text, &name, catalog, &ProfilesBeside(file))
         .map_err(|errors| Wrong { text: errors.to_string(), records: json!(errors.records()) })

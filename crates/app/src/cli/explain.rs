@@ -1,11 +1,11 @@
 //! `ebb explain`: the reasoning behind a session's verdicts, or behind what a log shows.
 
+use super::stored;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::store::{Store, StoreError};
 use crate::views::{self, explain as view};
 use clap::Args;
-use ebbtide_analysis::{DesignResult, analyse};
+use ebbtide_analysis::DesignResult;
 use ebbtide_door::read::ReadError;
 use ebbtide_formats::iostat;
 use ebbtide_model::shown::Shown;
@@ -13,11 +13,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Print the whole reasoning behind verdicts, or say what a log of iostat shows
+/// Print the full reasoning behind verdicts, or analyse an iostat log
 ///
-/// With a session: every figure behind each verdict and what it was compared with; and for each cause that
-/// was looked for in vain, why it is not asserted. With --iostat: reads `iostat -x` as text (of any version, also -m, -k, -h) or as JSON,
-/// finds the members of the array in it and names the one that differs from its siblings.
+/// With a session: every figure behind each verdict, what it was compared with, and why each other cause was ruled out.
+/// With --iostat: reads the output of `iostat -x`, as text (any version, also with -m, -k or -h) or JSON, finds the
+/// members of an array in it, and names the one that differs from its siblings.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// Session id, the beginning of one, or `last`
@@ -28,10 +28,10 @@ pub struct ExplainArgs {
     /// Log of `iostat -x`; - for standard input
     #[arg(long, value_name = "FILE")]
     iostat: Option<PathBuf>,
-    /// Members of the array, where the log has no array to find them by
+    /// Members of the array, if they cannot be found from the log
     #[arg(long, value_name = "DEVICE,...", value_delimiter = ',', requires = "iostat")]
     members: Vec<String>,
-    /// Compare the first report as well: for a log of `iostat -y`, whose first is an interval like the others
+    /// Include the first report: for a log of `iostat -y`, whose first report is an interval like the others
     #[arg(long, requires = "iostat")]
     all_reports: bool,
 }
@@ -51,12 +51,7 @@ pub fn run(args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> 
 }
 
 fn session(args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let failed = |error: StoreError| CliError::Failed(error.to_string());
-    let store = Store::open_existing(globals.store.as_deref()).map_err(failed)?.ok_or_else(|| {
-        CliError::Failed("nothing is stored yet; measure something first with `ebb run`".to_owned())
-    })?;
-    let session = store.load(&args.session).map_err(failed)?;
-    let analysis = analyse(&session);
+    let (session, analysis) = stored::analysis(globals, &args.session)?;
     let asked = |r: &&DesignResult| args.design.as_ref().is_none_or(|design| r.design == *design);
     let results: Vec<&DesignResult> = analysis.results.iter().filter(asked).collect();
     if results.is_empty() {
@@ -70,24 +65,19 @@ fn session(args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> 
             None => CliError::Failed(format!("session {} has no finished trial to explain", session.meta.id)),
         });
     }
-    if globals.json {
-        let value = serde_json::json!({
-            "schema": "ebbtide.explain/1",
-            "session": session.meta.id,
-            "results": results,
-        });
-        views::print_json(&value)?;
-    } else {
-        views::print(&view::results(&results))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let value = serde_json::json!({
+        "schema": "ebbtide.explain/1",
+        "session": session.meta.id,
+        "results": results,
+    });
+    views::answer(globals.json, &value, &view::results(&results))
 }
 
 fn log(path: &Path, args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let members = &args.members;
     if members.first().is_some_and(|first| members.iter().all(|m| m == first)) {
         return Err(CliError::Usage(format!(
-            "--members: `{}` has no siblings to be compared with; name two devices or more, as a,b",
+            "--members: `{}` has no siblings to compare it with; name two devices or more, as a,b",
             members.join(",")
         )));
     }
@@ -108,14 +98,8 @@ fn log(path: &Path, args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, C
         )));
     }
     let explanation = iostat::explain(&reports, members, args.all_reports);
-    if globals.json {
-        let mut value = serde_json::json!({ "schema": "ebbtide.explain-iostat/1" });
-        value["explanation"] = serde_json::json!(explanation);
-        views::print_json(&value)?;
-    } else {
-        views::print(&view::iostat(&explanation))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let value = serde_json::json!({ "schema": "ebbtide.explain-iostat/1", "explanation": explanation });
+    views::answer(globals.json, &value, &view::iostat(&explanation))
 }
 
 fn read(path: &Path) -> Result<String, ReadError> {

@@ -41,12 +41,11 @@ impl MemberArgs {
     }
 
     /// One size per member.
-    pub fn sizes(&self) -> Result<Vec<u64>, CliError> {
+    pub fn sizes(&self) -> Result<Vec<Bytes>, CliError> {
         /// More cannot be meant; md itself stops below (super1.c: 1920 with 1.x metadata).
         const MOST: usize = 4096;
         let usage = |text: String| Err(CliError::Usage(text));
-        let sizes: Vec<u64> = self.sizes.iter().map(|s| s.0).collect();
-        match (self.members, sizes.as_slice()) {
+        match (self.members, self.sizes.as_slice()) {
             (_, []) => usage("the members' sizes are missing; add for example --member-size 1GiB".to_owned()),
             (Some(n), _) if n > MOST => {
                 usage(format!("--members {n} is more than {MOST}; write at most {MOST}"))
@@ -56,7 +55,7 @@ impl MemberArgs {
                 "--members {n} does not fit the {} sizes of --member-size; write one size for all, or {n} sizes",
                 many.len()
             )),
-            _ => Ok(sizes),
+            (_, sizes) => Ok(sizes.to_vec()),
         }
     }
 }
@@ -67,7 +66,7 @@ pub(super) struct ArrayArgs {
     /// Layout of the array
     #[arg(long, value_parser = layouts())]
     layout: Option<LayoutName>,
-    /// Bytes on one member before the next member's turn
+    /// Bytes on one member before the next member follows
     #[arg(long, default_value = "512KiB", value_name = "SIZE")]
     chunk: Bytes,
     /// raid10: copies of every chunk
@@ -87,7 +86,7 @@ impl ArrayArgs {
     pub fn layout(&self, members: usize) -> Result<LayoutNode, CliError> {
         let Some(layout) = self.layout else {
             let text = format!(
-                "which array? write --layout {} with --members and --member-size, or --file FILE --design NAME",
+                "no array: write --layout {} with --members and --member-size, or --file FILE --design NAME",
                 LayoutName::ALL.iter().map(|layout| layout.name()).collect::<Vec<_>>().join(", ")
             );
             return Err(CliError::Usage(text));

@@ -5,18 +5,20 @@ use std::path::PathBuf;
 
 /// Options that every subcommand takes.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Globals {
-    /// SQLite file that keeps sessions [default: ebbtide/store.sqlite in the user data directory]
+    /// SQLite file with the sessions [default: ebbtide/store.sqlite in the user's data directory]
     #[arg(long, global = true, value_name = "FILE")]
     pub store: Option<PathBuf>,
-    /// Catalog file whose volume and instance types are used beside the built-in ones, after the user's own
-    /// (ebbtide/catalog.toml in the user config directory)
+    /// Catalogue file with more volume and instance types, read after the built-in ones and the user's own
+    /// (ebbtide/catalog.toml in the user's configuration directory); or what `aws ec2 describe-instance-types`, `aws ec2
+    /// describe-volumes` or `aws pricing get-products` printed. Can be given several times
     #[arg(long, global = true, value_name = "FILE")]
-    pub catalog: Option<PathBuf>,
+    pub catalog: Vec<PathBuf>,
     /// Print JSON, and only JSON, on standard output
     #[arg(long, global = true)]
     pub json: bool,
-    /// No progress and no remarks on standard error, errors only
+    /// Print no progress and no remarks on standard error, only errors
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }

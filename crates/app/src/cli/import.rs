@@ -2,7 +2,6 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::store::Store;
 use crate::views;
 use clap::Args;
 use ebbtide_door::read::{self, ReadError};
@@ -10,16 +9,16 @@ use ebbtide_formats::import;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::session::Session;
 use ebbtide_model::shown::Shown;
-use ebbtide_model::units::{Nanos, format_count};
+use ebbtide_model::units::{UnixTime, format_count};
+use ebbtide_runner::store::Store;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::UNIX_EPOCH;
 
-/// Take results of fio and bonnie++ into the store, to list, show, report and compare with new ones
+/// Import results of fio and bonnie++ as sessions, to show and compare with new ones
 ///
 /// Reads the JSON of fio 2.x and 3.x (--output-format=json, with whatever fio printed before it) and the CSV
-/// of bonnie++ 1.96 and later. A file that is there already is not taken twice.
+/// of bonnie++ 1.96 and later. A file that was imported before is not stored again.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files to read
@@ -47,24 +46,25 @@ pub fn run(args: &ImportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let (text, modified) = read(file)?;
         let imported =
             import::parse(&text).map_err(|error| CliError::Failed(format!("{}: {error}", file.shown())))?;
-        let whole = Fingerprint::default().and(text.as_bytes());
+        // FNV's offset basis.
+        let whole = hash(0x811c_9dc5, text.as_bytes());
         let mut ids = HashSet::new();
         for (index, imported) in imported.into_iter().enumerate() {
             let when = Civil::from_unix(imported.ended_unix.unwrap_or(modified)).compact();
-            let mut own = whole.and(&index.to_le_bytes());
-            let mut id = format!("{when}-{own}");
-            // Of thousands of results of one file two may have the same fingerprint.
+            let mut own = hash(whole, &index.to_le_bytes());
+            let mut id = format!("{when}-{own:08x}");
+            // Of thousands of results of one file two may have the same hash.
             while !ids.insert(id.clone()) {
-                own = own.and(b"+");
-                id = format!("{when}-{own}");
+                own = hash(own, b"+");
+                id = format!("{when}-{own:08x}");
             }
             let session = import::session(imported, id, env!("CARGO_PKG_VERSION"), modified);
             taken.push(Taken { file: file.clone(), session, new: true });
         }
     }
-    let failed = |error: crate::store::StoreError| CliError::Failed(error.to_string());
-    let mut store = Store::open(globals.store.as_deref()).map_err(failed)?;
-    let mut known: HashSet<String> = store.list().map_err(failed)?.into_iter().map(|s| s.id).collect();
+    let mut store = Store::open(globals.store.as_deref()).map_err(CliError::failed)?;
+    let mut known: HashSet<String> =
+        store.list().map_err(CliError::failed)?.into_iter().map(|s| s.id).collect();
     for taken in &mut taken {
         taken.new = known.insert(taken.session.meta.id.clone());
     }
@@ -72,90 +72,60 @@ pub fn run(args: &ImportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let headline = format!("{}, imported", format_count(session.trials.len() as u64, "measurement"));
         (session, headline)
     });
-    store.add_all(new).map_err(failed)?;
-    tell(&taken, globals)?;
-    Ok(ExitCode::SUCCESS)
+    store.add_all(new).map_err(CliError::failed)?;
+    tell(&taken, globals)
 }
 
 /// The text of `file`, and when it was last written.
-fn read(file: &Path) -> Result<(String, Nanos), CliError> {
+fn read(file: &Path) -> Result<(String, UnixTime), CliError> {
     let failed = |error: ReadError| CliError::Failed(format!("{}: {error}", file.shown()));
     let mut open = read::regular(file).map_err(failed)?;
     let modified = open.metadata().and_then(|meta| meta.modified()).map_err(|error| failed(error.into()))?;
     let bytes = read::up_to(&mut open, LARGEST).map_err(failed)?;
-    let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let modified = Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
-    Ok((String::from_utf8_lossy(&bytes).into_owned(), modified))
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), UnixTime::from(modified)))
 }
 
-/// FNV-1a of a file's text and the number of a result in it: the same file gets the same ids.
-#[derive(Clone, Copy)]
-struct Fingerprint(u32);
-
-impl Default for Fingerprint {
-    fn default() -> Fingerprint {
-        Fingerprint(0x811c_9dc5)
-    }
+/// FNV-1a of what has the hash `before` with `bytes` after it: the same file gets the same ids.
+fn hash(before: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(before, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-impl Fingerprint {
-    /// Of what came before and `bytes`.
-    fn and(self, bytes: &[u8]) -> Fingerprint {
-        Fingerprint(
-            bytes.iter().fold(self.0, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)),
-        )
-    }
-}
-
-impl std::fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:08x}", self.0)
-    }
-}
-
-fn tell(taken: &[Taken], globals: &Globals) -> Result<(), CliError> {
-    if globals.json {
-        let sessions: Vec<serde_json::Value> = taken
-            .iter()
-            .map(|taken| {
-                serde_json::json!({
-                    "id": taken.session.meta.id,
-                    "file": taken.file.to_string_lossy().into_owned(),
-                    "experiment": taken.session.experiment.name,
-                    "trials": taken.session.trials.len(),
-                    "new": taken.new,
-                })
-            })
-            .collect();
-        let value = serde_json::json!({ "schema": "ebbtide.import/1", "sessions": sessions });
-        return views::print_json(&value);
-    }
-    let mut text = String::new();
+fn tell(taken: &[Taken], globals: &Globals) -> Result<ExitCode, CliError> {
+    let (mut text, mut sessions) = (String::new(), Vec::new());
     // A file of many results says the same of many of them.
     let (mut notes, mut in_order): (HashMap<(&PathBuf, &str), usize>, Vec<_>) = Default::default();
     for Taken { file, session, new } in taken {
-        let names: Vec<&str> = session.experiment.workloads.iter().map(|w| w.name.as_str()).collect();
-        let how = if *new { "" } else { " (was there already)" };
-        let (id, program) = (&session.meta.id, &session.experiment.name);
-        text.push_str(&format!("{id}  {program}  {}  {}{how}\n", names.join(", "), file.shown()));
-        if *new {
-            // The first is about every import and is in the report.
-            for note in session.meta.warnings.iter().skip(1) {
-                let note = (file, note.as_str());
-                let said = notes.entry(note).or_insert(0);
-                *said += 1;
-                if *said == 1 {
-                    in_order.push(note);
-                }
+        let (id, experiment) = (&session.meta.id, &session.experiment);
+        sessions.push(serde_json::json!({
+            "id": id,
+            "file": file.to_string_lossy(),
+            "experiment": experiment.name,
+            "trials": session.trials.len(),
+            "new": new,
+        }));
+        let names: Vec<&str> = experiment.workloads.iter().map(|w| w.name.as_str()).collect();
+        let how = if *new { "" } else { " (already imported)" };
+        text += &format!("{id}  {}  {}  {}{how}\n", experiment.name, names.join(", "), file.shown());
+        // The first note is about every import and is in the report.
+        for note in session.meta.warnings.iter().skip(1).filter(|_| *new) {
+            let note = (file, note.as_str());
+            let said = notes.entry(note).or_insert(0);
+            *said += 1;
+            if *said == 1 {
+                in_order.push(note);
             }
         }
     }
-    for note in in_order.iter().filter(|_| !globals.quiet) {
+    for note in in_order.iter().filter(|_| !globals.quiet && !globals.json) {
         let times = match notes.get(note) {
             None | Some(1) => String::new(),
             Some(times) => format!(" (in {times} results)"),
         };
         views::say(&format!("ebb: {}: {}{times}", note.0.shown(), note.1));
     }
-    views::print(&text)
+    views::answer(
+        globals.json,
+        &serde_json::json!({ "schema": "ebbtide.import/1", "sessions": sessions }),
+        &text,
+    )
 }

@@ -5,25 +5,23 @@ mod several;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::laboratory;
-use crate::session::clock;
-use crate::session::worker;
 use crate::views;
 use clap::{Args, Subcommand};
 use ebbtide_lab::disks::{Bus, Disk, Throttle};
-use ebbtide_lab::guest::Stream;
 use ebbtide_lab::machine::{Machine, Use};
 use ebbtide_lab::places::{Left, Swept};
 use ebbtide_lab::{agent, image};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::volume::Limit;
+use ebbtide_runner::{clock, places, worker};
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Guests with a Debian kernel and throttled disks, in QEMU: real arrays for those without spare disks or root
+/// QEMU guests with a Debian kernel and throttled disks: real arrays without spare disks or root
 #[derive(Debug, Args)]
 pub struct LabArgs {
     #[command(subcommand)]
@@ -32,15 +30,15 @@ pub struct LabArgs {
 
 #[derive(Debug, Subcommand)]
 enum LabCommand {
-    /// Make the guest's image out of Debian packages, once; downloads about 100 MB
+    /// Build the guests' image from Debian packages, once; downloads about 100 MB
     Build(BuildArgs),
-    /// Start a guest, run a command in it, end the guest; exit status is the command's
+    /// Start a guest, run a command in it and end it; the exit status is the command's
     Run(RunArgs),
-    /// Start a guest with a shell on this terminal; leaving the shell ends the guest
+    /// Start a guest with a shell on this terminal; the guest ends with the shell
     Shell(GuestArgs),
     /// Show images and guests
     List,
-    /// Remove what killed runs left of their guests
+    /// Remove what guests of killed runs left behind
     Clean(CleanArgs),
     /// The other half, in the guest
     #[command(hide = true)]
@@ -55,14 +53,14 @@ enum LabCommand {
 
 #[derive(Debug, Args)]
 struct BuildArgs {
-    /// Build it anew, with the newest packages, although it is there
+    /// Rebuild an existing image, with the newest packages
     #[arg(long)]
     force: bool,
 }
 
 #[derive(Debug, Args)]
 struct CleanArgs {
-    /// Remove images too: everything but guests that run
+    /// Remove images too: everything except running guests
     #[arg(long)]
     all: bool,
 }
@@ -79,10 +77,10 @@ struct GuestArgs {
     /// Size of each disk
     #[arg(long, default_value = "1GiB", value_name = "SIZE")]
     size: Bytes,
-    /// Most operations per second of each disk [default: no limit]
+    /// Limit of operations per second of each disk [default: none]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     iops: Option<u64>,
-    /// Most bytes per second of each disk, for example 20MB/s [default: no limit]
+    /// Limit of bytes per second of each disk, for example 20MB/s [default: none]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     throughput: Option<u64>,
     /// Memory of the guest
@@ -97,10 +95,10 @@ struct GuestArgs {
 struct RunArgs {
     #[command(flatten)]
     guest: GuestArgs,
-    /// Guests, guest1 to guestN, on a network of their own; the command runs in all of them at once
+    /// Number of guests, guest1 to guestN, on a private network; the command runs in all of them at once
     #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     guests: u8,
-    /// Program and arguments, run as root in the guest with empty standard input; no shell in between
+    /// Program and arguments, run as root in the guest without a shell and with empty standard input
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -108,7 +106,7 @@ struct RunArgs {
 /// `20MB/s` or `20MB`.
 fn rate(text: &str) -> Result<u64, String> {
     let bytes: Bytes = text.trim_end_matches("/s").parse().map_err(|error| format!("{error}"))?;
-    if bytes.0 == 0 { Err("nothing could be read or written at 0".to_owned()) } else { Ok(bytes.0) }
+    if bytes.0 == 0 { Err("the limit must be more than 0".to_owned()) } else { Ok(bytes.0) }
 }
 
 impl GuestArgs {
@@ -155,7 +153,7 @@ pub fn run(args: &LabArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 }
 
 fn build(args: &BuildArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let places = laboratory::places()?;
+    let places = places::lab()?;
     let mut say = |text: &str| {
         if !globals.quiet {
             views::say(&format!("ebb: {text}"));
@@ -163,23 +161,16 @@ fn build(args: &BuildArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     };
     let there = image::find(&places).is_some() && !args.force;
     let image = image::build(&places, args.force, &mut say)?;
-    if globals.json {
-        let value = json!({
-            "schema": "ebbtide.lab-image/1",
-            "directory": image.directory().to_string_lossy(),
-            "kernel": image.kernel_release(),
-            "built": !there,
-        });
-        views::print_json(&value)?;
-    } else {
-        let built = if there { "was built before; --force builds it anew" } else { "is built" };
-        views::print(&format!(
-            "the image with kernel {} {built}: {}\n",
-            image.kernel_release(),
-            image.directory().shown()
-        ))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let (kernel, directory) = (image.kernel_release(), image.directory());
+    let value = json!({
+        "schema": "ebbtide.lab-image/1",
+        "directory": directory.to_string_lossy(),
+        "kernel": kernel,
+        "built": !there,
+    });
+    let built = if there { "exists already; --force rebuilds it" } else { "is built" };
+    let text = format!("the image with kernel {kernel} {built}: {}\n", directory.shown());
+    views::answer(globals.json, &value, &text)
 }
 
 fn command(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
@@ -188,31 +179,21 @@ fn command(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         return several::run(&machine, args.guests, &args.command, globals);
     }
     let mut guest = laboratory::open(globals.quiet)?.boot(&machine)?;
-    let (mut output, mut errors) = (Vec::new(), Vec::new());
-    let json = globals.json;
+    if globals.json {
+        let finished = guest.capture(&args.command, &[])?;
+        let mut value = json!({ "schema": "ebbtide.lab-run/1" });
+        several::tell(&finished, &guest, &mut value);
+        views::print_json(&value)?;
+        return Ok(several::status(finished.status));
+    }
     let mut closed = None;
     let status = guest.run(&args.command, &[], &mut |stream, bytes| {
-        let result = match (json, stream) {
-            (true, Stream::Output) => output.write_all(bytes),
-            (true, Stream::Errors) => errors.write_all(bytes),
-            (false, stream) => views::pass_on(stream, bytes),
-        };
-        closed = result.err().or(closed.take());
+        closed = views::pass_on(stream, bytes).err().or(closed.take());
     })?;
-    if let Some(error) = closed.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
-        return Err(CliError::Failed(format!("cannot print what the command says: {error}")));
+    match closed.filter(|error| error.kind() != ErrorKind::BrokenPipe) {
+        Some(error) => Err(CliError::Failed(format!("cannot print the command's output: {error}"))),
+        None => Ok(several::status(status)),
     }
-    if json {
-        let value = json!({
-            "schema": "ebbtide.lab-run/1",
-            "status": status,
-            "stdout": String::from_utf8_lossy(&output),
-            "stderr": String::from_utf8_lossy(&errors),
-            "boot_seconds": guest.boot.as_secs_f64(),
-        });
-        views::print_json(&value)?;
-    }
-    Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
 }
 
 fn shell(args: &GuestArgs, globals: &Globals) -> Result<ExitCode, CliError> {
@@ -231,33 +212,28 @@ fn shell(args: &GuestArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 
 fn list(globals: &Globals) -> Result<ExitCode, CliError> {
     let holdings = laboratory::holdings()?;
-    if globals.json {
-        views::print_json(&holdings.json())?;
-    } else {
-        views::print(&holdings.to_string())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    views::answer(globals.json, &holdings.json(), &holdings.to_string())
 }
 
 fn clean(args: &CleanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let Swept { removed, left } = laboratory::clean(args.all)?;
     let paths: Vec<String> = removed.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    if globals.json {
-        let stays = |left: &Left| json!({ "path": left.path.to_string_lossy(), "why": left.why });
-        let stays: Vec<Value> = left.iter().map(stays).collect();
-        let value = json!({ "schema": "ebbtide.lab-clean/1", "removed": paths, "left": stays });
-        views::print_json(&value)?;
-    } else if paths.is_empty() && left.is_empty() && !globals.quiet {
+    let stays = |left: &Left| json!({ "path": left.path.to_string_lossy(), "why": left.why });
+    let stays: Vec<Value> = left.iter().map(stays).collect();
+    let value = json!({ "schema": "ebbtide.lab-clean/1", "removed": paths, "left": stays });
+    let text: String = paths.iter().map(|path| format!("removed {path}\n")).collect();
+    views::answer(globals.json, &value, &text)?;
+    if paths.is_empty() && left.is_empty() && !globals.json && !globals.quiet {
         views::say("ebb: nothing to remove");
-    } else {
-        views::print(&paths.iter().map(|path| format!("removed {path}\n")).collect::<String>())?;
     }
     for left in &left {
         views::say(&format!("ebb: left alone: {left}"));
     }
     match left.iter().filter(|left| left.ours).count() {
         0 => Ok(ExitCode::SUCCESS),
-        n => Err(CliError::Failed(format!("of what ended guests and images left, {n} could not be removed"))),
+        n => Err(CliError::Failed(format!(
+            "{n} of the files left by ended guests and images could not be removed"
+        ))),
     }
 }
 

@@ -12,12 +12,12 @@ use serde_json::json;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// Compare the levels over given members: capacity, losses survived, fan-out, cost of small writes.
+/// Compare RAID levels over given members: capacity, losses survived, fan-out, cost of small writes
 #[derive(Debug, Args)]
 pub struct LayoutsArgs {
     #[command(flatten)]
     members: MemberArgs,
-    /// Bytes on one member before the next member's turn
+    /// Bytes on one member before the next member follows
     #[arg(long, default_value = "512KiB", value_name = "SIZE")]
     chunk: Bytes,
 }
@@ -35,25 +35,13 @@ pub fn run(args: &LayoutsArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         let why = rows.iter().find_map(|r| r.impossible.clone()).unwrap_or_default();
         return Err(CliError::Usage(format!("no layout is possible over these members: {why}")));
     }
-    if globals.json {
-        let value = json!({ "member_sizes": sizes, "chunk": args.chunk, "layouts": rows });
-        views::print_json_line(&value)?;
-    } else {
-        views::print(&text(&sizes, args.chunk, &rows))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let value = json!({ "member_sizes": sizes, "chunk": args.chunk, "layouts": rows });
+    views::answer(globals.json, &value, &text(&sizes, args.chunk, &rows))
 }
 
-fn text(sizes: &[u64], chunk: Bytes, rows: &[Row]) -> String {
-    let mut given: Vec<(u64, usize)> = Vec::new();
-    for size in sizes {
-        match given.last_mut() {
-            Some((last, count)) if last == size => *count += 1,
-            _ => given.push((*size, 1)),
-        }
-    }
-    let given: Vec<String> =
-        given.iter().map(|(size, count)| format!("{count} x {}", Bytes(*size).short())).collect();
+fn text(sizes: &[Bytes], chunk: Bytes, rows: &[Row]) -> String {
+    let equal = sizes.chunk_by(|a, b| a == b);
+    let given: Vec<String> = equal.map(|each| format!("{} x {}", each.len(), each[0].short())).collect();
     let mut lines = vec![
         ["", "", "least", "may be lost", "", "members used by a run", "", "4KiB write"].map(str::to_owned),
         ["layout", "capacity", "members", "always", "at best", "read", "written", "costs"].map(str::to_owned),
@@ -93,7 +81,7 @@ fn cells(row: &Row, figures: &Figures) -> [String; 8] {
     };
     [
         name(row),
-        Bytes(figures.capacity).short(),
+        figures.capacity.short(),
         row.least_members.to_string(),
         figures.losses_guaranteed.to_string(),
         figures.losses_best.to_string(),

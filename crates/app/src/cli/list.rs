@@ -2,18 +2,18 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::store::{Store, Summary};
 use crate::views;
 use clap::Args;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::session::Ending;
 use ebbtide_model::shown::columns;
+use ebbtide_runner::store::{Store, Summary};
 use std::process::ExitCode;
 
 /// List stored sessions, the newest first
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// At most so many
+    /// Show at most N sessions
     #[arg(long, short = 'n', value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
     limit: Option<u64>,
 }
@@ -23,23 +23,17 @@ pub struct ListArgs {
 /// # Errors
 /// When the store cannot be read.
 pub fn run(args: &ListArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let failed = |error: crate::store::StoreError| CliError::Failed(error.to_string());
-    let mut sessions = match Store::open_existing(globals.store.as_deref()).map_err(failed)? {
-        Some(store) => store.list().map_err(failed)?,
-        None => Vec::new(),
-    };
+    let store = Store::open_existing(globals.store.as_deref()).map_err(CliError::failed)?;
+    let mut sessions = store.map_or(Ok(Vec::new()), |store| store.list()).map_err(CliError::failed)?;
     sessions.truncate(args.limit.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX));
-    if globals.json {
-        let value = serde_json::json!({ "schema": "ebbtide.sessions/1", "sessions": sessions });
-        views::print_json(&value)?;
-    } else if sessions.is_empty() {
+    if sessions.is_empty() && !globals.json {
         if !globals.quiet {
-            crate::views::say("ebb: no sessions yet; `ebb run FILE` makes one");
+            views::say("ebb: no sessions yet; `ebb run FILE` makes one");
         }
-    } else {
-        views::print(&table(&sessions))?;
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(ExitCode::SUCCESS)
+    let value = serde_json::json!({ "schema": "ebbtide.sessions/1", "sessions": sessions });
+    views::answer(globals.json, &value, &table(&sessions))
 }
 
 fn table(sessions: &[Summary]) -> String {

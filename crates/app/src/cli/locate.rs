@@ -7,9 +7,8 @@ use crate::experiment_file;
 use crate::views;
 use clap::Args;
 use ebbtide_model::layout::{Extent, LayoutNode, Map, Role};
-use ebbtide_model::shown::Shown;
-use ebbtide_model::shown::columns;
-use ebbtide_model::units::Bytes;
+use ebbtide_model::shown::{Shown, columns};
+use ebbtide_model::units::{ArrayOffset, Bytes, MemberOffset};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,10 +16,10 @@ use std::process::ExitCode;
 /// Most chunks of one answer; what is longer is a mistake or a job for arithmetic.
 const CHUNKS_MAX: u64 = 100_000;
 
-/// Which bytes of which members hold this extent of the array; and the reverse.
+/// Show which bytes of which members hold an extent of an array, or the reverse
 ///
-/// The array comes from options, or from a design of an experiment file. Offsets on members count from
-/// the start of their data area: md's and LVM's metadata are not included.
+/// The array is described by options, or is a design of an experiment file. Offsets on members count from the start of
+/// their data area, after md's or LVM's metadata.
 #[derive(Debug, Args)]
 pub struct WhereArgs {
     #[command(flatten)]
@@ -61,19 +60,10 @@ struct Subject {
 pub fn run(args: &WhereArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let subject = subject(args, globals)?;
     let (value, text) = match (&args.member, args.member_offset) {
-        (Some(member), Some(offset)) => reverse(&subject, subject.member(member)?, offset)?,
+        (Some(member), Some(offset)) => reverse(&subject, subject.member(member)?, offset),
         _ => forward(&subject, args.offset.unwrap_or_default(), args.length)?,
     };
-    if globals.json {
-        views::print_json_line(&value)?
-    } else {
-        views::print(&text)?
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn usage(error: impl std::fmt::Display) -> CliError {
-    CliError::Usage(error.to_string())
+    views::answer(globals.json, &value, &text)
 }
 
 fn subject(args: &WhereArgs, globals: &Globals) -> Result<Subject, CliError> {
@@ -81,28 +71,20 @@ fn subject(args: &WhereArgs, globals: &Globals) -> Result<Subject, CliError> {
         let sizes =
             if args.array.given() || args.members.given() { args.members.sizes()? } else { Vec::new() };
         let layout = args.array.layout(sizes.len())?;
-        let map = Map::new(&layout, &sizes).map_err(usage)?;
+        let map = Map::new(&layout, &sizes).map_err(CliError::usage)?;
         return Ok(Subject { layout, map, names: None });
     };
     let shown = file.shown();
     let (_, experiment) = experiment_file::load(file, &super::catalog::load(globals)?)?;
-    let names: Vec<&str> = experiment.designs.iter().map(|d| d.name.as_str()).collect();
-    let design = experiment.designs.iter().find(|d| d.name == *design).ok_or_else(|| {
+    let found = experiment.designs.iter().find(|d| d.name == *design);
+    let layout = found.map(|design| design.layout.clone()).ok_or_else(|| {
+        let names: Vec<&str> = experiment.designs.iter().map(|d| d.name.as_str()).collect();
         CliError::Usage(format!("{shown} has no design `{design}`; it has {}", names.join(", ")))
     })?;
-    let mut unknown: Vec<&str> = Vec::new();
-    let leaves = design.layout.volumes();
-    let sizes: Vec<u64> = experiment
-        .volumes
-        .iter()
-        .enumerate()
-        .map(|(i, volume)| {
-            if volume.size.is_none() && leaves.contains(&i) {
-                unknown.push(&volume.name);
-            }
-            volume.size.map_or(0, |s| s.0)
-        })
-        .collect();
+    let volumes = || experiment.volumes.iter().enumerate();
+    let used = layout.volumes();
+    let unknown = volumes().filter(|(index, volume)| volume.size.is_none() && used.contains(index));
+    let unknown: Vec<&str> = unknown.map(|(_, volume)| volume.name.as_str()).collect();
     if !unknown.is_empty() {
         return Err(CliError::Usage(format!(
             "{shown} gives no size for {}; add `size = \"...\"` there, or describe the array with --layout, \
@@ -110,9 +92,9 @@ fn subject(args: &WhereArgs, globals: &Globals) -> Result<Subject, CliError> {
             unknown.join(", ")
         )));
     }
-    let map = Map::new(&design.layout, &sizes).map_err(usage)?;
-    let names = experiment.volumes.into_iter().map(|v| v.name).collect();
-    Ok(Subject { layout: design.layout.clone(), map, names: Some(names) })
+    let sizes: Vec<Bytes> = volumes().map(|(_, volume)| volume.size.unwrap_or_default()).collect();
+    let map = Map::new(&layout, &sizes).map_err(CliError::usage)?;
+    Ok(Subject { layout, map, names: Some(experiment.volumes.into_iter().map(|v| v.name).collect()) })
 }
 
 impl Subject {
@@ -130,10 +112,9 @@ impl Subject {
         })
     }
 
-    /// "stripe of 4, chunk 256KiB, 4GiB".
-    fn title(&self) -> String {
-        let capacity = Bytes(self.map.capacity());
-        format!("{}, {capacity}\n", self.layout)
+    /// `stripe of 4, chunk 256KiB, 4GiB`, and `text` below it.
+    fn titled(&self, text: &str) -> String {
+        format!("{}, {}\n\n{text}", self.layout, self.map.capacity())
     }
 }
 
@@ -158,19 +139,21 @@ fn forward(subject: &Subject, offset: Bytes, length: Bytes) -> Result<(Value, St
     let map = &subject.map;
     let chunk = subject.layout.smallest_chunk().map_or(u64::MAX, |chunk| chunk.0);
     if length.0 == 0 {
-        return Err(CliError::Usage("an extent of length 0 is nowhere; write --length 1 or more".to_owned()));
+        return Err(CliError::Usage(
+            "an extent of length 0 holds nothing; write --length 1 or more".to_owned(),
+        ));
     }
     if length.0 / chunk > CHUNKS_MAX {
         let most = Bytes(CHUNKS_MAX.saturating_mul(chunk));
         let text = format!("--length {length} is {} chunks; write at most {most}", length.0 / chunk);
         return Err(CliError::Usage(text));
     }
-    let extents = map.locate(offset.0, length.0).map_err(|_| {
+    let extents = map.locate(ArrayOffset(offset.0), length).map_err(|_| {
         let capacity = map.capacity();
         CliError::Usage(format!(
-            "{length} at offset {offset} reach beyond the end of the array, which holds {} ({capacity} bytes); \
+            "{length} at offset {offset} reach beyond the end of the array, which holds {capacity} ({} bytes); \
              write an --offset and a --length whose sum is at most that",
-            Bytes(capacity)
+            capacity.0
         ))
     })?;
     let records: Vec<Value> = extents
@@ -187,30 +170,30 @@ fn forward(subject: &Subject, offset: Bytes, length: Bytes) -> Result<(Value, St
         .collect();
     let mut rows = vec![["array offset", "length", "member", "member offset", "holds"].map(str::to_owned)];
     rows.extend(extents.iter().map(|e| {
-        let at = Bytes(e.array_offset).to_string();
-        let length = Bytes(e.length).to_string();
-        [at, length, subject.name(e.member), Bytes(e.offset).to_string(), holds(e.role, map.copies())]
+        let (at, on_member) = (Bytes(e.array_offset.0).to_string(), Bytes(e.offset.0).to_string());
+        [at, e.length.to_string(), subject.name(e.member), on_member, holds(e.role, map.copies())]
     }));
-    let text = format!("{}\n{}{}", subject.title(), columns(&rows, 2), picture(subject, &extents));
+    let text = subject.titled(&(columns(&rows, 2) + &picture(subject, &extents)));
     Ok((json!({ "extents": records }), text))
 }
 
-fn reverse(subject: &Subject, member: usize, offset: Bytes) -> Result<(Value, String), CliError> {
+fn reverse(subject: &Subject, member: usize, offset: Bytes) -> (Value, String) {
     let name = subject.name(member);
-    let title = subject.title();
-    let Some(found) = subject.map.reverse(member, offset.0) else {
-        let value = json!({ "member": member, "member_offset": offset.0, "used": false });
-        return Ok((value, format!("{title}\nThe array does not use byte {offset} of member {name}.\n")));
+    let mut value = json!({ "member": member, "member_offset": offset.0, "used": false });
+    let Some(found) = subject.map.reverse(member, MemberOffset(offset.0)) else {
+        let text = format!("The array does not use byte {offset} of member {name}.\n");
+        return (value, subject.titled(&text));
     };
     let (key, role) = role_fields(found.role);
-    let value = json!({ "member": member, "member_offset": offset.0, "used": true,
-        "array_offset": found.array_offset, key: role });
-    let at = Bytes(found.array_offset);
+    value["used"] = true.into();
+    value["array_offset"] = found.array_offset.0.into();
+    value[key] = role;
+    let at = Bytes(found.array_offset.0);
     let what = match found.role {
-        Role::Data { .. } => format!("holds array byte {at}, {}", holds(found.role, subject.map.copies())),
-        parity => format!("holds {} of the stripe that begins at array byte {at}", holds(parity, 1)),
+        Role::Data { .. } => format!("array byte {at}, {}", holds(found.role, subject.map.copies())),
+        parity => format!("{} of the stripe that begins at array byte {at}", holds(parity, 1)),
     };
-    Ok((value, format!("{title}\nByte {offset} of member {name} {what}.\n")))
+    (value, subject.titled(&format!("Byte {offset} of member {name} holds {what}.\n")))
 }
 
 /// The rows of chunks around the extent, as they lie on the members; only for one level of chunks on few
@@ -220,38 +203,30 @@ fn picture(subject: &Subject, extents: &[Extent]) -> String {
     const MEMBERS: usize = 12;
     let LayoutNode::Array { kind, members } = &subject.layout else { return String::new() };
     let flat = members.iter().all(|m| matches!(m, LayoutNode::Volume(_))) && members.len() <= MEMBERS;
-    let (Some(chunk), Some(first)) = (kind.chunk(), extents.first()) else { return String::new() };
-    if !flat {
+    let (Some(chunk), Some(first), true) = (kind.chunk(), extents.first(), flat) else {
         return String::new();
-    }
-    let chunk = chunk.0;
-    let last_row = extents.iter().map(|e| (e.offset + e.length - 1) / chunk).max().unwrap_or(0);
-    let first_row = (first.offset / chunk).saturating_sub(1);
+    };
+    let last_row = extents.iter().map(|e| (e.offset + e.length - Bytes(1)).0 / chunk.0).max().unwrap_or(0);
+    let first_row = (first.offset.0 / chunk.0).saturating_sub(1);
     let leaves = subject.map.leaves();
     let cell = |row: u64, member: usize| {
-        let from = row * chunk;
+        let from = MemberOffset::START + chunk * row;
         let asked = extents
             .iter()
             .any(|e| e.member == member && e.offset < from + chunk && from < e.offset + e.length);
-        let name = match subject.map.reverse(member, from) {
+        let name = match subject.map.reverse(member, from).map(|found| (found.role, found.array_offset)) {
             None => "-".to_owned(),
-            Some(found) => match found.role {
-                Role::Data { .. } => format!("c{}", found.array_offset / chunk),
-                Role::ParityP => "P".to_owned(),
-                Role::ParityQ => "Q".to_owned(),
-            },
+            Some((Role::Data { .. }, offset)) => format!("c{}", offset.0 / chunk.0),
+            Some((Role::ParityP, _)) => "P".to_owned(),
+            Some((Role::ParityQ, _)) => "Q".to_owned(),
         };
         if asked { format!("[{name}]") } else { format!(" {name}") }
     };
-    let mut text = "\n  chunks by number, those of the extent in brackets:\n".to_owned();
-    let mut lines = vec![
-        std::iter::once("row".to_owned())
-            .chain(leaves.iter().map(|m| format!(" {}", subject.name(*m))))
-            .collect::<Vec<_>>(),
-    ];
-    for row in first_row..=last_row.min(first_row + ROWS - 1) {
-        lines.push(std::iter::once(row.to_string()).chain(leaves.iter().map(|m| cell(row, *m))).collect());
-    }
-    text.push_str(&columns(&lines, 2));
-    text
+    let line = |name: String, cell: &dyn Fn(usize) -> String| -> Vec<String> {
+        std::iter::once(name).chain(leaves.iter().map(|member| cell(*member))).collect()
+    };
+    let mut lines = vec![line("row".to_owned(), &|member| format!(" {}", subject.name(member)))];
+    let rows = first_row..=last_row.min(first_row + ROWS - 1);
+    lines.extend(rows.map(|row| line(row.to_string(), &|member| cell(row, member))));
+    format!("\n  chunks by number, those of the extent in brackets:\n{}", columns(&lines, 2))
 }

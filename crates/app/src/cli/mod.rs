@@ -1,29 +1,46 @@
 //! The command line: each subcommand has its own file with its arguments and a `run` function.
 
+mod apply;
 mod bench;
+mod best;
 mod catalog;
 mod cleanup;
 mod compare;
+mod completions;
+mod dialect;
 mod experiment;
 mod explain;
+mod fio;
 mod geometry;
 mod globals;
 mod import;
+mod jobs;
 mod lab;
 mod layouts;
+mod limit;
+mod line;
 mod list;
 mod locate;
+mod man;
+mod plan;
+mod profile;
 mod report;
 mod run;
+mod selftest;
 mod show;
+mod status;
+mod stored;
+mod undo;
+mod user_data;
 mod verify;
 mod volumes;
 mod watch;
+mod workload;
 
 use crate::error::CliError;
 use crate::views;
-use clap::{Parser, Subcommand};
-use globals::Globals;
+use clap::{CommandFactory, Parser, Subcommand};
+pub use globals::Globals;
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
 
@@ -32,7 +49,7 @@ const UNITS: &str = "\
 Sizes: 4k, 4K and 4KiB are 4096 bytes, 1m and 1MiB are 2^20, 10g and 10GiB are 10 x 2^30; 4kB is 4000 bytes, \
 10GB is 10^10. Printed: MB/s is 10^6 bytes per second, MiB is 2^20 bytes. Times: 500us, 0.5ms, 10s, 2m.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 it ran but the answer is inconclusive, 130 interrupted.
-EBB_LOG=debug tells on standard error what is tried and why it does not work [default: warn].
+EBB_LOG=debug logs to standard error what is tried and why it fails [default: warn].
 First steps: `ebb run experiments/first-run.toml -o report.html`, then `ebb list` and `ebb show`.";
 
 /// Build candidate arrays from block volumes, measure them fairly, explain the winner.
@@ -48,19 +65,34 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::RunArgs),
+    Apply(apply::ApplyArgs),
+    Status(status::StatusArgs),
+    Undo(undo::UndoArgs),
     Bench(Box<bench::BenchArgs>),
+    Profile(profile::ProfileArgs),
+    Fio(fio::FioArgs),
     List(list::ListArgs),
     Show(show::ShowArgs),
     Compare(compare::CompareArgs),
     Catalog(catalog::CatalogArgs),
     Cleanup(cleanup::CleanupArgs),
-    /// Check experiment files, print their schema
+    Completions(completions::CompletionsArgs),
+    /// Check experiment files, or print their JSON Schema
     Experiment(experiment::ExperimentArgs),
     Explain(explain::ExplainArgs),
     Import(import::ImportArgs),
     Lab(lab::LabArgs),
     Layouts(layouts::LayoutsArgs),
+    Limit(limit::LimitArgs),
+    /// Wakes what `ebb limit` stopped when that is killed
+    #[command(name = limit::GUARDIAN, hide = true)]
+    LimitGuardian,
+    Man(man::ManArgs),
+    Plan(plan::PlanArgs),
     Report(report::ReportArgs),
+    /// Measure the tool itself: the clock, and the engine's ceiling on this host
+    SelfTest,
+    UserData(user_data::UserDataArgs),
     Verify(verify::VerifyArgs),
     Where(locate::WhereArgs),
     Volumes(volumes::VolumesArgs),
@@ -72,9 +104,21 @@ enum Command {
 pub fn main() -> ExitCode {
     views::tell_panics();
     ebbtide_host::tell_bus_errors();
-    let cli = match Cli::try_parse() {
+    let line: Vec<_> = std::env::args_os().collect();
+    let respelt = line::respelt(&line);
+    let line = respelt.as_ref().map_or(&line, |respelt| &respelt.line);
+    let cli = Cli::try_parse_from(line);
+    if let Some(respelt) = &respelt
+        && !cli.as_ref().is_ok_and(|cli| cli.globals.quiet)
+    {
+        views::say(&respelt.hint());
+    }
+    let cli = match cli {
         Ok(cli) => cli,
-        Err(error) => return ExitCode::from(u8::try_from(views::command_line(&error)).unwrap_or(2)),
+        Err(error) => {
+            let error = line::with_tip(error, line);
+            return ExitCode::from(u8::try_from(views::command_line(&error)).unwrap_or(2));
+        }
     };
     let globals = cli.globals;
     let result = log(&globals).and_then(|()| run(&cli.command, &globals));
@@ -107,18 +151,30 @@ fn log(globals: &Globals) -> Result<(), CliError> {
 fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
     match command {
         Command::Run(args) => run::run(args, globals),
+        Command::Apply(args) => apply::run(args, globals),
+        Command::Status(args) => status::run(args, globals),
+        Command::Undo(args) => undo::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),
+        Command::Profile(args) => profile::run(args, globals),
+        Command::Fio(args) => fio::run(args, globals),
         Command::List(args) => list::run(args, globals),
         Command::Show(args) => show::run(args, globals),
         Command::Compare(args) => compare::run(args, globals),
         Command::Catalog(args) => catalog::run(args, globals),
         Command::Cleanup(args) => cleanup::run(args, globals),
+        Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Experiment(args) => experiment::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),
         Command::Import(args) => import::run(args, globals),
         Command::Lab(args) => lab::run(args, globals),
         Command::Layouts(args) => layouts::run(args, globals),
+        Command::Limit(args) => limit::run(args, globals),
+        Command::LimitGuardian => limit::guard(),
+        Command::Man(args) => man::run(args, globals.quiet, Cli::command()),
+        Command::Plan(args) => plan::run(args, globals),
         Command::Report(args) => report::run(args, globals),
+        Command::SelfTest => selftest::run(globals),
+        Command::UserData(args) => user_data::run(args, globals),
         Command::Verify(args) => verify::run(args, globals),
         Command::Where(args) => locate::run(args, globals),
         Command::Volumes(args) => volumes::run(args, globals),

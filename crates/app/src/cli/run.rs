@@ -1,31 +1,37 @@
 //! `ebb run`: an experiment from file to answer.
 
+use crate::cli::best;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::experiment_file;
+use crate::key;
 use crate::laboratory;
 use crate::progress::Progress;
-use crate::session::kernel::{self, KernelPlan};
-use crate::session::setup::SessionSetup;
-use crate::session::{self, Request, RunContext, clock, journal, signals, surroundings};
-use crate::store::Store;
+use crate::signals;
 use crate::views::{self, Format};
 use clap::{Args, ValueEnum};
-use ebbtide_analysis::{Analysis, analyse, unanswered};
+use ebbtide_analysis::{Analysis, together, unanswered};
 use ebbtide_engine::files;
 use ebbtide_lab::accelerator;
 use ebbtide_lab::backend::adapt::adapt;
 use ebbtide_lab::backend::how_long;
 use ebbtide_lab::backend::scale::{Scale, scaled};
-use ebbtide_model::backend::{BackendKind, Control};
+use ebbtide_model::backend::BackendKind;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::plan::Plan;
-use ebbtide_model::session::{Ending, Session};
+use ebbtide_model::session::{Ending, Session, SessionMeta};
 use ebbtide_model::shown::Shown;
-use ebbtide_report::{JsonOptions, Report};
-use std::path::PathBuf;
+use ebbtide_model::units::format_count;
+use ebbtide_report::{JsonOptions, Kept, OfDesign, Report};
+use ebbtide_runner::kernel;
+use ebbtide_runner::session::{self, Ended, RunContext};
+use ebbtide_runner::store::{Keep, Packed, Store};
+use ebbtide_runner::watch::Watch;
+use ebbtide_runner::{clock, fit, journal, places, setup};
+use serde_json::json;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 /// Run an experiment: build its designs, measure them in turn, compare them, say what limits each
 ///
@@ -35,26 +41,30 @@ use std::sync::Arc;
 pub struct RunArgs {
     /// Experiment file (TOML); experiments/ has some to begin with
     file: PathBuf,
-    /// Seed of the order of trials and of all random data; the same seed gives the same order [default: random]
+    /// Seed of the order of trials and of all random data [default: random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Print what would be done and touch nothing
+    /// Print what would be done, and touch nothing
     #[arg(long)]
     dry_run: bool,
-    /// Also write the report to FILE; its ending says what: .html, .json, .csv, .txt
+    /// With --dry-run: every design and every trial of a sweep, not only how many
+    #[arg(long, requires = "dry_run")]
+    verbose: bool,
+    /// Also write the report to FILE, in the format of its extension: .html, .json, .csv or .txt; with .toml the best design of a
+    /// sweep, as an experiment of its own
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What carries the experiment out
+    /// Where to run the experiment
     #[arg(long, value_enum, default_value = "files", value_name = "BACKEND")]
     on: On,
     /// Keep the volumes that the run makes
     #[arg(long)]
     keep: bool,
-    /// Existing files and devices that the experiment names may be overwritten: their content is lost
+    /// Overwrite existing files and devices that the experiment names: their content is lost
     #[arg(long)]
     destroy: bool,
-    /// Factor on all limits of volumes and links and on offered rates, for example 1/20; trials last longer for it
-    /// [default: 1; with `--on lab` what the guest carries]
+    /// Scale all limits of volumes and links and all offered rates, for example by 1/20; trials take longer in proportion
+    /// [default: 1; with `--on lab`, what the guest can carry]
     #[arg(long, value_name = "FRACTION")]
     scale: Option<Scale>,
     /// Do not store the session
@@ -67,11 +77,11 @@ pub struct RunArgs {
 enum On {
     /// Real I/O on files, or on devices opened directly
     Files,
-    /// md, LVM, encryption and file systems of this host's kernel, built for each trial; as root
+    /// md, LVM, encryption and file systems of this host's kernel, built for each trial (of a sweep: `builds`); as root
     Kernel,
-    /// The same in a QEMU guest with a disk for each volume, as fast as its limits say; needs no root
+    /// The same in a QEMU guest, with a throttled disk for each volume; needs no root
     Lab,
-    /// Nothing: virtual time, a month in seconds
+    /// A simulation in virtual time, a month in seconds
     Sim,
 }
 
@@ -93,98 +103,122 @@ impl On {
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     refuse_options(args)?;
     let name = args.file.to_string_lossy();
-    let (text, experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
-    let output =
-        args.output.as_deref().map(|path| super::report::format_of(path, true).map(|format| (path, format)));
-    let output = output.transpose()?;
+    let (text, mut experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
+    if matches!(args.on, On::Files | On::Sim) {
+        experiment.builds_nothing_in_turn();
+    }
+    let format = |path| match best::is_asked(path) {
+        true if experiment.sweep.is_none() => Err(best::none(path)),
+        true => best::may_replace(path).map(|()| (path, None)),
+        false => super::report::format_of(path, true).map(|format| (path, Some(format))),
+    };
+    let output = args.output.as_deref().map(format).transpose()?;
     if let Some((path, _)) = output {
+        let of = |path: &Path| std::fs::metadata(path).ok().map(|there| (there.dev(), there.ino()));
+        if of(path).is_some_and(|own| Some(own) == of(&args.file)) {
+            return Err(CliError::Usage(format!(
+                "{}: this is the experiment itself; choose another file with -o",
+                path.shown()
+            )));
+        }
         views::can_save(path)?;
     }
-    session::fit::check(&experiment, args.on.kind())
-        .map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
+    fit::check(&experiment, args.on.kind()).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
     let seed = args.seed.unwrap_or_else(|| u64::from(clock::random()));
     let id = clock::session_id();
     let options = files::Options {
         name: id.clone(),
         seed,
         destroy: args.destroy,
-        places: surroundings::places_for_volumes(),
+        places: places::for_volumes(),
         ..files::Options::default()
     };
-    let (experiment, warning) = match args.scale.filter(|_| args.on != On::Lab) {
-        Some(scale) => (scaled(&experiment, scale), (scale != Scale::ONE).then(|| scale.as_asked_for())),
-        None => (experiment, None),
+    let scale = args.scale.filter(|scale| args.on != On::Lab && *scale != Scale::ONE);
+    let experiment = match scale {
+        Some(scale) => scaled(&experiment, scale),
+        None => experiment,
     };
     if args.dry_run {
         return dry_run(&experiment, seed, args, &options, globals);
     }
 
-    let failed = |error: String| CliError::Failed(error);
-    let control = Arc::new(Control::default());
-    signals::stop_on_signals(control.clone(), globals.quiet)
-        .and_then(|()| signals::file_size_limit_is_an_error())
-        .map_err(|error| failed(format!("cannot set up signal handlers: {error}")))?;
-    let key = if args.on == On::Kernel { kernel::key::ask(&experiment, &control)? } else { None };
-    let mut store = if args.no_save {
-        None
-    } else {
-        Some(Store::open(globals.store.as_deref()).map_err(|error| failed(error.to_string()))?)
-    };
+    let control = signals::stoppable(globals.quiet)?;
+    let key = if args.on == On::Kernel { key::ask(&experiment, &control)? } else { None };
+    let open = || Store::open(globals.store.as_deref()).map_err(CliError::failed);
+    let mut store = (!args.no_save).then(open).transpose()?;
     if let Some((path, _)) = output {
         // Once more: the store that was just made must not be what the report replaces.
         views::can_save(path)?;
     }
     let mut progress = Progress::new(globals.quiet);
     greet(&progress, &id, seed, &experiment);
-    let SessionSetup { mut backend, mut observer, experiment, host, engine_ceiling_iops, warnings } =
-        match args.on {
-            On::Lab => {
-                let say = |text: &str| progress.say(text);
-                SessionSetup::of_guest(&experiment, &options, args.scale, &control, globals.quiet, &say)?
-            }
-            On::Files | On::Kernel | On::Sim => {
-                SessionSetup::of_host(args.on.kind(), experiment, options, key)?
-            }
-        };
-    let warnings = warning.into_iter().chain(warnings).collect();
-    let request = Request {
-        id,
+    let mut session = Session {
+        meta: SessionMeta::new(id, args.on.kind(), seed, clock::now()),
         experiment,
-        text,
-        seed,
-        host,
-        engine_ceiling_iops,
-        warnings,
+        experiment_text: text,
+        trials: Vec::new(),
+    };
+    session.meta.warnings.extend(scale.map(Scale::as_asked_for));
+    let mut backend = match args.on {
+        On::Lab => {
+            let lab_says = laboratory::says(globals.quiet);
+            setup::in_guest(&mut session, args.scale, &control, lab_says, &|text| progress.say(text))?
+        }
+        On::Files | On::Kernel | On::Sim => setup::on_host(&mut session, options, key)?,
+    };
+    let mut keep_in = store.as_mut().map_or_else(|| Keep::Memory(Packed::default()), Keep::Store);
+    let mut context = RunContext {
+        keep_in: &mut keep_in,
+        control,
+        watch: &mut progress,
         keep: args.keep,
         destroy: args.destroy,
     };
-    let mut context =
-        RunContext { store: store.as_mut(), control, watch: &mut progress, observer: observer.as_mut() };
-    let session =
-        session::run(request, backend.as_mut(), &mut context).map_err(|error| failed(error.to_string()))?;
+    let ended = session::run(session, backend.as_mut(), &mut context).map_err(CliError::failed)?;
+    let session = &ended.session;
     drop(backend);
-    if args.keep {
-        say_kept(&progress, &session);
+    for volume in session.meta.inventory.volumes.iter().filter(|volume| args.keep && !volume.path.is_empty())
+    {
+        progress.say(&format!("volume {} is kept: {}", volume.name, volume.path));
     }
     drop(progress);
-    let analysis = analyse(&session);
-    let mut report = Report::new(&session, &analysis);
-    report.stored = store.is_some();
-    if let Some(store) = &mut store {
-        let headline = report.answer.first().filter(|_| !session.trials.is_empty());
-        store
-            .update(&session.meta, headline.map(String::as_str))
-            .map_err(|error| failed(error.to_string()))?;
+    let shown = if globals.json { Format::Json(JsonOptions::default()) } else { Format::Text };
+    let formats = [Some(shown), output.and_then(|(_, format)| format)].into_iter().flatten();
+    let kept = formats.map(|format| format.kept(session)).max().unwrap_or(Kept::Figures);
+    let parts = keep_in
+        .by_design(session, |part, records| OfDesign::new(session, part, records, kept))
+        .map_err(CliError::failed)?;
+    let (parts, of_designs) = parts.into_iter().unzip();
+    let analysis = together(session, parts);
+    let mut report = Report::together(session, analysis.clone(), of_designs);
+    report.stored = matches!(keep_in, Keep::Store(_));
+    let headline = report.answer.first().filter(|_| ended.trials > 0);
+    // One that was refused is not in the store: nothing is changed.
+    keep_in.update(&session.meta, headline.map(String::as_str)).map_err(CliError::failed)?;
+    if globals.json {
+        views::print_data(&views::render(&report, Format::Json(JsonOptions::default())))?;
+    } else if ended.trials > 0 {
+        views::print_styled(&views::for_stdout(&report))?;
     }
-    show(&session, &report, globals)?;
     // A report of nothing must not take the place of one of something.
-    if let Some((path, format)) = output.filter(|_| !session::was_refused(&session)) {
-        views::save(path, &views::render(&report, format))?;
-        if !globals.quiet && path.as_os_str() != "-" {
-            views::say(&format!("ebb: report written to {}", path.shown()));
+    if let Some((path, format)) = output.filter(|_| !ended.was_refused()) {
+        let best = || analysis.race.as_ref().and_then(|race| best::text(session, race));
+        let (what, text) = match format {
+            Some(format) => ("report", Some(views::render(&report, format))),
+            None => ("best design", best()),
+        };
+        match text {
+            // Why is in the exit status and its message.
+            None => views::say(&format!("ebb: {} is not written: no design is the best", path.shown())),
+            Some(text) => {
+                views::save(path, &text)?;
+                if !globals.quiet && path.as_os_str() != "-" {
+                    views::say(&format!("ebb: {what} written to {}", path.shown()));
+                }
+            }
         }
     }
-    ending(&session, &analysis, report.stored)
+    ending(&ended, &analysis, report.stored)
 }
 
 /// Options that the backend has no use for.
@@ -208,34 +242,16 @@ fn refuse_options(args: &RunArgs) -> Result<(), CliError> {
 /// Seed and id, and what earlier runs left behind.
 fn greet(progress: &Progress, id: &str, seed: u64, experiment: &Experiment) {
     progress.say(&format!("session {id} of {}, seed {seed}", experiment.name));
-    let abandoned = journal::directory().and_then(|directory| journal::abandoned(&directory));
-    match abandoned {
+    match places::journals().and_then(|directory| journal::abandoned(&directory)) {
         Ok(found) if found.abandoned.iter().any(|run| !run.left.is_empty()) => progress.say(
-            "an earlier run left something behind: `ebb cleanup --dry-run` lists them, `ebb cleanup` removes them",
+            "an earlier run left something behind: `ebb cleanup --dry-run` lists it, `ebb cleanup` removes it",
         ),
         Ok(found) => {
             for (path, _) in found.unreadable {
                 progress.say(&format!("the journal {} cannot be read: `ebb cleanup` says why", path.shown()));
             }
         }
-        Err(error) => progress.say(&error),
-    }
-}
-
-fn say_kept(progress: &Progress, session: &Session) {
-    for volume in session.meta.inventory.volumes.iter().filter(|volume| !volume.path.is_empty()) {
-        progress.say(&format!("volume {} is kept: {}", volume.name, volume.path));
-    }
-}
-
-/// The report on standard output; nothing to show of a session without trials, except to programs.
-fn show(session: &Session, report: &Report, globals: &Globals) -> Result<(), CliError> {
-    if globals.json {
-        views::print_data(&views::render(report, Format::Json(JsonOptions::default())))
-    } else if session.trials.is_empty() {
-        Ok(())
-    } else {
-        views::print_styled(&views::for_stdout(report))
+        Err(error) => progress.say(&error.to_string()),
     }
 }
 
@@ -247,100 +263,97 @@ fn dry_run(
     options: &files::Options,
     globals: &Globals,
 ) -> Result<ExitCode, CliError> {
-    let (on, failed) = (args.on, |error: String| CliError::Failed(error));
+    let on = args.on;
     let survey = match on {
         On::Files | On::Kernel => files::survey(experiment, options),
         On::Lab | On::Sim => Ok(files::Survey::default()),
     };
     let guest = match on {
         On::Lab => {
-            let accelerator = accelerator(&laboratory::places()?)?;
-            let adapted = adapt(experiment, accelerator, args.scale).map_err(CliError::Usage)?;
-            Some((adapted, accelerator))
+            let accelerator = accelerator(&places::lab()?)?;
+            Some((adapt(experiment, accelerator, args.scale).map_err(CliError::usage)?, accelerator))
         }
         On::Files | On::Kernel | On::Sim => None,
     };
-    let builds = match (&guest, on) {
-        (Some((adapted, _)), _) => Some(kernel::plan(&adapted.inside, &options.name)),
-        (None, On::Kernel) => Some(kernel::plan(experiment, &options.name)),
+    let built = match (&guest, on) {
+        (Some((adapted, _)), _) => Some(&adapted.inside),
+        (None, On::Kernel) => Some(experiment),
         (None, _) => None,
     };
-    let builds = builds.transpose().map_err(|error| failed(error.to_string()))?;
+    let builds =
+        built.map(|built| kernel::plan(built, &options.name)).transpose().map_err(CliError::failed)?;
     let experiment = guest.as_ref().map_or(experiment, |(adapted, _)| &adapted.experiment);
     let plan = Plan::new(experiment, on.kind(), seed, args.destroy);
-    if globals.json {
-        let places: Vec<_> = survey
-            .iter()
-            .flat_map(|survey| &survey.places)
-            .map(|place| {
-                serde_json::json!({
-                    "directory": place.directory.to_string_lossy(),
-                    "filesystem": place.filesystem,
-                    "needed_bytes": place.needed,
-                    "free_bytes": place.free,
-                })
-            })
-            .collect();
-        let mut value = serde_json::json!({ "schema": "ebbtide.plan/1", "plan": plan, "places": places });
-        if let Some(KernelPlan { builds, .. }) = &builds {
-            value["builds"] = serde_json::json!(builds);
-        }
-        if let Some((adapted, _)) = &guest {
-            value["guest"] = adapted.json();
-        }
-        views::print_json(&value)?;
-    } else {
-        views::print(&plan.to_string())?;
-        if let Some(builds) = &builds {
-            let built = match &guest {
-                None => kernel::Built::EachTrial,
-                Some((adapted, _)) if adapted.own_disks => kernel::Built::Once,
-                Some(_) => kernel::Built::InTurn,
-            };
-            views::print(&kernel::show(experiment, builds, built))?;
-        }
-        if let Some((adapted, accelerator)) = &guest {
-            views::print(&adapted.to_string())?;
-            views::print(&format!("{}\n", how_long(&plan, experiment, *accelerator)))?;
-        }
-        for place in survey.iter().flat_map(|survey| &survey.places) {
-            views::print(&format!(
-                "space: {} MiB in {} ({}), {} MiB are free there\n",
-                place.needed.div_ceil(1 << 20),
-                place.directory.shown(),
-                place.filesystem.as_deref().unwrap_or("file system of unknown type"),
-                place.free >> 20,
-            ))?;
-        }
+    let text = if args.verbose { format!("{plan:#}") } else { plan.to_string() };
+    let (mut text, mut places) = (text, Vec::new());
+    let mut value = json!({ "schema": "ebbtide.dry-run/1", "plan": plan });
+    if let Some(builds) = &builds {
+        value["builds"] = json!(builds.builds);
+        let built = match &guest {
+            Some((adapted, _)) if adapted.own_disks => kernel::Built::Once,
+            _ if experiment.shared_builds().is_some() => kernel::Built::Shared,
+            None => kernel::Built::EachTrial,
+            Some(_) => kernel::Built::InTurn,
+        };
+        text += &kernel::show(experiment, builds, built);
     }
-    survey.map_err(|error| CliError::Failed(error.to_string()))?;
+    if let Some((adapted, accelerator)) = &guest {
+        value["guest"] = adapted.json();
+        text += &format!("{adapted}{}\n", how_long(&plan, experiment, *accelerator));
+    }
+    for place in survey.iter().flat_map(|survey| &survey.places) {
+        places.push(json!({
+            "directory": place.directory.to_string_lossy(),
+            "filesystem": place.filesystem,
+            "needed_bytes": place.needed,
+            "free_bytes": place.free,
+        }));
+        text += &format!(
+            "space: {} in {} ({}), {} are free there\n",
+            place.needed.short(),
+            place.directory.shown(),
+            place.filesystem.as_deref().unwrap_or("file system of unknown type"),
+            place.free.short(),
+        );
+    }
+    value["places"] = places.into();
+    let answered = views::answer(globals.json, &value, &text)?;
+    survey.map_err(CliError::failed)?;
     if let Some(refused) = plan.refused {
         return Err(CliError::Failed(refused));
     }
     // The plan is right all the same, and has been printed.
     match builds.filter(|_| on == On::Kernel).map(|builds| builds.check_host()) {
-        Some(Err(what)) => Err(CliError::Failed(format!("this host cannot carry that out: {what}"))),
-        Some(Ok(())) | None => Ok(ExitCode::SUCCESS),
+        Some(Err(what)) => Err(CliError::Failed(format!("this host cannot run it: {what}"))),
+        Some(Ok(())) | None => Ok(answered),
     }
 }
 
+/// Operations that failed without ending their trials.
+fn operations_failed(analysis: &Analysis) -> u64 {
+    analysis.results.iter().map(|result| result.conditioned.failed).sum()
+}
+
 /// The exit status that the session earned.
-fn ending(session: &Session, analysis: &Analysis, stored: bool) -> Result<ExitCode, CliError> {
-    let trials = session.trials.len();
+fn ending(ended: &Ended, analysis: &Analysis, stored: bool) -> Result<ExitCode, CliError> {
+    let Ended { session, trials } = ended;
     match &session.meta.ending {
         Ending::Failed(why) => Err(CliError::Failed(why.clone())),
         Ending::Interrupted => Err(CliError::Interrupted(if stored {
             format!("finished trials are kept ({trials})")
         } else {
-            format!("{trials} trials had finished; with --no-save none is kept")
+            format!("{trials} trials had finished; with --no-save they are not kept")
         })),
-        Ending::Reached | Ending::NotReached | Ending::Unfinished => {
-            let unanswered = unanswered(session, analysis);
-            if unanswered.is_empty() {
-                Ok(ExitCode::SUCCESS)
-            } else {
-                Err(CliError::Inconclusive(format!("inconclusive: {}", unanswered.join("; "))))
-            }
+        _ if operations_failed(analysis) > 0 => Err(CliError::Failed(format!(
+            "{} failed; the trials went on, as continue_on_error says",
+            format_count(operations_failed(analysis), "operation")
+        ))),
+        _ if analysis.race.as_ref().is_some_and(|race| race.left.is_empty()) => {
+            Err(CliError::Failed("no design is left: each breaks a limit or failed".to_owned()))
         }
+        Ending::Reached | Ending::NotReached | Ending::Unfinished => match unanswered(session, analysis) {
+            open if open.is_empty() => Ok(ExitCode::SUCCESS),
+            open => Err(CliError::Inconclusive(format!("inconclusive: {}", open.join("; ")))),
+        },
     }
 }

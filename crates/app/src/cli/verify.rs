@@ -1,38 +1,41 @@
 //! `ebb verify`: proves that every write which a ledger says was acknowledged is there.
 
-use crate::bench::verify;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::progress::Progress;
-use crate::session::signals;
+use crate::signals;
 use crate::views;
 use clap::Args;
 use ebbtide_engine::verify::{Bad, Found, check};
-use ebbtide_model::backend::Control;
+use ebbtide_model::experiment::{Volume, VolumeSource};
+use ebbtide_model::shown::Shown;
+use ebbtide_model::units::{Bytes, format_count, format_throughput};
 use ebbtide_model::verify::Ledger;
+use ebbtide_runner::bench::Spec;
+use ebbtide_runner::watch::Watch;
+use ebbtide_runner::{clock, verify};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 /// Bad extents that the text lists; --json has them all.
 const MOST_SHOWN: usize = 20;
 
-/// Prove that every acknowledged write of `ebb bench --verify` is there and none is torn
+/// Verify that every acknowledged write of `ebb bench --verify` is there, and none is torn
 ///
-/// Reads each copy of every block that the ledger says was acknowledged: after a crash, a failover or a rebuild.
-/// Nothing is written.
+/// Reads every copy of every block whose write the ledger records as acknowledged, for example after a crash, a
+/// failover or a rebuild. Nothing is written.
 ///
 /// Exit status: 0 all is there, 1 something is not, 2 wrong usage, 3 no write was acknowledged, 130 interrupted.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// The ledger that `ebb bench --verify` wrote
     ledger: PathBuf,
-    /// Where a member is now, if not where it was: NAME=PATH
+    /// Where a member is now, if it has moved
     #[arg(long = "member", value_parser = moved, value_name = "NAME=PATH")]
     members: Vec<(String, PathBuf)>,
-    /// The array as one device or file, for example /dev/md0; its members are not told apart
+    /// The array as one device or file, for example /dev/md0; members are not distinguished
     #[arg(long, value_name = "PATH", conflicts_with = "members")]
     array: Option<PathBuf>,
 }
@@ -49,36 +52,82 @@ fn moved(text: &str) -> Result<(String, PathBuf), String> {
 pub fn run(args: &VerifyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let ledger = verify::ledger(&args.ledger)?;
     let target = verify::open(&ledger, &args.members, args.array.as_deref())?;
-    let control = Arc::new(Control::default());
-    signals::stop_on_signals(control.clone(), globals.quiet)
-        .map_err(|error| CliError::Failed(format!("cannot set up signal handlers: {error}")))?;
+    let control = signals::stoppable(globals.quiet)?;
     let mut progress = Progress::new(globals.quiet);
     progress.checking(&control);
-    let found = check(&target, &ledger, &control).map_err(|error| CliError::Failed(error.to_string()))?;
-    progress.idle();
-    let names = Names::new(&ledger, args);
-    show(&ledger, &found, &names, globals)?;
+    let found = check(&target, &ledger, &control).map_err(CliError::failed)?;
+    progress.done();
+    let names = Names::new(&ledger, &args.members, args.array.as_deref());
+    views::answer(globals.json, &json(&ledger, &found, &names), &text(&ledger, &found, &names))?;
     ending(&ledger, &found)
 }
 
-/// Members as they are called now.
-pub(super) struct Names(Vec<(String, String)>);
+/// `ebb bench --verify`: runs `spec` with a ledger and reads everything back.
+pub(super) fn write(spec: &Spec, ledger: Option<&Path>, globals: &Globals) -> Result<ExitCode, CliError> {
+    for job in &spec.jobs {
+        verify::fits(&job.workload)?;
+    }
+    let removed = |volume: &Volume| matches!(volume.source, VolumeSource::NewFile { .. });
+    if spec.experiment.volumes.iter().any(removed) {
+        let what = "--verify needs a target that is kept: name a file or a device, not a directory or a design whose \
+                    files are removed afterwards";
+        return Err(CliError::Usage(what.to_owned()));
+    }
+    let path = match ledger {
+        Some(path) => path.to_owned(),
+        None => verify::default_ledger(&clock::session_id())?,
+    };
+    let is_target = |volume: &Volume| match &volume.source {
+        VolumeSource::ExistingFile { path: target } => verify::is_same(target, &path),
+        _ => false,
+    };
+    if spec.experiment.volumes.iter().any(is_target) {
+        return Err(CliError::Usage(format!(
+            "the ledger and the target are the same file, {}: give --ledger another name",
+            path.shown()
+        )));
+    }
+    let control = signals::stoppable(globals.quiet)?;
+    let mut progress = Progress::new(globals.quiet);
+    let outcome = verify::run(spec, &path, &control, &mut progress)?;
+    drop(progress);
+    let names = Names::new(&outcome.ledger, &[], None);
+    let (written, seconds) = (outcome.written, outcome.written.elapsed.as_secs_f64());
+    let mut value = json(&outcome.ledger, &outcome.found, &names);
+    value["ledger"] = path.to_string_lossy().into();
+    value["bytes_written"] = written.bytes.into();
+    value["seconds"] = seconds.into();
+    value["notes"] = json!(outcome.notes);
+    let rate = if seconds > 0.0 { written.bytes as f64 / seconds } else { 0.0 };
+    let mut told = format!(
+        "written   {} in {seconds:.2} s, {} with a ledger (no measurement of the device)\n{}",
+        Bytes(written.bytes),
+        format_throughput(rate),
+        text(&outcome.ledger, &outcome.found, &names)
+    );
+    told.extend(outcome.notes.iter().map(|note| format!("note      {note}\n")));
+    views::answer(globals.json, &value, &told)?;
+    if written.stopped && outcome.found.bad.is_empty() {
+        return Err(CliError::Interrupted("everything acknowledged so far is there".to_owned()));
+    }
+    ending(&outcome.ledger, &outcome.found)
+}
+
+/// Members by their numbers: names and where they are now.
+struct Names(Vec<(String, String)>);
 
 impl Names {
-    fn new(ledger: &Ledger, args: &VerifyArgs) -> Names {
-        if let Some(array) = &args.array {
-            return Names(vec![(array.to_string_lossy().into_owned(), array.to_string_lossy().into_owned())]);
+    /// As `ledger` has them, but for those that `moved`; with `array` that is all there is.
+    fn new(ledger: &Ledger, moved: &[(String, PathBuf)], array: Option<&Path>) -> Names {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        if let Some(array) = array {
+            return Names(vec![(text(array), text(array))]);
         }
         let path = |name: &str, path: &str| {
-            let moved = args.members.iter().find(|(member, _)| member == name);
-            moved.map_or_else(|| path.to_owned(), |(_, path)| path.to_string_lossy().into_owned())
+            let moved = moved.iter().find(|(member, _)| member == name);
+            moved.map_or_else(|| path.to_owned(), |(_, path)| text(path))
         };
         Names(ledger.header.members.iter().map(|m| (m.name.clone(), path(&m.name, &m.path))).collect())
-    }
-
-    /// As the ledger has them.
-    pub(super) fn of(ledger: &Ledger) -> Names {
-        Names(ledger.header.members.iter().map(|m| (m.name.clone(), m.path.clone())).collect())
     }
 
     fn get(&self, member: usize) -> (&str, &str) {
@@ -87,10 +136,10 @@ impl Names {
 }
 
 /// The exit status that what was found deserves.
-pub(super) fn ending(ledger: &Ledger, found: &Found) -> Result<ExitCode, CliError> {
+fn ending(ledger: &Ledger, found: &Found) -> Result<ExitCode, CliError> {
     if !found.bad.is_empty() {
-        let bytes: u64 = found.bad.iter().map(|bad| bad.length).sum();
-        let what = format!("{} of acknowledged writes are not there", verify::size(bytes));
+        let bytes: Bytes = found.bad.iter().map(|bad| bad.length).sum();
+        let what = format!("{} of acknowledged writes are not there", bytes.short());
         return Err(CliError::Failed(what));
     }
     if found.stopped {
@@ -98,48 +147,43 @@ pub(super) fn ending(ledger: &Ledger, found: &Found) -> Result<ExitCode, CliErro
     }
     if ledger.acknowledged == 0 {
         return Err(CliError::Inconclusive(
-            "the ledger has no acknowledged write, so that nothing is proved: write more with `ebb bench --verify`"
+            "the ledger has no acknowledged write, so nothing is proved: write more with `ebb bench --verify`"
                 .to_owned(),
         ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was found, as text or JSON.
-pub(super) fn show(ledger: &Ledger, found: &Found, names: &Names, globals: &Globals) -> Result<(), CliError> {
-    if globals.json {
-        return views::print_json(&json(ledger, found, names));
-    }
-    views::print(&text(ledger, found, names))
-}
-
-pub(super) fn text(ledger: &Ledger, found: &Found, names: &Names) -> String {
+fn text(ledger: &Ledger, found: &Found, names: &Names) -> String {
     let header = &ledger.header;
     let mut text = format!(
-        "ledger    {} writes acknowledged, {} in flight at its end, {} on {} {}\n",
+        "ledger    {} writes acknowledged, {} in flight at its end, {} on {}\n",
         ledger.acknowledged,
         ledger.in_flight,
         promise(ledger),
-        header.members.len(),
-        if header.members.len() == 1 { "member" } else { "members" },
+        format_count(header.members.len() as u64, "member"),
     );
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
         "checked   {} blocks of {} bytes, every copy: {} as acknowledged, {} not, {} undecided (a write was in flight)",
         found.units,
-        header.unit,
+        header.unit.0,
         found.good,
         found.units - found.good - found.in_flight,
         found.in_flight,
     );
     for bad in found.bad.iter().take(MOST_SHOWN) {
         let copy = if bad.copy > 0 { format!(", copy {}", bad.copy) } else { String::new() };
-        let _ =
-            writeln!(text, "bad       array offset {}, {} bytes{copy}: {}", bad.offset, bad.length, bad.what);
+        let _ = writeln!(
+            text,
+            "bad       array offset {}, {} bytes{copy}: {}",
+            bad.offset.0, bad.length.0, bad.what
+        );
         for (member, offset, length) in bad.places.iter().take(MOST_SHOWN) {
             let (name, path) = names.get(*member);
-            let _ = writeln!(text, "            on {name} ({path}) at offset {offset}, {length} bytes");
+            let _ =
+                writeln!(text, "            on {name} ({path}) at offset {}, {} bytes", offset.0, length.0);
         }
         if bad.places.len() > MOST_SHOWN {
             let _ = writeln!(text, "            and {} more places", bad.places.len() - MOST_SHOWN);
@@ -166,7 +210,7 @@ fn promise(ledger: &Ledger) -> &'static str {
 }
 
 /// What was found, for programs.
-pub(super) fn json(ledger: &Ledger, found: &Found, names: &Names) -> Value {
+fn json(ledger: &Ledger, found: &Found, names: &Names) -> Value {
     let bad = |bad: &Bad| {
         let places: Vec<Value> = bad
             .places

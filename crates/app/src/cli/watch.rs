@@ -2,7 +2,7 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::session::signals;
+use crate::signals;
 use crate::views;
 use crate::watch::source::{Source, Wanted};
 use crate::watch::{Watch, plain, tui};
@@ -10,7 +10,7 @@ use clap::Args;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::shown::json_line;
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{Nanos, UnixTime};
 use ebbtide_model::workload::options::{Plain, Written};
 use rustix::thread::{Timespec, nanosleep};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -19,34 +19,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Watch devices live, like iostat -x: rates, waits and queues, members of arrays beside their siblings
+/// Watch devices live, like iostat -x: rates, waits and queues, and members of arrays beside their siblings
 ///
-/// On a terminal it is a screen with keys (press ? in it); piped, it prints a table per interval. As with iostat, the
-/// first report is of the time since boot; CSV and JSON have intervals only. Waits are in ms, request sizes in KiB.
+/// Interactive on a terminal (press ? for the keys); in a pipe, a table for each interval. As with iostat, the first
+/// report covers the time since boot; CSV and JSON have intervals only. Waits are in ms, request sizes in KiB.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
-    /// Devices, mount points or directories, with what is below them [default: every device]
+    /// Devices, mount points or directories, with the devices below them [default: all devices]
     #[arg(value_name = "DEVICE|MOUNT|DIR")]
     targets: Vec<String>,
     /// Time between readings, for example 500ms; a bare number is seconds, as in iostat
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     interval: Nanos,
-    /// Stop after so many intervals
+    /// Stop after N intervals
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Print CSV: one row per device and interval
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// Print a table per interval, on a terminal too
+    /// Print tables on a terminal too
     #[arg(long)]
     plain: bool,
-    /// Compare the devices given with each other, as if they were members of one array
+    /// Compare the given devices with each other, as if they were members of one array
     #[arg(long)]
     siblings: bool,
-    /// Show devices that never did anything as well
+    /// Also show devices that never did anything
     #[arg(long)]
     idle: bool,
-    /// Leave out the first report, which is of the time since boot (iostat's -y)
+    /// Leave out the first report, which covers the time since boot (iostat's -y)
     #[arg(long, short = 'y')]
     no_boot: bool,
 }
@@ -72,14 +72,13 @@ pub fn run(args: &WatchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     if args.siblings && args.targets.len() < 2 {
         return Err(CliError::Usage(
-            "--siblings compares the devices that are named; name two or more, as `--siblings sdb sdc`"
-                .to_owned(),
+            "--siblings compares the named devices; name two or more, as `--siblings sdb sdc`".to_owned(),
         ));
     }
     let interval = Duration::from_nanos(args.interval.0);
     let mut watch = Watch { interval, idle: args.idle, ..Watch::default() };
     let wanted = Wanted { targets: args.targets.clone(), siblings: args.siblings };
-    let mut source = Source::open(Sys::host(), wanted, &mut watch).map_err(CliError::Failed)?;
+    let mut source = Source::open(Sys::host(), wanted, &mut watch).map_err(CliError::failed)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals::not_ignored(&[SIGINT, SIGTERM]) {
         signal_hook::flag::register(signal, Arc::clone(&stop))
@@ -90,16 +89,16 @@ pub fn run(args: &WatchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         tui::run(&mut watch, &mut source, args.count, &stop, time_of_day).map_err(failed)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if args.csv && !views::print_more_data(plain::CSV_HEADER)? {
+    let first = match (args.csv, globals.json || args.no_boot) {
+        (true, _) => views::print_more_data(plain::CSV_HEADER)?,
+        (false, true) => true,
+        (false, false) => match source.since_boot(&watch) {
+            Some(boot) => views::print_more(&format!("{}\n", plain::table(&boot)))?,
+            None => true,
+        },
+    };
+    if !first {
         return Ok(ExitCode::SUCCESS);
-    }
-    if !args.csv && !globals.json && !args.no_boot {
-        let boot = source.since_boot(&watch);
-        if let Some(boot) = boot
-            && !views::print_more(&format!("{}\n", plain::table(&boot)))?
-        {
-            return Ok(ExitCode::SUCCESS);
-        }
     }
     let mut due = Instant::now() + interval;
     while args.count.is_none_or(|count| watch.readings < count) && wait_until(due, &stop) {
@@ -141,5 +140,5 @@ fn unix_seconds() -> f64 {
 }
 
 fn time_of_day() -> String {
-    Civil::from_unix(Nanos::from_secs_f64(unix_seconds())).to_string()
+    Civil::from_unix(UnixTime::EPOCH + Nanos::from_secs_f64(unix_seconds())).to_string()
 }

@@ -3,58 +3,28 @@
 pub mod terminal;
 
 use crate::error::CliError;
-use crate::places::user_directory;
-use crate::session::signals;
+use crate::signals;
 use ebbtide_host::sys;
-use ebbtide_lab::places::{GuestState, Places, Swept, directories};
-use ebbtide_lab::{LabError, Laboratory};
-use ebbtide_model::backend::Control;
+use ebbtide_lab::Laboratory;
+use ebbtide_lab::places::{GuestState, Swept, directories};
 use ebbtide_model::shown::Shown;
+use ebbtide_runner::places;
 use serde_json::{Value, json};
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-/// Where the lab's files are.
-///
-/// # Errors
-/// When the environment does not say.
-pub fn places() -> Result<Places, CliError> {
-    let cache = user_directory("XDG_CACHE_HOME", ".cache").ok_or_else(|| {
-        CliError::Failed("no place for the lab's files: set HOME or XDG_CACHE_HOME".to_owned())
-    })?;
-    Ok(Places::new(cache.join("lab")))
-}
-
-impl From<LabError> for CliError {
-    fn from(error: LabError) -> Self {
-        match error {
-            LabError::Stopped => CliError::Interrupted("the guest was ended".to_owned()),
-            LabError::Disk { .. } => CliError::Usage(error.to_string()),
-            other => CliError::Failed(other.to_string()),
-        }
-    }
-}
 
 /// The user's lab. From now on Ctrl-C ends guests, and with them the program.
 ///
 /// # Errors
 /// When there is no image.
 pub fn open(quiet: bool) -> Result<Laboratory, CliError> {
-    let control = Arc::new(Control::default());
-    signals::stop_on_signals(control.clone(), true)
-        .map_err(|error| CliError::Failed(format!("cannot set up signal handlers: {error}")))?;
-    stopped_by(control, quiet)
+    Ok(Laboratory::open(places::lab()?, signals::stoppable(true)?, says(quiet))?)
 }
 
-/// The user's lab, whose guests end when `control` says stop.
-///
-/// # Errors
-/// When there is no image.
-pub fn stopped_by(control: Arc<Control>, quiet: bool) -> Result<Laboratory, CliError> {
-    let say = if quiet { |_: &str| {} } else { |text: &str| crate::views::say(&format!("ebb: {text}")) };
-    Ok(Laboratory::open(places()?, control, say)?)
+/// How the lab tells its user how its guests do.
+pub fn says(quiet: bool) -> fn(&str) {
+    if quiet { |_| {} } else { |text| crate::views::say(&format!("ebb: {text}")) }
 }
 
 /// What the lab keeps on disk.
@@ -85,9 +55,9 @@ struct GuestHeld {
 /// # Errors
 /// When something cannot be looked at.
 pub fn holdings() -> Result<Holdings, CliError> {
-    let places = places()?;
+    let places = places::lab()?;
     let images = directories(&places.images()).into_iter().map(|path| ImageHeld {
-        current: path == places.image(),
+        current: path == places.image() || path == places.system_image(),
         kernel: sys::word(&path.join("release")).unwrap_or_default(),
         bytes: allocated(&path),
         path,
@@ -164,7 +134,7 @@ impl fmt::Display for Holdings {
 /// # Errors
 /// When the lab's directories cannot be looked at.
 pub fn clean(all: bool) -> Result<Swept, CliError> {
-    let places = places()?;
+    let places = places::lab()?;
     let mut swept = places.sweep()?;
     if all {
         let images = places.remove_images()?;

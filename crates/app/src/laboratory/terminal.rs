@@ -1,10 +1,11 @@
 //! This terminal as the terminal of a guest's shell.
 
 use crate::error::CliError;
+use crate::terminal::Changed;
 use crate::views;
 use ebbtide_lab::guest::{Guest, Stream};
 use ebbtide_model::backend::Control;
-use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, Termios, isatty};
 use std::io::{ErrorKind, Read, Write, stdin};
 use std::sync::atomic::Ordering;
 
@@ -18,25 +19,6 @@ pub fn size() -> Option<(u16, u16)> {
     Some(if rows == 0 || columns == 0 { (24, 80) } else { (rows, columns) })
 }
 
-/// Raw mode, until it is dropped.
-struct Raw(Termios);
-
-impl Raw {
-    fn begin() -> rustix::io::Result<Raw> {
-        let before = tcgetattr(stdin())?;
-        let mut raw = before.clone();
-        raw.make_raw();
-        tcsetattr(stdin(), OptionalActions::Now, &raw)?;
-        Ok(Raw(before))
-    }
-}
-
-impl Drop for Raw {
-    fn drop(&mut self) {
-        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.0);
-    }
-}
-
 /// Joins the terminal and the guest's until the guest ends or somebody says stop.
 ///
 /// # Errors
@@ -45,7 +27,8 @@ pub fn connect(guest: &Guest, control: &Control) -> Result<(), CliError> {
     let failed = |error: std::io::Error| CliError::Failed(format!("the terminal failed: {error}"));
     let mut from = guest.terminal()?;
     let mut to = from.try_clone().map_err(failed)?;
-    let _raw = Raw::begin().map_err(|error| failed(error.into()))?;
+    let _raw = Changed::new(stdin(), OptionalActions::Now, Termios::make_raw)
+        .map_err(|error| failed(error.into()))?;
     // Blocked in a read when the guest ends; it ends with the program.
     std::thread::spawn(move || {
         let mut typed = [0; 1024];

@@ -3,9 +3,9 @@
 use ebbtide_analysis::Estimate;
 use ebbtide_model::backend::Control;
 use ebbtide_model::metric::Metric;
-use ebbtide_model::units::{Bytes, format_iops, format_latency, format_throughput};
+use ebbtide_model::units::{Bytes, format_count, format_iops, format_latency, format_throughput};
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Live rates look back this far.
@@ -33,6 +33,8 @@ pub enum Activity {
         round: u32,
         /// Trials in a round.
         round_length: u32,
+        /// Of a race: designs that are left, all of them, and the share of the most trials that it may take.
+        race: Option<(usize, usize, f64)>,
         /// Least and most rounds.
         rounds: (u32, u32),
         /// The estimate from the trials before this one.
@@ -73,10 +75,11 @@ pub struct Pace {
 
 impl Pace {
     /// Forgets what belongs to another trial than `trial`.
-    fn follow(&mut self, trial: u32) {
+    fn follow(&mut self, trial: u32) -> &mut Pace {
         if self.trial != trial {
             *self = Pace { seen: VecDeque::new(), trial };
         }
+        self
     }
 
     /// Per second over the last [`WINDOW`], of two counters that start anew now and then.
@@ -98,47 +101,65 @@ impl Activity {
     /// What is running, and how it is going.
     pub fn lines(&self, control: &Control, pace: &mut Pace) -> (String, String) {
         let now = Instant::now();
+        let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (done, total) = (counted(&control.prepared), counted(&control.prepare_total));
+        let (bytes, ops) = (counted(&control.bytes), counted(&control.ops));
+        let live = match self {
+            Activity::Preparing { .. } | Activity::Checking => pace.rates(now, done, 0),
+            Activity::Trial { number, .. } => pace.follow(*number).rates(now, bytes, ops),
+            Activity::Probing { .. } | Activity::Job { .. } => pace.rates(now, bytes, ops),
+        };
+        let rate = live.map(|(rate, _)| rate).filter(|rate| *rate > 0.0);
         match self {
             Activity::Preparing { volumes } => {
-                let done = control.prepared.load(Ordering::Relaxed);
-                let total = control.prepare_total.load(Ordering::Relaxed);
-                let rate = pace.rates(now, done, 0).map(|(rate, _)| rate);
-                (format!("filling {volumes} volumes"), filling(done, total, rate))
+                (format!("filling {}", format_count(*volumes as u64, "volume")), filling(done, total, rate))
             }
-            Activity::Checking => {
-                let done = control.prepared.load(Ordering::Relaxed);
-                let total = control.prepare_total.load(Ordering::Relaxed);
-                let rate = pace.rates(now, done, 0).map(|(rate, _)| rate);
-                ("checking what was acknowledged".to_owned(), filling(done, total, rate))
-            }
+            Activity::Checking => ("checking acknowledged writes".to_owned(), filling(done, total, rate)),
             Activity::Probing { what } => {
-                let ops = control.ops.load(Ordering::Relaxed);
-                let bytes = control.bytes.load(Ordering::Relaxed);
-                (
-                    format!("a moment of more and of less load: {what}"),
-                    figures(pace.rates(now, bytes, ops), None),
-                )
+                (format!("short runs with more and less load: {what}"), figures(live, None))
             }
             Activity::Job { what, goal, done_before, began } => {
-                let ops = control.ops.load(Ordering::Relaxed);
-                let bytes = control.bytes.load(Ordering::Relaxed);
-                let live = pace.rates(now, bytes, ops);
                 let left = match goal {
                     Goal::Time(length) => {
                         Some(length.saturating_sub(now.duration_since(*began)).as_secs_f64())
                     }
-                    Goal::Bytes(goal) => live.filter(|(rate, _)| *rate > 0.0).map(|(rate, _)| {
-                        goal.saturating_sub(bytes.saturating_sub(*done_before)) as f64 / rate
-                    }),
+                    Goal::Bytes(goal) => {
+                        let left = goal.saturating_sub(bytes.saturating_sub(*done_before));
+                        rate.map(|rate| left as f64 / rate)
+                    }
                 };
                 let left = left.map_or_else(String::new, |left| format!(" | {} left", duration(left)));
                 (format!("{what}{left}"), figures(live, None))
             }
-            Activity::Trial { what, number, round, round_length, rounds, so_far, began, budget } => {
-                pace.follow(*number);
-                let ops = control.ops.load(Ordering::Relaxed);
-                let bytes = control.bytes.load(Ordering::Relaxed);
-                let live = pace.rates(now, bytes, ops);
+            Activity::Trial {
+                what,
+                number,
+                round,
+                round_length,
+                rounds,
+                race: Some((left, of, share)),
+                so_far,
+                began,
+                budget,
+            } => {
+                let most = (f64::from(*round_length) * f64::from(rounds.1) * share).ceil() as u32;
+                let time = duration(most_left(now.duration_since(*began), *number, most, *budget));
+                let first = format!(
+                    "trial {number}, round {round}, {left} of {of} designs left: {what} | at most about {time} left"
+                );
+                (first, figures(live, so_far.as_ref()))
+            }
+            Activity::Trial {
+                what,
+                number,
+                round,
+                round_length,
+                rounds,
+                so_far,
+                began,
+                budget,
+                race: None,
+            } => {
                 let least = round_length * rounds.0;
                 let most = round_length * rounds.1;
                 let of = match (least < most, *number > least) {
@@ -156,12 +177,9 @@ impl Activity {
 
 fn filling(done: u64, total: u64, rate: Option<f64>) -> String {
     let mib = |bytes: u64| bytes / Bytes::MIB;
-    let mut text = format!("{} of {} MiB", mib(done), mib(total));
-    if let Some(rate) = rate.filter(|rate| *rate > 0.0) {
-        let left = total.saturating_sub(done) as f64 / rate;
-        text.push_str(&format!(", {}, {} left", format_throughput(rate), duration(left)));
-    }
-    text
+    let left = total.saturating_sub(done) as f64;
+    let how = rate.map(|rate| format!(", {}, {} left", format_throughput(rate), duration(left / rate)));
+    format!("{} of {} MiB{}", mib(done), mib(total), how.unwrap_or_default())
 }
 
 /// The live rate, and the median of the trials before with its interval.
@@ -176,14 +194,13 @@ fn figures(live: Option<(f64, f64)>, so_far: Option<&(Metric, Estimate)>) -> Str
             Metric::Iops => format!("{} ops/s", format_iops(value)),
             Metric::LatP50 | Metric::LatP99 => format_latency(value),
         };
-        let trials = if estimate.trials == 1 { "trial" } else { "trials" };
         let interval = estimate.interval.map_or_else(String::new, |(low, high)| {
             format!(", {:.0}% interval {} to {}", estimate.ci_level * 100.0, shown(low), shown(high))
         });
         parts.push(format!(
-            "so far {} median of {} {trials}{interval}",
+            "so far {} median of {}{interval}",
             shown(estimate.median),
-            estimate.trials
+            format_count(estimate.trials.into(), "trial")
         ));
     }
     parts.join(" | ")
@@ -192,17 +209,26 @@ fn figures(live: Option<(f64, f64)>, so_far: Option<&(Metric, Estimate)>) -> Str
 /// From the pace of the trials until now. Within the least rounds: the time to their end, or at least that where more may
 /// follow; after them: the time to the end of the most rounds, or that in which new rounds may begin where it is less.
 fn time_left(spent: Duration, number: u32, (least, most): (u32, u32), budget: Duration) -> String {
-    let each = spent.as_secs_f64() / f64::from(number.saturating_sub(1).max(1));
-    let to = |end: u32| each * f64::from((end + 1).saturating_sub(number));
     if number > least {
-        let left = budget.saturating_sub(spent).as_secs_f64().min(to(most));
-        return format!("at most about {} left", duration(left));
+        return format!("at most about {} left", duration(most_left(spent, number, most, budget)));
     }
     if number < 3 {
         return "time left unknown".to_owned();
     }
     let bound = if least < most { "at least" } else { "about" };
-    format!("{bound} {} left", duration(to(least)))
+    format!("{bound} {} left", duration(to(spent, number, least)))
+}
+
+/// Seconds from trial number `number` to the end of trial number `end`, at the pace of those before it.
+fn to(spent: Duration, number: u32, end: u32) -> f64 {
+    let each = spent.as_secs_f64() / f64::from(number.saturating_sub(1).max(1));
+    each * f64::from((end + 1).saturating_sub(number))
+}
+
+/// Seconds until the last of `most` trials ends, or in which new rounds may begin where that is less. Two trials are too few for a pace.
+fn most_left(spent: Duration, number: u32, most: u32, budget: Duration) -> f64 {
+    let within = budget.saturating_sub(spent).as_secs_f64();
+    if number < 3 { within } else { within.min(to(spent, number, most)) }
 }
 
 /// In the units that people count down in.
@@ -244,6 +270,11 @@ mod tests {
         assert_eq!(time_left(minute, 21, (20, 80), 2 * minute), "at most about 1 min 00 s left");
         // Three trials of the most rounds are left, whatever the budget.
         assert_eq!(time_left(minute, 21, (20, 23), 7 * minute), "at most about 9 s left");
+        assert_eq!(most_left(minute, 21, 30, 7 * minute), 30.0);
+        assert_eq!(
+            (most_left(minute, 2, 30, 7 * minute), most_left(minute, 40, 30, 2 * minute)),
+            (360.0, 0.0)
+        );
         assert_eq!(filling(0, 0, None), "0 of 0 MiB");
         assert_eq!(filling(1 << 30, 2 << 30, Some(1e9)), "1024 of 2048 MiB, 1.00 GB/s, 1 s left");
     }

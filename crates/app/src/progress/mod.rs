@@ -1,16 +1,17 @@
 //! Progress of a session: lines on a terminal while it runs, remarks where something fails.
 
+pub mod limit;
 mod line;
 
-use crate::session::Watch;
 use crate::views::{say, stderr_is_terminal};
-use ebbtide_analysis::stop;
+use ebbtide_analysis::stop::Point;
 use ebbtide_model::backend::Control;
 use ebbtide_model::experiment::Experiment;
-use ebbtide_model::plan::{Role, Schedule, Trial};
+use ebbtide_model::schedule::{Role, Schedule, Trial};
 use ebbtide_model::session::{Outcome, Session, TrialRecord};
 use ebbtide_model::shown::one_line;
 use ebbtide_model::workload::{Stop, Workload};
+use ebbtide_runner::watch::Watch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use line::{Activity, Goal, Pace};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +43,8 @@ pub struct Progress {
     trials_began: Option<Instant>,
     /// Why the last trial that failed did.
     failed_with: Option<String>,
+    /// Designs that are left in a race, and all of them.
+    left: Option<(usize, usize)>,
 }
 
 impl Progress {
@@ -52,59 +55,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(Some(0), target);
         let shared = Arc::new(Shared::default());
         let drawer = live.then(|| draw(bar.clone(), shared.clone())).flatten();
-        Progress { quiet, bar, shared, drawer, trials_began: None, failed_with: None }
-    }
-
-    /// A line for the user that stays.
-    pub fn say(&self, text: &str) {
-        if !self.quiet {
-            self.bar.suspend(|| say(&format!("ebb: {text}")));
-        }
-    }
-
-    /// Volumes are being made and filled.
-    pub fn filling(&mut self, volumes: usize, control: &Arc<Control>) {
-        self.set(Activity::Preparing { volumes }, control);
-    }
-
-    /// Jobs of a benchmark run, all at the same time.
-    pub fn jobs<'a>(&mut self, jobs: impl Iterator<Item = (&'a str, &'a Workload)>, control: &Arc<Control>) {
-        let mut names = Vec::new();
-        let mut in_flight = 0u64;
-        let mut time = Duration::ZERO;
-        let mut bytes = 0u64;
-        for (name, workload) in jobs {
-            names.push(name);
-            in_flight = in_flight.saturating_add(u64::from(workload.numjobs) * u64::from(workload.depth()));
-            match workload.stop {
-                Stop::Runtime(runtime) => {
-                    time = time.max(Duration::from_nanos(runtime.plus(workload.warm_up).0));
-                }
-                Stop::Size(size) => bytes = bytes.saturating_add(size.0),
-            }
-        }
-        if let Some(remark) = many_in_flight(in_flight) {
-            self.say(&remark);
-        }
-        let goal = if bytes > 0 { Goal::Bytes(bytes) } else { Goal::Time(time) };
-        let done_before = control.bytes.load(Ordering::Relaxed);
-        let what = names.join(", ");
-        self.set(Activity::Job { what, goal, done_before, began: Instant::now() }, control);
-    }
-
-    /// A job's target is looked at for a moment under more and less load.
-    pub fn probing(&mut self, what: &str, control: &Arc<Control>) {
-        self.set(Activity::Probing { what: what.to_owned() }, control);
-    }
-
-    /// What was written is being read and checked.
-    pub fn checking(&mut self, control: &Arc<Control>) {
-        self.set(Activity::Checking, control);
-    }
-
-    /// Nothing is going on; no more lines.
-    pub fn idle(&mut self) {
-        self.done();
+        Progress { quiet, bar, shared, drawer, trials_began: None, failed_with: None, left: None }
     }
 
     fn set(&self, activity: Activity, control: &Arc<Control>) {
@@ -117,8 +68,8 @@ impl Progress {
 fn many_in_flight(operations: u64) -> Option<String> {
     (operations >= MANY_IN_FLIGHT).then(|| {
         format!(
-            "{operations} operations in flight: to set them up, and to wait for those under way at the end, takes seconds \
-             beside the run itself"
+            "{operations} operations in flight: setting them up, and waiting for the last ones, takes seconds in addition to \
+             the run itself"
         )
     })
 }
@@ -158,17 +109,24 @@ fn names<'a>(experiment: &'a Experiment, trial: &Trial) -> (&'a str, &'a str) {
 }
 
 impl Watch for Progress {
-    fn preparing(&mut self, session: &Session, control: &Arc<Control>) {
-        self.set(Activity::Preparing { volumes: session.experiment.volumes.len() }, control);
+    fn preparing(&mut self, volumes: usize, control: &Arc<Control>) {
+        self.set(Activity::Preparing { volumes }, control);
     }
 
-    fn trial_begins(&mut self, session: &Session, trial: &Trial, control: &Arc<Control>) {
+    fn trial_begins(
+        &mut self,
+        session: &Session,
+        trial: &Trial,
+        so_far: Option<&Point>,
+        control: &Arc<Control>,
+    ) {
         let began = *self.trials_began.get_or_insert_with(Instant::now);
         let experiment = &session.experiment;
-        let point = stop::points(experiment, &session.trials)
-            .into_iter()
-            .find(|point| (point.design, point.workload) == (trial.design, trial.workload));
         let round_length = Schedule::new(experiment, session.meta.seed).round_len() as u32;
+        let race = experiment.sweep.as_ref().map(|sweep| {
+            let (left, of) = self.left.unwrap_or((sweep.arms.len(), sweep.arms.len()));
+            (left, of, sweep.budget.unwrap_or(1.0))
+        });
         let again = if trial.role == Role::ControlAgain { " again" } else { "" };
         let (design, workload) = names(experiment, trial);
         let activity = Activity::Trial {
@@ -176,27 +134,63 @@ impl Watch for Progress {
             number: trial.index + 1,
             round: trial.round + 1,
             round_length,
+            race,
             rounds: (experiment.answer.trials_min, experiment.answer.trials_max),
-            so_far: point.and_then(|point| point.estimate.map(|estimate| (point.metric, estimate))),
+            so_far: so_far.and_then(|point| Some((point.metric, point.estimate?))),
             began,
             budget: Duration::from_nanos(experiment.answer.budget.0),
         };
         self.set(activity, control);
     }
 
+    fn race(&mut self, left: usize, of: usize) {
+        self.left = Some((left, of));
+    }
+
     fn trial_ended(&mut self, session: &Session, record: &TrialRecord) {
         if let Outcome::Failed(why) = &record.outcome {
             let (design, workload) = names(&session.experiment, &record.trial);
             let alike = self.failed_with.as_ref() == Some(why);
-            let told = if alike { " likewise".to_owned() } else { format!(": {why}") };
+            let told = if alike { " for the same reason".to_owned() } else { format!(": {why}") };
             self.say(&format!("trial {} ({design} under {workload}) failed{told}", record.trial.index + 1));
             self.failed_with = Some(why.clone());
         }
     }
 
-    fn probing(&mut self, session: &Session, trial: &Trial, control: &Arc<Control>) {
-        let (design, workload) = names(&session.experiment, trial);
-        self.set(Activity::Probing { what: format!("{design}, {workload}") }, control);
+    fn jobs_begin(&mut self, jobs: &[(&str, &Workload)], control: &Arc<Control>) {
+        let mut names = Vec::new();
+        let mut in_flight = 0u64;
+        let mut time = Duration::ZERO;
+        let mut bytes = 0u64;
+        for (name, workload) in jobs {
+            names.push(*name);
+            in_flight = in_flight.saturating_add(u64::from(workload.numjobs) * u64::from(workload.depth()));
+            time = time.max(Duration::from_nanos(workload.time().unwrap_or_default().0));
+            if let Stop::Size(size) = workload.stop {
+                bytes = bytes.saturating_add(size.0);
+            }
+        }
+        if let Some(remark) = many_in_flight(in_flight) {
+            self.say(&remark);
+        }
+        let goal = if bytes > 0 { Goal::Bytes(bytes) } else { Goal::Time(time) };
+        let done_before = control.bytes.load(Ordering::Relaxed);
+        let what = names.join(", ");
+        self.set(Activity::Job { what, goal, done_before, began: Instant::now() }, control);
+    }
+
+    fn probing(&mut self, what: &str, control: &Arc<Control>) {
+        self.set(Activity::Probing { what: what.to_owned() }, control);
+    }
+
+    fn checking(&mut self, control: &Arc<Control>) {
+        self.set(Activity::Checking, control);
+    }
+
+    fn say(&self, text: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| say(&format!("ebb: {text}")));
+        }
     }
 
     fn done(&mut self) {

@@ -1,10 +1,10 @@
 //! The reasoning behind verdicts and behind what a log of iostat shows, as text.
 
 use ebbtide_analysis::observe::outlier::{Difference, MemberFigures, Outlier};
-use ebbtide_analysis::{DesignResult, Evidence, RuledOut, Verdict};
+use ebbtide_analysis::{DesignResult, Evidence, RuledOut, Unit, Verdict};
 use ebbtide_formats::iostat::{Alone, Explanation, Group, Grouping, State};
+use ebbtide_model::shown::aligned;
 use ebbtide_model::units::format_count;
-use ebbtide_report::evidence_text;
 use std::fmt::Write;
 
 /// Why each result got its verdicts: every figure, what it was compared with, and what was looked for in vain.
@@ -14,21 +14,17 @@ pub fn results(results: &[&DesignResult]) -> String {
         let trials = format_count(result.trials.into(), "trial");
         let _ = writeln!(text, "{} under {} ({trials})", result.design, result.workload);
         for (metric, estimate) in &result.metrics {
+            let unit = Unit::from(*metric);
             let interval =
                 estimate.interval.map_or("no interval: too few trials".to_owned(), |(low, high)| {
-                    format!("{} to {}", evidence_text(low, metric.unit()), evidence_text(high, metric.unit()))
+                    format!("{} to {}", unit.shown(low), unit.shown(high))
                 });
-            let _ = writeln!(
-                text,
-                "  {:<12} {} ({interval})",
-                metric.name(),
-                evidence_text(estimate.median, metric.unit())
-            );
+            let _ = writeln!(text, "  {:<12} {} ({interval})", metric.name(), unit.shown(estimate.median));
         }
         for (at, verdict) in result.verdicts.iter().enumerate() {
             of_verdict(at + 1, verdict, &mut text);
         }
-        text.push_str("\n  looked for in vain:\n");
+        text.push_str("\n  ruled out:\n");
         for RuledOut { kind, why, evidence } in &result.ruled_out {
             let _ = writeln!(text, "   {}: {why}", kind.name());
             figures(evidence, &mut text);
@@ -52,16 +48,15 @@ fn of_verdict(rank: usize, verdict: &Verdict, text: &mut String) {
 
 fn figures(evidence: &[Evidence], text: &mut String) {
     for figure in evidence {
-        let against = figure.reference.map(|r| format!(", against {}", evidence_text(r, &figure.unit)));
-        let value = evidence_text(figure.value, &figure.unit);
+        let against = figure.reference.map(|r| format!(", against {}", figure.unit.shown(r)));
+        let value = figure.unit.shown(figure.value);
         let _ = writeln!(text, "     - {}: {value}{}", figure.what, against.unwrap_or_default());
     }
 }
 
 /// The whole answer.
 pub fn iostat(explanation: &Explanation) -> String {
-    let plural = if explanation.reports == 1 { "" } else { "s" };
-    let mut text = format!("Compared over {} report{plural}", explanation.reports);
+    let mut text = format!("Compared over {}", format_count(explanation.reports as u64, "report"));
     text.push_str(match (explanation.first_left_out, explanation.reports) {
         (true, _) => {
             ". The first one was left out: it holds the means since boot, unless iostat ran with -y \
@@ -71,14 +66,14 @@ pub fn iostat(explanation: &Explanation) -> String {
         (false, _) => ".\n",
     });
     for array in &explanation.arrays_without_members {
-        let _ = writeln!(text, "{array} was at work in it, but no devices' bytes add up to its bytes.");
+        let _ = writeln!(text, "{array} was active, but no devices' bytes add up to its own.");
     }
     if explanation.groups.is_empty() {
         // What is wrong with a device is the answer, where there is one.
         if !explanation.devices.is_empty() {
             text.push_str(&alone(explanation));
         }
-        text.push_str("No members of one array were found in it; name them with --members a,b,...\n");
+        text.push_str("No members of an array were found in the log; name them with --members a,b,...\n");
     }
     for group in &explanation.groups {
         text.push('\n');
@@ -101,7 +96,7 @@ fn alone(explanation: &Explanation) -> String {
         let _ = writeln!(text, "{}", of_device(device, explanation.reports));
     }
     if let more @ 1.. = explanation.devices.len().saturating_sub(MOST_ALONE) {
-        let _ = writeln!(text, "... and {more} more; --json has them all.");
+        let _ = writeln!(text, "... and {more} more; --json lists them all.");
     }
     text
 }
@@ -114,8 +109,8 @@ fn of_device(device: &Alone, reports: usize) -> String {
         if reports > 1 { format!(" (in {} of {reports} reports)", device.in_reports) } else { String::new() };
     let mut text = match device.state {
         State::Saturated => format!(
-            "{name} is full: busy {busy:.0}% of the time with {queue:.1} requests in it{seen}. It completes one every {} ms, \
-             and each takes {wait:.1} ms: the rest is waiting for its turn, and more requests only wait longer.",
+            "{name} is saturated: busy {busy:.0}% of the time with {queue:.1} requests queued{seen}. It completes one every {} ms, \
+             yet each takes {wait:.1} ms: most of that is waiting, and more requests would only wait longer.",
             if device.each_ms < 1.0 {
                 format!("{:.3}", device.each_ms)
             } else {
@@ -123,19 +118,19 @@ fn of_device(device: &Alone, reports: usize) -> String {
             }
         ),
         State::NeverIdle => format!(
-            "{name} is never idle, with {queue:.1} requests in it that take {wait:.2} ms each{seen}, {rate:.0} a second. \
-             Whether more would fit the log does not tell: a device that serves several at once is 100% busy long before it is full."
+            "{name} is never idle, with {queue:.1} requests queued that take {wait:.2} ms each{seen}, {rate:.0} per second. \
+             The log does not show whether it could take more: a device that serves several requests at once is 100% busy long before it is saturated."
         ),
         State::Slow => format!(
-            "{name} takes {wait:.1} ms for a request with hardly another in front of it (queue {queue:.2}){seen}: each is slow by \
-             itself, as on a disk that seeks far, behind a network or a throttle."
+            "{name} takes {wait:.1} ms for a request with hardly any other queued (queue {queue:.2}){seen}: each request is slow \
+             on its own, as on a disk that seeks far, or behind a network or a throttle."
         ),
     };
     if let Some((short, long)) = device.whatever_queue {
-        let _ = write!(text, " Its rate is the same with {short:.1} and with {long:.1} in it.");
+        let _ = write!(text, " Its rate is the same with {short:.1} and with {long:.1} requests queued.");
     }
     if device.same_rate {
-        let _ = write!(text, " It is {rate:.0} requests/s in every report, as where somebody set a limit.");
+        let _ = write!(text, " It does {rate:.0} requests/s in every report, which suggests a set limit.");
     }
     text
 }
@@ -146,41 +141,36 @@ fn of_group(group: &Group, reports: usize) -> String {
     let why = match &group.grouping {
         Grouping::Given => format!("{names} (as given)"),
         Grouping::AddUp(array) => {
-            format!("{names} are taken for members of {array}: their bytes add up to its bytes")
+            format!("{names} are assumed to be the members of {array}: their bytes add up to its own")
         }
         Grouping::Mirror(array) => {
-            format!("{names} are taken for mirrors in {array}: each writes what it writes")
+            format!("{names} are assumed to be mirrors in {array}: each writes as much as it does")
         }
         Grouping::Assumed => format!(
-            "{names} are taken for members of one array: they do about equal work, and no others as much \
-             (if they are not, name them with --members)"
+            "{names} are assumed to be members of one array: they do about equal work, and no others do as much \
+             (if that is wrong, name the members with --members)"
         ),
     };
-    let mut text = format!(
-        "{why}.\n\n  {:<12} {:>10} {:>8} {:>10} {:>8} {:>6}\n",
-        "device", "requests/s", "MB/s", "await ms", "queue", "%util"
-    );
-    for member in &group.members {
+    let figure = |v: Option<f64>, digits: usize| v.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
+    let mut rows = vec![["device", "requests/s", "MB/s", "await ms", "queue", "%util"].map(str::to_owned)];
+    rows.extend(group.members.iter().map(|member| {
         let mark = if group.outliers.iter().any(|o| o.name == member.name) { "!" } else { "" };
-        let figure = |v: Option<f64>, digits: usize| v.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
-        let _ = writeln!(
-            text,
-            "  {:<12} {:>10.1} {:>8.2} {:>10} {:>8.2} {:>6}",
+        [
             format!("{}{mark}", member.name),
-            member.requests_per_second,
-            member.bytes_per_second / 1e6,
+            figure(Some(member.requests_per_second), 1),
+            figure(Some(member.bytes_per_second / 1e6), 2),
             figure(member.await_ms, 2),
-            member.queue,
+            figure(Some(member.queue), 2),
             figure(member.util.map(|u| u * 100.0), 1),
-        );
-    }
+        ]
+    }));
+    let mut text = format!("{why}.\n\n{}", aligned(&rows, 2, &[1, 2, 3, 4, 5]));
     if !group.idle.is_empty() {
         let names = group.idle.join(", ");
         let _ = writeln!(
             text,
-            "  {names} did nothing meanwhile and {} not compared (of a linear array, or no {} of it).",
+            "  {names} did nothing and {} not compared (part of a linear array, or not of this array at all).",
             if group.idle.len() == 1 { "is" } else { "are" },
-            if group.idle.len() == 1 { "member" } else { "members" },
         );
     }
     text.push('\n');
@@ -190,7 +180,7 @@ fn of_group(group: &Group, reports: usize) -> String {
     for spared in &group.spared {
         let _ = writeln!(
             text,
-            "{} waits longer ({}; median of its siblings), but is not called slow: {}.",
+            "{} waits longer ({}; median of its siblings), but does not count as slow: {}.",
             spared.name,
             spared.reason(),
             spared.because.join("; ")
@@ -198,8 +188,8 @@ fn of_group(group: &Group, reports: usize) -> String {
     }
     if group.outliers.is_empty() && group.spared.is_empty() {
         text.push_str(
-            "No member stands out: none waits three times as long as its siblings and 1 ms longer, or does three \
-             times their work.\n",
+            "No member stands out: none waits three times as long as its siblings and at least 1 ms longer, or does \
+             three times their work.\n",
         );
     }
     text
@@ -208,17 +198,17 @@ fn of_group(group: &Group, reports: usize) -> String {
 fn of_outlier(outlier: &Outlier, seen: usize, reports: usize) -> String {
     let name = &outlier.name;
     let often =
-        if reports > 1 { format!(" It does so in {seen} of {reports} reports.") } else { String::new() };
+        if reports > 1 { format!(" This holds in {seen} of {reports} reports.") } else { String::new() };
     let reason = outlier.reason();
     match outlier.difference {
         Difference::Slow => format!(
             "{name} is the slow member: {reason} (median of its siblings).{often}\n\
-             It does no more work than they do but holds each request longer, and the array waits for it.\n\
-             Replace that volume, or take it out and measure the array without it.\n"
+             It does no more work than they do but takes longer for each request, and the array waits for it.\n\
+             Replace the volume, or remove it and measure the array without it.\n"
         ),
         Difference::Busy => format!(
             "{name} does most of the work: {reason} (median of its siblings).{often}\n\
-             The layout is linear, or one region is hot; striping spreads it over all members.\n"
+             The layout is linear, or one region is hot; striping would spread it over all members.\n"
         ),
     }
 }

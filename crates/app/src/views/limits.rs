@@ -2,9 +2,10 @@
 
 use crate::limits::{Known, KnownLimits};
 use ebbtide_model::catalog::{Candidate, DiskSpeed, Granted};
-use ebbtide_model::shown::{column_width, pad};
-use ebbtide_model::units::{format_iops, format_throughput};
+use ebbtide_model::shown::columns;
+use ebbtide_model::units::{Nanos, format_iops, format_throughput, format_waiting};
 use ebbtide_model::volume::{Limit, LinkShape};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The section of `ebb volumes`; empty when nothing is known.
@@ -15,7 +16,7 @@ pub fn section(known: &KnownLimits) -> String {
         let (names, label, size) = (volume.devices.join(", "), volume.kind.label(), volume.size);
         match &volume.known {
             Known::OneOf(candidates) => {
-                let what = format!("{label} of {size}; the device does not tell its type, which may be");
+                let what = format!("{label} of {size}; the device does not report its type, which may be");
                 let _infallible = writeln!(text, "  {names}  {what}");
                 text.push_str(&types(candidates));
                 sources.extend(candidates.iter().flat_map(|c| c.sources.iter().map(String::as_str)));
@@ -26,7 +27,7 @@ pub fn section(known: &KnownLimits) -> String {
                 sources.push(&speed.source);
             }
             Known::Nothing(why) => {
-                let _infallible = writeln!(text, "  {names}  {label} of {size}: limits not known, {why}");
+                let _infallible = writeln!(text, "  {names}  {label} of {size}: limits unknown, {why}");
             }
         }
     }
@@ -39,28 +40,24 @@ pub fn section(known: &KnownLimits) -> String {
     if text.is_empty() {
         return text;
     }
-    let mut shown: Vec<&str> = Vec::new();
-    for source in sources {
-        if !shown.contains(&source) {
-            shown.push(source);
-        }
-    }
-    let sources: String = shown.iter().map(|source| format!("    {source}\n")).collect();
+    let mut seen = BTreeSet::new();
+    let sources: String = sources
+        .iter()
+        .filter(|source| seen.insert(**source))
+        .map(|source| format!("    {source}\n"))
+        .collect();
     let sources = if sources.is_empty() { sources } else { format!("  sources\n{sources}") };
     format!("Known limits\n{text}{sources}\n")
 }
 
 fn types(candidates: &[Candidate]) -> String {
-    let width = column_width(candidates.iter().map(|c| c.volume_type.as_str()));
-    let mut text = String::new();
-    for candidate in candidates {
+    let row = |candidate: &Candidate| {
         let (iops, ordered_iops) = granted(&candidate.iops, &iops_words);
         let (throughput, ordered) = granted(&candidate.throughput, &format_throughput);
         let as_ordered = if ordered_iops || ordered { ", as ordered" } else { "" };
-        let _infallible =
-            writeln!(text, "    {}  {iops}; {throughput}{as_ordered}", pad(&candidate.volume_type, width));
-    }
-    text
+        [candidate.volume_type.clone(), format!("{iops}; {throughput}{as_ordered}")]
+    };
+    columns(&candidates.iter().map(row).collect::<Vec<_>>(), 4)
 }
 
 /// A limit in words, and whether an order decides it.
@@ -100,16 +97,7 @@ pub fn link_words(link: &LinkShape, words: Words) -> String {
 
 /// A limit as people read it.
 pub fn limit_words(limit: &Limit, rate: &dyn Fn(f64) -> String) -> String {
-    match limit.burst_rate {
-        None => rate(limit.rate),
-        Some(burst) => {
-            let seconds = limit.burst_credits / (burst - limit.rate);
-            let time = if seconds >= 120.0 {
-                format!("{:.0} min", seconds / 60.0)
-            } else {
-                format!("{seconds:.0} s")
-            };
-            format!("{}, {} for {time} from full credits", rate(limit.rate), rate(burst))
-        }
-    }
+    let Some(burst) = limit.burst_rate else { return rate(limit.rate) };
+    let time = format_waiting(Nanos::from_secs_f64(limit.burst_credits / (burst - limit.rate)));
+    format!("{}, {} for {time} from full credits", rate(limit.rate), rate(burst))
 }

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | text for people | [`print`], [`say`]: every control but line breaks and tabs is written out |
 //! | a styled report | [`print_styled`]: its data was escaped when it came in |
-//! | JSON | [`print_json`], [`print_json_line`]: controls are `\u` escapes |
+//! | JSON | [`print_json`], [`answer`]: controls are `\u` escapes |
 //! | CSV, HTML, an experiment as it was | [`print_data`]: byte for byte, and escaped on a terminal |
 //! | what a guest's own programs print | [`pass_on`]: as it is, as ssh does |
 #![allow(clippy::disallowed_methods)]
@@ -16,11 +16,13 @@
 use crate::error::CliError;
 use ebbtide_host::output_was_closed;
 use ebbtide_lab::guest::Stream;
-use ebbtide_model::shown::{Styled, escape, is_control, json, json_line};
-use rustix::termios::{isatty, tcgetwinsize};
+use ebbtide_model::shown::{Styled, escape, is_control, json};
+use rustix::process::getpgrp;
+use rustix::termios::{isatty, tcgetpgrp, tcgetwinsize};
 use serde_json::Value;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
 
 /// Columns that are used when the output is no terminal.
 pub const COLUMNS_ELSEWHERE: usize = 100;
@@ -33,6 +35,11 @@ pub fn stdout_is_terminal() -> bool {
 /// Whether standard error is a terminal.
 pub fn stderr_is_terminal() -> bool {
     isatty(io::stderr())
+}
+
+/// Whether the terminal that standard error is has this program in its foreground.
+pub fn is_in_foreground() -> bool {
+    tcgetpgrp(io::stderr()).is_ok_and(|foreground| foreground == getpgrp())
 }
 
 /// Rows and columns of the terminal that standard output is.
@@ -83,12 +90,12 @@ pub fn print_json(value: &Value) -> Result<(), CliError> {
     write(&json(value)).map(drop)
 }
 
-/// The same on one line.
+/// Prints the answer of a subcommand: `value` where JSON is asked for, else `text`.
 ///
 /// # Errors
 /// As [`print`].
-pub fn print_json_line(value: &Value) -> Result<(), CliError> {
-    write(&json_line(value)).map(drop)
+pub fn answer(as_json: bool, value: &Value, text: &str) -> Result<ExitCode, CliError> {
+    if as_json { print_json(value) } else { print(text) }.map(|()| ExitCode::SUCCESS)
 }
 
 /// The same for what programs read: byte for byte, unless a person sees it.
@@ -125,6 +132,14 @@ fn write(text: &str) -> Result<bool, CliError> {
 pub fn say(text: &str) {
     // There is nobody left to tell.
     let _ = io::stderr().lock().write_all(format!("{}\n", escape(text)).as_bytes());
+}
+
+/// Puts `text` on the terminal that standard error is, from the left edge of the line on, instead of what is on it; as much as fits.
+pub fn say_status(text: &str) {
+    let columns = tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col).max(2));
+    // In the last column some terminals begin the next line.
+    let text: String = escape(text).chars().filter(|c| *c != '\n').take(columns - 1).collect();
+    let _ = io::stderr().lock().write_all(format!("\r\x1b[K{text}").as_bytes());
 }
 
 /// Standard error for a library that writes whole lines.

@@ -5,18 +5,26 @@ use crate::limits::KnownLimits;
 use ebbtide_host::findings::{Finding, Severity};
 use ebbtide_host::probe::{BlockDevice, Content, Devices, Kind, Made};
 use ebbtide_host::sys::DevNum;
-use ebbtide_model::observe::nvme_health::Health;
+use ebbtide_model::observe::nvme::Health;
 use ebbtide_model::samples::Join;
-use ebbtide_model::shown::{column_width, one_line, pad, pad_left};
+use ebbtide_model::shown::{aligned, one_line};
 use ebbtide_model::units::{Bytes, format_bytes};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+
+/// A device was asked for that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no block device `{name}`; there are {}", there.join(", "))]
+pub struct NoSuchDevice {
+    name: String,
+    there: Vec<String>,
+}
 
 /// Names of the devices to show: all, or those asked for with everything below and above them.
 ///
 /// # Errors
 /// The first name that no device has.
-pub fn select(devices: &Devices, asked: &[String]) -> Result<BTreeSet<String>, String> {
+pub fn select(devices: &Devices, asked: &[String]) -> Result<BTreeSet<String>, NoSuchDevice> {
     if asked.is_empty() {
         return Ok(devices.devices.iter().map(|d| d.name.clone()).collect());
     }
@@ -27,14 +35,13 @@ pub fn select(devices: &Devices, asked: &[String]) -> Result<BTreeSet<String>, S
             .get(short)
             .or_else(|| short.parse::<DevNum>().ok().and_then(|dev| devices.by_dev(dev)))
             .or_else(|| devices.devices.iter().find(|d| d.ids.matches(name)))
-            .ok_or_else(|| name.clone())?;
+            .ok_or_else(|| NoSuchDevice {
+                name: name.clone(),
+                there: devices.devices.iter().map(|d| d.shown_name().to_owned()).collect(),
+            })?;
         spread(devices, &device.name, &mut wanted, below);
         // The walk upwards starts from the device alone, or it would reach every array on its disks.
-        device
-            .partitions
-            .iter()
-            .chain(&device.holders)
-            .for_each(|up| spread(devices, up, &mut wanted, above));
+        above(device).into_iter().for_each(|up| spread(devices, up, &mut wanted, above));
     }
     Ok(wanted)
 }
@@ -44,7 +51,7 @@ fn below(device: &BlockDevice) -> Vec<&String> {
 }
 
 fn above(device: &BlockDevice) -> Vec<&String> {
-    device.holders.iter().chain(&device.partitions).collect()
+    device.partitions.iter().chain(&device.holders).collect()
 }
 
 fn spread(
@@ -82,14 +89,10 @@ pub fn text(
     }
     let mut text = String::new();
     for (heading, alone) in [("Free", &free), ("Not known", &unknown)] {
-        let rows: Vec<Line> = alone.iter().flat_map(|d| view.lines(d, "", "")).collect();
-        if !rows.is_empty() {
-            let _ = writeln!(text, "{heading}\n{}", table(&rows));
-        }
+        let lines: Vec<Line> = alone.iter().map(|d| view.line(d, "", "")).collect();
+        text.push_str(&view.section(heading, &lines));
     }
-    if !lines.is_empty() {
-        let _ = writeln!(text, "In use\n{}", table(&lines));
-    }
+    text.push_str(&view.section("In use", &lines));
     if text.is_empty() {
         text.push_str("No block devices.\n");
     }
@@ -118,23 +121,11 @@ fn found(findings: &[Finding]) -> String {
     text
 }
 
-/// One line of the tree: a row of the table, or a remark under one.
-enum Line {
-    Row(Vec<Cell>),
-    Under(String),
-}
-
-/// A cell of a row, and whether it is a number, which stands at the right of its column.
-struct Cell(String, bool);
-
-impl Cell {
-    fn text(text: impl Into<String>) -> Cell {
-        Cell(text.into(), false)
-    }
-
-    fn number(text: impl Into<String>) -> Cell {
-        Cell(text.into(), true)
-    }
+/// A device in the tree.
+struct Line {
+    cells: Vec<String>,
+    /// What is said of it below its row.
+    under: Vec<String>,
 }
 
 struct View<'a> {
@@ -160,18 +151,13 @@ impl View<'_> {
                 (_, true) => "not known (above)",
                 _ => "(above)",
             };
-            lines.push(self.row(device, name, None, what.to_owned()));
+            lines.push(Line { cells: self.cells(device, name, None, what.to_owned()), under: Vec::new() });
             return;
         }
-        let upper: Vec<&BlockDevice> = device
-            .partitions
-            .iter()
-            .chain(&device.holders)
-            .filter(|n| self.wanted.contains(*n))
-            .filter_map(|n| self.devices.get(n))
-            .collect();
+        let upper = above(device).into_iter().filter(|name| self.wanted.contains(*name));
+        let upper: Vec<&BlockDevice> = upper.filter_map(|name| self.devices.get(name)).collect();
         let bar = if upper.is_empty() { "  " } else { "│ " };
-        lines.extend(self.lines(device, stem, &format!("{indent}{bar}")));
+        lines.push(self.line(device, stem, &format!("{indent}{bar}")));
         for (index, next) in upper.iter().enumerate() {
             let (branch, below) =
                 if index + 1 == upper.len() { ("└─", "  ") } else { ("├─", "│ ") };
@@ -179,32 +165,45 @@ impl View<'_> {
         }
     }
 
-    /// A device's row, and under it what only whole devices have.
-    fn lines(&self, device: &BlockDevice, stem: &str, indent: &str) -> Vec<Line> {
-        let name = format!("{stem}{}", device.shown_name());
-        let mut lines = vec![self.row(device, name, Some(device.size), self.on(device))];
-        if let Some(made) = device.made.as_ref().filter(|made| made.of.len() > 1) {
-            lines.push(Line::Under(format!("{indent}  over {}", self.names(&made.of))));
-        }
+    /// A device in full; what only whole devices have stands below its row.
+    fn line(&self, device: &BlockDevice, stem: &str, indent: &str) -> Line {
+        let over = device.made.as_ref().filter(|made| made.of.len() > 1);
+        let mut under: Vec<String> =
+            over.map(|made| format!("over {}", self.names(&made.of))).into_iter().collect();
         if device.partition_of.is_none() {
-            lines.extend(details(device).into_iter().map(|text| Line::Under(format!("{indent}  {text}"))));
+            under.extend(details(device));
         }
-        lines
+        let name = format!("{stem}{}", device.shown_name());
+        Line {
+            cells: self.cells(device, name, Some(device.size), self.on(device)),
+            under: under.into_iter().map(|text| format!("{indent}  {text}")).collect(),
+        }
     }
 
-    /// A row; a device that is told elsewhere has no size in it.
-    fn row(&self, device: &BlockDevice, name: String, bytes: Option<Bytes>, on: String) -> Line {
-        let told = |text: &dyn Fn(Bytes) -> String| Cell::number(bytes.map(text).unwrap_or_default());
-        let mut cells = vec![Cell::text(name)];
-        if self.wide {
-            cells.push(Cell::number(device.dev.to_string()));
+    /// The cells of a row; a device that is told elsewhere has no size in it.
+    fn cells(&self, device: &BlockDevice, name: String, size: Option<Bytes>, on: String) -> Vec<String> {
+        let short = size.map_or_else(String::new, Bytes::short);
+        if !self.wide {
+            return vec![name, short, kind(device), on];
         }
-        cells.push(told(&size));
-        if self.wide {
-            cells.extend([told(&|bytes| format_bytes(bytes.0 as f64)), told(&|bytes| bytes.0.to_string())]);
+        let decimal = size.map_or_else(String::new, |bytes| format_bytes(bytes.0 as f64));
+        let exact = size.map_or_else(String::new, |bytes| bytes.0.to_string());
+        vec![name, device.dev.to_string(), short, decimal, exact, kind(device), on]
+    }
+
+    /// `lines` below a heading; nothing where there are none.
+    fn section(&self, heading: &str, lines: &[Line]) -> String {
+        if lines.is_empty() {
+            return String::new();
         }
-        cells.extend([Cell::text(kind(device)), Cell::text(on)]);
-        Line::Row(cells)
+        let rows: Vec<&[String]> = lines.iter().map(|line| line.cells.as_slice()).collect();
+        let numbers: &[usize] = if self.wide { &[1, 2, 3, 4] } else { &[1] };
+        let mut text = format!("{heading}\n");
+        for (row, Line { under, .. }) in aligned(&rows, 2, numbers).lines().zip(lines) {
+            text += &format!("{row}\n");
+            text.extend(under.iter().map(|line| format!("  {}\n", one_line(line))));
+        }
+        text + "\n"
     }
 
     /// Devices by the names that people use.
@@ -240,7 +239,7 @@ impl View<'_> {
         }
         parts.extend(device.mounts.iter().map(|m| format!("on {}", m.mountpoint)));
         if let Some(used) = device.swap_used {
-            let held = if used.0 == 0 { "nothing".to_owned() } else { size(used) };
+            let held = if used.0 == 0 { "nothing".to_owned() } else { used.short() };
             parts.push(format!("active swap, {held} in it"));
         }
         parts.extend(device.backing_file.iter().map(|f| format!("file {f}")));
@@ -318,44 +317,4 @@ fn health(health: &Health) -> String {
     parts.push(format!("{}% of its endurance used", health.used_percent));
     parts.extend(health.spare().map(|spare| format!("{spare}% spare blocks left")));
     parts.join(", ")
-}
-
-/// Bytes as people read them: three digits, binary.
-fn size(bytes: Bytes) -> String {
-    for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
-        let value = bytes.0 as f64 / (1u64 << shift) as f64;
-        if value >= 1.0 {
-            let digits = if value >= 99.95 || value.fract() == 0.0 { 0 } else { 1 };
-            return format!("{value:.digits$} {unit}");
-        }
-    }
-    format!("{} B", bytes.0)
-}
-
-fn table(lines: &[Line]) -> String {
-    let row = |line: &Line| match line {
-        Line::Row(cells) => cells.iter().map(|Cell(text, _)| one_line(text).into_owned()).collect(),
-        Line::Under(_) => Vec::new(),
-    };
-    let rows: Vec<Vec<String>> = lines.iter().map(row).collect();
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| column_width(rows.iter().filter_map(|row| row.get(column)).map(String::as_str)))
-        .collect();
-    let mut text = String::new();
-    for (line, cells) in lines.iter().zip(&rows) {
-        let row = match line {
-            Line::Row(kinds) => {
-                let cells =
-                    cells.iter().zip(kinds).zip(&widths).map(|((text, Cell(_, is_number)), &width)| {
-                        let cell = if *is_number { pad_left(text, width) } else { pad(text, width) };
-                        format!("  {cell}")
-                    });
-                cells.collect::<String>()
-            }
-            Line::Under(under) => format!("  {}", one_line(under)),
-        };
-        let _ = writeln!(text, "{}", row.trim_end());
-    }
-    text
 }

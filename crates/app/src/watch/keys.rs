@@ -1,6 +1,6 @@
 //! What keys do.
 
-use super::Watch;
+use super::{Watch, next};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// What the screen is doing.
@@ -59,8 +59,8 @@ fn filter(key: KeyCode, screen: &mut Screen, watch: &mut Watch) {
 fn table(key: KeyCode, screen: &mut Screen, watch: &mut Watch) {
     match key {
         KeyCode::Char('q') | KeyCode::Esc => screen.quit = true,
-        KeyCode::Char('s') => watch.sort = watch.sort.next(),
-        KeyCode::Char('u') => watch.unit = watch.unit.next(),
+        KeyCode::Char('s') => watch.sort = next(watch.sort),
+        KeyCode::Char('u') => watch.unit = next(watch.unit),
         KeyCode::Char('i') => watch.idle = !watch.idle,
         KeyCode::Char('/') => {
             watch.filter.clear();
@@ -81,9 +81,9 @@ pub const HELP: &[(&str, &str)] = &[
     ("s", "sort: tree, MB/s, requests, await, queue, util"),
     ("u", "unit: MB/s (10^6), MiB/s (2^20), KiB/s (2^10)"),
     ("/", "filter by name; Enter keeps it, Esc clears it"),
-    ("i", "show devices that never did anything too (size 0: never)"),
-    ("▁▄█", "bytes/s of the last intervals; each row has its own scale"),
-    ("space", "freeze the picture; readings go on"),
+    ("i", "show unused devices too (never those of size 0)"),
+    ("▁▄█", "bytes/s of the last intervals, each row on its own scale"),
+    ("space", "freeze the display; readings go on"),
     ("up, down", "scroll"),
     ("?", "this help"),
 ];

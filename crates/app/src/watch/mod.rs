@@ -15,6 +15,7 @@ use ebbtide_analysis::observe::table::{DiskTable, Entry};
 use ebbtide_model::observe::host::HostRates;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use strum::{IntoStaticStr, VariantArray};
 
 /// What is shown, and in which order of arrays and members.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,50 +38,38 @@ pub struct Shown {
 }
 
 /// What rows are sorted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr, VariantArray)]
 pub enum Sort {
     /// Arrays with their members, in the kernel's order.
     #[default]
+    #[strum(serialize = "tree")]
     Tree,
     /// Bytes per second, the most first.
+    #[strum(serialize = "MB/s")]
     Throughput,
     /// Requests per second, the most first.
+    #[strum(serialize = "requests")]
     Requests,
     /// Await, the longest first.
+    #[strum(serialize = "await")]
     Await,
     /// Requests in flight, the most first.
+    #[strum(serialize = "queue")]
     Queue,
     /// Utilisation, the highest first.
+    #[strum(serialize = "util")]
     Util,
 }
 
-impl Sort {
-    /// The next one, round and round.
-    pub fn next(self) -> Sort {
-        match self {
-            Sort::Tree => Sort::Throughput,
-            Sort::Throughput => Sort::Requests,
-            Sort::Requests => Sort::Await,
-            Sort::Await => Sort::Queue,
-            Sort::Queue => Sort::Util,
-            Sort::Util => Sort::Tree,
-        }
-    }
-
-    pub fn label(self) -> &'static str {
-        match self {
-            Sort::Tree => "tree",
-            Sort::Throughput => "MB/s",
-            Sort::Requests => "requests",
-            Sort::Await => "await",
-            Sort::Queue => "queue",
-            Sort::Util => "util",
-        }
-    }
+/// The variant after `this`, round and round.
+pub fn next<T: VariantArray + PartialEq + Copy>(this: T) -> T {
+    let all = T::VARIANTS;
+    let at = all.iter().position(|variant| *variant == this).unwrap_or(0);
+    all[(at + 1) % all.len()]
 }
 
 /// Unit of throughput.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, VariantArray)]
 pub enum Unit {
     /// 10^6 bytes per second.
     #[default]
@@ -92,15 +81,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The next one, round and round.
-    pub fn next(self) -> Unit {
-        match self {
-            Unit::Mega => Unit::Mebi,
-            Unit::Mebi => Unit::Kibi,
-            Unit::Kibi => Unit::Mega,
-        }
-    }
-
     /// Its name and its bytes.
     pub fn of(self) -> (&'static str, f64) {
         match self {
@@ -201,9 +181,9 @@ impl Watch {
             return None;
         }
         Some(if self.filter.is_empty() {
-            "no device of these did anything since it came; --idle (key i) shows them all the same".to_owned()
+            "none of these devices has done anything yet; --idle (key i) shows them anyway".to_owned()
         } else {
-            format!("no name of a device that is shown contains `{}`", self.filter)
+            format!("no device name contains `{}`", self.filter)
         })
     }
 

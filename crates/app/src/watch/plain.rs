@@ -1,10 +1,10 @@
 //! A reading as lines: a table for people, JSON or CSV for programs.
 
-use super::{Remark, Watch};
+use super::{Remark, Row, Watch};
 use ebbtide_analysis::observe::outlier::Difference;
 use ebbtide_analysis::observe::rates::{DiskRates, OpRates};
 use ebbtide_model::observe::host::CpuShares;
-use ebbtide_model::shown::{one_line, pad, width};
+use ebbtide_model::shown::{one_line, width};
 use ebbtide_report::csv_field;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -52,7 +52,7 @@ pub fn columns(watch: &Watch) -> Vec<String> {
 }
 
 /// The figures of a device in the order of [`columns`].
-fn figures(rates: &DiskRates, bytes: f64) -> [Option<f64>; 14] {
+pub fn figures(rates: &DiskRates, bytes: f64) -> [Option<f64>; 14] {
     let op = |o: &OpRates| {
         let size = o.request_bytes.map(|b| b / 1024.0);
         [Some(o.per_second), Some(o.bytes_per_second / bytes), Some(o.merged_per_second), o.await_ms, size]
@@ -111,29 +111,23 @@ pub fn since_boot(watch: &Watch) -> Option<String> {
     watch.since_boot.then(|| format!("means since boot, {ago} ago"))
 }
 
-/// The reading as a table. Awaits are in ms, request sizes in KiB.
+/// The reading as a table. Awaits are in ms, request sizes in KiB. Columns stay in place from one reading to the next.
 pub fn table(watch: &Watch) -> String {
     let rows = watch.rows();
     let outliers = watch.outliers();
-    let names: Vec<String> = rows
-        .iter()
-        .map(|row| {
-            let mark = if outliers.iter().any(|r| r.outlier.name == row.entry.name) { "!" } else { "" };
-            format!("{}{}{mark}", " ".repeat(2 * row.depth), one_line(row.label))
-        })
-        .collect();
-    let columns_of_names =
-        rows.iter().map(|r| 2 * r.depth + width(&one_line(r.label))).max().unwrap_or(0).max("Device".len())
-            + 1;
+    let name = |row: &Row<'_>| format!("{}{}", " ".repeat(2 * row.depth), one_line(row.label));
+    let most = rows.iter().map(|row| width(&name(row))).max().unwrap_or(0).max("Device".len()) + 1;
+    let padded = |name: &str| format!("{name}{}", " ".repeat(most.saturating_sub(width(name))));
     let mut text = String::new();
     for line in since_boot(watch).into_iter().chain(host(watch)) {
         let _ = writeln!(text, "{line}");
     }
-    text.push_str(&pad("Device", columns_of_names));
+    text.push_str(&padded("Device"));
     columns(watch).iter().for_each(|c| text.push_str(&format!(" {c:>7}")));
     text.push('\n');
-    for (row, name) in rows.iter().zip(&names) {
-        text.push_str(&pad(name, columns_of_names));
+    for row in &rows {
+        let mark = if outliers.iter().any(|r| r.outlier.name == row.entry.name) { "!" } else { "" };
+        text.push_str(&padded(&format!("{}{mark}", name(row))));
         match &row.entry.rates {
             Some(rates) => {
                 figures(rates, watch.unit.of().1).into_iter().for_each(|f| push_cell(&mut text, f))

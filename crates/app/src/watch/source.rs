@@ -1,6 +1,7 @@
 //! Fills a [`Watch`] from the host: counters every interval, the tree of devices when devices come or go.
 
 use super::{Shown, Topology, Watch};
+use ebbtide_door::read as door;
 use ebbtide_host::chain;
 use ebbtide_host::command::{Never, Real};
 use ebbtide_host::probe::dm::Tables;
@@ -13,7 +14,7 @@ use ebbtide_model::units::Nanos;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// What the user wants to see.
@@ -23,6 +24,32 @@ pub struct Wanted {
     pub targets: Vec<String>,
     /// The targets are compared with each other as if they were members of one array.
     pub siblings: bool,
+}
+
+/// Why nothing can be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// The kernel's counters cannot be read.
+    #[error("{}: {_1}", _0.shown())]
+    Counters(PathBuf, io::Error),
+    /// A target is no device, and nothing is known of it as a path.
+    #[error("`{target}` is no block device, and as a path: {error}")]
+    NoDevice {
+        /// As it was given.
+        target: String,
+        error: io::Error,
+    },
+    /// A target is on a file system without devices.
+    #[error("`{target}` is on {}, which rests on no block device", kind.as_deref().unwrap_or("no file system"))]
+    NothingBelow {
+        /// As it was given.
+        target: String,
+        /// Type of its file system.
+        kind: Option<String>,
+    },
+    /// A single device has no siblings.
+    #[error("--siblings: only {0} was named, which has no sibling; name another device")]
+    Alone(String),
 }
 
 /// The host as a source of readings.
@@ -44,25 +71,23 @@ impl Source {
     ///
     /// # Errors
     /// When there is no `/proc/diskstats`, or a target is nothing that rests on a block device.
-    pub fn open(sys: Sys, wanted: Wanted, watch: &mut Watch) -> Result<Source, String> {
+    pub fn open(sys: Sys, wanted: Wanted, watch: &mut Watch) -> Result<Source, WatchError> {
         let path = sys.proc.join("diskstats");
-        let diskstats = ebbtide_door::read::open(&path).map_err(|e| format!("{}: {e}", path.shown()))?;
-        let beside = |name: &str| ebbtide_door::read::open(&sys.proc.join(name)).ok();
-        let (stat, vmstat) = (beside("stat"), beside("vmstat"));
-        let text = String::with_capacity(64 << 10);
+        let diskstats = door::open(&path).map_err(|error| WatchError::Counters(path.clone(), error))?;
+        let beside = |name: &str| door::open(&sys.proc.join(name)).ok();
         let mut source = Source {
+            diskstats,
+            stat: beside("stat"),
+            vmstat: beside("vmstat"),
             sys,
             wanted,
-            diskstats,
-            stat,
-            vmstat,
-            text,
+            text: String::with_capacity(64 << 10),
             started: Instant::now(),
             last: Duration::ZERO,
             known: Vec::new(),
             host: HostCounters::default(),
         };
-        source.count(watch).map_err(|e| format!("{}: {e}", path.shown()))?;
+        source.count(watch).map_err(|error| WatchError::Counters(path, error))?;
         watch.topology = topology(&source.sys, &source.wanted)?;
         watch.readings = 0;
         Ok(source)
@@ -132,7 +157,7 @@ fn read(file: &mut File, text: &mut String) -> io::Result<()> {
 }
 
 /// What to show and who are siblings.
-fn topology(sys: &Sys, wanted: &Wanted) -> Result<Topology, String> {
+fn topology(sys: &Sys, wanted: &Wanted) -> Result<Topology, WatchError> {
     let devices = Devices(probe::relations(sys));
     let tops = if wanted.targets.is_empty() { devices.tops() } else { targets(sys, &devices, wanted)? };
     // A copy of a host has no programs to ask.
@@ -157,10 +182,7 @@ fn topology(sys: &Sys, wanted: &Wanted) -> Result<Topology, String> {
     topology.groups.extend(groups);
     if wanted.siblings {
         if tops.len() < 2 {
-            let only = tops.join(", ");
-            return Err(format!(
-                "--siblings: all that was named is {only}, which has no sibling; name another device"
-            ));
+            return Err(WatchError::Alone(tops.join(", ")));
         }
         topology.groups.push(("the group".to_owned(), tops));
     }
@@ -188,18 +210,20 @@ impl Devices {
     }
 }
 
-fn targets(sys: &Sys, devices: &Devices, wanted: &Wanted) -> Result<Vec<String>, String> {
+fn targets(sys: &Sys, devices: &Devices, wanted: &Wanted) -> Result<Vec<String>, WatchError> {
     let mut tops: Vec<String> = Vec::new();
     for target in &wanted.targets {
         let short = target.strip_prefix("/dev/mapper/").or(target.strip_prefix("/dev/")).unwrap_or(target);
         let names: Vec<String> = match devices.get(short) {
             Some(device) => vec![device.name.clone()],
             None => {
-                let chain = chain::of_path(sys, Path::new(target))
-                    .map_err(|e| format!("`{target}` is no block device, and as a path: {e}"))?;
+                let target = target.clone();
+                let chain = match chain::of_path(sys, Path::new(&target)) {
+                    Ok(chain) => chain,
+                    Err(error) => return Err(WatchError::NoDevice { target, error }),
+                };
                 if chain.links.is_empty() {
-                    let kind = chain.fstype.as_deref().unwrap_or("no file system");
-                    return Err(format!("`{target}` is on {kind}, which rests on no block device"));
+                    return Err(WatchError::NothingBelow { target, kind: chain.fstype });
                 }
                 chain.tops().map(|link| link.name.clone()).collect()
             }
@@ -372,7 +396,7 @@ mod tests {
         };
         assert_eq!(siblings(&["vdb", "vdc"]).expect("two").groups[0].1, ["vdb", "vdc"]);
         let error = siblings(&["vdb", "/dev/vdb"]).expect_err("one");
-        assert!(error.contains("vdb, which has no sibling"), "{error}");
+        assert!(error.to_string().contains("only vdb was named, which has no sibling"), "{error}");
     }
 
     #[test]
@@ -380,6 +404,6 @@ mod tests {
         let root = unpack(testing::ARRAYS);
         let wanted = Wanted { targets: vec!["/no/such".into()], siblings: false };
         let error = topology(&Sys::below(root.path()), &wanted).expect_err("nothing");
-        assert!(error.contains("`/no/such` is no block device"), "{error}");
+        assert!(error.to_string().contains("`/no/such` is no block device"), "{error}");
     }
 }

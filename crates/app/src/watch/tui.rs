@@ -1,9 +1,9 @@
 //! The live screen: a reading per interval, keys in between; the terminal is put back whatever happens.
 
+use super::Watch;
 use super::keys::{self, Screen};
 use super::screen::draw;
 use super::source::Source;
-use super::{Unit, Watch};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use std::io;
@@ -62,9 +62,7 @@ fn live(
             changed = true;
         }
         if changed {
-            if screen.frozen {
-                copy_view(watch, &mut picture);
-            } else if watch.readings > 0 {
+            if watch.readings > 0 && !screen.frozen {
                 picture = watch.clone();
                 time = clock();
             } else {
@@ -79,10 +77,9 @@ fn live(
     Ok(())
 }
 
-/// A frozen picture keeps its figures but not how they are shown.
+/// A picture that stands still keeps its figures but not how they are shown.
 fn copy_view(from: &Watch, to: &mut Watch) {
-    let unit: Unit = from.unit;
-    (to.sort, to.unit, to.idle) = (from.sort, unit, from.idle);
+    (to.sort, to.unit, to.idle) = (from.sort, from.unit, from.idle);
     to.filter.clone_from(&from.filter);
 }
 

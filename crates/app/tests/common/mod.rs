@@ -157,6 +157,12 @@ impl Loop {
 impl Drop for Loop {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["--detach", &self.device]).status();
+        // The kernel puts it off while another program has the device open, as those do that look at every new one.
+        let attached = Path::new("/sys/block").join(self.name()).join("loop");
+        let end = Instant::now() + Duration::from_secs(10);
+        while attached.exists() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

@@ -257,7 +257,7 @@ fn a_session_whose_program_is_still_at_work_is_not_over() {
     for line in ["cleanup --dry-run", "cleanup"] {
         let (output, said) = left.cleanup(line);
         assert_eq!(status(&output), 1, "{output:?}");
-        let who = format!("session {RUN} was ended but is still at work (python3, process {})", program.id());
+        let who = format!("session {RUN} was ended but is still running (python3, process {})", program.id());
         assert!(said.contains(&who), "{output:?}");
         assert!(!stderr(&output).contains("nothing to clean up") && left.volume.exists(), "{output:?}");
     }

@@ -118,19 +118,21 @@ pub const WAYS: &[Way] = &[
         },
     },
     Way {
-        name: "bench --profile",
+        name: "profile run",
         may: May::Anything,
         command: |home, target| {
             home.write("p.toml", "name = \"p\"\n[workloads.a]\nrw = \"read\"\nbs = \"4k\"\nsize = \"64k\"\n[workloads.b]\nrw = \"write\"\nbs = \"4k\"\nsize = \"64k\"\n");
-            bench(home, target, "--profile p.toml --destroy")
+            let mut command = home.ebb("profile run p.toml --destroy");
+            command.arg(target);
+            command
         },
     },
     Way {
-        name: "bench --fio",
+        name: "fio",
         may: May::Anything,
         command: |home, target| {
             home.write("j.fio", &format!("[j]\nfilename={}\nrw=write\nsize=1m\n", target.display()));
-            home.ebb("bench --fio j.fio --destroy")
+            home.ebb("fio j.fio --destroy")
         },
     },
     Way {

@@ -1,19 +1,19 @@
 //! Guests for the tests.
 
-use ebbtide_app::laboratory;
+use ebbtide_lab::Laboratory;
 use ebbtide_lab::disks::{Bus, Disk, Throttle};
 use ebbtide_lab::guest::{Finished, Guest};
 use ebbtide_lab::image::{self, Image};
 use ebbtide_lab::machine::{Machine, Use};
 use ebbtide_lab::places::Places;
-use ebbtide_lab::{accel, program};
 use ebbtide_model::backend::Control;
+use ebbtide_runner::places;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The user's lab with its image, which is built where it is missing.
 pub fn lab() -> (Places, Image) {
-    let places = laboratory::places().unwrap();
+    let places = places::lab().unwrap();
     let image = image::build(&places, false, &mut |text| eprintln!("{text}")).unwrap();
     (places, image)
 }
@@ -35,9 +35,6 @@ pub fn guest(name: &str, disks: &[(String, u64)]) -> Guest {
 
 /// A guest with these disks.
 pub fn guest_with(name: &str, disks: Vec<Disk>) -> Guest {
-    let (places, image) = lab();
-    let accelerator = accel::choose(&places, &image).unwrap();
-    let program = program::pack(&places, Path::new(env!("CARGO_BIN_EXE_ebb"))).unwrap();
     let name = format!("test-{name}-{}", std::process::id());
     let machine = Machine {
         name,
@@ -48,7 +45,15 @@ pub fn guest_with(name: &str, disks: Vec<Disk>) -> Guest {
         place: None,
         usage: Use::Commands,
     };
-    Guest::boot(&places, &image, &program, accelerator, &machine, Arc::new(Control::default())).unwrap()
+    laboratory().boot(&machine).unwrap()
+}
+
+/// The user's lab, whose guests have the `ebb` under test.
+pub fn laboratory() -> Laboratory {
+    let (places, _) = lab();
+    let program = Path::new(env!("CARGO_BIN_EXE_ebb"));
+    Laboratory::with_program(places, program, Arc::new(Control::default()), |text| eprintln!("{text}"))
+        .unwrap()
 }
 
 /// Runs a script of bash, which must succeed; what it printed.

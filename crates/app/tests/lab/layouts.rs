@@ -10,7 +10,7 @@ use super::pattern::{self, Content, SECTOR};
 use ebbtide_lab::guest::Guest;
 use ebbtide_model::layout::Arrangement::{Far, Near, Offset};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode, Map, Role};
-use ebbtide_model::units::Bytes;
+use ebbtide_model::units::{ArrayOffset, Bytes, MemberOffset};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -198,12 +198,12 @@ impl Bench {
                 content
             })
             .collect();
-        let sizes: Vec<u64> = members.iter().map(|content| content.len() as u64).collect();
+        let sizes: Vec<Bytes> = members.iter().map(|content| Bytes(content.len() as u64)).collect();
         let nodes = (0..sizes.len()).map(LayoutNode::Volume).collect();
         let map = Map::new(&LayoutNode::Array { kind: case.kind, members: nodes }, &sizes)
             .map_err(|error| error.to_string())?;
-        if map.capacity() != capacity {
-            return Err(format!("capacity: the map says {}, the kernel {capacity}", map.capacity()));
+        if map.capacity() != Bytes(capacity) {
+            return Err(format!("capacity: the map says {}, the kernel {capacity}", map.capacity().0));
         }
         forward(&map, &members, &self.content)?;
         backward(case.kind, &map, &members, &self.content)
@@ -213,26 +213,27 @@ impl Bench {
 /// Where the map says that the array's bytes are, they are.
 fn forward(map: &Map, members: &[Vec<u8>], content: &Content) -> Result<(), String> {
     const PIECE: u64 = 64 << 10;
-    for start in (0..map.capacity()).step_by(PIECE as usize) {
-        let length = PIECE.min(map.capacity() - start);
+    let capacity = map.capacity().0;
+    for start in (0..capacity).step_by(PIECE as usize) {
+        let length = PIECE.min(capacity - start);
         let mut found = 0;
-        for extent in map.locate(start, length).map_err(|error| error.to_string())? {
+        for extent in map.locate(ArrayOffset(start), Bytes(length)).map_err(|error| error.to_string())? {
             let Role::Data { .. } = extent.role else { continue };
-            let held = &members[extent.member][extent.offset as usize..][..extent.length as usize];
-            let wanted = content.at(extent.array_offset, extent.length);
+            let held = &members[extent.member][extent.offset.0 as usize..][..extent.length.0 as usize];
+            let wanted = content.at(extent.array_offset.0, extent.length.0);
             if held != wanted {
                 let at = held.iter().zip(wanted).take_while(|(held, wanted)| held == wanted).count() as u64;
                 let at = at / SECTOR * SECTOR;
                 return Err(format!(
                     "array byte {} should be at byte {} of member {} ({:?}), which holds {}",
-                    extent.array_offset + at,
-                    extent.offset + at,
+                    extent.array_offset.0 + at,
+                    extent.offset.0 + at,
                     extent.member,
                     extent.role,
                     describe(&held[at as usize..][..SECTOR as usize])
                 ));
             }
-            found += extent.length;
+            found += extent.length.0;
         }
         if found != length * u64::from(map.copies()) {
             return Err(format!("{found} bytes hold {length} at {start} in {} copies", map.copies()));
@@ -252,11 +253,11 @@ fn backward(kind: ArrayKind, map: &Map, members: &[Vec<u8>], content: &Content) 
     for (member, held) in members.iter().enumerate() {
         for (index, held) in held.chunks_exact(SECTOR as usize).enumerate() {
             let offset = index as u64 * SECTOR;
-            let meaning = map.reverse(member, offset);
+            let meaning = map.reverse(member, MemberOffset(offset));
             let stripe = |first: u64| -> Vec<u64> {
                 (0..data_members).map(|k| first + k * chunk + offset % chunk).collect()
             };
-            let right = match meaning.map(|meaning| (meaning.role, meaning.array_offset)) {
+            let right = match meaning.map(|meaning| (meaning.role, meaning.array_offset.0)) {
                 None => held.iter().all(|byte| *byte == 0),
                 Some((Role::Data { .. }, at)) => held == content.at(at, SECTOR),
                 Some((Role::ParityP, first)) => held == content.parity_p(&stripe(first)),

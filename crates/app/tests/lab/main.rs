@@ -2,6 +2,9 @@
 //! software emulation.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
+mod apply;
+mod apply_system;
+mod builds;
 #[path = "../common/mod.rs"]
 mod common;
 mod door;
@@ -12,6 +15,9 @@ mod layouts;
 mod pattern;
 mod remote;
 mod sessions;
+mod sweep;
+mod system;
 mod trees;
 mod usage;
+mod user_data;
 mod verdicts;

@@ -57,7 +57,7 @@ fn a_session_in_a_guest_is_stored_like_any_other() {
     let output = home.ebb("run three.toml --on lab --seed 1 --scale 1/10").output().unwrap();
     // 3: the figures of so few trials may be inconclusive on a busy host.
     assert!([0, 3].contains(&status(&output)), "{output:?}");
-    assert!(stderr(&output).contains("scaled by 1/10, as asked for"), "{output:?}");
+    assert!(stderr(&output).contains("scaled by 1/10, as requested"), "{output:?}");
 
     let listed = &home.json("list", &[0])["sessions"][0];
     assert_eq!(

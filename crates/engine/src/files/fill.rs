@@ -41,7 +41,7 @@ impl Aligned {
 /// Fills `volumes`, several at once. The volumes' shapes do not slow it down.
 pub(super) fn fill(volumes: &[&OpenVolume], seed: u64, control: &Control) -> Result<(), BackendError> {
     control.prepared.store(0, Ordering::Relaxed);
-    control.prepare_total.store(volumes.iter().map(|volume| volume.size).sum(), Ordering::Relaxed);
+    control.prepare_total.store(volumes.iter().map(|volume| volume.size.0).sum(), Ordering::Relaxed);
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(None);
     std::thread::scope(|scope| {
@@ -70,12 +70,15 @@ fn fill_one(
     buffer: &mut [u8],
     control: &Control,
 ) -> Result<(), BackendError> {
+    // Of a small file no more than it holds.
+    let whole = volume.size.0.next_multiple_of(ALIGN as u64).min(buffer.len() as u64);
+    let buffer = &mut buffer[..whole as usize];
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     random.fill_bytes(buffer);
     blank::mark(buffer);
     let file = volume.open(Access { write: true, direct: true, sync: false })?;
     let mut offset = 0;
-    while offset < volume.size {
+    while offset < volume.size.0 {
         if control.stop.load(Ordering::Relaxed) {
             return Err(BackendError::Stopped);
         }
@@ -83,7 +86,7 @@ fn fill_one(
         for block in buffer.chunks_exact_mut(ALIGN) {
             block[..8].copy_from_slice(&random.next_u64().to_ne_bytes());
         }
-        let length = (volume.size - offset).min(WRITE as u64) as usize;
+        let length = (volume.size.0 - offset).min(WRITE as u64) as usize;
         file.write_all_at(&buffer[..length], offset).map_err(|error| {
             let advice = match Errno::from_io_error(&error) {
                 Some(Errno::NOSPC | Errno::DQUOT) => "; free some space",
@@ -110,21 +113,22 @@ fn settle(file: &File) -> std::io::Result<()> {
 mod tests {
     use super::*;
     use crate::files::volume::tests::volume_at;
+    use ebbtide_model::units::Bytes;
     use std::collections::HashSet;
 
     #[test]
     fn every_block_is_filled_and_none_repeats() {
         let directory = tempfile::tempdir_in("/var/tmp").expect("a directory");
-        let size = (WRITE + 3 * ALIGN) as u64;
+        let size = Bytes((WRITE + 3 * ALIGN) as u64);
         let volumes: Vec<OpenVolume> =
             (0..3).map(|n| volume_at(&directory.path().join(n.to_string()), n, size)).collect();
         let control = Control::default();
         fill(&volumes.iter().collect::<Vec<_>>(), 7, &control).expect("fills");
-        assert_eq!(control.prepared.into_inner(), 3 * size);
+        assert_eq!(control.prepared.into_inner(), 3 * size.0);
         let mut blocks = HashSet::new();
         for volume in &volumes {
             let bytes = std::fs::read(volume.path()).expect("reads");
-            assert_eq!(bytes.len() as u64, size);
+            assert_eq!(bytes.len() as u64, size.0);
             for (n, block) in bytes.chunks(ALIGN).enumerate() {
                 assert!(blocks.insert(block[..16].to_vec()), "a block repeats");
                 if n % 100 == 0 {
@@ -138,7 +142,7 @@ mod tests {
     #[test]
     fn a_stop_ends_it() {
         let directory = tempfile::tempdir_in("/var/tmp").expect("a directory");
-        let volume = volume_at(&directory.path().join("v"), 0, WRITE as u64);
+        let volume = volume_at(&directory.path().join("v"), 0, Bytes(WRITE as u64));
         let control = Control::default();
         control.stop.store(true, Ordering::Relaxed);
         assert_eq!(fill(&[&volume], 7, &control), Err(BackendError::Stopped));

@@ -2,8 +2,10 @@
 
 use super::place::mib;
 use ebbtide_door::{Claim, Directory, Door, Doubt, id_of};
-use ebbtide_model::journal::{Entry, FileId, Journal};
+use ebbtide_model::backend::BackendError;
+use ebbtide_model::journal::{Entry, FileId, Journal, JournalError};
 use ebbtide_model::shown::Shown;
+use ebbtide_model::units::Bytes;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -17,6 +19,32 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Between two attempts.
 const STEP: Duration = Duration::from_millis(100);
+
+/// Why something was not made or not removed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MadeError {
+    #[error("cannot make {}: {source}", path.shown())]
+    Make { path: PathBuf, source: io::Error },
+    #[error("cannot make {} of {}: larger than the file system or `ulimit -f` allows", path.shown(), mib(*size))]
+    TooLarge { path: PathBuf, size: Bytes },
+    #[error("cannot make {} of {}: {source}; free some space", path.shown(), mib(*size))]
+    NoSpace { path: PathBuf, size: Bytes, source: Errno },
+    #[error("cannot remove {}", each(.0))]
+    Remove(Vec<(PathBuf, io::Error)>),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+fn each(errors: &[(PathBuf, io::Error)]) -> String {
+    let errors = errors.iter().map(|(path, error)| format!("{}: {error}", path.shown()));
+    errors.collect::<Vec<_>>().join(", ")
+}
+
+impl From<MadeError> for BackendError {
+    fn from(error: MadeError) -> Self {
+        BackendError::Other(error.to_string())
+    }
+}
 
 /// What a run has made so far.
 pub(super) struct Made {
@@ -44,41 +72,39 @@ impl Made {
         Made { door, journal, items: Vec::new() }
     }
 
+    fn note(&self, entry: &Entry) -> Result<(), MadeError> {
+        Ok(self.journal.write(entry)?)
+    }
+
     /// Makes the directory `path`, which only this user may enter.
-    pub(super) fn directory(&mut self, path: &Path) -> Result<Arc<Directory>, String> {
-        let fail = |error: io::Error| format!("cannot make {}: {error}", path.shown());
+    pub(super) fn directory(&mut self, path: &Path) -> Result<Arc<Directory>, MadeError> {
+        let fail = |source| MadeError::Make { path: path.to_owned(), source };
         let (place, name) = Directory::of(path).map_err(fail)?;
-        self.journal.write(&Entry::MakingDirectory(path.to_owned()))?;
+        self.note(&Entry::MakingDirectory(path.to_owned()))?;
         let made = place.make(&name).and_then(|made| Ok((made.id()?, made)));
         let (id, made) = self.made(path, made).map_err(fail)?;
         self.items.push(Item { place: Arc::new(place), name, id });
-        self.journal.write(&Entry::Made(path.to_owned(), id))?;
+        self.note(&Entry::Made(path.to_owned(), id))?;
         Ok(Arc::new(made))
     }
 
-    /// Makes the file `name` of `size` bytes in `directory`, with all its blocks allocated.
+    /// Makes the file `name` of this `size` in `directory`, with all its blocks allocated.
     pub(super) fn file(
         &mut self,
         directory: &Arc<Directory>,
         name: &str,
-        size: u64,
-    ) -> Result<Claim, String> {
+        size: Bytes,
+    ) -> Result<Claim, MadeError> {
         let path = directory.path().join(name);
-        let fail = |error: io::Error| format!("cannot make {}: {error}", path.shown());
-        self.journal.write(&Entry::MakingFile(path.clone()))?;
+        let fail = |source| MadeError::Make { path: path.clone(), source };
+        self.note(&Entry::MakingFile(path.clone()))?;
         let made = directory.create(name, 0o600).and_then(|file| Ok((id_of(&file.metadata()?), file)));
         let (id, file) = self.made(&path, made).map_err(fail)?;
         self.items.push(Item { place: directory.clone(), name: name.into(), id });
-        self.journal.write(&Entry::Made(path.clone(), id))?;
+        self.note(&Entry::Made(path.clone(), id))?;
         allocate(&file, size).map_err(|errno| match errno {
-            Errno::FBIG => format!(
-                "cannot make {} of {}: larger than the file system or `ulimit -f` allows",
-                path.shown(),
-                mib(size)
-            ),
-            Errno::NOSPC | Errno::DQUOT => {
-                format!("cannot make {} of {}: {errno}; free some space", path.shown(), mib(size))
-            }
+            Errno::FBIG => MadeError::TooLarge { path: path.clone(), size },
+            source @ (Errno::NOSPC | Errno::DQUOT) => MadeError::NoSpace { path: path.clone(), size, source },
             _ => fail(errno.into()),
         })?;
         Claim::of_new(file, &path).map_err(fail)
@@ -93,7 +119,7 @@ impl Made {
 
     /// Removes everything that nobody else uses by now, the last one first; what cannot be removed stays on the list and is
     /// named.
-    pub(super) fn remove(&mut self) -> Result<(), String> {
+    pub(super) fn remove(&mut self) -> Result<(), MadeError> {
         let begin = Instant::now();
         loop {
             let errors = self.remove_once();
@@ -102,8 +128,7 @@ impl Made {
                 return Ok(());
             }
             if !may_pass || begin.elapsed() >= PATIENCE {
-                let errors = errors.iter().map(|(path, error)| format!("{}: {error}", path.shown()));
-                return Err(format!("cannot remove {}", errors.collect::<Vec<_>>().join(", ")));
+                return Err(MadeError::Remove(errors));
             }
             std::thread::sleep(STEP);
         }
@@ -137,17 +162,17 @@ impl Made {
     }
 
     /// Leaves everything to the user.
-    pub(super) fn keep(&mut self) -> Result<(), String> {
-        self.items.drain(..).try_for_each(|item| self.journal.write(&Entry::Kept(item.path())))
+    pub(super) fn keep(&mut self) -> Result<(), MadeError> {
+        std::mem::take(&mut self.items).iter().try_for_each(|item| self.note(&Entry::Kept(item.path())))
     }
 }
 
 /// All blocks now, so that no trial meets a full disk; only a length where the file system cannot (NFS, ZFS).
-pub(super) fn allocate(file: &File, size: u64) -> rustix::io::Result<()> {
+pub(super) fn allocate(file: &File, size: Bytes) -> rustix::io::Result<()> {
     loop {
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size) {
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size.0) {
             Err(Errno::INTR) => {}
-            Err(Errno::OPNOTSUPP) => return rustix::fs::ftruncate(file, size),
+            Err(Errno::OPNOTSUPP) => return rustix::fs::ftruncate(file, size.0),
             other => return other,
         }
     }

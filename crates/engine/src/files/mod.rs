@@ -17,13 +17,15 @@ use crate::descriptors::make_room;
 use crate::target::{Shaper, Target};
 use ebbtide_door::{Access, Door, Draft, Lent, Published};
 use ebbtide_model::backend::{
-    Backend, BackendError, BackendKind, Control, DiskBelow, Inventory, PreparedVolume,
+    Backend, BackendError, BackendKind, Control, DiskBelow, Inventory, PreparedVolume, TrialFailure,
+    TrialRun, alone,
 };
 use ebbtide_model::experiment::{Design, Experiment, Volume, VolumeSource};
 use ebbtide_model::journal::Journal;
-use ebbtide_model::plan::Trial;
 use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::schedule::Trial;
 use ebbtide_model::shown::Shown;
+use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;
 use made::Made;
 use std::collections::{HashMap, HashSet};
@@ -93,44 +95,13 @@ pub struct Options {
     pub fill: Fill,
     /// Existing volumes, by their index, that are written; where it is absent, all are when any workload writes.
     pub written: Option<Vec<usize>>,
+    /// Existing volumes, by their index, that are devices which take and give any number of bytes (/dev/null, /dev/zero).
+    pub endless: Vec<usize>,
     /// Existing volumes were built by this very run: nobody needs to allow that they are written.
     pub built: bool,
     /// Volumes, by their index, whose files are made under a name of the user's and stay when they are kept
     /// ([`FilesBackend::keep_named`]).
     pub named: Vec<(usize, PathBuf)>,
-}
-
-/// A trial that runs at the same time as others.
-#[derive(Debug, Clone, Copy)]
-pub struct TogetherJob<'a> {
-    /// What it runs on.
-    pub design: &'a Design,
-    /// What it runs.
-    pub workload: &'a Workload,
-    /// Its place in the schedule, and its seed.
-    pub trial: &'a Trial,
-}
-
-/// What came of a trial that ran at the same time as others.
-#[derive(Debug)]
-pub struct Ran {
-    /// What was measured, or why nothing was.
-    pub samples: Result<TrialSamples, BackendError>,
-    /// What it had seen when it was stopped or failed.
-    pub seen: Option<TrialSamples>,
-    /// The error number behind a failure, where there is one.
-    pub errno: Option<i32>,
-}
-
-impl From<Result<TrialSamples, trial::Failure>> for Ran {
-    fn from(result: Result<TrialSamples, trial::Failure>) -> Ran {
-        match result {
-            Ok(samples) => Ran { samples: Ok(samples), seen: None, errno: None },
-            Err(trial::Failure { error, errno, seen }) => {
-                Ran { samples: Err(error), seen: seen.map(|seen| *seen), errno }
-            }
-        }
-    }
 }
 
 /// Real I/O on files and devices; the layout is computed here, and a volume's model may hold its I/O back.
@@ -155,15 +126,15 @@ fn used(experiment: &Experiment) -> impl Iterator<Item = (usize, &Volume)> {
 /// Files that a session of `experiment` has open at the same time: each volume, which may have a directory, a lock and a
 /// device's log page beside it; the members of each target; the rings of the jobs of one trial.
 fn files_of(experiment: &Experiment) -> u64 {
-    let keys: HashSet<Access> = experiment.workloads.iter().map(trial::access).collect();
+    let keys: HashSet<Access> = experiment.loads().map(trial::access).collect();
     let members: usize = experiment.designs.iter().map(|design| design.layout.volumes().len()).sum();
-    let rings = experiment.workloads.iter().map(|workload| workload.numjobs).max().unwrap_or(0);
+    let rings = experiment.loads().map(|workload| workload.numjobs).max().unwrap_or(0);
     (4 * experiment.used_volumes().len() + members * keys.len()) as u64 + u64::from(rings)
 }
 
 /// Whether any workload of `experiment` writes.
 fn writes(experiment: &Experiment) -> bool {
-    experiment.workloads.iter().any(Workload::writes)
+    experiment.loads().any(Workload::writes)
 }
 
 impl FilesBackend {
@@ -196,46 +167,6 @@ impl FilesBackend {
         self.volumes.clear();
     }
 
-    /// Runs several trials at the same time and returns what came of each, in their order.
-    pub fn run_together(&mut self, jobs: &[TogetherJob<'_>], control: &Control) -> Vec<Ran> {
-        // Trials of a session are one at a time, and there is room for each of them.
-        let rings = jobs.iter().map(|job| u64::from(job.workload.numjobs)).sum();
-        if jobs.len() > 1
-            && let Err(error) = make_room(rings)
-        {
-            let failed = |_| Ran::from(Err(BackendError::Other(error.clone()).into()));
-            return jobs.iter().map(failed).collect();
-        }
-        let opened: Vec<Result<(), BackendError>> = jobs
-            .iter()
-            .map(|job| {
-                trial::open_target(&self.volumes, &mut self.targets, job.design, job.workload, job.trial)
-            })
-            .collect();
-        let (volumes, targets) = (&self.volumes, &self.targets);
-        let ran = |job: &TogetherJob<'_>| {
-            trial::run(volumes, targets, job.design, job.workload, job.trial, control)
-        };
-        std::thread::scope(|scope| {
-            let running: Vec<_> = jobs
-                .iter()
-                .zip(opened)
-                .map(|(job, opened)| opened.map(|()| scope.spawn(move || ran(job))))
-                .collect();
-            running
-                .into_iter()
-                .map(|running| match running.map(std::thread::ScopedJoinHandle::join) {
-                    Ok(Ok(result)) => Ran::from(result),
-                    Err(error) => Ran::from(Err(error.into())),
-                    Ok(Err(_)) => {
-                        let error = BackendError::Other("a job ended unexpectedly".to_owned());
-                        Ran::from(Err(error.into()))
-                    }
-                })
-                .collect()
-        })
-    }
-
     /// Makes and opens the volumes, whoever is to compute the layouts on them; puts back what it made when it fails.
     ///
     /// # Errors
@@ -257,7 +188,7 @@ impl FilesBackend {
         control: &Control,
     ) -> Result<Inventory, BackendError> {
         let survey = survey(experiment, &self.options)?;
-        make_room(files_of(experiment)).map_err(BackendError::Other)?;
+        make_room(files_of(experiment))?;
         let directories: Vec<PathBuf> = survey
             .places
             .iter()
@@ -267,9 +198,12 @@ impl FilesBackend {
         self.volumes = experiment.volumes.iter().map(|_| None).collect();
         let named: Vec<usize> = self.options.named.iter().map(|(index, _)| *index).collect();
         let is_named = |index: usize| named.contains(&index);
+        let is_endless = |index: usize| self.options.endless.contains(&index);
         let existing: Vec<(usize, &Volume)> = used(experiment)
             .filter(|(index, volume)| {
-                !matches!(volume.source, VolumeSource::NewFile { .. }) && !is_named(*index)
+                !matches!(volume.source, VolumeSource::NewFile { .. })
+                    && !is_named(*index)
+                    && !is_endless(*index)
             })
             .collect();
         let is_written = |index: usize| {
@@ -279,6 +213,9 @@ impl FilesBackend {
         for volume in open::existing(&existing, &is_written, &self.options, &self.surroundings)? {
             let index = volume.index;
             self.volumes[index] = Some(volume);
+        }
+        for (index, volume) in used(experiment).filter(|(index, _)| self.options.endless.contains(index)) {
+            self.volumes[index] = Some(open::endless(index, volume)?);
         }
         let mut drafts: Vec<Draft> = Vec::new();
         for (index, path) in &self.options.named {
@@ -290,7 +227,7 @@ impl FilesBackend {
         }
         let directories = directories
             .iter()
-            .map(|directory| self.made.directory(directory).map_err(BackendError::Other))
+            .map(|directory| self.made.directory(directory))
             .collect::<Result<Vec<_>, _>>()?;
         for (index, volume) in used(experiment) {
             if let Some(place) = survey.place_of[index] {
@@ -360,18 +297,13 @@ impl FilesBackend {
                 notes.push(format!("volume {} is not used by any design and was not touched", asked.name));
                 volumes.push(PreparedVolume {
                     name: asked.name.clone(),
-                    path: String::new(),
-                    size: asked.size.map_or(0, |size| size.0),
-                    direct: false,
-                    disk: None,
-                    disk_name: None,
-                    disks: Vec::new(),
-                    through: None,
-                    filesystem: None,
+                    size: asked.size.unwrap_or_default(),
+                    ..PreparedVolume::default()
                 });
                 continue;
             };
             let beneath = self.surroundings.topology.beneath(volume.path());
+            let endless = self.options.endless.contains(&index);
             let filesystem = || place::filesystem(volume.path()).map(str::to_owned);
             let (one, several) = match <[DiskBelow; 1]>::try_from(beneath.disks) {
                 Ok([disk]) => (Some(disk), Vec::new()),
@@ -381,19 +313,23 @@ impl FilesBackend {
                 name: volume.name.clone(),
                 path: volume.path().to_string_lossy().into_owned(),
                 size: volume.size,
-                direct: volume.direct,
+                direct: volume.direct || endless,
                 disk: one.as_ref().map(|disk| disk.number.clone()),
                 disk_name: one.map(|disk| disk.name),
                 disks: several,
                 through: beneath.through,
-                filesystem: if volume.is_device() { None } else { beneath.filesystem.or_else(filesystem) },
+                filesystem: match volume.is_device() || endless {
+                    true => None,
+                    false => beneath.filesystem.or_else(filesystem),
+                },
+                endless,
             });
             let named = self.options.named.iter().any(|(named, _)| *named == index);
             let filled = self.options.destroy && self.options.fill.includes(index);
             let existing = survey.place_of[index].is_none() && !named && !filled;
-            let read = experiment.workloads.iter().any(Workload::reads);
-            let unwritten = if existing && read { volume.unwritten() } else { 0 };
-            if unwritten > 0 {
+            let read = experiment.loads().any(Workload::reads);
+            let unwritten = if existing && read { volume.unwritten() } else { Bytes(0) };
+            if unwritten > Bytes(0) {
                 notes.push(format!(
                     "volume {}: {} of {} were never written, and read as zeros without touching the disk: fill it \
                      first, or let ebb fill it with --destroy",
@@ -404,8 +340,8 @@ impl FilesBackend {
             }
         }
         let refused: Vec<&str> =
-            self.volumes.iter().flatten().filter(|v| !v.direct).map(|v| v.name.as_str()).collect();
-        if !refused.is_empty() && experiment.workloads.iter().any(|workload| workload.direct) {
+            volumes.iter().filter(|v| !v.path.is_empty() && !v.direct).map(|v| v.name.as_str()).collect();
+        if !refused.is_empty() && experiment.loads().any(|workload| workload.direct) {
             notes.push(format!(
                 "O_DIRECT was refused for {}: I/O went through the page cache and may measure memory",
                 refused.join(", ")
@@ -429,7 +365,8 @@ impl FilesBackend {
         let removed = self.made.remove();
         // What is left the journal knows.
         self.made.leave();
-        match discarded.into_iter().chain(removed.err()).reduce(|all, error| format!("{all}; {error}")) {
+        let left = removed.err().map(|error| error.to_string());
+        match discarded.into_iter().chain(left).reduce(|all, error| format!("{all}; {error}")) {
             Some(errors) => Err(BackendError::Other(errors)),
             None => Ok(()),
         }
@@ -455,16 +392,44 @@ impl Backend for FilesBackend {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples, BackendError> {
-        let job = TogetherJob { design, workload, trial };
-        match self.run_together(&[job], control).pop() {
-            Some(ran) => ran.samples,
-            None => Err(BackendError::Other("the trial did not run".to_owned())),
+        alone(self.run_together(&[TrialRun { design, workload, trial }], control))
+    }
+
+    fn run_together(
+        &mut self,
+        runs: &[TrialRun<'_>],
+        control: &Control,
+    ) -> Vec<Result<TrialSamples, TrialFailure>> {
+        // Trials of a session are one at a time, and there is room for each of them.
+        let rings = runs.iter().map(|run| u64::from(run.workload.numjobs)).sum();
+        if runs.len() > 1
+            && let Err(error) = make_room(rings)
+        {
+            return runs.iter().map(|_| Err(BackendError::Other(error.to_string()).into())).collect();
         }
+        let opened: Vec<Result<(), BackendError>> = runs
+            .iter()
+            .map(|run| {
+                trial::open_target(&self.volumes, &mut self.targets, run.design, run.workload, run.trial)
+            })
+            .collect();
+        let (volumes, targets) = (&self.volumes, &self.targets);
+        let one =
+            |run: &TrialRun<'_>| trial::run(volumes, targets, run.design, run.workload, run.trial, control);
+        let unexpected = |_| BackendError::Other("a job ended unexpectedly".to_owned());
+        std::thread::scope(|scope| {
+            let running: Vec<_> = runs
+                .iter()
+                .zip(opened)
+                .map(|(run, opened)| opened.map(|()| scope.spawn(move || one(run))))
+                .collect();
+            running.into_iter().map(|running| running?.join().map_err(unexpected)?).collect()
+        })
     }
 
     fn finish(&mut self, keep: bool) -> Result<(), BackendError> {
         if keep {
-            self.made.keep().map_err(BackendError::Other)?;
+            self.made.keep()?;
         }
         self.put_back()
     }

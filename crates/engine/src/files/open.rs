@@ -3,13 +3,14 @@
 
 use super::made::Made;
 use super::place::mib;
-use super::volume::{ALIGN, OpenVolume};
+use super::volume::{BLOCK, OpenVolume};
 use super::{Options, Surroundings};
 use ebbtide_door::{Directory, DoorError, Draft, Expected, Wanted};
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::experiment::{Volume, VolumeSource};
 use ebbtide_model::guard::{Permission, RefusalKind, WriteRequest};
 use ebbtide_model::shown::Shown;
+use ebbtide_model::units::Bytes;
 use rustix::io::Errno;
 use std::io;
 use std::path::Path;
@@ -30,10 +31,11 @@ fn failed(volume: &Volume, what: String) -> BackendError {
 }
 
 /// The size of a file that is made for `volume`.
-fn new_size(volume: &Volume) -> Result<u64, BackendError> {
-    let size = volume.size.map_or(0, |size| size.0);
-    if size == 0 || !size.is_multiple_of(ALIGN as u64) {
-        let what = format!("its size of {size} bytes is not a multiple of 4096; write for example 256MiB");
+fn new_size(volume: &Volume) -> Result<Bytes, BackendError> {
+    let size = volume.size.unwrap_or_default();
+    if size < BLOCK || size % BLOCK > Bytes(0) {
+        let what =
+            format!("its size of {} bytes is not a multiple of 4096; write for example 256MiB", size.0);
         return Err(failed(volume, what));
     }
     Ok(size)
@@ -48,7 +50,7 @@ pub(super) fn new_file(
 ) -> Result<OpenVolume, BackendError> {
     let size = new_size(volume)?;
     let name = file_name(index, &volume.name);
-    let claim = made.file(directory, &name, size).map_err(|what| failed(volume, what))?;
+    let claim = made.file(directory, &name, size).map_err(|error| failed(volume, error.to_string()))?;
     OpenVolume::new(index, &volume.name, Some(size), claim)
 }
 
@@ -117,10 +119,18 @@ pub(super) fn existing(
     volumes
         .iter()
         .zip(claims)
-        .map(|((index, volume), claim)| {
-            OpenVolume::new(*index, &volume.name, volume.size.map(|size| size.0), claim)
-        })
+        .map(|((index, volume), claim)| OpenVolume::new(*index, &volume.name, volume.size, claim))
         .collect()
+}
+
+/// Opens `volume`, which is a device that takes and gives any number of bytes.
+pub(super) fn endless(index: usize, volume: &Volume) -> Result<OpenVolume, BackendError> {
+    let VolumeSource::ExistingFile { path } = &volume.source else {
+        return Err(failed(volume, "it is not named by its path".to_owned()));
+    };
+    let claim = ebbtide_door::kernel::claim_endless(path)
+        .map_err(|error| failed(volume, format!("cannot use {}: {error}", path.shown())))?;
+    OpenVolume::new(index, &volume.name, volume.size, claim)
 }
 
 #[cfg(test)]

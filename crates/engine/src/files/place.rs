@@ -6,12 +6,14 @@ use ebbtide_model::experiment::{Experiment, VolumeSource};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
 use rustix::fs::{StatVfs, statvfs};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Left free beside the volumes: a file system that is filled to the brim allocates badly.
-const MARGIN: u64 = 64 * Bytes::MIB;
+const MARGIN: Bytes = Bytes(64 * Bytes::MIB);
 
 /// File systems that keep files in memory: a volume there measures memory, and O_DIRECT means nothing.
 const IN_MEMORY: &[&str] = &["tmpfs", "ramfs"];
@@ -44,9 +46,9 @@ pub(super) fn filesystem(path: &Path) -> Option<&'static str> {
     type_name(found.f_type as u64 & 0xFFFF_FFFF)
 }
 
-/// Bytes that an unprivileged user may still write.
-fn free_bytes(found: &StatVfs) -> u64 {
-    found.f_bavail.saturating_mul(found.f_frsize)
+/// What an unprivileged user may still write.
+fn free_bytes(found: &StatVfs) -> Bytes {
+    Bytes(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 /// One directory in which volumes are made.
@@ -56,10 +58,17 @@ pub struct Place {
     pub directory: PathBuf,
     /// Type of its file system, where known.
     pub filesystem: Option<String>,
-    /// Bytes of the volumes that are made in it.
-    pub needed: u64,
-    /// Bytes free on its file system.
-    pub free: u64,
+    /// What the volumes that are made in it take.
+    pub needed: Bytes,
+    /// What is free on its file system.
+    pub free: Bytes,
+}
+
+impl Place {
+    /// Whether it has room for `needed` and the margin.
+    fn has_room_for(&self, needed: Bytes) -> bool {
+        self.free.0 >= needed.0.saturating_add(MARGIN.0)
+    }
 }
 
 /// What preparing an experiment would take.
@@ -79,7 +88,7 @@ pub struct Survey {
 /// When a directory is missing or too full; the text says what to do.
 pub fn survey(experiment: &Experiment, options: &Options) -> Result<Survey, BackendError> {
     let mut survey = Survey { place_of: vec![None; experiment.volumes.len()], ..Survey::default() };
-    let mut sizes: BTreeMap<Option<&Path>, (u64, Vec<usize>)> = BTreeMap::new();
+    let mut sizes: BTreeMap<Option<&Path>, (Bytes, Vec<usize>)> = BTreeMap::new();
     for (index, volume) in super::used(experiment) {
         if let VolumeSource::NewFile { directory } = &volume.source {
             let size = volume.size.ok_or_else(|| BackendError::Volume {
@@ -87,20 +96,24 @@ pub fn survey(experiment: &Experiment, options: &Options) -> Result<Survey, Back
                 what: "a new file needs a size; write for example `size = \"256MiB\"`".to_owned(),
             })?;
             let entry = sizes.entry(directory.as_deref()).or_default();
-            entry.0 = entry.0.saturating_add(size.0);
+            entry.0 = Bytes(entry.0.0.saturating_add(size.0));
             entry.1.push(index);
         }
     }
     for (directory, (needed, volumes)) in sizes {
         let place = match directory {
-            Some(directory) => look_at(directory, needed).map_err(BackendError::Other)?,
+            Some(directory) => {
+                look_at(directory, needed).map_err(|unfit| BackendError::Other(unfit.to_string()))?
+            }
             None => choose(&options.places, needed, &mut survey.notes)?,
         };
         // Two ways to write one directory are one place.
         let known = survey.places.iter().position(|other| other.directory == place.directory);
         let index = known.unwrap_or(survey.places.len());
         match known {
-            Some(index) => survey.places[index].needed = survey.places[index].needed.saturating_add(needed),
+            Some(index) => {
+                survey.places[index].needed.0 = survey.places[index].needed.0.saturating_add(needed.0)
+            }
             None => survey.places.push(place),
         }
         for volume in volumes {
@@ -120,37 +133,51 @@ pub fn survey(experiment: &Experiment, options: &Options) -> Result<Survey, Back
     Ok(survey)
 }
 
-fn look_at(directory: &Path, needed: u64) -> Result<Place, String> {
-    let shown = directory.shown();
-    let remedy = "set `directory` to one that exists and may be written to";
-    let absolute = std::fs::canonicalize(directory)
-        .map_err(|error| format!("the directory {shown} for volumes cannot be used: {error}; {remedy}"))?;
+/// Why a directory is no place for volumes.
+#[derive(Debug, thiserror::Error)]
+enum Unfit {
+    #[error("the directory {} for volumes cannot be used: {source}; {REMEDY}", directory.shown())]
+    Unusable { directory: PathBuf, source: io::Error },
+    #[error("{} is not a directory; {REMEDY}", .0.shown())]
+    NoDirectory(PathBuf),
+    #[error("the directory {} may not be written to: {source}; {REMEDY}", directory.shown())]
+    ReadOnly { directory: PathBuf, source: Errno },
+    #[error("cannot ask how much space is free in {}: {source}; {REMEDY}", directory.shown())]
+    Untold { directory: PathBuf, source: Errno },
+    #[error("{} was passed over: its files are in memory", .0.shown())]
+    InMemory(PathBuf),
+}
+
+const REMEDY: &str = "set `directory` to one that exists and may be written to";
+
+fn look_at(directory: &Path, needed: Bytes) -> Result<Place, Unfit> {
+    let named = || directory.to_owned();
+    let absolute =
+        std::fs::canonicalize(directory).map_err(|source| Unfit::Unusable { directory: named(), source })?;
     if !absolute.is_dir() {
-        return Err(format!("{shown} is not a directory; {remedy}"));
+        return Err(Unfit::NoDirectory(named()));
     }
-    if let Err(error) = rustix::fs::access(&absolute, rustix::fs::Access::WRITE_OK) {
-        return Err(format!("the directory {shown} may not be written to: {error}; {remedy}"));
-    }
-    let found = statvfs(&absolute)
-        .map_err(|error| format!("cannot ask how much space is free in {shown}: {error}; {remedy}"))?;
+    rustix::fs::access(&absolute, rustix::fs::Access::WRITE_OK)
+        .map_err(|source| Unfit::ReadOnly { directory: named(), source })?;
+    let found = statvfs(&absolute).map_err(|source| Unfit::Untold { directory: named(), source })?;
     let filesystem = filesystem(&absolute).map(str::to_owned);
     Ok(Place { directory: absolute, filesystem, needed, free: free_bytes(&found) })
 }
 
 /// The first of `candidates` that is on a real file system, may be written to, and is large enough; the
 /// roomiest usable one when none is large enough, so that the error speaks of it.
-fn choose(candidates: &[PathBuf], needed: u64, notes: &mut Vec<String>) -> Result<Place, BackendError> {
+fn choose(candidates: &[PathBuf], needed: Bytes, notes: &mut Vec<String>) -> Result<Place, BackendError> {
     let mut refused = Vec::new();
     let mut small: Option<Place> = None;
     for candidate in candidates {
         match look_at(candidate, needed) {
-            Err(why) => refused.push(why),
+            Err(why) => refused.push(why.to_string()),
             Ok(place) if place.filesystem.as_deref().is_some_and(|name| IN_MEMORY.contains(&name)) => {
-                let why = format!("{} was passed over: its files are in memory", candidate.shown());
+                let why = Unfit::InMemory(candidate.clone()).to_string();
                 notes.push(why.clone());
                 refused.push(why);
             }
-            Ok(place) if place.free < needed.saturating_add(MARGIN) => {
+            Ok(place) if !place.has_room_for(needed) => {
                 if small.as_ref().is_none_or(|other| other.free < place.free) {
                     small = Some(place);
                 }
@@ -168,13 +195,13 @@ fn choose(candidates: &[PathBuf], needed: u64, notes: &mut Vec<String>) -> Resul
 
 /// Places on one file system share its free space.
 fn check_space(places: &[Place]) -> Result<(), BackendError> {
-    let mut by_device: BTreeMap<u64, (u64, &Place)> = BTreeMap::new();
+    let mut by_device: BTreeMap<u64, (Bytes, &Place)> = BTreeMap::new();
     for place in places {
         let device = std::fs::metadata(&place.directory).map_or(0, |found| found.dev());
-        by_device.entry(device).or_insert((0, place)).0 += place.needed;
+        by_device.entry(device).or_insert((Bytes(0), place)).0 += place.needed;
     }
     for (needed, place) in by_device.into_values() {
-        if place.free < needed.saturating_add(MARGIN) {
+        if !place.has_room_for(needed) {
             return Err(BackendError::Other(format!(
                 "the volumes need {} in {} and {} are free (64 MiB are left free beside them): free some space, lower \
                  `size`, or set `directory` to a larger file system",
@@ -188,8 +215,8 @@ fn check_space(places: &[Place]) -> Result<(), BackendError> {
 }
 
 /// In MiB, rounded up, for people.
-pub(super) fn mib(bytes: u64) -> String {
-    format!("{} MiB", bytes.div_ceil(Bytes::MIB))
+pub(super) fn mib(bytes: Bytes) -> String {
+    format!("{} MiB", bytes.0.div_ceil(Bytes::MIB))
 }
 
 #[cfg(test)]
@@ -202,16 +229,16 @@ mod tests {
         let missing = directory.path().join("missing");
         let mut notes = Vec::new();
         let candidates = [missing.clone(), PathBuf::from("/dev/shm"), directory.path().to_owned()];
-        let place = choose(&candidates, 4096, &mut notes).expect("there is one");
+        let place = choose(&candidates, Bytes(4096), &mut notes).expect("there is one");
         assert_eq!(place.directory, std::fs::canonicalize(directory.path()).expect("exists"));
-        let error = choose(&[missing], 4096, &mut notes).expect_err("is missing").to_string();
+        let error = choose(&[missing], Bytes(4096), &mut notes).expect_err("is missing").to_string();
         assert!(error.contains("missing") && error.contains("`directory`"), "{error}");
     }
 
     #[test]
     fn what_does_not_fit_says_how_much_it_needs() {
         let directory = tempfile::tempdir().expect("a directory");
-        let place = look_at(directory.path(), u64::MAX / 2).expect("is there");
+        let place = look_at(directory.path(), Bytes(u64::MAX / 2)).expect("is there");
         let error = check_space(&[place]).expect_err("does not fit").to_string();
         assert!(error.contains("MiB are free"), "{error}");
     }

@@ -1,17 +1,22 @@
 //! One trial: a design and a workload become a target of the engine.
 
 use super::volume::OpenVolume;
+use crate::clock::Clock;
 use crate::error::EngineError;
+use crate::job::TICK;
 use crate::target::{Target, TargetMember};
 use ebbtide_door::Access;
-use ebbtide_model::backend::{BackendError, Control};
+use ebbtide_model::backend::{BackendError, Control, TrialFailure};
 use ebbtide_model::experiment::Design;
 use ebbtide_model::layout::{LayoutNode, Map};
-use ebbtide_model::plan::Trial;
 use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::schedule::Trial;
+use ebbtide_model::units::{Bytes, Instant, Nanos};
 use ebbtide_model::workload::Workload;
 use rustix::fs::Advice;
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// A target: a design's members, opened for workloads of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,20 +64,39 @@ pub(super) fn run(
     workload: &Workload,
     trial: &Trial,
     control: &Control,
-) -> Result<TrialSamples, Failure> {
+) -> Result<TrialSamples, TrialFailure> {
     let members = members(design, volumes)?;
     let target = targets
         .get(&Key::new(workload, trial))
         .ok_or_else(|| BackendError::Other(format!("design {} is not open", design.name)))?;
-    if !workload.direct {
+    if !workload.direct && !workload.details.keep_cache {
         forget_cached(target);
     }
-    let samples = crate::run(target, workload, trial.seed, control)?;
+    let ran = crate::run(target, workload, trial.seed, control);
+    settle(target, control);
+    let samples = ran?;
     // A file that was removed meanwhile goes on answering through its open descriptor: such a trial is no result.
     for member in &members {
         member.check()?;
     }
     Ok(samples)
+}
+
+/// Longest wait for what shaped volumes still have, as long as for devices.
+const SETTLE_MOST: Nanos = Nanos::from_secs(20);
+
+/// Waits until the shaped members of `target` would have done what they were given, as a device has: what comes next does not
+/// queue behind it.
+fn settle(target: &Target, control: &Control) {
+    let clock = Clock::get();
+    let idle = target.members.iter().filter_map(|member| Some(member.shaper.as_ref()?.idle_from())).max();
+    let until = idle.map_or(Instant::START, |idle| idle.min(clock.now() + SETTLE_MOST));
+    while !control.stop.load(Ordering::Relaxed) {
+        match until - clock.now() {
+            Nanos(0) => return,
+            left => std::thread::sleep(Duration::from_nanos(left.min(TICK).0)),
+        }
+    }
 }
 
 /// The volumes of the design's layout, in the order of its leaves.
@@ -94,7 +118,7 @@ fn over_members(layout: &LayoutNode) -> LayoutNode {
 }
 
 fn open(members: &[&OpenVolume], layout: &LayoutNode, key: Key) -> Result<Target, BackendError> {
-    let sizes: Vec<u64> = members.iter().map(|member| member.size).collect();
+    let sizes: Vec<Bytes> = members.iter().map(|member| member.size).collect();
     let map = Map::new(layout, &sizes).map_err(|error| BackendError::Other(error.to_string()))?;
     let opened = members
         .iter()
@@ -110,7 +134,7 @@ fn open(members: &[&OpenVolume], layout: &LayoutNode, key: Key) -> Result<Target
     Ok(Target::new(opened, map))
 }
 
-/// Every buffered trial begins without what earlier ones left in the page cache (fio's `invalidate`).
+/// Unless it is asked for, every buffered trial begins without what earlier ones left in the page cache (fio's `invalidate`).
 fn forget_cached(target: &Target) {
     for member in &target.members {
         // Best effort, as in fio: pages that stay only make the cache verdict more likely.
@@ -119,29 +143,14 @@ fn forget_cached(target: &Target) {
     }
 }
 
-/// Why a trial is no result.
-#[derive(Debug)]
-pub(super) struct Failure {
-    /// Why; it may have been stopped.
-    pub(super) error: BackendError,
-    /// The error number behind it, where there is one.
-    pub(super) errno: Option<i32>,
-    /// What it had seen by then.
-    pub(super) seen: Option<Box<TrialSamples>>,
-}
-
-impl From<BackendError> for Failure {
-    fn from(error: BackendError) -> Self {
-        Failure { error, errno: None, seen: None }
-    }
-}
-
-impl From<EngineError> for Failure {
+impl From<EngineError> for TrialFailure {
     fn from(error: EngineError) -> Self {
         let (text, errno) = (error.to_string(), error.errno());
         let (error, seen) = match error {
             EngineError::CutShort { cause, seen } => (*cause, Some(seen)),
-            EngineError::Stopped { seen } => return Failure { error: BackendError::Stopped, errno, seen },
+            EngineError::Stopped { seen } => {
+                return TrialFailure { error: BackendError::Stopped, errno, seen };
+            }
             error => (error, None),
         };
         let error = match error {
@@ -151,6 +160,6 @@ impl From<EngineError> for Failure {
             }
             _ => BackendError::Other(text),
         };
-        Failure { error, errno, seen }
+        TrialFailure { error, errno, seen }
     }
 }

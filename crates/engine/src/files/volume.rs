@@ -4,6 +4,7 @@ use crate::target::Shaper;
 use ebbtide_door::{Access, Claim, Handle};
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::shown::Shown;
+use ebbtide_model::units::Bytes;
 use rustix::io::Errno;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -12,6 +13,8 @@ use std::sync::Arc;
 
 /// Memory and offsets for O_DIRECT are multiples of this, the largest logical block size in use.
 pub(super) const ALIGN: usize = 4096;
+/// The same as a size: volumes are whole blocks.
+pub(super) const BLOCK: Bytes = Bytes(ALIGN as u64);
 
 /// A volume that is open for a session.
 #[derive(Debug)]
@@ -19,8 +22,8 @@ pub(super) struct OpenVolume {
     /// Index into the experiment's volumes.
     pub(super) index: usize,
     pub(super) name: String,
-    /// Usable bytes.
-    pub(super) size: u64,
+    /// What of it is used.
+    pub(super) size: Bytes,
     /// Whether O_DIRECT is possible.
     pub(super) direct: bool,
     /// The speed that it is given.
@@ -35,20 +38,26 @@ impl OpenVolume {
     pub(super) fn new(
         index: usize,
         name: &str,
-        size: Option<u64>,
+        size: Option<Bytes>,
         claim: Claim,
     ) -> Result<Self, BackendError> {
         let fail = |what: String| BackendError::Volume { volume: name.to_owned(), what };
         let shown = claim.path().shown();
-        let own = claim.length().map_err(|error| fail(format!("cannot ask the size of {shown}: {error}")))?;
+        let own = claim
+            .length()
+            .map(Bytes)
+            .map_err(|error| fail(format!("cannot ask the size of {shown}: {error}")))?;
         let size = match size {
             Some(size) if size > own => {
-                return Err(fail(format!("{shown} has {own} bytes, less than its `size` of {size} bytes")));
+                return Err(fail(format!(
+                    "{shown} has {} bytes, less than its `size` of {} bytes",
+                    own.0, size.0
+                )));
             }
             Some(size) => size,
-            None => own / ALIGN as u64 * ALIGN as u64,
+            None => own - own % BLOCK,
         };
-        if size == 0 {
+        if size == Bytes(0) {
             return Err(fail(format!("{shown} is smaller than one block of 4096 bytes")));
         }
         let mut volume = OpenVolume { index, name: name.to_owned(), size, direct: true, shaper: None, claim };
@@ -71,9 +80,9 @@ impl OpenVolume {
         self.claim.device().is_some()
     }
 
-    /// Bytes below its usable size that were never written, where it is a file.
-    pub(super) fn unwritten(&self) -> u64 {
-        self.claim.unwritten(self.size)
+    /// What of it was never written, where it is a file.
+    pub(super) fn unwritten(&self) -> Bytes {
+        Bytes(self.claim.unwritten(self.size.0))
     }
 
     /// Opens it once more for `access`, past the page cache only where that is possible.
@@ -102,9 +111,9 @@ impl OpenVolume {
             return Err(self.error(format!("{shown} is gone: it was removed or replaced")));
         }
         match self.claim.length() {
-            Ok(own) if own < self.size => Err(self.error(format!(
+            Ok(own) if own < self.size.0 => Err(self.error(format!(
                 "{shown} has shrunk to {own} bytes, it had {} bytes when the session began",
-                self.size
+                self.size.0
             ))),
             Ok(_) => Ok(()),
             Err(error) => Err(self.error(format!("cannot ask the size of {shown}: {error}"))),
@@ -136,10 +145,10 @@ pub(super) mod tests {
     use ebbtide_door::Draft;
     use std::fs::File;
 
-    /// A new file of `size` bytes as a volume.
-    pub(in crate::files) fn volume_at(path: &Path, index: usize, size: u64) -> OpenVolume {
+    /// A new file of this `size` as a volume.
+    pub(in crate::files) fn volume_at(path: &Path, index: usize, size: Bytes) -> OpenVolume {
         let draft = Draft::begin(path, 0o600, None).expect("makes a file");
-        draft.file().set_len(size).expect("sets its length");
+        draft.file().set_len(size.0).expect("sets its length");
         let claim = draft.claim().expect("is ours");
         let volume = OpenVolume::new(index, &format!("vol{index}"), Some(size), claim).expect("is a volume");
         draft.publish().expect("gets its name");
@@ -150,9 +159,9 @@ pub(super) mod tests {
     fn a_file_that_goes_away_is_noticed() {
         let directory = tempfile::tempdir_in("/var/tmp").expect("a directory");
         let path = directory.path().join("v");
-        let volume = volume_at(&path, 3, 8192);
+        let volume = volume_at(&path, 3, Bytes(8192));
         assert_eq!(volume.check(), Ok(()));
-        assert_eq!(volume.unwritten(), 8192);
+        assert_eq!(volume.unwritten(), Bytes(8192));
 
         File::options().write(true).open(&path).expect("opens").set_len(4096).expect("cuts");
         let error = volume.check().expect_err("has shrunk").to_string();
@@ -169,12 +178,12 @@ pub(super) mod tests {
     #[test]
     fn blocks_that_are_only_reserved_are_unwritten() {
         let directory = tempfile::tempdir_in("/var/tmp").expect("a directory");
-        let volume = volume_at(&directory.path().join("v"), 0, 1 << 20);
+        let volume = volume_at(&directory.path().join("v"), 0, Bytes(1 << 20));
         let file = volume.open(Access { write: true, ..Access::default() }).expect("opens");
-        super::super::made::allocate(&file, 1 << 20).expect("reserves");
-        assert_eq!(volume.unwritten(), 1 << 20);
+        super::super::made::allocate(&file, Bytes(1 << 20)).expect("reserves");
+        assert_eq!(volume.unwritten(), Bytes(1 << 20));
         file.write_all_at(&[7; 65536], 65536).expect("writes");
         file.sync_all().expect("syncs");
-        assert_eq!(volume.unwritten(), (1 << 20) - 65536);
+        assert_eq!(volume.unwritten(), Bytes((1 << 20) - 65536));
     }
 }

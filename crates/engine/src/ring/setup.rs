@@ -1,9 +1,11 @@
 //! A job's ring with what the kernel has of it, and what is said where it has less.
 
-use crate::buffers::{self, Buffers, Slots};
+use crate::buffers::Buffers;
 use crate::error::EngineError;
 use crate::shared::Shared;
-use ebbtide_model::workload::OpKind;
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::units::Bytes;
+use ebbtide_sys::memory::Buffer;
 use ebbtide_sys::ring::{self, Options};
 use rustix::fd::AsFd;
 use rustix::io::ReadWriteFlags;
@@ -12,7 +14,8 @@ use std::io;
 /// A ring with the buffers and files that are registered with it.
 pub(crate) struct Ring<'a> {
     pub(crate) ring: ring::Ring<'a>,
-    pub(crate) slots: Slots,
+    /// Those of each slot of the queue.
+    pub(crate) slots: Vec<PerOp<Buffer>>,
     /// Whether completions are polled for: no timeouts on such a ring.
     pub(super) polled: bool,
 }
@@ -51,7 +54,7 @@ impl<'a> Ring<'a> {
         let Buffers { memory, slots } = buffers;
         let engine = &shared.workload.engine;
         let per_op = if shared.plain { 1 } else { 4 };
-        let entries = slots.depth.saturating_mul(per_op).saturating_add(1);
+        let entries = (slots.len() as u32).saturating_mul(per_op).saturating_add(1);
         let files = shared.target.members.iter().map(|member| member.file.as_fd()).collect();
         let options = Options { polled: engine.hipri, submission_thread: engine.sqthread_poll };
         let mut ring = ring::Ring::new(files, memory, entries, options).map_err(failed)?;
@@ -74,20 +77,13 @@ impl<'a> Ring<'a> {
     /// A ring with one buffer, for operations outside of a trial.
     pub(crate) fn for_probe(
         file: Option<&'a impl AsFd>,
-        length: u64,
+        length: Bytes,
         entries: u32,
     ) -> Result<Self, EngineError> {
-        let Buffers { memory, slots } = Buffers::new(1, length)?;
+        let Buffers { memory, slots } = Buffers::one(length)?;
         let files = file.map(AsFd::as_fd).into_iter().collect();
         let ring = ring::Ring::new(files, memory, entries, Options::default()).map_err(failed)?;
         Ok(Ring { ring, slots, polled: false })
-    }
-
-    /// Makes the first `length` bytes of what `slot` writes unlike any other write.
-    #[inline]
-    pub(super) fn stamp(&self, slot: u32, length: u64, number: u64) {
-        let buffer = self.slots.buffer(OpKind::Write, slot);
-        buffers::stamp(self.ring.words(buffer, length as usize), number);
     }
 }
 

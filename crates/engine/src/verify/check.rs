@@ -5,22 +5,22 @@ use crate::error::EngineError;
 use crate::target::Target;
 use ebbtide_model::backend::Control;
 use ebbtide_model::layout::{Extent, Role};
+use ebbtide_model::units::{ArrayOffset, Bytes, MemberOffset};
 use ebbtide_model::verify::{Ledger, Unreadable, Verdict, read};
-use ebbtide_model::workload::OpKind;
 use rustix::io::{Errno, pread};
 use std::sync::atomic::Ordering;
 
 /// A run of units that are not as they were acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bad {
-    /// Byte offset in the array.
-    pub offset: u64,
-    /// Bytes from `offset` on.
-    pub length: u64,
+    /// Where in the array it begins.
+    pub offset: ArrayOffset,
+    /// How long it is.
+    pub length: Bytes,
     /// Number of the copy, from 0.
     pub copy: u32,
-    /// Members that hold it: index, byte offset, bytes.
-    pub places: Vec<(usize, u64, u64)>,
+    /// Members that hold it: index, from where, how much.
+    pub places: Vec<(usize, MemberOffset, Bytes)>,
     /// What is wrong.
     pub what: String,
 }
@@ -46,12 +46,12 @@ pub struct Found {
 /// When the ledger does not fit the target. A member that cannot be read is in what was found.
 pub fn check(target: &Target, ledger: &Ledger, control: &Control) -> Result<Found, EngineError> {
     let unit = ledger.header.unit;
-    let mut buffers = Buffers::new(1, unit)?;
+    let mut buffers = Buffers::one(unit)?;
     let mut found = Found::default();
     let mut extents: Vec<Extent> = Vec::new();
-    control.prepare_total.store(ledger.units.len() as u64 * unit, Ordering::Relaxed);
+    control.prepare_total.store(ledger.units.len() as u64 * unit.0, Ordering::Relaxed);
     for (offset, known) in &ledger.units {
-        control.prepared.fetch_add(unit, Ordering::Relaxed);
+        control.prepared.fetch_add(unit.0, Ordering::Relaxed);
         if known.acknowledged.is_none() {
             continue;
         }
@@ -63,15 +63,15 @@ pub fn check(target: &Target, ledger: &Ledger, control: &Control) -> Result<Foun
         target
             .map
             .write_extents(*offset, unit, &mut |extent| extents.push(extent))
-            .map_err(|error| EngineError::Target(format!("the ledger does not fit the array: {error}")))?;
+            .map_err(EngineError::Ledger)?;
         // Copy 0 of all of it comes first, then copy 1, and so on.
         for copy in extents.chunk_by(|a, b| copy_of(a) == copy_of(b)) {
             found.units += 1;
-            let buffer = buffers.slice(OpKind::Read, 0, 0, unit as usize);
+            let buffer = buffers.first(unit);
             let verdict = match get(target, *offset, copy, buffer) {
                 Ok(()) => ledger.judge(*offset, known, read(buffer)),
-                Err(what) => {
-                    note(&mut found.bad, *offset, unit, copy, what);
+                Err(error) => {
+                    note(&mut found.bad, *offset, unit, copy, error.to_string());
                     continue;
                 }
             };
@@ -85,7 +85,7 @@ pub fn check(target: &Target, ledger: &Ledger, control: &Control) -> Result<Foun
     Ok(found)
 }
 
-fn copy_of(extent: &Extent) -> u32 {
+pub(super) fn copy_of(extent: &Extent) -> u32 {
     match extent.role {
         Role::Data { copy } => copy,
         Role::ParityP | Role::ParityQ => u32::MAX,
@@ -104,19 +104,33 @@ fn words(verdict: Verdict) -> String {
     }
 }
 
-/// Reads one copy of a unit; what kept it from being read.
-fn get(target: &Target, offset: u64, copy: &[Extent], buffer: &mut [u8]) -> Result<(), String> {
+/// What kept a unit from being read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    #[error("the member ends before it: it has been truncated")]
+    End,
+    #[error("it cannot be read: {0}")]
+    Errno(Errno),
+}
+
+/// Reads one copy of a unit.
+pub(super) fn get(
+    target: &Target,
+    offset: ArrayOffset,
+    copy: &[Extent],
+    buffer: &mut [u8],
+) -> Result<(), ReadError> {
     for extent in copy {
         let member = &target.members[extent.member];
-        let at = (extent.array_offset - offset) as usize;
+        let at = (extent.array_offset - offset).0 as usize;
+        let bytes = &mut buffer[at..][..extent.length.0 as usize];
         let mut done = 0;
-        while done < extent.length as usize {
-            let rest = &mut buffer[at + done..at + extent.length as usize];
-            match pread(&member.file, rest, extent.offset + done as u64) {
-                Ok(0) => return Err("the member ends before it: it has been truncated".to_owned()),
+        while done < bytes.len() {
+            match pread(&member.file, &mut bytes[done..], extent.offset.0 + done as u64) {
+                Ok(0) => return Err(ReadError::End),
                 Ok(read) => done += read,
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(errno) => return Err(format!("it cannot be read: {errno}")),
+                Err(errno) => return Err(ReadError::Errno(errno)),
             }
         }
     }
@@ -124,7 +138,7 @@ fn get(target: &Target, offset: u64, copy: &[Extent], buffer: &mut [u8]) -> Resu
 }
 
 /// Adds a bad unit, to its neighbour where the trouble is the same.
-fn note(bad: &mut Vec<Bad>, offset: u64, unit: u64, copy: &[Extent], what: String) {
+fn note(bad: &mut Vec<Bad>, offset: ArrayOffset, unit: Bytes, copy: &[Extent], what: String) {
     let number = copy.first().map_or(0, copy_of);
     let before = bad.iter_mut().rev().take(8).find(|before| {
         before.copy == number && before.offset + before.length == offset && before.what == what

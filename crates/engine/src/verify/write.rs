@@ -2,17 +2,18 @@
 
 use crate::buffers::{Buffers, check_memory};
 use crate::error::{EngineError, MemberFailure};
-use crate::target::Target;
+use crate::target::{Target, lock};
 use ebbtide_model::backend::Control;
 use ebbtide_model::layout::Extent;
+use ebbtide_model::units::{ArrayOffset, Bytes};
 use ebbtide_model::verify::{Entry, Stamp, stamp};
-use ebbtide_model::workload::{Access, Generator, OpKind, Regions, Stop, Workload};
+use ebbtide_model::workload::{Access, Generator, OpKind, Regions, Workload};
 use rustix::io::{Errno, pwrite};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most writes in flight: each is a thread.
@@ -37,12 +38,12 @@ struct All<'a> {
     control: &'a Control,
     ledger: &'a File,
     run: u64,
-    unit: u64,
+    unit: Bytes,
     /// Number of the next write.
     next: AtomicU64,
     written: AtomicU64,
     /// Offsets that somebody is writing: two writes of one place in flight would have no order.
-    busy: Mutex<HashSet<u64>>,
+    busy: Mutex<HashSet<ArrayOffset>>,
     failed: AtomicBool,
     end: Option<Instant>,
 }
@@ -55,7 +56,7 @@ struct All<'a> {
 pub fn write(
     target: &Target,
     workload: &Workload,
-    (run, unit): (u64, u64),
+    (run, unit): (u64, Bytes),
     ledger: &File,
     control: &Control,
 ) -> Result<Written, EngineError> {
@@ -64,10 +65,7 @@ pub fn write(
     }
     let slots = workload.numjobs.saturating_mul(workload.iodepth);
     if slots > SLOTS_MAX {
-        return Err(EngineError::Target(format!(
-            "--verify keeps a thread for each write in flight: numjobs x iodepth is {slots}, at most {SLOTS_MAX} are \
-             possible"
-        )));
+        return Err(EngineError::Threads { slots, most: SLOTS_MAX });
     }
     check_memory(workload, workload.numjobs, workload.iodepth)?;
     let regions = match workload.access {
@@ -80,10 +78,7 @@ pub fn write(
         .map(|slot| Generator::new(&cut, target.map.capacity(), run, slot))
         .collect::<Result<Vec<_>, _>>()?;
     let started = Instant::now();
-    let end = match workload.stop {
-        Stop::Runtime(runtime) => Some(started + Duration::from_nanos(runtime.0)),
-        Stop::Size(_) => None,
-    };
+    let end = workload.time().map(|time| started + Duration::from_nanos(time.0));
     let all = All {
         target,
         control,
@@ -110,8 +105,7 @@ pub fn write(
                 })
             })
             .collect();
-        let died = || EngineError::Target("a writing thread ended unexpectedly".to_owned());
-        running.into_iter().map(|slot| slot.join().unwrap_or_else(|_| Err(died()))).collect()
+        running.into_iter().map(|slot| slot.join().unwrap_or(Err(EngineError::ThreadDied))).collect()
     });
     results.into_iter().collect::<Result<Vec<()>, EngineError>>()?;
     if workload.end_fsync {
@@ -136,7 +130,7 @@ fn slot(all: &All<'_>, mut generator: Generator) -> Result<(), EngineError> {
     let mut left = generator.budget();
     let mut buffers: Option<Buffers> = None;
     loop {
-        let over = all.end.is_some_and(|end| Instant::now() >= end) || left.is_some_and(|left| left == 0);
+        let over = all.end.is_some_and(|end| Instant::now() >= end) || left == Some(Bytes(0));
         if over || all.control.stop.load(Ordering::Relaxed) || all.failed.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -147,16 +141,16 @@ fn slot(all: &All<'_>, mut generator: Generator) -> Result<(), EngineError> {
             continue;
         }
         if let Some(left) = &mut left {
-            *left = left.saturating_sub(op.length);
+            *left -= op.length.min(*left);
         }
         let buffer = match &mut buffers {
             Some(buffers) => buffers,
-            None => buffers.insert(Buffers::new(1, op.length)?),
+            None => buffers.insert(Buffers::one(op.length)?),
         };
         let generation = all.next.fetch_add(1, Ordering::Relaxed);
-        let data = buffer.slice(OpKind::Write, 0, 0, op.length as usize);
-        for (index, unit) in data.chunks_mut(all.unit as usize).enumerate() {
-            let offset = op.offset + index as u64 * all.unit;
+        let data = buffer.first(op.length);
+        for (index, unit) in data.chunks_mut(all.unit.0 as usize).enumerate() {
+            let offset = op.offset + all.unit * index as u64;
             stamp(unit, Stamp { run: all.run, offset, generation });
         }
         append(all.ledger, Entry::Begin { generation, offset: op.offset, length: op.length })?;
@@ -165,12 +159,8 @@ fn slot(all: &All<'_>, mut generator: Generator) -> Result<(), EngineError> {
         lock(&all.busy).remove(&op.offset);
         all.written.fetch_add(1, Ordering::Relaxed);
         all.control.ops.fetch_add(1, Ordering::Relaxed);
-        all.control.bytes.fetch_add(op.length, Ordering::Relaxed);
+        all.control.bytes.fetch_add(op.length.0, Ordering::Relaxed);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One line in one write, so that lines of several threads do not mix and a kill tears at most the last.
@@ -181,30 +171,27 @@ fn append(mut ledger: &File, entry: Entry) -> Result<(), EngineError> {
 }
 
 /// Writes `data` to every copy of its place.
-fn put(target: &Target, offset: u64, data: &[u8]) -> Result<(), EngineError> {
+fn put(target: &Target, offset: ArrayOffset, data: &[u8]) -> Result<(), EngineError> {
     let mut extents: Vec<Extent> = Vec::new();
-    target
-        .map
-        .write_extents(offset, data.len() as u64, &mut |extent| extents.push(extent))
-        .map_err(|error| EngineError::Target(error.to_string()))?;
+    target.map.write_extents(offset, Bytes(data.len() as u64), &mut |extent| extents.push(extent))?;
     for extent in extents {
         let member = &target.members[extent.member];
-        let at = (extent.array_offset - offset) as usize;
-        let mut rest = &data[at..at + extent.length as usize];
+        let at = (extent.array_offset - offset).0 as usize;
+        let mut rest = &data[at..][..extent.length.0 as usize];
         let mut place = extent.offset;
         while !rest.is_empty() {
             let failed = |cause| EngineError::Member {
                 member: member.name.clone(),
-                op: Some(ebbtide_model::workload::OpKind::Write),
+                op: Some(OpKind::Write),
                 offset: place,
-                length: rest.len() as u64,
+                length: Bytes(rest.len() as u64),
                 cause,
             };
-            match pwrite(&member.file, rest, place) {
+            match pwrite(&member.file, rest, place.0) {
                 Ok(0) => return Err(failed(MemberFailure::End)),
                 Ok(done) => {
                     rest = &rest[done..];
-                    place += done as u64;
+                    place += Bytes(done as u64);
                 }
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(errno) => return Err(failed(MemberFailure::Errno(errno.raw_os_error()))),

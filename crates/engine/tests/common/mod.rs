@@ -52,7 +52,8 @@ pub fn members(
     (0..count)
         .map(|index| {
             let name = format!("vol{index}");
-            TargetMember { file: Handle::unjudged(file(dir, &name, size)), name, size, shaper: shaper(index) }
+            let file = Handle::unjudged(file(dir, &name, size));
+            TargetMember { file, name, size: Bytes(size), shaper: shaper(index) }
         })
         .collect()
 }
@@ -63,7 +64,7 @@ pub fn array(dir: &Path, kind: ArrayKind, count: usize, size: u64) -> Target {
 }
 
 pub fn array_of(members: Vec<TargetMember>, kind: ArrayKind) -> Target {
-    let sizes: Vec<u64> = members.iter().map(|member| member.size).collect();
+    let sizes: Vec<Bytes> = members.iter().map(|member| member.size).collect();
     let leaves = (0..members.len()).map(LayoutNode::Volume).collect();
     let map = Map::new(&LayoutNode::Array { kind, members: leaves }, &sizes).expect("a valid layout");
     Target::new(members, map)

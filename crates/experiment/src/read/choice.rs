@@ -1,11 +1,12 @@
 //! Keys whose values are words of a list.
 
-use super::{FromToml, describe};
-use crate::error::Problem;
+use super::FromToml;
+use crate::error::Mistake;
 use crate::names;
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, LayoutName};
 use ebbtide_model::stack::{Backing, Bitmap, EncryptionFormat, Filesystem, Metadata};
+use ebbtide_model::sweep::Builds;
 use ebbtide_model::volume::FailureKind;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -63,6 +64,10 @@ impl Words for Filesystem {
     const WHAT: &'static str = "file system";
 }
 
+impl Words for Builds {
+    const WHAT: &'static str = "way of building";
+}
+
 impl Words for EncryptionFormat {
     const WHAT: &'static str = "format";
 }
@@ -87,13 +92,12 @@ impl<T: Words> FromToml for Choice<T> {
     fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
         let DeValue::String(text) = value else {
             let remedy = format!("write one of {}, in quotes", T::VARIANTS.join(", "));
-            problems.report(span, Problem::WrongType { expected: "a word", found: describe(value), remedy });
+            problems.wrong_type(span, "a word", value, remedy);
             return None;
         };
         text.parse().map(Choice).ok().or_else(|| {
             let remedy = T::remedy(text).unwrap_or_else(|| names::choose(text, T::VARIANTS));
-            let found = text.to_string();
-            problems.report(span, Problem::UnknownChoice { what: T::WHAT, found, remedy });
+            problems.report(span, Mistake::UnknownChoice { what: T::WHAT, found: text.to_string() }, remedy);
             None
         })
     }

@@ -11,9 +11,7 @@ mod scalar;
 
 pub(super) use choice::{Choice, KeySource};
 pub(super) use quantity::{Duration, Fraction, Size, Throughput};
-pub(super) use scalar::describe;
 
-use super::error::Problem;
 use super::problems::{Problems, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
@@ -74,8 +72,7 @@ pub(super) fn required<'a, T>(
     problems: &mut Problems,
 ) -> Option<(&'a T, &'a Span)> {
     if given.is_none() {
-        let (section, example) = (section.to_owned(), example.to_owned());
-        problems.report(place, Problem::MissingKey { key, section, example });
+        problems.missing(place, key, section, example);
     }
     valid(given)
 }
@@ -96,7 +93,6 @@ pub(super) struct Entry<T> {
 
 /// What stands below the headings of a [`Named`] table.
 pub(super) trait Headed {
-    /// The table's key.
     const HEADING: &'static str;
 }
 
@@ -110,8 +106,7 @@ impl<T: FromToml + Headed> FromToml for Named<T> {
                 }
                 _ => format!("write a table for each, with its name in the heading: `[{heading}.NAME]`"),
             };
-            let found = describe(value);
-            problems.report(span, Problem::WrongType { expected: "a table of names", found, remedy });
+            problems.wrong_type(span, "a table of names", value, remedy);
             return None;
         };
         let mut entries: Vec<Entry<T>> = table
@@ -150,6 +145,12 @@ pub(super) const fn plain(field: &'static str) -> &'static str {
     }
 }
 
+/// A section as it was read.
+pub(super) trait Section {
+    /// The keys that were given, each with its place.
+    fn given(&self) -> impl Iterator<Item = (&'static str, &Span)>;
+}
+
 /// Declares a section of the language: its struct, its reader and its schema from one list of keys.
 macro_rules! section {
     ($(#[$meta:meta])* $title:literal struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
@@ -158,6 +159,14 @@ macro_rules! section {
         #[schemars(deny_unknown_fields)]
         pub(crate) struct $name {
             $($(#[$field_meta])* pub $field: $crate::read::Given<$type>,)*
+        }
+
+        impl $crate::read::Section for $name {
+            fn given(&self) -> impl Iterator<Item = (&'static str, &$crate::problems::Span)> {
+                [$(self.$field.as_ref().map(|at| ($crate::read::plain(stringify!($field)), &at.span))),*]
+                    .into_iter()
+                    .flatten()
+            }
         }
 
         impl $crate::read::FromToml for $name {
@@ -174,7 +183,7 @@ macro_rules! section {
                         $(found if found == $crate::read::plain(stringify!($field)) => {
                             section.$field = Some($crate::read::At::read(value, problems));
                         })*
-                        other => problems.report(
+                        other => problems.add(
                             &key.span(),
                             $crate::names::unknown_key(other, $title, KEYS),
                         ),
@@ -208,6 +217,6 @@ pub(super) fn expect_table<'v, 'i>(
         return Some(table);
     }
     let remedy = format!("{section} is a table with the keys {}", keys.join(", "));
-    problems.report(span, Problem::WrongType { expected: "a table", found: describe(value), remedy });
+    problems.wrong_type(span, "a table", value, remedy);
     None
 }

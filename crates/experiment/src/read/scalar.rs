@@ -1,31 +1,9 @@
 //! Texts, booleans and numbers.
 
 use super::FromToml;
-use crate::error::Problem;
 use crate::problems::{Problems, Span};
+use std::str::FromStr;
 use toml::de::{DeInteger, DeValue};
-
-/// `value` in words, for "found ...".
-pub(crate) fn describe(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::String(text) => format!("the text {}", quoted(text)),
-        DeValue::Integer(number) => format!("the number {number}"),
-        DeValue::Float(number) => format!("the number {number}"),
-        DeValue::Boolean(value) => format!("the boolean {value}"),
-        DeValue::Datetime(_) => "a date".to_owned(),
-        DeValue::Array(_) => "an array".to_owned(),
-        DeValue::Table(_) => "a table".to_owned(),
-    }
-}
-
-/// `text` in double quotes, shortened when it is long, on one line.
-fn quoted(text: &str) -> String {
-    let mut short: String = text.chars().take(40).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if short.len() < text.len() {
-        short.push_str("...");
-    }
-    format!("\"{short}\"")
-}
 
 /// The value of a TOML integer, where it fits.
 pub(super) fn integer(number: &DeInteger<'_>) -> Option<i128> {
@@ -41,8 +19,7 @@ impl FromToml for String {
             DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) => "write it in quotes: `\"...\"`",
             _ => "write one text in quotes: `\"...\"`",
         };
-        let (expected, found) = ("a text", describe(value));
-        problems.report(span, Problem::WrongType { expected, found, remedy: remedy.to_owned() });
+        problems.wrong_type(span, "a text", value, remedy.to_owned());
         None
     }
 }
@@ -57,47 +34,42 @@ impl FromToml for bool {
             DeValue::Integer(number) if integer(number) == Some(1) => "write `true`",
             _ => "write `true` or `false`, without quotes",
         };
-        let (expected, found) = ("true or false", describe(value));
-        problems.report(span, Problem::WrongType { expected, found, remedy: remedy.to_owned() });
+        problems.wrong_type(span, "true or false", value, remedy.to_owned());
         None
     }
 }
 
+/// A whole number that fits into `T`; `example` is one or two as they are written.
+fn whole<T: TryFrom<i128> + FromStr>(
+    value: &DeValue<'_>,
+    (expected, example): (&'static str, &str),
+    span: &Span,
+    problems: &mut Problems,
+) -> Option<T> {
+    if let DeValue::Integer(number) = value
+        && let Some(number) = integer(number).and_then(|number| T::try_from(number).ok())
+    {
+        return Some(number);
+    }
+    let remedy = match value {
+        DeValue::String(text) if text.trim().parse::<T>().is_ok() => {
+            format!("write it without quotes: `{}`", text.trim())
+        }
+        _ => format!("write digits without quotes, for example {example}"),
+    };
+    problems.wrong_type(span, expected, value, remedy);
+    None
+}
+
 impl FromToml for u32 {
     fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
-        if let DeValue::Integer(number) = value
-            && let Some(number) = integer(number).and_then(|number| u32::try_from(number).ok())
-        {
-            return Some(number);
-        }
-        let remedy = match value {
-            DeValue::String(text) if text.trim().parse::<u32>().is_ok() => {
-                format!("write it without quotes: `{}`", text.trim())
-            }
-            _ => "write digits without quotes, for example `8`".to_owned(),
-        };
-        let (expected, found) = ("a whole number from 0 to 4294967295", describe(value));
-        problems.report(span, Problem::WrongType { expected, found, remedy });
-        None
+        whole(value, ("a whole number from 0 to 4294967295", "`8`"), span, problems)
     }
 }
 
 impl FromToml for i64 {
     fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
-        if let DeValue::Integer(number) = value
-            && let Some(number) = integer(number).and_then(|number| i64::try_from(number).ok())
-        {
-            return Some(number);
-        }
-        let (expected, found) = ("a whole number", describe(value));
-        let remedy = match value {
-            DeValue::String(text) if text.trim().parse::<i64>().is_ok() => {
-                format!("write it without quotes: `{}`", text.trim())
-            }
-            _ => "write digits without quotes, for example `10` or `-5`".to_owned(),
-        };
-        problems.report(span, Problem::WrongType { expected, found, remedy });
-        None
+        whole(value, ("a whole number", "`10` or `-5`"), span, problems)
     }
 }
 
@@ -116,15 +88,20 @@ impl FromToml for f64 {
         if let Some(number) = number(value) {
             return Some(number);
         }
-        let remedy = match value {
-            DeValue::String(text) => match counted(text) {
-                Some(count) => format!("write it without quotes: `{count}`"),
-                None => "write digits without quotes, for example `3000`".to_owned(),
+        let percent = value.as_str().and_then(|text| text.trim().strip_suffix('%')).map(str::trim);
+        let percent = percent.filter(|digits| digits.parse::<f64>().is_ok_and(|number| number >= 0.0));
+        let meant = value.as_str().and_then(counted);
+        let remedy = match (percent, meant) {
+            (Some(digits), _) => format!("write it without quotes and sign: `{digits}`"),
+            (None, Some(count)) => format!("write it without quotes: `{count}`"),
+            (None, None) => match value {
+                DeValue::Integer(_) | DeValue::Float(_) => {
+                    "write 0 or more; where no limit is meant, leave the key out".to_owned()
+                }
+                _ => "write digits without quotes, for example `3000`".to_owned(),
             },
-            _ => "write digits without quotes, for example `3000`".to_owned(),
         };
-        let (expected, found) = ("a number that is not negative", describe(value));
-        problems.report(span, Problem::WrongType { expected, found, remedy });
+        problems.wrong_type(span, "a number that is not negative", value, remedy);
         None
     }
 }

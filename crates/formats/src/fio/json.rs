@@ -4,25 +4,14 @@
 //! What fio would have measured and we do not is given as fio gives it when told not to measure it: `slat_ns` is all
 //! zeros with `N` 0. `clat_ns` contains the submission, as fio's `lat_ns` does. What only we know is below `ebbtide`.
 
-use ebbtide_model::samples::{Count, DeviceObservation, Histogram, OpSamples, TrialSamples};
-use ebbtide_model::units::Nanos;
-use ebbtide_model::workload::{OpKind, Workload};
+use ebbtide_model::samples::{Count, DeviceObservation, Histogram, OpSamples, ProcessUse, TrialSamples};
+use ebbtide_model::units::{Nanos, UnixTime};
+use ebbtide_model::workload::{LatencyTarget, OpKind, Steadied, SteadyMetric, SteadyState, Workload};
 use serde_json::{Map, Value, json};
 
 /// Percentiles that fio reports unless told otherwise.
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
-
-/// What the process used while the job ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// Context switches, voluntary and not.
-    pub context_switches: u64,
-    /// Page faults that needed I/O.
-    pub major_faults: u64,
-    /// Page faults that did not.
-    pub minor_faults: u64,
-}
 
 /// One finished job.
 #[derive(Debug, Clone, Copy)]
@@ -39,14 +28,14 @@ pub struct Job<'a> {
     pub samples: &'a TrialSamples,
     /// Error number that it ended with; 0 where it did not fail, 1 where the failure has none.
     pub error: i32,
-    /// What the process used.
-    pub usage: Usage,
+    /// What the process used while it ran.
+    pub usage: ProcessUse,
     /// What fio has no place for; goes below `ebbtide`.
     pub more: &'a Value,
 }
 
 /// The whole document for `jobs` that ended at `ended_unix`; `tool` is our name and version.
-pub fn document(tool: &str, ended_unix: Nanos, time: &str, jobs: &[Job<'_>]) -> Value {
+pub fn document(tool: &str, ended_unix: UnixTime, time: &str, jobs: &[Job<'_>]) -> Value {
     let mut disks: Vec<Value> = Vec::new();
     for job in jobs {
         let observed = job.samples.observed.as_deref();
@@ -73,9 +62,13 @@ fn job(job: &Job<'_>) -> Value {
     let percent = |part: Nanos| if seconds > 0.0 { part.as_secs_f64() / seconds * 100.0 } else { 0.0 };
     let depth = u64::from(workload.iodepth) * u64::from(workload.numjobs);
     let both = samples.latency();
+    let latency =
+        workload.conditions.latency.unwrap_or(LatencyTarget { window: Nanos(0), ..LatencyTarget::default() });
+    // A search has one depth for all jobs, which fio says of each.
+    let latency_depth = if latency.target > Nanos(0) { workload.iodepth.into() } else { depth };
     let options: Map<String, Value> =
         job.options.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-    json!({
+    let mut value = json!({
         "jobname": job.name,
         "groupid": job.group,
         "error": job.error,
@@ -98,11 +91,46 @@ fn job(job: &Job<'_>) -> Value {
         "latency_ns": latency_shares(&both, &NS, 1, None),
         "latency_us": latency_shares(&both, &NS, 1_000, None),
         "latency_ms": latency_shares(&both, &MS, 1_000_000, Some(">=2000")),
-        "latency_depth": depth,
-        "latency_target": 0,
-        "latency_percentile": 100.0,
-        "latency_window": 0,
+        "latency_depth": latency_depth,
+        "latency_target": latency.target,
+        "latency_percentile": latency.percentile,
+        // fio has the target in nanoseconds and this in microseconds.
+        "latency_window": latency.window.0 / 1_000,
         "ebbtide": job.more,
+    });
+    if workload.conditions.go_on.name().is_some() {
+        value["total_err"] = json!(samples.execution.failed);
+        value["first_error"] = json!(samples.execution.first_error.unwrap_or(0));
+    }
+    if let (Some(asked), Some(seen)) = (&workload.conditions.steady, &samples.execution.steady) {
+        value["steadystate"] = steadystate(asked, seen);
+    }
+    value
+}
+
+/// Whether it became steady, as fio 3.42 has it.
+fn steadystate(asked: &SteadyState, seen: &Steadied) -> Value {
+    let sign = if asked.criterion.percent { "%" } else { "" };
+    let of = |metric: SteadyMetric| -> Vec<u64> {
+        seen.moments.iter().map(|moment| metric.of(moment, asked.interval).unwrap_or(0.0) as u64).collect()
+    };
+    let mean = |values: &[u64]| values.iter().sum::<u64>() / (values.len() as u64).max(1);
+    let (bw, iops, lat) = (of(SteadyMetric::Bw), of(SteadyMetric::Iops), of(SteadyMetric::Lat));
+    json!({
+        "ss": asked.criterion.in_fios_words(),
+        "duration": asked.window.0 / Nanos::PER_SECOND,
+        "attained": u8::from(seen.attained),
+        "criterion": format!("{:.6}{sign}", seen.criterion.unwrap_or(0.0)),
+        "max_deviation": seen.deviation.unwrap_or(0.0),
+        "slope": seen.slope.unwrap_or(0.0),
+        "data": {
+            "bw_mean": mean(&bw),
+            "iops_mean": mean(&iops),
+            "lat_mean": mean(&lat),
+            "lat_ns": lat,
+            "iops": iops,
+            "bw": bw,
+        },
     })
 }
 
@@ -156,7 +184,7 @@ fn other(kind: OpKind) -> OpKind {
 /// The fields of a direction in which nothing was done.
 fn nothing_done() -> Value {
     let empty = TrialSamples {
-        started_unix: Nanos(0),
+        started_unix: UnixTime::EPOCH,
         elapsed: Nanos(0),
         interval: Nanos(0),
         array: Default::default(),

@@ -3,4 +3,4 @@
 pub mod jobfile;
 mod json;
 
-pub use json::{Job, Usage, document, with_percentiles};
+pub use json::{Job, document, with_percentiles};

@@ -8,7 +8,7 @@ use super::{ImportError, Imported, Measured, VOLUME, samples, tell_apart};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::profile::{BONNIE_CHUNK, BONNIE_SEEKERS, BONNIE_SEEKS};
 use ebbtide_model::samples::{Count, OpSamples};
-use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::units::{Bytes, Nanos, UnixTime};
 use ebbtide_model::workload::{Access, IoEngine, Mix, Stop, Workload};
 
 /// Largest figure that is believed: an exabyte per second in KiB.
@@ -57,7 +57,6 @@ pub(super) fn parse(text: &str) -> Result<Vec<Imported>, ImportError> {
     if found.is_empty() { Err(ImportError::Unknown) } else { Ok(found) }
 }
 
-/// A rate field.
 enum Rate {
     NotRun,
     TooFast,
@@ -126,7 +125,7 @@ fn one(text: &str, line: usize) -> Result<Imported, ImportError> {
             Mix::Mixed { .. } => PerOp { read: of(count), write: OpSamples::default() },
         };
         let elapsed = Nanos((elapsed * 1e9).clamp(1.0, 1e18) as u64);
-        let mut samples = samples(Nanos(0), elapsed, array, VOLUME);
+        let mut samples = samples(UnixTime::EPOCH, elapsed, array, VOLUME);
         if let Some(latency) = fields.get(36 + shift + (test.at - 7) / 2).filter(|text| !text.is_empty()) {
             samples
                 .notes

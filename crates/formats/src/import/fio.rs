@@ -8,7 +8,7 @@ use super::{ImportError, Imported, Measured, VOLUME, add, name, samples, tell_ap
 use crate::fio::jobfile::values;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Count, Histogram, OpSamples};
-use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::units::{Bytes, Nanos, UnixTime};
 use ebbtide_model::workload::options::switch;
 use ebbtide_model::workload::{Access, IoEngine, Mix, Stop, Workload};
 use serde_json::{Map, Value};
@@ -59,7 +59,7 @@ pub(super) fn parse(text: &str, start: usize) -> Result<Imported, ImportError> {
     let ended = whole(&document["timestamp_ms"])
         .map(|ms| ms.saturating_mul(1_000_000))
         .or_else(|| whole(&document["timestamp"]).map(|s| s.saturating_mul(Nanos::PER_SECOND)))
-        .map(Nanos);
+        .map(UnixTime);
     let empty = Map::new();
     let global = document["global options"].as_object().unwrap_or(&empty);
     let mut measured = Vec::new();
@@ -99,7 +99,7 @@ fn one<'a>(
     job: &Value,
     job_name: &str,
     option: &dyn Fn(&str) -> Option<&'a str>,
-    ended: Nanos,
+    ended: UnixTime,
 ) -> Option<Measured> {
     let ways = PerOp { read: direction(&job["read"]), write: direction(&job["write"]) };
     let elapsed = ways.read.1.max(ways.write.1);

@@ -12,10 +12,10 @@ use ebbtide_model::backend::{BackendKind, Inventory, PreparedVolume};
 use ebbtide_model::experiment::{Experiment, Volume, VolumeSource};
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::plan::{Role, Trial};
 use ebbtide_model::samples::{CpuUse, Histogram, MemberSamples, OpSamples, TrialSamples};
+use ebbtide_model::schedule::{Role, Trial};
 use ebbtide_model::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
-use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::units::{Bytes, Nanos, UnixTime};
 use ebbtide_model::workload::Workload;
 use std::collections::{HashMap, HashSet};
 
@@ -90,8 +90,8 @@ pub struct Imported {
     pub target: Option<String>,
     /// Size of it, where it is known.
     pub size: Option<Bytes>,
-    /// Wall clock when it was written down, nanoseconds since the epoch, where the program says it.
-    pub ended_unix: Option<Nanos>,
+    /// When it was written down, where the program says it.
+    pub ended_unix: Option<UnixTime>,
     /// What it measured, at least one.
     pub measured: Vec<Measured>,
     /// What the reader must know.
@@ -132,9 +132,9 @@ fn tell_apart(measured: &mut [Measured]) {
 }
 
 /// Samples of a measurement of which only totals are known.
-fn samples(ended: Nanos, elapsed: Nanos, array: PerOp<OpSamples>, volume: &str) -> TrialSamples {
+fn samples(ended: UnixTime, elapsed: Nanos, array: PerOp<OpSamples>, volume: &str) -> TrialSamples {
     TrialSamples {
-        started_unix: Nanos(ended.0.saturating_sub(elapsed.0)),
+        started_unix: ended - elapsed,
         elapsed,
         interval: elapsed,
         members: vec![MemberSamples { name: volume.to_owned(), ops: array.clone(), ..Default::default() }],
@@ -164,10 +164,10 @@ fn name(text: &str, otherwise: &str) -> String {
 }
 
 /// The session that the store keeps; `modified` is the file's time, for programs that write down none.
-pub fn session(imported: Imported, id: String, version: &str, modified: Nanos) -> Session {
+pub fn session(imported: Imported, id: String, version: &str, modified: UnixTime) -> Session {
     let ended = imported.ended_unix.unwrap_or(modified);
     let target = imported.target.clone().unwrap_or_else(|| "unknown".to_owned());
-    let longest: u64 = imported.measured.iter().fold(0, |sum, m| sum.saturating_add(m.samples.elapsed.0));
+    let elapsed = imported.measured.iter().fold(Nanos(0), |sum, m| sum.plus(m.samples.elapsed));
     let mut warnings = vec![format!(
         "imported from {}: one run, so nothing is known of how it would vary, and the devices were not observed",
         imported.program
@@ -176,7 +176,7 @@ pub fn session(imported: Imported, id: String, version: &str, modified: Nanos) -
     let (mut workloads, mut trials) = (Vec::new(), Vec::new());
     for (index, mut measured) in imported.measured.into_iter().enumerate() {
         if imported.ended_unix.is_none() {
-            measured.samples.started_unix = Nanos(ended.0.saturating_sub(measured.samples.elapsed.0));
+            measured.samples.started_unix = ended - measured.samples.elapsed;
         }
         workloads.push(measured.workload);
         trials.push(TrialRecord {
@@ -191,12 +191,8 @@ pub fn session(imported: Imported, id: String, version: &str, modified: Nanos) -
             outcome: Outcome::Samples(Box::new(measured.samples)),
         });
     }
-    let volume = Volume {
-        name: VOLUME.to_owned(),
-        source: VolumeSource::ExistingFile { path: target.clone().into() },
-        size: imported.size,
-        shape: None,
-    };
+    let source = VolumeSource::ExistingFile { path: target.clone().into() };
+    let volume = Volume::new(VOLUME, source, imported.size);
     let designs = vec![(DESIGN.to_owned(), LayoutNode::Volume(0))];
     Session {
         meta: SessionMeta {
@@ -208,18 +204,14 @@ pub fn session(imported: Imported, id: String, version: &str, modified: Nanos) -
                 volumes: vec![PreparedVolume {
                     name: VOLUME.to_owned(),
                     path: target,
-                    size: imported.size.unwrap_or_default().0,
+                    size: imported.size.unwrap_or_default(),
                     direct: workloads.iter().all(|w| w.direct),
-                    disk: None,
-                    disk_name: None,
-                    disks: Vec::new(),
-                    through: None,
-                    filesystem: None,
+                    ..PreparedVolume::default()
                 }],
                 notes: Vec::new(),
             },
             warnings,
-            ..SessionMeta::new(id, BackendKind::Import, 0, Nanos(ended.0.saturating_sub(longest)))
+            ..SessionMeta::new(id, BackendKind::Import, 0, ended - elapsed)
         },
         experiment: Experiment {
             description: Some(format!("Results of {}", imported.program)),

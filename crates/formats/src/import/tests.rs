@@ -45,7 +45,7 @@ fn near(found: f64, expected: f64) {
 fn fio_3_as_recorded() {
     let found = only(FIO_3);
     assert_eq!((found.program.as_str(), found.target.as_deref()), ("fio-3.33", Some("data/f")));
-    assert_eq!(found.ended_unix, Some(Nanos(1_795_232_013_399_000_000)));
+    assert_eq!(found.ended_unix, Some(UnixTime(1_795_232_013_399_000_000)));
     let names: Vec<&str> = found.measured.iter().map(|m| m.workload.name.as_str()).collect();
     assert_eq!(names, ["seqread", "second"]);
     let first = &found.measured[0];
@@ -141,7 +141,7 @@ fn an_imported_session_can_be_analysed() {
     for text in [FIO_2, FIO_3, BONNIE_1, BONNIE_2] {
         let imported = only(text);
         let count = imported.measured.len();
-        let session = session(imported, "id".to_owned(), "0", Nanos(1));
+        let session = session(imported, "id".to_owned(), "0", UnixTime(1));
         let analysis = analyse(&session);
         assert!(analysis.results.len() >= count);
         assert!(analysis.results.iter().all(|r| r.design == "imported"));
@@ -156,7 +156,7 @@ fn each_line_of_many_keeps_itself_only() {
     assert_eq!(found.len(), 500);
     assert_eq!(found.iter().map(|imported| imported.text.len()).sum::<usize>(), many.len());
     let one = found.into_iter().next_back().expect("the last");
-    assert_eq!(session(one, "id".to_owned(), "0", Nanos(1)).experiment_text, BONNIE_2);
+    assert_eq!(session(one, "id".to_owned(), "0", UnixTime(1)).experiment_text, BONNIE_2);
     assert_eq!(only(FIO_3).text, FIO_3);
 }
 
@@ -187,7 +187,7 @@ proptest! {
         prop_assume!(whole.is_char_boundary(at));
         let text = if cut { format!("{}{with}", &whole[..at]) } else { format!("{}{with}{}", &whole[..at], &whole[at..]) };
         for imported in parse(&text).unwrap_or_default() {
-            let session = session(imported, "id".to_owned(), "0", Nanos(1));
+            let session = session(imported, "id".to_owned(), "0", UnixTime(1));
             let _ = analyse(&session);
         }
     }

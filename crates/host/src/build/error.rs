@@ -1,6 +1,7 @@
 //! What can go wrong while a design is built or put back.
 
 use crate::command::CommandError;
+use ebbtide_model::journal::JournalError;
 use ebbtide_model::shown::Shown;
 use std::fmt;
 use std::path::PathBuf;
@@ -99,6 +100,12 @@ pub enum BuildError {
         /// What could not be undone.
         undo: Box<BuildError>,
     },
+}
+
+impl From<JournalError> for BuildError {
+    fn from(error: JournalError) -> Self {
+        BuildError::Journal(error.to_string())
+    }
 }
 
 impl BuildError {

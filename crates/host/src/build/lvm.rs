@@ -51,6 +51,16 @@ pub(super) fn remove_pv(runner: &dyn Runner, uuid: &str) -> Result<bool, BuildEr
     })
 }
 
+/// Whether any device is the physical volume with `uuid`.
+pub(super) fn has_pv(runner: &dyn Runner, uuid: &str) -> Result<bool, BuildError> {
+    Ok(!select(runner, "pvs", "pv_name,pv_uuid", &format!("pv_uuid={uuid}"))?.is_empty())
+}
+
+/// Whether there is a volume group `name`.
+pub(super) fn has_vg(runner: &dyn Runner, name: &str) -> Result<bool, BuildError> {
+    Ok(!select(runner, "vgs", "vg_name", &format!("vg_name={name}"))?.is_empty())
+}
+
 /// Removes the volume group `name`; whether there was one.
 pub(super) fn remove_vg(runner: &dyn Runner, name: &str) -> Result<bool, BuildError> {
     insist(runner, || {
@@ -64,6 +74,11 @@ pub(super) fn remove_vg(runner: &dyn Runner, name: &str) -> Result<bool, BuildEr
 fn find_lv(runner: &dyn Runner, volume: &str) -> Result<Vec<BTreeMap<String, String>>, BuildError> {
     let (group, name) = volume.split_once('/').unwrap_or((volume, ""));
     select(runner, "lvs", "lv_name,vg_name,sync_percent", &format!("vg_name={group} && lv_name={name}"))
+}
+
+/// Whether there is a logical volume `volume`, `VG/LV`.
+pub(super) fn is_there(runner: &dyn Runner, volume: &str) -> Result<bool, BuildError> {
+    Ok(!find_lv(runner, volume)?.is_empty())
 }
 
 /// Removes the logical volume `volume`, `VG/LV`; whether there was one.

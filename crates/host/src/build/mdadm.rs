@@ -1,13 +1,13 @@
 //! md arrays: found by uuid, stopped, their metadata erased.
 
-use super::{BuildError, at, insist, run};
+use super::{BuildError, SETTLE_MAX, at, insist, run};
 use crate::command::Runner;
 use crate::sys::{self, Sys};
 use std::path::Path;
 
 /// The uuid in the output of `mdadm --detail --export` or `mdadm --examine --export`.
 fn uuid(export: &str) -> Option<&str> {
-    export.lines().find_map(|line| line.strip_prefix("MD_UUID=")).map(str::trim)
+    sys::field(export, "MD_UUID=")
 }
 
 /// The uuid that mdadm finds with `how` (`--detail` or `--examine`); nothing when there is no array.
@@ -17,7 +17,7 @@ fn ask(runner: &dyn Runner, how: &str, device: &str) -> Result<Option<String>, B
 }
 
 /// Arrays with this uuid, by kernel name.
-fn arrays(sys: &Sys, runner: &dyn Runner, wanted: &str) -> Result<Vec<String>, BuildError> {
+pub(super) fn arrays(sys: &Sys, runner: &dyn Runner, wanted: &str) -> Result<Vec<String>, BuildError> {
     let mut found = Vec::new();
     for name in sys::names(&sys.sys.join("block")) {
         let is_md = sys.sys.join("block").join(&name).join("md").exists();
@@ -26,6 +26,50 @@ fn arrays(sys: &Sys, runner: &dyn Runner, wanted: &str) -> Result<Vec<String>, B
         }
     }
     Ok(found)
+}
+
+/// Whether `device` is the array with this uuid.
+pub(super) fn is_at(runner: &dyn Runner, wanted: &str, device: &str) -> Result<bool, BuildError> {
+    Ok(ask(runner, "--detail", device)?.as_deref() == Some(wanted))
+}
+
+/// Whether there is an array of this name without members and without a size: nobody's.
+fn is_empty(sys: &Sys, array: &str) -> bool {
+    let attribute = sys.sys.join("block").join(array).join("md/array_state");
+    sys::word(&attribute).is_some_and(|state| state == "clear")
+}
+
+/// Stops the array with `uuid`, and leaves its members as they are; whether there was one.
+///
+/// In a loop, as [`stop`]: udev may assemble it again from a member that somebody just closed.
+pub(super) fn halt(sys: &Sys, runner: &dyn Runner, uuid: &str) -> Result<bool, BuildError> {
+    let mut found = false;
+    insist(runner, || {
+        for array in arrays(sys, runner, uuid)? {
+            run(runner, "mdadm", &["--stop", "--quiet", &format!("/dev/{array}")])?;
+            found = true;
+        }
+        let _ = runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_MAX}")]);
+        match arrays(sys, runner, uuid)?.first() {
+            Some(array) => Err(BuildError::StillThere { what: format!("array /dev/{array}") }),
+            None => Ok(found),
+        }
+    })
+}
+
+/// Whether any of `members` carries metadata of the array with `uuid`.
+pub(super) fn is_on(
+    sys: &Sys,
+    runner: &dyn Runner,
+    uuid: &str,
+    members: &[String],
+) -> Result<bool, BuildError> {
+    for member in members {
+        if at(sys, Path::new(member)).exists() && ask(runner, "--examine", member)?.as_deref() == Some(uuid) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Stops the array with `uuid` and erases its metadata from its members; whether there was any of it.
@@ -39,7 +83,14 @@ pub(super) fn stop(
 ) -> Result<bool, BuildError> {
     let mut members = listed.to_vec();
     let mut found = false;
+    let mut stopped: Vec<String> = Vec::new();
     insist(runner, || {
+        // Whoever opens the node before udev has removed it makes an array of nothing (md's `create_on_open`).
+        for array in &stopped {
+            if is_empty(sys, array) {
+                run(runner, "mdadm", &["--stop", "--quiet", &format!("/dev/{array}")])?;
+            }
+        }
         for array in arrays(sys, runner, uuid)? {
             let slaves = sys::names(&sys.sys.join("block").join(&array).join("slaves"));
             for slave in slaves.iter().map(|slave| format!("/dev/{slave}")) {
@@ -49,6 +100,7 @@ pub(super) fn stop(
             }
             run(runner, "mdadm", &["--stop", "--quiet", &format!("/dev/{array}")])?;
             found = true;
+            stopped.push(array);
         }
         for member in &members {
             if at(sys, Path::new(member)).exists()
@@ -58,7 +110,11 @@ pub(super) fn stop(
                 found = true;
             }
         }
-        match arrays(sys, runner, uuid)?.first() {
+        if !stopped.is_empty() {
+            let _ = runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_MAX}")]);
+        }
+        let again = arrays(sys, runner, uuid)?;
+        match again.iter().chain(stopped.iter().filter(|array| is_empty(sys, array))).next() {
             Some(array) => Err(BuildError::StillThere { what: format!("array /dev/{array}") }),
             None => Ok(found),
         }

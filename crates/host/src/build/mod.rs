@@ -8,9 +8,11 @@ mod error;
 mod free;
 mod identity;
 mod kernel;
+pub mod lasting;
 mod lvm;
 mod mdadm;
 mod queue;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -123,9 +125,7 @@ impl Builder {
             }
             let undone = undo(&self.sys, self.runner.as_ref(), &step);
             self.boundary();
-            let undone =
-                undone.and_then(|_| self.journal.write(&Entry::Undone(number)).map_err(BuildError::Journal));
-            if let Err(error) = undone {
+            if let Err(error) = undone.and_then(|_| Ok(self.journal.write(&Entry::Undone(number))?)) {
                 errors.push(error);
                 left.push((number, step));
             }
@@ -141,7 +141,7 @@ impl Builder {
             let number = self.next;
             self.next += 1;
             let entry = Entry::Step { number, undo: undo.clone() };
-            self.journal.write(&entry).map_err(BuildError::Journal)?;
+            self.journal.write(&entry)?;
             self.done.push((number, undo));
             self.boundary();
         }
@@ -181,7 +181,7 @@ impl Builder {
         }
         let number = *number;
         let Some((_, undo)) = self.done.last() else { return Ok(()) };
-        self.journal.write(&Entry::Step { number, undo: undo.clone() }).map_err(BuildError::Journal)
+        Ok(self.journal.write(&Entry::Step { number, undo: undo.clone() })?)
     }
 
     /// The undo of `step` with what only the system knows now; nothing where nothing will change.

@@ -3,8 +3,10 @@
 use super::*;
 use crate::command::{CommandError, Output};
 use crate::sys;
-use ebbtide_model::journal::{Leftover, leftovers};
-use ebbtide_model::plan::build::{Mounted, QueueAttribute, QueueSetting, Site, attach_loop, build};
+use ebbtide_model::journal::{JournalError, Leftover, leftovers};
+use ebbtide_model::plan::build::{
+    Build, Mounted, Purpose, QueueAttribute, QueueSetting, Site, attach_loop, build,
+};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -297,7 +299,7 @@ fn on_name(
 struct Memory(Mutex<Vec<Entry>>);
 
 impl Journal for Memory {
-    fn write(&self, entry: &Entry) -> Result<(), String> {
+    fn write(&self, entry: &Entry) -> Result<(), JournalError> {
         self.0.lock().expect("locks").push(entry.clone());
         Ok(())
     }
@@ -317,18 +319,23 @@ impl Memory {
 
 /// Loop device, tunables, LVM below md below LUKS below XFS: every kind of step there is.
 fn steps() -> Vec<BuildStep> {
+    let mut steps = vec![attach_loop("/dev/loop5", "/var/tmp/v")];
+    steps.extend(planned(|text| text).steps);
+    steps
+}
+
+/// The build of that design after `change` to its text.
+fn planned(change: impl Fn(String) -> String) -> Build {
     let text = "name = \"n\"\n[volumes.v]\ncount = 5\nsize = \"1GiB\"\n[designs.d]\nlayout = \"stripe\"\n\
         members = [{ layout = \"linear\", backing = \"lvm\", members = [\"v[0..1]\"] }, \"v2\", \"v3\"]\n\
         encryption = { format = \"luks2\", key = \"prompt\" }\nfilesystem = \"xfs\"\nqueue_depth = 64\n\
         swap = [{ members = [\"v4\"], priority = 3 }]\n\
         [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
-    let experiment = ebbtide_experiment::parse(text, "test").unwrap_or_else(|errors| panic!("{errors}"));
+    let text = change(text.to_owned());
+    let experiment = ebbtide_experiment::parse(&text, "test").unwrap_or_else(|errors| panic!("{errors}"));
     let devices = DISKS.map(|name| format!("/dev/{name}"));
-    let site = Site { run: "r", build: 0, devices: &devices, md_numbers: &[200] };
-    let built = build(&experiment.designs[0], &site).expect("has a plan");
-    let mut steps = vec![attach_loop("/dev/loop5", "/var/tmp/v")];
-    steps.extend(built.steps);
-    steps
+    let site = Site { run: "r", build: 0, devices: &devices, md_numbers: &[200], purpose: Purpose::Trial };
+    build(&experiment.designs[0], &site).expect("has a plan")
 }
 
 fn builder(machine: &Machine, journal: &Arc<Memory>) -> Builder {
@@ -369,6 +376,52 @@ fn what_was_built_is_undone() {
     builder.undo_to(0).expect("undoes");
     assert_eq!(machine.state(), before);
     assert_eq!(journal.left(), []);
+}
+
+/// What is shared stays while what is each design's own comes and goes, and is known again, or known to be something else by now.
+#[test]
+fn what_is_shared_stands_until_somebody_changes_it() {
+    let root = tempfile::tempdir().expect("a directory");
+    let machine = Machine::new(root.path());
+    let (before, journal) = (machine.state(), Arc::new(Memory::default()));
+    let mut builder = key_builder(&machine, &journal);
+    let without_swap = |text: String| text.replace("swap = [{ members = [\"v4\"], priority = 3 }]\n", "");
+    let one = planned(without_swap);
+    let other = planned(|text| without_swap(text).replace("queue_depth = 64", "queue_depth = 32"));
+    assert_eq!(one.steps[..one.shared], other.steps[..other.shared]);
+    assert_ne!(one.steps, other.steps);
+    assert_eq!(planned(|text| text).shared, 0, "nothing outlasts a trial that swaps");
+
+    builder.build(&one.steps[..one.shared], &go()).expect("builds");
+    let (shared, standing) = (0..builder.mark(), machine.state());
+    for design in [&one, &other, &one] {
+        assert!(builder.stands(shared.clone()).expect("is asked"));
+        let mark = builder.mark();
+        builder.build(&design.steps[design.shared..], &go()).expect("builds");
+        assert_ne!(machine.state(), standing);
+        assert!(builder.stands(shared.clone()).expect("is asked"));
+        builder.undo_to(mark).expect("undoes");
+        assert_eq!(machine.state(), standing);
+    }
+    let facts = machine.facts.lock().expect("locks").clone();
+    for (key, by) in [
+        ("md:/dev/md200", Some("00000000:00000000:00000000:00000000")),
+        ("label:/dev/mapper/ebb_r_crypt", Some("SOMEBODYS")),
+        ("label:/dev/md200", None),
+        ("crypt:ebb_r_crypt", None),
+        ("lv:", None),
+    ] {
+        let whole =
+            facts.keys().find(|fact| fact.starts_with(key)).unwrap_or_else(|| panic!("{key}: {facts:?}"));
+        match by {
+            Some(by) => machine.facts.lock().expect("locks").insert(whole.clone(), by.to_owned()),
+            None => machine.facts.lock().expect("locks").remove(whole),
+        };
+        assert!(!builder.stands(shared.clone()).expect("is asked"), "{whole}");
+        machine.facts.lock().expect("locks").clone_from(&facts);
+    }
+    builder.undo_to(0).expect("undoes");
+    assert_eq!((machine.state(), journal.left()), (before, vec![]));
 }
 
 /// Commands that change something in a whole build.

@@ -3,34 +3,23 @@
 use crate::command::installed;
 use std::fmt;
 
-/// Every program that builds, with its Debian package.
-const PROGRAMS: &[(&str, &str)] = &[
-    ("blkid", "util-linux"),
-    ("cryptsetup", "cryptsetup-bin"),
-    ("losetup", "mount"),
-    ("lvcreate", "lvm2"),
-    ("lvextend", "lvm2"),
-    ("lvremove", "lvm2"),
-    ("lvs", "lvm2"),
-    ("mdadm", "mdadm"),
-    ("mkfs.btrfs", "btrfs-progs"),
-    ("mkfs.ext2", "e2fsprogs"),
-    ("mkfs.ext3", "e2fsprogs"),
-    ("mkfs.ext4", "e2fsprogs"),
-    ("mkfs.jfs", "jfsutils"),
-    ("mkfs.xfs", "xfsprogs"),
-    ("mkswap", "util-linux"),
-    ("mount", "mount"),
-    ("pvcreate", "lvm2"),
-    ("pvremove", "lvm2"),
-    ("pvs", "lvm2"),
-    ("swapoff", "mount"),
-    ("swapon", "mount"),
-    ("umount", "mount"),
-    ("vgcreate", "lvm2"),
-    ("vgremove", "lvm2"),
-    ("vgs", "lvm2"),
-    ("wipefs", "util-linux"),
+/// Debian packages, each with the programs that build and come with it.
+const PACKAGES: &[(&str, &[&str])] = &[
+    ("util-linux", &["blkid", "mkswap", "wipefs"]),
+    ("cryptsetup-bin", &["cryptsetup"]),
+    ("mount", &["losetup", "mount", "swapoff", "swapon", "umount"]),
+    (
+        "lvm2",
+        &[
+            "lvcreate", "lvextend", "lvremove", "lvs", "pvcreate", "pvremove", "pvs", "vgcreate", "vgremove",
+            "vgs",
+        ],
+    ),
+    ("mdadm", &["mdadm"]),
+    ("btrfs-progs", &["mkfs.btrfs"]),
+    ("e2fsprogs", &["mkfs.ext2", "mkfs.ext3", "mkfs.ext4"]),
+    ("jfsutils", &["mkfs.jfs"]),
+    ("xfsprogs", &["mkfs.xfs"]),
 ];
 
 /// Programs that are not installed.
@@ -39,10 +28,10 @@ pub struct Missing(pub Vec<String>);
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let package = |program: &str| PROGRAMS.iter().find(|(name, _)| *name == program).map(|(_, p)| *p);
-        let mut packages: Vec<&str> = self.0.iter().filter_map(|program| package(program)).collect();
+        let needed = |programs: &[&str]| programs.iter().any(|one| self.0.iter().any(|absent| absent == one));
+        let packages = PACKAGES.iter().filter(|(_, programs)| needed(programs)).map(|(package, _)| *package);
+        let mut packages: Vec<&str> = packages.collect();
         packages.sort_unstable();
-        packages.dedup();
         write!(f, "{} not installed", self.0.join(", "))?;
         if !packages.is_empty() {
             write!(f, ": on Debian `apt install {}`", packages.join(" "))?;

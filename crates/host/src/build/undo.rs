@@ -3,6 +3,7 @@
 use super::{BuildError, at, identity, insist, lvm, mdadm, queue, run};
 use crate::command::Runner;
 use crate::judge;
+use crate::limit::group;
 use crate::probe::tables::Mount;
 use crate::probe::{Content, Signature, signature, tables};
 use crate::sys::{self, Sys};
@@ -53,6 +54,10 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
         BuildUndo::WipeContent { device, label, sequence } => wipe(sys, runner, device, label, *sequence),
         BuildUndo::SwapOff { label, .. } => swap_off(sys, runner, label),
         BuildUndo::CloseCrypt { name } => close(runner, name),
+        BuildUndo::RemoveGroup(path) => match group::remove(&at(sys, path)) {
+            Ok(found) => Ok(Outcome::of(found)),
+            Err(error) => Err(BuildError::Path { path: path.clone(), what: error.to_string() }),
+        },
         BuildUndo::Unmount { mountpoint, from } => unmount(sys, runner, mountpoint, from.as_ref()),
     }
 }
@@ -65,9 +70,8 @@ pub fn foresee(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outco
     match undo {
         BuildUndo::DetachLoop { device, file, id, sequence } => {
             match backing(sys, device, file, id.as_ref(), *sequence) {
-                Backing::Ours => in_use(sys, device).map(|()| Outcome::Done),
-                Backing::Nothing => Ok(Outcome::Before),
-                Backing::Other(what) => Ok(Outcome::Left(what)),
+                None => in_use(sys, device).map(|()| Outcome::Done),
+                Some(outcome) => Ok(outcome),
             }
         }
         BuildUndo::WipeContent { device, label, sequence } => {
@@ -76,12 +80,9 @@ pub fn foresee(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outco
                 Err(outcome) => Ok(outcome),
             }
         }
-        BuildUndo::Unmount { mountpoint, from } => match mounted(sys, mountpoint, from.as_ref()) {
-            Mounts::Ours => Ok(Outcome::Done),
-            Mounts::None => Ok(Outcome::Before),
-            Mounts::Over(error) => Err(error),
-            Mounts::Other(what) => Ok(Outcome::Left(what)),
-        },
+        BuildUndo::Unmount { mountpoint, from } => {
+            Ok(mounted(sys, mountpoint, from.as_ref())?.unwrap_or(Outcome::Done))
+        }
         BuildUndo::RemoveDirectory(path) => directory(sys, path, own::is_empty),
         _ => Ok(Outcome::Done),
     }
@@ -93,19 +94,17 @@ fn carried(sys: &Sys, runner: &dyn Runner, device: &str) -> Option<Content> {
     node.exists().then(|| signature::read(runner, &node))
 }
 
-/// What is behind a loop device.
-enum Backing {
-    /// What the run put there.
-    Ours,
-    Nothing,
-    /// Something else, in words.
-    Other(String),
-}
-
-fn backing(sys: &Sys, device: &str, file: &Path, id: Option<&FileId>, sequence: Option<u64>) -> Backing {
+/// Why there is nothing to detach; nothing where the loop device is on what the run put there.
+pub(super) fn backing(
+    sys: &Sys,
+    device: &str,
+    file: &Path,
+    id: Option<&FileId>,
+    sequence: Option<u64>,
+) -> Option<Outcome> {
     let name = device.trim_start_matches("/dev/");
     let Some(now) = sys::text(&sys.sys.join("block").join(name).join("loop/backing_file")) else {
-        return Backing::Nothing;
+        return Some(Outcome::Before);
     };
     // The kernel says so behind the name of a file that was removed meanwhile.
     let named =
@@ -113,16 +112,16 @@ fn backing(sys: &Sys, device: &str, file: &Path, id: Option<&FileId>, sequence: 
     // Removing a file changes its name before it goes: what is behind the device tells more.
     let is_it = id.and_then(|id| identity::is_behind(sys, device, id));
     if !is_it.unwrap_or(named) {
-        return Backing::Other(match named {
+        return Some(Outcome::Left(match named {
             true => "it is on another file of that name now".to_owned(),
             false => format!("it is on {} now", Path::new(&now).shown()),
-        });
+        }));
     }
     match (sequence, identity::sequence(sys, device)) {
         (Some(then), Some(now)) if then != now => {
-            Backing::Other("somebody attached it to that file again since".to_owned())
+            Some(Outcome::Left("somebody attached it to that file again since".to_owned()))
         }
-        _ => Backing::Ours,
+        _ => None,
     }
 }
 
@@ -137,17 +136,16 @@ fn detach(
     let look = || backing(sys, device, file, id, sequence);
     let mut found = false;
     insist(runner, || match look() {
-        Backing::Nothing => Ok(Outcome::of(found)),
-        Backing::Other(_) if found => Ok(Outcome::Done),
-        Backing::Other(what) => Ok(Outcome::Left(what)),
-        Backing::Ours => {
+        Some(_) if found => Ok(Outcome::Done),
+        Some(outcome) => Ok(outcome),
+        None => {
             in_use(sys, device)?;
             run(runner, "losetup", &["--detach", device])?;
             found = true;
             // Detaching a device that somebody has open takes effect when they close it.
             match look() {
-                Backing::Ours => Err(BuildError::StillThere { what: device.to_owned() }),
-                _ => Ok(Outcome::Done),
+                None => Err(BuildError::StillThere { what: device.to_owned() }),
+                Some(_) => Ok(Outcome::Done),
             }
         }
     })
@@ -197,7 +195,7 @@ fn directory(sys: &Sys, path: &Path, deal: fn(&Path) -> io::Result<()>) -> Resul
 }
 
 /// Whether wiping would erase the run's content, or why it is left alone; nothing where there is none.
-fn to_wipe(
+pub(super) fn to_wipe(
     sys: &Sys,
     runner: &dyn Runner,
     device: &str,
@@ -277,34 +275,26 @@ fn unmount(
     from: Option<&Mounted>,
 ) -> Result<Outcome, BuildError> {
     let path = mountpoint.to_string_lossy().into_owned();
-    insist(runner, || match mounted(sys, mountpoint, from) {
-        Mounts::None => Ok(Outcome::Before),
-        Mounts::Ours => run(runner, "umount", &[&path]).map(|_| Outcome::Done),
-        Mounts::Over(error) => Err(error),
-        Mounts::Other(what) => Ok(Outcome::Left(what)),
+    insist(runner, || match mounted(sys, mountpoint, from)? {
+        None => run(runner, "umount", &[&path]).map(|_| Outcome::Done),
+        Some(outcome) => Ok(outcome),
     })
 }
 
-/// What is mounted on a mount point of a run's.
-enum Mounts {
-    /// What the run mounted, on top.
-    Ours,
-    None,
-    /// Something is over what the run mounted.
-    Over(BuildError),
-    /// Something else, in words.
-    Other(String),
-}
-
-fn mounted(sys: &Sys, mountpoint: &Path, from: Option<&Mounted>) -> Mounts {
+/// Why there is nothing to unmount; nothing where what the run mounted is on top. Fails where something is over it.
+pub(super) fn mounted(
+    sys: &Sys,
+    mountpoint: &Path,
+    from: Option<&Mounted>,
+) -> Result<Option<Outcome>, BuildError> {
     // The last is on top of those before it.
     let mounts = tables::mounts_of(sys);
     let mut there = mounts.iter().rev().filter(|mount| Path::new(&mount.mountpoint) == mountpoint);
     let is_ours = |mount: &Mount| from.is_some_and(|from| identity::is_mounted(sys, mount, from));
     match there.next() {
-        None => Mounts::None,
-        Some(mount) if is_ours(mount) => Mounts::Ours,
-        Some(mount) if there.any(is_ours) => Mounts::Over(BuildError::Path {
+        None => Ok(Some(Outcome::Before)),
+        Some(mount) if is_ours(mount) => Ok(None),
+        Some(mount) if there.any(is_ours) => Err(BuildError::Path {
             path: mountpoint.to_owned(),
             what: format!("{} ({}) is mounted over it; unmount that first", mount.source, mount.fstype),
         }),
@@ -313,7 +303,8 @@ fn mounted(sys: &Sys, mountpoint: &Path, from: Option<&Mounted>) -> Mounts {
                 Some(from) => format!("not {}", from.device),
                 None => "and the journal does not say what the run mounted".to_owned(),
             };
-            Mounts::Other(format!("{} ({}) is mounted there, {what}", mount.source, mount.fstype))
+            let what = format!("{} ({}) is mounted there, {what}", mount.source, mount.fstype);
+            Ok(Some(Outcome::Left(what)))
         }
     }
 }

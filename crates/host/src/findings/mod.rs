@@ -88,112 +88,99 @@ pub struct Rule {
     pub about: &'static str,
     /// How much what it finds matters.
     pub severity: Severity,
-    check: fn(&Facts) -> Vec<Found>,
+    check: Check,
+}
+
+enum Check {
+    /// Of one device after the other.
+    Each(fn(&Facts, &BlockDevice) -> Option<Found>),
+    /// Of all of them together; each with the name of its device.
+    All(fn(&Facts) -> Vec<(String, Found)>),
 }
 
 /// What a rule's check returns.
 struct Found {
-    device: String,
     what: String,
     remedy: String,
 }
 
+const fn rule(severity: Severity, id: &'static str, about: &'static str, check: Check) -> Rule {
+    Rule { id, about, severity, check }
+}
+
+use Check::{All, Each};
+use Severity::{Advice, Note, Problem};
+
 /// Every rule.
 pub const RULES: &[Rule] = &[
-    Rule {
-        id: "degraded-array",
-        about: "an md array lacks members",
-        severity: Severity::Problem,
-        check: arrays::degraded,
-    },
-    Rule {
-        id: "shared-disk",
-        about: "two arrays, or two members of one array, use the same disk",
-        severity: Severity::Problem,
-        check: arrays::shared_disk,
-    },
-    Rule {
-        id: "drive-health",
-        about: "an NVMe drive says that it is worn out or failing",
-        severity: Severity::Problem,
-        check: devices::drive_health,
-    },
-    Rule {
-        id: "network-swap",
-        about: "swap is on storage behind a network",
-        severity: Severity::Problem,
-        check: devices::network_swap,
-    },
-    Rule {
-        id: "misaligned-partition",
-        about: "a partition does not begin at a multiple of the block or chunk",
-        severity: Severity::Problem,
-        check: devices::misaligned,
-    },
-    Rule {
-        id: "chunk-geometry",
-        about: "a file system was made for another chunk than its array has",
-        severity: Severity::Advice,
-        check: arrays::geometry,
-    },
-    Rule {
-        id: "stopped-array",
-        about: "an md array is there and not assembled, or not started",
-        severity: Severity::Advice,
-        check: arrays::not_assembled,
-    },
-    Rule {
-        id: "small-readahead",
-        about: "readahead is too small to keep every member of a striped array busy",
-        severity: Severity::Advice,
-        check: arrays::small_readahead,
-    },
-    Rule {
-        id: "access-times",
-        about: "a busy file system writes access times",
-        severity: Severity::Advice,
-        check: devices::access_times,
-    },
-    Rule {
-        id: "odd-scheduler",
-        about: "the I/O scheduler does not suit the device",
-        severity: Severity::Advice,
-        check: devices::odd_scheduler,
-    },
-    Rule {
-        id: "unused-instance-store",
-        about: "instance store is there and not used",
-        severity: Severity::Advice,
-        check: devices::unused_instance_store,
-    },
-    Rule {
-        id: "resync",
-        about: "an md array is resynchronising, recovering or checking",
-        severity: Severity::Note,
-        check: arrays::resync,
-    },
-    Rule {
-        id: "lazy-init",
-        about: "ext4 is initialising inode tables in the background",
-        severity: Severity::Note,
-        check: devices::lazy_init,
-    },
+    rule(Problem, "degraded-array", "an md array lacks members", Each(arrays::degraded)),
+    rule(
+        Problem,
+        "shared-disk",
+        "two arrays, or two members of one array, use the same disk",
+        All(arrays::shared_disk),
+    ),
+    rule(
+        Problem,
+        "drive-health",
+        "an NVMe drive says that it is worn out or failing",
+        Each(devices::drive_health),
+    ),
+    rule(Problem, "network-swap", "swap is on storage behind a network", Each(devices::network_swap)),
+    rule(
+        Problem,
+        "misaligned-partition",
+        "a partition does not begin at a multiple of the block or chunk",
+        Each(devices::misaligned),
+    ),
+    rule(
+        Advice,
+        "chunk-geometry",
+        "a file system was made for another chunk than its array has",
+        Each(arrays::geometry),
+    ),
+    rule(
+        Advice,
+        "stopped-array",
+        "an md array is there and not assembled, or not started",
+        All(arrays::not_assembled),
+    ),
+    rule(
+        Advice,
+        "small-readahead",
+        "readahead is too small to keep every member of a striped array busy",
+        Each(arrays::small_readahead),
+    ),
+    rule(Advice, "access-times", "a busy file system writes access times", Each(devices::access_times)),
+    rule(Advice, "odd-scheduler", "the I/O scheduler does not suit the device", Each(devices::odd_scheduler)),
+    rule(
+        Advice,
+        "unused-instance-store",
+        "instance store is there and not used",
+        Each(devices::unused_instance_store),
+    ),
+    rule(Note, "resync", "an md array is resynchronising, recovering or checking", Each(arrays::resync)),
+    rule(Note, "lazy-init", "ext4 is initialising inode tables in the background", All(devices::lazy_init)),
 ];
 
 /// Everything that the rules find, what matters most first.
 pub fn find(facts: &Facts) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = RULES
-        .iter()
-        .flat_map(|rule| {
-            (rule.check)(facts).into_iter().map(|found| Finding {
-                rule: rule.id,
-                severity: rule.severity,
-                device: found.device,
-                what: found.what,
-                remedy: found.remedy,
-            })
-        })
-        .collect();
+    let mut findings = Vec::new();
+    for rule in RULES {
+        let found = match rule.check {
+            Check::All(check) => check(facts),
+            Check::Each(check) => {
+                facts.all().filter_map(|device| Some((device.name.clone(), check(facts, device)?))).collect()
+            }
+        };
+        findings.extend(found.into_iter().map(|(device, Found { what, remedy })| Finding {
+            rule: rule.id,
+            severity: rule.severity,
+            device,
+            what,
+            remedy,
+        }));
+    }
     findings.sort_by_key(|f| f.severity);
     findings
 }

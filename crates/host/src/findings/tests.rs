@@ -86,14 +86,14 @@ fn an_array_that_is_not_assembled_is_named_with_the_command() {
 
 #[test]
 fn a_drive_that_complains_is_named_and_one_that_is_well_is_not() {
-    use ebbtide_model::observe::nvme_health::{Health, LENGTH};
-    let mut page = [0; LENGTH];
+    use ebbtide_model::observe::nvme::{Health, LogPage};
+    let mut page = [0; Health::LENGTH];
     page[1] = 40;
     let mut facts = recorded();
-    device(&mut facts, "nvme3n1").health = Health::parse(&page);
+    device(&mut facts, "nvme3n1").health = Health::parse(&page).ok();
     assert_eq!(named(&facts, "drive-health"), Vec::<String>::new());
     page[0] = 0b1000;
-    device(&mut facts, "nvme3n1").health = Health::parse(&page);
+    device(&mut facts, "nvme3n1").health = Health::parse(&page).ok();
     assert_eq!(named(&facts, "drive-health"), ["nvme3n1"]);
     assert!(text(&facts, "drive-health").contains("nvme3n1 reports: it takes no more writes"));
 }

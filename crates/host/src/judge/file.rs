@@ -1,7 +1,7 @@
 //! Regular files: who has them open, and what the kernel's and `ebb`'s own are.
 
 use super::users::{Backing, LoopDevice, PATIENCE, STEP};
-use super::{HostLook, cannot_tell, not_destroy};
+use super::{HostLook, cannot_tell, has_open, not_destroy};
 use ebbtide_door::read;
 use ebbtide_model::guard::{Permission, Reason, RefusalKind};
 use ebbtide_model::shown::Shown;
@@ -145,11 +145,7 @@ impl HostLook {
             }
         }
         for opener in self.users.openers(&self.sys).files.get(&file).into_iter().flatten() {
-            reasons.push(Reason {
-                kind: RefusalKind::Open,
-                what: format!("{} (process {}) has it open", opener.name, opener.pid),
-                remedy: "end the program first".to_owned(),
-            });
+            reasons.push(has_open(opener, "it open"));
         }
         reasons.dedup();
         reasons

@@ -16,11 +16,14 @@ mod stacked;
 mod tests;
 mod users;
 
+pub use mounted::mounted_over;
+
 use crate::command::{Never, Real};
 use crate::probe::{self, BlockDevice};
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_door::{Door, Footprint, Identity, Judge, Look, Opened};
 use ebbtide_model::guard::{Permission, Reason, RefusalKind, WriteRequest};
+use programs::Opener;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -48,11 +51,7 @@ fn look_at(sys: &Sys, device: &str) -> Option<(HostLook, u64)> {
 fn claims_on(look: &HostLook, device: &str, number: u64) -> Vec<Reason> {
     let mut reasons = look.users_above(DevNum::from_raw(number));
     if reasons.is_empty() && ebbtide_door::is_claimed(Path::new(device), number).unwrap_or(false) {
-        reasons.push(Reason {
-            kind: RefusalKind::Held,
-            what: "the kernel or a program has claimed it for itself".to_owned(),
-            remedy: "end what uses it first: a mount, an array, a program".to_owned(),
-        });
+        reasons.push(claimed("the kernel or a program has claimed it for itself".to_owned()));
     }
     reasons
 }
@@ -177,6 +176,21 @@ fn cannot_tell(what: &str, remedy: &str) -> Reason {
     Reason { kind: RefusalKind::Untold, what: format!("{what} cannot be told"), remedy: remedy.to_owned() }
 }
 
+/// Something that nobody seen has claimed for itself.
+fn claimed(what: String) -> Reason {
+    let remedy = "end what uses it first: a mount, an array, a program".to_owned();
+    Reason { kind: RefusalKind::Held, what, remedy }
+}
+
+/// A program that has `what` open.
+fn has_open(opener: &Opener, what: &str) -> Reason {
+    Reason {
+        kind: RefusalKind::Open,
+        what: format!("{} (process {}) has {what}", opener.name, opener.pid),
+        remedy: "end the program first".to_owned(),
+    }
+}
+
 /// Something found on a device that would be lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
@@ -204,11 +218,8 @@ impl HostLook {
         };
         let mut reasons = self.in_use(dev);
         if busy && !reasons.iter().any(|reason| reason.kind.is_absolute()) {
-            reasons.push(Reason {
-                kind: RefusalKind::Held,
-                what: format!("the kernel or a program has claimed {} for itself", device.shown_name()),
-                remedy: "end what uses it first: a mount, an array, a program".to_owned(),
-            });
+            let name = device.shown_name();
+            reasons.push(claimed(format!("the kernel or a program has claimed {name} for itself")));
         }
         if device.read_only {
             reasons.push(Reason {

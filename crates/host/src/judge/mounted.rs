@@ -3,8 +3,8 @@
 
 use super::HostLook;
 use super::users::Namespace;
-use crate::probe::tables::Mount;
-use crate::sys::Sys;
+use crate::probe::tables::{Mount, mounts_of};
+use crate::sys::{DevNum, Sys};
 use ebbtide_model::guard::{Reason, RefusalKind};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -38,6 +38,19 @@ impl Named {
 
 fn identity(path: &Path) -> Option<Identity> {
     std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// What is mounted over the place of `path`, whose file system, with the device number `dev`, is mounted below it.
+pub fn mounted_over(sys: &Sys, path: &Path, dev: u64) -> Option<String> {
+    let seen = path.ancestors().skip(1).find_map(|above| std::fs::metadata(above).ok())?.dev();
+    let mounts = mounts_of(sys);
+    let mut around = mounts.iter().filter(|mount| path.starts_with(&mount.mountpoint));
+    let below = (seen != dev).then(|| around.find(|mount| mount.dev == DevNum::from_raw(dev)))??;
+    let over = around.rfind(|mount| mount.dev != below.dev)?;
+    Some(format!(
+        "{} ({}) is mounted over it on {}; unmount that first",
+        over.source, over.fstype, over.mountpoint
+    ))
 }
 
 impl HostLook {

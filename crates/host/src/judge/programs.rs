@@ -112,9 +112,8 @@ fn hides_processes(mounts: &[tables::Mount]) -> bool {
 
 /// Whether the process with this `/proc/PID/status` has the capability of this number in effect.
 fn is_capable(status: &str, capability: u32) -> bool {
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    effective
-        .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
+    sys::field(status, "CapEff:")
+        .and_then(|text| u64::from_str_radix(text, 16).ok())
         .is_some_and(|set| set >> capability & 1 == 1)
 }
 
@@ -230,8 +229,7 @@ fn shared_mapping(line: &str) -> Option<Mapping<'_>> {
 fn is_open_to_write(info: &Path) -> bool {
     const ACCESS_MODE: u32 = 0o3;
     let text = sys::text(info).unwrap_or_default();
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    let flags = sys::field(&text, "flags:").and_then(|flags| u32::from_str_radix(flags, 8).ok());
     flags.is_none_or(|flags| flags & ACCESS_MODE != 0)
 }
 

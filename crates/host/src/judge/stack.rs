@@ -8,7 +8,7 @@
 //! ```
 
 use super::users::{Backing, LoopDevice};
-use super::{HostLook, cannot_tell};
+use super::{HostLook, cannot_tell, claimed, has_open};
 use crate::probe::DEEPEST;
 use crate::sys::{self, DevNum};
 use ebbtide_door::{Footprint, Identity};
@@ -122,11 +122,7 @@ impl HostLook {
         for part in devices {
             self.use_of(part, None, &mut reasons);
             for opener in self.users.readers(&self.sys, part) {
-                reasons.push(Reason {
-                    kind: RefusalKind::Open,
-                    what: format!("{} (process {}) has {} open", opener.name, opener.pid, self.name(part)),
-                    remedy: "end the program first".to_owned(),
-                });
+                reasons.push(has_open(&opener, &format!("{} open", self.name(part))));
             }
         }
         reasons
@@ -179,12 +175,12 @@ impl HostLook {
     /// Uses of the one device `dev`. `through` stands on it and is what is to be written: that is no use by others.
     fn use_of(&self, dev: DevNum, through: Option<DevNum>, reasons: &mut Vec<Reason>) {
         let name = self.name(dev);
-        let mut push = |kind, what: String, remedy: String| {
-            let reason = Reason { kind, what, remedy };
+        let mut add = |reason| {
             if !reasons.contains(&reason) {
                 reasons.push(reason);
             }
         };
+        let mut push = |kind, what: String, remedy: String| add(Reason { kind, what, remedy });
         let mounts: Vec<&str> = self.mounts_of(dev);
         if let Some(mountpoint) = mounts.first() {
             let more = match mounts.len() - 1 {
@@ -227,11 +223,7 @@ impl HostLook {
             );
         }
         for opener in self.users.writers(&self.sys, dev) {
-            push(
-                RefusalKind::Open,
-                format!("{} (process {}) has {name} open to write", opener.name, opener.pid),
-                "end the program first".to_owned(),
-            );
+            add(has_open(&opener, &format!("{name} open to write")));
         }
     }
 
@@ -332,11 +324,9 @@ impl HostLook {
         let what = format!("{}, behind {},", name, over.name);
         match ebbtide_door::is_claimed(&self.sys.dev.join(&name), raw(dev)) {
             Ok(false) => {}
-            Ok(true) => reasons.push(Reason {
-                kind: RefusalKind::Held,
-                what: format!("{what} is claimed by the kernel or a program"),
-                remedy: "end what uses it first: a mount, an array, a program".to_owned(),
-            }),
+            Ok(true) => {
+                reasons.push(claimed(format!("{what} is claimed by the kernel or a program")));
+            }
             Err(_) => reasons.push(cannot_tell(&format!("who uses {what}"), "run it as root")),
         }
     }

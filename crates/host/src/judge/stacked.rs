@@ -112,7 +112,7 @@ fn stacked(fstype: &str) -> Stacked {
 /// The mount that `file` was opened through.
 fn mount_of(sys: &Sys, file: &File) -> Option<Mount> {
     let info = sys::text(&sys.proc.join("self/fdinfo").join(file.as_raw_fd().to_string()))?;
-    let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+    let id = sys::field(&info, "mnt_id:")?;
     let mounts = sys::text(&sys.proc.join("self/mountinfo"))?;
     let line = mounts.lines().find(|line| line.split(' ').next() == Some(id))?;
     tables::mountinfo(line).pop()

@@ -62,6 +62,10 @@ pub(super) fn describe(sys: &Sys, name: &str, number: &str) -> DeviceObservation
         number: number.to_owned(),
         max_request: kib("max_sectors_kb"),
         readahead: kib("read_ahead_kb"),
+        scheduler: queue
+            .as_ref()
+            .and_then(|q| sys::text(&q.join("scheduler")))
+            .and_then(|list| sys::chosen(&list).map(str::to_owned)),
         nr_requests: value("nr_requests").and_then(|v| v.try_into().ok()),
         hardware_queues: hardware_queues(queue.as_deref()),
         device_depth: queue
@@ -97,10 +101,7 @@ fn encryption(sys: &Sys, tables: &Tables<'_>, number: &str) -> Option<Encryption
 
 /// Whether `/proc/cpuinfo` lists instructions for AES: `flags` on x86, `Features` on ARM; nothing where it lists none at all.
 fn aes_instructions(cpuinfo: &str) -> Option<bool> {
-    let (_, flags) = cpuinfo
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(key, _)| ["flags", "Features"].contains(&key.trim()))?;
+    let flags = sys::value(cpuinfo, &["flags", "Features"])?;
     Some(flags.split_ascii_whitespace().any(|flag| flag == "aes"))
 }
 

@@ -1,6 +1,6 @@
 //! What the load's control group, and those that it is in, let pass to the members' devices, and what they used of it.
 
-use super::processors::between;
+use super::counter::{Counter, read_all};
 use super::waits::directory;
 use crate::probe::tables;
 use crate::sys::{self, Sys};
@@ -11,13 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The files of version 1, each with a limit for each device: operations and bytes, read and written.
-const FILES_OF_ONE: [&str; 4] =
+pub(crate) const FILES_OF_ONE: [&str; 4] =
     ["read_iops_device", "write_iops_device", "read_bps_device", "write_bps_device"];
 /// What begins their names.
-const THROTTLE: &str = "blkio.throttle.";
-
-/// A device's counters of a group: reads, writes, bytes read, bytes written.
-type Counters = [u64; 4];
+pub(crate) const THROTTLE: &str = "blkio.throttle.";
 
 /// A limit on one device, with the group's counters over time.
 struct Watched {
@@ -27,7 +24,8 @@ struct Watched {
     group: PathBuf,
     is_two: bool,
     limit: GroupLimit,
-    readings: Vec<(Duration, Counters)>,
+    /// Reads, writes, bytes read, bytes written.
+    counters: [Counter; 4],
 }
 
 /// Every limit on an observed device.
@@ -56,7 +54,7 @@ impl GroupLimits {
                     file.strip_prefix(sys.root()).map_or(file.clone(), |file| Path::new("/").join(file));
                 let limit = GroupLimit { file: file.to_string_lossy().into_owned(), ..limit };
                 let (number, group) = ((*number).to_owned(), group.clone());
-                found.push(Watched { device, number, group, is_two, limit, readings: Vec::new() });
+                found.push(Watched { device, number, group, is_two, limit, counters: Default::default() });
             }
         }
         GroupLimits(found)
@@ -64,7 +62,8 @@ impl GroupLimits {
 
     pub fn look(&mut self, at: Duration) {
         for watched in &mut self.0 {
-            watched.readings.extend(watched.counters().map(|counters| (at, counters)));
+            let now = watched.look();
+            read_all(&mut watched.counters, at, now);
         }
     }
 
@@ -78,38 +77,38 @@ impl GroupLimits {
 }
 
 impl Watched {
-    fn counters(&self) -> Option<Counters> {
-        if self.is_two {
-            let text = sys::text(&self.group.join("io.stat"))?;
-            let line = on(&text, &self.number)?;
-            let value =
-                |key| words(line).find_map(|(name, value)| (name == key).then_some(value)?.parse().ok());
-            return Some([value("rios")?, value("wios")?, value("rbytes")?, value("wbytes")?]);
-        }
-        let read = |file: &str| {
-            let text = sys::text(&self.group.join(format!("{THROTTLE}{file}")))?;
-            let value = |kind: &str| {
-                let lines = text.lines().filter_map(|line| line.strip_prefix(self.number.as_str()));
-                let mut of_kind = lines.filter_map(|line| line.strip_prefix(' ')?.strip_prefix(kind));
-                of_kind.next()?.trim().parse::<u64>().ok()
-            };
-            Some((value("Read ")?, value("Write ")?))
-        };
-        let ((reads, writes), (read, written)) = (read("io_serviced")?, read("io_service_bytes")?);
-        Some([reads, writes, read, written])
+    fn look(&self) -> Option<[u64; 4]> {
+        counted(&self.group, self.is_two, &self.number)
     }
 
     fn used(&self, from: Duration, to: Duration) -> Option<PerOp<Count>> {
-        let grown = |index: usize| {
-            let readings: Vec<(Duration, u64)> =
-                self.readings.iter().map(|(at, counters)| (*at, counters[index])).collect();
-            (between(&readings, to) - between(&readings, from)).max(0.0) as u64
-        };
-        (self.readings.len() > 1).then(|| PerOp {
-            read: Count { ops: grown(0), bytes: grown(2) },
-            write: Count { ops: grown(1), bytes: grown(3) },
+        let grown = |index: usize| self.counters[index].grown(from, to).map(|grown| grown as u64);
+        Some(PerOp {
+            read: Count { ops: grown(0)?, bytes: grown(2)? },
+            write: Count { ops: grown(1)?, bytes: grown(3)? },
         })
     }
+}
+
+/// Reads, writes, bytes read and bytes written that a group of version 2 or 1 has passed to the device of this number.
+pub(crate) fn counted(group: &Path, is_two: bool, number: &str) -> Option<[u64; 4]> {
+    if is_two {
+        let text = sys::text(&group.join("io.stat"))?;
+        let line = on(&text, number)?;
+        let value = |key| words(line).find_map(|(name, value)| (name == key).then_some(value)?.parse().ok());
+        return Some([value("rios")?, value("wios")?, value("rbytes")?, value("wbytes")?]);
+    }
+    let read = |file: &str| {
+        let text = sys::text(&group.join(format!("{THROTTLE}{file}")))?;
+        let value = |kind: &str| {
+            let lines = text.lines().filter_map(|line| line.strip_prefix(number));
+            let mut of_kind = lines.filter_map(|line| line.strip_prefix(' ')?.strip_prefix(kind));
+            of_kind.next()?.trim().parse::<u64>().ok()
+        };
+        Some((value("Read ")?, value("Write ")?))
+    };
+    let ((reads, writes), (read, written)) = (read("io_serviced")?, read("io_service_bytes")?);
+    Some([reads, writes, read, written])
 }
 
 /// The limits that a group sets, as text.
@@ -151,7 +150,7 @@ impl Limits {
 
 /// What stands behind the device's number in a table.
 fn on<'a>(text: &'a str, number: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(number)?.strip_prefix(' ')).map(str::trim)
+    sys::field(text, &format!("{number} "))
 }
 
 /// Pairs like `rbps=max`.
@@ -212,7 +211,7 @@ mod tests {
         let limits = GroupLimits::new(&Sys::below(root.path()), ["7:0"].into_iter());
         assert_eq!(limits.0[0].limit.file, "/sys/fs/cgroup/blkio/load/blkio.throttle.*_device");
         assert_eq!(limits.0[0].limit.iops, PerOp { read: Some(1000), write: None });
-        assert_eq!(limits.0[0].counters(), Some([6004, 7, 24_592_384, 28_672]));
+        assert_eq!(limits.0[0].look(), Some([6004, 7, 24_592_384, 28_672]));
         let none = unpack("d /proc\n");
         assert!(GroupLimits::new(&Sys::below(none.path()), ["7:0"].into_iter()).0.is_empty());
     }

@@ -1,20 +1,18 @@
 //! NVMe log page 0xD0 of EBS volumes while a trial runs: when they were asked for more than their limits.
 
+use crate::nvme::{self, Fetch};
 use crate::probe::{Kind, classify_disk};
 use crate::sys::Sys;
 use ebbtide_door::read;
-use ebbtide_model::observe::nvme_log::{EBS_LENGTH, LOG_ID, LogPage};
+use ebbtide_model::observe::nvme::EbsPage;
 use ebbtide_model::samples::ExceededInterval;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Nanos;
 use std::fs::File;
-use std::io;
 use std::time::Duration;
 
 /// The shortest interval of AWS's own tool (`ebsnvme stats --interval`, whole seconds): an admin command per volume.
 pub(super) const LIMITS_INTERVAL: Duration = Duration::from_secs(1);
-/// The namespace of an EBS volume's page (catalog, device_identity.json).
-const NAMESPACE: u32 = 1;
 
 /// Finds the log page of a device; tests answer with recorded and made-up pages.
 pub trait LimitsReader {
@@ -25,7 +23,7 @@ pub trait LimitsReader {
 /// The log page of one device.
 pub trait LimitsPage {
     /// The page now; nothing when it may not be read.
-    fn read(&mut self) -> Option<LogPage>;
+    fn read(&mut self) -> Option<EbsPage>;
 }
 
 /// No device has such a page.
@@ -36,9 +34,6 @@ impl LimitsReader for NoLimits {
         None
     }
 }
-
-/// Reads log page `id` of `namespace` of an NVMe device into a buffer.
-pub type Fetch = fn(device: &File, namespace: u32, id: u8, page: &mut [u8]) -> io::Result<()>;
 
 /// Asks EBS volumes through `fetch`, which needs root.
 pub struct EbsLimits {
@@ -60,29 +55,25 @@ impl LimitsReader for EbsLimits {
         }
         let node = self.sys.dev.join(device);
         let file = read::open(&node).map_err(|e| tracing::debug!("{}: {e}", node.shown())).ok()?;
-        Some(Box::new(EbsPage { file, fetch: self.fetch, page: vec![0; EBS_LENGTH] }))
+        Some(Box::new(OpenDevice { file, fetch: self.fetch }))
     }
 }
 
-struct EbsPage {
+struct OpenDevice {
     file: File,
     fetch: Fetch,
-    page: Vec<u8>,
 }
 
-impl LimitsPage for EbsPage {
-    fn read(&mut self) -> Option<LogPage> {
-        (self.fetch)(&self.file, NAMESPACE, LOG_ID, &mut self.page)
-            .map_err(|e| tracing::debug!("log page {LOG_ID:#x}: {e}"))
-            .ok()?;
-        LogPage::parse(&self.page).map_err(|e| tracing::debug!("log page {LOG_ID:#x}: {e}")).ok()
+impl LimitsPage for OpenDevice {
+    fn read(&mut self) -> Option<EbsPage> {
+        nvme::page(self.fetch, &self.file)
     }
 }
 
 /// Pages of all devices over time.
 pub(super) struct LimitsLog {
     pages: Vec<Option<Box<dyn LimitsPage + Send>>>,
-    readings: Vec<(Duration, Vec<Option<LogPage>>)>,
+    readings: Vec<(Duration, Vec<Option<EbsPage>>)>,
 }
 
 impl LimitsLog {
@@ -109,7 +100,7 @@ impl LimitsLog {
     /// readings is spread evenly over the time between them, so that both ends get their share.
     pub fn within(&self, index: usize, from: Duration, to: Duration) -> Vec<ExceededInterval> {
         let read = self.readings.iter().filter_map(|(at, pages)| Some((*at, (*pages.get(index)?)?)));
-        let read: Vec<(Duration, LogPage)> = read.collect();
+        let read: Vec<(Duration, EbsPage)> = read.collect();
         let spans = read.iter().zip(read.iter().skip(1)).filter_map(|((begun, before), (ended, now))| {
             let (start, end) = ((*begun).max(from), (*ended).min(to));
             let grown = now.exceeded_since(before).filter(|_| start < end)?;
@@ -127,6 +118,7 @@ mod tests {
     use super::*;
     use crate::testing::unpack;
     use ebbtide_model::samples::LimitsExceeded;
+    use std::io;
 
     /// Answers like an EBS volume with a made-up page, and checks what it is asked.
     fn fetch(_device: &File, namespace: u32, id: u8, page: &mut [u8]) -> io::Result<()> {
@@ -158,11 +150,11 @@ mod tests {
     struct Pages(std::vec::IntoIter<Option<u64>>);
 
     impl LimitsPage for Pages {
-        fn read(&mut self) -> Option<LogPage> {
+        fn read(&mut self) -> Option<EbsPage> {
             let micros = self.0.next()??;
             let volume_iops = Nanos(micros * 1000);
             let exceeded = Some(LimitsExceeded { volume_iops, ..LimitsExceeded::default() });
-            Some(LogPage { exceeded, ..LogPage::default() })
+            Some(EbsPage { exceeded, ..EbsPage::default() })
         }
     }
 

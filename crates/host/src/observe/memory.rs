@@ -46,15 +46,12 @@ fn share(observed: Duration, measured: Duration) -> f64 {
 /// `dirty_after` is what is dirty now; the caller decides when that is.
 fn read_memory(sys: &Sys) -> Option<MemoryUse> {
     let text = sys::text(&sys.proc.join("meminfo"))?;
-    let bytes = |key: &str| {
-        let line = text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':'))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-    };
+    let bytes = |key: &str| sys::field_in_kib(&text, key);
     Some(MemoryUse {
-        total: Bytes(bytes("MemTotal")?),
-        available: Bytes(bytes("MemAvailable").or_else(|| bytes("MemFree"))?),
-        page_cache: Bytes(bytes("Cached")?.saturating_add(bytes("Buffers").unwrap_or(0))),
-        dirty_after: Bytes(bytes("Dirty")?.saturating_add(bytes("Writeback").unwrap_or(0))),
+        total: Bytes(bytes("MemTotal:")?),
+        available: Bytes(bytes("MemAvailable:").or_else(|| bytes("MemFree:"))?),
+        page_cache: Bytes(bytes("Cached:")?.saturating_add(bytes("Buffers:").unwrap_or(0))),
+        dirty_after: Bytes(bytes("Dirty:")?.saturating_add(bytes("Writeback:").unwrap_or(0))),
         ..MemoryUse::default()
     })
 }
@@ -62,7 +59,7 @@ fn read_memory(sys: &Sys) -> Option<MemoryUse> {
 /// Pages that writeback wrote since boot.
 fn written_pages(sys: &Sys) -> Option<u64> {
     let text = sys::text(&sys.proc.join("vmstat"))?;
-    text.lines().find_map(|l| l.strip_prefix("nr_written "))?.trim().parse().ok()
+    sys::field(&text, "nr_written ")?.parse().ok()
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@
 //! [`Running::stop`] cuts the snapshots to the trial's measured window and returns them as an [`Observation`].
 //! Nothing here fails: what cannot be seen is left out.
 
+mod built;
+mod counter;
 mod devices;
-mod group_limits;
+pub(crate) mod group_limits;
 mod interrupts;
 mod limits;
 mod memory;
@@ -13,16 +15,17 @@ mod others;
 mod processors;
 mod remote;
 mod timeline;
-mod waits;
+pub(crate) mod waits;
 
-pub use limits::{EbsLimits, Fetch, LimitsPage, LimitsReader, NoLimits};
+pub use built::as_built;
+pub use limits::{EbsLimits, LimitsPage, LimitsReader, NoLimits};
 
 use crate::chain;
 use crate::probe::dm::Tables;
 use crate::sys::{self, Sys};
 use devices::{add, is_remote, placed};
 use ebbtide_model::samples::{DeviceObservation, MemberObservation, NetworkUse, Observation};
-use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::units::{Bytes, Nanos, UnixTime};
 use group_limits::GroupLimits;
 use interrupts::{Interrupts, Ours};
 use limits::LimitsLog;
@@ -69,8 +72,8 @@ pub type Residency = fn(&Path) -> Option<u64>;
 /// The measured part of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Wall clock at its start, nanoseconds since the epoch (`TrialSamples::started_unix`).
-    pub started_unix: Nanos,
+    /// Its start (`TrialSamples::started_unix`).
+    pub started_unix: UnixTime,
     /// Its length (`TrialSamples::elapsed`).
     pub elapsed: Nanos,
 }
@@ -88,7 +91,6 @@ impl Observer {
         }
     }
 
-    /// Time between snapshots.
     #[cfg(test)]
     fn interval(mut self, interval: Duration) -> Observer {
         self.interval = interval.max(Duration::from_millis(10));
@@ -345,6 +347,7 @@ impl Running {
             users: watched.processors.users(from, to),
             processor_waits: watched.processors.waited(from, to),
             io_waits: watched.waits.io(from, to),
+            built: None,
         };
         observed.others = others::plausible(others, &observed);
         observed

@@ -3,7 +3,7 @@
 use super::timeline::read_into;
 use crate::chain::{self, Chain};
 use crate::probe::tables::{self, Mount};
-use crate::sys::{self, DevNum, Sys};
+use crate::sys::{self, DevNum, Sys, process};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Observation, OtherActivity, OtherKind};
 use std::collections::BTreeMap;
@@ -127,7 +127,8 @@ impl Others {
         if !read_into(&place.join("io"), &mut self.buffer) {
             return;
         }
-        let Some((read, write)) = parse_io(&self.buffer) else { return };
+        let count = |key| process::io(&self.buffer, key);
+        let (Some(read), Some(write)) = (count("read_bytes"), count("write_bytes")) else { return };
         // Another process under the same number.
         if process.readings.last().is_some_and(|r| r.read > read || r.write > write) {
             process.readings.clear();
@@ -232,45 +233,10 @@ impl Process {
     }
 }
 
-/// Storage bytes read and written.
-fn parse_io(text: &str) -> Option<(u64, u64)> {
-    let value =
-        |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(": "))?.trim().parse().ok();
-    Some((value("read_bytes")?, value("write_bytes")?))
-}
-
 /// File systems that rest on no block device of this host: in memory, made up by the kernel, or behind a network.
-const ON_NO_DEVICE: &[&str] = &[
-    "tmpfs",
-    "ramfs",
-    "devtmpfs",
-    "hugetlbfs",
-    "proc",
-    "sysfs",
-    "cgroup",
-    "cgroup2",
-    "devpts",
-    "mqueue",
-    "debugfs",
-    "tracefs",
-    "securityfs",
-    "selinuxfs",
-    "configfs",
-    "pstore",
-    "bpf",
-    "efivarfs",
-    "binfmt_misc",
-    "autofs",
-    "rpc_pipefs",
-    "nsfs",
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "9p",
-    "virtiofs",
-    "ceph",
-];
+const ON_NO_DEVICE: &str = "tmpfs ramfs devtmpfs hugetlbfs proc sysfs cgroup cgroup2 devpts mqueue debugfs tracefs \
+                            securityfs selinuxfs configfs pstore bpf efivarfs binfmt_misc autofs rpc_pipefs nsfs nfs nfs4 \
+                            cifs smb3 9p virtiofs ceph";
 
 /// Beginnings of the names of the kernel's own servers: NFS, SMB, iSCSI, NVMe over fabrics.
 const SERVERS: &[&str] = &["nfsd", "ksmbd", "iscsi_t", "nvmet"];
@@ -316,12 +282,8 @@ fn weight(fd: u32) -> u32 {
 
 /// The flag of linux/sched.h, PF_KTHREAD, in the ninth field of `/proc/PID/stat`.
 fn is_kernel_thread(place: &Path) -> bool {
-    const KERNEL_THREAD: u64 = 0x0020_0000;
     let stat = sys::text(&place.join("stat")).unwrap_or_default();
-    // The name in the second field may contain anything, also brackets.
-    let flags =
-        stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(6)?.parse::<u64>().ok());
-    flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
+    process::Stat::parse(&stat).and_then(|stat| stat.is_kernel()).unwrap_or(false)
 }
 
 /// The open files of a process.
@@ -352,8 +314,9 @@ impl Files<'_> {
                 return Some(Place::Observed(link.name.clone()));
             }
             // A file of memfd_create is on a mount that nobody sees.
-            let nowhere = chain.fstype.as_deref().is_some_and(|kind| ON_NO_DEVICE.contains(&kind))
-                || name.as_os_str().as_encoded_bytes().starts_with(b"/memfd:");
+            let nowhere =
+                chain.fstype.as_deref().is_some_and(|kind| ON_NO_DEVICE.split(' ').any(|one| one == kind))
+                    || name.as_os_str().as_encoded_bytes().starts_with(b"/memfd:");
             hidden |= chain.links.is_empty() && !nowhere;
             known |= !chain.links.is_empty() || nowhere;
         }
@@ -455,7 +418,15 @@ mod tests {
             .spawn()
             .expect("sleep runs");
         let sys = Sys::host();
-        let place = place_of(&sys, &sys.proc.join(child.id().to_string()), devices);
+        let process = sys.proc.join(child.id().to_string());
+        // spawn() returns when the child has its new memory; the kernel closes the files that are closed on exec after
+        // that, and then sets the name.
+        let until = std::time::Instant::now() + seconds(60);
+        while sys::word(&process.join("comm")).as_deref() != Some("sleep") {
+            assert!(std::time::Instant::now() < until, "sleep has not begun after a minute");
+            std::thread::yield_now();
+        }
+        let place = place_of(&sys, &process, devices);
         child.kill().and_then(|()| child.wait()).expect("it ends");
         place
     }
@@ -552,12 +523,5 @@ mod tests {
         others.look(seconds(0));
         assert_eq!(others.within(seconds(0), seconds(1))[0].kind, OtherKind::LazyInit);
         assert!(others.within(seconds(5), seconds(6)).is_empty());
-    }
-
-    #[test]
-    fn io_of_a_process() {
-        let text = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n";
-        assert_eq!(parse_io(text), Some((4096, 8192)));
-        assert_eq!(parse_io("read_bytes: x\n"), None);
     }
 }

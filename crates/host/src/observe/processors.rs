@@ -1,6 +1,8 @@
 //! Who used the processors while a trial ran, and for how long somebody waited for one.
 
-use super::timeline::read_into;
+use super::counter::Counter;
+use super::timeline::{TICK, read_into};
+use crate::sys::process::Stat;
 use crate::sys::{self, Sys};
 use ebbtide_model::samples::ProcessorUser;
 use ebbtide_model::units::Nanos;
@@ -8,8 +10,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Nanoseconds of a tick in `/proc/PID/stat`: USER_HZ is 100 on every architecture that Linux supports today.
-const TICK: u64 = 10_000_000;
 /// Most users that are kept.
 const MOST: usize = 8;
 /// Share of one processor from which on a user is worth naming.
@@ -52,7 +52,7 @@ struct Used {
 #[derive(Debug, Default)]
 struct Ticks {
     ticks: u64,
-    readings: Vec<(Duration, u64)>,
+    readings: Counter,
 }
 
 impl Ticks {
@@ -62,15 +62,15 @@ impl Ticks {
             return;
         }
         // They stood still until the look before this one.
-        let stood = last.filter(|last| self.readings.last().is_none_or(|(at, _)| last > at));
-        self.readings.extend(stood.map(|last| (last, self.ticks)));
+        if let Some(last) = last.filter(|last| self.readings.last().is_none_or(|at| *last > at)) {
+            self.readings.read(last, self.ticks);
+        }
         self.ticks = self.ticks.saturating_add(by);
-        self.readings.push((at, self.ticks));
+        self.readings.read(at, self.ticks);
     }
 
     fn time(&self, from: Duration, to: Duration) -> Nanos {
-        let ticks = between(&self.readings, to) - between(&self.readings, from);
-        Nanos((ticks.max(0.0) * TICK as f64) as u64)
+        Nanos((self.readings.grown(from, to).unwrap_or(0.0) * TICK as f64) as u64)
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Processors {
     /// Ticks of each thread of processes with several, where the load is bound.
     threads: BTreeMap<u32, u64>,
     users: BTreeMap<User, Used>,
-    pressure: Vec<(Duration, u64)>,
+    pressure: Counter,
     last_look: Option<Duration>,
     buffer: String,
 }
@@ -99,7 +99,7 @@ impl Processors {
             seen: BTreeMap::new(),
             threads: BTreeMap::new(),
             users: BTreeMap::new(),
-            pressure: Vec::new(),
+            pressure: Counter::default(),
             last_look: None,
             buffer: String::new(),
         }
@@ -114,21 +114,23 @@ impl Processors {
             if !read_into(&place.join("stat"), &mut self.buffer) {
                 continue;
             }
-            let Some(stat) = parse_stat(&self.buffer) else { continue };
-            let by = growth(&self.seen, first, pid, stat.ticks);
-            now.insert(pid, stat.ticks);
+            let Some(stat) = Stat::parse(&self.buffer) else { continue };
+            let Some(ticks) = stat.ticks() else { continue };
+            let by = growth(&self.seen, first, pid, ticks);
+            now.insert(pid, ticks);
             let user = User::of(pid, stat.name);
-            let mut beside = if stat.runs_on(&self.cpus) { by } else { 0 };
-            if stat.threads > 1 && !self.cpus.is_empty() {
+            let mut beside = if runs_on(&stat, &self.cpus) { by } else { 0 };
+            if stat.threads() > Some(1) && !self.cpus.is_empty() {
                 beside = 0;
                 for thread in numbers(&place.join("task")) {
                     let file = place.join("task").join(thread.to_string()).join("stat");
                     if read_into(&file, &mut self.buffer)
-                        && let Some(stat) = parse_stat(&self.buffer)
+                        && let Some(stat) = Stat::parse(&self.buffer)
+                        && let Some(ticks) = stat.ticks()
                     {
-                        let by = growth(&self.threads, first, thread, stat.ticks);
-                        beside += if stat.runs_on(&self.cpus) { by } else { 0 };
-                        threads.insert(thread, stat.ticks);
+                        let by = growth(&self.threads, first, thread, ticks);
+                        beside += if runs_on(&stat, &self.cpus) { by } else { 0 };
+                        threads.insert(thread, ticks);
                     }
                 }
             }
@@ -143,11 +145,8 @@ impl Processors {
             used.beside.grow(beside, self.last_look, at);
         }
         (self.seen, self.threads) = (now, threads);
-        if let Some(total) =
-            sys::text(&self.sys.proc.join("pressure/cpu")).and_then(|text| total(&text, "some"))
-        {
-            self.pressure.push((at, total));
-        }
+        let pressure = sys::text(&self.sys.proc.join("pressure/cpu"));
+        self.pressure.read(at, pressure.and_then(|text| total(&text, "some")));
         self.last_look = Some(at);
     }
 
@@ -167,22 +166,8 @@ impl Processors {
 
     /// Time from `from` to `to` in which somebody waited for a processor, where the kernel tells.
     pub fn waited(&self, from: Duration, to: Duration) -> Option<Nanos> {
-        let grown = || between(&self.pressure, to) - between(&self.pressure, from);
-        (self.pressure.len() > 1).then(|| Nanos((grown().max(0.0) * 1e3) as u64))
+        self.pressure.grown(from, to).map(|us| Nanos((us * 1e3) as u64))
     }
-}
-
-/// The counter at `at`, between the readings around it; the first before all, the last after.
-pub(super) fn between(readings: &[(Duration, u64)], at: Duration) -> f64 {
-    let next = readings.partition_point(|(time, _)| *time < at);
-    let (Some((begin, low)), Some((end, high))) =
-        (next.checked_sub(1).and_then(|before| readings.get(before)), readings.get(next))
-    else {
-        let nearest = if next == 0 { readings.first() } else { readings.last() };
-        return nearest.map_or(0.0, |(_, value)| *value as f64);
-    };
-    let share = (at - *begin).as_secs_f64() / (*end - *begin).as_secs_f64().max(1e-9);
-    *low as f64 + (high.saturating_sub(*low)) as f64 * share
 }
 
 /// Names in a directory that are numbers: processes, or threads of one.
@@ -198,52 +183,19 @@ fn growth(seen: &BTreeMap<u32, u64>, first: bool, number: u32, ticks: u64) -> u6
     ticks - before.unwrap_or(if first { ticks } else { 0 })
 }
 
-/// What `/proc/PID/stat` says (proc(5)).
-#[derive(Debug, PartialEq, Eq)]
-struct Stat<'a> {
-    /// It may hold anything, also brackets.
-    name: &'a str,
-    /// Of user and system time.
-    ticks: u64,
-    threads: u64,
-    /// The processor that it last ran on.
-    cpu: Option<u32>,
-}
-
-impl Stat<'_> {
-    fn runs_on(&self, cpus: &[u32]) -> bool {
-        self.cpu.is_some_and(|cpu| cpus.contains(&cpu))
-    }
-}
-
-fn parse_stat(text: &str) -> Option<Stat<'_>> {
-    let (front, after) = text.rsplit_once(')')?;
-    let (_, name) = front.split_once('(')?;
-    // After the name: state is the third field, utime the 14th, stime the 15th, num_threads the 20th, processor the 39th.
-    let fields: Vec<&str> = after.split_ascii_whitespace().collect();
-    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    Some(Stat {
-        name,
-        ticks: number(14)?.saturating_add(number(15)?),
-        threads: number(20).unwrap_or(1),
-        cpu: number(39).and_then(|cpu| cpu.try_into().ok()),
-    })
+fn runs_on(stat: &Stat<'_>, cpus: &[u32]) -> bool {
+    stat.processor().is_some_and(|cpu| cpus.contains(&cpu))
 }
 
 /// Microseconds since boot in which `some` task waited, or all did (`full`), from a file of `/proc/pressure`.
 pub(super) fn total(text: &str, whose: &str) -> Option<u64> {
-    let line = text.lines().find_map(|l| l.strip_prefix(whose)?.strip_prefix(' '))?;
-    line.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()
+    sys::field(text, whose)?.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::unpack;
-
-    /// Recorded on Linux 6.18; the name of a kernel thread has a bracket of its own.
-    const STAT: &str = "4711 (kworker/u8:3+a) b) R 2 0 0 0 -1 69238880 0 0 0 0 12 345 0 0 20 0 1 0 311 0 0 18446744073709551615 \
-                        0 0 0 0 0 0 0 2147483647 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0";
 
     fn tree(ticks: u64, waited_us: u64) -> tempfile::TempDir {
         unpack(&format!(
@@ -254,9 +206,6 @@ mod tests {
 
     #[test]
     fn a_process_is_named_with_what_it_used_meanwhile() {
-        let expected = Stat { name: "kworker/u8:3+a) b", ticks: 357, threads: 1, cpu: Some(1) };
-        assert_eq!(parse_stat(STAT), Some(expected));
-        assert_eq!(parse_stat("4711 (x) R 1"), None);
         let seconds = Duration::from_secs;
         let mut processors = Processors::new(&Sys::below(tree(0, 0).path()), &[]);
         for (at, ticks, waited) in [(0, 100, 0), (1, 190, 500_000), (2, 280, 900_000), (3, 280, 900_000)] {

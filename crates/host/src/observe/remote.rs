@@ -9,7 +9,7 @@
 //!             READ: CALLS SENT TIMEOUTS BYTES-SENT BYTES-RECEIVED QUEUED ROUND-TRIP WHOLE [ERRORS]   in milliseconds
 //! ```
 
-use super::processors::between;
+use super::counter::{Counter, read_all};
 use crate::chain::Chain;
 use crate::probe::tables::unescape;
 use crate::sys::{self, Sys};
@@ -47,8 +47,8 @@ struct Mounted {
 /// Counters of one mount over time.
 #[derive(Debug, Default)]
 struct Series {
-    read: Vec<(Duration, Counters)>,
-    write: Vec<(Duration, Counters)>,
+    read: [Counter; 5],
+    write: [Counter; 5],
     last: Mounted,
 }
 
@@ -77,8 +77,8 @@ impl Calls {
         let text = sys::text(&self.sys.proc.join("self/mountstats")).unwrap_or_default();
         for (mountpoint, series) in &mut self.mounts {
             let Some(now) = mounted(&text, mountpoint) else { continue };
-            series.read.extend(now.read.map(|counters| (at, counters)));
-            series.write.extend(now.write.map(|counters| (at, counters)));
+            read_all(&mut series.read, at, now.read);
+            read_all(&mut series.write, at, now.write);
             series.last = now;
         }
     }
@@ -100,13 +100,8 @@ impl Calls {
 }
 
 /// What counters grew by; nothing where they were not read twice, or went back: mounted anew.
-fn grown(readings: &[(Duration, Counters)], from: Duration, to: Duration) -> Option<CallUse> {
-    let value = |index: usize| {
-        let one: Vec<(Duration, u64)> =
-            readings.iter().map(|(at, counters)| (*at, counters[index])).collect();
-        let back = one.windows(2).any(|pair| pair[1].1 < pair[0].1);
-        (one.len() > 1 && !back).then(|| (between(&one, to) - between(&one, from)).max(0.0))
-    };
+fn grown(counters: &[Counter; 5], from: Duration, to: Duration) -> Option<CallUse> {
+    let value = |index: usize| Some(&counters[index]).filter(|one| !one.fell())?.grown(from, to);
     let time = |index: usize| value(index).map(|ms| Nanos((ms * 1e6) as u64));
     Some(CallUse {
         calls: value(0)? as u64,

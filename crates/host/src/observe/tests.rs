@@ -38,7 +38,7 @@ fn what_a_file_writes_is_seen_on_its_disk() {
 fn a_window_outside_the_observation_is_the_whole_of_it() {
     let one = file(4096);
     let running = Observer::host().start(&[member("a", &one)]);
-    let window = Window { started_unix: Nanos(u64::MAX), elapsed: Nanos::from_secs(1) };
+    let window = Window { started_unix: UnixTime(u64::MAX), elapsed: Nanos::from_secs(1) };
     assert!(!running.stop(Some(window)).series.is_empty());
 }
 

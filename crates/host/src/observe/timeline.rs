@@ -9,8 +9,8 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Nanoseconds of a tick in `/proc/stat`: USER_HZ is 100 on every architecture that Linux supports today.
-const TICK: u64 = 10_000_000;
+/// Nanoseconds of a tick in `/proc/stat` and `/proc/PID/stat`: USER_HZ is 100 on every architecture that Linux supports today.
+pub(super) const TICK: u64 = 10_000_000;
 
 /// Times of one core in ticks, in the order of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
 pub(super) type CoreTicks = [u64; 8];

@@ -1,7 +1,8 @@
 //! For how long tasks waited for memory and I/O, on the whole host and in the load's own control group
 //! (Documentation/accounting/psi.rst, Documentation/admin-guide/cgroup-v2.rst).
 
-use super::processors::{between, total};
+use super::counter::Counter;
+use super::processors::total;
 use crate::probe::tables::{self, Mount};
 use crate::sys::{self, Sys};
 use ebbtide_model::samples::{GroupMemory, MemoryUse};
@@ -12,25 +13,9 @@ use std::time::Duration;
 /// A limit of version 1 from here on is none: the kernel writes the largest number of pages that a signed word counts.
 const NO_LIMIT: u64 = 1 << 62;
 
-/// A counter over time.
-#[derive(Debug, Default)]
-struct Counter(Vec<(Duration, u64)>);
-
-impl Counter {
-    fn read(&mut self, at: Duration, value: Option<u64>) {
-        self.0.extend(value.map(|value| (at, value)));
-    }
-
-    /// What it grew by from `from` to `to`; nothing where it was not read twice.
-    fn grown(&self, from: Duration, to: Duration) -> Option<u64> {
-        let grown = || (between(&self.0, to) - between(&self.0, from)).max(0.0) as u64;
-        (self.0.len() > 1).then(grown)
-    }
-
-    /// The same of microseconds.
-    fn waited(&self, from: Duration, to: Duration) -> Option<Nanos> {
-        self.grown(from, to).map(|us| Nanos(us.saturating_mul(1000)))
-    }
+/// What a counter of microseconds grew by.
+fn waited(counter: &Counter, from: Duration, to: Duration) -> Option<Nanos> {
+    counter.grown(from, to).map(|us| Nanos((us as u64).saturating_mul(1000)))
 }
 
 /// The two of a file of pressure.
@@ -43,8 +28,8 @@ struct Pressure {
 impl Pressure {
     fn look(&mut self, at: Duration, file: &Path) {
         let text = sys::text(file).unwrap_or_default();
-        self.some.read(at, total(&text, "some"));
-        self.full.read(at, total(&text, "full"));
+        self.some.read(at, total(&text, "some "));
+        self.full.read(at, total(&text, "full "));
     }
 }
 
@@ -59,7 +44,6 @@ struct Group {
     limit: Option<Bytes>,
 }
 
-/// Waits over time.
 pub(super) struct Waits {
     sys: Sys,
     group: Group,
@@ -87,7 +71,7 @@ impl Waits {
         let pressure = self.sys.proc.join("pressure");
         self.memory.look(at, &pressure.join("memory"));
         let io = sys::text(&pressure.join("io")).unwrap_or_default();
-        self.io.read(at, total(&io, "some"));
+        self.io.read(at, total(&io, "some "));
         let vmstat = sys::text(&self.sys.proc.join("vmstat")).unwrap_or_default();
         self.refaulted.read(at, refaulted(&vmstat));
         if let Some(unified) = &self.group.unified {
@@ -98,7 +82,7 @@ impl Waits {
 
     /// Time from `from` to `to` in which some task waited for I/O, where the kernel tells.
     pub fn io(&self, from: Duration, to: Duration) -> Option<Nanos> {
-        self.io.waited(from, to)
+        waited(&self.io, from, to)
     }
 
     /// Fills in what `memory` says of waits from `from` to `to`.
@@ -107,14 +91,14 @@ impl Waits {
         let group = GroupMemory {
             others: self.group.others(),
             limit: self.group.limit,
-            met: self.met.grown(from, to),
-            pressure_some: self.group_memory.some.waited(from, to),
-            pressure_full: self.group_memory.full.waited(from, to),
+            met: self.met.grown(from, to).map(|met| met as u64),
+            pressure_some: waited(&self.group_memory.some, from, to),
+            pressure_full: waited(&self.group_memory.full, from, to),
         };
         MemoryUse {
-            pressure_some: self.memory.some.waited(from, to),
-            pressure_full: self.memory.full.waited(from, to),
-            refaulted: self.refaulted.grown(from, to).map(|pages| Bytes(pages.saturating_mul(page))),
+            pressure_some: waited(&self.memory.some, from, to),
+            pressure_full: waited(&self.memory.full, from, to),
+            refaulted: self.refaulted.grown(from, to).map(|pages| Bytes((pages as u64).saturating_mul(page))),
             group: (group != GroupMemory::default()).then_some(group),
             ..memory
         }
@@ -156,17 +140,16 @@ impl Group {
     /// How often a limit was met since the group was made.
     fn met(&self) -> Option<u64> {
         let events = self.unified.as_ref().and_then(|group| sys::text(&group.join("memory.events")));
-        let event = |text: &str, name: &str| {
-            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok())
-        };
-        let of_two = events.and_then(|text| Some(event(&text, "high")?.saturating_add(event(&text, "max")?)));
+        let event = |text: &str, name: &str| sys::field(text, name)?.parse::<u64>().ok();
+        let of_two =
+            events.and_then(|text| Some(event(&text, "high ")?.saturating_add(event(&text, "max ")?)));
         of_two.or_else(|| sys::number(&self.memory.as_ref()?.join("memory.failcnt")))
     }
 }
 
 /// The directory of this process's group and that of its hierarchy's uppermost visible group, of version 2 or of one
 /// controller of version 1. `own` is `/proc/self/cgroup`.
-pub(super) fn directory(
+pub(crate) fn directory(
     sys: &Sys,
     mounts: &[Mount],
     own: &str,
@@ -195,8 +178,8 @@ pub(super) fn directory(
 
 /// Pages of files that came back (`workingset_refault` before Linux 5.9).
 fn refaulted(vmstat: &str) -> Option<u64> {
-    let value = |key: &str| vmstat.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(' ')?.parse().ok());
-    value("workingset_refault_file").or_else(|| value("workingset_refault"))
+    let value = |key: &str| sys::field(vmstat, key)?.parse().ok();
+    value("workingset_refault_file ").or_else(|| value("workingset_refault "))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::made::Made;
 use super::signature::Content;
 use super::tables::Mount;
 use crate::sys::DevNum;
-use ebbtide_model::observe::nvme_health::Health;
+use ebbtide_model::observe::nvme::Health;
 use ebbtide_model::units::Bytes;
 use serde::Serialize;
 

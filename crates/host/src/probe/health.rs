@@ -1,10 +1,9 @@
 //! What NVMe drives say of their own health.
 
 use super::{BlockDevice, Devices, Kind};
-use crate::observe::Fetch;
+use crate::nvme::{self, Fetch};
 use crate::sys::Sys;
 use ebbtide_door::read;
-use ebbtide_model::observe::nvme_health::{Health, LENGTH, LOG_ID, WHOLE_DRIVE};
 
 /// Drives of this machine. The health of a network volume is its provider's business, and says nothing here.
 const KINDS: [Kind; 2] = [Kind::Nvme, Kind::InstanceStore];
@@ -16,16 +15,8 @@ pub fn ask_health(sys: &Sys, devices: &mut Devices, fetch: Fetch) {
         KINDS.contains(&device.kind) && device.name.starts_with("nvme") && device.partition_of.is_none()
     };
     for device in devices.devices.iter_mut().filter(nvme) {
-        let mut page = [0; LENGTH];
-        let asked = read::open(&sys.dev.join(&device.name))
-            .and_then(|file| fetch(&file, WHOLE_DRIVE, LOG_ID, &mut page));
-        device.health = match asked {
-            Ok(()) => Health::parse(&page),
-            Err(error) => {
-                tracing::debug!("log page {LOG_ID:#x} of {}: {error}", device.name);
-                None
-            }
-        };
+        let file = read::open(&sys.dev.join(&device.name)).ok();
+        device.health = file.and_then(|file| nvme::page(fetch, &file));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Where the kernel's files are, and how they are read.
 
+pub mod process;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -58,6 +60,22 @@ pub fn number<T: FromStr>(path: &Path) -> Option<T> {
 /// Non-empty text of a file, without surrounding white space.
 pub fn word(path: &Path) -> Option<String> {
     text(path).map(|t| t.trim().to_owned()).filter(|t| !t.is_empty())
+}
+
+/// What stands behind `key` on the first line of `text` that begins with it, as in most of the kernel's tables.
+pub fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
+}
+
+/// The value of the first of `keys` in a table of lines like `flags : fpu sse4_2`, as /proc/cpuinfo is.
+pub fn value<'a>(text: &'a str, keys: &[&str]) -> Option<&'a str> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(key, _)| keys.contains(&key.trim())).map(|(_, value)| value.trim())
+}
+
+/// [`field`] in bytes, of a line like `MemTotal: 1000 kB`.
+pub fn field_in_kib(text: &str, key: &str) -> Option<u64> {
+    field(text, key)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Names in a directory, sorted so that `sda2` comes before `sda10`; empty when there is no such directory.

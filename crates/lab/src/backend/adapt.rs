@@ -2,9 +2,10 @@
 //! QEMU does not do.
 //!
 //! Disks cost nothing, so each design gets its own for its volumes as long as they are few enough: then it is built
-//! once. Otherwise designs share them and are built again and again.
+//! once. Otherwise designs share them and are built again and again. Designs of a sweep that can stand on one build have one, and its disks.
 
 use super::scale::{RUNTIME_ENOUGH, Scale, scaled};
+use crate::LabError;
 use crate::disks::{Bus, DISKS_MAX, Disk, Throttle, beyond_qemu, within_qemu};
 use crate::machine::Accelerator;
 use ebbtide_model::experiment::{Experiment, Volume, VolumeSource};
@@ -31,7 +32,7 @@ pub struct Adapted {
     pub scale: Scale,
     /// Why there is one, in words; absent where there is none.
     pub scaling: Option<String>,
-    /// Whether each design has disks of its own, and so is built once; otherwise it is built again in its turn.
+    /// Whether each build has disks of its own, and so is made once; otherwise it is made again in its turn.
     pub own_disks: bool,
     /// What the reader must know.
     pub notes: Vec<String>,
@@ -75,6 +76,29 @@ impl fmt::Display for Adapted {
     }
 }
 
+/// Why no guest can have an experiment's disks.
+#[derive(Debug, thiserror::Error)]
+pub enum AdaptError {
+    /// More volumes than a guest has disks.
+    #[error("the designs use {used} volumes, and a guest has at most {DISKS_MAX} disks; use fewer")]
+    TooMany {
+        /// Volumes that the designs use.
+        used: usize,
+    },
+    /// A volume that is there already.
+    #[error(
+        "volume {volume} exists on this host, and a guest has only disks of its own: remove `file` or `device` and \
+         write a `size`, or say `--on files`"
+    )]
+    OfThisHost {
+        /// Its name.
+        volume: String,
+    },
+    /// A disk that QEMU cannot have.
+    #[error(transparent)]
+    Disk(#[from] LabError),
+}
+
 /// Adapts `experiment` to a guest on `accelerator`; `scale` where the user says it.
 ///
 /// # Errors
@@ -83,7 +107,7 @@ pub fn adapt(
     experiment: &Experiment,
     accelerator: Accelerator,
     scale: Option<Scale>,
-) -> Result<Adapted, String> {
+) -> Result<Adapted, AdaptError> {
     let used = experiment.used_volumes();
     refuse(experiment, &used)?;
     let (scale, why) = match scale {
@@ -93,7 +117,7 @@ pub fn adapt(
     let scaling = (scale != Scale::ONE).then_some(why);
     let mut measured = scaled(experiment, scale);
     let mut notes = Vec::new();
-    if measured.workloads.iter().zip(&experiment.workloads).any(|(now, was)| now.stop != was.stop) {
+    if measured.loads().zip(experiment.loads()).any(|(now, was)| now.stop != was.stop) {
         notes.push(format!(
             "trials last longer than the experiment says, up to {RUNTIME_ENOUGH}: slower disks need the time for as many \
              operations"
@@ -107,23 +131,41 @@ pub fn adapt(
     );
     let sets: Vec<BTreeSet<usize>> =
         measured.designs.iter().map(|design| design.volumes().into_iter().collect()).collect();
-    let own_disks = sets.iter().map(BTreeSet::len).sum::<usize>() <= DISKS_MAX;
-    notes.push(if own_disks {
-        "each design has disks of its own for its volumes, and is built once".to_owned()
-    } else {
-        format!(
+    let shared_builds = measured.shared_builds();
+    let builds = shared_builds.clone().unwrap_or_else(|| (0..sets.len()).collect());
+    let firsts =
+        || (0..sets.len()).filter(|design| builds[..*design].iter().all(|of| *of != builds[*design]));
+    let own_disks = firsts().map(|design| sets[design].len()).sum::<usize>() <= DISKS_MAX;
+    notes.push(match (own_disks, &shared_builds) {
+        (true, None) => "each design has disks of its own for its volumes, and is built once".to_owned(),
+        (true, Some(_)) => format!(
+            "designs that can stand on one build share its disks; each of the {} builds has its own, and is made once",
+            firsts().count()
+        ),
+        (false, None) => format!(
             "the designs share their disks, because each its own would be more than {DISKS_MAX}: one is built again \
              when another was there in between"
-        )
+        ),
+        (false, Some(_)) => format!(
+            "the designs share their disks, because each of the {} builds its own would be more than {DISKS_MAX}: a round makes each \
+             once, for all designs that can stand on it",
+            firsts().count()
+        ),
     });
+    if own_disks {
+        // All builds stand side by side: any trial may be the next.
+        measured.builds_nothing_in_turn();
+    }
     let mut disks = Disks::default();
     let shared = if own_disks { None } else { Some(disks.of(&measured, &used, "")?) };
     let mut designs = Vec::new();
+    let mut places: BTreeMap<usize, BTreeMap<usize, usize>> = BTreeMap::new();
     for (number, (design, set)) in measured.designs.iter().zip(&sets).enumerate() {
-        let place = match &shared {
-            Some(shared) => shared.clone(),
-            None => disks.of(&measured, set, &format!("design{number}-"))?,
+        let place = match (&shared, places.get(&builds[number])) {
+            (Some(place), _) | (None, Some(place)) => place.clone(),
+            (None, None) => disks.of(&measured, set, &format!("design{number}-"))?,
         };
+        places.insert(builds[number], place.clone());
         designs.push(design.with_volumes(&|volume| place.get(&volume).copied().unwrap_or(volume)));
     }
     let Disks { disks, volumes, stands_for } = disks;
@@ -133,20 +175,14 @@ pub fn adapt(
 }
 
 /// Refuses volumes that no guest can have: too many, or what is there already.
-fn refuse(experiment: &Experiment, used: &BTreeSet<usize>) -> Result<(), String> {
+fn refuse(experiment: &Experiment, used: &BTreeSet<usize>) -> Result<(), AdaptError> {
     if used.len() > DISKS_MAX {
-        return Err(format!(
-            "the designs use {} volumes, and a guest has at most {DISKS_MAX} disks; use fewer",
-            used.len()
-        ));
+        return Err(AdaptError::TooMany { used: used.len() });
     }
     let mut volumes = used.iter().map(|index| &experiment.volumes[*index]);
     match volumes.find(|volume| !matches!(volume.source, VolumeSource::NewFile { .. })) {
         None => Ok(()),
-        Some(Volume { name, .. }) => Err(format!(
-            "volume {name} exists on this host, and a guest has only disks of its own: remove `file` or `device` \
-             and write a `size`, or say `--on files`"
-        )),
+        Some(Volume { name, .. }) => Err(AdaptError::OfThisHost { volume: name.clone() }),
     }
 }
 
@@ -191,7 +227,7 @@ impl Disks {
         measured: &Experiment,
         set: &BTreeSet<usize>,
         prefix: &str,
-    ) -> Result<BTreeMap<usize, usize>, String> {
+    ) -> Result<BTreeMap<usize, usize>, AdaptError> {
         let mut found = BTreeMap::new();
         for index in set {
             let volume = &measured.volumes[*index];
@@ -203,17 +239,13 @@ impl Disks {
                 throttle: volume.shape.as_ref().map(Throttle::of).unwrap_or_default(),
                 link: volume.shape.as_ref().and_then(|shape| shape.link),
             };
-            disk.check().map_err(|error| error.to_string())?;
+            disk.check()?;
             found.insert(*index, self.volumes.len());
-            self.volumes.push(Volume {
-                name: volume.name.clone(),
-                source: VolumeSource::Device {
-                    path: PathBuf::from(disk.device()),
-                    id: Some(format!("virtio-{}", disk.name)),
-                },
-                size: None,
-                shape: None,
-            });
+            let source = VolumeSource::Device {
+                path: PathBuf::from(disk.device()),
+                id: Some(format!("virtio-{}", disk.name)),
+            };
+            self.volumes.push(Volume::new(volume.name.clone(), source, None));
             self.disks.push(disk);
             self.stands_for.push(*index);
         }
@@ -298,7 +330,31 @@ runtime = "1s"
         assert!(adapted.notes.iter().any(|note| note.contains("share their disks")));
         let text = TEXT.replace("count = 8", "count = 25");
         let refused = adapt(&parsed(&text), Accelerator::Tcg, None).expect_err("too many");
-        assert!(refused.contains("use 25 volumes"), "{refused}");
+        assert!(refused.to_string().contains("use 25 volumes"), "{refused}");
+    }
+
+    /// Two chunks, on each two readaheads and two schedulers: two builds.
+    #[test]
+    fn designs_of_a_sweep_that_can_stand_on_one_build_share_its_disks() {
+        let sweep = "[sweep]\ndesign = \"striped\"\n[sweep.vary]\nchunk = [\"64KiB\", \"1MiB\"]\n\
+                     readahead = [\"128KiB\", \"2MiB\"]\nscheduler = [\"none\", \"bfq\"]\n";
+        let linear = "[designs.linear]\nlayout = \"linear\"\nmembers = [\"ssd*\"]\n";
+        let text = TEXT.replace(linear, "") + sweep;
+        let adapted = adapt(&parsed(&text), Accelerator::Tcg, None).expect("fits");
+        assert!(adapted.own_disks && adapted.disks.len() == 16, "{:?}", adapted.notes);
+        let volumes: Vec<usize> =
+            adapted.inside.designs.iter().map(|design| design.layout.volumes()[0]).collect();
+        assert_eq!(volumes, [0, 0, 0, 0, 8, 8, 8, 8]);
+        assert!(adapted.notes.iter().any(|note| note.contains("each of the 2 builds has its own")));
+        assert_eq!(adapted.experiment.shared_builds(), None, "they stand side by side, in free order");
+        // Where they do not fit, a round makes each build once.
+        let text = text.replace("count = 8", "count = 13");
+        let adapted = adapt(&parsed(&text), Accelerator::Tcg, None).expect("fits");
+        assert_eq!((adapted.own_disks, adapted.disks.len()), (false, 13));
+        assert_eq!(adapted.inside.shared_builds(), Some(vec![0, 0, 0, 0, 1, 1, 1, 1]));
+        let text = text.replace("design = \"striped\"", "design = \"striped\"\nbuilds = \"per-trial\"");
+        let adapted = adapt(&parsed(&text), Accelerator::Tcg, None).expect("fits");
+        assert_eq!(adapted.inside.shared_builds(), None);
     }
 
     #[test]
@@ -316,6 +372,6 @@ runtime = "1s"
             "members = [\"ssd*\", \"mine\"]\n[designs.striped]",
         );
         let refused = adapt(&parsed(&text), Accelerator::Tcg, None).expect_err("has a file");
-        assert!(refused.contains("volume mine exists on this host"), "{refused}");
+        assert!(refused.to_string().contains("volume mine exists on this host"), "{refused}");
     }
 }

@@ -4,7 +4,7 @@ use crate::machine::Accelerator;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::units::{Bytes, Nanos, format_iops, format_throughput};
 use ebbtide_model::volume::Shape;
-use ebbtide_model::workload::{Arrival, OpKind, Stop};
+use ebbtide_model::workload::{Arrival, Stop};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -57,7 +57,7 @@ impl Scale {
 
     /// That the user asked for it, in words.
     pub fn as_asked_for(self) -> String {
-        format!("limits and offered rates are scaled by {self}, as asked for")
+        format!("limits and offered rates are scaled by {self}, as requested")
     }
 
     /// What rates are multiplied by, at most 1.
@@ -80,10 +80,15 @@ impl Scale {
     }
 }
 
-impl FromStr for Scale {
-    type Err = String;
+/// A text that is no scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write a fraction above 0 and at most 1, for example 1/20")]
+pub struct NoScale;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Scale {
+    type Err = NoScale;
+
+    fn from_str(text: &str) -> Result<Self, NoScale> {
         let number = |text: &str| text.trim().parse::<f64>().ok();
         let value = match text.split_once('/') {
             Some((a, b)) => number(a).zip(number(b)).map(|(a, b)| a / b),
@@ -91,7 +96,7 @@ impl FromStr for Scale {
         };
         match value {
             Some(value) if value > 0.0 && value <= 1.0 => Ok(Scale(value)),
-            _ => Err("write a fraction above 0 and at most 1, for example 1/20".to_owned()),
+            _ => Err(NoScale),
         }
     }
 }
@@ -131,18 +136,36 @@ pub fn scaled(experiment: &Experiment, scale: Scale) -> Experiment {
     for link in &mut experiment.links {
         *link = link.scaled(factor);
     }
-    for workload in &mut experiment.workloads {
+    for workload in experiment.loads_mut() {
         match &mut workload.arrival {
             Arrival::Closed => {}
             Arrival::Fixed { iops } | Arrival::Poisson { iops } => *iops *= factor,
         }
+        let asked = workload.stop;
         if let Stop::Runtime(time) = &mut workload.stop {
             *time = lengthened(*time, factor, RUNTIME_ENOUGH);
         }
+        if let Some(latency) = &mut workload.conditions.latency {
+            // What waits in a queue waits as much longer as the volumes are slower.
+            let longer = |time: Nanos| Nanos((time.0 as f64 / factor) as u64);
+            (latency.target, latency.window) = (longer(latency.target), longer(latency.window));
+            if let Stop::Runtime(time) = asked {
+                workload.stop = Stop::Runtime(longer(time));
+            }
+        }
+        if let Some(floor) = &mut workload.conditions.floor {
+            floor.iops = floor.iops.map(|iops| iops * factor);
+            floor.throughput = floor.throughput.map(|rate| slower(rate, factor));
+        }
         workload.warm_up = lengthened(workload.warm_up, factor, WARM_UP_ENOUGH);
-        workload.rate = workload.rate.map(|rate| Bytes(((rate.0 as f64 * factor).round() as u64).max(1)));
+        workload.rate = workload.rate.map(|rate| slower(rate, factor));
     }
     experiment
+}
+
+/// A rate of bytes times `factor`, at least one.
+fn slower(rate: Bytes, factor: f64) -> Bytes {
+    Bytes(((rate.0 as f64 * factor).round() as u64).max(1))
 }
 
 /// What the busiest design could ask its disks for if all worked at once.
@@ -155,32 +178,19 @@ struct Demand {
 impl Demand {
     fn of(experiment: &Experiment) -> Self {
         let mut most = Demand { iops: 0.0, throughput: 0.0 };
-        for workload in &experiment.workloads {
-            let bs = workload.bs.0.max(1) as f64;
+        for workload in experiment.loads() {
+            let bs = workload.mean_bs().max(1.0);
             for design in &experiment.designs {
                 let volumes: BTreeSet<usize> = design.layout.volumes().into_iter().collect();
                 let shapes: Vec<&Shape> =
                     volumes.iter().filter_map(|volume| experiment.volumes[*volume].shape.as_ref()).collect();
-                let bytes: f64 = shapes.iter().map(|shape| throughput(shape, bs)).sum();
+                let bytes: f64 = shapes.iter().filter_map(|shape| shape.most_throughput(bs)).sum();
                 most.throughput = most.throughput.max(bytes);
                 most.iops = most.iops.max(bytes / bs);
             }
         }
         most
     }
-}
-
-/// Bytes per second that operations of `bs` bytes get out of `shape`; nothing where nothing limits them.
-fn throughput(shape: &Shape, bs: f64) -> f64 {
-    let of = |op| {
-        let bytes = shape.throughput_for(op).map(|limit| limit.burst_rate.unwrap_or(limit.rate));
-        let ops = shape.iops_for(op).map(|limit| limit.burst_rate.unwrap_or(limit.rate) * bs);
-        match (bytes, ops) {
-            (Some(bytes), Some(ops)) => bytes.min(ops),
-            (one, other) => one.or(other).unwrap_or(0.0),
-        }
-    };
-    of(OpKind::Read).max(of(OpKind::Write))
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use ebbtide_model::backend::{BackendError, Inventory};
 use ebbtide_model::experiment::Experiment;
-use ebbtide_model::plan::Trial;
-use ebbtide_model::session::{HostInfo, Outcome};
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::schedule::Trial;
+use ebbtide_model::session::HostInfo;
 use ebbtide_model::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -20,12 +21,10 @@ pub enum Order {
         /// The experiment, its volumes being disks of the guest.
         experiment: Box<Experiment>,
     },
-    /// Run this trial.
-    Trial(Trial),
+    /// Run this trial, with this workload: its own, or another in its place.
+    Trial(Trial, Box<Workload>),
     /// Have the design of this trial stand, for this workload and others like it.
     Hold(Trial, Box<Workload>),
-    /// Run this trial with this workload instead of its own.
-    Rung(Trial, Box<Workload>),
     /// Let go of the design that stands.
     Release,
 }
@@ -49,8 +48,8 @@ pub enum Word {
     },
     /// What came of [`Order::Prepare`].
     Prepared(Result<Inventory, BackendError>),
-    /// What came of [`Order::Trial`] or [`Order::Rung`]; nothing when it was stopped.
-    Ran(Option<Outcome>),
+    /// What came of [`Order::Trial`].
+    Ran(Result<Box<TrialSamples>, BackendError>),
     /// What came of [`Order::Hold`] or [`Order::Release`].
     Held(Result<(), BackendError>),
 }

@@ -5,53 +5,41 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A day of the Gregorian calendar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Date {
-    year: u16,
-    month: u8,
-    day: u8,
+pub struct Date(jiff::civil::Date);
+
+impl Date {
+    /// Whether it is more than a year before `day`.
+    pub fn is_a_year_before(self, day: Date) -> bool {
+        self.0.checked_add(jiff::Span::new().years(1)).is_ok_and(|later| later < day.0)
+    }
 }
 
-impl FromStr for Date {
-    type Err = String;
+/// A text that is no day of the calendar.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no day; write for example 2016-01-31")]
+pub struct NoDay(String);
 
-    /// Reads `2016-01-31`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no day; write for example 2016-01-31");
-        let mut parts = text.trim().splitn(3, '-');
-        let mut next = |digits: usize| {
-            let part = parts.next().filter(|part| part.len() == digits)?;
-            part.parse::<u16>().ok().filter(|_| part.bytes().all(|byte| byte.is_ascii_digit()))
-        };
-        let (year, month, day) = match (next(4), next(2), next(2)) {
-            (Some(year), Some(month), Some(day)) => (year, month, day),
-            _ => return Err(wrong()),
-        };
-        let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-        let days = match month {
-            2 if leap => 29,
-            2 => 28,
-            4 | 6 | 9 | 11 => 30,
-            1..=12 => 31,
-            _ => 0,
-        };
-        if !(1..=days).contains(&day) {
-            return Err(wrong());
-        }
-        Ok(Date { year, month: month as u8, day: day as u8 })
+impl FromStr for Date {
+    type Err = NoDay;
+
+    /// Reads `2016-01-31`, and no other of the forms of ISO 8601.
+    fn from_str(text: &str) -> Result<Self, NoDay> {
+        let day = text.trim().parse::<jiff::civil::Date>().map(Date).ok();
+        day.filter(|day| day.to_string() == text.trim()).ok_or_else(|| NoDay(text.to_owned()))
     }
 }
 
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
+        self.0.fmt(f)
     }
 }
 
 impl TryFrom<String> for Date {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
+    type Error = NoDay;
+    fn try_from(text: String) -> Result<Self, NoDay> {
         text.parse()
     }
 }
@@ -65,6 +53,14 @@ impl From<Date> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_year_has_passed_the_day_after_its_anniversary() {
+        let day = |text: &str| text.parse::<Date>().expect("a day");
+        assert!(!day("2024-02-29").is_a_year_before(day("2025-02-28")));
+        assert!(day("2024-02-29").is_a_year_before(day("2025-03-01")));
+        assert!(!day("2026-01-01").is_a_year_before(day("2025-01-01")));
+    }
 
     #[test]
     fn days_exist_or_are_refused() {
@@ -81,6 +77,8 @@ mod tests {
             "",
             "a-b-c",
             "2016-01-+1",
+            "20160131",
+            "2016-01-31T00:00",
         ] {
             assert!(bad.parse::<Date>().is_err(), "{bad}");
         }

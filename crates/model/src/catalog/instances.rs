@@ -84,6 +84,7 @@ fn row<'a>(
         volumes,
         network_gbps: number("net_baseline_gbps")?,
         disks,
+        hour: None,
         last_seen: text("last_seen").parse().ok(),
         sources: vec![MOTO.to_owned()],
     })
@@ -208,6 +209,7 @@ fn imported(from: DescribedType) -> Instance {
             media: disk.media,
             speed: None,
         }),
+        hour: None,
         last_seen: None,
         sources: vec!["aws ec2 describe-instance-types".into()],
     }

@@ -47,7 +47,7 @@ impl Catalog {
                 // What is assumed are latencies, which are not told here.
                 let sources = t.sources.iter().filter(|short| *short != "assumed");
                 Some(Candidate {
-                    volume_type: format!("{}:{}", t.provider, t.id),
+                    volume_type: t.full_name(),
                     iops: granted(|shape| shape.iops)?,
                     throughput: granted(|shape| shape.throughput)?,
                     sources: sources.filter_map(|short| Some(self.source(short)?.name.clone())).collect(),
@@ -115,7 +115,7 @@ mod tests {
         for t in Catalog::builtin().types().iter().filter(|t| t.valid_until.is_none() && t.media != NO_DEVICE)
         {
             for gib in [t.size_gib.min, t.size_gib.max] {
-                let name = format!("{}:{}", t.provider, t.id);
+                let name = t.full_name();
                 let found = Catalog::builtin().candidates(&t.provider, Bytes(gib * GIB));
                 let candidate = found.iter().find(|c| c.volume_type == name).expect(&name);
                 assert!(candidate.iops.least.rate <= candidate.iops.most.rate, "{candidate:?}");

@@ -7,17 +7,21 @@
 mod date;
 mod instances;
 mod known;
+mod list;
+mod price;
 mod resolve;
 #[cfg(test)]
 mod tests;
 mod types;
 
-pub use date::Date;
+pub use date::{Date, NoDay};
 pub use known::{Candidate, Granted};
-pub use resolve::{Order, OrderError};
+pub use list::{AWS_REGIONS, ListedVolume, PriceList, Priced};
+pub use price::{Price, PriceStep};
+pub use resolve::{Order, OrderError, Ordered};
 pub use types::{
-    CatalogFile, DiskSpeed, Instance, InstanceLimits, IopsRule, LatencyFigures, LocalDisks, Range, Source,
-    ThroughputLimit, ThroughputRule, Tier, VolumeType,
+    CatalogFile, DiskSpeed, HourPrice, Instance, InstanceLimits, IopsRule, LatencyFigures, LocalDisks, Range,
+    Source, ThroughputLimit, ThroughputRule, Tier, VolumeType,
 };
 
 use std::collections::BTreeMap;
@@ -159,11 +163,11 @@ impl Catalog {
     pub fn periods(&self, name: &str) -> Result<Vec<&VolumeType>, CatalogError> {
         let found: Vec<&VolumeType> =
             self.types.iter().filter(|t| matches(name, &t.provider, &t.id)).collect();
-        let mut names: Vec<String> = found.iter().map(|t| full_name(&t.provider, &t.id)).collect();
+        let mut names: Vec<String> = found.iter().map(|t| t.full_name()).collect();
         names.dedup();
         match names.len() {
             0 => {
-                let mut all: Vec<String> = self.types.iter().map(|t| full_name(&t.provider, &t.id)).collect();
+                let mut all: Vec<String> = self.types.iter().map(|t| t.full_name()).collect();
                 all.dedup();
                 Err(unknown("volume type", name, &all))
             }
@@ -211,6 +215,16 @@ impl Catalog {
 }
 
 impl VolumeType {
+    /// Its name with the provider, `aws:gp3`.
+    pub fn full_name(&self) -> String {
+        format!("{}:{}", self.provider, self.id)
+    }
+
+    /// Short names of the sources of all its figures.
+    pub fn source_names(&self) -> impl Iterator<Item = &str> {
+        self.sources.iter().chain(self.price.as_ref().map(|price| &price.source)).map(String::as_str)
+    }
+
     /// The period in words.
     pub fn period(&self) -> String {
         match (self.valid_from, self.valid_until) {
@@ -222,10 +236,6 @@ impl VolumeType {
     }
 }
 
-fn full_name(provider: &str, id: &str) -> String {
-    format!("{provider}:{id}")
-}
-
 fn matches(name: &str, provider: &str, id: &str) -> bool {
     match name.split_once(':') {
         Some((wanted, rest)) => wanted == provider && rest == id,
@@ -235,12 +245,15 @@ fn matches(name: &str, provider: &str, id: &str) -> bool {
 
 /// What makes a record unusable, if anything.
 fn unusable(record: &VolumeType) -> Option<String> {
-    let name = full_name(&record.provider, &record.id);
+    let name = record.full_name();
     if !matches!(record.throughput.unit.as_str(), "MiB/s" | "MB/s") {
         return Some(format!("{name}: the unit `{}` is neither MiB/s nor MB/s", record.throughput.unit));
     }
     if record.size_gib.min > record.size_gib.max {
         return Some(format!("{name}: size_gib begins above its end"));
+    }
+    if let Some(wrong) = record.price.as_ref().and_then(Price::unusable) {
+        return Some(format!("{name}: {wrong}"));
     }
     let tiered = record.iops == IopsRule::Tier || record.throughput.rule == ThroughputRule::Tier;
     if tiered && record.tiers.last().is_none_or(|tier| tier.upto_gib < record.size_gib.max) {

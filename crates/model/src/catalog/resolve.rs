@@ -1,19 +1,40 @@
 //! From a record and an order (size, provisioned rates) to a shape; from an instance to a link.
 
+use super::date::Date;
 use super::types::{Instance, IopsRule, ThroughputRule, Tier, VolumeType};
 use crate::per_op::PerOp;
 use crate::units::{Bytes, Nanos};
 use crate::volume::{Character, Costs, Latency, Limit, LinkShape, Shape};
+use serde::{Deserialize, Serialize};
 
 /// What is ordered.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// Size of the volume.
     pub size: Bytes,
     /// Provisioned operations per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<f64>,
     /// Provisioned bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<f64>,
+}
+
+/// What a volume was ordered as: with it [`Catalog::volume_type`](super::Catalog::volume_type) finds all that the catalogue
+/// knows of the type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ordered {
+    /// The type, `PROVIDER:ID`.
+    pub volume_type: String,
+    /// The day whose figures count; today's where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<Date>,
+    /// What of it.
+    #[serde(flatten)]
+    pub order: Order,
+    /// US dollars a month, where the catalogue has a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<f64>,
 }
 
 /// Why an order cannot be had.

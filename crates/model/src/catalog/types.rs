@@ -1,6 +1,7 @@
 //! The records of the catalogue, as its files write them.
 
 use super::date::Date;
+use super::price::Price;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -75,6 +76,9 @@ pub struct VolumeType {
     pub tiers: Vec<Tier>,
     /// Latencies for simulation.
     pub latency: LatencyFigures,
+    /// What it costs, where a source has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
     /// What else a reader has to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -292,11 +296,42 @@ pub struct Instance {
     /// Local disks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disks: Option<LocalDisks>,
+    /// What an hour of it costs, where a price list was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hour: Option<HourPrice>,
     /// Last day on which it was seen, for retired ones.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "date")]
     pub last_seen: Option<Date>,
     /// Where the figures come from.
     pub sources: Vec<String>,
+}
+
+/// What an hour of an instance costs on demand.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HourPrice {
+    /// US dollars.
+    pub usd: f64,
+    /// Where it holds, as the provider calls the region.
+    pub region: String,
+    /// A day on which it held, where the source has one.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "date")]
+    pub as_of: Option<Date>,
+}
+
+/// Hours of a month, as AWS bills them: 365 days of 24 hours by 12.
+const HOURS_A_MONTH: f64 = 730.0;
+
+impl Instance {
+    /// What its name begins with: `m6i` of `m6i.2xlarge`.
+    pub fn family(&self) -> &str {
+        self.id.split('.').next().unwrap_or_default()
+    }
+
+    /// US dollars a month on demand, where the price of an hour is known.
+    pub fn month_usd(&self) -> Option<f64> {
+        self.hour.as_ref().map(|hour| hour.usd * HOURS_A_MONTH)
+    }
 }
 
 /// An instance's limits towards its network volumes.
@@ -353,7 +388,7 @@ pub struct DiskSpeed {
 }
 
 /// A day from a TOML date or from a text.
-fn date<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Date>, D::Error> {
+pub(super) fn date<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Date>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Either {

@@ -1,8 +1,10 @@
 //! What the simulator has to know besides volumes and links: the host, how many of them, and what else goes on.
 //! Backends on real machines have the real thing and ignore it.
 
+use crate::sweep::Planted;
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The surroundings of a simulated array.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,11 +16,23 @@ pub struct Environment {
     pub clients: u32,
     /// A resync of the array during every trial.
     pub resync: Option<Resync>,
+    /// By name of a design: what its file system, its scheduler and whatever else has no model are said to do to it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub planted: BTreeMap<String, Planted>,
+    /// The fields of designs that effects are planted for.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub planted_fields: BTreeSet<String>,
 }
 
 impl Default for Environment {
     fn default() -> Self {
-        Environment { host: Host::default(), clients: 1, resync: None }
+        Environment {
+            host: Host::default(),
+            clients: 1,
+            resync: None,
+            planted: BTreeMap::new(),
+            planted_fields: BTreeSet::new(),
+        }
     }
 }
 

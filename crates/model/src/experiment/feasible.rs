@@ -1,7 +1,7 @@
 //! What a backend cannot carry out, said before anything is touched.
 
 use super::Experiment;
-use crate::layout::LayoutNode;
+use crate::layout::{LayoutName, LayoutNode};
 use crate::units::{Nanos, format_waiting};
 use crate::workload::Mix;
 
@@ -23,12 +23,13 @@ impl Experiment {
     /// Why the `files` backend refuses this experiment: it reads layouts with parity but does not write them. Names the
     /// design, the workload and what to write instead.
     pub fn refused_in_user_space(&self) -> Option<String> {
-        let workload = self.workloads.iter().find(|workload| workload.mix != Mix::Read)?;
+        let workload = self.loads().find(|workload| workload.mix != Mix::Read)?;
         self.designs.iter().find_map(|design| {
             let level = parity_level(&design.layout)?;
+            let instead = LayoutName::names("` or `", |layout| layout.redundant && layout.parity == 0);
             Some(format!(
                 "design {}: {level} is not written in user space, and workload {} writes; write `rw = \"read\"` or \
-                 `rw = \"randread\"`, choose `raid10` or `mirror`, or simulate it: `ebb run FILE --on sim`",
+                 `rw = \"randread\"`, choose `{instead}`, or simulate it: `ebb run FILE --on sim`",
                 design.name, workload.name
             ))
         })

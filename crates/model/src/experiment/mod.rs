@@ -3,15 +3,18 @@
 
 mod environment;
 mod feasible;
+mod most;
 
 pub use environment::{Environment, Host, Resync};
 
+use crate::catalog::Ordered;
 use crate::layout::LayoutNode;
 use crate::metric::Metric;
-use crate::stack::Stack;
+use crate::stack::{Filesystem, Stack};
+use crate::sweep::{Builds, Sweep};
 use crate::units::{Bytes, Nanos};
 use crate::volume::{LinkShape, Shape};
-use crate::workload::{Stop, Workload};
+use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -38,6 +41,9 @@ pub struct Experiment {
     /// What a simulated array is surrounded by.
     #[serde(default)]
     pub environment: Environment,
+    /// What varies among the designs, where they race.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<Sweep>,
 }
 
 /// A name that designs use, and the bytes that are behind it.
@@ -51,6 +57,16 @@ pub struct Volume {
     pub size: Option<Bytes>,
     /// Speed that it is given; absent: as fast as it is.
     pub shape: Option<Shape>,
+    /// The order that the speed comes from, where it is that of a type in the catalogue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordered: Option<Ordered>,
+}
+
+impl Volume {
+    /// A volume as fast as it is.
+    pub fn new(name: impl Into<String>, source: VolumeSource, size: Option<Bytes>) -> Volume {
+        Volume { name: name.into(), source, size, shape: None, ordered: None }
+    }
 }
 
 /// Where a volume's bytes are.
@@ -95,6 +111,25 @@ impl Design {
         std::iter::once(&self.layout).chain(swap).flat_map(LayoutNode::volumes).collect()
     }
 
+    /// Whether this design and `other` can stand on one build, one after the other: the same array, encryption and file system, and no
+    /// difference but in what is set on an array that stands (scheduler, depth of the queues, readahead) or said at a mount.
+    ///
+    /// Not with swap, which is the host's while it is on; and mount options of btrfs change what later mounts find (`space_cache=v2`).
+    pub fn shares_build(&self, other: &Design) -> bool {
+        let fixed = |design: &Design| {
+            let stack = &design.stack;
+            let is_btrfs = stack.filesystem == Some(Filesystem::Btrfs);
+            Stack {
+                mount_options: stack.mount_options.clone().filter(|_| is_btrfs),
+                scheduler: None,
+                queue_depth: None,
+                readahead: None,
+                ..stack.clone()
+            }
+        };
+        self.stack.swap.is_empty() && self.layout == other.layout && fixed(self) == fixed(other)
+    }
+
     /// The same design over other volumes: `of` says which takes the place of each.
     pub fn with_volumes(&self, of: &impl Fn(usize) -> usize) -> Design {
         let mut design = self.clone();
@@ -124,6 +159,40 @@ impl Experiment {
             workloads: Vec::new(),
             answer: Answer::once(),
             environment: Environment::default(),
+            sweep: None,
+        }
+    }
+
+    /// What is asked of `design` by `workload`, both by index: the workload, or what a sweep has made of it for that design.
+    pub fn load(&self, design: usize, workload: usize) -> Option<&Workload> {
+        let varied = self.sweep.as_ref().filter(|sweep| sweep.workload == workload);
+        let load = varied.and_then(|sweep| sweep.arm(design)).and_then(|arm| arm.load.as_deref());
+        load.or_else(|| self.workloads.get(workload))
+    }
+
+    /// The number of each design's build: designs have the same where they can stand on one ([`Design::shares_build`]).
+    pub fn builds(&self) -> Vec<usize> {
+        let mut firsts: Vec<&Design> = Vec::new();
+        let mut builds = Vec::new();
+        for design in &self.designs {
+            let known = firsts.iter().position(|first| design.shares_build(first));
+            builds.push(known.unwrap_or(firsts.len()));
+            if known.is_none() {
+                firsts.push(design);
+            }
+        }
+        builds
+    }
+
+    /// [`builds`](Self::builds) of a sweep whose trials share them.
+    pub fn shared_builds(&self) -> Option<Vec<usize>> {
+        self.sweep.as_ref().filter(|sweep| sweep.builds == Builds::Shared).map(|_| self.builds())
+    }
+
+    /// The order of trials is free: nothing is built, or what is built stays beside all else.
+    pub fn builds_nothing_in_turn(&mut self) {
+        if let Some(sweep) = &mut self.sweep {
+            sweep.builds = Builds::PerTrial;
         }
     }
 
@@ -135,11 +204,29 @@ impl Experiment {
     /// Time of one round: warm-up, measurement and rest of every workload on every design, and on the control once
     /// more, without preparation; nothing when a workload ends by size.
     pub fn round_time(&self) -> Option<Nanos> {
-        let per_design = self.workloads.iter().try_fold(Nanos(0), |sum, workload| match workload.stop {
-            Stop::Runtime(runtime) => Some(sum.plus(workload.warm_up).plus(runtime).plus(self.answer.rest)),
-            Stop::Size(_) => None,
-        })?;
-        Some(Nanos(per_design.0.saturating_mul(self.designs.len() as u64 + 1)))
+        let again = self.designs.get(self.control).map(|_| self.control);
+        (0..self.designs.len())
+            .chain(again)
+            .try_fold(Nanos(0), |sum, design| Some(sum.plus(self.time_on(design)?)))
+    }
+
+    /// Time of one trial of every workload on `design`, by index: warm-up, measurement and rest; nothing when a workload ends by
+    /// size.
+    pub fn time_on(&self, design: usize) -> Option<Nanos> {
+        let loads = (0..self.workloads.len()).filter_map(|workload| self.load(design, workload));
+        loads.into_iter().try_fold(Nanos(0), |sum, load| Some(sum.plus(load.time()?).plus(self.answer.rest)))
+    }
+
+    /// Everything that is asked of any design: the workloads, and what a sweep makes of them.
+    pub fn loads(&self) -> impl Iterator<Item = &Workload> {
+        let varied = self.sweep.iter().flat_map(|sweep| &sweep.arms).filter_map(|arm| arm.load.as_deref());
+        self.workloads.iter().chain(varied)
+    }
+
+    /// The same, to be changed.
+    pub fn loads_mut(&mut self) -> impl Iterator<Item = &mut Workload> {
+        let arms = self.sweep.iter_mut().flat_map(|sweep| &mut sweep.arms);
+        self.workloads.iter_mut().chain(arms.filter_map(|arm| arm.load.as_deref_mut()))
     }
 }
 
@@ -150,6 +237,9 @@ pub struct Answer {
     pub level: f64,
     /// Half-width of the median's interval relative to the median that is narrow enough.
     pub precision: f64,
+    /// Ratio, less 1, up to which two designs are as good as each other: only beyond it one is called faster.
+    #[serde(default = "indifference")]
+    pub indifference: f64,
     /// Least rounds, at least 6 at level 0.95 (below that no interval exists).
     pub trials_min: u32,
     /// Most rounds.
@@ -163,12 +253,20 @@ pub struct Answer {
     pub metric: Option<Metric>,
 }
 
+/// The indifference margin where none is given.
+pub const INDIFFERENCE: f64 = 0.02;
+
+fn indifference() -> f64 {
+    INDIFFERENCE
+}
+
 impl Answer {
     /// One round, for what runs once and is not compared.
     pub fn once() -> Answer {
         Answer {
             level: 0.95,
             precision: 0.05,
+            indifference: INDIFFERENCE,
             trials_min: 1,
             trials_max: 1,
             budget: Nanos(0),

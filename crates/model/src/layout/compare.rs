@@ -2,15 +2,15 @@
 
 use super::mirror::ROUNDING;
 use super::{Arrangement, ArrayKind, LayoutError, LayoutName, LayoutNode, Map, Role};
-use crate::units::Bytes;
+use crate::units::{ArrayOffset, Bytes};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most members that are compared: every subset of them is tried as lost.
 pub const MEMBERS_MAX: usize = 16;
 
-/// Bytes of the small write whose cost is counted: one page.
-const SMALL_WRITE: u64 = 4096;
+/// The small write whose cost is counted: one page.
+const SMALL_WRITE: Bytes = Bytes(4096);
 
 /// One level over the given members.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,7 +37,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figures {
     /// Bytes of the array.
-    pub capacity: u64,
+    pub capacity: Bytes,
     /// Members whose loss it survives whichever they are.
     pub losses_guaranteed: u32,
     /// Members whose loss it survives when they are the right ones.
@@ -66,32 +66,28 @@ struct Unit {
 ///
 /// # Errors
 /// More than [`MEMBERS_MAX`] members, as the number given.
-pub fn compare(sizes: &[u64], chunk: Bytes) -> Result<Vec<Row>, usize> {
+pub fn compare(sizes: &[Bytes], chunk: Bytes) -> Result<Vec<Row>, usize> {
     if sizes.len() > MEMBERS_MAX {
         return Err(sizes.len());
     }
-    let raid10 = |copies, arrangement| ArrayKind::Raid10 { chunk, copies, arrangement };
     let mut kinds = Vec::new();
     for layout in LayoutName::ALL {
-        match layout {
-            LayoutName::Raid10 => {
-                let copies = (2..=3).filter(|copies| *copies == 2 || sizes.len() >= 3);
-                kinds.extend(copies.flat_map(|copies| {
-                    Arrangement::ALL.iter().map(move |arrangement| raid10(copies, *arrangement))
-                }));
-            }
-            other => kinds.push(other.array(chunk, 0, Arrangement::Near)),
+        let plain = layout.array(chunk, 2, Arrangement::Near);
+        if plain.copies().is_none() {
+            kinds.push(plain);
+            continue;
         }
+        let copies = (2..=3).filter(|copies| *copies == 2 || sizes.len() >= 3);
+        kinds.extend(copies.flat_map(|copies| {
+            Arrangement::ALL.iter().map(move |arrangement| layout.array(chunk, copies, *arrangement))
+        }));
     }
     Ok(kinds.into_iter().map(|kind| row(kind, sizes, chunk)).collect())
 }
 
-fn row(kind: ArrayKind, sizes: &[u64], chunk: Bytes) -> Row {
-    let (copies, arrangement) = match kind {
-        ArrayKind::Raid10 { copies, arrangement, .. } => (Some(copies), Some(arrangement)),
-        _ => (None, None),
-    };
-    let (figures, impossible) = match figures(kind, sizes, chunk.0) {
+fn row(kind: ArrayKind, sizes: &[Bytes], chunk: Bytes) -> Row {
+    let (copies, arrangement) = kind.copies().unzip();
+    let (figures, impossible) = match figures(kind, sizes, chunk) {
         Ok(figures) => (Some(figures), None),
         Err(error) => (None, Some(error.to_string())),
     };
@@ -99,7 +95,7 @@ fn row(kind: ArrayKind, sizes: &[u64], chunk: Bytes) -> Row {
     Row { layout: kind.name(), copies, arrangement, least_members, figures, impossible }
 }
 
-fn build(kind: ArrayKind, sizes: &[u64]) -> Result<Map, LayoutError> {
+fn build(kind: ArrayKind, sizes: &[Bytes]) -> Result<Map, LayoutError> {
     let (layout, least, given) = (kind.name(), kind.facts().least_members, sizes.len());
     if given < least {
         return Err(LayoutError::TooFewMembers { layout, least, given });
@@ -110,21 +106,21 @@ fn build(kind: ArrayKind, sizes: &[u64]) -> Result<Map, LayoutError> {
 
 /// Tries 1, 2, 3... ample members. (None of the compared levels needs more than 4.)
 fn least_members(kind: ArrayKind) -> usize {
-    let ample = kind.chunk().map_or(1 << 20, |c| c.0.saturating_mul(16));
+    let ample = Bytes(kind.chunk().map_or(1 << 20, |chunk| chunk.0.saturating_mul(16)));
     (1..=MEMBERS_MAX).find(|n| build(kind, &vec![ample; *n]).is_ok()).unwrap_or(MEMBERS_MAX)
 }
 
-fn figures(kind: ArrayKind, sizes: &[u64], chunk: u64) -> Result<Figures, LayoutError> {
+fn figures(kind: ArrayKind, sizes: &[Bytes], chunk: Bytes) -> Result<Figures, LayoutError> {
     let map = build(kind, sizes)?;
     let units = units(&build(with_chunk(kind, MODEL_CHUNK), &few_rows(sizes, chunk))?);
     let (losses_guaranteed, losses_best) = losses(&units, sizes.len() as u32);
     let chunks = (sizes.len() * sizes.len()) as u64;
-    let run = map.capacity().min(chunk.saturating_mul(chunks));
+    let run = map.capacity().min(Bytes(chunk.0.saturating_mul(chunks)));
     let mut readers = BTreeSet::new();
-    let _in_range = map.read_extents(0, run, 0, &mut |e| {
+    let _in_range = map.read_extents(ArrayOffset::START, run, 0, &mut |e| {
         readers.insert(e.member);
     });
-    let located = |length| map.locate(0, length).unwrap_or_default();
+    let located = |length| map.locate(ArrayOffset::START, length).unwrap_or_default();
     let writers: BTreeSet<usize> = located(run).iter().map(|e| e.member).collect();
     let small = located(SMALL_WRITE.min(map.capacity()));
     let parity = small.iter().filter(|e| !matches!(e.role, Role::Data { .. })).count() as u64;
@@ -142,34 +138,31 @@ fn figures(kind: ArrayKind, sizes: &[u64], chunk: u64) -> Result<Figures, Layout
 }
 
 /// The chunk of the small arrays in which every chunk is looked at.
-const MODEL_CHUNK: u64 = 4096;
+const MODEL_CHUNK: Bytes = Bytes(4096);
 
-fn with_chunk(kind: ArrayKind, bytes: u64) -> ArrayKind {
-    let (copies, arrangement) = match kind {
-        ArrayKind::Raid10 { copies, arrangement, .. } => (copies, arrangement),
-        _ => Default::default(),
-    };
-    kind.layout().array(Bytes(bytes), copies, arrangement)
+fn with_chunk(kind: ArrayKind, chunk: Bytes) -> ArrayKind {
+    let (copies, arrangement) = kind.copies().unwrap_or_default();
+    kind.layout().array(chunk, copies, arrangement)
 }
 
 /// Sizes in the same order of size, with so few chunks that every one can be looked at: which members
 /// hold a chunk repeats after at most members * copies rows of each zone. A mirror takes whole
 /// [`ROUNDING`]s only.
-fn few_rows(sizes: &[u64], chunk: u64) -> Vec<u64> {
+fn few_rows(sizes: &[Bytes], chunk: Bytes) -> Vec<Bytes> {
     let period = MODEL_CHUNK * (sizes.len() * sizes.len()).max(4) as u64;
-    let period = period.next_multiple_of(ROUNDING);
-    let whole: Vec<u64> = sizes.iter().map(|s| s / chunk.max(1)).collect();
+    let period = Bytes(period.0.next_multiple_of(ROUNDING.0));
+    let whole: Vec<u64> = sizes.iter().map(|size| size.0 / chunk.0.max(1)).collect();
     let distinct: BTreeSet<u64> = whole.iter().copied().collect();
-    whole.iter().map(|s| (distinct.iter().position(|d| d == s).unwrap_or(0) as u64 + 1) * period).collect()
+    whole.iter().map(|s| period * (distinct.iter().position(|d| d == s).unwrap_or(0) as u64 + 1)).collect()
 }
 
 /// The distinct units of the whole array: chunks and their copies, stripes and their parity.
 fn units(map: &Map) -> Vec<Unit> {
     let mut units = BTreeSet::new();
-    let mut stripes: BTreeMap<u64, Unit> = BTreeMap::new();
-    let mut at = 0;
-    while at < map.capacity() {
-        let extents = map.locate(at, MODEL_CHUNK.min(map.capacity() - at)).unwrap_or_default();
+    let mut stripes: BTreeMap<ArrayOffset, Unit> = BTreeMap::new();
+    let (mut at, end) = (ArrayOffset::START, ArrayOffset::START + map.capacity());
+    while at < end {
+        let extents = map.locate(at, MODEL_CHUNK.min(end - at)).unwrap_or_default();
         let members = extents.iter().fold(0, |mask, e| mask | 1 << e.member);
         match extents.iter().find(|e| e.role == Role::ParityP) {
             None => {
@@ -215,7 +208,7 @@ mod tests {
     fn short(row: &Row) -> (u64, u32, u32, usize, usize, u64, u64) {
         let f = row.figures.as_ref().unwrap();
         (
-            f.capacity / Bytes::GIB,
+            f.capacity.0 / Bytes::GIB,
             f.losses_guaranteed,
             f.losses_best,
             f.read_fan_out,
@@ -227,7 +220,7 @@ mod tests {
 
     #[test]
     fn four_equal_members() {
-        let rows = compare(&[Bytes::GIB; 4], Bytes(512 * Bytes::KIB)).unwrap();
+        let rows = compare(&[Bytes(Bytes::GIB); 4], Bytes(512 * Bytes::KIB)).unwrap();
         let of = |layout, copies, arrangement| short(&named(&rows, layout, copies, arrangement));
         assert_eq!(of("linear", None, None), (4, 0, 0, 1, 1, 0, 1));
         assert_eq!(of("stripe", None, None), (4, 0, 0, 4, 4, 0, 1));
@@ -243,7 +236,7 @@ mod tests {
 
     #[test]
     fn eight_members_make_read_modify_write_the_cheaper() {
-        let rows = compare(&[Bytes::GIB; 8], Bytes(64 * Bytes::KIB)).unwrap();
+        let rows = compare(&[Bytes(Bytes::GIB); 8], Bytes(64 * Bytes::KIB)).unwrap();
         assert_eq!(short(&named(&rows, "raid5", None, None)), (7, 1, 1, 8, 8, 2, 2));
         assert_eq!(short(&named(&rows, "raid6", None, None)), (6, 2, 2, 8, 8, 3, 3));
         assert_eq!(short(&named(&rows, "raid10", Some(2), Some(Arrangement::Near))).2, 4);
@@ -254,7 +247,7 @@ mod tests {
     fn what_can_be_built_has_figures_whatever_the_members() {
         for members in 0..=MEMBERS_MAX.min(9) {
             for size in [64 * Bytes::KIB, Bytes::MIB, 100 * Bytes::GIB + 4096] {
-                for row in compare(&vec![size; members], Bytes(64 * Bytes::KIB)).unwrap() {
+                for row in compare(&vec![Bytes(size); members], Bytes(64 * Bytes::KIB)).unwrap() {
                     let enough = members >= row.least_members;
                     // RAID10's far halves need two chunks of each member.
                     let large = size >= Bytes::MIB || row.arrangement.is_none();
@@ -264,30 +257,33 @@ mod tests {
                 }
             }
         }
-        let rows = compare(&[100 * Bytes::GIB; 2], Bytes(512 * Bytes::KIB)).unwrap();
+        let rows = compare(&[Bytes(100 * Bytes::GIB); 2], Bytes(512 * Bytes::KIB)).unwrap();
         assert_eq!(short(&named(&rows, "mirror", None, None)), (100, 1, 1, 1, 2, 0, 2));
-        let rows = compare(&[100 * Bytes::GIB; 3], Bytes(512 * Bytes::KIB)).unwrap();
+        let rows = compare(&[Bytes(100 * Bytes::GIB); 3], Bytes(512 * Bytes::KIB)).unwrap();
         assert_eq!(short(&named(&rows, "mirror", None, None)), (100, 2, 2, 1, 3, 0, 3));
     }
 
     #[test]
     fn what_cannot_be_built_says_why() {
-        let rows = compare(&[Bytes::GIB; 2], Bytes(64 * Bytes::KIB)).unwrap();
+        let rows = compare(&[Bytes(Bytes::GIB); 2], Bytes(64 * Bytes::KIB)).unwrap();
         let raid6 = named(&rows, "raid6", None, None);
         assert_eq!(raid6.figures, None);
         assert!(raid6.impossible.unwrap().contains("at least 4 members"));
-        assert_eq!(compare(&[Bytes::GIB; 17], Bytes(4096)), Err(17));
+        assert_eq!(compare(&[Bytes(Bytes::GIB); 17], Bytes(4096)), Err(17));
         let none = compare(&[], Bytes(0)).unwrap();
         assert!(none.iter().all(|r| r.figures.is_none()));
     }
 
     #[test]
     fn unequal_members_are_compared_by_what_they_give() {
-        let sizes = [Bytes::GIB, 2 * Bytes::GIB, 4 * Bytes::GIB];
+        let sizes = [1, 2, 4].map(|gib| Bytes(gib * Bytes::GIB));
         let rows = compare(&sizes, Bytes(64 * Bytes::KIB)).unwrap();
         assert_eq!(short(&named(&rows, "stripe", None, None)), (7, 0, 0, 3, 3, 0, 1));
         assert_eq!(short(&named(&rows, "raid5", None, None)).0, 2);
         let near = named(&rows, "raid10", Some(2), Some(Arrangement::Near)).figures.unwrap();
-        assert_eq!((near.capacity, near.losses_guaranteed, near.losses_best), (3 * Bytes::GIB / 2, 1, 1));
+        assert_eq!(
+            (near.capacity, near.losses_guaranteed, near.losses_best),
+            (Bytes(3 * Bytes::GIB / 2), 1, 1)
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! Division by a number that is fixed when a map is built.
 
+use crate::units::Bytes;
+
 /// A divisor; powers of two are divided by shifting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Divisor {
@@ -18,8 +20,18 @@ impl Divisor {
         Divisor { value, shift }
     }
 
+    /// Divides into parts of `bytes`, at least 1.
+    pub fn of(bytes: Bytes) -> Self {
+        Divisor::new(bytes.0)
+    }
+
     pub fn get(self) -> u64 {
         self.value
+    }
+
+    /// Length of one part.
+    pub fn bytes(self) -> Bytes {
+        Bytes(self.value)
     }
 
     /// Quotient and remainder.
@@ -32,8 +44,10 @@ impl Divisor {
         }
     }
 
-    /// `dividend` rounded down to a multiple.
-    pub fn floor(self, dividend: u64) -> u64 {
-        dividend - self.div_rem(dividend).1
+    /// Whole parts of `length`, and the bytes behind them.
+    #[inline(always)]
+    pub fn parts(self, length: Bytes) -> (u64, Bytes) {
+        let (whole, rest) = self.div_rem(length.0);
+        (whole, Bytes(rest))
     }
 }

@@ -1,6 +1,7 @@
 //! What can be wrong with a layout or with an extent of it.
 
-use crate::units::Bytes;
+use super::LayoutName;
+use crate::units::{ArrayOffset, Bytes};
 
 /// Why an array cannot be built from these members.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,19 +86,20 @@ pub enum LayoutError {
 pub enum ExtentError {
     /// It reaches beyond the end of the array.
     #[error(
-        "{length} bytes at offset {offset} reach beyond the end of the array at {capacity}; stay below it"
+        "{} bytes at offset {} reach beyond the end of the array at {}; stay below it", .length.0, .offset.0, .capacity.0
     )]
     OutOfBounds {
         /// First byte asked for.
-        offset: u64,
+        offset: ArrayOffset,
         /// Bytes asked for.
-        length: u64,
+        length: Bytes,
         /// Bytes in the array.
-        capacity: u64,
+        capacity: Bytes,
     },
-    /// RAID5 or RAID6 in the tree: a write would have to compute parity.
+    /// A level with parity in the tree: a write would have to compute it.
     #[error(
-        "writes through a raid5 or raid6 in user space are not supported; build it with the kernel backend"
+        "writes through a {} in user space are not supported; build it with the kernel backend",
+        LayoutName::names(" or ", |layout| layout.parity > 0)
     )]
     ParityWrite,
 }

@@ -7,7 +7,7 @@ use super::piece::Piece;
 use super::raid10::Raid10;
 use super::stripe::Stripe;
 use super::{ArrayKind, LayoutError, Role};
-use crate::units::Bytes;
+use crate::units::{ArrayOffset, Bytes, MemberOffset};
 
 /// The geometry of one array.
 #[derive(Debug, Clone)]
@@ -19,34 +19,44 @@ pub(super) enum Level {
     Parity(Parity),
 }
 
+/// The same of any geometry.
+macro_rules! each {
+    ($level:expr, $l:ident => $of:expr) => {
+        match $level {
+            Level::Linear($l) => $of,
+            Level::Stripe($l) => $of,
+            Level::Mirror($l) => $of,
+            Level::Raid10($l) => $of,
+            Level::Parity($l) => $of,
+        }
+    };
+}
+
 impl Level {
-    pub fn new(kind: ArrayKind, sizes: &[u64]) -> Result<Self, LayoutError> {
-        check_chunk(kind)?;
+    pub fn new(kind: ArrayKind, sizes: &[Bytes]) -> Result<Self, LayoutError> {
+        let wanted = kind.chunk().and_then(|chunk| Some((chunk, kind.facts().chunks.refuse(chunk)?)));
+        if let Some((chunk, wanted)) = wanted {
+            return Err(LayoutError::Chunk { layout: kind.name(), chunk, wanted });
+        }
         let level = match kind {
             ArrayKind::Linear => Level::Linear(Linear::new(sizes)?),
-            ArrayKind::Stripe { chunk } => Level::Stripe(Stripe::new(sizes, chunk.0)?),
+            ArrayKind::Stripe { chunk } => Level::Stripe(Stripe::new(sizes, chunk)?),
             ArrayKind::Mirror => Level::Mirror(Mirror::new(sizes)?),
             ArrayKind::Raid10 { chunk, copies, arrangement } => {
-                Level::Raid10(Raid10::new(sizes, chunk.0, copies, arrangement)?)
+                Level::Raid10(Raid10::new(sizes, chunk, copies, arrangement)?)
             }
             ArrayKind::Raid5 { chunk } | ArrayKind::Raid6 { chunk } => {
-                Level::Parity(Parity::new(sizes, chunk.0, kind.facts().parity)?)
+                Level::Parity(Parity::new(sizes, chunk, kind.layout())?)
             }
         };
-        if level.capacity() > i64::MAX as u64 {
+        if level.capacity().0 > i64::MAX as u64 {
             return Err(LayoutError::TooLarge { layout: kind.name() });
         }
         Ok(level)
     }
 
-    pub fn capacity(&self) -> u64 {
-        match self {
-            Level::Linear(l) => l.capacity(),
-            Level::Stripe(l) => l.capacity(),
-            Level::Mirror(l) => l.capacity(),
-            Level::Raid10(l) => l.capacity(),
-            Level::Parity(l) => l.capacity(),
-        }
+    pub fn capacity(&self) -> Bytes {
+        each!(self, l => l.capacity())
     }
 
     /// Copies of every byte.
@@ -58,21 +68,17 @@ impl Level {
         }
     }
 
-    /// Bytes of a chunk and of all data chunks of a stripe that shares parity; (1, 0) on levels without.
-    pub fn stripe(&self) -> (u64, u64) {
+    /// A chunk, and all data chunks of a stripe that shares parity; `None` on levels without.
+    pub fn stripe(&self) -> Option<(Bytes, Bytes)> {
         match self {
-            Level::Parity(l) => (l.chunk(), l.stripe()),
-            _ => (1, 0),
+            Level::Parity(l) => Some((l.chunk(), l.stripe())),
+            Level::Linear(_) | Level::Stripe(_) | Level::Mirror(_) | Level::Raid10(_) => None,
         }
-    }
-
-    pub fn has_parity(&self) -> bool {
-        matches!(self, Level::Parity(_))
     }
 
     /// The pieces of copy number `copy`, in array order. The extent lies within the capacity.
     #[inline(always)]
-    pub fn split(&self, copy: u32, offset: u64, length: u64, sink: &mut impl FnMut(Piece)) {
+    pub fn split(&self, copy: u32, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(Piece)) {
         match self {
             Level::Stripe(l) => l.split(offset, length, sink),
             Level::Mirror(l) => l.split(copy, offset, length, sink),
@@ -83,36 +89,16 @@ impl Level {
     }
 
     /// The parity that depends on this extent; nothing on levels without.
-    pub fn parity(&self, offset: u64, length: u64, sink: &mut impl FnMut(ParityPiece)) {
-        if let Level::Parity(l) = self {
-            l.parity(offset, length, sink);
+    pub fn parity(&self, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(ParityPiece)) {
+        match self {
+            Level::Parity(l) => l.parity(offset, length, sink),
+            Level::Linear(_) | Level::Stripe(_) | Level::Mirror(_) | Level::Raid10(_) => {}
         }
     }
 
     /// What a member's byte is to the array: for data its array offset, for parity that of the
     /// stripe; `None` where the array does not use the member.
-    pub fn reverse(&self, slot: usize, offset: u64) -> Option<(u64, Role)> {
-        match self {
-            Level::Linear(l) => l.reverse(slot, offset),
-            Level::Stripe(l) => l.reverse(slot, offset),
-            Level::Mirror(l) => l.reverse(slot, offset),
-            Level::Raid10(l) => l.reverse(slot, offset),
-            Level::Parity(l) => l.reverse(slot, offset),
-        }
+    pub fn reverse(&self, slot: usize, offset: MemberOffset) -> Option<(ArrayOffset, Role)> {
+        each!(self, l => l.reverse(slot, offset))
     }
-}
-
-/// The chunks that md accepts: mdadm takes 4 KiB and more in whole KiB; RAID0 any such number
-/// (`raid0.c` divides when it is not a power of two), the others powers of two of at least one page
-/// (`raid10.c` setup_conf, `raid5.c` setup_conf). md keeps it as a 32-bit number of sectors.
-fn check_chunk(kind: ArrayKind) -> Result<(), LayoutError> {
-    let Some(chunk) = kind.chunk() else { return Ok(()) };
-    let in_range = (4 * Bytes::KIB..=Bytes::GIB).contains(&chunk.0);
-    let (fits, wanted) = match kind {
-        ArrayKind::Stripe { .. } => {
-            (in_range && chunk.0 % Bytes::KIB == 0, "a whole number of KiB from 4KiB to 1GiB")
-        }
-        _ => (in_range && chunk.0.is_power_of_two(), "a power of two from 4KiB to 1GiB"),
-    };
-    if fits { Ok(()) } else { Err(LayoutError::Chunk { layout: kind.name(), chunk, wanted }) }
 }

@@ -3,6 +3,7 @@
 use super::level::Level;
 use super::piece::Piece;
 use super::{ArrayKind, Extent, ExtentError, LayoutError, LayoutNode, Reverse, Role};
+use crate::units::{ArrayOffset, Bytes, MemberOffset};
 
 /// Most arrays inside each other; far beyond use, far below what a stack holds.
 const DEPTH_MAX: usize = 32;
@@ -58,11 +59,11 @@ enum Follow {
 }
 
 impl Map {
-    /// Compiles `layout`; `member_sizes[i]` is the size in bytes of the leaf `Volume(i)`.
+    /// Compiles `layout`; `member_sizes[i]` is the size of the leaf `Volume(i)`.
     ///
     /// # Errors
     /// See [`LayoutError`]; sizes that no leaf names are ignored.
-    pub fn new(layout: &LayoutNode, member_sizes: &[u64]) -> Result<Map, LayoutError> {
+    pub fn new(layout: &LayoutNode, member_sizes: &[Bytes]) -> Result<Map, LayoutError> {
         let parents = vec![None; member_sizes.len()];
         let mut map = Map { nodes: Vec::new(), leaves: Vec::new(), parents, writable: true };
         match layout {
@@ -80,7 +81,7 @@ impl Map {
         &mut self,
         kind: ArrayKind,
         members: &[LayoutNode],
-        member_sizes: &[u64],
+        member_sizes: &[Bytes],
         depth: usize,
     ) -> Result<usize, LayoutError> {
         if depth > DEPTH_MAX {
@@ -90,7 +91,7 @@ impl Map {
         let mut sizes = Vec::with_capacity(members.len());
         self.compile_members(kind, members, member_sizes, depth, &mut compiled, &mut sizes)?;
         let level = Level::new(kind, &sizes)?;
-        self.writable &= !level.has_parity();
+        self.writable &= level.stripe().is_none();
         let inner_copies = compiled.iter().map(|m| self.copies_of(*m)).max().unwrap_or(1);
         let copies = level.copies().saturating_mul(inner_copies);
         let index = self.nodes.len();
@@ -109,10 +110,10 @@ impl Map {
         &mut self,
         kind: ArrayKind,
         members: &[LayoutNode],
-        member_sizes: &[u64],
+        member_sizes: &[Bytes],
         depth: usize,
         compiled: &mut Vec<Slot>,
-        sizes: &mut Vec<u64>,
+        sizes: &mut Vec<Bytes>,
     ) -> Result<(), LayoutError> {
         if depth > DEPTH_MAX {
             return Err(LayoutError::TooDeep { most: DEPTH_MAX });
@@ -156,7 +157,7 @@ impl Map {
     }
 
     /// Bytes of the array.
-    pub fn capacity(&self) -> u64 {
+    pub fn capacity(&self) -> Bytes {
         self.nodes[self.root()].level.capacity()
     }
 
@@ -177,10 +178,10 @@ impl Map {
     }
 
     #[inline]
-    fn check(&self, offset: u64, length: u64) -> Result<(), ExtentError> {
+    fn check(&self, offset: ArrayOffset, length: Bytes) -> Result<(), ExtentError> {
         let capacity = self.capacity();
-        match offset.checked_add(length) {
-            Some(end) if end <= capacity => Ok(()),
+        match offset.0.checked_add(length.0) {
+            Some(end) if end <= capacity.0 => Ok(()),
             _ => Err(ExtentError::OutOfBounds { offset, length, capacity }),
         }
     }
@@ -194,8 +195,8 @@ impl Map {
     #[inline]
     pub fn write_extents(
         &self,
-        offset: u64,
-        length: u64,
+        offset: ArrayOffset,
+        length: Bytes,
         sink: &mut impl FnMut(Extent),
     ) -> Result<(), ExtentError> {
         self.check(offset, length)?;
@@ -225,8 +226,8 @@ impl Map {
     #[inline]
     pub fn read_extents(
         &self,
-        offset: u64,
-        length: u64,
+        offset: ArrayOffset,
+        length: Bytes,
         selector: u64,
         sink: &mut impl FnMut(Extent),
     ) -> Result<(), ExtentError> {
@@ -239,8 +240,15 @@ impl Map {
 
     /// One copy of the extent with contiguous neighbours merged.
     #[inline]
-    fn merged(&self, copy: u32, follow: Follow, offset: u64, length: u64, sink: &mut impl FnMut(Extent)) {
-        if length == 0 {
+    fn merged(
+        &self,
+        copy: u32,
+        follow: Follow,
+        offset: ArrayOffset,
+        length: Bytes,
+        sink: &mut impl FnMut(Extent),
+    ) {
+        if length == Bytes(0) {
             return;
         }
         let mut pending: Option<Extent> = None;
@@ -265,8 +273,8 @@ impl Map {
         node: usize,
         copy: u32,
         follow: Follow,
-        offset: u64,
-        length: u64,
+        offset: ArrayOffset,
+        length: Bytes,
         sink: &mut F,
     ) {
         let node = &self.nodes[node];
@@ -306,10 +314,10 @@ impl Map {
             if let Role::Data { copy } = &mut extent.role {
                 *copy += first_copy;
             }
-            extent.array_offset = piece.array_offset + (extent.array_offset - piece.offset);
+            extent.array_offset = piece.array_offset + (extent.array_offset - piece.offset.in_array());
             sink(extent);
         };
-        self.walk(node, copy, follow, piece.offset, piece.length, translate);
+        self.walk(node, copy, follow, piece.offset.in_array(), piece.length, translate);
     }
 
     /// Everything that holds or protects this extent: all copies of its bytes in array order, then,
@@ -317,14 +325,14 @@ impl Map {
     ///
     /// # Errors
     /// Beyond the capacity.
-    pub fn locate(&self, offset: u64, length: u64) -> Result<Vec<Extent>, ExtentError> {
+    pub fn locate(&self, offset: ArrayOffset, length: Bytes) -> Result<Vec<Extent>, ExtentError> {
         self.check(offset, length)?;
         let mut extents = Vec::new();
         for copy in 0..self.copies() {
             self.merged(copy, Follow::Exactly, offset, length, &mut |e| extents.push(e));
         }
         extents.sort_by_key(|e| (e.array_offset, e.role));
-        if !self.writable && length > 0 {
+        if !self.writable && length > Bytes(0) {
             let mut parity = Vec::new();
             self.parity_of(self.root(), offset, length, &mut parity);
             for extent in &mut parity {
@@ -350,7 +358,7 @@ impl Map {
 
     /// The parity on the leaves below `node` that depends on this extent of it; array offsets are not
     /// those of the whole array yet.
-    fn parity_of(&self, index: usize, offset: u64, length: u64, found: &mut Vec<Extent>) {
+    fn parity_of(&self, index: usize, offset: ArrayOffset, length: Bytes, found: &mut Vec<Extent>) {
         let node = &self.nodes[index];
         // This level's own parity: everything that holds it is parity too, be it a copy or more parity.
         node.level.parity(offset, length, &mut |p| {
@@ -358,12 +366,13 @@ impl Map {
             match node.members[p.piece.slot] {
                 Slot::Volume(member) => found.push(data_extent(member, p.piece, 0)),
                 Slot::Array(below) => {
+                    let offset = p.piece.offset.in_array();
                     for copy in 0..self.nodes[below].copies {
-                        self.walk(below, copy, Follow::Exactly, p.piece.offset, p.piece.length, &mut |e| {
+                        self.walk(below, copy, Follow::Exactly, offset, p.piece.length, &mut |e| {
                             found.push(e);
                         });
                     }
-                    self.parity_of(below, p.piece.offset, p.piece.length, found);
+                    self.parity_of(below, offset, p.piece.length, found);
                 }
             }
             for extent in &mut found[start..] {
@@ -376,7 +385,7 @@ impl Map {
         for copy in 0..node.level.copies() {
             node.level.split(copy, offset, length, &mut |piece| {
                 if let Slot::Array(below) = node.members[piece.slot] {
-                    self.parity_of(below, piece.offset, piece.length, found);
+                    self.parity_of(below, piece.offset.in_array(), piece.length, found);
                 }
             });
         }
@@ -384,18 +393,18 @@ impl Map {
 
     /// What byte `offset` of leaf volume `member` is to the array; `None` when the array does not use
     /// it: another volume, or a rest too small for a chunk, or space beyond the smallest member.
-    pub fn reverse(&self, member: usize, offset: u64) -> Option<Reverse> {
+    pub fn reverse(&self, member: usize, offset: MemberOffset) -> Option<Reverse> {
         self.reverse_from((*self.parents.get(member)?)?, offset)
     }
 
     /// [`Map::reverse`] of byte `offset` of the member at `place`.
-    fn reverse_from(&self, place: Parent, offset: u64) -> Option<Reverse> {
+    fn reverse_from(&self, place: Parent, offset: MemberOffset) -> Option<Reverse> {
         let node = &self.nodes[place.node];
         let (array_offset, role) = node.level.reverse(place.slot, offset)?;
         let Some(above) = node.parent else { return Some(Reverse { array_offset, role: node.scaled(role) }) };
         match role {
             Role::Data { .. } => {
-                let mut found = self.reverse_from(above, array_offset)?;
+                let mut found = self.reverse_from(above, array_offset.on_member())?;
                 if let (Role::Data { copy }, Role::Data { copy: inner }) =
                     (&mut found.role, node.scaled(role))
                 {
@@ -407,14 +416,13 @@ impl Map {
             // uses one of those. The stripe is named by its first byte in use: not always its first,
             // because far and offset copies do not rise with the member's offset.
             parity => {
-                let (chunk, stripe) = node.level.stripe();
-                let mut protected =
-                    (array_offset + offset % chunk..array_offset + stripe).step_by(chunk as usize);
-                protected.find_map(|byte| self.reverse_from(above, byte))?;
-                (array_offset..array_offset + stripe)
-                    .step_by(512)
-                    .find_map(|byte| self.reverse_from(above, byte))
-                    .map(|found| Reverse { role: parity, ..found })
+                let (chunk, stripe) = node.level.stripe()?;
+                let used = |from: u64, step: u64| {
+                    let mut bytes = (array_offset.0 + from..array_offset.0 + stripe.0).step_by(step as usize);
+                    bytes.find_map(|byte| self.reverse_from(above, MemberOffset(byte)))
+                };
+                used(offset.0 % chunk.0, chunk.0)?;
+                used(0, 512).map(|found| Reverse { role: parity, ..found })
             }
         }
     }

@@ -9,36 +9,34 @@
 //! `mdadm --create` takes whole multiples of 64 KiB of the smallest member, so that the array could become a RAID5
 //! one day (mdadm `Create.c`; seen with mdadm 4.2 in the lab); LVM takes whole extents, which are such multiples.
 
-use super::piece::Piece;
+use super::piece::{Piece, smallest};
 use super::{LayoutError, Role};
-use crate::units::Bytes;
+use crate::units::{ArrayOffset, Bytes, MemberOffset};
 
-/// What mdadm rounds the size of a mirror to, in bytes.
-pub(super) const ROUNDING: u64 = 64 << 10;
+/// What mdadm rounds the size of a mirror to.
+pub(super) const ROUNDING: Bytes = Bytes(64 << 10);
 
 #[derive(Debug, Clone)]
 pub(super) struct Mirror {
-    size: u64,
+    size: Bytes,
     members: u32,
 }
 
 impl Mirror {
-    pub fn new(sizes: &[u64]) -> Result<Self, LayoutError> {
+    pub fn new(sizes: &[Bytes]) -> Result<Self, LayoutError> {
         const LAYOUT: &str = "mirror";
         let members = u32::try_from(sizes.len()).unwrap_or(u32::MAX);
         if members < 2 {
             return Err(LayoutError::TooFewMembers { layout: LAYOUT, least: 2, given: sizes.len() });
         }
-        let (member, size) = super::piece::smallest(sizes);
-        let whole = size - size % ROUNDING;
-        if whole == 0 {
-            let (size, least) = (Bytes(size), Bytes(ROUNDING));
-            return Err(LayoutError::MemberTooSmall { layout: LAYOUT, member, size, least });
+        let (member, size) = smallest(sizes);
+        if size < ROUNDING {
+            return Err(LayoutError::MemberTooSmall { layout: LAYOUT, member, size, least: ROUNDING });
         }
-        Ok(Mirror { size: whole, members })
+        Ok(Mirror { size: size - size % ROUNDING, members })
     }
 
-    pub fn capacity(&self) -> u64 {
+    pub fn capacity(&self) -> Bytes {
         self.size
     }
 
@@ -47,11 +45,12 @@ impl Mirror {
     }
 
     #[inline(always)]
-    pub fn split(&self, copy: u32, offset: u64, length: u64, sink: &mut impl FnMut(Piece)) {
-        sink(Piece { slot: copy as usize, offset, length, array_offset: offset });
+    pub fn split(&self, copy: u32, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(Piece)) {
+        sink(Piece { slot: copy as usize, offset: offset.on_member(), length, array_offset: offset });
     }
 
-    pub fn reverse(&self, slot: usize, offset: u64) -> Option<(u64, Role)> {
-        (offset < self.size).then_some((offset, Role::Data { copy: slot as u32 }))
+    pub fn reverse(&self, slot: usize, offset: MemberOffset) -> Option<(ArrayOffset, Role)> {
+        (offset - MemberOffset::START < self.size)
+            .then_some((offset.in_array(), Role::Data { copy: slot as u32 }))
     }
 }

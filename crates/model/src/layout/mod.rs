@@ -20,11 +20,11 @@ mod tests;
 
 pub use error::{ExtentError, LayoutError};
 pub use map::Map;
-pub use name::{Facts, LayoutName};
+pub use name::{Chunks, Facts};
 
-use crate::units::Bytes;
+use crate::units::{ArrayOffset, Bytes, MemberOffset};
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
+use strum::{EnumDiscriminants, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 /// How RAID10 places the copies of a chunk (md's `--layout=n2|f2|o2`).
 #[derive(
@@ -69,8 +69,15 @@ impl Arrangement {
 }
 
 /// The kind of an array with the parameters that only it has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumDiscriminants)]
 #[serde(tag = "layout", rename_all = "lowercase")]
+#[strum_discriminants(
+    name(LayoutName),
+    doc = "A layout by its name on the command line and in experiment files.",
+    derive(Hash, EnumString, IntoStaticStr, VariantArray, VariantNames),
+    strum(serialize_all = "lowercase"),
+    allow(missing_docs)
+)]
 pub enum ArrayKind {
     /// Members one after the other (md linear, LVM linear).
     Linear,
@@ -111,6 +118,18 @@ impl ArrayKind {
             | ArrayKind::Raid10 { chunk, .. }
             | ArrayKind::Raid5 { chunk }
             | ArrayKind::Raid6 { chunk } => Some(chunk),
+        }
+    }
+
+    /// Copies of every chunk and where they go; `None` for layouts that leave no choice.
+    pub const fn copies(self) -> Option<(u32, Arrangement)> {
+        match self {
+            ArrayKind::Raid10 { copies, arrangement, .. } => Some((copies, arrangement)),
+            ArrayKind::Linear
+            | ArrayKind::Mirror
+            | ArrayKind::Stripe { .. }
+            | ArrayKind::Raid5 { .. }
+            | ArrayKind::Raid6 { .. } => None,
         }
     }
 }
@@ -155,13 +174,6 @@ impl LayoutNode {
         let LayoutNode::Array { kind, members } = self else { return None };
         members.iter().filter_map(LayoutNode::smallest_chunk).chain(kind.chunk()).min()
     }
-
-    /// Bytes of a whole stripe of the outermost array, chunk times members with data; `None` where there is no chunk.
-    pub fn stripe_width(&self) -> Option<Bytes> {
-        let LayoutNode::Array { kind, members } = self else { return None };
-        let data = members.len().saturating_sub(kind.facts().parity);
-        kind.chunk().map(|chunk| Bytes(chunk.0.saturating_mul(data as u64)))
-    }
 }
 
 /// What a member's extent is to the array. Data come before parity in order.
@@ -184,21 +196,21 @@ pub enum Role {
 pub struct Extent {
     /// Index of the leaf volume.
     pub member: usize,
-    /// Byte offset on that member.
-    pub offset: u64,
-    /// Length in bytes, at least 1.
-    pub length: u64,
+    /// First byte on that member.
+    pub offset: MemberOffset,
+    /// At least 1.
+    pub length: Bytes,
     /// What the bytes are for: data, a copy, parity.
     pub role: Role,
-    /// Array offset of the first byte (for parity: of the first byte of the stripe it protects).
-    pub array_offset: u64,
+    /// First byte in the array (for parity: of the stripe it protects).
+    pub array_offset: ArrayOffset,
 }
 
 /// What one byte of a member is to the array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reverse {
-    /// Offset in the array (for parity: of the first byte of the stripe it protects).
-    pub array_offset: u64,
+    /// The byte in the array (for parity: the first of the stripe it protects).
+    pub array_offset: ArrayOffset,
     /// What the byte is for: data, a copy, parity.
     pub role: Role,
 }

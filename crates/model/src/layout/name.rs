@@ -2,28 +2,10 @@
 //! experiment files, their schema and all wordings are made.
 
 use super::stripe::LEAST_MEMBERS;
-use super::{Arrangement, ArrayKind, LayoutNode};
+use super::{Arrangement, ArrayKind, LayoutName, LayoutNode};
 use crate::units::{Bytes, format_count};
 use std::fmt;
-use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
-
-/// A layout by its name on the command line and in experiment files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray, VariantNames)]
-#[strum(serialize_all = "lowercase")]
-pub enum LayoutName {
-    /// [`ArrayKind::Linear`].
-    Linear,
-    /// [`ArrayKind::Stripe`].
-    Stripe,
-    /// [`ArrayKind::Mirror`].
-    Mirror,
-    /// [`ArrayKind::Raid10`].
-    Raid10,
-    /// [`ArrayKind::Raid5`].
-    Raid5,
-    /// [`ArrayKind::Raid6`].
-    Raid6,
-}
+use strum::VariantArray;
 
 /// What is known of a layout without sizes.
 #[derive(Debug)]
@@ -36,8 +18,8 @@ pub struct Facts {
     pub other_names: &'static [&'static str],
     /// Fewest members.
     pub least_members: usize,
-    /// Whether bytes go to members in chunks.
-    pub has_chunk: bool,
+    /// The chunks in which bytes go to members.
+    pub chunks: Chunks,
     /// Members' worth of parity in each stripe.
     pub parity: usize,
     /// Whether it loses a member without losing data.
@@ -46,6 +28,34 @@ pub struct Facts {
     pub md_level: &'static str,
     /// Its segment type, as lvcreate's `--type` takes it.
     pub lvm_segment: &'static str,
+}
+
+/// The chunks that md accepts of 4 KiB to 1 GiB: RAID0 takes any whole number of KiB (`raid0.c` divides where it is not
+/// a power of two), the others powers of two of at least one page (`raid10.c` and `raid5.c`, setup_conf). md keeps it as
+/// a 32-bit number of sectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chunks {
+    /// The layout has no chunks.
+    None,
+    /// Any number of whole KiB.
+    WholeKib,
+    /// Powers of two only.
+    PowerOfTwo,
+}
+
+impl Chunks {
+    /// Why `chunk` is none of them: what would be.
+    pub(super) fn refuse(self, chunk: Bytes) -> Option<&'static str> {
+        let in_range = (4 * Bytes::KIB..=Bytes::GIB).contains(&chunk.0);
+        let (fits, wanted) = match self {
+            Chunks::None => return None,
+            Chunks::WholeKib => {
+                (chunk.0.is_multiple_of(Bytes::KIB), "a whole number of KiB from 4KiB to 1GiB")
+            }
+            Chunks::PowerOfTwo => (chunk.0.is_power_of_two(), "a power of two from 4KiB to 1GiB"),
+        };
+        (!in_range || !fits).then_some(wanted)
+    }
 }
 
 impl LayoutName {
@@ -60,7 +70,7 @@ impl LayoutName {
                 what: "members one after the other",
                 other_names: &["concat", "jbod", "span", "single"],
                 least_members: 1,
-                has_chunk: false,
+                chunks: Chunks::None,
                 parity: 0,
                 redundant: false,
                 md_level: "linear",
@@ -71,7 +81,7 @@ impl LayoutName {
                 what: "RAID0",
                 other_names: &["raid0", "0", "striped", "stripes"],
                 least_members: LEAST_MEMBERS,
-                has_chunk: true,
+                chunks: Chunks::WholeKib,
                 parity: 0,
                 redundant: false,
                 md_level: "0",
@@ -82,7 +92,7 @@ impl LayoutName {
                 what: "RAID1",
                 other_names: &["raid1", "1", "mirrored", "mirrors"],
                 least_members: 2,
-                has_chunk: false,
+                chunks: Chunks::None,
                 parity: 0,
                 redundant: true,
                 md_level: "1",
@@ -93,7 +103,7 @@ impl LayoutName {
                 what: "RAID10 over any number of members",
                 other_names: &["raid1e", "10", "raid01", "raid0+1"],
                 least_members: 2,
-                has_chunk: true,
+                chunks: Chunks::PowerOfTwo,
                 parity: 0,
                 redundant: true,
                 md_level: "10",
@@ -104,7 +114,7 @@ impl LayoutName {
                 what: "RAID5, left-symmetric",
                 other_names: &["5"],
                 least_members: 3,
-                has_chunk: true,
+                chunks: Chunks::PowerOfTwo,
                 parity: 1,
                 redundant: true,
                 md_level: "5",
@@ -115,7 +125,7 @@ impl LayoutName {
                 what: "RAID6, left-symmetric",
                 other_names: &["6"],
                 least_members: 4,
-                has_chunk: true,
+                chunks: Chunks::PowerOfTwo,
                 parity: 2,
                 redundant: true,
                 md_level: "6",
@@ -127,6 +137,12 @@ impl LayoutName {
     /// Its name on the command line and in experiment files.
     pub fn name(self) -> &'static str {
         self.into()
+    }
+
+    /// The names of those of which `which` is true, separated by `separator`.
+    pub fn names(separator: &str, which: impl Fn(&Facts) -> bool) -> String {
+        let some = Self::ALL.iter().filter(|layout| which(layout.facts()));
+        some.map(|layout| layout.name()).collect::<Vec<_>>().join(separator)
     }
 
     /// The array of this name; what it does not have is not used.
@@ -144,19 +160,12 @@ impl LayoutName {
 
 impl ArrayKind {
     /// Its name.
-    pub const fn layout(self) -> LayoutName {
-        match self {
-            ArrayKind::Linear => LayoutName::Linear,
-            ArrayKind::Stripe { .. } => LayoutName::Stripe,
-            ArrayKind::Mirror => LayoutName::Mirror,
-            ArrayKind::Raid10 { .. } => LayoutName::Raid10,
-            ArrayKind::Raid5 { .. } => LayoutName::Raid5,
-            ArrayKind::Raid6 { .. } => LayoutName::Raid6,
-        }
+    pub fn layout(self) -> LayoutName {
+        self.into()
     }
 
     /// What is known of it without sizes.
-    pub const fn facts(self) -> &'static Facts {
+    pub fn facts(self) -> &'static Facts {
         self.layout().facts()
     }
 
@@ -171,14 +180,15 @@ impl fmt::Display for LayoutNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LayoutNode::Array { kind, members } = self else { return f.write_str("a single volume") };
         let title = kind.facts().title;
-        match kind {
-            ArrayKind::Linear => write!(f, "{title}, {}", format_count(members.len() as u64, "member"))?,
-            _ => write!(f, "{title} of {}", members.len())?,
+        if *kind == ArrayKind::Linear {
+            write!(f, "{title}, {}", format_count(members.len() as u64, "member"))?;
+        } else {
+            write!(f, "{title} of {}", members.len())?;
         }
         if let Some(array @ LayoutNode::Array { .. }) = members.first() {
             write!(f, " (each a {array})")?;
         }
-        if let ArrayKind::Raid10 { copies, arrangement, .. } = kind {
+        if let Some((copies, arrangement)) = kind.copies() {
             write!(f, ", {copies} {} copies", <&str>::from(arrangement))?;
         }
         kind.chunk().map_or(Ok(()), |chunk| write!(f, ", chunk {chunk}"))
@@ -195,7 +205,7 @@ mod tests {
             let kind = layout.array(Bytes(Bytes::MIB), 2, Arrangement::Far);
             assert_eq!(kind.layout(), *layout);
             assert_eq!(layout.name().parse(), Ok(*layout));
-            assert_eq!(kind.chunk().is_some(), layout.facts().has_chunk);
+            assert_eq!(kind.chunk().is_some(), layout.facts().chunks != Chunks::None);
             let stored = serde_json::to_value(kind).expect("serialises");
             assert_eq!(stored["layout"], layout.name(), "what a stored session calls it");
         }

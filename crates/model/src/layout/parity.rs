@@ -17,8 +17,8 @@
 
 use super::divisor::Divisor;
 use super::piece::{Piece, smallest};
-use super::{LayoutError, Role};
-use crate::units::Bytes;
+use super::{LayoutError, LayoutName, Role};
+use crate::units::{ArrayOffset, Bytes, MemberOffset};
 
 #[derive(Debug, Clone)]
 pub(super) struct Parity {
@@ -39,42 +39,41 @@ pub(super) struct ParityPiece {
 }
 
 impl Parity {
-    /// `parities` is 1 or 2; `chunk` as [`super::level::check_chunk`] allows it.
-    pub fn new(sizes: &[u64], chunk: u64, parities: usize) -> Result<Self, LayoutError> {
-        let layout = if parities == 1 { "raid5" } else { "raid6" };
-        let (n, least) = (sizes.len(), parities + 2);
+    /// `chunk` as [`super::name::Chunks`] allows it; one or two members' worth of parity.
+    pub fn new(sizes: &[Bytes], chunk: Bytes, of: LayoutName) -> Result<Self, LayoutError> {
+        let (layout, parities, least) = (of.name(), of.facts().parity, of.facts().least_members);
+        let n = sizes.len();
         if n < least {
             return Err(LayoutError::TooFewMembers { layout, least, given: n });
         }
         let (member, size) = smallest(sizes);
-        let rows = size / chunk;
+        let rows = size.0 / chunk.0;
         if rows == 0 {
-            let (size, least) = (Bytes(size), Bytes(chunk));
-            return Err(LayoutError::MemberTooSmall { layout, member, size, least });
+            return Err(LayoutError::MemberTooSmall { layout, member, size, least: chunk });
         }
         let data = (n - parities) as u64;
-        if (rows * chunk).checked_mul(data).is_none() {
+        if (rows * chunk.0).checked_mul(data).is_none() {
             return Err(LayoutError::TooLarge { layout });
         }
         Ok(Parity {
-            chunk: Divisor::new(chunk),
+            chunk: Divisor::of(chunk),
             members: Divisor::new(n as u64),
             data: Divisor::new(data),
             rows,
         })
     }
 
-    pub fn capacity(&self) -> u64 {
-        self.rows * self.chunk.get() * self.data.get()
+    pub fn capacity(&self) -> Bytes {
+        self.stripe() * self.rows
     }
 
-    pub fn chunk(&self) -> u64 {
-        self.chunk.get()
+    pub fn chunk(&self) -> Bytes {
+        self.chunk.bytes()
     }
 
     /// Data bytes of one stripe.
-    pub fn stripe(&self) -> u64 {
-        self.chunk.get() * self.data.get()
+    pub fn stripe(&self) -> Bytes {
+        self.chunk.bytes() * self.data.get()
     }
 
     /// Members holding parity in one stripe, 1 or 2.
@@ -97,19 +96,20 @@ impl Parity {
     }
 
     #[inline]
-    pub fn split(&self, offset: u64, length: u64, sink: &mut impl FnMut(Piece)) {
-        let chunk = self.chunk.get();
+    pub fn split(&self, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(Piece)) {
+        let chunk = self.chunk.bytes();
         let end = offset + length;
-        let (number, mut within) = self.chunk.div_rem(offset);
+        let (number, mut within) = self.chunk.parts(offset - ArrayOffset::START);
         let (mut row, mut column) = self.data.div_rem(number);
         let mut first = self.rotation(row).1;
         let mut at = offset;
         while at < end {
             let length = (chunk - within).min(end - at);
             let slot = self.wrap(first + column) as usize;
-            sink(Piece { slot, offset: row * chunk + within, length, array_offset: at });
+            let offset = MemberOffset::START + chunk * row + within;
+            sink(Piece { slot, offset, length, array_offset: at });
             at += length;
-            within = 0;
+            within = Bytes(0);
             column += 1;
             if column == self.data.get() {
                 column = 0;
@@ -121,25 +121,27 @@ impl Parity {
 
     /// The parity bytes that depend on this extent. The byte `b` of a stripe's parity depends on the
     /// byte `b` of each of its chunks.
-    pub fn parity(&self, offset: u64, length: u64, sink: &mut impl FnMut(ParityPiece)) {
-        let chunk = self.chunk.get();
+    pub fn parity(&self, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(ParityPiece)) {
+        let chunk = self.chunk.bytes();
         let stripe = self.stripe();
         let end = offset + length;
         let mut at = offset;
         while at < end {
-            let row = at / stripe;
-            let array_offset = row * stripe;
+            let row = at.0 / stripe.0;
+            let array_offset = ArrayOffset::START + stripe * row;
             let stop = end.min(array_offset + stripe);
-            let (from, to) = (at % chunk, (stop - 1) % chunk + 1);
+            let row_start = MemberOffset::START + chunk * row;
+            let (from, to) = (self.within(at), self.within(stop - Bytes(1)) + Bytes(1));
             let first_chunk_end = at - from + chunk;
             // One chunk: a part of it. Two chunks whose parts do not meet: a head and a tail.
             // Otherwise every byte of the parity chunk.
-            let parts: [(u64, u64); 2] = if stop <= first_chunk_end {
-                [(from, to), (0, 0)]
+            let (head, none) = (Bytes(0), (Bytes(0), Bytes(0)));
+            let parts = if stop <= first_chunk_end {
+                [(from, to), none]
             } else if stop <= first_chunk_end + chunk && to < from {
-                [(0, to), (from, chunk)]
+                [(head, to), (from, chunk)]
             } else {
-                [(0, chunk), (0, 0)]
+                [(head, chunk), none]
             };
             let (p, _) = self.rotation(row);
             for parity in 0..self.parities() {
@@ -147,8 +149,7 @@ impl Parity {
                 let role = if parity == 0 { Role::ParityP } else { Role::ParityQ };
                 for (from, to) in parts {
                     if from < to {
-                        let piece =
-                            Piece { slot, offset: row * chunk + from, length: to - from, array_offset };
+                        let piece = Piece { slot, offset: row_start + from, length: to - from, array_offset };
                         sink(ParityPiece { piece, role });
                     }
                 }
@@ -157,17 +158,22 @@ impl Parity {
         }
     }
 
-    pub fn reverse(&self, slot: usize, offset: u64) -> Option<(u64, Role)> {
-        let (row, within) = self.chunk.div_rem(offset);
+    /// How far into its chunk `at` is.
+    fn within(&self, at: ArrayOffset) -> Bytes {
+        self.chunk.parts(at - ArrayOffset::START).1
+    }
+
+    pub fn reverse(&self, slot: usize, offset: MemberOffset) -> Option<(ArrayOffset, Role)> {
+        let (row, within) = self.chunk.parts(offset - MemberOffset::START);
         if row >= self.rows {
             return None;
         }
         let (n, data) = (self.members.get(), self.data.get());
         let (_, first) = self.rotation(row);
         let column = self.wrap(slot as u64 + n - first);
-        let stripe = row * self.stripe();
+        let stripe = ArrayOffset::START + self.stripe() * row;
         Some(if column < data {
-            (stripe + column * self.chunk.get() + within, Role::Data { copy: 0 })
+            (stripe + self.chunk.bytes() * column + within, Role::Data { copy: 0 })
         } else if column == data {
             (stripe, Role::ParityP)
         } else {

@@ -18,7 +18,7 @@
 use super::divisor::Divisor;
 use super::piece::{Piece, smallest};
 use super::{Arrangement, LayoutError, Role};
-use crate::units::Bytes;
+use crate::units::{ArrayOffset, Bytes, MemberOffset};
 
 #[derive(Debug, Clone)]
 pub(super) struct Raid10 {
@@ -33,10 +33,10 @@ pub(super) struct Raid10 {
 }
 
 impl Raid10 {
-    /// `chunk` as [`super::level::check_chunk`] allows it.
+    /// `chunk` as [`super::name::Chunks`] allows it.
     pub fn new(
-        sizes: &[u64],
-        chunk: u64,
+        sizes: &[Bytes],
+        chunk: Bytes,
         copies: u32,
         arrangement: Arrangement,
     ) -> Result<Self, LayoutError> {
@@ -50,7 +50,7 @@ impl Raid10 {
             return Err(LayoutError::Copies { copies, members: n });
         }
         let (member, size) = smallest(sizes);
-        let rows = size / chunk;
+        let rows = size.0 / chunk.0;
         let k = u64::from(copies);
         let (section_rows, chunks) = match arrangement {
             Arrangement::Near => (rows, u128::from(rows) * n as u128 / u128::from(k)),
@@ -58,16 +58,16 @@ impl Raid10 {
         };
         if section_rows == 0 {
             let factor = if arrangement == Arrangement::Near { 1 } else { k };
-            let (size, least) = (Bytes(size), Bytes(chunk.saturating_mul(factor)));
+            let least = Bytes(chunk.0.saturating_mul(factor));
             return Err(LayoutError::MemberTooSmall { layout: LAYOUT, member, size, least });
         }
         let too_large = LayoutError::TooLarge { layout: LAYOUT };
         let chunks = u64::try_from(chunks).map_err(|_| too_large.clone())?;
-        if chunks.checked_mul(k).and_then(|c| c.checked_mul(chunk)).is_none() {
+        if chunks.checked_mul(k).and_then(|c| c.checked_mul(chunk.0)).is_none() {
             return Err(too_large);
         }
         Ok(Raid10 {
-            chunk: Divisor::new(chunk),
+            chunk: Divisor::of(chunk),
             copies: Divisor::new(k),
             members: Divisor::new(n as u64),
             arrangement,
@@ -76,8 +76,8 @@ impl Raid10 {
         })
     }
 
-    pub fn capacity(&self) -> u64 {
-        self.chunks * self.chunk.get()
+    pub fn capacity(&self) -> Bytes {
+        self.chunk.bytes() * self.chunks
     }
 
     pub fn copies(&self) -> u32 {
@@ -85,12 +85,12 @@ impl Raid10 {
     }
 
     #[inline]
-    pub fn split(&self, copy: u32, offset: u64, length: u64, sink: &mut impl FnMut(Piece)) {
+    pub fn split(&self, copy: u32, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(Piece)) {
         let copy = u64::from(copy);
-        let chunk = self.chunk.get();
+        let chunk = self.chunk.bytes();
         let n = self.members.get();
         let end = offset + length;
-        let (number, mut within) = self.chunk.div_rem(offset);
+        let (number, mut within) = self.chunk.parts(offset - ArrayOffset::START);
         // Where this copy of the first chunk is, and how far on the next chunk's copy is: `step`
         // members, and `row_step` rows more after the last member.
         let (row, member, step, row_step);
@@ -114,7 +114,7 @@ impl Raid10 {
         // chunk's first copy passes the last member, not when this one does.
         let shift = if self.arrangement == Arrangement::Near { 0 } else { copy };
         let mut position = member - shift;
-        let mut row_start = row * chunk;
+        let mut row_start = MemberOffset::START + chunk * row;
         let mut at = offset;
         while at < end {
             let length = (chunk - within).min(end - at);
@@ -122,7 +122,7 @@ impl Raid10 {
             let slot = if slot >= n { slot - n } else { slot };
             sink(Piece { slot: slot as usize, offset: row_start + within, length, array_offset: at });
             at += length;
-            within = 0;
+            within = Bytes(0);
             position += step;
             if position >= n {
                 position -= n;
@@ -131,10 +131,10 @@ impl Raid10 {
         }
     }
 
-    pub fn reverse(&self, slot: usize, offset: u64) -> Option<(u64, Role)> {
+    pub fn reverse(&self, slot: usize, offset: MemberOffset) -> Option<(ArrayOffset, Role)> {
         let n = self.members.get();
         let slot = slot as u64;
-        let (row, within) = self.chunk.div_rem(offset);
+        let (row, within) = self.chunk.parts(offset - MemberOffset::START);
         let (number, copy) = match self.arrangement {
             Arrangement::Near => self.copies.div_rem(row.checked_mul(n)?.checked_add(slot)?),
             Arrangement::Far => {
@@ -149,6 +149,7 @@ impl Raid10 {
                 (set.checked_mul(n)? + (slot + n - copy) % n, copy)
             }
         };
-        (number < self.chunks).then(|| (number * self.chunk.get() + within, Role::Data { copy: copy as u32 }))
+        let array_offset = || ArrayOffset::START + self.chunk.bytes() * number + within;
+        (number < self.chunks).then(|| (array_offset(), Role::Data { copy: copy as u32 }))
     }
 }

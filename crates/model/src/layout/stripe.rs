@@ -20,7 +20,7 @@
 use super::divisor::Divisor;
 use super::piece::Piece;
 use super::{LayoutError, Role};
-use crate::units::Bytes;
+use crate::units::{ArrayOffset, Bytes, MemberOffset};
 
 #[derive(Debug, Clone)]
 pub(super) struct Stripe {
@@ -33,11 +33,11 @@ pub(super) struct Stripe {
 #[derive(Debug, Clone)]
 struct Zone {
     /// Array offset of the first byte.
-    start: u64,
+    start: ArrayOffset,
     /// Array offset after the last byte.
-    end: u64,
+    end: ArrayOffset,
     /// Where its rows begin on each of its members.
-    member_start: u64,
+    member_start: MemberOffset,
     width: Divisor,
     /// Members in the order in which the zone's chunks visit them.
     slots: Vec<usize>,
@@ -47,31 +47,35 @@ struct Zone {
 pub const LEAST_MEMBERS: usize = 2;
 
 impl Stripe {
-    /// `chunk` as [`super::level::check_chunk`] allows it.
-    pub fn new(sizes: &[u64], chunk: u64) -> Result<Self, LayoutError> {
+    /// `chunk` as [`super::name::Chunks`] allows it.
+    pub fn new(sizes: &[Bytes], chunk: Bytes) -> Result<Self, LayoutError> {
         const LAYOUT: &str = "stripe";
         if sizes.is_empty() {
             return Err(LayoutError::TooFewMembers { layout: LAYOUT, least: 1, given: 0 });
         }
-        let divisor = Divisor::new(chunk);
-        let whole: Vec<u64> = sizes.iter().map(|s| divisor.floor(*s)).collect();
+        let divisor = Divisor::of(chunk);
+        // Where each member's whole chunks end.
+        let whole: Vec<MemberOffset> =
+            sizes.iter().map(|size| MemberOffset::START + chunk * divisor.parts(*size).0).collect();
         let mut zones: Vec<Zone> = Vec::new();
-        let (mut member_start, mut start) = (0u64, 0u64);
+        let (mut member_start, mut start) = (MemberOffset::START, ArrayOffset::START);
         loop {
             let members: Vec<usize> = (0..whole.len()).filter(|m| whole[*m] > member_start).collect();
             let Some(lowest) = members.iter().map(|m| whole[*m]).min() else { break };
             let width = members.len();
             if zones.is_empty() && width < whole.len() {
-                let member = whole.iter().position(|s| *s == 0).unwrap_or(0);
-                let (size, least) = (Bytes(sizes[member]), Bytes(chunk));
-                return Err(LayoutError::MemberTooSmall { layout: LAYOUT, member, size, least });
+                let member = sizes.iter().position(|size| *size < chunk).unwrap_or(0);
+                let size = sizes[member];
+                return Err(LayoutError::MemberTooSmall { layout: LAYOUT, member, size, least: chunk });
             }
             let end = (lowest - member_start)
+                .0
                 .checked_mul(width as u64)
-                .and_then(|bytes| bytes.checked_add(start))
+                .and_then(|bytes| bytes.checked_add(start.0))
+                .map(ArrayOffset)
                 .ok_or(LayoutError::TooLarge { layout: LAYOUT })?;
             // The array's chunk number at the zone's start decides which member comes first.
-            let first = (start / chunk) % width as u64;
+            let first = divisor.parts(start - ArrayOffset::START).0 % width as u64;
             let mut slots = members;
             slots.rotate_left(first as usize);
             zones.push(Zone { start, end, member_start, width: Divisor::new(width as u64), slots });
@@ -80,12 +84,12 @@ impl Stripe {
         Ok(Stripe { chunk: divisor, zones })
     }
 
-    pub fn capacity(&self) -> u64 {
-        self.zones.last().map_or(0, |z| z.end)
+    pub fn capacity(&self) -> Bytes {
+        self.zones.last().map_or(Bytes(0), |zone| zone.end - ArrayOffset::START)
     }
 
     #[inline(always)]
-    pub fn split(&self, offset: u64, length: u64, sink: &mut impl FnMut(Piece)) {
+    pub fn split(&self, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(Piece)) {
         let end = offset + length;
         let mut zone = if offset < self.zones[0].end { 0 } else { self.zone_after(|z| z.end <= offset) };
         let mut at = offset;
@@ -97,19 +101,19 @@ impl Stripe {
     }
 
     #[inline(always)]
-    fn split_in_zone(&self, zone: &Zone, start: u64, end: u64, sink: &mut impl FnMut(Piece)) {
-        let chunk = self.chunk.get();
-        let (number, mut within) = self.chunk.div_rem(start - zone.start);
+    fn split_in_zone(&self, zone: &Zone, start: ArrayOffset, end: ArrayOffset, sink: &mut impl FnMut(Piece)) {
+        let chunk = self.chunk.bytes();
+        let (number, mut within) = self.chunk.parts(start - zone.start);
         let (row, column) = zone.width.div_rem(number);
         let mut column = column as usize;
-        let mut row_start = zone.member_start + row * chunk;
+        let mut row_start = zone.member_start + chunk * row;
         let stop = end.min(zone.end);
         let mut at = start;
         while at < stop {
             let length = (chunk - within).min(stop - at);
             sink(Piece { slot: zone.slots[column], offset: row_start + within, length, array_offset: at });
             at += length;
-            within = 0;
+            within = Bytes(0);
             column += 1;
             if column == zone.slots.len() {
                 column = 0;
@@ -123,12 +127,12 @@ impl Stripe {
         self.zones.partition_point(before)
     }
 
-    pub fn reverse(&self, slot: usize, offset: u64) -> Option<(u64, Role)> {
+    pub fn reverse(&self, slot: usize, offset: MemberOffset) -> Option<(ArrayOffset, Role)> {
         let zone = self.zones.iter().rev().find(|z| z.member_start <= offset)?;
         let column = zone.slots.iter().position(|s| *s == slot)? as u64;
-        let (row, within) = self.chunk.div_rem(offset - zone.member_start);
+        let (row, within) = self.chunk.parts(offset - zone.member_start);
         let number = row.checked_mul(zone.width.get())?.checked_add(column)?;
-        let array_offset = zone.start.checked_add(number.checked_mul(self.chunk.get())?)?;
-        (array_offset < zone.end).then_some((array_offset + within, Role::Data { copy: 0 }))
+        let array_offset = ArrayOffset(zone.start.0.checked_add(number.checked_mul(self.chunk.get())?)?);
+        (array_offset < zone.end).then(|| (array_offset + within, Role::Data { copy: 0 }))
     }
 }

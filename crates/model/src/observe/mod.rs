@@ -3,7 +3,6 @@
 
 pub mod diskstats;
 pub mod host;
-pub mod nvme_health;
-pub mod nvme_log;
+pub mod nvme;
 
 pub use diskstats::{DiskCounters, OpCounters};

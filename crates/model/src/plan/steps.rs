@@ -1,10 +1,11 @@
 //! What a run will do, step by step, each with its undo: printed by `--dry-run`, stored with the session.
 
-use super::{Role, Schedule, Trial};
+use super::SweepPlan;
 use crate::backend::BackendKind;
 use crate::experiment::{Experiment, VolumeSource};
+use crate::schedule::{Role, Schedule, Trial};
 use crate::shown::Shown;
-use crate::units::{Bytes, Nanos, format_waiting};
+use crate::units::{Bytes, Nanos, format_count, format_waiting};
 use crate::workload::Mix;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -23,6 +24,9 @@ pub struct Plan {
     pub designs: Vec<String>,
     /// Workload names, for reading the trials.
     pub workloads: Vec<String>,
+    /// What varies and what it costs, where the designs are those of a sweep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<SweepPlan>,
     /// Steps in the order in which they are done; undone in reverse.
     pub steps: Vec<Step>,
     /// Least rounds.
@@ -121,8 +125,7 @@ impl Plan {
         let answer = &experiment.answer;
         let (mut steps, mut lost) = (Vec::new(), Vec::new());
         // An array overwrites its members, whatever the workloads do.
-        let writes =
-            backend == BackendKind::Kernel || experiment.workloads.iter().any(|w| w.mix != Mix::Read);
+        let writes = backend == BackendKind::Kernel || experiment.loads().any(|w| w.mix != Mix::Read);
         for volume in experiment.used_volumes().iter().filter_map(|index| experiment.volumes.get(*index)) {
             let name = volume.name.clone();
             if backend == BackendKind::Lab {
@@ -173,6 +176,7 @@ impl Plan {
             seed,
             designs: experiment.designs.iter().map(|d| d.name.clone()).collect(),
             workloads: experiment.workloads.iter().map(|w| w.name.clone()).collect(),
+            sweep: SweepPlan::of(experiment),
             steps,
             rounds_min: answer.trials_min,
             rounds_max: answer.trials_max,
@@ -193,9 +197,14 @@ impl Plan {
     }
 }
 
+/// `{:#}` lists every design and every trial of a sweep.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "plan of `{}`, seed {}", self.experiment, self.seed)?;
+        let all = f.alternate() || self.sweep.is_none();
+        for (heading, what) in self.sweep.iter().flat_map(|sweep| sweep.rows(all)) {
+            writeln!(f, "  {heading:<18} {what}")?;
+        }
         for (number, step) in (1..).zip(&self.steps) {
             write!(f, "{number:>4}. ")?;
             match &step.action {
@@ -223,8 +232,12 @@ impl fmt::Display for Plan {
                 }
                 Action::Fill { volume } => write!(f, "fill volume {volume} with incompressible data")?,
                 Action::Round { round, trials } => {
-                    write!(f, "round {}:", round + 1)?;
-                    for trial in trials {
+                    if !all {
+                        write!(f, "round {}: {}", round + 1, format_count(trials.len() as u64, "trial"))?;
+                    } else {
+                        write!(f, "round {}:", round + 1)?;
+                    }
+                    for trial in trials.iter().filter(|_| all) {
                         let design = Self::name_of(&self.designs, trial.design);
                         let workload = Self::name_of(&self.workloads, trial.workload);
                         let again = if trial.role == Role::ControlAgain { " (again, A/A)" } else { "" };

@@ -9,7 +9,7 @@ use crate::workload::{Access, Details, IoEngine, Mix, Regions, Stop, Workload};
 /// A named workload: what it imitates, and the jobs that do so.
 #[derive(Debug)]
 pub struct Profile {
-    /// What stands behind `ebb bench --profile`.
+    /// What stands behind `ebb profile`.
     pub name: &'static str,
     /// What it imitates.
     pub imitates: &'static str,
@@ -143,7 +143,6 @@ fn one(size: Bytes, fill: bool) -> Vec<Files> {
     vec![Files { count: 1, size: whole(size), fill }]
 }
 
-/// Whole blocks.
 fn whole(size: Bytes) -> Bytes {
     Bytes((size.0 / 4096).max(1) * 4096)
 }

@@ -1,7 +1,7 @@
 //! Working sets of several sizes, read in passes, each in a random order of its own.
 
 use super::Step;
-use crate::plan::random_order;
+use crate::schedule::random_order;
 use crate::units::Bytes;
 use crate::workload::Workload;
 

@@ -273,6 +273,11 @@ pub struct Array<'a> {
 }
 
 impl Observation {
+    /// What was seen of the member of this name.
+    pub fn member(&self, name: &str) -> Option<&MemberObservation> {
+        self.members.iter().find(|seen| seen.member == name)
+    }
+
     fn below(&self, device: usize) -> Option<&Below> {
         self.devices.get(device)?.below.as_ref()
     }

@@ -4,6 +4,8 @@
 //! bucket is never wider than 1/1024 of its values: three significant digits. The top of the range is
 //! 2^40 ns (18 minutes); what lies above is counted in the last bucket, while minimum, maximum and sum stay exact.
 
+mod packed;
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -11,7 +13,6 @@ use std::fmt;
 const SUB_BITS: u32 = 10;
 /// log2 of the first value that no longer has a bucket of its own.
 const RANGE_BITS: u32 = 40;
-/// Number of buckets.
 const BUCKETS: usize = ((RANGE_BITS - SUB_BITS + 1) as usize) << SUB_BITS;
 /// Largest value that is told from larger ones.
 const LARGEST: u64 = (1 << RANGE_BITS) - 1;
@@ -152,7 +153,8 @@ impl Histogram {
         Some((squares / self.count as f64).sqrt())
     }
 
-    /// The value below or at which `p` percent of all values lie (nearest rank), within 1/2048 of it.
+    /// The value below or at which `p` percent of all values lie (nearest rank), within 1/2048 of it; from the last
+    /// bucket, which begins at 2^40 - 2^29 ns, half way to the maximum.
     ///
     /// `p` is clamped to 0..=100; 0 gives the minimum and 100 the maximum, both exact. `None` when empty or `p` is NaN.
     pub fn percentile(&self, p: f64) -> Option<u64> {
@@ -167,14 +169,19 @@ impl Histogram {
         }
         let rank = ((p / 100.0 * self.count as f64).ceil() as u64).clamp(1, self.count);
         let mut seen = 0;
-        for bucket in self.buckets() {
-            seen += bucket.count;
-            if seen >= rank {
-                let middle = bucket.low + (bucket.high - bucket.low) / 2;
-                return Some(middle.clamp(self.min, self.max));
-            }
-        }
-        Some(self.max)
+        let mut reaches = |&(_, count): &(u32, u64)| {
+            seen += count;
+            seen >= rank
+        };
+        let found = match &self.buckets {
+            // Without the general way, which is for every form: the percentiles of thousands of trials are found here.
+            Buckets::Sparse(pairs) => pairs.iter().copied().find(&mut reaches),
+            Buckets::Few(_) | Buckets::Dense(_) => self.indexed().find(&mut reaches),
+        };
+        Some(found.map_or(self.max, |(index, _)| {
+            let (low, high) = self.bounds(index);
+            (low + (high - low) / 2).clamp(self.min, self.max)
+        }))
     }
 
     /// Share of values that are at most `value` (0 to 1), counting the whole bucket that holds it.
@@ -187,11 +194,15 @@ impl Histogram {
     /// Non-empty buckets in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         self.indexed().map(|(index, count)| {
-            let (low, high) = bounds_of(index as usize);
-            // The last bucket also counts everything above the range.
-            let high = if index as usize + 1 == BUCKETS { high.max(self.max) } else { high };
+            let (low, high) = self.bounds(index);
             Bucket { low, high, count }
         })
+    }
+
+    /// Lowest and highest value of a bucket; the last one also counts everything above the range.
+    fn bounds(&self, index: u32) -> (u64, u64) {
+        let (low, high) = bounds_of(index as usize);
+        (low, if index as usize + 1 == BUCKETS { high.max(self.max) } else { high })
     }
 
     /// Adds everything that `other` counted.
@@ -200,11 +211,12 @@ impl Histogram {
             return;
         }
         match &mut self.buckets {
-            Buckets::Dense(counts) => {
-                for (index, count) in other.indexed() {
-                    counts[index as usize] += count;
+            Buckets::Dense(counts) => match &other.buckets {
+                Buckets::Sparse(pairs) => {
+                    pairs.iter().for_each(|(index, count)| counts[*index as usize] += count);
                 }
-            }
+                _ => other.indexed().for_each(|(index, count)| counts[index as usize] += count),
+            },
             Buckets::Few(_) | Buckets::Sparse(_) => {
                 self.buckets = Buckets::Sparse(join(self.indexed(), other.indexed()));
             }
@@ -213,6 +225,17 @@ impl Histogram {
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+    }
+
+    /// What all of `histograms` counted, in one.
+    pub fn sum_of<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Histogram {
+        let mut filled = histograms.into_iter().filter(|histogram| histogram.count > 0);
+        let Some(first) = filled.next() else { return Histogram::default() };
+        let Some(second) = filled.next() else { return first.clone().compacted() };
+        // Merging sparse ones one by one would copy the sum each time.
+        let mut all = Histogram::with_buckets();
+        [first, second].into_iter().chain(filled).for_each(|histogram| all.merge(histogram));
+        all.compacted()
     }
 
     /// Everything `n` times over: what `n` calls of [`merge`](Self::merge) add to an empty histogram.
@@ -227,6 +250,49 @@ impl Histogram {
             min: self.min,
             max: self.max,
         }
+    }
+
+    /// The same shape in `count` values, each `factor` times as large: where `count` differs, values are left out or repeated
+    /// evenly over their order.
+    pub fn scaled(&self, count: u64, factor: f64) -> Histogram {
+        let mut scaled = Histogram::default();
+        if self.count == 0 {
+            return scaled;
+        }
+        let times = |value: u64| (value as f64 * factor).round() as u64;
+        let upto = |seen: u64| {
+            let product = u128::from(seen) * u128::from(count);
+            ((product + u128::from(self.count / 2)) / u128::from(self.count)) as u64
+        };
+        let (mut seen, mut done) = (0, 0);
+        let mut pairs: Vec<(u32, u64)> = Vec::new();
+        for bucket in self.buckets() {
+            seen += bucket.count;
+            let due = upto(seen);
+            let middle = (bucket.low + (bucket.high - bucket.low) / 2).clamp(self.min, self.max);
+            let index = index_of(times(middle)) as u32;
+            match pairs.last_mut().filter(|(last, _)| *last == index) {
+                Some((_, count)) => *count += due - done,
+                None if due > done => pairs.push((index, due - done)),
+                None => {}
+            }
+            done = due;
+        }
+        let (Some((first, _)), Some((last, _))) = (pairs.first().copied(), pairs.last().copied()) else {
+            return scaled;
+        };
+        let sum = self.sum as f64 * factor * (count as f64 / self.count as f64);
+        let end = |index: u32| bounds_of(index as usize);
+        scaled.min = times(self.min).clamp(end(first).0, end(first).1);
+        scaled.max = if last as usize + 1 == BUCKETS {
+            times(self.max)
+        } else {
+            times(self.max).clamp(end(last).0, end(last).1)
+        };
+        scaled.sum = sum.round() as u64;
+        scaled.count = done;
+        scaled.buckets = Buckets::Sparse(pairs);
+        scaled
     }
 
     /// What was recorded between `earlier` (a former state of this histogram) and now. Count and sum are exact,
@@ -278,6 +344,12 @@ impl Histogram {
         }
     }
 
+    /// The same without the memory that only recording needs.
+    pub fn compacted(mut self) -> Histogram {
+        self.compact();
+        self
+    }
+
     /// A compact copy of what was recorded; empties `self` and keeps its memory.
     pub fn take(&mut self) -> Histogram {
         let taken = Histogram {
@@ -293,7 +365,18 @@ impl Histogram {
 
     /// Its buckets in sparse form.
     fn pairs(&self) -> Buckets {
-        Buckets::Sparse(self.indexed().collect())
+        let Buckets::Dense(counts) = &self.buckets else { return Buckets::Sparse(self.indexed().collect()) };
+        let mut pairs = Vec::new();
+        if self.count > 0 {
+            let first = index_of(self.min);
+            // Faster than the general way, where a sum of many is all there is to do.
+            for (place, count) in counts[first..=index_of(self.max)].iter().enumerate() {
+                if *count > 0 {
+                    pairs.push(((first + place) as u32, *count));
+                }
+            }
+        }
+        Buckets::Sparse(pairs)
     }
 
     /// Non-empty buckets as (index, count), in ascending order.
@@ -436,25 +519,33 @@ impl TryFrom<Stored> for Histogram {
         if !rest.is_empty() {
             return Err(BadHistogram("an index without a count"));
         }
-        let Some((min, max, sum)) = stored.range else {
-            return if pairs.is_empty() {
-                Ok(Histogram::default())
-            } else {
-                Err(BadHistogram("buckets without a range"))
-            };
-        };
+        match stored.range {
+            Some(range) => Histogram::checked(range, pairs.len(), pairs.iter().copied()),
+            None if pairs.is_empty() => Ok(Histogram::default()),
+            None => Err(BadHistogram("buckets without a range")),
+        }
+    }
+}
+
+impl Histogram {
+    /// From (minimum, maximum, sum) and `length` buckets as the distance of the index from the former one's, and the count.
+    fn checked(
+        (min, max, sum): (u64, u64, u64),
+        length: usize,
+        pairs: impl Iterator<Item = [u64; 2]>,
+    ) -> Result<Histogram, BadHistogram> {
         let mut index = 0u64;
         let mut count = 0u64;
-        let mut kept = Vec::with_capacity(pairs.len());
-        for (position, [step, n]) in pairs.iter().enumerate() {
-            index = index.saturating_add(*step);
-            if (position > 0 && *step == 0) || *n == 0 || index >= BUCKETS as u64 {
+        let mut kept = Vec::with_capacity(length);
+        for (position, [step, n]) in pairs.enumerate() {
+            index = index.saturating_add(step);
+            if (position > 0 && step == 0) || n == 0 || index >= BUCKETS as u64 {
                 return Err(BadHistogram(
                     "bucket indices must ascend within the range and counts be positive",
                 ));
             }
-            count = count.checked_add(*n).ok_or(BadHistogram("more than 2^64 values"))?;
-            kept.push((index as u32, *n));
+            count = count.checked_add(n).ok_or(BadHistogram("more than 2^64 values"))?;
+            kept.push((index as u32, n));
         }
         let ends = (kept.first().map(|b| b.0 as usize), kept.last().map(|b| b.0 as usize));
         if min > max || ends != (Some(index_of(min)), Some(index_of(max))) {

@@ -1,22 +1,27 @@
 //! Samples: what was seen. Raw and mergeable; every figure in a report is recomputed from them.
 
 mod below;
+mod bulk;
+mod bytes;
 mod group_limit;
 mod histogram;
 mod observation;
 pub use below::{Array, Below, Cost, Join, Moves, Span};
+pub use bulk::{INTERVAL_BITS, MEMBER_BITS, Parted};
+pub use bytes::Malformed;
 pub use group_limit::GroupLimit;
 pub use histogram::{Bucket, Histogram};
 pub use observation::{
-    CallUse, CoreUse, DeviceObservation, DiskUse, Encryption, ExceededInterval, GroupMemory, InterruptUse,
-    LimitsExceeded, MemberObservation, MemoryUse, NetworkUse, Observation, ObservedInterval, OtherActivity,
-    OtherKind, ProcessorUser, RemoteUse,
+    AsBuilt, CallUse, CoreUse, DeviceObservation, DiskUse, Encryption, ExceededInterval, GroupMemory,
+    InterruptUse, LimitsExceeded, MemberObservation, MemoryUse, NetworkUse, Observation, ObservedInterval,
+    OtherActivity, OtherKind, ProcessorUser, RemoteUse,
 };
 
 use crate::per_op::PerOp;
-use crate::units::Nanos;
-use crate::workload::IoEngine;
+use crate::units::{Nanos, UnixTime};
+use crate::workload::{IoEngine, Steadied};
 use serde::{Deserialize, Serialize};
+use std::ops::{AddAssign, SubAssign};
 
 /// Operations and bytes completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,6 +30,41 @@ pub struct Count {
     pub ops: u64,
     /// Completed bytes.
     pub bytes: u64,
+}
+
+impl Count {
+    /// This and `more` of them.
+    #[must_use]
+    pub fn plus(self, more: Count) -> Count {
+        Count { ops: self.ops.saturating_add(more.ops), bytes: self.bytes.saturating_add(more.bytes) }
+    }
+}
+
+impl PerOp<Count> {
+    /// This and `more` of them.
+    #[must_use]
+    pub fn plus(self, more: PerOp<Count>) -> PerOp<Count> {
+        PerOp { read: self.read.plus(more.read), write: self.write.plus(more.write) }
+    }
+
+    /// Both together.
+    pub fn total(self) -> Count {
+        self.read.plus(self.write)
+    }
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, more: Count) {
+        self.ops += more.ops;
+        self.bytes += more.bytes;
+    }
+}
+
+impl SubAssign for Count {
+    fn sub_assign(&mut self, less: Count) {
+        self.ops -= less.ops;
+        self.bytes -= less.bytes;
+    }
 }
 
 /// Counts and latencies of one operation kind over a trial.
@@ -74,6 +114,28 @@ pub struct Interval {
     pub members: Vec<PerOp<Count>>,
 }
 
+/// What the process has used since its start, or while something ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProcessUse {
+    /// Context switches, voluntary and not.
+    pub context_switches: u64,
+    /// Page faults that needed I/O.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
+}
+
+impl ProcessUse {
+    /// From `earlier` to `self`.
+    pub fn since(self, earlier: ProcessUse) -> ProcessUse {
+        ProcessUse {
+            context_switches: self.context_switches.saturating_sub(earlier.context_switches),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+        }
+    }
+}
+
 /// CPU used during the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CpuUse {
@@ -117,10 +179,51 @@ pub struct Execution {
     /// the service time it makes up the latency.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub slot_waits: Histogram,
+    /// Operations that failed and did not end it; no other figure contains them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub failed: u64,
+    /// The error number of the first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_error: Option<i32>,
+    /// Whether it became steady, where that was to end it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steady: Option<Steadied>,
+    /// What the search for the most load that keeps a latency has come to, where the trial was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<DepthFound>,
+    /// The measured time of all its steps together, where the trial was such a search; its samples are those of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub searched: Option<Nanos>,
+}
+
+/// What a search for the most load that keeps a latency has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "conclusion", content = "iodepth")]
+pub enum DepthFound {
+    /// This is the largest depth that keeps the latency, of those up to the workload's.
+    Found(u32),
+    /// Not even one operation in flight keeps it.
+    None,
+    /// It is not over; this depth has kept it so far, 0 for none.
+    Open(u32),
 }
 
 /// The engine's own lateness is told when it is more than this part of a latency.
 const LATE: f64 = 0.1;
+
+impl PerOp<OpSamples> {
+    /// What completed.
+    pub fn counts(&self) -> PerOp<Count> {
+        PerOp { read: self.read.count, write: self.write.count }
+    }
+
+    /// Latency of both together.
+    pub fn latency(&self) -> Histogram {
+        let mut all = self.read.latency.clone();
+        all.merge(&self.write.latency);
+        all
+    }
+}
 
 impl TrialSamples {
     /// Latency of all operations, reads and writes together, as the application saw it.
@@ -147,6 +250,10 @@ impl TrialSamples {
     }
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl Execution {
     fn is_default(&self) -> bool {
         *self == Execution::default()
@@ -156,8 +263,8 @@ impl Execution {
 /// Everything that one trial recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialSamples {
-    /// Wall clock at the start of the measurement, nanoseconds since the epoch (virtual for the simulator).
-    pub started_unix: Nanos,
+    /// Start of the measurement.
+    pub started_unix: UnixTime,
     /// Length of the measured window.
     pub elapsed: Nanos,
     /// Nominal length of one interval of `series`.

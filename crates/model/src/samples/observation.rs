@@ -39,6 +39,29 @@ pub struct Observation {
     /// Time in which some task waited for I/O during the measurement, of whatever device (`/proc/pressure/io`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_waits: Option<Nanos>,
+    /// What the trial ran on, where the run had built it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub built: Option<AsBuilt>,
+}
+
+/// What a run had built for a trial, as the kernel told it right before the trial and not as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AsBuilt {
+    /// Kernel name of the device that trials or the file system use: `md200`.
+    pub device: String,
+    /// Bytes on one member before the next one's turn, of the outermost array that has such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<Bytes>,
+    /// Its readahead (`queue/read_ahead_kb`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readahead: Option<Bytes>,
+    /// The file system that is mounted, by the kernel's word for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filesystem: Option<String>,
+    /// The options in force, those that nobody asked for too (`/proc/self/mountinfo`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mount_options: Option<String>,
 }
 
 /// Somebody else who used the processors.
@@ -99,6 +122,9 @@ pub struct DeviceObservation {
     pub max_request: Option<Bytes>,
     /// Readahead (`queue/read_ahead_kb`).
     pub readahead: Option<Bytes>,
+    /// I/O scheduler (`queue/scheduler`); absent where there is none to choose, as of what is made of other devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
     /// Requests that each of its queues holds (`queue/nr_requests`).
     pub nr_requests: Option<u32>,
     /// Queues to the hardware (entries of `mq`); absent where it has none, as what is made of other devices (md, dm), or nobody

@@ -14,7 +14,7 @@ mod styled;
 #[cfg(test)]
 mod tests;
 
-pub use columns::{column_width, columns, pad, pad_left};
+pub use columns::{aligned, columns};
 pub use styled::{Paint, Styled};
 
 use serde_json::Value;

@@ -31,8 +31,9 @@ fn a_long_cell_moves_only_its_own_row() {
     let long = "x".repeat(70_000);
     let rows = [["ID", "N"], ["a", "1"], [&long, "2"]].map(|row| row.map(str::to_owned));
     assert_eq!(columns(&rows, 2), format!("  ID  N\n  a   1\n  {long}  2\n"));
-    assert_eq!(pad("漢", 4), "漢  ", "columns, not characters");
-    assert_eq!(pad_left("a\u{301}", 3), "  a\u{301}");
+    let rows = [["漢", "7", "x"], ["nnn", "10", "y"], ["a\u{301}", "", ""]].map(|row| row.map(str::to_owned));
+    let told = "漢    7  x\nnnn  10  y\na\u{301}\n";
+    assert_eq!(aligned(&rows, 0, &[1]), told, "columns of the terminal, not characters");
 }
 
 proptest! {

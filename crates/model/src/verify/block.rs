@@ -6,6 +6,7 @@
 //! ```
 //! Numbers are little-endian; the checksum (CRC-32C, RFC 3720) covers the whole unit with its own field zero.
 
+use crate::units::ArrayOffset;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -18,8 +19,8 @@ const HEADER: usize = 40;
 pub struct Stamp {
     /// The run that wrote it.
     pub run: u64,
-    /// Byte offset in the array.
-    pub offset: u64,
+    /// Where it belongs.
+    pub offset: ArrayOffset,
     /// Number of the write, from 1.
     pub generation: u64,
 }
@@ -51,11 +52,11 @@ fn checksum(unit: &[u8]) -> u32 {
 pub fn stamp(unit: &mut [u8], stamp: Stamp) {
     let Stamp { run, offset, generation } = stamp;
     let mixed =
-        run ^ offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ generation.wrapping_mul(0xd1b5_4a32_d192_ed03);
+        run ^ offset.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ generation.wrapping_mul(0xd1b5_4a32_d192_ed03);
     Xoshiro256PlusPlus::seed_from_u64(mixed).fill_bytes(&mut unit[HEADER..]);
     unit[0..8].copy_from_slice(&MAGIC);
     unit[8..16].copy_from_slice(&run.to_le_bytes());
-    unit[16..24].copy_from_slice(&offset.to_le_bytes());
+    unit[16..24].copy_from_slice(&offset.0.to_le_bytes());
     unit[24..32].copy_from_slice(&generation.to_le_bytes());
     let length = unit.len() as u32;
     unit[32..36].copy_from_slice(&length.to_le_bytes());
@@ -74,5 +75,5 @@ pub fn read(unit: &[u8]) -> Result<Stamp, Unreadable> {
     if unit[CHECKSUM] != checksum(unit).to_le_bytes() || unit[32..36] != (unit.len() as u32).to_le_bytes() {
         return Err(Unreadable::Damaged);
     }
-    Ok(Stamp { run: number(unit, 8), offset: number(unit, 16), generation: number(unit, 24) })
+    Ok(Stamp { run: number(unit, 8), offset: ArrayOffset(number(unit, 16)), generation: number(unit, 24) })
 }

@@ -6,22 +6,23 @@
 
 use super::block::{Stamp, Unreadable};
 use crate::layout::LayoutNode;
-use crate::units::Bytes;
+use crate::units::{ArrayOffset, Bytes};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::ops::Range;
 
 /// Largest unit.
-const UNIT: u64 = 4096;
+const UNIT: Bytes = Bytes(4096);
 /// Smallest unit: a sector.
-const UNIT_MIN: u64 = 512;
+const UNIT_MIN: Bytes = Bytes(512);
 
 /// The unit of writes of `bs` bytes; `None` when they cannot be cut into units.
-pub fn unit_of(bs: Bytes) -> Option<u64> {
-    if bs.0.is_multiple_of(UNIT) && bs.0 > 0 {
+pub fn unit_of(bs: Bytes) -> Option<Bytes> {
+    if bs >= UNIT && bs % UNIT == Bytes(0) {
         return Some(UNIT);
     }
-    (bs.0.is_power_of_two() && (UNIT_MIN..UNIT).contains(&bs.0)).then_some(bs.0)
+    (bs.0.is_power_of_two() && (UNIT_MIN..UNIT).contains(&bs)).then_some(bs)
 }
 
 /// One member as the writer found it.
@@ -31,8 +32,8 @@ pub struct HeaderMember {
     pub name: String,
     /// Path of its file or device.
     pub path: String,
-    /// Usable bytes.
-    pub size: u64,
+    /// What of it is used.
+    pub size: Bytes,
 }
 
 /// What the writer wrote on.
@@ -42,8 +43,8 @@ pub struct Header {
     pub schema: String,
     /// Number of the run, in every unit.
     pub run: u64,
-    /// Bytes of a unit.
-    pub unit: u64,
+    /// Size of a unit.
+    pub unit: Bytes,
     /// Members, in the order of the layout's leaves.
     pub members: Vec<HeaderMember>,
     /// How they make one array; leaf `i` is `members[i]`.
@@ -66,10 +67,10 @@ pub enum Entry {
     Begin {
         /// The write's number, counted from 1.
         generation: u64,
-        /// Byte offset in the array.
-        offset: u64,
-        /// Bytes from the offset on.
-        length: u64,
+        /// Its first byte in the array.
+        offset: ArrayOffset,
+        /// How long it is.
+        length: Bytes,
     },
     /// A write has come back without an error.
     Acknowledged {
@@ -81,7 +82,9 @@ pub enum Entry {
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Entry::Begin { generation, offset, length } => writeln!(f, "b {generation} {offset} {length}"),
+            Entry::Begin { generation, offset, length } => {
+                writeln!(f, "b {generation} {} {}", offset.0, length.0)
+            }
             Entry::Acknowledged { generation } => writeln!(f, "a {generation}"),
         }
     }
@@ -92,7 +95,9 @@ fn entry(line: &str) -> Option<Entry> {
     let kind = words.next()?;
     let mut number = || words.next()?.parse::<u64>().ok();
     let entry = match kind {
-        "b" => Entry::Begin { generation: number()?, offset: number()?, length: number()? },
+        "b" => {
+            Entry::Begin { generation: number()?, offset: ArrayOffset(number()?), length: Bytes(number()?) }
+        }
         "a" => Entry::Acknowledged { generation: number()? },
         _ => return None,
     };
@@ -147,7 +152,7 @@ pub enum Verdict {
     /// The unit of another place.
     Misplaced {
         /// The place that it says.
-        offset: u64,
+        offset: ArrayOffset,
     },
     /// A unit that another run wrote.
     Foreign,
@@ -161,7 +166,7 @@ pub struct Ledger {
     /// What the writer wrote on.
     pub header: Header,
     /// Every unit that a write touched, by offset in the array.
-    pub units: BTreeMap<u64, Unit>,
+    pub units: BTreeMap<ArrayOffset, Unit>,
     /// Writes that were acknowledged.
     pub acknowledged: u64,
     /// Writes that had begun and not been acknowledged.
@@ -172,7 +177,7 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 pub struct Replay {
     ledger: Option<Ledger>,
-    begun: HashMap<u64, (u64, u64)>,
+    begun: HashMap<u64, Range<u64>>,
     lines: usize,
 }
 
@@ -189,26 +194,25 @@ impl Replay {
             self.ledger = Some(Ledger { header, units: BTreeMap::new(), acknowledged: 0, in_flight: 0 });
             return Ok(());
         };
-        let unit = ledger.header.unit;
+        let unit = ledger.header.unit.0;
         let impossible = |what| LedgerError::Impossible { line, what };
         match entry(text).ok_or_else(|| LedgerError::Line { line, text: excerpt(text) })? {
             Entry::Begin { generation, offset, length } => {
+                let (offset, length) = (offset.0, length.0);
                 let end = offset.checked_add(length).ok_or(impossible("it ends beyond 64 bits"))?;
                 if !offset.is_multiple_of(unit) || !length.is_multiple_of(unit) || length > 1 << 32 {
                     return Err(impossible("offset and length are no multiples of the unit, or too long"));
                 }
-                if self.begun.insert(generation, (offset, end)).is_some() {
+                if self.begun.insert(generation, offset..end).is_some() {
                     return Err(impossible("a generation begins twice"));
                 }
             }
             Entry::Acknowledged { generation } => {
-                let (offset, end) = self
-                    .begun
-                    .remove(&generation)
-                    .ok_or(impossible("it was acknowledged before it began"))?;
+                let places = self.begun.remove(&generation);
+                let places = places.ok_or(impossible("it was acknowledged before it began"))?;
                 ledger.acknowledged += 1;
-                for at in (offset..end).step_by(unit as usize) {
-                    let known = ledger.units.entry(at).or_default();
+                for at in places.step_by(unit as usize) {
+                    let known = ledger.units.entry(ArrayOffset(at)).or_default();
                     known.acknowledged = known.acknowledged.max(Some(generation));
                 }
             }
@@ -226,9 +230,9 @@ impl Replay {
             None => return Err(LedgerError::Header("it has no whole line".to_owned())),
         };
         ledger.in_flight = self.begun.len() as u64;
-        for (generation, (offset, end)) in self.begun {
-            for at in (offset..end).step_by(ledger.header.unit as usize) {
-                ledger.units.entry(at).or_default().in_flight.push(generation);
+        for (generation, places) in self.begun {
+            for at in places.step_by(ledger.header.unit.0 as usize) {
+                ledger.units.entry(ArrayOffset(at)).or_default().in_flight.push(generation);
             }
         }
         Ok(ledger)
@@ -242,8 +246,8 @@ fn header(line: &str) -> Result<Header, LedgerError> {
         let what = format!("its format is `{}` and not `{}`", header.schema, Header::SCHEMA);
         return Err(LedgerError::Header(what));
     }
-    if unit_of(Bytes(header.unit)) != Some(header.unit) {
-        return Err(LedgerError::Header(format!("a unit of {} bytes is not possible", header.unit)));
+    if unit_of(header.unit) != Some(header.unit) {
+        return Err(LedgerError::Header(format!("a unit of {} bytes is not possible", header.unit.0)));
     }
     Ok(header)
 }
@@ -270,7 +274,7 @@ impl Ledger {
     }
 
     /// Judges what was found where the unit at `offset` should be.
-    pub fn judge(&self, offset: u64, unit: &Unit, found: Result<Stamp, Unreadable>) -> Verdict {
+    pub fn judge(&self, offset: ArrayOffset, unit: &Unit, found: Result<Stamp, Unreadable>) -> Verdict {
         match found {
             Err(_) if !unit.in_flight.is_empty() => Verdict::InFlight,
             Err(error) => Verdict::Unreadable(error),

@@ -2,6 +2,8 @@
 
 use super::character::{FarCache, FirstTouch, Seek};
 use super::latency::Sampler;
+use super::limiter::Slot;
+use crate::units::{Bytes, Instant, MemberOffset, Nanos};
 use crate::workload::OpKind;
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -22,13 +24,13 @@ pub(super) struct Service {
 #[derive(Debug, Clone)]
 pub(super) struct Device {
     seek: Option<Seek>,
-    /// End of the last operation on the medium, as an offset.
-    head: u64,
+    /// Where the last operation on the medium ended.
+    head: MemberOffset,
     /// Until when the arm is busy.
-    busy_until: u64,
+    busy_until: Instant,
     cache: Option<(FarCache, Sampler)>,
-    /// Range touched so far.
-    touched: (u64, u64),
+    /// Begin and end of what was touched so far.
+    touched: Option<(MemberOffset, MemberOffset)>,
     first_touch: Option<(Blocks, Sampler)>,
     pub(super) cache_hits: u64,
     pub(super) first_touches: u64,
@@ -43,7 +45,8 @@ struct Blocks {
 
 impl Blocks {
     /// Marks the blocks of the extent; says whether one of them was new.
-    fn touch(&mut self, offset: u64, len: u64) -> bool {
+    fn touch(&mut self, offset: MemberOffset, len: Bytes) -> bool {
+        let (offset, len) = (offset.0, len.0);
         while offset.saturating_add(len) / self.size >= BLOCKS_MAX {
             self.coarsen();
         }
@@ -76,6 +79,11 @@ impl Blocks {
     }
 }
 
+/// Where an extent ends; the model is asked about any.
+pub(super) fn end_of(offset: MemberOffset, len: Bytes) -> MemberOffset {
+    MemberOffset(offset.0.saturating_add(len.0))
+}
+
 /// A uniform number in [0, 1).
 pub(super) fn unit(rng: &mut Xoshiro256PlusPlus) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
@@ -93,10 +101,10 @@ impl Device {
         }
         Some(Device {
             seek,
-            head: 0,
-            busy_until: 0,
+            head: MemberOffset::START,
+            busy_until: Instant::START,
             cache: cache.map(|cache| (cache, Sampler::new(&cache.latency))),
-            touched: (u64::MAX, 0),
+            touched: None,
             first_touch: first_touch
                 .map(|t| (Blocks { size: t.block.0.max(512), bits: Vec::new() }, Sampler::new(&t.latency))),
             cache_hits: 0,
@@ -108,16 +116,17 @@ impl Device {
     pub(super) fn look_up(
         &mut self,
         op: OpKind,
-        offset: u64,
-        len: u64,
+        offset: MemberOffset,
+        len: Bytes,
         rng: &mut Xoshiro256PlusPlus,
     ) -> Service {
         let mut service = Service { latency: None, extra: 0.0, cached: false };
         if let Some((cache, sampler)) = &self.cache {
-            let end = offset.saturating_add(len);
-            self.touched = (self.touched.0.min(offset), self.touched.1.max(end));
-            let range = (self.touched.1 - self.touched.0).max(1);
-            let share = cache.size.0 as f64 / range as f64;
+            let end = end_of(offset, len);
+            let touched = self.touched.map_or((offset, end), |(low, high)| (low.min(offset), high.max(end)));
+            self.touched = Some(touched);
+            let range = (touched.1 - touched.0).max(Bytes(1));
+            let share = cache.size.0 as f64 / range.0 as f64;
             if op == OpKind::Read && unit(rng) < share {
                 self.cache_hits += 1;
                 service.latency = Some(sampler.draw(rng));
@@ -137,23 +146,23 @@ impl Device {
     /// factor on rates.
     pub(super) fn turn(
         &mut self,
-        now: u64,
-        offset: u64,
-        len: u64,
+        now: Instant,
+        offset: MemberOffset,
+        len: Bytes,
         factor: f64,
         rng: &mut Xoshiro256PlusPlus,
-    ) -> Option<(u64, u64)> {
+    ) -> Option<Slot> {
         let seek = self.seek.as_ref()?;
-        let mut nanos = len as f64 / seek.transfer.max(1.0) * 1e9;
+        let mut nanos = len.0 as f64 / seek.transfer.max(1.0) * 1e9;
         if offset != self.head {
-            let distance = offset.abs_diff(self.head) as f64 / seek.capacity.0.max(1) as f64;
+            let distance = offset.0.abs_diff(self.head.0) as f64 / seek.capacity.0.max(1) as f64;
             let (short, long) = (seek.track_to_track.0 as f64, seek.full_stroke.0 as f64);
             nanos += short + (long - short).max(0.0) * libm::sqrt(distance.min(1.0));
             nanos += unit(rng) * seek.rotation.0 as f64;
         }
-        self.head = offset.saturating_add(len);
+        self.head = end_of(offset, len);
         let begin = self.busy_until.max(now);
-        self.busy_until = begin.saturating_add((nanos / factor) as u64);
-        Some((begin, self.busy_until))
+        self.busy_until = begin + Nanos((nanos / factor) as u64);
+        Some(Slot { begin, end: self.busy_until })
     }
 }

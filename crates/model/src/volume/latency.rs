@@ -68,7 +68,7 @@ fn quantile(median: f64, sigma: f64, p: f64) -> f64 {
 
 /// Quantile of the standard normal distribution for 0 < p < 1: rational approximation of P. J. Acklam
 /// (2003), relative error below 1.2e-9.
-pub(super) fn normal_quantile(p: f64) -> f64 {
+pub fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 6] = [
         -3.969_683_028_665_376e1,
         2.209_460_984_245_205e2,

@@ -5,8 +5,9 @@
 //! rate; slots follow each other without gaps while the caller keeps up. A caller that comes late (a timer
 //! that fired late, a thread that was not scheduled) may fill slots of the past, [`TOLERANCE`] of them at
 //! most, so lateness does not cost capacity. The price: after a pause, `rate × TOLERANCE` can pass at once.
-//! A limit starts without that reserve, so it is no excess at the start of a trial; in any window of
-//! length t at most `rate × (t + TOLERANCE)` completes, 0.1% too much over 10 s.
+//! One that comes alone passes at once whatever the rate, as through the kernel's and the clouds' limits: its slot has passed.
+//! A limit starts with that one and without the other reserve, so it is no excess at the start of a trial; in any window of
+//! length t at most `rate × (t + TOLERANCE)` and one more completes, 0.1% too much over 10 s.
 //!
 //! With credits there are two axes: one at `burst_rate`, and one at `rate` that may run ahead of the
 //! clock by as much time as the credits are worth. That is gp2's bucket: it starts full, earns `rate` per
@@ -14,7 +15,7 @@
 //! `credits / (burst_rate - rate)` seconds.
 
 use super::Limit;
-use crate::units::Nanos;
+use crate::units::{Instant, Nanos};
 
 /// How far behind the clock a limit's slots may begin.
 pub const TOLERANCE: Nanos = Nanos::from_millis(10);
@@ -24,11 +25,11 @@ pub const TOLERANCE: Nanos = Nanos::from_millis(10);
 struct Axis {
     nanos_per_unit: f64,
     /// How far the axis may run ahead of the clock without delaying anybody.
-    ahead: u64,
+    ahead: Nanos,
     /// How far it is ahead when the first slot is asked for.
-    spent: u64,
+    spent: Nanos,
     /// End of the last slot; none before the first.
-    end: Option<u64>,
+    end: Option<Instant>,
     /// Part of a nanosecond that `end` is short of, so that rates are exact over any number of slots.
     rest: f64,
 }
@@ -40,36 +41,41 @@ impl Axis {
         let nanos_per_unit = if rate > 0.0 { (1e9 / rate).min(f64::MAX) } else { f64::MAX };
         let ahead = if rate > 0.0 && credits > 0.0 { (credits * nanos_per_unit) as u64 } else { 0 };
         let spent = (ahead as f64 * (1.0 - share.clamp(0.0, 1.0))) as u64;
-        Axis { nanos_per_unit, ahead, spent, end: None, rest: 0.0 }
+        Axis { nanos_per_unit, ahead: Nanos(ahead), spent: Nanos(spent), end: None, rest: 0.0 }
     }
 
     /// The slot of `amount` asked for at `now`, as the clock sees it.
     #[inline]
-    fn take(&mut self, now: u64, amount: f64) -> Slot {
-        let begin = match self.end {
-            Some(end) => end.max(now.saturating_sub(TOLERANCE.0)),
-            None => now.saturating_add(self.spent),
-        };
+    fn take(&mut self, now: Instant, amount: f64) -> Slot {
         let exact = amount * self.nanos_per_unit + self.rest;
         let whole = exact as u64;
         self.rest = exact - whole as f64;
-        let end = begin.saturating_add(whole);
+        let length = Nanos(whole);
+        let (begin, end) = match self.end {
+            Some(end) => {
+                let begin = end.max(now - TOLERANCE.max(length));
+                (begin, begin + length)
+            }
+            // Nobody came before: a slot has passed.
+            None if self.spent == Nanos(0) => (now - length, now),
+            None => (now + self.spent, now + self.spent + length),
+        };
         self.end = Some(end);
-        Slot { begin: begin.saturating_sub(self.ahead), end: end.saturating_sub(self.ahead) }
+        Slot { begin: begin - self.ahead, end: end - self.ahead }
     }
 
     /// How far the end moved since `earlier`, a state of the same axis one cell ago: as far as the clock where there
     /// are no credits, or none left.
-    fn moved(&self, earlier: &Axis, now: u64, cell: u64) -> u64 {
+    fn moved(&self, earlier: &Axis, now: Instant, cell: Nanos) -> Nanos {
         match (self.end, earlier.end) {
-            (Some(end), Some(before)) if self.ahead > end.saturating_sub(now) => end.saturating_sub(before),
+            (Some(end), Some(before)) if self.ahead > end - now => end - before,
             _ => cell,
         }
     }
 
-    fn leap(&mut self, earlier: &Axis, now: u64, cells: u64, cell: u64) {
+    fn leap(&mut self, earlier: &Axis, now: Instant, cells: u64, cell: Nanos) {
         let moved = self.moved(earlier, now, cell);
-        self.end = self.end.map(|end| end.saturating_add(moved.saturating_mul(cells)));
+        self.end = self.end.map(|end| end + moved.times(cells));
     }
 }
 
@@ -77,8 +83,8 @@ impl Axis {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     /// Begin; may lie before the instant it was asked for.
-    pub(super) begin: u64,
-    pub(super) end: u64,
+    pub(super) begin: Instant,
+    pub(super) end: Instant,
 }
 
 /// The state of a [`Limit`].
@@ -93,11 +99,6 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// A fresh limit, credits full.
-    pub fn new(limit: &Limit) -> Self {
-        Self::with_credits(limit, 1.0)
-    }
-
     /// A fresh limit with `share` (0 to 1) of its credits.
     pub fn with_credits(limit: &Limit, share: f64) -> Self {
         let burst = limit.burst_rate.filter(|burst| *burst > limit.rate && limit.burst_credits > 0.0);
@@ -118,7 +119,7 @@ impl Limiter {
 
     /// Takes `amount` (operations or bytes) at `now`.
     #[inline]
-    pub(super) fn take(&mut self, now: u64, amount: f64) -> Slot {
+    pub(super) fn take(&mut self, now: Instant, amount: f64) -> Slot {
         let amount = amount * self.scale;
         let slot = self.sustained.take(now, amount);
         match &mut self.peak {
@@ -131,19 +132,19 @@ impl Limiter {
     }
 
     /// How many more cells like the last one pass before credits run out; `earlier` is the state one cell ago.
-    pub(super) fn cells_left(&self, earlier: &Limiter, now: u64, cell: u64) -> u64 {
+    pub(super) fn cells_left(&self, earlier: &Limiter, now: Instant, cell: Nanos) -> u64 {
         let axis = &self.sustained;
-        let spent = axis.end.map_or(0, |end| end.saturating_sub(now));
-        let per_cell = axis.moved(&earlier.sustained, now, cell).saturating_sub(cell);
+        let spent = axis.end.map_or(Nanos(0), |end| end - now);
+        let per_cell = axis.moved(&earlier.sustained, now, cell).since(cell);
         // Nothing to run out, nothing spent, or run out already.
-        if axis.ahead == 0 || per_cell == 0 || spent >= axis.ahead {
+        if axis.ahead.0 == 0 || per_cell.0 == 0 || spent >= axis.ahead {
             return u64::MAX;
         }
-        (axis.ahead - spent) / per_cell
+        axis.ahead.since(spent).0 / per_cell.0
     }
 
     /// Moves `cells` cells ahead in time from `now`, in each of which happens what happened since `earlier`.
-    pub(super) fn leap(&mut self, earlier: &Limiter, now: u64, cells: u64, cell: u64) {
+    pub(super) fn leap(&mut self, earlier: &Limiter, now: Instant, cells: u64, cell: Nanos) {
         self.sustained.leap(&earlier.sustained, now, cells, cell);
         if let (Some(peak), Some(before)) = (&mut self.peak, &earlier.peak) {
             peak.leap(before, now, cells, cell);
@@ -151,10 +152,10 @@ impl Limiter {
     }
 
     /// Credits left at `now`, in the limit's unit; absent where the limit does not burst.
-    pub fn credits(&self, now: Nanos) -> Option<f64> {
+    pub fn credits(&self, now: Instant) -> Option<f64> {
         self.peak.as_ref()?;
-        let spent_nanos = self.sustained.end.map_or(self.sustained.spent, |end| end.saturating_sub(now.0));
-        Some((self.credits_max - spent_nanos as f64 * 1e-9 * self.rate).max(0.0))
+        let spent = self.sustained.end.map_or(self.sustained.spent, |end| end - now);
+        Some((self.credits_max - spent.0 as f64 * 1e-9 * self.rate).max(0.0))
     }
 
     /// Most credits that can be saved up; 0 where the limit does not burst.

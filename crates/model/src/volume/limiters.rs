@@ -3,6 +3,7 @@
 use super::limiter::Limiter;
 use super::{Limit, OneWay};
 use crate::per_op::PerOp;
+use crate::units::{Instant, Nanos};
 use crate::workload::OpKind;
 
 /// The state of a shape's limits. Two states of the same shape have the same limiters in the same order.
@@ -57,13 +58,13 @@ impl Limiters {
     }
 
     /// See [`Model::leap`](super::Model::leap).
-    pub(super) fn leap(&mut self, earlier: &Limiters, now: u64, cells: u64, cell: u64) {
+    pub(super) fn leap(&mut self, earlier: &Limiters, now: Instant, cells: u64, cell: Nanos) {
         let pairs = self.all_mut().zip(earlier.all());
         pairs.for_each(|(limiter, before)| limiter.leap(before, now, cells, cell));
     }
 
     /// See [`Model::cells_left`](super::Model::cells_left).
-    pub(super) fn cells_left(&self, earlier: &Limiters, now: u64, cell: u64) -> u64 {
+    pub(super) fn cells_left(&self, earlier: &Limiters, now: Instant, cell: Nanos) -> u64 {
         let left =
             self.all().zip(earlier.all()).map(|(limiter, before)| limiter.cells_left(before, now, cell));
         left.min().unwrap_or(u64::MAX)

@@ -1,8 +1,8 @@
 //! The link that several volumes share.
 
 use super::LinkShape;
-use super::limiter::Limiter;
 use super::limiters::Limiters;
+use crate::units::{Instant, Nanos};
 
 /// The state of a [`LinkShape`].
 #[derive(Debug, Clone)]
@@ -17,23 +17,13 @@ impl Link {
         Link { limiters: Limiters::new(iops, throughput, &shape.one_way, 1.0) }
     }
 
-    /// The limiter of operations, for its credits.
-    pub fn iops(&self) -> Option<&Limiter> {
-        self.limiters.iops.as_ref()
-    }
-
-    /// The limiter of bytes, for its credits.
-    pub fn throughput(&self) -> Option<&Limiter> {
-        self.limiters.throughput.as_ref()
-    }
-
     /// See [`Model::leap`](super::Model::leap).
-    pub fn leap(&mut self, earlier: &Link, now: u64, cells: u64, cell: u64) {
+    pub fn leap(&mut self, earlier: &Link, now: Instant, cells: u64, cell: Nanos) {
         self.limiters.leap(&earlier.limiters, now, cells, cell);
     }
 
     /// See [`Model::cells_left`](super::Model::cells_left).
-    pub fn cells_left(&self, earlier: &Link, now: u64, cell: u64) -> u64 {
+    pub fn cells_left(&self, earlier: &Link, now: Instant, cell: Nanos) -> u64 {
         self.limiters.cells_left(&earlier.limiters, now, cell)
     }
 }

@@ -29,6 +29,7 @@ mod words;
 pub use character::{
     Birth, Character, Costs, Drift, Failure, FailureKind, FarCache, FirstTouch, Mood, OneWay, Seek,
 };
+pub use latency::normal_quantile;
 pub use link::Link;
 pub use model::{LimitedBy, LimitedCounts, Model, ModelReport};
 pub use weather::mood_shares;
@@ -179,6 +180,20 @@ impl Shape {
     /// The limit of operations that `op` meets first.
     pub fn iops_for(&self, op: OpKind) -> Option<Limit> {
         tighter(self.iops, self.character.one_way.get(op).iops)
+    }
+
+    /// Bytes per second that operations of `bs` bytes get out of it at best; nothing where nothing limits them.
+    pub fn most_throughput(&self, bs: f64) -> Option<f64> {
+        let of = |op| {
+            let top = |limit: Limit| limit.burst_rate.unwrap_or(limit.rate);
+            let bytes = self.throughput_for(op).map(top);
+            let ops = self.iops_for(op).map(|limit| top(limit) * bs);
+            match (bytes, ops) {
+                (Some(bytes), Some(ops)) => Some(bytes.min(ops)),
+                (one, other) => one.or(other),
+            }
+        };
+        of(OpKind::Read).zip(of(OpKind::Write)).map(|(read, write)| read.max(write))
     }
 
     /// The limit of bytes that `op` meets first, in bytes of the application.

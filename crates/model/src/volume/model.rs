@@ -1,13 +1,13 @@
 //! The state machine of one volume.
 
 use super::character::{Costs, Failure, FailureKind};
-use super::device::Device;
+use super::device::{Device, end_of};
 use super::latency::Sampler;
 use super::limiter::{Limiter, Slot};
 use super::limiters::Limiters;
 use super::weather::{Weather, derive};
 use super::{Link, Shape};
-use crate::units::Nanos;
+use crate::units::{Bytes, Instant, MemberOffset, Nanos};
 use crate::workload::OpKind;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -94,9 +94,9 @@ pub struct ModelReport {
 #[derive(Debug, Clone, Copy)]
 struct Run {
     op: OpKind,
-    end: u64,
-    /// Bytes of the run's last unit that are used; 0 when it is full.
-    used: u64,
+    end: MemberOffset,
+    /// What of the run's last unit is used; nothing when it is full.
+    used: Bytes,
 }
 
 /// The state of one volume.
@@ -108,24 +108,24 @@ pub struct Model {
     /// Factors of the mood in force, and when to look again.
     rate_factor: f64,
     latency_factor: f64,
-    next_change: u64,
-    io_unit: u64,
+    next_change: Instant,
+    io_unit: Bytes,
     run: Option<Run>,
     merge: bool,
     costs: Option<Costs>,
     device: Option<Box<Device>>,
     weather: Option<Box<Weather>>,
     failure: Option<Failure>,
-    /// Instant of the volume's life at which `now` is 0.
-    epoch: u64,
+    /// How old the volume is at the clock's start.
+    age: Nanos,
     rng: Xoshiro256PlusPlus,
     limited: LimitedCounts,
 }
 
 /// The latest slot of an operation so far, and whose it is.
 struct Latest {
-    begin: u64,
-    end: u64,
+    begin: Instant,
+    end: Instant,
     cause: LimitedBy,
 }
 
@@ -147,9 +147,9 @@ impl Model {
         Self::with_history(shape, seed, seed, Nanos(0))
     }
 
-    /// A volume at the instant `epoch` of its life, for which its instant 0 is named. Its birth quality, moods and
-    /// drift come from `life_seed`, latencies from `seed`.
-    pub fn with_history(shape: &Shape, life_seed: u64, seed: u64, epoch: Nanos) -> Self {
+    /// A volume that is of this `age` at the clock's start. Its birth quality, moods and drift come from `life_seed`,
+    /// latencies from `seed`.
+    pub fn with_history(shape: &Shape, life_seed: u64, seed: u64, age: Nanos) -> Self {
         let character = &shape.character;
         let start = character.credits_at_start.unwrap_or(1.0);
         let (iops, throughput) = (shape.iops.as_ref(), shape.throughput.as_ref());
@@ -161,15 +161,15 @@ impl Model {
             write: Sampler::new(&shape.write_latency),
             rate_factor: 1.0,
             latency_factor: 1.0,
-            next_change: if weather.is_some() { 0 } else { u64::MAX },
-            io_unit: shape.io_unit.map_or(u64::MAX, |unit| unit.0.max(1)),
+            next_change: if weather.is_some() { Instant::START } else { Instant::NEVER },
+            io_unit: shape.io_unit.map_or(Bytes(u64::MAX), |unit| unit.max(Bytes(1))),
             run: None,
             merge: character.merge_sequential,
             costs: character.costs,
             device: Device::new(character.seek, character.cache, character.first_touch).map(Box::new),
             weather: weather.map(Box::new),
             failure: character.failure,
-            epoch: epoch.0,
+            age,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             limited: LimitedCounts::default(),
         }
@@ -182,13 +182,12 @@ impl Model {
     #[inline]
     pub fn submit(
         &mut self,
-        now: Nanos,
+        now: Instant,
         op: OpKind,
-        offset: u64,
-        len: u64,
+        offset: MemberOffset,
+        len: Bytes,
         link: Option<&mut Link>,
-    ) -> Nanos {
-        let now = now.0;
+    ) -> Instant {
         if now >= self.next_change {
             self.change(now);
         }
@@ -204,7 +203,7 @@ impl Model {
             on_medium = !service.cached;
         }
         let (operations, bytes) = self.cost(op, offset, len);
-        let mut latest = Latest { begin: now, end: 0, cause: LimitedBy::Latency };
+        let mut latest = Latest { begin: now, end: Instant::START, cause: LimitedBy::Latency };
         if let Some(limiter) = self.limiters.iops.as_mut().filter(|_| on_medium) {
             latest.consider(limiter.take(now, operations), LimitedBy::VolumeIops);
         }
@@ -220,86 +219,88 @@ impl Model {
                 latest.consider(limiter.take(now, bytes), LimitedBy::VolumeThroughput);
             }
         }
+        // What the volume's own accounting rounds up does not travel.
+        let carried = len.0 as f64;
         if let Some(Link { limiters: link }) = link {
             if let Some(limiter) = &mut link.iops {
                 latest.consider(limiter.take(now, operations), LimitedBy::LinkIops);
             }
             if let Some(limiter) = &mut link.throughput {
-                latest.consider(limiter.take(now, bytes), LimitedBy::LinkThroughput);
+                latest.consider(limiter.take(now, carried), LimitedBy::LinkThroughput);
             }
             if let Some([iops, throughput]) = link.one_way(op) {
                 if let Some(limiter) = iops {
                     latest.consider(limiter.take(now, operations), LimitedBy::LinkIops);
                 }
                 if let Some(limiter) = throughput {
-                    latest.consider(limiter.take(now, bytes), LimitedBy::LinkThroughput);
+                    latest.consider(limiter.take(now, carried), LimitedBy::LinkThroughput);
                 }
             }
         }
         if on_medium && let Some(device) = &mut self.device {
             let turn = device.turn(latest.begin, offset, len, self.rate_factor, &mut self.rng);
-            if let Some((begin, end)) = turn {
-                latest.consider(Slot { begin, end }, LimitedBy::Device);
+            if let Some(slot) = turn {
+                latest.consider(slot, LimitedBy::Device);
             }
         }
-        let served = latest.begin.saturating_add(latency as u64);
+        let served = latest.begin + Nanos(latency as u64);
         let undelayed = latest.begin == now && served >= latest.end;
         self.limited.add(if undelayed { LimitedBy::Latency } else { latest.cause });
         let end = served.max(latest.end);
         match self.failure {
-            Some(failure) => Nanos(frozen(&failure, now, end)),
-            None => Nanos(end),
+            Some(failure) => frozen(&failure, now, end),
+            None => end,
         }
     }
 
     /// The failure in force at `now`, if it makes operations return errors. A frozen volume does not: it
     /// answers late.
-    pub fn fails(&self, now: Nanos) -> Option<FailureKind> {
+    pub fn fails(&self, now: Instant) -> Option<FailureKind> {
         let failure = self.failure.filter(|failure| failure.kind != FailureKind::Freeze)?;
-        failure.in_force(now).map(|_| failure.kind)
+        failure.in_force(now.elapsed()).map(|_| failure.kind)
     }
 
     /// What the operation counts: accounting units and bytes.
     #[inline]
-    fn cost(&mut self, op: OpKind, offset: u64, len: u64) -> (f64, f64) {
+    fn cost(&mut self, op: OpKind, offset: MemberOffset, len: Bytes) -> (f64, f64) {
         let units = if self.merge {
             self.merged_units(op, offset, len)
         } else if len <= self.io_unit {
             1
         } else {
-            len.div_ceil(self.io_unit)
+            len.0.div_ceil(self.io_unit.0)
         };
         match &self.costs {
-            None => (units as f64, len as f64),
+            None => (units as f64, len.0 as f64),
             Some(costs) => {
                 let each = if op == OpKind::Read { costs.read } else { costs.write };
                 // Where whole units are what counts (EBS on HDD), what is merged into a unit is paid with it.
-                let whole_units = self.merge && costs.min_bytes.0 == self.io_unit;
-                let bytes = if whole_units { units * self.io_unit } else { len.max(costs.min_bytes.0) };
-                (units as f64 * each, bytes as f64)
+                let whole_units = self.merge && costs.min_bytes == self.io_unit;
+                let bytes = if whole_units { self.io_unit * units } else { len.max(costs.min_bytes) };
+                (units as f64 * each, bytes.0 as f64)
             }
         }
     }
 
     /// Units that are new when operations that continue each other share them; 0 when this one fits the last.
-    fn merged_units(&mut self, op: OpKind, offset: u64, len: u64) -> u64 {
+    fn merged_units(&mut self, op: OpKind, offset: MemberOffset, len: Bytes) -> u64 {
         let used = match self.run {
             Some(run) if run.op == op && run.end == offset => run.used,
-            _ => 0,
+            _ => Bytes(0),
         };
-        let free = if used == 0 { 0 } else { self.io_unit - used };
-        let units = len.saturating_sub(free).div_ceil(self.io_unit);
+        let free = if used == Bytes(0) { used } else { self.io_unit - used };
+        let units = len.0.saturating_sub(free.0).div_ceil(self.io_unit.0);
         let used = (used + len % self.io_unit) % self.io_unit;
-        self.run = Some(Run { op, end: offset.saturating_add(len), used });
+        self.run = Some(Run { op, end: end_of(offset, len), used });
         units
     }
 
     /// Applies the mood at `now`.
     #[cold]
-    fn change(&mut self, now: u64) {
+    fn change(&mut self, now: Instant) {
         let Some(weather) = &mut self.weather else { return };
-        let factors = weather.at(self.epoch.saturating_add(now));
-        self.next_change = factors.until.saturating_sub(self.epoch).max(now.saturating_add(1));
+        let factors = weather.at(now + self.age);
+        self.next_change = (factors.until - self.age).max(now + Nanos(1));
         self.rate_factor = factors.rate;
         self.latency_factor = factors.latency;
         self.limiters.set_scale(factors.rate);
@@ -311,21 +312,21 @@ impl Model {
     }
 
     /// First instant at which its mood may change.
-    pub fn next_change(&mut self, now: u64) -> u64 {
+    pub fn next_change(&mut self, now: Instant) -> Instant {
         if now >= self.next_change {
             self.change(now);
         }
         self.next_change
     }
 
-    /// How many more stretches of `cell` nanoseconds like the last one pass before credits run out; `earlier` is the
+    /// How many more stretches of length `cell` like the last one pass before credits run out; `earlier` is the
     /// state one such stretch ago.
-    pub fn cells_left(&self, earlier: &Model, now: u64, cell: u64) -> u64 {
+    pub fn cells_left(&self, earlier: &Model, now: Instant, cell: Nanos) -> u64 {
         self.limiters.cells_left(&earlier.limiters, now, cell)
     }
 
     /// Moves `cells` such stretches ahead in time, in each of which happens what happened since `earlier`.
-    pub fn leap(&mut self, earlier: &Model, now: u64, cells: u64, cell: u64) {
+    pub fn leap(&mut self, earlier: &Model, now: Instant, cells: u64, cell: Nanos) {
         self.limiters.leap(&earlier.limiters, now, cells, cell);
         let (counts, before) = (&mut self.limited, &earlier.limited);
         for (count, before) in [
@@ -341,7 +342,7 @@ impl Model {
     }
 
     /// What the volume knows about the operations so far, with its credits at `now`.
-    pub fn report(&self, now: Nanos) -> ModelReport {
+    pub fn report(&self, now: Instant) -> ModelReport {
         let share = |limiter: &Option<Limiter>| {
             let limiter = limiter.as_ref()?;
             Some(limiter.credits(now)? / limiter.credits_max())
@@ -354,28 +355,14 @@ impl Model {
             first_touches: self.device.as_ref().map_or(0, |device| device.first_touches),
         }
     }
-
-    /// What decided the completions so far.
-    pub fn limited(&self) -> LimitedCounts {
-        self.limited
-    }
-
-    /// The limiter of operations, for its credits.
-    pub fn iops(&self) -> Option<&Limiter> {
-        self.limiters.iops.as_ref()
-    }
-
-    /// The limiter of bytes, for its credits.
-    pub fn throughput(&self) -> Option<&Limiter> {
-        self.limiters.throughput.as_ref()
-    }
 }
 
 /// Completion of an operation submitted at `now` that would complete at `end`, were it not for the freeze.
-fn frozen(failure: &Failure, now: u64, end: u64) -> u64 {
-    let thaw = failure.lasts.map_or(u64::MAX, |lasts| failure.at.plus(lasts).0);
-    if failure.kind != FailureKind::Freeze || end <= failure.at.0 || now >= thaw {
+fn frozen(failure: &Failure, now: Instant, end: Instant) -> Instant {
+    let freeze = Instant::START + failure.at;
+    let thaw = failure.lasts.map_or(Instant::NEVER, |lasts| freeze + lasts);
+    if failure.kind != FailureKind::Freeze || end <= freeze || now >= thaw {
         return end;
     }
-    end.saturating_add(thaw - now.max(failure.at.0))
+    end + (thaw - now.max(freeze))
 }

@@ -1,10 +1,19 @@
 use super::latency::normal_quantile;
 use super::limiter::{Limiter, TOLERANCE};
 use super::*;
+use crate::units::{Instant, MemberOffset};
 use proptest::prelude::*;
 use std::collections::BinaryHeap;
 
 const SECOND: u64 = Nanos::PER_SECOND;
+
+fn at(ms: u64) -> Instant {
+    Instant::START + Nanos::from_millis(ms)
+}
+
+fn submit(model: &mut Model, now: u64, op: OpKind, offset: u64, len: u64) -> Instant {
+    model.submit(Instant(now), op, MemberOffset(offset), Bytes(len), None)
+}
 
 fn latency(median_us: u64, p99_us: u64) -> Latency {
     Latency::Lognormal { median: Nanos(median_us * 1000), p99: Nanos(p99_us * 1000) }
@@ -24,7 +33,7 @@ fn closed_loop(
     while let Some(std::cmp::Reverse(now)) = due.pop() {
         jitter = jitter.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let now = now + (jitter >> 33) % (late + 1);
-        let end = model.submit(Nanos(now), OpKind::Read, offset, bs, link.as_mut());
+        let end = model.submit(Instant(now), OpKind::Read, MemberOffset(offset), Bytes(bs), link.as_mut());
         offset += bs * 7;
         if end.0 <= seconds * SECOND {
             done += 1;
@@ -69,9 +78,11 @@ fn gp2_bursts_until_its_credits_are_spent() {
     let mut model = Model::new(&shape, 1);
     let done = closed_loop(&mut model, &mut None, 4096, 16, 200, 0) as f64;
     assert!((done / (3000.0 * 100.0 + 300.0 * 100.0) - 1.0).abs() < 0.001, "{done}");
-    let left = model.iops().and_then(|limiter| limiter.credits(Nanos(200 * SECOND))).unwrap_or(-1.0);
+    let credits =
+        |s: u64| model.report(Instant(s * SECOND)).iops_credits.map_or(-1.0, |share| share * 270_000.0);
+    let left = credits(200);
     assert!((0.0..100.0).contains(&left), "{left}");
-    let refilled = model.iops().and_then(|limiter| limiter.credits(Nanos(300 * SECOND))).unwrap_or(-1.0);
+    let refilled = credits(300);
     assert!((refilled - 30_000.0).abs() < 500.0, "{refilled}");
 }
 
@@ -90,7 +101,13 @@ fn a_shared_link_limits_the_sum_and_the_model_knows() {
     let mut due: BinaryHeap<_> = (0..32).map(|slot| std::cmp::Reverse((0u64, slot % 4))).collect();
     let mut bytes = 0u64;
     while let Some(std::cmp::Reverse((now, member))) = due.pop() {
-        let end = models[member].submit(Nanos(now), OpKind::Write, 0, 131_072, Some(&mut link));
+        let end = models[member].submit(
+            Instant(now),
+            OpKind::Write,
+            MemberOffset(0),
+            Bytes(131_072),
+            Some(&mut link),
+        );
         if end.0 <= 10 * SECOND {
             bytes += 131_072;
             due.push(std::cmp::Reverse((end.0, member)));
@@ -98,7 +115,7 @@ fn a_shared_link_limits_the_sum_and_the_model_knows() {
     }
     assert!((bytes as f64 / 1.25e9 - 1.0).abs() < 0.005, "{bytes}");
     for model in &models {
-        let counts = model.limited();
+        let counts = model.report(Instant(0)).limited;
         assert!(counts.link_throughput > counts.total() * 9 / 10, "{counts:?}");
     }
 }
@@ -112,10 +129,10 @@ fn an_idle_limit_costs_nothing_and_says_latency() {
     };
     let mut model = Model::new(&shape, 3);
     for i in 0..100 {
-        let now = Nanos::from_millis(10 * i);
-        assert_eq!(model.submit(now, OpKind::Read, 0, 4096, None), now.plus(Nanos::from_millis(1)));
+        let now = Instant(i * 10_000_000);
+        assert_eq!(submit(&mut model, now.0, OpKind::Read, 0, 4096), now + Nanos::from_millis(1));
     }
-    assert_eq!(model.limited(), LimitedCounts { latency: 100, ..LimitedCounts::default() });
+    assert_eq!(model.report(Instant(0)).limited, LimitedCounts { latency: 100, ..LimitedCounts::default() });
 }
 
 #[test]
@@ -123,25 +140,25 @@ fn sequential_operations_share_accounting_units_when_asked_to() {
     let mut shape =
         Shape { iops: Some(Limit::steady(100.0)), io_unit: Some(Bytes(1 << 20)), ..Shape::default() };
     shape.character.merge_sequential = true;
-    // 64 operations of 128 KiB in a row are 8 units: 80 ms at 100 units/s.
+    // 64 operations of 128 KiB in a row are 8 units: the first passes at once, the others take 10 ms each.
     let mut model = Model::new(&shape, 1);
-    let last = (0..64u64).map(|i| model.submit(Nanos(0), OpKind::Read, i << 17, 1 << 17, None)).max();
-    assert_eq!(last, Some(Nanos::from_millis(80)));
+    let last = (0..64u64).map(|i| submit(&mut model, 0, OpKind::Read, i << 17, 1 << 17)).max();
+    assert_eq!(last, Some(at(70)));
     // Scattered ones count each.
     let mut model = Model::new(&shape, 1);
-    let last = (0..64u64).map(|i| model.submit(Nanos(0), OpKind::Read, i << 21, 1 << 17, None)).max();
-    assert_eq!(last, Some(Nanos::from_millis(640)));
+    let last = (0..64u64).map(|i| submit(&mut model, 0, OpKind::Read, i << 21, 1 << 17)).max();
+    assert_eq!(last, Some(at(630)));
     // A large one still counts every unit it covers.
     let mut model = Model::new(&shape, 1);
-    assert_eq!(model.submit(Nanos(0), OpKind::Read, 0, 3 << 20, None), Nanos::from_millis(30));
+    submit(&mut model, 0, OpKind::Read, 8 << 20, 4096);
+    assert_eq!(submit(&mut model, 0, OpKind::Read, 0, 3 << 20), at(30));
 }
 
 #[test]
 fn lognormal_latencies_have_their_median_and_p99() {
     let shape = Shape { read_latency: latency(500, 3000), ..Shape::default() };
     let mut model = Model::new(&shape, 11);
-    let mut drawn: Vec<u64> =
-        (0..200_000).map(|_| model.submit(Nanos(0), OpKind::Read, 0, 4096, None).0).collect();
+    let mut drawn: Vec<u64> = (0..200_000).map(|_| submit(&mut model, 0, OpKind::Read, 0, 4096).0).collect();
     drawn.sort_unstable();
     let at = |p: f64| drawn[(p * drawn.len() as f64) as usize] as f64;
     assert!((at(0.5) / 500_000.0 - 1.0).abs() < 0.02, "{}", at(0.5));
@@ -173,7 +190,7 @@ fn latencies_are_the_same_figures_everywhere() {
     // Pinned: a change here changes the result of every seeded run.
     let shape = Shape { read_latency: latency(500, 3000), ..Shape::default() };
     let mut model = Model::new(&shape, 42);
-    let drawn: Vec<u64> = (0..5).map(|_| model.submit(Nanos(0), OpKind::Read, 0, 4096, None).0).collect();
+    let drawn: Vec<u64> = (0..5).map(|_| submit(&mut model, 0, OpKind::Read, 0, 4096).0).collect();
     assert_eq!(drawn, [995_361, 347_876, 2_605_082, 750_722, 939_306]);
 }
 
@@ -184,7 +201,7 @@ fn impossible_rates_do_not_panic() {
         let shape = Shape { iops: Some(limit), throughput: Some(limit), ..Shape::default() };
         let mut model = Model::new(&shape, 0);
         for now in [u64::MAX, 0, 5] {
-            assert!(model.submit(Nanos(now), OpKind::Write, u64::MAX, u64::MAX, None) >= Nanos(now));
+            assert!(submit(&mut model, now, OpKind::Write, u64::MAX, u64::MAX) >= Instant(now));
         }
     }
 }
@@ -201,13 +218,14 @@ proptest! {
             Some((factor, credits)) => Limit { rate, burst_rate: Some(rate * factor), burst_credits: credits },
             None => Limit::steady(rate),
         };
-        let mut limiter = Limiter::new(&limit);
-        let mut now = 0;
-        let ends: Vec<u64> = gaps.iter().map(|gap| { now += gap; limiter.take(now, 1.0).end.max(now) }).collect();
+        let mut limiter = Limiter::with_credits(&limit, 1.0);
+        let mut now = Instant::START;
+        let ends: Vec<Instant> =
+            gaps.iter().map(|gap| { now += Nanos(*gap); limiter.take(now, 1.0).end.max(now) }).collect();
         let tolerance = TOLERANCE.as_secs_f64();
         for from in 0..ends.len() {
             for to in from..ends.len() {
-                let window = (ends[to] - ends[from]) as f64 * 1e-9 + 2e-9;
+                let window = (ends[to] - ends[from]).as_secs_f64() + 2e-9;
                 let passed = (to - from + 1) as f64;
                 prop_assert!(passed <= rate * (window + tolerance) + limiter.credits_max() + 1.001);
                 if let Some((factor, _)) = burst {
@@ -234,9 +252,9 @@ proptest! {
         let (mut one, mut two) = (Model::new(&shape, seed), Model::new(&shape, seed));
         for (now, offset, len, read) in ops {
             let op = if read { OpKind::Read } else { OpKind::Write };
-            let end = one.submit(Nanos(now), op, offset, len, None);
-            prop_assert!(end >= Nanos(now));
-            prop_assert_eq!(end, two.submit(Nanos(now), op, offset, len, None));
+            let end = submit(&mut one, now, op, offset, len);
+            prop_assert!(end >= Instant(now));
+            prop_assert_eq!(end, submit(&mut two, now, op, offset, len));
         }
     }
 }
@@ -254,19 +272,19 @@ fn a_spindle_serves_one_operation_at_a_time() {
     shape.character.seek = Some(seek);
     // Sequential: the transfer rate, whatever the depth.
     let mut model = Model::new(&shape, 1);
-    let last = (0..1000u64).map(|i| model.submit(Nanos(0), OpKind::Read, i * 100_000, 100_000, None)).max();
-    assert_eq!(last, Some(Nanos::from_secs(1)));
-    assert_eq!(model.limited().device, 1000);
+    let last = (0..1000u64).map(|i| submit(&mut model, 0, OpKind::Read, i * 100_000, 100_000)).max();
+    assert_eq!(last, Some(at(1_000)));
+    assert_eq!(model.report(Instant(0)).limited.device, 1000);
     // Random over everything: the mean of 0.8 + 15.2 sqrt(d) ms, d the distance of two uniform points
     // (E sqrt(d) = 8/15), and half a rotation.
     let mut model = Model::new(&shape, 1);
     let mut at = 1u64;
-    let mut last = Nanos(0);
+    let mut last = Instant::START;
     for _ in 0..20_000 {
         at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        last = model.submit(last, OpKind::Read, (at >> 24) & !4095, 4096, None);
+        last = submit(&mut model, last.0, OpKind::Read, (at >> 24) & !4095, 4096);
     }
-    let mean_ms = last.as_secs_f64() * 1000.0 / 20_000.0;
+    let mean_ms = last.elapsed().as_secs_f64() * 1000.0 / 20_000.0;
     let expected = 0.8 + 15.2 * 8.0 / 15.0 + 8.333 / 2.0 + 0.041;
     assert!((mean_ms / expected - 1.0).abs() < 0.02, "{mean_ms} {expected}");
 }
@@ -277,11 +295,11 @@ fn a_far_cache_answers_the_share_that_fits() {
     shape.character.cache =
         Some(FarCache { size: Bytes(256 << 20), latency: Latency::Constant(Nanos(300_000)) });
     let mut model = Model::new(&shape, 4);
-    model.submit(Nanos(0), OpKind::Write, (1 << 30) - 4096, 4096, None);
+    submit(&mut model, 0, OpKind::Write, (1 << 30) - 4096, 4096);
     for i in 0..10_000u64 {
-        model.submit(Nanos(0), OpKind::Read, (i * 104_729 * 4096) % (1 << 30), 4096, None);
+        submit(&mut model, 0, OpKind::Read, (i * 104_729 * 4096) % (1 << 30), 4096);
     }
-    let hits = model.report(Nanos(0)).cache_hits;
+    let hits = model.report(Instant(0)).cache_hits;
     assert!((2300..2700).contains(&hits), "{hits}");
 }
 
@@ -293,12 +311,12 @@ fn each_block_pays_its_first_touch_once() {
     let mut model = Model::new(&shape, 4);
     for _ in 0..2 {
         for i in 0..256u64 {
-            model.submit(Nanos(0), OpKind::Read, i * 65_536, 65_536, None);
+            submit(&mut model, 0, OpKind::Read, i * 65_536, 65_536);
         }
     }
-    assert_eq!(model.report(Nanos(0)).first_touches, 32);
+    assert_eq!(model.report(Instant(0)).first_touches, 32);
     // Far beyond what is kept in detail: no panic, bounded memory.
-    model.submit(Nanos(0), OpKind::Read, u64::MAX - 4096, 4096, None);
+    submit(&mut model, 0, OpKind::Read, u64::MAX - 4096, 4096);
 }
 
 #[test]
@@ -326,14 +344,14 @@ fn a_frozen_volume_answers_after_the_thaw_and_a_dead_one_errors() {
     shape.character.failure =
         Some(Failure { kind: FailureKind::Freeze, at, lasts: Some(Nanos::from_secs(5)) });
     let mut model = Model::new(&shape, 0);
-    let mut submit = |ms| model.submit(Nanos::from_millis(ms), OpKind::Read, 0, 4096, None);
-    assert_eq!(submit(500), Nanos::from_millis(501));
-    assert_eq!(submit(2000), Nanos::from_millis(6001));
-    assert_eq!(submit(7000), Nanos::from_millis(7001));
+    let mut done = |ms: u64| submit(&mut model, ms * 1_000_000, OpKind::Read, 0, 4096).0;
+    assert_eq!(done(500), 501_000_000);
+    assert_eq!(done(2000), 6_001_000_000);
+    assert_eq!(done(7000), 7_001_000_000);
     shape.character.failure = Some(Failure { kind: FailureKind::Error, at, lasts: None });
     let model = Model::new(&shape, 0);
-    assert_eq!(model.fails(Nanos(0)), None);
-    assert_eq!(model.fails(Nanos::from_secs(9)), Some(FailureKind::Error));
+    assert_eq!(model.fails(Instant(0)), None);
+    assert_eq!(model.fails(Instant::START + Nanos::from_secs(9)), Some(FailureKind::Error));
 }
 
 #[test]
@@ -354,10 +372,11 @@ fn an_nfs_server_counts_writes_five_times_and_at_least_4_kib() {
     };
     shape.character.costs = Some(Costs { read: 1.0, write: 5.0, min_bytes: Bytes(4096), write_bytes: 1.0 });
     let mut model = Model::new(&shape, 0);
-    let last = (0..7000u64).map(|i| model.submit(Nanos(0), OpKind::Write, i, 1, None)).max();
-    assert_eq!(last, Some(Nanos::from_secs(1)));
+    let last = (0..7000u64).map(|i| submit(&mut model, 0, OpKind::Write, i, 1)).max();
+    // 35,000 a second, of which the first 5 pass at once.
+    assert_eq!(last, Some(Instant(999_857_143)));
     let mut model = Model::new(&shape, 0);
-    let last = (0..30_000u64).map(|i| model.submit(Nanos(0), OpKind::Read, i, 1, None)).max();
+    let last = (0..30_000u64).map(|i| submit(&mut model, 0, OpKind::Read, i, 1)).max();
     assert_eq!(last.map(|t| t.0 / 1_000_000), Some((30_000 * 4096 * 1000u64) / 105_000_000));
 }
 
@@ -372,9 +391,24 @@ fn an_hdd_volume_counts_whole_units_and_merges_what_is_sequential() {
     shape.character.costs =
         Some(Costs { read: 1.0, write: 1.0, min_bytes: Bytes(1 << 20), write_bytes: 1.0 });
     let mut model = Model::new(&shape, 0);
-    let last = (0..320u64).map(|i| model.submit(Nanos(0), OpKind::Read, i << 17, 1 << 17, None)).max();
-    assert_eq!(last, Some(Nanos::from_secs(1)));
+    let last = (0..320u64).map(|i| submit(&mut model, 0, OpKind::Read, i << 17, 1 << 17)).max();
+    assert_eq!(last, Some(at(975)));
     let mut model = Model::new(&shape, 0);
-    let last = (0..40u64).map(|i| model.submit(Nanos(0), OpKind::Read, i << 24, 4096, None)).max();
-    assert_eq!(last, Some(Nanos::from_secs(1)));
+    let last = (0..40u64).map(|i| submit(&mut model, 0, OpKind::Read, i << 24, 4096)).max();
+    assert_eq!(last, Some(at(975)));
+}
+
+/// Who comes alone waits for no limit, at the start and after every pause; who comes twice waits for the second.
+#[test]
+fn an_operation_by_itself_passes_at_once() {
+    let shape = Shape {
+        iops: Some(Limit::steady(10.0)),
+        read_latency: Latency::Constant(Nanos(500_000)),
+        ..Shape::default()
+    };
+    let mut model = Model::new(&shape, 1);
+    for second in [0, 1_000_000_000u64, 2_000_000_000, 2_500_000_000] {
+        assert_eq!(submit(&mut model, second, OpKind::Read, 0, 4096), Instant(second) + Nanos(500_000));
+    }
+    assert_eq!(submit(&mut model, 2_500_000_000, OpKind::Read, 0, 4096), at(2_600));
 }

@@ -7,6 +7,7 @@
 
 use super::character::{Birth, Drift, Mood};
 use super::latency::normal_quantile;
+use crate::units::{Instant, Nanos};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -25,7 +26,7 @@ pub(super) struct Factors {
     pub(super) rate: f64,
     pub(super) latency: f64,
     /// First instant at which they may differ.
-    pub(super) until: u64,
+    pub(super) until: Instant,
 }
 
 #[derive(Debug, Clone)]
@@ -34,8 +35,8 @@ pub(super) struct Weather {
     moods: Vec<Mood>,
     drift: Option<Drift>,
     birth: (f64, f64),
-    /// Length of a block in nanoseconds.
-    block: u64,
+    /// Length of a block.
+    block: Nanos,
     chain: Option<Chain>,
 }
 
@@ -46,8 +47,8 @@ struct Chain {
     block: u64,
     state: usize,
     /// When the state began, and when it ends.
-    begin: u64,
-    end: u64,
+    begin: Instant,
+    end: Instant,
 }
 
 /// A uniform number in (0, 1).
@@ -69,7 +70,7 @@ fn normal(seed: u64, purpose: u64, n: u64) -> f64 {
 
 /// Length of a block. Where moods that last long are hardly ever entered, a mean over moods would be a mean of nothing: what a
 /// visit lasts bounds the visits of a block, and with them the steps to any instant of it.
-fn block_of(moods: &[Mood]) -> u64 {
+fn block_of(moods: &[Mood]) -> Nanos {
     let cycle: u64 = moods.iter().fold(0, |sum, mood| sum.saturating_add(mood.dwell.0.max(1)));
     let mean = (cycle / moods.len().max(1) as u64).max(1);
     let total: f64 = moods.iter().map(|mood| mood.weight).sum();
@@ -78,7 +79,7 @@ fn block_of(moods: &[Mood]) -> u64 {
     let visit = moods.iter().map(|mood| entries(mood) * mood.dwell.0 as f64).sum::<f64>() / visits;
     // A chain of one mood has no visits.
     let most = if visit.is_finite() { (visit * VISITS_PER_CYCLE) as u64 } else { u64::MAX };
-    mean.min(most).max(1).saturating_mul(BLOCK_CYCLES)
+    Nanos(mean.min(most).max(1)).times(BLOCK_CYCLES)
 }
 
 impl Weather {
@@ -99,18 +100,18 @@ impl Weather {
     }
 
     /// The factors at `now`. Instants may go back; going forward is cheap.
-    pub(super) fn at(&mut self, now: u64) -> Factors {
-        let mut factors = Factors { rate: self.birth.0, latency: self.birth.1, until: u64::MAX };
+    pub(super) fn at(&mut self, now: Instant) -> Factors {
+        let mut factors = Factors { rate: self.birth.0, latency: self.birth.1, until: Instant::NEVER };
         if let Some(drift) = self.drift {
             let step = drift.timescale.0 / DRIFT_STEPS;
-            let index = now / step;
+            let index = now.0 / step;
             let (knot, within) = (index / DRIFT_STEPS, (index % DRIFT_STEPS) as f64 / DRIFT_STEPS as f64);
             let (before, after) = (normal(self.seed, 3, knot), normal(self.seed, 3, knot + 1));
             // Scaled so that the variance between two independent knots is that of the knots.
             let spread = libm::sqrt((1.0 - within) * (1.0 - within) + within * within);
             let value = (before * (1.0 - within) + after * within) / spread;
             factors.rate *= libm::exp(drift.sigma * value);
-            factors.until = (index + 1).saturating_mul(step);
+            factors.until = Instant::START + Nanos(step).times(index + 1);
         }
         if self.moods.len() == 1 {
             factors.rate *= self.moods[0].rate;
@@ -125,14 +126,14 @@ impl Weather {
     }
 
     /// Index of the mood at `now`, and when it ends.
-    pub(super) fn state_at(&mut self, now: u64) -> (usize, u64) {
-        let block = now / self.block;
-        let begin = block * self.block;
+    pub(super) fn state_at(&mut self, now: Instant) -> (usize, Instant) {
+        let block = now.0 / self.block.0;
+        let begin = Instant::START + self.block.times(block);
         let mut chain = match self.chain.take() {
             Some(chain) if chain.block == block && chain.begin <= now => chain,
             _ => self.enter(block, begin),
         };
-        let block_end = begin.saturating_add(self.block);
+        let block_end = begin + self.block;
         while chain.end <= now {
             let others = self.total_weight() - self.moods[chain.state].weight;
             let mut rest = open_unit(&mut chain.rng) * others;
@@ -145,7 +146,7 @@ impl Weather {
                 }
             }
             chain.begin = chain.end;
-            chain.end = chain.end.saturating_add(self.dwell(chain.state, &mut chain.rng));
+            chain.end += self.dwell(chain.state, &mut chain.rng);
         }
         let found = (chain.state, chain.end.min(block_end));
         self.chain = Some(chain);
@@ -154,7 +155,7 @@ impl Weather {
 
     /// The chain at the start of a block, in a state drawn from the stationary distribution: the chain of
     /// entries is reversible with weights w (W - w), each visit counts with its dwell.
-    fn enter(&self, block: u64, begin: u64) -> Chain {
+    fn enter(&self, block: u64, begin: Instant) -> Chain {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(derive(self.seed, 4, block));
         let total = self.total_weight();
         let share = |mood: &Mood| mood.weight * (total - mood.weight) * mood.dwell.0 as f64;
@@ -167,13 +168,13 @@ impl Weather {
                 break;
             }
         }
-        let end = begin.saturating_add(self.dwell(state, &mut rng));
+        let end = begin + self.dwell(state, &mut rng);
         Chain { rng, block, state, begin, end }
     }
 
-    fn dwell(&self, state: usize, rng: &mut Xoshiro256PlusPlus) -> u64 {
+    fn dwell(&self, state: usize, rng: &mut Xoshiro256PlusPlus) -> Nanos {
         let mean = self.moods[state].dwell.0.max(1) as f64;
-        ((-libm::log(open_unit(rng)) * mean) as u64).max(1)
+        Nanos(((-libm::log(open_unit(rng)) * mean) as u64).max(1))
     }
 
     fn total_weight(&self) -> f64 {
@@ -196,7 +197,6 @@ pub fn mood_shares(moods: &[Mood]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Nanos;
 
     fn moods() -> Vec<Mood> {
         let mood = |name: &str, dwell, weight, rate| Mood {
@@ -218,28 +218,28 @@ mod tests {
     fn long_run_shares_are_those_of_the_chain() {
         let mut seen = [0u64; 3];
         let mut weather = weather(5);
-        let (mut now, month) = (0u64, 90 * 86_400 * Nanos::PER_SECOND);
+        let (mut now, month) = (Instant::START, Instant::START + Nanos::from_secs(90 * 86_400));
         while now < month {
             let (state, end) = weather.state_at(now);
-            seen[state] += end.min(month) - now;
+            seen[state] += (end.min(month) - now).0;
             now = end;
         }
         for (share, seen) in mood_shares(&moods()).iter().zip(seen) {
-            let seen = seen as f64 / month as f64;
+            let seen = seen as f64 / month.0 as f64;
             assert!((seen / share - 1.0).abs() < 0.1, "{seen} against {share}");
         }
     }
 
     #[test]
     fn any_instant_gives_the_same_factors_in_any_order() {
-        let instants: Vec<u64> = (0..2000).map(|i| i * 37 * Nanos::PER_SECOND).collect();
+        let instants: Vec<Instant> = (0..2000).map(|i| Instant(i * 37 * Nanos::PER_SECOND)).collect();
         let mut forward = weather(9);
         let there: Vec<Factors> = instants.iter().map(|t| forward.at(*t)).collect();
         for (instant, factors) in instants.iter().zip(&there).rev().step_by(13) {
             let mut fresh = weather(9);
             assert_eq!(fresh.at(*instant), *factors);
             // What holds until `until` is the same in between.
-            let middle = instant + (factors.until - instant) / 2;
+            let middle = *instant + Nanos((factors.until - *instant).0 / 2);
             assert_eq!(fresh.at(middle), *factors);
         }
     }
@@ -247,8 +247,8 @@ mod tests {
     #[test]
     fn going_back_in_time_is_the_same_path() {
         let mut weather = weather(1);
-        let first = weather.at(10);
-        weather.at(3_600 * Nanos::PER_SECOND);
-        assert_eq!(weather.at(10), first);
+        let first = weather.at(Instant(10));
+        weather.at(Instant(3_600 * Nanos::PER_SECOND));
+        assert_eq!(weather.at(Instant(10)), first);
     }
 }

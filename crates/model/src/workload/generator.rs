@@ -1,19 +1,24 @@
 //! The seeded stream of operations of one job: the same on every machine, for the engine and the simulator.
 
 use super::{Access, Arrival, Mix, OpKind, Regions, Stop, Workload};
-use crate::units::{Bytes, Nanos};
+use crate::units::{ArrayOffset, Bytes, Nanos};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+mod skew;
+mod varied;
+
+use varied::Varied;
 
 /// One operation to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
     /// Read or write.
     pub kind: OpKind,
-    /// Byte offset in the target.
-    pub offset: u64,
-    /// Length in bytes, at least 1; `bs` except for the last one of a trial that ends by size.
-    pub length: u64,
+    /// Its first byte in the target.
+    pub offset: ArrayOffset,
+    /// At least 1; `bs` except for the last one of a trial that ends by size.
+    pub length: Bytes,
     /// Intended start, counted from the start of the job (warm-up included); 0 in a closed loop: at once.
     pub due: Nanos,
     /// A read whose block is written back in place once it is there (rewrite).
@@ -70,21 +75,23 @@ enum Clock {
 /// The endless stream of operations of one job.
 #[derive(Debug, Clone)]
 pub struct Generator {
-    bs: u64,
-    /// Byte offset of block 0.
-    start: u64,
+    bs: Bytes,
+    /// Where block 0 is.
+    start: ArrayOffset,
     /// First block and number of blocks of this job's region.
     first: u64,
     blocks: u64,
     /// Next block of the region, when sequential.
     position: u64,
     sequential: bool,
+    /// What few workloads ask for; absent for all others.
+    varied: Option<Box<Varied>>,
     mix: Mix,
     /// Reads are drawn when a 64-bit number is below this.
     read_below: u64,
     rng: Xoshiro256PlusPlus,
     clock: Clock,
-    budget: Option<u64>,
+    budget: Option<Bytes>,
 }
 
 /// A generator of random numbers for one purpose of one job.
@@ -108,14 +115,19 @@ fn share(total: u64, job: u32, jobs: u32) -> (u64, u64) {
 }
 
 impl Generator {
-    /// The stream of job number `job` (from 0) of `workload` on a target of `capacity` bytes.
+    /// The stream of job number `job` (from 0) of `workload` on a target of this `capacity`.
     ///
-    /// Random offsets are uniform over all whole blocks of the span. Sequential jobs have a region each (the span's
+    /// Random offsets are those of the workload's distribution over all whole blocks of the span. Sequential jobs have a region each (the span's
     /// blocks cut evenly) and begin again at its start when they reach its end.
     ///
     /// # Errors
     /// When the workload asks for nothing or does not fit.
-    pub fn new(workload: &Workload, capacity: u64, seed: u64, job: u32) -> Result<Generator, WorkloadError> {
+    pub fn new(
+        workload: &Workload,
+        capacity: Bytes,
+        seed: u64,
+        job: u32,
+    ) -> Result<Generator, WorkloadError> {
         for (name, value) in [
             ("bs", workload.bs.0),
             ("iodepth", workload.iodepth.into()),
@@ -129,7 +141,7 @@ impl Generator {
         let job = job.min(jobs - 1);
         let bs = workload.bs.0;
         let offset = workload.details.offset.0;
-        let rest = capacity.saturating_sub(offset);
+        let rest = capacity.0.saturating_sub(offset);
         let span = workload.span.map_or(rest, |span| span.0.min(rest));
         let sequential = workload.access == Access::Sequential;
         let own = match workload.details.regions {
@@ -153,16 +165,22 @@ impl Generator {
             Stop::Size(Bytes(0)) => return Err(WorkloadError::Zero("size")),
             Stop::Size(Bytes(size)) => {
                 let (start, count) = share(size.div_ceil(bs), job, jobs);
-                Some(((start + count) * bs).min(size) - (start * bs).min(size))
+                Some(Bytes(((start + count) * bs).min(size) - (start * bs).min(size)))
             }
         };
+        let start = ArrayOffset(offset);
+        let varied = varied::is_varied(workload).then(|| {
+            let region = (start + workload.bs * first, workload.bs * blocks);
+            Box::new(Varied::new(workload, region, seed, job))
+        });
         Ok(Generator {
-            bs,
-            start: offset,
+            bs: workload.bs,
+            start,
             first,
             blocks,
             position: 0,
             sequential,
+            varied,
             mix,
             read_below,
             rng: stream(seed, job, 0),
@@ -172,14 +190,29 @@ impl Generator {
     }
 
     /// Bytes that this job does in all when the trial ends by size (blocks of a rewrite count once); absent otherwise.
-    pub fn budget(&self) -> Option<u64> {
+    pub fn budget(&self) -> Option<Bytes> {
         self.budget
     }
 
+    /// Whether [`next_plain`](Self::next_plain) gives its operations.
+    pub fn is_plain(&self) -> bool {
+        self.varied.is_none()
+    }
+
     /// The next operation.
+    #[inline]
+    pub fn next_op(&mut self) -> Op {
+        let Some(varied) = &mut self.varied else { return self.next_plain() };
+        let (kind, then_write) = kind(self.mix, self.read_below, &mut self.rng);
+        let (offset, length) = varied.next(kind);
+        Op { kind, offset, length, due: self.clock.next(), then_write }
+    }
+
+    /// The same of a stream that [is plain](Self::is_plain), which nothing looks at here: even a test that is never true
+    /// costs what is measured in instructions.
     // Always: it is called once per I/O from one place, and its result would go through memory otherwise.
     #[inline(always)]
-    pub fn next_op(&mut self) -> Op {
+    pub fn next_plain(&mut self) -> Op {
         let block = if self.sequential {
             let block = self.position;
             self.position = if block + 1 == self.blocks { 0 } else { block + 1 };
@@ -187,15 +220,21 @@ impl Generator {
         } else {
             below(&mut self.rng, self.blocks)
         };
-        let (kind, then_write) = match self.mix {
-            Mix::Read => (OpKind::Read, false),
-            Mix::Write => (OpKind::Write, false),
-            Mix::Rewrite => (OpKind::Read, true),
-            Mix::Mixed { .. } if self.rng.next_u64() < self.read_below => (OpKind::Read, false),
-            Mix::Mixed { .. } => (OpKind::Write, false),
-        };
-        let offset = self.start + (self.first + block) * self.bs;
+        let (kind, then_write) = kind(self.mix, self.read_below, &mut self.rng);
+        let offset = self.start + self.bs * (self.first + block);
         Op { kind, offset, length: self.bs, due: self.clock.next(), then_write }
+    }
+}
+
+/// Whether the next operation reads or writes, and whether what it reads is then written.
+#[inline(always)]
+fn kind(mix: Mix, read_below: u64, rng: &mut Xoshiro256PlusPlus) -> (OpKind, bool) {
+    match mix {
+        Mix::Read => (OpKind::Read, false),
+        Mix::Write => (OpKind::Write, false),
+        Mix::Rewrite => (OpKind::Read, true),
+        Mix::Mixed { .. } if rng.next_u64() < read_below => (OpKind::Read, false),
+        Mix::Mixed { .. } => (OpKind::Write, false),
     }
 }
 

@@ -1,11 +1,21 @@
 //! Workloads: what is asked of an array, and the seeded stream of operations that asks it.
 
+mod conditions;
+mod distribution;
 mod generator;
 pub mod options;
 mod pace;
+mod split;
+mod steady;
+mod time;
+mod words;
 
+pub use conditions::{Conditions, Floor, GoOn, LatencyTarget};
+pub use distribution::{Distribution, Zone};
 pub use generator::{Generator, Op, WorkloadError};
 pub use pace::Pace;
+pub use split::{Size, Split};
+pub use steady::{Criterion, Moment, Steadied, SteadyMetric, SteadyState};
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -26,7 +36,7 @@ pub enum OpKind {
 pub enum Access {
     /// Ascending; with several jobs each has its own region.
     Sequential,
-    /// Uniform over the region, block-aligned.
+    /// Anywhere in the region, block-aligned, as often as the workload's [`Distribution`] has it.
     Random,
 }
 
@@ -95,8 +105,14 @@ pub struct Workload {
     pub access: Access,
     /// What is done at each offset.
     pub mix: Mix,
-    /// Bytes of one operation.
+    /// Bytes of one operation; of the largest, where there are several sizes.
     pub bs: Bytes,
+    /// Sizes of operations, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Split>,
+    /// How often random offsets come to each block.
+    #[serde(default, skip_serializing_if = "Distribution::is_uniform")]
+    pub distribution: Distribution,
     /// Operations in flight per job, at least 1.
     pub iodepth: u32,
     /// Jobs (threads), at least 1.
@@ -129,6 +145,9 @@ pub struct Workload {
     // What a stored session calls it.
     #[serde(rename = "fine", default, skip_serializing_if = "Details::is_default")]
     pub details: Details,
+    /// What is asked of the run beside its operations.
+    #[serde(default, skip_serializing_if = "Conditions::is_default")]
+    pub conditions: Conditions,
 }
 
 /// Finer points of a workload.
@@ -145,6 +164,39 @@ pub struct Details {
     pub fsync_every: Option<u32>,
     /// The same with fdatasync (fio's `fdatasync`).
     pub fdatasync_every: Option<u32>,
+    /// What follows what, where that is not one block after the other or each at random (fio's `rw=read:-8k`).
+    pub sequence: Sequence,
+    /// Buffered trials begin with what is left in the page cache (fio's `invalidate=0`).
+    pub keep_cache: bool,
+    /// Time before it begins, warm-up included (fio's `startdelay`).
+    pub start_delay: Nanos,
+    /// Share of what is written that compresses to nothing, in percent (fio's `buffer_compress_percentage`).
+    pub compress_percent: u8,
+    /// Share of the writes whose content was written before, in percent (fio's `dedupe_percentage`).
+    pub dedupe_percent: u8,
+    /// Each write has content of its own, and not that of its buffer (fio's `refill_buffers`).
+    pub refill: bool,
+    /// After a trial what it wrote is read back and compared (fio's `verify`).
+    pub verify: bool,
+}
+
+/// How offsets follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sequence {
+    /// As the order says.
+    #[default]
+    Plain,
+    /// In a sequential order, so many bytes from the end of one operation to the start of the next: holes, or backwards
+    /// where it is negative.
+    Holes(i64),
+    /// In a random order, a new offset for every so many operations.
+    Runs {
+        /// Operations from one draw to the next, at least 1.
+        length: u32,
+        /// Whether the others are at the same offset; else each begins where the one before it ends.
+        identical: bool,
+    },
 }
 
 impl Details {
@@ -197,6 +249,8 @@ impl Workload {
             access,
             mix,
             bs: Bytes(4096),
+            split: None,
+            distribution: Distribution::Uniform,
             iodepth: 1,
             numjobs: 1,
             stop,
@@ -211,15 +265,23 @@ impl Workload {
             ioengine: IoEngine::IoUring,
             engine: EngineOptions::default(),
             details: Details::default(),
+            conditions: Conditions::default(),
         }
     }
 
     /// Nominal length of one interval of the series: the longest round length that gives at least 20 of them, 10 ms
-    /// to 1 s; 100 ms when the trial ends by size.
+    /// to 1 s; 100 ms when the trial ends by size. Shorter where what is looked at while it runs would not be whole intervals.
     pub fn series_interval(&self) -> Nanos {
-        let Stop::Runtime(runtime) = self.stop else { return Nanos::from_millis(100) };
-        let longest = INTERVALS_MS.iter().find(|ms| runtime.0 >= FEWEST_INTERVALS * **ms * 1_000_000);
-        Nanos::from_millis(*longest.unwrap_or(&10))
+        let longest = match self.stop {
+            Stop::Size(_) => 100,
+            Stop::Runtime(runtime) => {
+                let longest = INTERVALS_MS.iter().find(|ms| runtime.0 >= FEWEST_INTERVALS * **ms * 1_000_000);
+                *longest.unwrap_or(&10)
+            }
+        };
+        let divides = |interval: Nanos| self.conditions.steps().all(|step| step.0.is_multiple_of(interval.0));
+        let lengths = INTERVALS_MS.iter().filter(|ms| **ms <= longest).map(|ms| Nanos::from_millis(*ms));
+        lengths.into_iter().find(|length| divides(*length)).unwrap_or(Nanos::from_millis(10))
     }
 
     /// Whether operations arrive by a clock of their own, so that latency counts from the intended start.
@@ -237,6 +299,17 @@ impl Workload {
     pub fn depth(&self) -> u32 {
         let one = self.ioengine == IoEngine::Psync || self.think_time > Nanos(0);
         if one { 1 } else { self.iodepth }
+    }
+
+    /// Bytes of an operation, on average.
+    pub fn mean_bs(&self) -> f64 {
+        self.split.as_ref().map_or(self.bs.0 as f64, |split| split.mean(self.mix))
+    }
+
+    /// Whether all its operations are of multiples of `bytes`.
+    pub fn is_multiple_of(&self, bytes: u64) -> bool {
+        let one = || self.bs.0.is_multiple_of(bytes);
+        self.split.as_ref().map_or_else(one, |split| split.is_multiple_of(bytes))
     }
 
     /// Whether it reads at all.

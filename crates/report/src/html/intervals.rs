@@ -5,21 +5,14 @@ use super::summary::ratio;
 use super::{design_class, key};
 use crate::model::{Report, ResultView};
 use crate::words;
+use ebbtide_analysis::Estimate;
 use ebbtide_model::metric::Metric;
 use maud::{Markup, html};
 
 /// Height of one design's row in CSS pixels.
-const ROW: u32 = 30;
+pub(super) const ROW: u32 = 30;
 /// Most ticks: five labels fit beside each other on a phone.
-const X_TICKS: usize = 5;
-
-fn quantity(metric: Metric) -> Quantity {
-    match metric {
-        Metric::Throughput => Quantity::Throughput,
-        Metric::Iops => Quantity::Iops,
-        Metric::LatP50 | Metric::LatP99 => Quantity::Latency,
-    }
-}
+pub(super) const X_TICKS: usize = 5;
 
 pub(super) fn section(report: &Report) -> Option<Markup> {
     if report.results.iter().all(|view| view.result.metrics.is_empty()) {
@@ -51,23 +44,13 @@ fn shown(headline: Metric) -> Vec<Metric> {
     metrics
 }
 
-/// Values of `metric` in the trials behind `view`.
-fn values(report: &Report, view: &ResultView, metric: Metric) -> Vec<f64> {
-    report
-        .trials
-        .iter()
-        .filter(|t| t.design == view.design && t.workload == view.workload && !t.control_again)
-        .filter_map(|t| t.outcome.as_ref().ok()?.value(metric))
-        .collect()
-}
-
 fn panel(report: &Report, views: &[&ResultView], metric: Metric) -> Markup {
-    let rows: Vec<(&ResultView, Vec<f64>)> =
-        views.iter().map(|view| (*view, values(report, view, metric))).collect();
+    let values = |view| report.trials_of(view).filter_map(|(_, trial)| trial.value(metric)).collect();
+    let rows: Vec<(&ResultView, Vec<f64>)> = views.iter().map(|view| (*view, values(view))).collect();
     let all = || rows.iter().flat_map(|(_, values)| values.iter().copied());
     let low = all().fold(f64::INFINITY, f64::min);
     let high = all().fold(0.0, f64::max);
-    let scale = Scale::around(quantity(metric), low, high, X_TICKS - 1);
+    let scale = Scale::around(Quantity::In(metric.into()), low, high, X_TICKS - 1);
     html! {
         figure.card.intervals {
             figcaption { (words::metric_label(metric)) @if !scale.begins_at_zero() { span.faint { " · axis does not begin at 0" } } }
@@ -78,44 +61,77 @@ fn panel(report: &Report, views: &[&ResultView], metric: Metric) -> Markup {
                     (told(report, view, metric))
                 }
             }
-            div.row.axis aria-hidden="true" {
-                svg.lane height="20" {
-                    g.ticks { @for (value, label) in scale.ticks(X_TICKS) {
-                        line x1=(percent(scale.place(value))) x2=(percent(scale.place(value))) y1="0" y2="4" {}
-                        text x=(percent(scale.place(value))) y="17" text-anchor="middle" { (label) }
-                    } }
-                }
+            (axis(&scale))
+        }
+    }
+}
+
+/// The scale's ticks below the lanes.
+pub(super) fn axis(scale: &Scale) -> Markup {
+    html! {
+        div.row.axis aria-hidden="true" {
+            svg.lane height="20" {
+                g.ticks { @for (value, label) in scale.ticks(X_TICKS) {
+                    line x1=(percent(scale.place(value))) x2=(percent(scale.place(value))) y1="0" y2="4" {}
+                    text x=(percent(scale.place(value))) y="17" text-anchor="middle" { (label) }
+                } }
             }
         }
     }
 }
 
 fn row(report: &Report, view: &ResultView, values: &[f64], metric: Metric, scale: &Scale) -> Markup {
+    let class = design_class(report, view.design);
+    lane(&class, &view.result.design, values, view.result.metric(metric), metric, scale)
+}
+
+/// A median with its interval and every trial of a thing called `name`.
+pub(super) fn lane(
+    class: &str,
+    name: &str,
+    values: &[f64],
+    estimate: Option<&Estimate>,
+    metric: Metric,
+    scale: &Scale,
+) -> Markup {
     let middle = f64::from(ROW) / 2.0;
-    let estimate = view.result.metric(metric);
     let label = estimate.map_or_else(String::new, |e| {
         let interval = e.interval.map_or("no interval".to_owned(), |(l, h)| words::range(metric, l, h));
-        format!("{}: median {}, {interval}", view.result.design, words::value(metric, e.median))
+        format!("{name}: median {}, {interval}", words::value(metric, e.median))
     });
+    let shown = estimate.map(|e| (e.median, e.interval));
     html! {
-        svg class={ "lane " (design_class(report, view.design)) } role="img" aria-label=(label) height=(ROW) {
-            @for (value, _) in scale.ticks(X_TICKS) {
-                @let x = percent(scale.place(value));
-                line.gridline x1=(x) x2=(x) y1="0" y2=(ROW) {}
-            }
+        svg class={ "lane " (class) } role="img" aria-label=(label) height=(ROW) {
+            (gridlines(scale))
             @for (index, value) in values.iter().enumerate() {
                 @let y = middle + f64::from((index as u32 * 3) % 7) * 2.4 - 7.2;
                 circle.trial cx=(percent(scale.place(*value))) cy=(format!("{y:.1}")) r="2" {
                     title { (words::value(metric, *value)) }
                 }
             }
-            @if let Some(estimate) = estimate {
-                @if let Some((low, high)) = estimate.interval {
-                    line.bar x1=(percent(scale.place(low))) x2=(percent(scale.place(high))) y1=(middle) y2=(middle) {}
-                }
-                circle.median cx=(percent(scale.place(estimate.median))) cy=(middle) r="5" { title { (label) } }
-            }
+            @if let Some((value, interval)) = shown { (marked(value, interval, &label, scale)) }
         }
+    }
+}
+
+/// Lines through a lane at the scale's ticks.
+pub(super) fn gridlines(scale: &Scale) -> Markup {
+    html! {
+        @for (value, _) in scale.ticks(X_TICKS) {
+            @let x = percent(scale.place(value));
+            line.gridline x1=(x) x2=(x) y1="0" y2=(ROW) {}
+        }
+    }
+}
+
+/// A value as a large dot with its interval as a bar.
+pub(super) fn marked(value: f64, interval: Option<(f64, f64)>, label: &str, scale: &Scale) -> Markup {
+    let middle = f64::from(ROW) / 2.0;
+    html! {
+        @if let Some((low, high)) = interval {
+            line.bar x1=(percent(scale.place(low))) x2=(percent(scale.place(high))) y1=(middle) y2=(middle) {}
+        }
+        circle.median cx=(percent(scale.place(value))) cy=(middle) r="5" { title { (label) } }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::chart::{Curve, Plot, Quantity, Scale};
 use super::{design_class, key};
 use crate::model::{LatencyView, Report};
+use ebbtide_analysis::Unit;
 use ebbtide_model::workload::OpKind;
 use maud::{Markup, html};
 
@@ -71,7 +72,7 @@ fn percentiles(report: &Report, workload: usize, op: OpKind, designs: &[(usize, 
         label: format!("Latency percentiles of {} under {}", plural(op), report.workload_name(workload)),
         height: 200,
         x,
-        y: Scale::log(Quantity::Latency, low, high),
+        y: Scale::log(Quantity::In(Unit::Nanoseconds), low, high),
         x_ticks: Some(ticks),
         curves: designs
             .iter()
@@ -102,8 +103,8 @@ fn distribution(report: &Report, workload: usize, op: OpKind, designs: &[(usize,
             report.workload_name(workload)
         ),
         height: 200,
-        x: Scale::log(Quantity::Latency, low, high),
-        y: Scale::from_zero(Quantity::Share, most, 4),
+        x: Scale::log(Quantity::In(Unit::Nanoseconds), low, high),
+        y: Scale::from_zero(Quantity::In(Unit::Share), most, 4),
         x_ticks: None,
         curves: designs
             .iter()

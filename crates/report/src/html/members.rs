@@ -68,30 +68,28 @@ fn shares(views: &[&ResultView]) -> Markup {
 }
 
 fn below(views: &[&ResultView]) -> Markup {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     html! {
         table {
             thead { tr {
                 th { "workload" } th { "array" } th { "device" } th.n { "share" } th.n { "throughput" } th.n { "requests/s" }
-                th.n { "a request took" } th.n { "in flight" } th.n { "busy" }
+                th.n { "time per request" } th.n { "in flight" } th.n { "busy" }
             } }
             tbody { @for view in views { @for array in &view.result.below { @for device in &array.devices { tr {
                 td { (view.result.workload) }
                 td { (array.name) ", " (array.join.in_words(array.devices.len(), array.missing)) }
                 th scope="row" { (device.name) }
-                td.n { (or_dash(device.share.map(words::percent))) }
+                td.n { (words::or_dash(device.share, words::percent)) }
                 td.n { (format_throughput(device.throughput)) }
                 td.n { (format_iops(device.iops)) }
-                td.n { (or_dash(device.wait.map(format_latency))) }
-                td.n { (or_dash(device.in_flight.map(words::ratio))) }
-                td.n { (or_dash(device.busy.map(words::percent))) }
+                td.n { (words::or_dash(device.wait, format_latency)) }
+                td.n { (words::or_dash(device.in_flight, words::ratio)) }
+                td.n { (words::or_dash(device.busy, words::percent)) }
             } } } } }
         }
     }
 }
 
 fn details(views: &[&ResultView]) -> Markup {
-    let latency = |value: Option<f64>| value.map_or("–".to_owned(), format_latency);
     html! {
         table {
             thead { tr {
@@ -103,9 +101,9 @@ fn details(views: &[&ResultView]) -> Markup {
                 th scope="row" { (member.name) }
                 td.n { (format_throughput(member.throughput)) }
                 td.n { (format_iops(member.iops)) }
-                td.n { (latency(member.lat_p50)) }
-                td.n { (latency(member.lat_p99)) }
-                td.n { (member.in_flight.map_or("–".to_owned(), words::ratio)) }
+                td.n { (words::or_dash(member.lat_p50, format_latency)) }
+                td.n { (words::or_dash(member.lat_p99, format_latency)) }
+                td.n { (words::or_dash(member.in_flight, words::ratio)) }
                 td.n { (member.errors) }
             } } } }
         }

@@ -4,6 +4,7 @@ use super::chart::{Quantity, Scale, percent};
 use super::{design_class, key, scrolling};
 use crate::model::{Report, TrialView};
 use crate::words;
+use ebbtide_analysis::Unit;
 use ebbtide_model::metric::Metric;
 use maud::{Markup, html};
 
@@ -15,7 +16,7 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
         return None;
     }
     let last = report.trials.len().saturating_sub(1).max(1) as f64;
-    let x = Scale::exact(Quantity::Seconds, 0.0, last);
+    let x = Scale::exact(Quantity::In(Unit::Seconds), 0.0, last);
     Some(html! {
         p.sub {
             "Left to right in time; the height is the trial's figure between the lowest and highest of its lane. \
@@ -49,8 +50,7 @@ fn round_starts(report: &Report) -> Vec<usize> {
 }
 
 fn draw(report: &Report, lane: &[(usize, &TrialView)], metric: Metric, x: &Scale) -> Markup {
-    let value = |t: &TrialView| t.outcome.as_ref().ok().and_then(|figures| figures.value(metric));
-    let values = || lane.iter().filter_map(|(_, t)| value(t));
+    let values = || lane.iter().filter_map(|(_, t)| t.value(metric));
     let low = values().fold(f64::INFINITY, f64::min);
     let high = values().fold(0.0, f64::max);
     let y =
@@ -64,7 +64,7 @@ fn draw(report: &Report, lane: &[(usize, &TrialView)], metric: Metric, x: &Scale
             }
             @for (position, trial) in lane {
                 @let cx = percent(x.place(*position as f64));
-                @match (value(trial), &trial.outcome) {
+                @match (trial.value(metric), &trial.outcome) {
                     (Some(value), _) => {
                         circle class=(if trial.control_again { "again" } else { "once" }) cx=(cx) cy=(format!("{:.1}", y(value))) r="3" {
                             title { "trial " (trial.index + 1) ", round " (trial.round + 1) ": " (words::value(metric, value)) }
@@ -94,7 +94,7 @@ fn table(report: &Report) -> Markup {
                 td { (if trial.control_again { "A/A" } else { "candidate" }) }
                 @match &trial.outcome {
                     Ok(figures) => {
-                        @for metric in Metric::ALL { td.n { (figures.value(metric).map_or("–".to_owned(), |v| words::value(metric, v))) } }
+                        @for metric in Metric::ALL { td.n { (words::or_dash(figures.value(metric), |v| words::value(metric, v))) } }
                         td { (figures.notes.join("; ")) }
                     }
                     Err(why) => {

@@ -4,6 +4,7 @@ use super::chart::{Curve, Plot, Quantity, Scale, curves};
 use super::{design_class, key};
 use crate::model::{Report, ResultView, SeriesPoint, TrialFigures};
 use crate::words;
+use ebbtide_analysis::Unit;
 use ebbtide_model::metric::Metric;
 use maud::{Markup, html};
 
@@ -12,7 +13,7 @@ const MOST_MEMBERS: usize = 16;
 /// Points of a curve; longer series are thinned by averaging, so that the file stays small.
 const MOST_POINTS: usize = 120;
 /// Trials that are drawn faintly beside the median one.
-const MOST_TRIALS: usize = 12;
+pub(crate) const MOST_TRIALS: usize = 12;
 
 pub(super) fn section(report: &Report) -> Option<Markup> {
     let drawn = |view: &ResultView| median(report, view).is_some_and(|figures| figures.series.len() > 1);
@@ -42,15 +43,8 @@ fn median<'a>(report: &'a Report, view: &ResultView) -> Option<&'a TrialFigures>
 /// Series of every finished trial behind `view` but the median one.
 fn others(report: &Report, view: &ResultView) -> Vec<(u32, Vec<SeriesPoint>)> {
     report
-        .trials
-        .iter()
-        .enumerate()
-        .filter(|(position, t)| {
-            t.design == view.design
-                && t.workload == view.workload
-                && !t.control_again
-                && Some(*position) != view.median_trial
-        })
+        .trials_of(view)
+        .filter(|(position, _)| Some(*position) != view.median_trial)
         .filter_map(|(_, t)| Some((t.round, thinned(&t.outcome.as_ref().ok()?.series))))
         .take(MOST_TRIALS)
         .collect()
@@ -76,6 +70,26 @@ fn thinned(series: &[SeriesPoint]) -> Vec<SeriesPoint> {
         .collect()
 }
 
+/// Points of a series in [`data`].
+const FEW_POINTS: usize = 60;
+
+/// The series of the array in the trial in the middle of each result, as JSON of numbers alone: design, workload, seconds,
+/// kB/s of each interval.
+pub(super) fn data(report: &Report) -> String {
+    let of = |view: &ResultView| {
+        let series = &median(report, view)?.series;
+        let rate = |points: &[SeriesPoint]| {
+            let sum: f64 = points.iter().map(|point| point.bytes_per_second).sum();
+            format!("{:.0}", sum / points.len() as f64 / 1e3)
+        };
+        let rates: Vec<String> = series.chunks(series.len().div_ceil(FEW_POINTS).max(1)).map(rate).collect();
+        let seconds = series.last()?.end_s;
+        Some(format!("[{},{},{seconds},[{}]]", view.design, view.workload, rates.join(",")))
+    };
+    let all: Vec<String> = report.results.iter().filter_map(of).collect();
+    format!("[{}]", all.join(","))
+}
+
 struct Drawn<'a> {
     view: &'a ResultView,
     figures: &'a TrialFigures,
@@ -97,10 +111,13 @@ fn cards(report: &Report, views: &[&ResultView]) -> Markup {
     let most = |value: &dyn Fn(&SeriesPoint) -> f64| {
         drawn.iter().flat_map(&all).map(|p| value(&p)).fold(0.0, f64::max)
     };
-    let array = Scale::from_zero(Quantity::Throughput, most(&|p| p.bytes_per_second), 4);
-    let member =
-        Scale::from_zero(Quantity::Throughput, most(&|p| p.members.iter().copied().fold(0.0, f64::max)), 2);
-    let time = Scale::exact(Quantity::Seconds, 0.0, most(&|p| p.end_s));
+    let array = Scale::from_zero(Quantity::In(Unit::BytesPerSecond), most(&|p| p.bytes_per_second), 4);
+    let member = Scale::from_zero(
+        Quantity::In(Unit::BytesPerSecond),
+        most(&|p| p.members.iter().copied().fold(0.0, f64::max)),
+        2,
+    );
+    let time = Scale::exact(Quantity::In(Unit::Seconds), 0.0, most(&|p| p.end_s));
     html! { @for d in &drawn { (card(report, d, (&time, &array, &member))) } }
 }
 

@@ -71,4 +71,62 @@
       tip.style.top = Math.max(4, event.clientY - tip.offsetHeight - 12) + "px";
     });
   }
+
+  // Tables of many designs: a click on a column's head sorts by it, another the other way round.
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const heads = table.tHead.rows[0].cells;
+    [...heads].forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const up = head.getAttribute("aria-sort") === "descending";
+        for (const other of heads) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", up ? "ascending" : "descending");
+        const body = table.tBodies[0];
+        const of = (row) => (row.cells[column] ? row.cells[column].dataset.v || row.cells[column].textContent : "");
+        const rows = [...body.rows].filter((row) => !row.classList.contains("drawn"));
+        for (const row of [...body.rows]) if (row.classList.contains("drawn")) row.remove();
+        const order = (a, b) => {
+          const [x, y] = [of(a), of(b)];
+          const numbers = [x, y].every((v) => v !== "" && Number.isFinite(Number(v)));
+          return numbers ? Number(x) - Number(y) : x.localeCompare(y, undefined, { numeric: true });
+        };
+        rows.sort((a, b) => (up ? order(a, b) : order(b, a)));
+        body.append(...rows);
+      });
+    });
+  }
+
+  // The series of a result, drawn when it is asked for.
+  const kept = document.getElementById("series");
+  const series = kept ? JSON.parse(kept.textContent) : [];
+  for (const button of document.querySelectorAll("button.series")) {
+    button.addEventListener("click", () => {
+      const row = button.closest("tr");
+      if (row.nextElementSibling && row.nextElementSibling.classList.contains("drawn")) {
+        return row.nextElementSibling.remove();
+      }
+      const found = series.find((s) => s[0] === Number(button.dataset.d) && s[1] === Number(button.dataset.w));
+      const cell = document.createElement("td");
+      cell.colSpan = row.cells.length;
+      if (found) {
+        const [, , seconds, rates] = found;
+        const most = Math.max(...rates, 1);
+        const at = (rate, index) => (600 * (index + 0.5)) / rates.length + "," + (59 - (57 * rate) / most);
+        cell.innerHTML =
+          '<svg viewBox="0 0 600 60" height="60" width="100%" preserveAspectRatio="none" role="img"><polyline points="' +
+          rates.map(at).join(" ") +
+          '" fill="none" stroke="currentColor" vector-effect="non-scaling-stroke"/></svg>';
+        cell.append("0 to " + digits(seconds) + " s, 0 to " + show["bytes/s"](most * 1e3) + ": the trial in the middle");
+      } else {
+        cell.append("no series was recorded");
+      }
+      const drawn = document.createElement("tr");
+      drawn.className = "drawn";
+      drawn.append(cell);
+      row.after(drawn);
+    });
+  }
 })();

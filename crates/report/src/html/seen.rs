@@ -3,8 +3,8 @@
 use super::{key, scrolling};
 use crate::model::{Report, ResultView};
 use crate::seen::SeenView;
-use crate::words;
-use ebbtide_model::units::{Bytes, format_iops, format_latency, format_throughput};
+use crate::words::{or_dash, percent, ratio};
+use ebbtide_model::units::{Bytes, format_bytes, format_iops, format_latency, format_throughput};
 use maud::{Markup, html};
 
 pub(super) fn section(report: &Report) -> Option<Markup> {
@@ -26,25 +26,17 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
             h3 { "Network" }
             (scrolling("Network", network(report, &seen)))
         }
-        h3 { "Others at work on these disks" }
+        h3 { "Other activity on these disks" }
         @if seen.iter().all(|(_, seen)| seen.others.is_empty()) {
-            p { "Nobody was seen." }
+            p { "None was seen." }
         } @else {
-            (scrolling("Others at work", others(report, &seen)))
+            (scrolling("Other activity", others(report, &seen)))
         }
     })
 }
 
-fn share(value: Option<f64>) -> String {
-    value.map_or("–".to_owned(), words::percent)
-}
-
-fn rate(value: Option<f64>) -> String {
-    value.map_or("–".to_owned(), format_throughput)
-}
-
-fn bytes(value: Option<u64>) -> String {
-    value.map_or("–".to_owned(), words::bytes)
+fn whole_bytes(bytes: u64) -> String {
+    format_bytes(bytes as f64)
 }
 
 fn host(report: &Report, seen: &[(&ResultView, &SeenView)]) -> Markup {
@@ -58,13 +50,13 @@ fn host(report: &Report, seen: &[(&ResultView, &SeenView)]) -> Markup {
             tbody { @for (view, seen) in seen { tr {
                 th scope="row" { (key(report, view.design)) }
                 td { (view.result.workload) }
-                td.n { (share(seen.busiest_core)) }
-                td.n { (share(seen.stolen)) }
-                td.n { (seen.load_cores.map_or("–".to_owned(), words::ratio)) }
-                td.n { (share(seen.load_thread)) }
-                td.n { (bytes(seen.memory_available)) }
-                td.n { (share(seen.memory_waits)) }
-                td.n { (bytes(seen.dirty_after)) }
+                td.n { (or_dash(seen.busiest_core, percent)) }
+                td.n { (or_dash(seen.stolen, percent)) }
+                td.n { (or_dash(seen.load_cores, ratio)) }
+                td.n { (or_dash(seen.load_thread, percent)) }
+                td.n { (or_dash(seen.memory_available, whole_bytes)) }
+                td.n { (or_dash(seen.memory_waits, percent)) }
+                td.n { (or_dash(seen.dirty_after, whole_bytes)) }
             } } }
         }
     }
@@ -75,18 +67,18 @@ fn disks(report: &Report, seen: &[(&ResultView, &SeenView)]) -> Markup {
         table {
             thead { tr {
                 th { "design" } th { "workload" } th { "disk" } th.n { "busy" } th.n { "read" } th.n { "written" }
-                th.n { "requests" } th.n { "a request took" } th.n { "request size" }
+                th.n { "requests" } th.n { "time per request" } th.n { "request size" }
             } }
             tbody { @for (view, seen) in seen { @for disk in &seen.disks { tr {
                 th scope="row" { (key(report, view.design)) }
                 td { (view.result.workload) }
                 td { (disk.name) }
-                td.n { (share(disk.busy)) }
-                td.n { (rate(disk.bytes_per_second.read)) }
-                td.n { (rate(disk.bytes_per_second.write)) }
-                td.n { (disk.requests_per_second.map_or("–".to_owned(), |r| format!("{} /s", format_iops(r)))) }
-                td.n { (disk.wait.map_or("–".to_owned(), format_latency)) }
-                td.n { (disk.request_size.map_or("–".to_owned(), |size| format!("{:.1} KiB", size / Bytes::KIB as f64))) }
+                td.n { (or_dash(disk.busy, percent)) }
+                td.n { (or_dash(disk.bytes_per_second.read, format_throughput)) }
+                td.n { (or_dash(disk.bytes_per_second.write, format_throughput)) }
+                td.n { (or_dash(disk.requests_per_second, |r| format!("{} /s", format_iops(r)))) }
+                td.n { (or_dash(disk.wait, format_latency)) }
+                td.n { (or_dash(disk.request_size, |size| format!("{:.1} KiB", size / Bytes::KIB as f64))) }
             } } } }
         }
     }
@@ -102,9 +94,9 @@ fn network(report: &Report, seen: &[(&ResultView, &SeenView)]) -> Markup {
                 th scope="row" { (key(report, view.design)) }
                 td { (view.result.workload) }
                 td { (interface.interface) }
-                td.n { (rate(interface.received)) }
-                td.n { (rate(interface.sent)) }
-                td.n { (rate(interface.speed)) }
+                td.n { (or_dash(interface.received, format_throughput)) }
+                td.n { (or_dash(interface.sent, format_throughput)) }
+                td.n { (or_dash(interface.speed, format_throughput)) }
             } } } }
         }
     }
@@ -119,8 +111,8 @@ fn others(report: &Report, seen: &[(&ResultView, &SeenView)]) -> Markup {
             tbody { @for (view, seen) in seen { @for other in &seen.others { tr {
                 th scope="row" { (other.who) }
                 td { (other.device.as_deref().unwrap_or("–")) }
-                td.n { (bytes(other.bytes.map(|b| b.read))) }
-                td.n { (bytes(other.bytes.map(|b| b.write))) }
+                td.n { (or_dash(other.bytes.map(|b| b.read), whole_bytes)) }
+                td.n { (or_dash(other.bytes.map(|b| b.write), whole_bytes)) }
                 td.n { (other.trials) }
                 td { (key(report, view.design)) }
                 td { (view.result.workload) }

@@ -22,6 +22,7 @@ pub(super) fn conclusion_class(conclusion: Conclusion) -> &'static str {
         Conclusion::Slower => "bad",
         Conclusion::NoDifference => "same",
         Conclusion::Inconclusive => "caution",
+        Conclusion::NotJudged => "faint",
     }
 }
 
@@ -32,6 +33,7 @@ pub(super) fn conclusion_words(conclusion: Conclusion) -> &'static str {
         Conclusion::Slower => "slower",
         Conclusion::NoDifference => "no difference",
         Conclusion::Inconclusive => "inconclusive",
+        Conclusion::NotJudged => "not judged",
     }
 }
 
@@ -41,7 +43,7 @@ pub(super) fn ratio(comparison: &Comparison) -> Markup {
         span class=(conclusion_class(comparison.conclusion)) title=(conclusion_words(comparison.conclusion)) {
             b { (words::ratio(comparison.ratio)) "×" }
             @match comparison.interval {
-                Some((low, high)) => { " (" (words::ratio(low)) "–" (words::ratio(high)) ")" }
+                Some(interval) => { " (" (words::ratio_range(interval)) ")" }
                 None => { " (too few rounds)" }
             }
         }
@@ -49,13 +51,13 @@ pub(super) fn ratio(comparison: &Comparison) -> Markup {
 }
 
 /// One bar for each member, relative to the largest share.
-pub(super) fn bars(view: &ResultView) -> Markup {
+pub(super) fn bars(view: &ResultView, drawn: bool) -> Markup {
     const MOST: usize = 32;
     let members = &view.result.members;
     let most = members.iter().filter_map(|m| m.share).fold(0.0, f64::max);
     let busy = view.busy_members();
     html! {
-        @if members.len() <= MOST && most > 0.0 {
+        @if drawn && members.len() <= MOST && most > 0.0 {
             svg.bars role="img" width=(members.len() * 7) height="18"
                 aria-label={ (busy) " of " (members.len()) " members busy" } {
                 @for (index, member) in members.iter().enumerate() {
@@ -81,6 +83,7 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
                 h3 { (workload.name) }
                 p.sub { (workload.summary) }
                 (scrolling(&format!("Results of {}", workload.name), table(report, index, workload.headline)))
+                @if let Some(found) = report.depths_found(&report.labels(), index) { p { (found) "." } }
             }
         }
     })
@@ -88,8 +91,11 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
 
 fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
     let compared = report.designs.len() > 1;
+    let large = report.is_large();
+    // What a column is sorted by, where it can be.
+    let by = |value: Option<f64>| value.filter(|_| large);
     html! {
-        table.stack {
+        table.stack.sortable[large] {
             thead { tr {
                 th { "design" }
                 th.n { (words::metric_label(metric)) }
@@ -102,16 +108,19 @@ fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
             tbody {
                 @for view in report.results_of(workload) {
                     tr {
-                        th scope="row" { (key(report, view.design)) }
+                        th scope="row" {
+                            (key(report, view.design))
+                            @if large { " " button.series type="button" data-d=(view.design) data-w=(view.workload) { "over time" } }
+                        }
                         @match view.result.metric(metric) {
                             Some(estimate) => {
-                                td.n data-l=(words::metric_label(metric)) { b { (words::value(metric, estimate.median)) } }
+                                td.n data-l=(words::metric_label(metric)) data-v=[by(Some(estimate.median))] { b { (words::value(metric, estimate.median)) } }
                                 td.n data-l="interval" { div { (interval(metric, estimate)) @if view.result.precise == Some(false) { " " span.caution { "wider than asked" } } } }
                             }
                             None => { td.n colspan="2" { span.bad { "no trial finished" } } }
                         }
                         @if compared {
-                            td.n data-l={ "against " (report.design_name(report.control)) } {
+                            td.n data-l={ "against " (report.design_name(report.control)) } data-v=[by(report.comparison(view, metric).map(|c| c.ratio))] {
                                 @if view.design == report.control { span.faint { "control" } }
                                 @else if let Some(comparison) = report.comparison(view, metric) { (ratio(comparison)) }
                                 @else { "–" }
@@ -119,10 +128,10 @@ fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
                         }
                         @if !matches!(metric, Metric::LatP99) {
                             @for metric in [Metric::LatP50, Metric::LatP99] {
-                                td.n data-l=(words::metric_label(metric)) { (view.result.metric(metric).map_or("–".to_owned(), |e| words::value(metric, e.median))) }
+                                td.n data-l=(words::metric_label(metric)) data-v=[by(view.result.metric(metric).map(|e| e.median))] { (words::or_dash(view.result.metric(metric), |e| words::value(metric, e.median))) }
                             }
                         }
-                        td data-l="members" { div { (bars(view)) } }
+                        td data-l="members" { div { (bars(view, !large)) } }
                         td data-l="limited by" {
                             @match view.result.verdicts.first() {
                                 Some(verdict) => span.verdict { (verdict.kind.name()) },

@@ -13,7 +13,7 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let session = &report.session;
     let host = &session.host;
     let gib = host.memory_bytes as f64 / Bytes::GIB as f64;
-    let took = session.ended_unix.map(|end| end.since(session.started_unix).as_secs_f64());
+    let took = session.ended_unix.map(|end| (end - session.started_unix).as_secs_f64());
     let all = [
         ("session", Some(session.id.clone())),
         ("experiment", Some(report.experiment.clone())),
@@ -50,7 +50,7 @@ pub(super) fn environment(report: &Report) -> Option<Markup> {
             tbody { @for volume in &report.volumes { tr {
                 th scope="row" { (volume.name) }
                 td { (volume.facts.join(", ")) }
-                td { (volume.shape.as_deref().unwrap_or("as fast as it is")) }
+                td { (volume.shape.as_deref().unwrap_or("full speed")) }
             } } }
         } }))
     })
@@ -105,8 +105,8 @@ pub(super) fn figures(report: &Report) -> Option<Markup> {
                         td.n { (estimate.trials) }
                         td.n { (words::value(*metric, estimate.median)) }
                         td.n { (interval(*metric, estimate)) }
-                        td.n { (comparison.map_or("–".to_owned(), |c| words::ratio(c.ratio))) }
-                        td.n { (comparison.and_then(|c| c.interval).map_or("–".to_owned(), |(l, h)| format!("{}–{}", words::ratio(l), words::ratio(h)))) }
+                        td.n { (words::or_dash(comparison, |c| words::ratio(c.ratio))) }
+                        td.n { (words::or_dash(comparison.and_then(|c| c.interval), words::ratio_range)) }
                         td { @match comparison {
                             Some(c) => span class=(conclusion_class(c.conclusion)) { (conclusion_words(c.conclusion)) },
                             None => "–",

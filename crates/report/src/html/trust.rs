@@ -55,9 +55,9 @@ fn evidence(figures: &[Evidence]) -> Markup {
                 @for figure in figures {
                     dt { (figure.what) }
                     dd {
-                        (words::evidence(figure.value, &figure.unit))
+                        (figure.unit.shown(figure.value))
                         @if let Some(reference) = figure.reference {
-                            span.faint { " against " (words::evidence(reference, &figure.unit)) }
+                            span.faint { " against " (figure.unit.shown(reference)) }
                         }
                     }
                 }
@@ -67,11 +67,7 @@ fn evidence(figures: &[Evidence]) -> Markup {
 }
 
 pub(super) fn section(report: &Report) -> Option<Markup> {
-    let pairs: Vec<&AaPair> = report
-        .aa
-        .iter()
-        .filter(|aa| report.workloads.iter().any(|w| w.name == aa.workload && w.headline == aa.metric))
-        .collect();
+    let pairs: Vec<&AaPair> = report.headline_aa().collect();
     Some(html! {
         @if report.warnings.is_empty() {
             p { "No warnings." }
@@ -91,16 +87,16 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
         @if !pairs.is_empty() {
             h3 { "The control against itself (A/A)" }
             p.sub {
-                "Each round runs the control twice. Where the interval does not contain 1, this machine cannot tell a \
-                 design from itself, and differences of that size mean nothing."
+                "Each round runs the control twice. Where the interval is farther than " (words::percent(report.indifference))
+                " from 1, this machine cannot tell a design from itself, and differences of that size mean nothing."
             }
             (scrolling("A/A", html! { table {
-                thead { tr { th { "workload" } th.n { "second run / first run" } th.n { (words::level(report.ci_level)) " interval" } th { "contains 1" } } }
+                thead { tr { th { "workload" } th.n { "second run / first run" } th.n { (words::level(report.ci_level)) " interval" } th { "the same" } } }
                 tbody { @for pair in pairs { tr {
                     th scope="row" { (pair.workload) }
                     td.n { (words::ratio(pair.ratio)) }
                     td.n { @match pair.interval {
-                        Some((low, high)) => { (words::ratio(low)) "–" (words::ratio(high)) }
+                        Some(interval) => { (words::ratio_range(interval)) }
                         None => span.caution { "too few rounds" },
                     } }
                     td { @match pair.same {

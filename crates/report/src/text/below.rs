@@ -3,6 +3,7 @@
 use super::Page;
 use super::table::{Cell, Table};
 use crate::model::Report;
+use crate::names::Labels;
 use crate::words;
 use ebbtide_analysis::ArrayBelow;
 use ebbtide_model::shown::Paint;
@@ -26,16 +27,15 @@ fn table(array: &ArrayBelow) -> Table {
     let title = format!("{} ({})", array.name, array.join.in_words(array.devices.len(), array.missing));
     let mut header = vec![title];
     header.extend(["share", "IOPS", "throughput", "await", "queue", "busy"].map(str::to_owned));
-    let or_dash = |text: Option<String>| Cell::plain(&text.unwrap_or_else(|| "–".to_owned()));
     let rows = array.devices.iter().take(MOST_DEVICES).map(|device| {
         vec![
             Cell::plain(&device.name),
-            or_dash(device.share.map(words::percent)),
+            Cell::plain(&words::or_dash(device.share, words::percent)),
             Cell::new(&format_iops(device.iops), Paint::Strong),
             Cell::new(&format_throughput(device.throughput), Paint::Strong),
-            or_dash(device.wait.map(format_latency)),
-            or_dash(device.in_flight.map(words::ratio)),
-            or_dash(device.busy.map(words::percent)),
+            Cell::plain(&words::or_dash(device.wait, format_latency)),
+            Cell::plain(&words::or_dash(device.in_flight, words::ratio)),
+            Cell::plain(&words::or_dash(device.busy, words::percent)),
         ]
     });
     Table { header, rows: rows.collect() }
@@ -43,14 +43,15 @@ fn table(array: &ArrayBelow) -> Table {
 
 impl Page {
     /// What is below the members of each result.
-    pub(super) fn below(&mut self, report: &Report) {
+    pub(super) fn below(&mut self, report: &Report, labels: &Labels) {
         let views = || report.results.iter().filter(|view| !view.result.below.is_empty());
         if views().next().is_none() {
             return;
         }
         self.heading("Below the members", HEADING);
         for view in views() {
-            self.prose(&format!("  {}, {}", view.result.design, view.result.workload), 4, Paint::Faint);
+            let subject = format!("  {}, {}", labels.name(view.design), view.result.workload);
+            self.prose(&subject, 4, Paint::Faint);
             for table in tables(&view.result.below) {
                 self.lines.extend(table.lines(self.width, self.color));
             }

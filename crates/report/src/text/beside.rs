@@ -2,119 +2,184 @@
 
 use super::table::{Cell, Table};
 use super::{LEAST_WIDTH, Page, bare};
-use crate::beside::{Beside, BesideRow, BesideTable, NOT_PAIRED};
+use crate::beside::{Beside, BesideRow, conclusion, detectable, letter};
 use crate::words;
-use ebbtide_analysis::Estimate;
+use ebbtide_analysis::between::Gate;
+use ebbtide_analysis::{Conclusion, Estimate};
 use ebbtide_model::civil::Civil;
 use ebbtide_model::metric::Metric;
-use ebbtide_model::shown::{Paint, Styled};
+use ebbtide_model::shown::{Paint, Styled, one_line};
 
-/// What a session is called in the tables: A, B, and so on; numbers after Z.
-fn letter(session: usize) -> String {
-    u8::try_from(session)
-        .ok()
-        .filter(|&index| index < 26)
-        .map_or_else(|| (session + 1).to_string(), |index| char::from(b'A' + index).to_string())
-}
+/// So many differences are told; all are in JSON and HTML.
+const MOST_DIFFERENCES: usize = 12;
 
 /// The comparison for a terminal of `width` columns, with colours when `color`. Lines end in `\n`.
 pub fn beside(beside: &Beside, width: usize, color: bool) -> Styled {
     let mut page = Page { lines: Vec::new(), width: width.max(LEAST_WIDTH), color };
+    for (index, sentence) in beside.answer.iter().enumerate() {
+        page.prose(sentence, 0, if index == 0 { Paint::Strong } else { Paint::Plain });
+    }
+    page.blank();
     for (index, session) in beside.sessions.iter().enumerate() {
         let on = words::backend(session.backend);
         let host =
             if session.hostname.is_empty() { String::new() } else { format!(", {}", session.hostname) };
         let when = Civil::from_unix(session.started_unix);
+        let design = session.design.as_ref().map_or(String::new(), |design| format!(", {design} only"));
         page.prose(
-            &format!("{}  {}: {}, {on}, {when}{host}", letter(index), session.id, session.experiment),
+            &format!("{}  {}: {}{design}, {on}, {when}{host}", letter(index), session.id, session.experiment),
             3,
             Paint::Plain,
         );
     }
-    for table in &beside.tables {
-        page.beside_table(table);
+    // Rows stand by session, then by workload: one table for each.
+    for rows in beside.rows.chunk_by(|a, b| (a.side, &a.workloads) == (b.side, &b.workloads)) {
+        page.beside_rows(beside, rows);
     }
-    page.blank();
-    page.prose(NOT_PAIRED, 0, Paint::Caution);
-    if !beside.shares_a_workload() {
-        page.prose(
-            "No workload of one name is in two of these sessions; --workload A,B puts those named A and B into one \
-             table.",
-            0,
-            Paint::Caution,
-        );
+    page.differs(beside);
+    if !beside.remarks.is_empty() {
+        page.blank();
+    }
+    for remark in &beside.remarks {
+        page.prose(remark, 2, Paint::Plain);
     }
     Styled::lines(&page.lines)
 }
 
 impl Page {
-    fn beside_table(&mut self, table: &BesideTable) {
-        let mut names: Vec<&str> = table.workloads.iter().map(|(_, name, _)| name.as_str()).collect();
-        names.dedup();
-        self.heading(&names.join(", "), words::metric_label(table.metric));
-        for (session, name, summary) in &table.workloads {
-            let named = if names.len() > 1 { format!(" {name}") } else { String::new() };
-            self.prose(&format!("  {}{named}: {summary}", letter(*session)), 5, Paint::Faint);
+    fn beside_rows(&mut self, beside: &Beside, rows: &[BesideRow]) {
+        let Some(first) = rows.first() else { return };
+        let [one, other] = &first.workloads;
+        let (a, b) = (letter(0), letter(first.side));
+        let name = if one == other { one.clone() } else { format!("{one} of {a}, {other} of {b}") };
+        let table = beside.tables.iter().find(|t| t.workloads.iter().any(|(s, n, _)| *s == 0 && n == one));
+        let summary_of = |session: usize, name: &String| {
+            let workload = table?.workloads.iter().find(|(s, n, _)| *s == session && n == name);
+            workload.map(|(_, _, summary)| summary.as_str())
+        };
+        let (summary, of_other) = (summary_of(0, one), summary_of(first.side, other));
+        let versus = if beside.sessions.len() > 2 { format!("{b} against {a}; ") } else { String::new() };
+        let trials = same_trials(rows).map_or(String::new(), |[one, other]| match one == other {
+            true => format!("; {} each", words::count(one as u64, "trial")),
+            false => format!("; {one} and {other} trials"),
+        });
+        // What only one of them does is said of none.
+        if let (Some(summary), Some(of_other)) = (summary, of_other.filter(|other| Some(*other) != summary)) {
+            self.heading(
+                &name,
+                format!("{versus}{}", trials.trim_start_matches("; ")).trim_end_matches("; "),
+            );
+            self.prose(&format!("  {a}  {summary}"), 5, Paint::Faint);
+            self.prose(&format!("  {b}  {of_other}"), 5, Paint::Faint);
+        } else {
+            self.heading(&name, &format!("{versus}{}{trials}", summary.unwrap_or_default()));
         }
-        if !table.differences.is_empty() {
-            let differ = table.differences.join(", ");
+        if let Some(differences) = table.map(|t| &t.differences).filter(|d| !d.is_empty() && one != other) {
+            let differ = differences.join(", ");
             self.prose(&format!("  not the same work, they differ in: {differ}"), 4, Paint::Caution);
         }
-        let named = names.len() > 1;
-        let tables = [true, false].map(|intervals| laid_out(table, named, intervals));
+        let tables = [true, false].map(|intervals| laid_out(beside, rows, (&a, &b), intervals));
         let Some(fitting) = tables.iter().find(|t| t.fits(self.width)).or(tables.last()) else { return };
         self.lines.extend(fitting.lines(self.width, self.color));
     }
+
+    fn differs(&mut self, beside: &Beside) {
+        if beside.differs.is_empty() {
+            return;
+        }
+        self.heading("What differs", "");
+        for differs in beside.differs.iter().take(MOST_DIFFERENCES) {
+            let value = |(index, value): (usize, &Option<String>)| {
+                format!("{} {}", letter(index), value.as_deref().map_or("–".into(), one_line))
+            };
+            let values: Vec<String> = differs.values.iter().enumerate().map(value).collect();
+            self.prose(&format!("  {}: {}", differs.what, values.join("; ")), 4, Paint::Plain);
+        }
+        let more = beside.differs.len().saturating_sub(MOST_DIFFERENCES);
+        if more > 0 {
+            self.prose(&format!("  and {more} more (`--json`, `--html FILE`)"), 4, Paint::Faint);
+        }
+    }
 }
 
-/// The rows as cells; `named` says the workload of each, `intervals` those of the latencies.
-fn laid_out(table: &BesideTable, named: bool, intervals: bool) -> Table {
-    let metric = table.metric;
-    let level =
-        table.rows.iter().find_map(|row| row.estimate).map_or(String::new(), |e| words::level(e.ci_level));
-    let mut header: Vec<String> = vec!["session, design".to_owned()];
-    if named {
-        header.push("workload".to_owned());
-    }
-    header.extend([
-        "trials".to_owned(),
-        if metric == Metric::Iops { "IOPS" } else { "median" }.to_owned(),
-        format!("{level} interval"),
-        "ratio".to_owned(),
-        "p50".to_owned(),
-        "p99".to_owned(),
-    ]);
-    let row = |(index, row): (usize, &BesideRow)| {
-        let mut cells = vec![Cell::plain(&format!("{} {}", letter(row.session), row.design))];
-        if named {
-            cells.push(Cell::plain(&row.workload));
-        }
-        cells.push(Cell::plain(&row.trials.to_string()));
-        let median = row.estimate.map(|e| bare(metric, &words::value(metric, e.median)));
-        cells.push(Cell::new(median.as_deref().unwrap_or("–"), Paint::Strong));
-        cells.push(match row.estimate.and_then(|e| e.interval) {
-            Some((low, high)) => Cell::plain(&bare(metric, &words::range(metric, low, high))),
-            None => Cell::new("too few trials", Paint::Caution),
-        });
-        let ratio = match row.ratio {
-            Some(ratio) => words::ratio(ratio),
-            None if index == 0 => "first".to_owned(),
-            None => "–".to_owned(),
-        };
-        cells.push(Cell::plain(&ratio));
-        for (metric, estimate) in [(Metric::LatP50, &row.lat_p50), (Metric::LatP99, &row.lat_p99)] {
-            cells.push(Cell::plain(&estimate.map_or("–".to_owned(), |e| latency(metric, &e, intervals))));
-        }
+/// The rows as cells; `intervals` says those of the medians.
+fn laid_out(beside: &Beside, rows: &[BesideRow], (a, b): (&str, &str), intervals: bool) -> Table {
+    let mut header = ["design", "metric", a, b, &format!("{b} / {a}"), "p", "conclusion", "would show"]
+        .map(str::to_owned)
+        .to_vec();
+    let each = same_trials(rows).is_none();
+    header.extend(each.then(|| "trials".to_owned()));
+    let row = |row: &BesideRow| {
+        let design =
+            if row.designs[0] == row.designs[1] { row.designs[0].clone() } else { row.designs.join(", ") };
+        let median = |side: usize| figure(row.metric, row.estimates[side].as_ref(), intervals);
+        let mut cells = vec![
+            Cell::plain(&design),
+            Cell::plain(short(row.metric)),
+            Cell::plain(&median(0)),
+            Cell::plain(&median(1)),
+            Cell::new(&ratio(row), paint(row)),
+            Cell::plain(&chance(row)),
+            Cell::new(&conclusion(beside, row), paint(row)),
+            Cell::plain(&detectable(row)),
+        ];
+        cells.extend(each.then(|| Cell::plain(&format!("{}, {}", row.values[0].len(), row.values[1].len()))));
         cells
     };
-    Table { header, rows: table.rows.iter().enumerate().map(row).collect() }
+    Table { header, rows: rows.iter().map(row).collect() }
 }
 
-/// `1.53 ms`, with its interval where there is one and it is asked for: `1.53 ms (1.50–1.61 ms)`.
-fn latency(metric: Metric, estimate: &Estimate, interval: bool) -> String {
-    let median = words::value(metric, estimate.median);
+/// Trials of the first and of the other, where all rows have as many.
+fn same_trials(rows: &[BesideRow]) -> Option<[usize; 2]> {
+    let trials = |row: &BesideRow| [row.values[0].len(), row.values[1].len()];
+    let first = trials(rows.first()?);
+    rows.iter().all(|row| trials(row) == first).then_some(first)
+}
+
+fn short(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Throughput => "throughput",
+        Metric::Iops => "IOPS",
+        Metric::LatP50 => "p50",
+        Metric::LatP99 => "p99",
+    }
+}
+
+/// `7.90 k (7.86–7.95 k)`.
+fn figure(metric: Metric, estimate: Option<&Estimate>, interval: bool) -> String {
+    let Some(estimate) = estimate else { return "–".to_owned() };
+    let median = bare(metric, &words::value(metric, estimate.median));
     match estimate.interval {
-        Some((low, high)) if interval => format!("{median} ({})", words::range(metric, low, high)),
+        Some((low, high)) if interval => {
+            format!("{median} ({})", bare(metric, &words::range(metric, low, high)))
+        }
         _ => median,
+    }
+}
+
+/// `0.80 (0.79–0.81)`.
+fn ratio(row: &BesideRow) -> String {
+    match (row.answered.ratio, row.answered.interval) {
+        (Some(ratio), Some(interval)) => {
+            format!("{} ({})", words::ratio(ratio), words::ratio_range(interval))
+        }
+        (Some(ratio), None) => words::ratio(ratio),
+        (None, _) => "–".to_owned(),
+    }
+}
+
+fn chance(row: &BesideRow) -> String {
+    match row.answered.p {
+        p if p < 0.001 => "<0.001".to_owned(),
+        p => format!("{p:.3}"),
+    }
+}
+
+fn paint(row: &BesideRow) -> Paint {
+    match (row.answered.gate, row.answered.conclusion) {
+        (Gate::Regression, _) | (_, Conclusion::Slower) => Paint::Bad,
+        (Gate::Undecided, _) => Paint::Caution,
+        (_, Conclusion::Faster) => Paint::Good,
+        _ => Paint::Plain,
     }
 }

@@ -1,8 +1,9 @@
 //! Latencies of reads and of writes with their intervals, as a table with a row for each result and kind.
 
-use super::Page;
 use super::table::{Cell, Table};
+use super::{Page, interval_cell};
 use crate::model::{Report, ResultView};
+use crate::names::Labels;
 use crate::words;
 use ebbtide_analysis::Estimate;
 use ebbtide_model::metric::Metric;
@@ -10,8 +11,8 @@ use ebbtide_model::shown::Paint;
 
 impl Page {
     /// Reads and writes apart: of a mix the one hides behind the other.
-    pub(super) fn latencies(&mut self, report: &Report) {
-        let rows: Vec<Vec<Cell>> = report.results.iter().flat_map(rows).collect();
+    pub(super) fn latencies(&mut self, report: &Report, labels: &Labels) {
+        let rows: Vec<Vec<Cell>> = report.results.iter().flat_map(|view| rows(labels, view)).collect();
         if rows.is_empty() {
             return;
         }
@@ -25,13 +26,13 @@ impl Page {
     }
 }
 
-fn rows(view: &ResultView) -> Vec<Vec<Cell>> {
+fn rows(labels: &Labels, view: &ResultView) -> Vec<Vec<Cell>> {
     let kinds = [("read", &view.percentiles.read), ("write", &view.percentiles.write)];
     let told = kinds.into_iter().filter_map(|(kind, percentiles)| {
         let percentiles = percentiles.as_ref()?;
         let mut row = vec![
             Cell::plain(&view.result.workload),
-            Cell::plain(&view.result.design),
+            Cell::plain(&labels.name(view.design)),
             Cell::new(kind, Paint::Faint),
         ];
         row.extend(cells(Metric::LatP50, &percentiles.p50));
@@ -42,9 +43,5 @@ fn rows(view: &ResultView) -> Vec<Vec<Cell>> {
 }
 
 fn cells(metric: Metric, estimate: &Estimate) -> [Cell; 2] {
-    let interval = match estimate.interval {
-        Some((low, high)) => Cell::plain(&words::range(metric, low, high)),
-        None => Cell::new("too few trials", Paint::Caution),
-    };
-    [Cell::plain(&words::value(metric, estimate.median)), interval]
+    [Cell::plain(&words::value(metric, estimate.median)), interval_cell(metric, Some(estimate))]
 }

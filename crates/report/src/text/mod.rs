@@ -4,6 +4,7 @@
 mod below;
 mod beside;
 mod latency;
+mod race;
 mod seen;
 mod single;
 mod steps;
@@ -15,14 +16,16 @@ pub use beside::beside;
 pub use single::{Single, single, workload_words};
 pub use steps::{ProfileStep, steps};
 
+use super::brief::BEST;
 use super::model::{Report, ResultView};
+use super::names::Labels;
 use super::words;
-use ebbtide_analysis::{Comparison, Conclusion};
+use ebbtide_analysis::{Comparison, Conclusion, Estimate};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Ending;
 use ebbtide_model::shown::{Paint, Styled, one_line, width};
 use table::{Cell, Table};
-use wrap::wrap;
+use wrap::{paragraph, wrap};
 
 /// Narrower than this nothing is laid out.
 const LEAST_WIDTH: usize = 40;
@@ -34,20 +37,27 @@ const MOST_BARS: usize = 16;
 /// The report for a terminal of `width` columns, with colours when `color`. Lines end in `\n`.
 pub fn text(report: &Report, width: usize, color: bool) -> Styled {
     let mut page = Page { lines: Vec::new(), width: width.max(LEAST_WIDTH), color };
+    let brief = (report.is_large() && !report.all).then(|| report.in_brief(BEST));
+    let told = brief.as_ref().unwrap_or(report);
+    let labels = told.labels();
     page.head(report);
-    for workload in 0..report.workloads.len() {
-        page.workload(report, workload);
+    page.race(report);
+    for workload in 0..told.workloads.len() {
+        page.workload(told, &labels, workload);
     }
-    page.latencies(report);
+    if brief.is_some() {
+        page.more(report, told);
+    }
+    page.latencies(told, &labels);
     if report.each_trial {
         page.trials(report);
     }
-    page.limits(report);
-    page.aa(report);
-    page.below(report);
-    page.seen(report);
-    page.warnings(report);
-    page.notes(report);
+    page.limits(told, &labels);
+    page.aa(report, &labels);
+    page.below(told, &labels);
+    page.seen(told, &labels);
+    page.warnings(told);
+    page.notes(told);
     page.foot(report);
     Styled::lines(&page.lines)
 }
@@ -66,11 +76,9 @@ impl Page {
     /// A paragraph; lines after the first begin with `indent` spaces.
     fn prose(&mut self, text: &str, indent: usize, paint: Paint) {
         let lead = text.len() - text.trim_start_matches(' ').len();
-        let columns = self.width.min(WIDEST_PROSE);
-        let lines = wrap(&one_line(text), columns.saturating_sub(lead), indent.saturating_sub(lead));
-        for line in lines {
-            self.lines.push(Styled::plain(&" ".repeat(lead)).then(&paint.apply(&line, self.color)));
-        }
+        let (blanks, columns) = (" ".repeat(lead), self.width.min(WIDEST_PROSE));
+        let style = (paint, self.color);
+        self.lines.extend(paragraph(text, &blanks, indent.saturating_sub(lead), columns, style));
     }
 
     fn heading(&mut self, name: &str, more: &str) {
@@ -95,21 +103,59 @@ impl Page {
         }
     }
 
-    fn workload(&mut self, report: &Report, workload: usize) {
+    fn workload(&mut self, report: &Report, labels: &Labels, workload: usize) {
         let views: Vec<&ResultView> = report.results_of(workload).collect();
         let Some(facts) = report.workloads.get(workload) else { return };
         if views.is_empty() {
             return;
         }
         self.heading(&facts.name, &facts.summary);
+        if let Some(alike) = labels.alike() {
+            self.prose(&format!("  each with {alike}:"), 4, Paint::Faint);
+        }
         let variants = [(true, true), (true, false), (false, true), (false, false)];
-        let tables =
-            variants.map(|(latencies, long)| table_of(report, &views, facts.headline, latencies, long));
+        let tables = variants
+            .map(|(latencies, long)| table_of(report, labels, &views, facts.headline, (latencies, long)));
         let Some(table) = tables.iter().find(|t| t.fits(self.width)).or(tables.last()) else { return };
         self.lines.extend(table.lines(self.width, self.color));
+        if let Some(found) = report.depths_found(labels, workload) {
+            self.prose(&format!("  {found}"), 4, Paint::Plain);
+        }
     }
 
-    fn limits(&mut self, report: &Report) {
+    /// That there are more designs than `told` of, and how to see them.
+    fn more(&mut self, report: &Report, told: &Report) {
+        let shown = |report: &Report| {
+            report.results.iter().map(|view| view.design).collect::<std::collections::BTreeSet<_>>().len()
+        };
+        let (told, all) = (shown(told), shown(report));
+        if told >= all {
+            return;
+        }
+        let over = if report.workloads.len() > 1 { ", by the mean over the workloads," } else { "" };
+        let warned = report.warnings.iter().filter(|warning| warning.subject.is_some()).count();
+        let warned = match warned {
+            0 => String::new(),
+            n => format!(" ({} in all)", words::count(n as u64, "warning")),
+        };
+        self.blank();
+        self.prose(
+            &format!(
+                "The {BEST} best of {all} designs{over} and the control, here and below; {} more{warned}:",
+                all - told
+            ),
+            2,
+            Paint::Plain,
+        );
+        let command = if report.stored {
+            format!("  ebb show {} --all", one_line(&report.session.id))
+        } else {
+            "  -o FILE keeps them in a report".to_owned()
+        };
+        self.prose(&command, 4, Paint::Faint);
+    }
+
+    fn limits(&mut self, report: &Report, labels: &Labels) {
         if report.results.iter().all(|view| view.result.verdicts.is_empty()) {
             return;
         }
@@ -117,7 +163,7 @@ impl Page {
         for (verdict, views) in report.limits() {
             let subjects: Vec<String> = views
                 .iter()
-                .map(|view| format!("{}, {}", view.result.design, view.result.workload))
+                .map(|view| format!("{}, {}", labels.name(view.design), view.result.workload))
                 .collect();
             let everything = subjects.len() > 2 && subjects.len() == report.results.len();
             let subjects = if everything { "all of them".to_owned() } else { subjects.join("; ") };
@@ -129,24 +175,27 @@ impl Page {
         }
     }
 
-    fn aa(&mut self, report: &Report) {
+    fn aa(&mut self, report: &Report, labels: &Labels) {
         let told: Vec<String> = report
-            .aa
-            .iter()
-            .filter(|aa| report.workloads.iter().any(|w| w.name == aa.workload && w.headline == aa.metric))
+            .headline_aa()
             .map(|aa| {
-                let interval = aa.interval.map_or_else(
-                    || "too few rounds for an interval".to_owned(),
-                    |(low, high)| format!("{}–{}", words::ratio(low), words::ratio(high)),
-                );
-                let mark = if aa.same == Some(false) { ", excludes 1" } else { "" };
+                let too_few = || "too few rounds for an interval".to_owned();
+                let interval = aa.interval.map_or_else(too_few, words::ratio_range);
+                let mark = if aa.same == Some(false) { ", differs" } else { "" };
                 format!("{} {} ({interval}{mark})", aa.workload, words::ratio(aa.ratio))
             })
             .collect();
-        let Some(first) = report.aa.first() else { return };
+        if told.is_empty() {
+            return;
+        }
         self.blank();
         self.prose(
-            &format!("A/A ({} against itself, must contain 1): {}", first.design, told.join(", ")),
+            &format!(
+                "A/A ({} against itself, should be 1 within {}): {}",
+                labels.name(report.control),
+                words::percent(report.indifference),
+                told.join(", ")
+            ),
             2,
             Paint::Plain,
         );
@@ -198,7 +247,7 @@ impl Page {
         let paint = if good { Paint::Plain } else { Paint::Caution };
         self.prose(&format!("Session {}: {}.", report.session.id, facts.join(", ")), 0, paint);
         if !report.stored {
-            self.prose("  This session is not stored; with -o FILE its report is kept.", 4, Paint::Faint);
+            self.prose("  This session was not stored; use -o FILE to keep its report.", 4, Paint::Faint);
             return;
         }
         let id = one_line(&report.session.id);
@@ -211,7 +260,13 @@ impl Page {
 }
 
 /// The table of one workload; `latencies` adds columns, `long` says the members' shares in figures.
-fn table_of(report: &Report, views: &[&ResultView], metric: Metric, latencies: bool, long: bool) -> Table {
+fn table_of(
+    report: &Report,
+    labels: &Labels,
+    views: &[&ResultView],
+    metric: Metric,
+    (latencies, long): (bool, bool),
+) -> Table {
     let level = words::level(report.ci_level);
     let mut header: Vec<String> =
         ["design", median_header(metric), &format!("{level} interval")].map(str::to_owned).into();
@@ -219,7 +274,10 @@ fn table_of(report: &Report, views: &[&ResultView], metric: Metric, latencies: b
     // The one that decides has a column already.
     let others = || [Metric::LatP50, Metric::LatP99].into_iter().filter(move |m| *m != metric);
     if compared {
-        header.push(format!("vs {}", one_line(report.design_name(report.control))));
+        header.push(match report.race {
+            Some(_) => "vs control".to_owned(),
+            None => format!("vs {}", one_line(report.design_name(report.control))),
+        });
     }
     if latencies {
         header.extend(others().map(|m| m.name().trim_start_matches("lat_").to_owned()));
@@ -230,23 +288,20 @@ fn table_of(report: &Report, views: &[&ResultView], metric: Metric, latencies: b
         .map(|view| {
             let estimate = view.result.metric(metric);
             let mut row = vec![
-                Cell::plain(&view.result.design),
+                Cell::plain(&labels.name(view.design)),
                 Cell::new(
-                    &estimate.map_or("–".to_owned(), |e| bare(metric, &words::value(metric, e.median))),
+                    &words::or_dash(estimate, |e| bare(metric, &words::value(metric, e.median))),
                     Paint::Strong,
                 ),
-                match estimate.and_then(|e| e.interval) {
-                    Some((low, high)) => Cell::plain(&bare(metric, &words::range(metric, low, high))),
-                    None => Cell::new("too few trials", Paint::Caution),
-                },
+                interval_cell(metric, estimate),
             ];
             if compared {
                 row.push(ratio_cell(report, view, metric));
             }
             if latencies {
                 for metric in others() {
-                    let median = view.result.metric(metric).map(|e| words::value(metric, e.median));
-                    row.push(Cell::plain(median.as_deref().unwrap_or("–")));
+                    let estimate = view.result.metric(metric);
+                    row.push(Cell::plain(&words::or_dash(estimate, |e| words::value(metric, e.median))));
                 }
             }
             row.push(Cell::plain(&members(view, long)));
@@ -255,6 +310,14 @@ fn table_of(report: &Report, views: &[&ResultView], metric: Metric, latencies: b
         })
         .collect();
     Table { header, rows }
+}
+
+/// The interval under a header that gives the unit of rates, or why there is none.
+fn interval_cell(metric: Metric, estimate: Option<&Estimate>) -> Cell {
+    match estimate.and_then(|e| e.interval) {
+        Some((low, high)) => Cell::plain(&bare(metric, &words::range(metric, low, high))),
+        None => Cell::new("too few trials", Paint::Caution),
+    }
 }
 
 /// What the column of medians is called.
@@ -283,7 +346,7 @@ fn ratio_cell(report: &Report, view: &ResultView, metric: Metric) -> Cell {
     let paint = match comparison.conclusion {
         Conclusion::Faster => Paint::Good,
         Conclusion::Slower => Paint::Bad,
-        Conclusion::NoDifference => Paint::Plain,
+        Conclusion::NoDifference | Conclusion::NotJudged => Paint::Plain,
         Conclusion::Inconclusive => Paint::Caution,
     };
     Cell::new(&ratio(comparison), paint)
@@ -292,9 +355,7 @@ fn ratio_cell(report: &Report, view: &ResultView, metric: Metric) -> Cell {
 /// `7.95 (7.82–8.01)`.
 fn ratio(comparison: &Comparison) -> String {
     match comparison.interval {
-        Some((low, high)) => {
-            format!("{} ({}–{})", words::ratio(comparison.ratio), words::ratio(low), words::ratio(high))
-        }
+        Some(interval) => format!("{} ({})", words::ratio(comparison.ratio), words::ratio_range(interval)),
         None => format!("{} (too few)", words::ratio(comparison.ratio)),
     }
 }

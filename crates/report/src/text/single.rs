@@ -2,16 +2,16 @@
 
 use super::below;
 use super::table::{Cell, Table};
-use super::wrap::wrap;
+use super::wrap::paragraph;
 use super::{LEAST_WIDTH, WIDEST_PROSE};
 use crate::words;
 use ebbtide_analysis::Verdict;
 use ebbtide_analysis::below::arrays;
-use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{Count, Execution, Histogram, MemberSamples, OpSamples, TrialSamples};
+use ebbtide_analysis::depth::DepthSearch;
+use ebbtide_model::samples::{Count, DepthFound, Execution, Histogram, MemberSamples, TrialSamples};
 use ebbtide_model::shown::{Paint, Styled, one_line};
 use ebbtide_model::units::{Nanos, format_iops, format_latency, format_throughput};
-use ebbtide_model::workload::{Access, Arrival, IoEngine, Mix, OpKind, Stop, Workload};
+use ebbtide_model::workload::{IoEngine, Moment, Steadied, SteadyState, Stop, Workload};
 
 /// Up to this many members have a line each.
 const MOST_MEMBERS: usize = 32;
@@ -30,91 +30,22 @@ pub struct Single<'a> {
     pub samples: &'a TrialSamples,
     /// What limits it, the best supported cause first.
     pub verdicts: &'a [Verdict],
+    /// The search for the most load that keeps a latency, which has come to this run.
+    pub search: Option<&'a DepthSearch>,
     /// What the reader must know beside the notes in the samples.
     pub notes: &'a [String],
 }
 
-/// How the kernel was asked, in words: as `execution` says, where it does, else as the workload asks for it.
-fn engine_words(workload: &Workload, execution: &Execution) -> String {
-    let asked = match execution.ioengine.unwrap_or(workload.ioengine) {
+/// What was run in words, on the engine that `execution` says, where it does, else that the workload asks for.
+pub fn workload_words(workload: &Workload, execution: &Execution) -> String {
+    let engine = match execution.ioengine.unwrap_or(workload.ioengine) {
         IoEngine::IoUring => "io_uring",
         IoEngine::Psync => "psync",
     };
     match execution.threads {
-        0 | 1 => asked.to_owned(),
-        threads => format!("{asked} on {threads} threads per job"),
+        0 | 1 => workload.in_words_on(engine),
+        threads => workload.in_words_on(&format!("{engine} on {threads} threads per job")),
     }
-}
-
-/// What was run in words: `randread, bs 4KiB, iodepth 32, 1 job, O_DIRECT, io_uring`.
-pub fn workload_words(workload: &Workload, execution: &Execution) -> String {
-    let mut parts = vec![match (workload.access, workload.mix) {
-        (Access::Sequential, Mix::Read) => "read".to_owned(),
-        (Access::Sequential, Mix::Write) => "write".to_owned(),
-        (Access::Random, Mix::Read) => "randread".to_owned(),
-        (Access::Random, Mix::Write) => "randwrite".to_owned(),
-        (Access::Sequential, Mix::Rewrite) => "rewrite".to_owned(),
-        (Access::Random, Mix::Rewrite) => "random rewrite".to_owned(),
-        (Access::Sequential, Mix::Mixed { read_percent }) => format!("rw ({read_percent}% reads)"),
-        (Access::Random, Mix::Mixed { read_percent }) => format!("randrw ({read_percent}% reads)"),
-    }];
-    parts.push(format!("bs {}", workload.bs));
-    parts.push(format!("iodepth {}", workload.iodepth));
-    parts.push(words::count(workload.numjobs.into(), "job"));
-    parts.push(if workload.direct { "O_DIRECT" } else { "buffered" }.to_owned());
-    if workload.sync {
-        parts.push("O_SYNC".to_owned());
-    }
-    parts.push(engine_words(workload, execution));
-    parts.extend(options(workload));
-    match workload.arrival {
-        Arrival::Closed => {}
-        Arrival::Fixed { iops } => parts.push(format!("{} operations/s arrive evenly", format_iops(iops))),
-        Arrival::Poisson { iops } => {
-            parts.push(format!("{} operations/s arrive at random (Poisson)", format_iops(iops)));
-        }
-    }
-    if let Some(rate) = workload.rate {
-        parts.push(format!("at most {}", format_throughput(rate.0 as f64)));
-    }
-    if workload.think_time.0 > 0 {
-        parts.push(format!("thinktime {}", workload.think_time));
-    }
-    if workload.end_fsync {
-        parts.push("fsync at the end".to_owned());
-    }
-    parts.join(", ")
-}
-
-/// What was asked of the host and of the target beyond the usual.
-fn options(workload: &Workload) -> Vec<String> {
-    let (engine, details) = (&workload.engine, &workload.details);
-    let mut parts = Vec::new();
-    for (given, what) in [
-        (engine.hipri, "polled completions"),
-        (engine.sqthread_poll, "a kernel thread submits"),
-        (engine.huge_pages, "huge pages"),
-    ] {
-        if given {
-            parts.push(what.to_owned());
-        }
-    }
-    if let Some(nice) = engine.nice {
-        parts.push(format!("nice {nice}"));
-    }
-    if !engine.cpus_allowed.is_empty() {
-        let cpus: Vec<String> = engine.cpus_allowed.iter().map(u32::to_string).collect();
-        parts.push(format!("CPUs {}", cpus.join(",")));
-    }
-    if details.offset.0 > 0 {
-        parts.push(format!("from offset {}", details.offset));
-    }
-    for (every, what) in [(details.fsync_every, "fsync"), (details.fdatasync_every, "fdatasync")] {
-        if let Some(every) = every {
-            parts.push(format!("{what} after {}", words::count(every.into(), "write")));
-        }
-    }
-    parts
 }
 
 /// The run for a terminal of `width` columns, with colours when `color`. Lines end in `\n`.
@@ -124,11 +55,7 @@ pub fn single(run: &Single<'_>, width: usize, color: bool) -> Styled {
     let (samples, workload) = (run.samples, run.workload);
     lines.push(Paint::Strong.apply(&one_line(run.target), color));
     prose(&mut lines, &workload_words(workload, &samples.execution), "", width, Paint::Faint, color);
-    let after = if workload.warm_up.0 > 0 {
-        format!(" after {:.1} s of warm-up", workload.warm_up.as_secs_f64())
-    } else {
-        String::new()
-    };
+    let after = workload.before_in_words().map(|after| format!(" {after}")).unwrap_or_default();
     let whole = match workload.stop {
         Stop::Runtime(_) => String::new(),
         Stop::Size(size) => format!(" for {size}"),
@@ -136,6 +63,20 @@ pub fn single(run: &Single<'_>, width: usize, color: bool) -> Styled {
     lines.push(Paint::Faint.apply(&format!("{:.2} s{whole}{after}", samples.elapsed.as_secs_f64()), color));
     lines.push(Styled::default());
     lines.extend(figures(samples).lines(width, color));
+    if let Some(search) = run.search {
+        lines.push(Styled::default());
+        lines.extend(depths(search).lines(width, color));
+        let found = matches!(search.conclusion(), DepthFound::Found(_));
+        let paint = if found { Paint::Strong } else { Paint::Bad };
+        prose(&mut lines, &depth_found(search, workload), "  depth    ", width, paint, color);
+    }
+    if let (Some(asked), Some(seen)) = (&workload.conditions.steady, &samples.execution.steady) {
+        let paint = if seen.attained { Paint::Strong } else { Paint::Caution };
+        lines.push(Styled::default());
+        for text in steady(asked, seen, samples.elapsed) {
+            prose(&mut lines, &text, "  steady   ", width, paint, color);
+        }
+    }
     if samples.members.len() > 1 {
         lines.push(Styled::default());
         lines.extend(members(samples).lines(width, color));
@@ -162,13 +103,8 @@ pub fn single(run: &Single<'_>, width: usize, color: bool) -> Styled {
         let text = format!("{}: {}", verdict.kind.name(), verdict.sentence);
         prose(&mut lines, &text, "  limit    ", width, Paint::Caution, color);
     }
-    if let Some(text) = waits_for_a_slot(samples) {
-        prose(&mut lines, &text, "  note     ", width, Paint::Caution, color);
-    }
-    if let Some(text) = unfinished(samples) {
-        prose(&mut lines, &text, "  note     ", width, Paint::Caution, color);
-    }
-    for note in samples.notes.iter().chain(run.notes) {
+    let own = [failed(samples), waits_for_a_slot(samples), unfinished(samples)];
+    for note in own.iter().flatten().chain(&samples.notes).chain(run.notes) {
         prose(&mut lines, note, "  note     ", width, Paint::Caution, color);
     }
     Styled::lines(&lines)
@@ -176,11 +112,7 @@ pub fn single(run: &Single<'_>, width: usize, color: bool) -> Styled {
 
 /// `text` after `lead`, later lines below its beginning.
 fn prose(lines: &mut Vec<Styled>, text: &str, lead: &str, width: usize, paint: Paint, color: bool) {
-    let columns = width.min(WIDEST_PROSE).saturating_sub(lead.len());
-    for (index, line) in wrap(&one_line(text), columns, 0).iter().enumerate() {
-        let before = if index == 0 { lead.to_owned() } else { " ".repeat(lead.len()) };
-        lines.push(Styled::plain(&before).then(&paint.apply(line, color)));
-    }
+    lines.extend(paragraph(text, lead, 0, width.min(WIDEST_PROSE), (paint, color)));
 }
 
 const LATENCIES: [&str; 5] = ["mean", "p50", "p99", "p99.9", "max"];
@@ -210,6 +142,13 @@ fn rates(count: Count, elapsed: Nanos) -> [Cell; 2] {
     ]
 }
 
+/// A row for a part of the latency above it.
+fn part(name: &str, histogram: &Histogram) -> Vec<Cell> {
+    let mut row = vec![Cell::new(name, Paint::Faint), Cell::plain(""), Cell::plain("")];
+    row.extend(latency_cells(histogram));
+    row
+}
+
 /// Rates and latencies of each operation kind that was used.
 fn figures(samples: &TrialSamples) -> Table {
     let header = ["", "IOPS", "throughput"].into_iter().chain(LATENCIES).map(str::to_owned).collect();
@@ -223,21 +162,15 @@ fn figures(samples: &TrialSamples) -> Table {
         row.extend(latency_cells(&op.latency));
         rows.push(row);
         // Above, latency counts from the intended start; the service time counts from the submission.
-        if let Some(service) = &op.service {
-            let mut row = vec![Cell::new("  of it service", Paint::Faint), Cell::plain(""), Cell::plain("")];
-            row.extend(latency_cells(service));
-            rows.push(row);
-        }
+        rows.extend(op.service.as_ref().map(|service| part("  of which service", service)));
     }
     // With the service time these make up the latency, of reads and writes together.
     let execution = &samples.execution;
-    for (name, part) in
-        [("  of it slot wait", &execution.slot_waits), ("  of it lateness", &execution.lateness)]
+    for (name, histogram) in
+        [("  of which slot wait", &execution.slot_waits), ("  of which lateness", &execution.lateness)]
     {
-        if !part.is_empty() {
-            let mut row = vec![Cell::new(name, Paint::Faint), Cell::plain(""), Cell::plain("")];
-            row.extend(latency_cells(part));
-            rows.push(row);
+        if !histogram.is_empty() {
+            rows.push(part(name, histogram));
         }
     }
     let syncs = &samples.execution.syncs;
@@ -254,13 +187,107 @@ fn figures(samples: &TrialSamples) -> Table {
     Table { header, rows }
 }
 
+/// A line for each depth that was tried.
+fn depths(search: &DepthSearch) -> Table {
+    let goal = search.goal();
+    let at = if goal.percentile >= 100.0 { "max".to_owned() } else { format!("p{}", goal.percentile) };
+    let header =
+        vec!["iodepth".to_owned(), "IOPS".to_owned(), at, format!("within {}", goal.target), String::new()];
+    let rows = search.steps().iter().chain(search.rest()).map(|step| {
+        let (word, paint) = if step.kept { ("kept", Paint::Plain) } else { ("not kept", Paint::Bad) };
+        vec![
+            Cell::plain(&step.iodepth.to_string()),
+            Cell::plain(&format_iops(step.iops)),
+            Cell::plain(&step.lat_ns.map_or_else(String::new, |ns| format_latency(ns as f64))),
+            Cell::plain(&step.within_percent.map_or_else(|| "nothing completed".to_owned(), share_within)),
+            Cell::new(word, paint),
+        ]
+    });
+    Table { header, rows: rows.collect() }
+}
+
+/// A percentage that is 100% only where it is all.
+fn share_within(percent: f64) -> String {
+    let digits = [1, 2, 3, 4, 6]
+        .into_iter()
+        .find(|digits| percent >= 100.0 || !format!("{percent:.*}", digits).starts_with("100"));
+    if percent >= 100.0 { "100%".to_owned() } else { format!("{percent:.*}%", digits.unwrap_or(9)) }
+}
+
+/// What the search has come to.
+fn depth_found(search: &DepthSearch, workload: &Workload) -> String {
+    let (goal, most) = (search.goal().in_words(), search.most());
+    match search.conclusion() {
+        DepthFound::Found(depth) if depth == most && workload.ioengine == IoEngine::Psync => {
+            format!(
+                "iodepth {depth} keeps {goal}; psync keeps one operation in flight per job, and more was not tried"
+            )
+        }
+        DepthFound::Found(depth) if depth == most => {
+            format!(
+                "iodepth {depth} keeps {goal}; it is the largest that was asked for, and more was not tried"
+            )
+        }
+        DepthFound::Found(depth) => {
+            let rest = search.rest().filter(|rest| !rest.kept).map(|rest| {
+                format!("; over the {:.1} s that followed it did not keep it", rest.elapsed_seconds)
+            });
+            format!(
+                "iodepth {depth} is the most that keeps {goal}, of up to {most}, twice for {}{}",
+                search.goal().window,
+                rest.unwrap_or_default()
+            )
+        }
+        DepthFound::None => {
+            format!("none keeps {goal}: not even one operation in flight per job; its figures are above")
+        }
+        DepthFound::Open(0) => format!("whether any keeps {goal} is not known: the time was over before"),
+        DepthFound::Open(depth) => {
+            format!(
+                "iodepth {depth} keeps {goal}, and the time was over before it was known whether more does"
+            )
+        }
+    }
+}
+
+/// Whether it became steady, and what the last window showed.
+fn steady(asked: &SteadyState, seen: &Steadied, elapsed: Nanos) -> Vec<String> {
+    let criterion = asked.criterion;
+    let what = if criterion.slope { "slope" } else { "largest distance from their mean" };
+    let reached = match (seen.attained, seen.criterion) {
+        (true, _) => format!("reached after {:.1} s", elapsed.as_secs_f64()),
+        (false, None) if seen.moments.len() < asked.measurements() => {
+            format!("not reached: no window of {} was full by its end", asked.window)
+        }
+        (false, _) => format!("not reached in {:.1} s", elapsed.as_secs_f64()),
+    };
+    let held = seen.criterion.map(|value| {
+        let sign = if seen.attained { "below" } else { "not below" };
+        format!(
+            ": of the last {} measurements of {} the {what} is {}, {sign} {}",
+            seen.moments.len(),
+            asked.interval,
+            criterion.shown(value),
+            criterion.shown(criterion.limit),
+        )
+    });
+    let mut lines = vec![reached + &held.unwrap_or_default()];
+    let all = seen.moments.iter().fold(Moment::default(), |sum, moment| sum.plus(*moment));
+    let seconds = asked.interval.times(seen.moments.len() as u64).as_secs_f64();
+    if all.ops > 0 {
+        lines.push(format!(
+            "in these {seconds} s {} IOPS, {}, mean latency {}; above are those of the whole run",
+            format_iops(all.ops as f64 / seconds),
+            format_throughput(all.bytes as f64 / seconds),
+            format_latency(all.latency as f64 / all.ops as f64),
+        ));
+    }
+    lines
+}
+
 /// A line for each member: its share of the bytes, rates, latencies.
 fn members(samples: &TrialSamples) -> Table {
-    let all = |ops: &PerOp<OpSamples>| Count {
-        ops: ops.read.count.ops + ops.write.count.ops,
-        bytes: ops.read.count.bytes + ops.write.count.bytes,
-    };
-    let total: u64 = samples.members.iter().map(|member| all(&member.ops).bytes).sum();
+    let total: u64 = samples.members.iter().map(|member| member.ops.counts().total().bytes).sum();
     let header =
         ["member", "share", "IOPS", "throughput", "mean", "p99", "errors"].map(str::to_owned).to_vec();
     let rows = samples
@@ -268,9 +295,7 @@ fn members(samples: &TrialSamples) -> Table {
         .iter()
         .take(MOST_MEMBERS)
         .map(|member| {
-            let count = all(&member.ops);
-            let mut latency = member.ops.get(OpKind::Read).latency.clone();
-            latency.merge(&member.ops.get(OpKind::Write).latency);
+            let (count, latency) = (member.ops.counts().total(), member.ops.latency());
             let share =
                 if total > 0 { words::percent(count.bytes as f64 / total as f64) } else { String::new() };
             let mut row = vec![Cell::plain(&member.name), Cell::plain(&share)];
@@ -307,9 +332,22 @@ fn waits_for_a_slot(samples: &TrialSamples) -> Option<String> {
     })
 }
 
+/// Operations that failed and did not end it.
+fn failed(samples: &TrialSamples) -> Option<String> {
+    let failed = samples.execution.failed;
+    (failed > 0).then(|| {
+        let all = samples.array.counts().total().ops.saturating_add(failed);
+        format!(
+            "{} of {all} failed and {} in no figure but errors; the run went on",
+            words::count(failed, "operation"),
+            if failed == 1 { "is" } else { "are" }
+        )
+    })
+}
+
 /// Operations under way at the end, where they are a hundredth of the others or more.
 fn unfinished(samples: &TrialSamples) -> Option<String> {
-    let ops = samples.array.read.count.ops + samples.array.write.count.ops;
+    let ops = samples.array.counts().total().ops;
     let unfinished = samples.execution.unfinished;
     (unfinished > 0 && unfinished >= ops / 100).then(|| {
         format!(
@@ -327,7 +365,7 @@ fn cpu(samples: &TrialSamples) -> String {
     }
     let share = |time: Nanos| words::percent(time.as_secs_f64() / seconds);
     let cpu = &samples.cpu;
-    let ops = samples.array.read.count.ops + samples.array.write.count.ops;
+    let ops = samples.array.counts().total().ops;
     let mut text = format!(
         "{} user, {} system, of one core ({})",
         share(cpu.load_user),
@@ -356,7 +394,7 @@ fn over_time(samples: &TrialSamples) -> Option<String> {
         let span = interval.end.since(start);
         start = interval.end;
         if span.0 * 2 >= samples.interval.0 && span.0 > 0 {
-            let ops = interval.array.read.ops + interval.array.write.ops;
+            let ops = interval.array.total().ops;
             values.push(ops as f64 / span.as_secs_f64());
         }
     }

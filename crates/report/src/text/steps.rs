@@ -2,7 +2,7 @@
 
 use super::LEAST_WIDTH;
 use super::table::{Cell, Table};
-use super::wrap::wrap;
+use super::wrap::paragraph;
 use crate::words;
 use ebbtide_analysis::Verdict;
 use ebbtide_model::samples::TrialSamples;
@@ -71,11 +71,8 @@ pub fn steps(
         lines.push(Styled::default());
     }
     for remark in limits.iter().chain(remarks) {
-        lines.extend(
-            wrap(&one_line(remark), columns.min(super::WIDEST_PROSE) - 2, 2)
-                .iter()
-                .map(|line| format!("  {line}").into()),
-        );
+        let columns = columns.min(super::WIDEST_PROSE);
+        lines.extend(paragraph(remark, "  ", 2, columns, (Paint::Plain, color)));
     }
     Styled::lines(&lines)
 }

@@ -1,6 +1,6 @@
 //! A table that fits: columns that do not are told below their row.
 
-use super::wrap::wrap;
+use super::wrap::paragraph;
 use ebbtide_model::shown::{Paint, Styled, one_line, width};
 
 #[derive(Debug, Clone)]
@@ -67,13 +67,8 @@ impl Table {
                 .map(|(name, cell)| format!("{name}: {}", cell.text))
                 .collect();
             if !told.is_empty() {
-                let indent = INDENT + 2;
-                let text = format!("{}{}", " ".repeat(indent), told.join(", "));
-                lines.extend(
-                    wrap(text.trim_start(), columns.saturating_sub(indent), 0)
-                        .iter()
-                        .map(|line| format!("{}{line}", " ".repeat(indent)).into()),
-                );
+                let blanks = " ".repeat(INDENT + 2);
+                lines.extend(paragraph(&told.join(", "), &blanks, 0, columns, (Paint::Plain, color)));
             }
         }
         lines

@@ -17,17 +17,10 @@ impl Page {
 
 fn told(report: &Report, view: &ResultView) -> String {
     let metric = view.result.primary;
-    let trials = report
-        .trials
-        .iter()
-        .filter(|t| (t.design, t.workload, t.control_again) == (view.design, view.workload, false));
-    let figures: Vec<Option<f64>> =
-        trials.map(|trial| trial.outcome.as_ref().ok().and_then(|figures| figures.value(metric))).collect();
+    let figures: Vec<Option<f64>> = report.trials_of(view).map(|(_, trial)| trial.value(metric)).collect();
     let values: Vec<f64> = figures.iter().copied().flatten().collect();
-    let each: Vec<String> = figures
-        .iter()
-        .map(|value| value.map_or("–".to_owned(), |value| words::value(metric, value)))
-        .collect();
+    let each: Vec<String> =
+        figures.iter().map(|value| words::or_dash(*value, |value| words::value(metric, value))).collect();
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let deviation = match values.len() {
         0 | 1 => String::new(),

@@ -1,6 +1,6 @@
 //! Paragraphs.
 
-use ebbtide_model::shown::width;
+use ebbtide_model::shown::{Paint, Styled, one_line, width};
 use unicode_width::UnicodeWidthChar;
 
 /// `text` in lines of at most `columns`; later lines begin with `indent` spaces. A word longer than a line is cut.
@@ -29,6 +29,21 @@ pub(super) fn wrap(text: &str, columns: usize, indent: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// `text` in lines of at most `columns`, the first after `lead`, later ones after as many blanks and `indent` more.
+pub(super) fn paragraph(
+    text: &str,
+    lead: &str,
+    indent: usize,
+    columns: usize,
+    (paint, color): (Paint, bool),
+) -> Vec<Styled> {
+    let lines = wrap(&one_line(text), columns.saturating_sub(lead.len()), indent);
+    let blanks = " ".repeat(lead.len());
+    let lead = |index| if index == 0 { lead } else { &blanks };
+    let line = |(index, line): (usize, &String)| Styled::plain(lead(index)).then(&paint.apply(line, color));
+    lines.iter().enumerate().map(line).collect()
 }
 
 fn push(lines: &mut [String], text: &str) {

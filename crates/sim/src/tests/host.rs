@@ -1,4 +1,5 @@
 use super::*;
+use ebbtide_model::layout::Arrangement;
 
 #[test]
 fn cpu_limits_a_job_and_cores_limit_all_jobs() {
@@ -43,6 +44,20 @@ fn readahead_decides_what_one_buffered_reader_gets() {
     let large = throughput(&run(&experiment, &workload));
     close(large, 4.0 * 125e6, 0.02);
     assert!(small < 0.6 * large, "{small} {large}");
+}
+
+#[test]
+fn readahead_is_two_stripes_as_md_has_it() {
+    let mirrors = |arrangement| ArrayKind::Raid10 { chunk: Bytes(512 << 10), copies: 2, arrangement };
+    for (kind, expected) in [
+        (ArrayKind::Stripe { chunk: Bytes(512 << 10) }, 4 << 20),
+        (mirrors(Arrangement::Near), 2 << 20),
+        (mirrors(Arrangement::Far), 4 << 20),
+    ] {
+        let samples = run(&experiment(4, kind, &shape()), &seqread());
+        let device = &samples.observed.as_ref().unwrap().devices[0];
+        assert_eq!(device.readahead, Some(Bytes(expected)), "{kind:?}");
+    }
 }
 
 #[test]

@@ -5,13 +5,16 @@ mod failures;
 mod host;
 mod layouts;
 mod leap;
+mod loads;
+mod planted;
 mod properties;
 
 use super::*;
 use ebbtide_model::experiment::{Answer, Environment, Volume, VolumeSource};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
-use ebbtide_model::plan::Role;
+use ebbtide_model::schedule::Role;
 use ebbtide_model::units::Bytes;
+use ebbtide_model::units::Nanos;
 use ebbtide_model::volume::{Latency, Limit, LinkShape, Shape};
 use ebbtide_model::workload::{Access, Mix, Stop};
 
@@ -38,10 +41,8 @@ fn stripe() -> ArrayKind {
 
 fn experiment(n: usize, kind: ArrayKind, shape: &Shape) -> Experiment {
     let volume = |i| Volume {
-        name: format!("vol{i}"),
-        source: VolumeSource::NewFile { directory: None },
-        size: Some(Bytes(1 << 30)),
         shape: Some(shape.clone()),
+        ..Volume::new(format!("vol{i}"), VolumeSource::NewFile { directory: None }, Some(Bytes(1 << 30)))
     };
     let design = Design {
         name: "array".into(),
@@ -59,6 +60,7 @@ fn experiment(n: usize, kind: ArrayKind, shape: &Shape) -> Experiment {
         answer: Answer {
             level: 0.95,
             precision: 0.05,
+            indifference: 0.02,
             trials_min: 6,
             trials_max: 20,
             budget: Nanos::from_secs(60),
@@ -66,6 +68,7 @@ fn experiment(n: usize, kind: ArrayKind, shape: &Shape) -> Experiment {
             metric: None,
         },
         environment: Environment::default(),
+        sweep: None,
     }
 }
 

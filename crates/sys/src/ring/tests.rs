@@ -2,17 +2,21 @@ use super::*;
 use rustix::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-/// A ring on `file` with four buffers of a page; none where the kernel gives none.
-fn ring(file: &impl AsFd) -> Option<Ring<'_>> {
+/// A ring on `file` with four buffers of a page, and a fifth that is not its own; none where the kernel gives none.
+fn ring(file: &impl AsFd) -> Option<(Ring<'_>, Vec<Buffer>)> {
     if !waits().is_ok_and(|waits| waits) {
         eprintln!("skipped: no io_uring here");
         return None;
     }
     let (buffers, _) = Buffers::new(4, 4096, false).expect("buffers");
-    Some(Ring::new(vec![file.as_fd()], buffers, 8, Options::default()).expect("a ring"))
+    let (more, _) = Buffers::new(5, 4096, false).expect("buffers");
+    Some((
+        Ring::new(vec![file.as_fd()], buffers, 8, Options::default()).expect("a ring"),
+        more.all().collect(),
+    ))
 }
 
-fn transfer(is_write: bool, buffer: u32) -> Transfer {
+fn transfer(is_write: bool, buffer: Buffer) -> Transfer {
     Transfer { is_write, file: 0, offset: 0, buffer, at: 0, length: 4096 }
 }
 
@@ -20,19 +24,19 @@ fn transfer(is_write: bool, buffer: u32) -> Transfer {
 fn what_one_buffer_wrote_another_reads() {
     let file = tempfile::tempfile().expect("a file");
     for registered in [false, true] {
-        let Some(mut ring) = ring(&file) else { return };
+        let Some((mut ring, all)) = ring(&file) else { return };
         if registered {
             ring.register_files().and_then(|()| ring.register_buffers()).expect("registered");
         }
-        ring.words(1, 4096)[511].store(7 + u64::from(registered), Ordering::Relaxed);
+        ring.words(all[1], 4096)[511].store(7 + u64::from(registered), Ordering::Relaxed);
         let mut seen = [(0, 0); 4];
-        for (submitted, id) in [(transfer(true, 1), 10), (transfer(false, 3), 11)] {
+        for (submitted, id) in [(transfer(true, all[1]), 10), (transfer(false, all[3]), 11)] {
             assert!(ring.transfer(&submitted, id));
             assert!(ring.in_flight() == 1 && ring.buffers().is_none(), "the kernel may be at them");
             ring.submit_and_wait(1).expect("waits");
             assert_eq!((ring.reap(&mut seen), seen[0], ring.in_flight()), (1, (u64::from(id), 4096), 0));
         }
-        let read = ring.buffers().expect("nothing is in flight").slice(3, 4088, 8).to_vec();
+        let read = ring.buffers().expect("nothing is in flight").slice(all[3], 4088, 8).to_vec();
         assert_eq!(read, (7 + u64::from(registered)).to_ne_bytes());
     }
 }
@@ -40,7 +44,7 @@ fn what_one_buffer_wrote_another_reads() {
 #[test]
 fn what_is_no_transfer_is_not_counted() {
     let file = tempfile::tempfile().expect("a file");
-    let Some(mut ring) = ring(&file) else { return };
+    let Some((mut ring, _)) = ring(&file) else { return };
     assert!(ring.nothing() && ring.cancel_all() && ring.in_flight() == 0);
     ring.submit_and_wait(2).expect("waits");
     let mut seen = [(0, 0); 4];
@@ -51,13 +55,16 @@ fn what_is_no_transfer_is_not_counted() {
 #[test]
 fn nothing_outside_of_a_buffer_is_submitted() {
     let file = tempfile::tempfile().expect("a file");
-    for wrong in [
-        transfer(false, 4),
-        Transfer { at: 1, ..transfer(false, 3) },
-        Transfer { length: 4097, ..transfer(true, 0) },
-        Transfer { file: 1, ..transfer(true, 0) },
-    ] {
-        let Some(mut ring) = ring(&file) else { return };
+    type Wrong = fn(&[Buffer]) -> Transfer;
+    let cases: [Wrong; 4] = [
+        |all| transfer(false, all[4]),
+        |all| Transfer { at: 1, ..transfer(false, all[3]) },
+        |all| Transfer { length: 4097, ..transfer(true, all[0]) },
+        |all| Transfer { file: 1, ..transfer(true, all[0]) },
+    ];
+    for wrong in cases {
+        let Some((mut ring, all)) = ring(&file) else { return };
+        let wrong = wrong(&all);
         let submitted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ring.transfer(&wrong, 0)));
         assert!(submitted.is_err() && ring.in_flight() == 0, "{wrong:?}");
     }
@@ -66,11 +73,11 @@ fn nothing_outside_of_a_buffer_is_submitted() {
 #[test]
 fn a_ring_that_is_dropped_in_flight_leaves_its_buffers_to_the_kernel() {
     let (end, _other) = std::io::pipe().expect("a pipe");
-    let Some(mut ring) = ring(&end) else { return };
+    let Some((mut ring, all)) = ring(&end) else { return };
     // Nobody writes: the read stays with the kernel.
-    assert!(ring.transfer(&transfer(false, 0), 0));
+    assert!(ring.transfer(&transfer(false, all[0]), 0));
     ring.submit_and_wait(0).expect("submits");
-    let address = ring.buffers.address(0, 0, 0) as usize;
+    let address = ring.buffers.address(all[0], 0, 0) as usize;
     drop(ring);
     let mapped = std::fs::read_to_string("/proc/self/maps").expect("the process's own");
     let is_in = |line: &str| {

@@ -217,6 +217,8 @@ fn window(random: &mut Random) -> Case {
     let load = Load {
         direct: false,
         psync: random.chance(0.5),
+        // The file is read once at most: what is read again comes from the cache.
+        seconds: 1.0,
         ..Load::new("read", random.one_of(&[64, 128, 256]), 1)
     };
     case(Base::LoopOnDisk, load, vec![Cause::Readahead(random.one_of(&[4, 8, 16, 32]))])

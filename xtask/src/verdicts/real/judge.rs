@@ -5,8 +5,9 @@ use super::case::{Base, Case, Cause, Truth};
 use super::load::Load;
 use super::oracle;
 use super::said::{Said, understood};
-use super::shell::{output, said};
-use super::test_bed::{Target, TestBed, write};
+use super::test_bed::{Target, TestBed};
+use crate::pages::write;
+use crate::run::{output, said};
 use ebbtide_analysis::VerdictKind;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ const STILL: f64 = 100e6;
 const TURNS: u32 = 2;
 /// Share of what was asked that the disk may have read while a cache answers the rest.
 const CACHED: f64 = 0.20;
+/// The same below which a load that is to read the disk goes around in a cache.
+const FROM_DISK: f64 = 0.80;
 /// Share of what arrives from which on all is served.
 const SERVED: f64 = 0.97;
 /// Readahead that is enough, in KiB.
@@ -122,6 +125,10 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
     let moment = case.load.for_a_moment();
     let mut gains = Vec::new();
     let right = match case.truth {
+        Truth::Made if !case.load.direct && (read as f64) < FROM_DISK * full.bytes => {
+            let share = read as f64 / full.bytes * 100.0;
+            Err(format!("the disk read {share:.0}% of what was asked, and a cache the rest"))
+        }
         Truth::Made => {
             for without in &case.causes {
                 let kept: Vec<&Cause> = case.causes.iter().filter(|cause| *cause != without).collect();
@@ -147,13 +154,33 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
                 .then(|| vec![VerdictKind::Cache])
                 .ok_or(format!("the disk read {:.0}% of what was asked", share * 100.0))
         }
-        Truth::Saturated => oracle::saturated(case, &stage.targets[0].path)?,
+        Truth::Saturated => {
+            let right = oracle::saturated(case, &stage.targets[0].path)?;
+            let beyond = case.base != Base::File && beyond_queue(&case.load, &stage.targets[0])?;
+            right.map(|mut right| {
+                // Nobody can give its queue more places, so that fio cannot tell them apart.
+                if beyond && right.contains(&VerdictKind::VolumeLimit) {
+                    right.push(VerdictKind::QueueLimit);
+                }
+                right
+            })
+        }
     };
     let outcome = match right {
         Err(why) => Outcome::Void(why),
         Ok(right) => {
+            let more = Load { iodepth: moment.iodepth * oracle::DEEPER, psync: false, ..moment };
+            let asserted = full.named.contains(&VerdictKind::Concurrency);
+            let deeper = if asserted { stage.rate(&more, &all, place, &full)? } else { 0.0 };
+            let few = deeper >= THERE;
+            let mut right = right;
+            if few && case.truth == Truth::Made && deeper >= NEAR * gains.iter().copied().fold(0.0, f64::max)
+            {
+                right.push(VerdictKind::Concurrency);
+            }
             let there = |kind: &VerdictKind| {
                 *kind == VerdictKind::Unknown
+                    || (*kind == VerdictKind::Concurrency && few)
                     || right.contains(kind)
                     || case.also.contains(kind)
                     || case.causes.iter().any(|cause| cause.kind() == *kind)
@@ -165,6 +192,16 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
         }
     };
     Ok(Judged { case: case.clone(), outcome, others, gains, ahead })
+}
+
+/// Whether the load wants more requests at the device than its queue holds.
+fn beyond_queue(load: &Load, target: &Target) -> Result<bool, String> {
+    let figure = |name: &str| {
+        let text = super::test_bed::read(&target.queue(name))?;
+        text.parse::<u64>().map_err(|error| format!("{name} is {text:?}: {error}"))
+    };
+    let requests = load.bs_kib.div_ceil(figure("max_sectors_kb")?.max(1)) * u64::from(load.iodepth);
+    Ok(requests > figure("nr_requests")?)
 }
 
 /// The causes that are right as the first: whose end gains most, or nearly as much.

@@ -13,80 +13,37 @@ mod load;
 mod oracle;
 mod page;
 mod said;
-mod shell;
 mod test_bed;
 
-use super::Set;
+use super::{Options, Set};
 use crate::{packages, pages};
 use case::Case;
 use judge::{Judged, Outcome};
 use std::time::Instant;
 use test_bed::TestBed;
 
-const HELP: &str = "cargo xtask verdicts --real [OPTION...] [CLASS|CLASS:SEED]...
-
-  --tuning     the cases of even seeds, which rules are tuned on; nothing is written
-  --list       what the cases are, without running them
-  --minutes N  no case begins after so many; the table says how many were left out
-  --ebb PATH   the program that is judged (target/release/ebb, which is built)
-
-It takes about a quarter of an hour, needs root, and 3 GiB in /var/tmp and /dev/shm each.";
-
-struct Options {
-    set: Set,
-    list: bool,
-    ebb: Option<String>,
-    minutes: Option<u64>,
-    /// Classes, or single cases by their seeds.
-    only: Vec<(String, Option<u64>)>,
-}
-
-fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
-    let mut options =
-        Options { set: Set::Reporting, list: false, ebb: None, minutes: None, only: Vec::new() };
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--real" => {}
-            "--help" | "-h" => return Ok(None),
-            "--tuning" => options.set = Set::Tuning,
-            "--list" => options.list = true,
-            "--minutes" => {
-                let number = arguments.next().and_then(|n| n.parse().ok());
-                options.minutes = Some(number.ok_or("--minutes takes a number")?);
+/// The cases that `options` ask for.
+fn cases(options: &Options) -> Result<Vec<Case>, String> {
+    let mut only: Vec<(&str, Option<u64>)> = Vec::new();
+    for one in &options.only {
+        let (class, seed) = match one.split_once(':') {
+            Some((class, seed)) => {
+                (class, Some(seed.parse().map_err(|_| format!("{one}: write CLASS:SEED"))?))
             }
-            "--ebb" => {
-                options.ebb = Some(arguments.next().ok_or("--ebb takes the path of a program")?.clone());
-            }
-            one => {
-                let (class, seed) = match one.split_once(':') {
-                    Some((class, seed)) => {
-                        let number = seed.parse().map_err(|_| format!("{one}: write CLASS:SEED"))?;
-                        (class, Some(number))
-                    }
-                    None => (one, None),
-                };
-                if !draw::CLASSES.iter().any(|(name, ..)| *name == class) {
-                    let known: Vec<&str> = draw::CLASSES.iter().map(|(name, ..)| *name).collect();
-                    return Err(format!("there is no class {class:?}, but {}", known.join(", ")));
-                }
-                options.only.push((class.to_owned(), seed));
-            }
-        }
-    }
-    Ok(Some(options))
-}
-
-impl Options {
-    fn cases(&self) -> Vec<Case> {
-        let wanted = |case: &Case| {
-            let named = |(class, seed): &(String, Option<u64>)| {
-                *class == case.class && seed.is_none_or(|seed| seed == case.seed)
-            };
-            self.only.is_empty() || self.only.iter().any(named)
+            None => (one.as_str(), None),
         };
-        draw::all(self.set == Set::Reporting).into_iter().filter(wanted).collect()
+        if !draw::CLASSES.iter().any(|(name, ..)| *name == class) {
+            let known: Vec<&str> = draw::CLASSES.iter().map(|(name, ..)| *name).collect();
+            return Err(format!("there is no class {class:?}, but {}", known.join(", ")));
+        }
+        only.push((class, seed));
     }
+    let named = |case: &Case| {
+        let is =
+            |(class, seed): &(&str, Option<u64>)| *class == case.class && seed.is_none_or(|s| s == case.seed);
+        only.is_empty() || only.iter().any(is)
+    };
+    Ok(draw::all(options.set() == Set::Reporting).into_iter().filter(named).collect())
 }
 
 /// The path that it has from elsewhere too.
@@ -95,16 +52,12 @@ fn absolute(program: &str) -> Result<String, String> {
     Ok(path.to_string_lossy().into_owned())
 }
 
-/// See [`HELP`].
+/// Runs the real cases that are asked for.
 ///
 /// # Errors
 /// Without root, when devices cannot be made, when `ebb` fails, or when the page cannot be written.
-pub fn run(arguments: &[String]) -> Result<(), String> {
-    let Some(options) = parse(arguments)? else {
-        println!("{HELP}");
-        return Ok(());
-    };
-    let cases = options.cases();
+pub fn run(options: &Options) -> Result<(), String> {
+    let cases = cases(options)?;
     if options.list {
         for case in &cases {
             println!("{} {}: {case}", case.class, case.seed);
@@ -140,7 +93,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     drop(test_bed);
     let table = page::table(&judged, cases.len());
     println!("\n{table}\n{:.0} s", start.elapsed().as_secs_f64());
-    if options.set == Set::Reporting && options.only.is_empty() {
+    if options.set() == Set::Reporting && options.only.is_empty() {
         let path = pages::root().join("docs/verdict-accuracy.md");
         let page = pages::read(&path)?;
         pages::write(&path, &pages::between(&page, page::COMMAND, None, &table)?)?;

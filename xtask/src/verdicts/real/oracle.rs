@@ -2,7 +2,7 @@
 
 use super::around;
 use super::case::{Base, Case};
-use super::shell::output;
+use crate::run::output;
 use ebbtide_analysis::VerdictKind;
 use serde_json::Value;
 
@@ -18,10 +18,9 @@ const ROOM: f64 = 0.80;
 const THREAD: f64 = 0.90;
 /// Seconds of each of fio's runs.
 const SECONDS: f64 = 1.2;
-/// How much deeper the second of them is.
-const DEEPER: u32 = 4;
+/// How much deeper the second of them is, and any run that is to show whether more in flight help.
+pub const DEEPER: u32 = 4;
 
-/// What fio saw.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     iops: f64,

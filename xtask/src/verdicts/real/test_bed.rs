@@ -4,7 +4,8 @@
 //! which comes whatever ends this program, and then ends the programs of the groups and removes what is left.
 
 use super::case::{Base, Throttle};
-use super::shell::output;
+use crate::pages::{self, write};
+use crate::run::output;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -292,13 +293,7 @@ impl Drop for Group {
 
 /// Text of a small file of the kernel's, trimmed.
 pub fn read(path: &Path) -> Result<String, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(text.trim().to_owned())
-}
-
-/// Writes a small file of the kernel's.
-pub fn write(path: &Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|error| format!("{}: {text}: {error}", path.display()))
+    Ok(pages::read(path)?.trim().to_owned())
 }
 
 #[cfg(test)]

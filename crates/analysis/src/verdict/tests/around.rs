@@ -78,12 +78,12 @@ fn the_figures_of_a_cache_belong_together() {
     let verdict = &verdicts(&session)[0];
     assert_eq!(verdict.kind, Cache);
     let figure = &verdict.evidence[0];
-    assert_eq!(figure.what, "bytes read by the disks in the median trial, against those asked for");
+    assert_eq!(figure.what, "bytes read by the disks in the median trial, against those requested");
     let share = 1.0 - figure.value / figure.reference.expect("what was asked for");
     assert!((share - verdict.evidence[1].value).abs() < 1e-9, "{:?}", verdict.evidence);
     assert!(
         verdict.sentence.contains(
-            "38% of the bytes read: in the median trial the disks moved 25.4 MB of 41.0 MB asked for"
+            "38% of the bytes read: in the median trial the disks moved 25.4 MB of 41.0 MB requested"
         ),
         "{}",
         verdict.sentence
@@ -182,7 +182,7 @@ fn others_on_the_same_disks() {
         verdict.sentence
     );
     let seen = verdict.evidence.last().expect("evidence");
-    assert_eq!((seen.value, seen.unit.as_str()), (6.0, "trials"), "{seen:?}");
+    assert_eq!((seen.value, seen.unit), (6.0, crate::Unit::Trials), "{seen:?}");
     assert!(seen.what.ends_with("dd (pid 4711)"), "{seen:?}");
     assert_eq!(kinds(&six_rounds(&stripe(1), others(40_000_000, false))), [Background]);
     assert_eq!(kinds(&six_rounds(&stripe(1), others(0, false))), [Unknown]);
@@ -228,6 +228,42 @@ fn beside(bs: u64, ops: u64, (others, others_bs): (u64, u64)) -> Session {
     })
 }
 
+/// Writes that are each made durable, on a disk that served so many requests for each of them.
+fn durable(requests: u64, fdatasync: bool) -> Session {
+    const OPS: u64 = 8000;
+    let mut experiment = stripe(1);
+    let workload = &mut experiment.workloads[0];
+    (workload.mix, workload.iodepth) = (Mix::Write, 2);
+    if fdatasync {
+        workload.details.fdatasync_every = Some(1);
+    } else {
+        workload.sync = true;
+    }
+    six_rounds(&experiment, move |_| {
+        let mut samples = trial(&[("v0", OPS / 2, 400_000)]);
+        for ops in [&mut samples.array, &mut samples.members[0].ops] {
+            ops.write = std::mem::take(&mut ops.read);
+        }
+        let seen = observed(&mut samples, 0, OPS * requests * 4096, 0, 0.95);
+        seen.devices[0].total.ops = PerOp { read: 0, write: OPS * requests };
+        if fdatasync {
+            (0..OPS).for_each(|_| samples.execution.syncs.record(100_000));
+        }
+        samples
+    })
+}
+
+/// A journal's commits are the load's own.
+#[test]
+fn what_a_journal_writes_for_each_durable_write_is_nobody_elses() {
+    for fdatasync in [false, true] {
+        let own = durable(3, fdatasync);
+        assert!(!kinds(&own).contains(&Background), "{:?}", kinds(&own));
+        assert_eq!(ruled_out(&own, Background).0, "other processes did too little I/O");
+        assert!(kinds(&durable(9, fdatasync)).contains(&Background), "more than a journal takes");
+    }
+}
+
 #[test]
 fn others_are_weighed_by_what_limits_the_disk() {
     const KIB: u64 = Bytes::KIB;
@@ -238,13 +274,13 @@ fn others_are_weighed_by_what_limits_the_disk() {
     assert_eq!(
         verdict.sentence,
         "others made 1.00 k requests/s on the same disks, 33% of all that the disks served (99% of the bytes); whether \
-         operations or bytes limit them is not known; who is not visible from here"
+         operations or bytes limit them is not known; by whom cannot be seen from here"
     );
     // Few of them are little of what the disk does, however large they are.
     let few = beside(4 * KIB, 40_000, (1000, 64 * KIB));
     assert_eq!(kinds(&few), [Unknown]);
     let (why, seen) = ruled_out(&few, Background);
-    assert_eq!(why, "others took too little");
+    assert_eq!(why, "other processes did too little I/O");
     assert!(seen[0].0 < 0.03, "{seen:?}");
     // The opposite: large operations beside one that makes small requests, which are nearly all of them.
     let verdict = &verdicts(&beside(256 * KIB, 200, (20_000, 4 * KIB)))[0];

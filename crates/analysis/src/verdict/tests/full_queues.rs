@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::Basis;
+use crate::facts::queues::half_full;
 use crate::fixtures::trial;
-use crate::verdict::queue_limit::half_full;
 use VerdictKind::{Concurrency, QueueLimit, RateLimit, Unknown, VolumeLimit};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{DeviceObservation, DiskUse, MemberObservation, Observation, ObservedInterval};
@@ -115,6 +115,8 @@ fn a_device_that_does_as_much_with_fewer_is_the_limit_itself() {
     let session = climbed(1, EIGHT, 8, &[(128, 40_500), (64, 40_000), (4, 39_000)]);
     let found = verdicts(&session);
     assert_eq!((found[0].kind, found.len()), (VolumeLimit, 1));
+    // As many as the queue holds want no more than it holds, whatever a count of them varies by.
+    assert_eq!(kinds(&climbed(1, EIGHT, 8, &[(128, 40_500), (64, 40_000), (8, 39_000)])), [VolumeLimit]);
     // Somewhere in between it may be either.
     assert_eq!(kinds(&climbed(1, EIGHT, 8, &[(128, 40_500), (64, 40_000), (4, 30_000)])), [Unknown]);
     let (why, seen) = ruled_out(&session, QueueLimit);

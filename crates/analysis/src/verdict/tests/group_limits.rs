@@ -149,9 +149,7 @@ fn an_array_waits_for_the_member_that_is_held_to_a_rate() {
     assert!(!kinds(&both).contains(&RateLimit));
     let (why, seen) = ruled_out(&both, RateLimit);
     assert!(
-        why.starts_with(
-            "only v1 of the members at work are held to a rate, and the others have as much to do"
-        ),
+        why.starts_with("only v1 of the busy members are held to a rate, and the others have as much to do"),
         "{why}"
     );
     assert!((seen[0].0 - 0.5).abs() < 0.01, "{seen:?}");

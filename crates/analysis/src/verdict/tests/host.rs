@@ -72,7 +72,7 @@ fn a_load_that_waits_for_memory_in_its_control_group() {
     assert_eq!(verdict.kind, Memory);
     assert_eq!(
         verdict.sentence,
-        "60% of the time the load waits until memory is free, not for the disk (the group's limit of 40MiB was met 30.0 k times a \
+        "the load spends 60% of the time waiting for free memory, not for the disk (the group's limit of 40MiB was met 30.0 k times a \
          second): a higher limit, a smaller working set or direct I/O would help"
     );
     assert!((verdict.explains - 0.6).abs() < 1e-9);

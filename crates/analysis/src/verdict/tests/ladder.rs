@@ -124,10 +124,22 @@ fn without_a_ladder_or_with_rates_that_grow_it_is_not_the_volume() {
     let grows = climbed(1, SATURATED, &[(64, 190_000), (32, 100_000), (128, 300_000)]);
     assert_eq!(kinds(&grows), [Concurrency]);
     let (why, seen) = ruled_out(&grows, VolumeLimit);
-    assert!(why.ends_with("more in flight have more done"), "{why}");
+    assert!(why.ends_with("more in flight raise the rate"), "{why}");
     assert_eq!(seen, [(1.9, Some(1.1))]);
     // In between neither is asserted.
     assert_eq!(kinds(&climbed(1, SATURATED, &[(64, 115_000), (32, 100_000), (128, 120_000)])), [Unknown]);
+}
+
+/// Noise hides what more in flight do against as many; against fewer that have more done already it does not.
+#[test]
+fn fewer_that_have_as_much_done_say_that_more_do_not_help() {
+    let uneven = climbed(1, SATURATED, &[(64, 112_000), (32, 98_000), (128, 114_000), (8, 120_000)]);
+    let verdict = &verdicts(&uneven)[0];
+    assert_eq!(verdict.kind, VolumeLimit);
+    let gain = &verdict.evidence[1];
+    assert!((gain.value - 114.0 / 120.0).abs() < 1e-9, "{gain:?}");
+    let lower = climbed(1, SATURATED, &[(64, 112_000), (32, 98_000), (128, 124_000), (8, 99_000)]);
+    assert_eq!(kinds(&lower), [Unknown]);
 }
 
 #[test]
@@ -273,7 +285,7 @@ fn a_device_at_its_own_pace_is_no_rate_that_is_set() {
 #[test]
 fn a_burst_and_then_a_rate_that_is_set_are_credits() {
     let mut session = held(ABOVE, [1000, 1000]);
-    session.trials.retain(|record| record.trial.role == ebbtide_model::plan::Role::Candidate);
+    session.trials.retain(|record| record.trial.role == ebbtide_model::schedule::Role::Candidate);
     session.trials.truncate(1);
     let burst = |session: &mut Session, after: u64| {
         if let Outcome::Samples(samples) = &mut session.trials[0].outcome {
@@ -302,7 +314,7 @@ fn several_volumes_and_the_catalogue_are_told() {
     let rung = sized(&session, 2, 2, 6000, ABOVE);
     session.meta.rungs.push(rung);
     on_disks(&mut session, &["8:0", "8:16"]);
-    session.meta.inventory.volumes.iter_mut().for_each(|volume| volume.size = 100 << 30);
+    session.meta.inventory.volumes.iter_mut().for_each(|volume| volume.size = Bytes(100 << 30));
     let said = |session: &Session| verdicts(session).swap_remove(0).sentence;
     assert!(said(&session).contains("3,000 operations a second for each volume"), "{}", said(&session));
     assert!(!said(&session).contains("has this figure"), "which cloud is not known");

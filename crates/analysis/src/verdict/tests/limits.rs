@@ -122,7 +122,7 @@ fn a_far_cache_whose_misses_do_not_wait() {
     );
     let warned = analyse(&session).warnings.into_iter().find(|w| w.kind == WarningKind::Cache);
     let advice = warned.and_then(|warning| warning.advice).unwrap_or_default();
-    assert!(advice.contains("--profile seek") && !advice.contains("direct I/O"), "{advice}");
+    assert!(advice.contains("profile run seek") && !advice.contains("direct I/O"), "{advice}");
 }
 
 #[test]
@@ -218,7 +218,8 @@ fn a_report_says_when_in_the_trial_it_was() {
     let verdict = &verdicts(&six_rounds(&stripe(1), above_in(3..7)))[0];
     assert_eq!(verdict.kind, InstanceLimit);
     assert!(verdict.sentence.contains("36% of the time, between 3 s and 7 s of"), "{}", verdict.sentence);
-    let times: Vec<f64> = verdict.evidence.iter().filter(|e| e.unit == "s").map(|e| e.value).collect();
+    let times: Vec<f64> =
+        verdict.evidence.iter().filter(|e| e.unit == crate::Unit::Seconds).map(|e| e.value).collect();
     assert_eq!(times, [3.0, 7.0]);
     assert!(verdict.evidence[1].what.starts_with("nvme1n1 was first"), "{:?}", verdict.evidence);
     let verdict = &verdicts(&six_rounds(&stripe(1), above_in(0..10)))[0];

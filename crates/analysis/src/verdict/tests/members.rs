@@ -113,7 +113,7 @@ fn a_writer_on_the_disk_excuses_a_slow_member_only_where_it_holds_it_back() {
     let disturbed = six_rounds(&stripe(8), |t| with_a_writer(run(t), 0.95));
     assert_eq!(kinds(&disturbed), [VerdictKind::Background]);
     let (why, _) = ruled_out(&disturbed, Member);
-    assert_eq!(why, "held back by `background`: others at work may be what slows v5");
+    assert_eq!(why, "held back by `background`: other processes may be what slows v5");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_step_down_trial_after_trial() {
     assert_eq!(kinds(&once), [Unknown], "a bad moment in one of six trials");
     let mut alone = six_rounds(&stripe(1), |_| stepping(8, 300));
     alone.trials.retain(|record| {
-        record.trial.round == 0 && record.trial.role == ebbtide_model::plan::Role::Candidate
+        record.trial.round == 0 && record.trial.role == ebbtide_model::schedule::Role::Candidate
     });
     assert_eq!(kinds(&alone), [Unknown], "one trial, as of a benchmark");
     let up = six_rounds(&stripe(1), |_| stepping(8, 3000));

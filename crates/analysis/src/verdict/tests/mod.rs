@@ -19,8 +19,8 @@ use crate::{Verdict, VerdictKind, analyse};
 use ebbtide_model::backend::PreparedVolume;
 use ebbtide_model::experiment::{Design, Experiment, Volume, VolumeSource};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
-use ebbtide_model::plan::Trial;
 use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::schedule::Trial;
 use ebbtide_model::session::{Outcome, Session};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::volume::{Latency, Limit, Shape};
@@ -33,11 +33,8 @@ fn array(kind: ArrayKind, members: usize) -> Experiment {
     let mut experiment = ebbtide_model::testing::experiment(1, 1);
     experiment.volumes = NAMES[..members]
         .iter()
-        .map(|name| Volume {
-            name: (*name).into(),
-            source: VolumeSource::NewFile { directory: None },
-            size: Some(Bytes(64 * Bytes::MIB)),
-            shape: None,
+        .map(|name| {
+            Volume::new(*name, VolumeSource::NewFile { directory: None }, Some(Bytes(64 * Bytes::MIB)))
         })
         .collect();
     experiment.designs = vec![Design {
@@ -72,13 +69,11 @@ fn on_disks(session: &mut Session, disks: &[&str]) {
         .map(|(volume, disk)| PreparedVolume {
             name: volume.name.clone(),
             path: format!("/data/{}", volume.name),
-            size: 64 * Bytes::MIB,
+            size: Bytes(64 * Bytes::MIB),
             direct: true,
             disk: Some((*disk).to_owned()),
             disk_name: Some(format!("disk{disk}")),
-            disks: Vec::new(),
-            through: None,
-            filesystem: None,
+            ..PreparedVolume::default()
         })
         .collect();
 }

@@ -119,7 +119,7 @@ fn what_is_served_is_not_limited() {
     let mut experiment = written(raid5, 4 * KIB);
     experiment.workloads[0].arrival = Arrival::Fixed { iops: 2000.0 };
     let (why, _) = ruled_out(&of(&experiment, 2.0, 2.0), PartialStripe);
-    assert_eq!(why, "the array serves all that it is asked for");
+    assert_eq!(why, "the array keeps up with the offered load");
     experiment.workloads[0].arrival = Arrival::Fixed { iops: 3000.0 };
     assert_eq!(kinds(&of(&experiment, 2.0, 2.0)), [PartialStripe]);
 }

@@ -80,7 +80,7 @@ fn more_in_flight_that_help_are_a_cause_by_themselves() {
     };
     let helped = &verdicts(&with(&[(32, 14_000), (16, 10_000), (64, 17_000)]))[0];
     assert_eq!(helped.kind, Concurrency);
-    assert!(helped.sentence.ends_with("40% more with 32 in flight"), "{}", helped.sentence);
+    assert!(helped.sentence.ends_with("with 32 in flight the rate is 40% higher"), "{}", helped.sentence);
     assert_eq!(kinds(&with(&[(32, 11_000), (16, 10_000), (64, 12_000)])), [Unknown]);
     assert_eq!(kinds(&with(&[])), [Unknown]);
 }

@@ -176,7 +176,7 @@ fn a_server_that_serves_no_faster() {
     let verdict = &verdicts(&session)[0];
     assert_eq!((verdict.kind, verdict.basis), (VolumeLimit, Some(crate::Basis::Inferred)));
     assert!(verdict.sentence.starts_with("files:/export is the limit"), "{}", verdict.sentence);
-    // Opposites: more in flight have more done; they wait at the client.
+    // Opposites: more in flight raise the rate; they wait at the client.
     let more = climbed(&[(16, 5000), (32, 9500), (64, 18_000)], at_server);
     assert!(!kinds(&more).contains(&VolumeLimit));
     let waiting = |latency: u64| Call { queued: latency * 7 / 10, round_trip: latency * 3 / 10, calls: 1 };

@@ -174,7 +174,11 @@ fn the_cache_of_a_loop_device_is_named_with_what_ends_it() {
     };
     let named = &verdicts(&session(true))[0];
     assert_eq!(named.kind, Cache);
-    assert!(named.sentence.ends_with("which `losetup --direct-io=on /dev/loop3` ends"), "{}", named.sentence);
+    assert!(
+        named.sentence.ends_with("`losetup --direct-io=on /dev/loop3` avoids that"),
+        "{}",
+        named.sentence
+    );
     let elsewhere = &verdicts(&session(false))[0];
     assert!(elsewhere.kind == Cache && !elsewhere.sentence.contains("losetup"), "{}", elsewhere.sentence);
     let advice = analyse(&session(true)).warnings.into_iter().find_map(|warning| warning.advice);
@@ -360,7 +364,7 @@ fn an_array_of_the_host_can_be_too_little_asked() {
     };
     let verdict = &verdicts(&six_rounds(&single, run(0.5)))[0];
     assert_eq!(verdict.kind, Concurrency);
-    assert!(verdict.sentence.contains("would work all 4"), "{}", verdict.sentence);
+    assert!(verdict.sentence.contains("would use all 4"), "{}", verdict.sentence);
     assert_eq!(kinds(&six_rounds(&single, run(3.0))), [Unknown]);
     // What is written to a mirror is several requests at once, and says less.
     let mirrored = |t: &Trial| {

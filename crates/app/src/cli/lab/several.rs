@@ -9,7 +9,7 @@ use ebbtide_lab::guest::{Finished, Guest, Stream};
 use ebbtide_lab::lines::Lines;
 use ebbtide_lab::machine::Machine;
 use ebbtide_lab::network::{self, Network, Place};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -42,33 +42,34 @@ pub(super) fn run(
             .zip(&mut guests)
             .map(|(number, guest)| scope.spawn(move || run_in(guest, number, command, globals.json)))
             .collect();
-        running
-            .into_iter()
-            .map(|thread| {
-                let broken = |_| Err(LabError::Unexpected("a guest's thread broke".to_owned()));
-                thread.join().unwrap_or_else(broken)
-            })
-            .collect()
+        running.into_iter().map(|thread| thread.join().unwrap_or(Err(LabError::ThreadDied))).collect()
     });
     let results: Vec<Finished> = results.into_iter().collect::<Result<_, _>>()?;
     if globals.json {
         let each: Vec<_> = (1..=count)
             .zip(results.iter().zip(&guests))
             .map(|(number, (finished, guest))| {
-                json!({
-                    "guest": name(number),
-                    "address": network::address(number),
-                    "status": finished.status,
-                    "stdout": String::from_utf8_lossy(&finished.output),
-                    "stderr": String::from_utf8_lossy(&finished.errors),
-                    "boot_seconds": guest.boot.as_secs_f64(),
-                })
+                let mut value = json!({ "guest": name(number), "address": network::address(number) });
+                tell(finished, guest, &mut value);
+                value
             })
             .collect();
         views::print_json(&json!({ "schema": "ebbtide.lab-runs/1", "guests": each }))?;
     }
-    let status = results.iter().map(|finished| finished.status).find(|status| *status != 0).unwrap_or(0);
-    Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
+    Ok(status(results.iter().map(|finished| finished.status).find(|status| *status != 0).unwrap_or(0)))
+}
+
+/// The exit status of a command in a guest as our own.
+pub(super) fn status(of_command: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(of_command).unwrap_or(1))
+}
+
+/// Adds to `value` what became of a command in `guest`.
+pub(super) fn tell(finished: &Finished, guest: &Guest, value: &mut Value) {
+    value["status"] = finished.status.into();
+    value["stdout"] = String::from_utf8_lossy(&finished.output).into();
+    value["stderr"] = String::from_utf8_lossy(&finished.errors).into();
+    value["boot_seconds"] = guest.boot.as_secs_f64().into();
 }
 
 /// Gives guest `number` its name and its address, and tells it the others'.
@@ -90,17 +91,12 @@ fn set_up(guest: &mut Guest, number: u8, count: u8) -> Result<(), CliError> {
 
 /// Runs `command` in a guest: keeps what it says, or prints each line after the guest's name.
 fn run_in(guest: &mut Guest, number: u8, command: &[OsString], keep: bool) -> Result<Finished, LabError> {
-    let mut finished = Finished::default();
+    if keep {
+        return guest.capture(command, &[]);
+    }
     let mut lines = [Lines::default(), Lines::default()];
-    finished.status = guest.run(command, &[], &mut |stream, bytes| {
-        let (kept, lines) = match stream {
-            Stream::Output => (&mut finished.output, &mut lines[0]),
-            Stream::Errors => (&mut finished.errors, &mut lines[1]),
-        };
-        if keep {
-            kept.extend(bytes);
-            return;
-        }
+    let status = guest.run(command, &[], &mut |stream, bytes| {
+        let lines = &mut lines[stream as usize];
         lines.add(bytes);
         while let Some(line) = lines.next_line() {
             print_line(number, stream, &line);
@@ -112,7 +108,7 @@ fn run_in(guest: &mut Guest, number: u8, command: &[OsString], keep: bool) -> Re
             print_line(number, stream, &rest);
         }
     }
-    Ok(finished)
+    Ok(Finished { status, ..Finished::default() })
 }
 
 /// Prints a line in one piece. Who closes the pipe does not want to know.

@@ -1,10 +1,12 @@
 //! From the options of one job to what it does.
 
+use super::files::size_of_each;
+use super::jobs::{FileJob, JobDraft, Target};
 use super::lines::Section;
-use super::options::{FileJob, JobDraft, Target};
-use ebbtide_model::units::Bytes;
+use super::{InNoOrder, Mistake};
+use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::options::Amount;
-use ebbtide_model::workload::{Access, Mix, Regions};
+use ebbtide_model::workload::{Access, Floor, Mix, Regions};
 
 impl JobDraft {
     /// The job; `section` is its name unless it gives itself another, `length` the bytes of a file or device that is
@@ -14,25 +16,29 @@ impl JobDraft {
         section: &Section,
         group: u32,
         length: &dyn Fn(&str) -> Option<Bytes>,
-    ) -> Result<FileJob, String> {
+    ) -> Result<FileJob, Mistake> {
         let name = self.name.take().unwrap_or_else(|| section.name.clone());
         let (target, regions) = self.target(&name)?;
         self.take_shares(&target, length)?;
+        let files = self.files_of_size(&target)?;
         let draft = &mut self.draft;
         draft.workload.details.regions = regions;
         let size = draft.region.and_then(Amount::bytes);
         let offset = draft.offset.bytes().unwrap_or_default();
         let jobs = u64::from(draft.workload.numjobs);
-        let of_all = |each: Bytes, what: &str| {
-            each.0.checked_mul(jobs).map(Bytes).ok_or_else(|| format!("{what} times numjobs is too large"))
-        };
+        let of_all =
+            |each: Bytes, what| each.0.checked_mul(jobs).map(Bytes).ok_or(Mistake::TimesNumjobs(what));
         let mixed = matches!(draft.workload.mix, Mix::Mixed { .. });
-        if let Some(what) = ["rate", "rate_iops"].into_iter().find(|what| mixed && draft.has(what)) {
-            return Err(format!(
-                "{what} limits reads and writes apart in fio and together here: give a mixed job none, or two jobs"
-            ));
+        if let Some(what) = ["rate", "rate_iops", "rate_min", "rate_iops_min"]
+            .into_iter()
+            .find(|what| mixed && draft.has(what))
+        {
+            return Err(Mistake::MixedLimit(what));
         }
         draft.workload.rate = draft.workload.rate.map(|rate| of_all(rate, "rate")).transpose()?;
+        let least = draft.floor.throughput.map(|rate| of_all(rate, "rate_min")).transpose()?;
+        draft.floor =
+            Floor { throughput: least, iops: draft.floor.iops.map(|iops| iops * jobs as f64), ..draft.floor };
         if let Some(iops) = &mut draft.iops {
             *iops *= jobs as f64;
             draft.notes.push(
@@ -41,9 +47,9 @@ impl JobDraft {
                     .to_owned(),
             );
         }
-        let separate = matches!(target, Target::Each(_));
+        let separate = !matches!(target, Target::Shared(_));
         if separate && offset.0 > 0 && jobs > 1 {
-            return Err("offset with a file for each clone is not done; give a filename".to_owned());
+            return Err(Mistake::OffsetOfEach);
         }
         let moved = draft.moved.and_then(Amount::bytes).or(size);
         draft.moved = moved.map(|each| of_all(each, "size")).transpose()?.map(Amount::Bytes);
@@ -57,37 +63,33 @@ impl JobDraft {
         if draft.workload.access == Access::Random {
             draft.notes.push("random offsets may repeat (fio's norandommap)".to_owned());
         }
-        let workload = draft.finish(&name).map_err(|refusals| {
-            let said: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-            said.join("; ")
-        })?;
-        let file_size = size.map(|size| Bytes(size.0.saturating_add(offset.0)));
+        let workload = draft.finish(&name).map_err(Mistake::Refused)?;
+        let file_size = size.map(|size| Bytes((size.0 / files).saturating_add(offset.0)));
         let (place, options, notes) = (section.place.clone(), Vec::new(), self.draft.notes);
-        Ok(FileJob { name, place, group, target, file_size, workload, options, notes })
+        let verified = self.verified;
+        Ok(FileJob { name, place, group, target, file_size, workload, verified, options, notes })
     }
 
     /// Makes amounts that are shares of the file or device that is there into bytes.
-    fn take_shares(&mut self, target: &Target, length: &dyn Fn(&str) -> Option<Bytes>) -> Result<(), String> {
+    fn take_shares(
+        &mut self,
+        target: &Target,
+        length: &dyn Fn(&str) -> Option<Bytes>,
+    ) -> Result<(), Mistake> {
         let whole = match target {
             Target::Shared(file) => length(file),
-            Target::Each(_) => None,
+            Target::Each(_) | Target::Several { .. } => None,
         };
         let draft = &mut self.draft;
         let bs = draft.workload.bs.0;
-        let bytes = |what: &str, amount: Amount, of: Option<Bytes>| match amount {
+        let bytes = |what: &'static str, amount: Amount, of: Option<Bytes>| match amount {
             Amount::Bytes(bytes) => Ok(bytes),
             Amount::Percent(percent) => {
-                let of = of.ok_or_else(|| {
-                    format!(
-                        "{what}={percent}%: that is a share of a file or device that is there; write bytes"
-                    )
-                })?;
+                let of = of.ok_or(Mistake::ShareOfNothing { what, percent })?;
                 // In whole blocks, as fio has it.
                 let share = (u128::from(of.0) * u128::from(percent) / 100) as u64 / bs * bs;
                 if share == 0 && what != "offset" {
-                    return Err(format!(
-                        "{what}={percent}% ends before it begins: that is not a block of {of}"
-                    ));
+                    return Err(Mistake::EmptyShare { what, percent, of });
                 }
                 Ok(Bytes(share))
             }
@@ -97,31 +99,66 @@ impl JobDraft {
         // All of what is there is what a job without a size uses.
         let all = draft.region == Some(Amount::Percent(100)) && rest.is_none();
         let size = draft.region.filter(|_| !all).map(|size| bytes("size", size, rest)).transpose()?;
+        let ends = draft.runtime.is_some() || draft.moved.is_some() || draft.latency.target > Nanos(0);
+        if let (None, Some(rest), false) = (draft.region, rest, ends) {
+            // As in fio: once over what is there.
+            draft.region = Some(Amount::Bytes(rest));
+        }
+        let size = size.or(draft.region.and_then(Amount::bytes));
         let moved = draft.moved.map(|moved| bytes("io_size", moved, size.or(rest))).transpose()?;
         draft.offset = Amount::Bytes(offset);
         (draft.region, draft.moved) = (size.map(Amount::Bytes), moved.map(Amount::Bytes));
         Ok(())
     }
 
+    /// How many files each clone has; their size becomes whole blocks of each.
+    fn files_of_size(&mut self, target: &Target) -> Result<u64, Mistake> {
+        if self.files > 1 && matches!(target, Target::Shared(_)) {
+            self.draft.notes.push("nrfiles changes nothing: filename names the one file".to_owned());
+        }
+        if !matches!(target, Target::Several { .. }) {
+            return Ok(1);
+        }
+        let none = Mistake::FilesOfNoSize(self.files);
+        let size = self.draft.region.and_then(Amount::bytes).filter(|_| !self.sized_each).ok_or(none)?;
+        let each = size_of_each(size, self.files, self.draft.workload.bs)
+            .map_err(|wrong| self.in_no_order(wrong))?;
+        self.draft.region = Some(Amount::Bytes(Bytes(each.0 * self.files)));
+        Ok(self.files)
+    }
+
+    /// Bytes that go to one of several files before the next has its turn; nothing where one is finished before the next.
+    fn in_turn(&mut self) -> Result<Option<Bytes>, Mistake> {
+        let in_turn = self.service.in_turn(&self.draft.workload).map_err(|wrong| self.in_no_order(wrong))?;
+        self.draft.notes.extend(in_turn.note.map(str::to_owned));
+        Ok(in_turn.chunk)
+    }
+
+    fn in_no_order(&self, InNoOrder { why, instead }: InNoOrder) -> Mistake {
+        Mistake::FilesInNoOrder { files: self.files, why, instead }
+    }
+
     /// `filename` below `directory`; without one, fio's `name.clone.0` for every clone.
-    fn target(&self, name: &str) -> Result<(Target, Regions), String> {
-        let below = |file: &str| match &self.directory {
+    fn target(&mut self, name: &str) -> Result<(Target, Regions), Mistake> {
+        let directory = self.directory.clone();
+        let below = |file: &str| match &directory {
             Some(directory) if !file.starts_with('/') => {
                 format!("{}/{file}", directory.trim_end_matches('/'))
             }
             _ => file.to_owned(),
         };
         match &self.filename {
-            Some(file) if file.contains(':') => Err(format!(
-                "filename={file}: several files of one job are not done; write a job for each, or a design of an \
-                 experiment"
-            )),
+            Some(file) if file.contains(':') => Err(Mistake::SeveralFiles(file.clone())),
             Some(file) => Ok((Target::Shared(below(file)), Regions::Shared)),
             None => {
-                let files = (0..self.draft.workload.numjobs)
-                    .map(|clone| below(&format!("{name}.{clone}.0")))
-                    .collect();
-                Ok((Target::Each(files), Regions::Own))
+                let clones = 0..self.draft.workload.numjobs;
+                if self.files == 1 {
+                    let files = clones.map(|clone| below(&format!("{name}.{clone}.0"))).collect();
+                    return Ok((Target::Each(files), Regions::Own));
+                }
+                let (files, in_turn) = (self.files, self.in_turn()?);
+                let of = |clone| (0..files).map(|file| below(&format!("{name}.{clone}.{file}"))).collect();
+                Ok((Target::Several { clones: clones.map(of).collect(), in_turn }, Regions::Own))
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Which options of fio there are here.
 
+use super::OptionMistake;
 use ebbtide_model::near::nearest;
 use ebbtide_model::workload::options::{Grammar, OPTIONS, WorkloadOption};
 
@@ -21,7 +22,7 @@ const fn valued(name: &'static str) -> Accepted {
 }
 
 /// Options that have one value here; any other is refused.
-pub const ONE_VALUE: &[Accepted] = &[valued("nrfiles"), valued("startdelay"), switch("invalidate")];
+pub const ONE_VALUE: &[Accepted] = &[switch("do_verify")];
 
 /// Options that change nothing here.
 pub const WITHOUT_EFFECT: &[Accepted] = &[
@@ -39,16 +40,22 @@ pub const WITHOUT_EFFECT: &[Accepted] = &[
     valued("unit_base"),
     // Jobs are always threads.
     switch("thread"),
+    // fio takes it for the same.
+    switch("threads"),
     // One generator, whose seed is that of the run; random offsets may always repeat.
     switch("randrepeat"),
     valued("random_generator"),
     switch("norandommap"),
-    // Written data never repeats and never compresses.
-    switch("refill_buffers"),
+    // Written data never repeats and never compresses, but where that is asked for.
     switch("scramble_buffers"),
     // Files and buffers are registered with the ring where the kernel can.
     switch("registerfiles"),
     switch("fixedbufs"),
+    // All files of a job are open as long as it runs.
+    valued("openfiles"),
+    // Every block that is not as it was written is told, with what is wrong with it.
+    switch("verify_fatal"),
+    switch("verify_dump"),
     // Batches adapt to the load.
     valued("iodepth_batch"),
     valued("iodepth_batch_submit"),
@@ -63,18 +70,16 @@ pub const WITHOUT_EFFECT: &[Accepted] = &[
 
 /// Options that people use and that are refused, with what to do instead.
 const REFUSED: &[(&str, &str)] = &[
-    ("bssplit", "a mix of block sizes is not done; write a job for each"),
-    ("blocksize_range", "a range of block sizes is not done; write a job for each"),
+    ("blocksize_range", "a range of block sizes is not done; write bssplit, with the sizes that are meant"),
     ("bs_unaligned", "blocks are always aligned"),
-    ("random_distribution", "random offsets are always uniform"),
     ("percentage_random", "a job is sequential or random; write two"),
-    ("verify", "write `ebb bench --verify`, whose writes carry a checksum and are held against a ledger"),
-    ("do_verify", "write `ebb bench --verify` instead of verify and do_verify"),
+    ("verify_backlog", "what is written is read back when all of it is"),
+    ("verify_only", "`ebb verify LEDGER` reads back what the ledger of an earlier run says"),
+    ("verify_pattern", "blocks carry their place, the number of their write and a CRC-32C"),
+    ("verify_state_load", "`ebb verify LEDGER` reads back what the ledger of an earlier run says"),
     ("iodepth_low", "the queue is always kept full"),
     ("number_ios", "write io_size, the bytes of them all"),
     ("opendir", "name each file"),
-    ("file_service_type", "a job has one file; write a job for each"),
-    ("openfiles", "a job has one file; write a job for each"),
     ("zonemode", "zones are not done"),
     ("write_bw_log", "--json has what each interval showed"),
     ("write_lat_log", "--json has what each interval showed"),
@@ -85,8 +90,55 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// Options that are honoured and say nothing of the workload.
-pub(super) const BESIDE: &[&str] =
-    &["name", "filename", "directory", "stonewall", "wait_for_previous", "randseed", "kb_base"];
+pub(super) const BESIDE: &[&str] = &[
+    "name",
+    "filename",
+    "directory",
+    "stonewall",
+    "wait_for",
+    "wait_for_previous",
+    "randseed",
+    "kb_base",
+    "verify",
+    "nrfiles",
+    "file_service_type",
+];
+
+/// Checksums of fio's that a job may ask for; here it is always a CRC-32C, beside the place and the number of the write.
+const CHECKSUMS: &[&str] = &[
+    "crc32c",
+    "crc32c-intel",
+    "crc32",
+    "crc16",
+    "crc7",
+    "crc64",
+    "md5",
+    "meta",
+    "sha1",
+    "sha256",
+    "sha512",
+    "sha3-224",
+    "sha3-256",
+    "sha3-384",
+    "sha3-512",
+    "xxhash",
+];
+
+/// Whether writes are to be verified, by fio's word for how; and what the reader must know of it.
+///
+/// # Errors
+/// When `method` is none of fio's, or checks nothing.
+pub fn verified(method: &str) -> Result<Option<String>, OptionMistake> {
+    match method {
+        "crc32c" | "crc32c-intel" => Ok(None),
+        method if CHECKSUMS.contains(&method) => Ok(Some(format!(
+            "verify={method}: blocks carry their place, the number of their write and a CRC-32C"
+        ))),
+        other => {
+            Err(OptionMistake::Word { found: other.to_owned(), words: "crc32c, md5, sha256, xxhash, meta" })
+        }
+    }
+}
 
 /// The option of a workload that is called `name`.
 pub(super) fn option(name: &str) -> Option<&'static WorkloadOption> {
@@ -107,13 +159,10 @@ pub fn without_effect(name: &str) -> bool {
 }
 
 /// What to say of the option `name`, which is not done.
-pub(super) fn unknown(name: &str) -> String {
+pub(super) fn unknown(name: &str) -> OptionMistake {
     if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-        return format!("this option of fio is not done by ebb: {instead}");
+        return OptionMistake::NotDone(instead);
     }
     let known = honoured().chain(WITHOUT_EFFECT.iter().map(|option| option.name));
-    match nearest(name, known) {
-        Some(known) => format!("this option is not known; is it `{known}`?"),
-        None => "this option of fio is not done by ebb (docs/bench.md lists those that are)".to_owned(),
-    }
+    nearest(name, known).map_or(OptionMistake::Unlisted, OptionMistake::Misspelt)
 }

@@ -1,6 +1,6 @@
 //! From text to sections of options.
 
-use super::{JobFileError, Place, Surroundings};
+use super::{JobFileError, Mistake, Place, Surroundings};
 
 /// Includes inside each other beyond which they are a circle.
 const DEPTH_MAX: usize = 16;
@@ -45,7 +45,7 @@ impl Reader<'_> {
     fn read(&mut self, text: &str, file: &str, depth: usize) -> Result<(), JobFileError> {
         for (index, line) in text.lines().enumerate() {
             let place = Place { file: file.to_owned(), line: index + 1 };
-            let wrong = |what: String| JobFileError { place: place.clone(), what };
+            let wrong = |mistake| JobFileError { place: place.clone(), mistake };
             // fio cuts a line at either sign, wherever it stands.
             let line = line.split([';', '#']).next().unwrap_or("").trim();
             if line.is_empty() {
@@ -53,29 +53,22 @@ impl Reader<'_> {
             }
             if let Some(rest) = line.strip_prefix('[') {
                 if depth > 0 {
-                    return Err(wrong(
-                        "an included file has no [sections] of its own: its options join the section that includes it"
-                            .to_owned(),
-                    ));
+                    return Err(wrong(Mistake::SectionInInclude));
                 }
-                let name = rest
-                    .strip_suffix(']')
-                    .ok_or_else(|| wrong(format!("`{line}` has no closing bracket; write `[name]`")))?;
+                let name =
+                    rest.strip_suffix(']').ok_or_else(|| wrong(Mistake::OpenHeading(line.to_owned())))?;
                 self.sections.push(Section { place, name: name.trim().to_owned(), options: Vec::new() });
                 continue;
             }
             if let Some(name) = line.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) {
-                let name = name.trim();
+                let name = name.trim().to_owned();
                 if depth >= DEPTH_MAX {
-                    return Err(wrong(format!(
-                        "include {name}: {DEPTH_MAX} files inside each other; is it a circle?"
-                    )));
+                    return Err(wrong(Mistake::Circle { name, most: DEPTH_MAX }));
                 }
-                let included = self
-                    .surroundings
-                    .include(name, file)
-                    .map_err(|error| wrong(format!("include {name}: {error}")))?;
-                self.read(&included, name, depth + 1)?;
+                match self.surroundings.include(&name, file) {
+                    Ok(included) => self.read(&included, &name, depth + 1)?,
+                    Err(error) => return Err(wrong(Mistake::Include { name, error })),
+                }
                 continue;
             }
             let (name, value) = match line.split_once('=') {
@@ -84,12 +77,10 @@ impl Reader<'_> {
             };
             self.options += 1;
             if self.options > OPTIONS_MAX {
-                return Err(wrong(format!("more than {OPTIONS_MAX} options")));
+                return Err(wrong(Mistake::TooMany(OPTIONS_MAX)));
             }
             let Some(section) = self.sections.last_mut() else {
-                return Err(wrong(format!(
-                    "`{line}` stands before the first section; write `[global]` above it"
-                )));
+                return Err(wrong(Mistake::NoSection(line.to_owned())));
             };
             section.options.push(Given { place, name: name.to_owned(), value });
         }
@@ -103,7 +94,7 @@ impl Reader<'_> {
         while let Some((before, after)) = rest.split_once("${") {
             let (name, tail) = after.split_once('}').ok_or_else(|| JobFileError {
                 place: place.clone(),
-                what: format!("`{value}` has `${{` without `}}`"),
+                mistake: Mistake::OpenVariable(value.to_owned()),
             })?;
             text.push_str(before);
             text.push_str(&self.surroundings.variable(name));

@@ -4,43 +4,41 @@
 //! (HOWTO, "Parameter types"); `kb_base=1000` turns them around. Times without a unit are seconds, `thinktime` and
 //! `startdelay` have their own.
 
+mod error;
+mod files;
 mod finish;
+mod jobs;
 mod known;
 mod lines;
-mod options;
 #[cfg(test)]
 mod tests;
 pub(crate) mod values;
 
-pub use known::{Accepted, ONE_VALUE, WITHOUT_EFFECT, without_effect};
-pub use options::{FileJob, Target, accept};
+pub use error::{JobFileError, Mistake, OptionMistake, ValueError};
+pub use files::{FILES_MOST, InNoOrder, InTurn, Service, size_of_each};
+pub use jobs::{FileJob, Target, accept};
+pub use known::{Accepted, ONE_VALUE, WITHOUT_EFFECT, verified, without_effect};
 
 use ebbtide_model::units::Bytes;
 use std::fmt;
+use std::io;
 
 /// Where something stands in a job file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Name of the job file.
     pub file: String,
-    /// The line, from 1.
+    /// The line, from 1; 0 for what stands beside the file.
     pub line: usize,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}", self.file),
+        }
     }
-}
-
-/// What is wrong with a job file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {what}")]
-pub struct JobFileError {
-    /// Where it stands.
-    pub place: Place,
-    /// What, and what to write instead.
-    pub what: String,
 }
 
 /// What a job file may ask of its surroundings.
@@ -49,7 +47,7 @@ pub trait Surroundings {
     ///
     /// # Errors
     /// Why it cannot be read.
-    fn include(&self, name: &str, from: &str) -> Result<String, String>;
+    fn include(&self, name: &str, from: &str) -> io::Result<String>;
     /// The value of an environment variable, empty where there is none (as in fio).
     fn variable(&self, name: &str) -> String;
     /// Bytes of the file or device `name`, where it is there: what `size=50%` is a share of.
@@ -65,11 +63,17 @@ pub struct JobFile {
     pub jobs: Vec<FileJob>,
 }
 
-/// Reads the jobs of `text`, which is the content of `file`.
+/// Reads the jobs of `text`, which is the content of `file`; options `beside` it are those of jobs that do not have them
+/// themselves, as in fio.
 ///
 /// # Errors
 /// The first thing that is wrong or that this program does not do.
-pub fn parse(text: &str, file: &str, surroundings: &dyn Surroundings) -> Result<JobFile, JobFileError> {
+pub fn parse(
+    text: &str,
+    file: &str,
+    beside: &[(String, String)],
+    surroundings: &dyn Surroundings,
+) -> Result<JobFile, JobFileError> {
     let sections = lines::sections(text, file, surroundings)?;
-    options::jobs(&sections, file, surroundings)
+    jobs::jobs(&sections, file, beside, surroundings)
 }

@@ -1,12 +1,13 @@
 //! fio's numbers and words.
 
+use super::ValueError;
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::options::{Amount, Read, Written, switch};
 
 /// A whole number with fio's suffixes; `binary` is `kb_base=1024`, with which `k` is 1024 and `ki` is 1000.
-pub(super) fn integer(text: &str, binary: bool) -> Result<u64, String> {
+pub(super) fn integer(text: &str, binary: bool) -> Result<u64, ValueError> {
     let text = text.trim();
-    let wrong = || format!("`{text}` is not a number; write for example 4k or 10g");
+    let wrong = || ValueError::NoNumber(text.to_owned());
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => (hex, 16),
         None => (text, 10),
@@ -31,18 +32,18 @@ pub(super) fn integer(text: &str, binary: bool) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     let base: u64 = if iec == binary { 1000 } else { 1024 };
-    number.checked_mul(base.pow(power)).ok_or_else(|| format!("`{text}` is more than 64 bits hold"))
+    number.checked_mul(base.pow(power)).ok_or_else(|| ValueError::TooLarge(text.to_owned()))
 }
 
 /// A number of bytes.
-pub(crate) fn bytes(text: &str, binary: bool) -> Result<Bytes, String> {
+pub(crate) fn bytes(text: &str, binary: bool) -> Result<Bytes, ValueError> {
     integer(text, binary).map(Bytes)
 }
 
 /// A time; a bare number is in `unit` nanoseconds.
-pub(crate) fn time(text: &str, unit: u64) -> Result<Nanos, String> {
+pub(crate) fn time(text: &str, unit: u64) -> Result<Nanos, ValueError> {
     let text = text.trim();
-    let wrong = || format!("`{text}` is not a time; write for example 30s or 500ms");
+    let wrong = || ValueError::NoTime(text.to_owned());
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
     let number: u64 = number.parse().map_err(|_| wrong())?;
@@ -56,36 +57,33 @@ pub(crate) fn time(text: &str, unit: u64) -> Result<Nanos, String> {
         "d" => 86_400 * Nanos::PER_SECOND,
         _ => return Err(wrong()),
     };
-    number
-        .checked_mul(factor)
-        .map(Nanos)
-        .ok_or_else(|| format!("`{text}` is more than 64 bits of nanoseconds"))
+    number.checked_mul(factor).map(Nanos).ok_or_else(|| ValueError::TooLong(text.to_owned()))
 }
 
 /// fio takes a value each for reads, writes and trims; here they have to be the same.
 pub(crate) fn one_value<T: PartialEq + Copy>(
     text: &str,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<T, String> {
+    read: impl Fn(&str) -> Result<T, ValueError>,
+) -> Result<T, ValueError> {
     let mut parts = text.split(',').filter(|part| !part.trim().is_empty()).map(read);
-    let first = parts.next().ok_or("it has no value")??;
+    let first = parts.next().ok_or(ValueError::Absent)??;
     for other in parts {
         if other? != first {
-            return Err(format!("`{text}`: one value for reads and another for writes is not done"));
+            return Err(ValueError::Different(text.to_owned()));
         }
     }
     Ok(first)
 }
 
 /// A number of bytes; a range of block sizes has to be of one.
-fn size(text: &str, binary: bool) -> Result<Bytes, String> {
+fn size(text: &str, binary: bool) -> Result<Bytes, ValueError> {
     let (low, high) = text.split_once(['-', ':']).unwrap_or((text, text));
     let (low, high) = (bytes(low, binary)?, bytes(high, binary)?);
-    if low == high { Ok(low) } else { Err(format!("`{text}`: a range of block sizes is not done")) }
+    if low == high { Ok(low) } else { Err(ValueError::Range(text.to_owned())) }
 }
 
-fn signed(number: u64) -> Read<i64> {
-    i64::try_from(number).map_err(|_| Some(format!("{number} is too large")))
+fn signed(number: u64) -> Result<i64, ValueError> {
+    i64::try_from(number).map_err(|_| ValueError::Unsigned(number))
 }
 
 /// The value of an option in a job file.
@@ -98,12 +96,12 @@ pub(crate) struct Value<'a> {
 
 impl<'a> Value<'a> {
     /// What is there, where it has to be something.
-    pub(super) fn given(&self) -> Result<&'a str, String> {
-        self.text.filter(|text| !text.is_empty()).ok_or_else(|| "it has no value".to_owned())
+    pub(super) fn given(&self) -> Result<&'a str, ValueError> {
+        self.text.filter(|text| !text.is_empty()).ok_or(ValueError::Absent)
     }
 
     /// A number that counts no bytes.
-    pub(super) fn number(&self) -> Result<u64, String> {
+    pub(super) fn number(&self) -> Result<u64, ValueError> {
         one_value(self.given()?, |part| integer(part, true))
     }
 }
@@ -112,18 +110,21 @@ impl Written for Value<'_> {
     fn size(&mut self) -> Read<Bytes> {
         Ok(one_value(self.given()?, |part| size(part, self.binary))?)
     }
+    fn size_in(&self, text: &str) -> Result<Bytes, String> {
+        bytes(text, self.binary).map_err(|error| error.to_string())
+    }
     fn amount(&mut self) -> Read<Amount> {
         let Some(share) = self.given()?.trim().strip_suffix('%') else {
             return self.size().map(Amount::Bytes);
         };
         let percent = integer(share, true)?;
         let share = u8::try_from(percent).ok().filter(|percent| *percent <= 100);
-        Ok(Amount::Percent(share.ok_or_else(|| format!("{percent} is more than 100 percent"))?))
+        Ok(Amount::Percent(share.ok_or(ValueError::Percent(percent))?))
     }
     fn whole(&mut self) -> Read<i64> {
         match self.given()?.trim().strip_prefix('-') {
             Some(digits) => Ok(-signed(integer(digits, true)?)?),
-            None => signed(Value::number(self)?),
+            None => Ok(signed(Value::number(self)?)?),
         }
     }
     fn number(&mut self) -> Read<f64> {

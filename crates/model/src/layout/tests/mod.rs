@@ -13,23 +13,27 @@ fn array(kind: ArrayKind, members: usize) -> LayoutNode {
     LayoutNode::Array { kind, members: (0..members).map(LayoutNode::Volume).collect() }
 }
 
+fn bytes(sizes: &[u64]) -> Vec<Bytes> {
+    sizes.iter().copied().map(Bytes).collect()
+}
+
 fn raid10(copies: u32, arrangement: Arrangement) -> ArrayKind {
     ArrayKind::Raid10 { chunk: CHUNK, copies, arrangement }
 }
 
 /// The first rows of all members, each cell the number of the chunk it holds, P, Q, or `--`.
 fn picture(map: &Map, rows: u64) -> Vec<String> {
-    let cell = |member: usize, row: u64| match map.reverse(member, row * CHUNK.0) {
+    let cell = |member: usize, row: u64| match map.reverse(member, MemberOffset(row * CHUNK.0)) {
         None => "--".to_owned(),
         Some(Reverse { role: Role::ParityP, .. }) => "P".to_owned(),
         Some(Reverse { role: Role::ParityQ, .. }) => "Q".to_owned(),
-        Some(Reverse { array_offset, .. }) => (array_offset / CHUNK.0).to_string(),
+        Some(Reverse { array_offset, .. }) => (array_offset.0 / CHUNK.0).to_string(),
     };
     (0..rows).map(|row| map.leaves().iter().map(|m| cell(*m, row)).collect::<Vec<_>>().join(" ")).collect()
 }
 
 fn of_chunks(kind: ArrayKind, chunks: &[u64]) -> Map {
-    let sizes: Vec<u64> = chunks.iter().map(|c| c * CHUNK.0).collect();
+    let sizes: Vec<Bytes> = chunks.iter().map(|chunks| CHUNK * *chunks).collect();
     Map::new(&array(kind, chunks.len()), &sizes).unwrap()
 }
 
@@ -78,7 +82,7 @@ fn a_stripe_over_unequal_members_has_zones() {
 #[test]
 fn only_whole_chunks_and_the_smallest_member_count() {
     let sizes = [10 * CHUNK.0 + 5000, 10 * CHUNK.0 + 60_000, 12 * CHUNK.0 + 1];
-    let capacity = |kind| Map::new(&array(kind, 3), &sizes).unwrap().capacity();
+    let capacity = |kind| Map::new(&array(kind, 3), &bytes(&sizes)).unwrap().capacity().0;
     assert_eq!(capacity(ArrayKind::Stripe { chunk: CHUNK }), 32 * CHUNK.0);
     assert_eq!(capacity(ArrayKind::Raid5 { chunk: CHUNK }), 20 * CHUNK.0);
     assert_eq!(capacity(raid10(2, Arrangement::Near)), 15 * CHUNK.0);
@@ -94,8 +98,8 @@ fn only_whole_chunks_and_the_smallest_member_count() {
 fn a_stripe_deals_chunks_in_turn() {
     let map = of_chunks(ArrayKind::Stripe { chunk: CHUNK }, &[16; 4]);
     let mut seen = Vec::new();
-    map.read_extents(60 * K, 72 * K, 0, &mut |e| seen.push((e.member, e.offset, e.length, e.array_offset)))
-        .unwrap();
+    let mut sink = |e: Extent| seen.push((e.member, e.offset.0, e.length.0, e.array_offset.0));
+    map.read_extents(ArrayOffset(60 * K), Bytes(72 * K), 0, &mut sink).unwrap();
     assert_eq!(seen, [(0, 60 * K, 4 * K, 60 * K), (1, 0, 64 * K, 64 * K), (2, 0, 4 * K, 128 * K)]);
 }
 
@@ -104,7 +108,8 @@ fn selectors_spread_reads_over_the_copies() {
     let map = of_chunks(ArrayKind::Mirror, &[4; 3]);
     for selector in 0..7u64 {
         let mut members = Vec::new();
-        map.read_extents(K, K, selector, &mut |e| members.push((e.member, e.offset))).unwrap();
+        map.read_extents(ArrayOffset(K), Bytes(K), selector, &mut |e| members.push((e.member, e.offset.0)))
+            .unwrap();
         assert_eq!(members, [((selector % 3) as usize, K)]);
     }
 }
@@ -114,7 +119,8 @@ fn a_write_goes_to_every_copy_and_chunks_in_line_are_one_extent() {
     // Two members, two near copies: both hold everything in order.
     let map = of_chunks(raid10(2, Arrangement::Near), &[8; 2]);
     let mut seen = Vec::new();
-    map.write_extents(K, 300 * K, &mut |e| seen.push((e.member, e.offset, e.length, e.role))).unwrap();
+    let mut sink = |e: Extent| seen.push((e.member, e.offset.0, e.length.0, e.role));
+    map.write_extents(ArrayOffset(K), Bytes(300 * K), &mut sink).unwrap();
     let copy = |copy| Role::Data { copy };
     assert_eq!(seen, [(0, K, 300 * K, copy(0)), (1, K, 300 * K, copy(1))]);
 }
@@ -124,10 +130,10 @@ fn parity_of_a_small_write_is_as_small() {
     let map = of_chunks(ArrayKind::Raid6 { chunk: CHUNK }, &[4; 5]);
     let at = 4 * CHUNK.0 + 8 * K;
     let seen: Vec<_> = map
-        .locate(at, 4 * K)
+        .locate(ArrayOffset(at), Bytes(4 * K))
         .unwrap()
         .iter()
-        .map(|e| (e.member, e.offset, e.length, e.role, e.array_offset))
+        .map(|e| (e.member, e.offset.0, e.length.0, e.role, e.array_offset.0))
         .collect();
     let stripe = 3 * CHUNK.0;
     assert_eq!(
@@ -140,11 +146,11 @@ fn parity_of_a_small_write_is_as_small() {
     );
     // The tail of one chunk and the head of the next: two parts of the parity, not all of it.
     let parity: Vec<_> = map
-        .locate(CHUNK.0 - K, 2 * K)
+        .locate(ArrayOffset(CHUNK.0 - K), Bytes(2 * K))
         .unwrap()
         .iter()
         .filter(|e| e.role == Role::ParityP)
-        .map(|e| (e.offset, e.length))
+        .map(|e| (e.offset.0, e.length.0))
         .collect();
     assert_eq!(parity, [(0, K), (63 * K, K)]);
 }
@@ -153,7 +159,7 @@ fn parity_of_a_small_write_is_as_small() {
 fn writes_through_parity_are_refused() {
     let map = of_chunks(ArrayKind::Raid5 { chunk: CHUNK }, &[4; 3]);
     assert!(!map.supports_write());
-    let refused = map.write_extents(0, K, &mut |_| panic!("called"));
+    let refused = map.write_extents(ArrayOffset(0), Bytes(K), &mut |_| panic!("called"));
     assert_eq!(refused, Err(ExtentError::ParityWrite));
 }
 
@@ -162,22 +168,24 @@ fn extents_beyond_the_end_are_errors() {
     let map = of_chunks(ArrayKind::Stripe { chunk: CHUNK }, &[2; 2]);
     let capacity = map.capacity();
     for (offset, length) in
-        [(capacity, 1), (capacity - 1, 2), (u64::MAX, 1), (1, u64::MAX), (u64::MAX, u64::MAX)]
+        [(capacity.0, 1), (capacity.0 - 1, 2), (u64::MAX, 1), (1, u64::MAX), (u64::MAX, u64::MAX)]
     {
+        let (offset, length) = (ArrayOffset(offset), Bytes(length));
         let error = ExtentError::OutOfBounds { offset, length, capacity };
         assert_eq!(map.locate(offset, length), Err(error.clone()));
         assert_eq!(map.read_extents(offset, length, 0, &mut |_| panic!("called")), Err(error.clone()));
         assert_eq!(map.write_extents(offset, length, &mut |_| panic!("called")), Err(error));
     }
-    assert_eq!(map.locate(capacity, 0), Ok(Vec::new()));
-    assert_eq!(map.reverse(0, u64::MAX), None);
-    assert_eq!(map.reverse(7, 0), None);
+    assert_eq!(map.locate(ArrayOffset(capacity.0), Bytes(0)), Ok(Vec::new()));
+    assert_eq!(map.reverse(0, MemberOffset(u64::MAX)), None);
+    assert_eq!(map.reverse(7, MemberOffset(0)), None);
 }
 
 #[test]
 fn impossible_geometries_say_what_to_write() {
-    let refuse =
-        |layout: LayoutNode, sizes: &[u64]| Map::new(&layout, sizes).map(|_| ()).unwrap_err().to_string();
+    let refuse = |layout: LayoutNode, sizes: &[u64]| {
+        Map::new(&layout, &bytes(sizes)).map(|_| ()).unwrap_err().to_string()
+    };
     let stripe = |chunk| ArrayKind::Stripe { chunk: Bytes(chunk) };
     let m = 1024 * K;
     let cases = [
@@ -218,8 +226,11 @@ fn impossible_geometries_say_what_to_write() {
 
 #[test]
 fn a_volume_alone_is_an_array() {
-    let map = Map::new(&LayoutNode::Volume(3), &[1, 2, 3, 4096]).unwrap();
-    assert_eq!((map.capacity(), map.leaves(), map.copies()), (4096, &[3][..], 1));
-    assert_eq!(map.reverse(3, 100), Some(Reverse { array_offset: 100, role: Role::Data { copy: 0 } }));
-    assert_eq!(map.reverse(0, 0), None);
+    let map = Map::new(&LayoutNode::Volume(3), &bytes(&[1, 2, 3, 4096])).unwrap();
+    assert_eq!((map.capacity(), map.leaves(), map.copies()), (Bytes(4096), &[3][..], 1));
+    assert_eq!(
+        map.reverse(3, MemberOffset(100)),
+        Some(Reverse { array_offset: ArrayOffset(100), role: Role::Data { copy: 0 } })
+    );
+    assert_eq!(map.reverse(0, MemberOffset(0)), None);
 }

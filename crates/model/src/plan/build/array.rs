@@ -10,6 +10,10 @@ use crate::units::Bytes;
 /// changed), no backups below /etc, and nothing on disks that the system's own configuration would hide.
 pub const LVM_CONFIG: &str = "devices { use_devicesfile = 0 filter = [ \"a|.*|\" ] global_filter = [ \"a|.*|\" ] } backup { backup = 0 archive = 0 }";
 
+/// What LVM commands are told that make or change what stays: the system's own devices file and filters hold, as at boot, but no
+/// copies are left below /etc, which nobody would take away with the group.
+pub const LASTING_LVM_CONFIG: &str = "backup { backup = 0 archive = 0 }";
+
 /// LVM's default extent, said so that a site's configuration does not change the layout.
 const EXTENT: &str = "4m";
 
@@ -79,9 +83,16 @@ impl Planner<'_> {
         backing: &ArrayBacking,
         mut devices: Vec<String>,
     ) -> Result<String, BuildPlanError> {
-        let md = self.site.md_numbers.get(self.mds).ok_or(BuildPlanError::NoMdNumber { array: number })?;
-        self.mds += 1;
-        let device = format!("/dev/md{md}");
+        let name = self.lasting_name(number);
+        let device = match &name {
+            Some(name) => format!("/dev/md/{name}"),
+            None => {
+                let md =
+                    self.site.md_numbers.get(self.mds).ok_or(BuildPlanError::NoMdNumber { array: number })?;
+                self.mds += 1;
+                format!("/dev/md{md}")
+            }
+        };
         let uuid = self.identity(&format!("md{number}")).md_uuid();
         let facts = kind.facts();
         let metadata = backing.metadata.unwrap_or(Metadata::V12);
@@ -91,11 +102,15 @@ impl Planner<'_> {
             device.clone(),
             "--run".into(),
             "--quiet".into(),
-            "--homehost=<none>".into(),
+            // Any: a host of another name takes the array for its own, and not for a foreign one that becomes md127.
+            if name.is_some() { "--homehost=any" } else { "--homehost=<none>" }.into(),
             format!("--uuid={uuid}"),
             format!("--metadata={}", metadata.as_ref()),
             format!("--level={}", facts.md_level),
         ];
+        if let Some(name) = name.filter(|_| metadata != Metadata::V090) {
+            arguments.push(format!("--name={name}"));
+        }
         match kind {
             ArrayKind::Raid10 { copies, arrangement, .. } => {
                 let letter = match arrangement {
@@ -114,8 +129,18 @@ impl Planner<'_> {
         if facts.redundant {
             let bitmap = backing.bitmap.unwrap_or(Bitmap::None);
             arguments.push(format!("--bitmap={}", bitmap.as_ref()));
-            arguments.push("--assume-clean".into());
-            self.sync_note("--assume-clean");
+            if self.is_lasting() {
+                self.first_sync_note();
+                if bitmap == Bitmap::None {
+                    self.notes.push(format!(
+                        "{device} has no bitmap, as the design says: after a crash all of it is compared; `bitmap = \"internal\"` \
+                         compares only what was being written, and costs some writes"
+                    ));
+                }
+            } else {
+                arguments.push("--assume-clean".into());
+                self.sync_note("--assume-clean");
+            }
         }
         arguments.push(format!("--raid-devices={}", devices.len()));
         if devices.len() == 1 {
@@ -149,26 +174,36 @@ impl Planner<'_> {
         }
     }
 
+    /// What stays is synchronised, by the kernel and beside everything else.
+    fn first_sync_note(&mut self) {
+        let note = "redundant arrays synchronise their members first, beside all other I/O: until that is done they are slower, and \
+                    `ebb status` says how far it is"
+            .to_owned();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
     fn lvm(&mut self, number: usize, kind: ArrayKind, devices: &[String]) -> String {
+        let lasting = self.lasting_name(number);
+        let config = if lasting.is_some() { LASTING_LVM_CONFIG } else { LVM_CONFIG };
         for (position, device) in devices.iter().enumerate() {
             let uuid = self.identity(&format!("pv{number}.{position}")).lvm_uuid();
             let arguments =
-                ["--config", LVM_CONFIG, "--yes", "--norestorefile", "--uuid", &uuid, device.as_str()];
+                ["--config", config, "--yes", "--norestorefile", "--uuid", &uuid, device.as_str()];
             let undo = BuildUndo::RemovePv { device: device.clone(), uuid: uuid.clone() };
             self.run("pvcreate", &arguments, Some(undo));
         }
-        let group = format!("ebb_{}_{number}", tag(self.site.run));
-        // No activation by itself: after a reboot nothing must come up that nobody asked for.
-        let mut arguments = vec![
-            "--config",
-            LVM_CONFIG,
-            "--yes",
-            "--physicalextentsize",
-            EXTENT,
-            "--setautoactivation",
-            "n",
-            &group,
-        ];
+        let group = match &lasting {
+            Some(name) => name.clone(),
+            None => format!("ebb_{}_{number}", tag(self.site.run)),
+        };
+        let mut arguments = vec!["--config", config, "--yes", "--physicalextentsize", EXTENT];
+        if lasting.is_none() {
+            // No activation by itself: after a reboot nothing must come up that nobody asked for.
+            arguments.extend(["--setautoactivation", "n"]);
+        }
+        arguments.push(&group);
         arguments.extend(devices.iter().map(String::as_str));
         self.run("vgcreate", &arguments, Some(BuildUndo::RemoveVg { name: group.clone() }));
         if kind.chunk().is_some() {
@@ -178,14 +213,12 @@ impl Planner<'_> {
 
         let count = devices.len();
         let facts = kind.facts();
-        // Stripes are the members that hold data.
-        let stripes = match kind {
-            ArrayKind::Raid10 { .. } => count / 2,
-            _ => count.saturating_sub(facts.parity),
-        };
+        // Stripes are the members that hold data; where copies can be chosen, LVM has two.
+        let mirrors = kind.copies().map_or(1, |_| 2);
+        let stripes = count.saturating_sub(facts.parity) / mirrors;
         let mut arguments: Vec<String> = [
             "--config",
-            LVM_CONFIG,
+            config,
             "--yes",
             "--wipesignatures",
             "y",
@@ -203,11 +236,16 @@ impl Planner<'_> {
         match kind {
             ArrayKind::Mirror => arguments.extend(["--mirrors".into(), count.saturating_sub(1).to_string()]),
             ArrayKind::Raid10 { .. } => arguments.extend(["--mirrors".into(), "1".into()]),
-            _ => {}
+            ArrayKind::Linear
+            | ArrayKind::Stripe { .. }
+            | ArrayKind::Raid5 { .. }
+            | ArrayKind::Raid6 { .. } => {}
         }
         // LVM refuses --nosync for raid6: its Reed-Solomon parity has to be right before it is updated.
         let must_sync = matches!(kind, ArrayKind::Raid6 { .. });
-        if facts.redundant && !must_sync {
+        if facts.redundant && lasting.is_some() {
+            self.first_sync_note();
+        } else if facts.redundant && !must_sync {
             arguments.push("--nosync".into());
             self.sync_note("--nosync");
         }
@@ -221,12 +259,11 @@ impl Planner<'_> {
         let volume = format!("{group}/data");
         self.run("lvcreate", &arguments, Some(BuildUndo::RemoveLv { volume: volume.clone() }));
         for device in rest {
-            let options =
-                ["--config", LVM_CONFIG, "--yes", "--type", facts.lvm_segment, "--extents", "+100%PVS"];
+            let options = ["--config", config, "--yes", "--type", facts.lvm_segment, "--extents", "+100%PVS"];
             let arguments = [&options[..], &[volume.as_str(), device.as_str()]].concat();
             self.run("lvextend", &arguments, None);
         }
-        if must_sync {
+        if must_sync && lasting.is_none() {
             self.steps.push(BuildStep { action: BuildAction::WaitLv { volume: volume.clone() }, undo: None });
         }
         format!("/dev/{volume}")

@@ -21,6 +21,9 @@ pub enum BuildPlanError {
          `backing = \"md\"` for one of them"
     )]
     LvmOnLvm,
+    /// A file system that stays, and no place for it.
+    #[error("the design has a file system, and nothing says where it is mounted")]
+    NoMountpoint,
     /// A path that cannot be an argument.
     #[error("the path {path} is not UTF-8 text, and the programs that build arrays are given text")]
     Path {

@@ -1,6 +1,6 @@
 //! What a file system should know of the array below it.
 
-use crate::layout::{Arrangement, ArrayKind, LayoutNode};
+use crate::layout::{Arrangement, LayoutNode};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -17,22 +17,24 @@ impl Geometry {
     /// Of `layout`; nothing where there are no stripes.
     ///
     /// Of stripes within stripes the outermost counts, as in md's own `io_opt`. A mirror has the stripes of its
-    /// members. As md has it (`raid10_set_io_opt`), a raid10 is as wide as its members over its near copies where
-    /// these divide, and as wide as its members otherwise.
+    /// members. As md has it (`raid10_set_io_opt`), an array of copies is as wide as its members over its near copies
+    /// where these divide, and as wide as its members otherwise.
     pub fn of(layout: &LayoutNode) -> Option<Geometry> {
         let LayoutNode::Array { kind, members } = layout else { return None };
-        let count = members.len() as u64;
-        let width = match *kind {
-            ArrayKind::Linear => return None,
-            ArrayKind::Mirror => return members.first().and_then(Geometry::of),
-            ArrayKind::Raid10 { copies, arrangement, .. } => {
-                let near = if arrangement == Arrangement::Near { u64::from(copies) } else { 1 };
-                if near > 0 && count.is_multiple_of(near) { count / near } else { count }
-            }
-            ArrayKind::Stripe { .. } | ArrayKind::Raid5 { .. } | ArrayKind::Raid6 { .. } => {
-                count.saturating_sub(kind.facts().parity as u64)
-            }
+        let Some(chunk) = kind.chunk() else {
+            return members.first().filter(|_| kind.facts().redundant).and_then(Geometry::of);
         };
-        kind.chunk().filter(|_| width > 0).map(|chunk| Geometry { chunk, width })
+        let data = members.len().saturating_sub(kind.facts().parity) as u64;
+        let near = match kind.copies() {
+            Some((copies, Arrangement::Near)) => u64::from(copies),
+            Some((_, Arrangement::Far | Arrangement::Offset)) | None => 1,
+        };
+        let width = if near > 0 && data.is_multiple_of(near) { data / near } else { data };
+        (width > 0).then_some(Geometry { chunk, width })
+    }
+
+    /// Bytes of a whole stripe.
+    pub fn stripe(self) -> Bytes {
+        Bytes(self.chunk.0.saturating_mul(self.width))
     }
 }

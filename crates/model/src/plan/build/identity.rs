@@ -35,6 +35,13 @@ impl Identity {
         groups.join("-")
     }
 
+    /// As file systems, swap and LUKS take and print a uuid: of version 4 by its fixed bits (RFC 9562, 5.4).
+    pub fn uuid(self) -> String {
+        let [a, b, c, d] = self.0;
+        let (b, c) = (b & 0xffff_0fff | 0x4000, c & 0x3fff_ffff | 0x8000_0000);
+        format!("{a:08x}-{:04x}-{:04x}-{:04x}-{:04x}{d:08x}", b >> 16, b & 0xffff, c >> 16, c & 0xffff)
+    }
+
     /// A label of 11 characters: XFS takes 12.
     pub fn label(self) -> String {
         format!("ebb{:08x}", self.0[0])

@@ -15,15 +15,16 @@ mod queue;
 mod show;
 mod swap;
 
-pub use array::LVM_CONFIG;
+pub use array::{LASTING_LVM_CONFIG, LVM_CONFIG};
 pub use error::BuildPlanError;
 pub use geometry::Geometry;
 pub use identity::Identity;
+pub use own::group;
 
 use crate::experiment::Design;
 use crate::journal::FileId;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where and for whom a design is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +35,24 @@ pub struct Site<'a> {
     pub build: u32,
     /// Path of each volume's block device, by index of the experiment's volumes.
     pub devices: &'a [String],
-    /// Numbers of md devices that are free, as many as the design has arrays.
+    /// Numbers of md devices that are free, as many as the design has arrays; not asked for what stays.
     pub md_numbers: &'a [u32],
+    /// How long it is to stand.
+    pub purpose: Purpose<'a>,
+}
+
+/// How long what is built is to stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose<'a> {
+    /// For a trial: under names of the run's own, without what only matters over months.
+    Trial,
+    /// For good: under names that people know, found again at boot, synchronised, with a key derivation that guards.
+    Lasting {
+        /// What arrays, volume groups and mappings are called; a volume group and a mapping take letters, digits and `_`.
+        name: &'a str,
+        /// Where the file system is mounted; a design with a file system needs it.
+        mountpoint: Option<&'a Path>,
+    },
 }
 
 /// The build of one design.
@@ -43,6 +60,10 @@ pub struct Site<'a> {
 pub struct Build {
     /// Steps in their order; undone in reverse.
     pub steps: Vec<BuildStep>,
+    /// How many of the steps, the first ones, make what designs can share ([`Design::shares_build`]): arrays, encryption, the file
+    /// system. What follows is set, mounted and put back for each trial.
+    #[serde(default)]
+    pub shared: usize,
     /// The device that results: what trials use, or what the file system is on.
     pub device: String,
     /// Where the file system is mounted.
@@ -210,6 +231,8 @@ pub enum BuildUndo {
         /// What the swap space must carry to be switched off.
         label: String,
     },
+    /// Removes a control group that programs are held to a rate in; who is still in it goes on in the one above.
+    RemoveGroup(PathBuf),
     /// Unmounts, if what is mounted there is what was.
     Unmount {
         /// The mount point, a directory of the run's own.
@@ -242,17 +265,23 @@ pub const MOUNTS: &str = "/run/ebbtide";
 /// When a volume has no device, or the kernel has nothing that computes this layout.
 pub fn build(design: &Design, site: &Site<'_>) -> Result<Build, BuildPlanError> {
     let mut plan = Planner { design, site, steps: Vec::new(), notes: Vec::new(), arrays: 0, mds: 0 };
-    plan.tune_members()?;
+    plan.limit_members()?;
     let mut device = plan.node(&design.layout, true)?;
     if let Some(encryption) = &design.stack.encryption {
         device = plan.encrypt(&device, encryption)?;
     }
+    if let Some(filesystem) = design.stack.filesystem {
+        plan.make_file_system(filesystem, &device);
+    }
+    // Swap is the host's: nothing outlasts a trial that has some.
+    let shared = if design.stack.swap.is_empty() { plan.steps.len() } else { 0 };
+    plan.tune_members()?;
     plan.tune_array(&device);
-    let mountpoint = design.stack.filesystem.map(|filesystem| plan.file_system(filesystem, &device));
+    let mountpoint = design.stack.filesystem.map(|filesystem| plan.mount(filesystem, &device)).transpose()?;
     plan.swap()?;
     let Planner { steps, notes, .. } = plan;
     let programs = show::programs(&steps);
-    Ok(Build { steps, device, mountpoint, programs, notes })
+    Ok(Build { steps, shared, device, mountpoint, programs, notes })
 }
 
 /// The step that puts `file` behind the loop device `device`. Direct I/O, so that nothing is cached twice.
@@ -296,6 +325,19 @@ impl Planner<'_> {
         let arguments = arguments.iter().map(|argument| argument.as_ref().to_owned()).collect();
         let action = BuildAction::Run { program: program.to_owned(), arguments };
         self.steps.push(BuildStep { action, undo });
+    }
+
+    /// What an array, a volume group or a mapping is called that stays: the outermost by the name alone.
+    fn lasting_name(&self, number: usize) -> Option<String> {
+        match self.site.purpose {
+            Purpose::Trial => None,
+            Purpose::Lasting { name, .. } if number == 0 => Some(name.to_owned()),
+            Purpose::Lasting { name, .. } => Some(format!("{name}_{number}")),
+        }
+    }
+
+    fn is_lasting(&self) -> bool {
+        self.site.purpose != Purpose::Trial
     }
 
     fn identity(&self, what: &str) -> Identity {

@@ -2,7 +2,7 @@
 
 use super::identity::tag;
 use super::{BuildUndo, MOUNTS};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// `text` is the name of something of the run with `tag`, or of one of its designs.
 fn is_of_run(text: &str, tag: &str) -> bool {
@@ -50,6 +50,17 @@ fn is_mountpoint(path: &Path, tag: &str) -> bool {
         && path.file_name().and_then(|name| name.to_str()).is_some_and(|name| is_of_run(name, tag))
 }
 
+/// The control group of the run called `run` below `above`.
+pub fn group(above: &Path, run: &str) -> PathBuf {
+    above.join(format!("ebbtide-{run}"))
+}
+
+fn is_group(path: &Path, run: &str) -> bool {
+    path.is_absolute()
+        && path.components().all(|part| !matches!(part, Component::ParentDir))
+        && path.parent().is_some_and(|above| group(above, run) == path)
+}
+
 impl BuildUndo {
     /// Whether what it puts back has a name, label or uuid as the run called `run` gives them.
     pub fn is_of(&self, run: &str) -> bool {
@@ -71,6 +82,7 @@ impl BuildUndo {
             }
             BuildUndo::WipeContent { device, label, .. } => is_device(device) && is_label(label),
             BuildUndo::SwapOff { label, .. } => is_label(label),
+            BuildUndo::RemoveGroup(path) => !tag.is_empty() && is_group(path, run),
             BuildUndo::Unmount { mountpoint, .. } => is_mountpoint(mountpoint, &tag),
         }
     }
@@ -104,6 +116,7 @@ mod tests {
             group("ebb_20261122_123909_a070_0"),
             md("00112233:44556677:8899aabb:ccddeeff"),
             BuildUndo::RemoveDirectory("/run/ebbtide".into()),
+            BuildUndo::RemoveGroup("/sys/fs/cgroup/ebbtide-20261122-123909-a070".into()),
             BuildUndo::DetachLoop { device: device(), file: "/v/f".into(), id: None, sequence: None },
         ] {
             assert!(ours.is_of(RUN), "{ours}");
@@ -122,6 +135,9 @@ mod tests {
             group("ebb_"),
             md("1"),
             BuildUndo::RemoveDirectory("/any/empty".into()),
+            BuildUndo::RemoveGroup("/sys/fs/cgroup/system.slice".into()),
+            BuildUndo::RemoveGroup("/sys/fs/cgroup/ebbtide-20261122-123909-a071".into()),
+            BuildUndo::RemoveGroup("sys/ebbtide-20261122-123909-a070".into()),
             BuildUndo::DetachLoop {
                 device: "/dev/sda".into(),
                 file: "/v/f".into(),

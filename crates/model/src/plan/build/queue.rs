@@ -9,18 +9,30 @@ pub(super) fn kib(bytes: Bytes) -> u64 {
 }
 
 impl Planner<'_> {
-    /// Tunes the members' disks, before anything is built on them: arrays take over the limits of their members.
+    /// Limits requests to the members' disks, before anything is built on them: arrays take over the limits of their members.
+    pub(super) fn limit_members(&mut self) -> Result<(), BuildPlanError> {
+        let largest = self.design.stack.max_sectors.map(|size| kib(size).to_string());
+        self.set_on_members(&[(QueueAttribute::MaxSectorsKb, largest)])
+    }
+
+    /// Tunes the members' disks in what arrays over them need not know.
     pub(super) fn tune_members(&mut self) -> Result<(), BuildPlanError> {
         let stack = &self.design.stack;
         // The scheduler first: a change of it resets the depth.
         let settings = [
             (QueueAttribute::Scheduler, stack.scheduler.clone()),
             (QueueAttribute::NrRequests, stack.queue_depth.map(|depth| depth.to_string())),
-            (QueueAttribute::MaxSectorsKb, stack.max_sectors.map(|size| kib(size).to_string())),
         ];
+        self.set_on_members(&settings)
+    }
+
+    fn set_on_members(
+        &mut self,
+        settings: &[(QueueAttribute, Option<String>)],
+    ) -> Result<(), BuildPlanError> {
         for volume in self.design.layout.volumes() {
             let device = self.device_of(volume)?;
-            for (attribute, value) in &settings {
+            for (attribute, value) in settings {
                 if let Some(value) = value {
                     self.set(&device, *attribute, value.clone());
                 }

@@ -92,6 +92,7 @@ impl fmt::Display for BuildUndo {
             }
             BuildUndo::SwapOff { device, .. } => write!(f, "swapoff {}", quoted(device)),
             BuildUndo::CloseCrypt { name } => write!(f, "cryptsetup close {name}"),
+            BuildUndo::RemoveGroup(path) => write!(f, "rmdir {}", quoted(&path.to_string_lossy())),
             BuildUndo::Unmount { mountpoint, .. } => {
                 write!(f, "umount {}", quoted(&mountpoint.to_string_lossy()))
             }
@@ -121,7 +122,7 @@ impl BuildUndo {
     pub fn programs(&self) -> &'static [&'static str] {
         match self {
             BuildUndo::DetachLoop { .. } => &["losetup"],
-            BuildUndo::RestoreQueue { .. } | BuildUndo::RemoveDirectory(_) => &[],
+            BuildUndo::RestoreQueue { .. } | BuildUndo::RemoveDirectory(_) | BuildUndo::RemoveGroup(_) => &[],
             BuildUndo::StopMd { .. } => &["mdadm"],
             BuildUndo::RemovePv { .. } => &["pvs", "pvremove"],
             BuildUndo::RemoveVg { .. } => &["vgs", "vgremove"],

@@ -11,7 +11,10 @@ impl Planner<'_> {
                 let label = self.identity(&format!("swap{group}.{position}")).label();
                 let undo =
                     BuildUndo::WipeContent { device: device.clone(), label: label.clone(), sequence: None };
-                self.run("mkswap", &["--force", "--label", &label, &device], Some(undo));
+                let uuid = self.identity(&format!("swap{group}.{position}")).uuid();
+                let own = if self.is_lasting() { &["--uuid", uuid.as_str()][..] } else { &[] };
+                let arguments = [&["--force", "--label", &label][..], own, &[&device]].concat();
+                self.run("mkswap", &arguments, Some(undo));
                 let undo = BuildUndo::SwapOff { device: device.clone(), label };
                 let priority = swap.priority.map(|priority| format!("--priority={priority}"));
                 let arguments: Vec<&str> =

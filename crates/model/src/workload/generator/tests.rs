@@ -7,7 +7,7 @@ fn workload(access: Access, mix: Mix) -> Workload {
 }
 
 fn take(workload: &Workload, capacity: u64, seed: u64, job: u32, n: usize) -> Vec<Op> {
-    let mut generator = Generator::new(workload, capacity, seed, job).expect("fits");
+    let mut generator = Generator::new(workload, Bytes(capacity), seed, job).expect("fits");
     (0..n).map(|_| generator.next_op()).collect()
 }
 
@@ -19,7 +19,7 @@ fn the_stream_is_pinned() {
         ..workload(Access::Random, Mix::Mixed { read_percent: 70 })
     };
     let got: Vec<_> =
-        take(&w, 1 << 30, 42, 0, 4).iter().map(|op| (op.kind, op.offset / 4096, op.due.0)).collect();
+        take(&w, 1 << 30, 42, 0, 4).iter().map(|op| (op.kind, op.offset.0 / 4096, op.due.0)).collect();
     assert_eq!(got, PINNED);
 }
 
@@ -35,7 +35,7 @@ fn seeds_and_jobs_differ() {
     let w = Workload { numjobs: 4, ..workload(Access::Random, Mix::Read) };
     let streams: HashSet<Vec<u64>> = (0..4)
         .flat_map(|job| (0..4).map(move |seed| (seed, job)))
-        .map(|(seed, job)| take(&w, 1 << 30, seed, job, 8).iter().map(|op| op.offset).collect())
+        .map(|(seed, job)| take(&w, 1 << 30, seed, job, 8).iter().map(|op| op.offset.0).collect())
         .collect();
     assert_eq!(streams.len(), 16);
     assert_eq!(take(&w, 1 << 30, 3, 2, 50), take(&w, 1 << 30, 3, 2, 50));
@@ -46,7 +46,7 @@ fn random_offsets_are_uniform_and_reads_have_their_share() {
     let w = workload(Access::Random, Mix::Mixed { read_percent: 30 });
     let ops = take(&w, 16 * 4096 + 100, 7, 0, 16_000);
     let mut seen = [0u32; 16];
-    ops.iter().for_each(|op| seen[(op.offset / 4096) as usize] += 1);
+    ops.iter().for_each(|op| seen[(op.offset.0 / 4096) as usize] += 1);
     // 1000 expected per block, standard deviation 31.
     assert!(seen.iter().all(|n| (850..1150).contains(n)), "{seen:?}");
     let reads = ops.iter().filter(|op| op.kind == OpKind::Read).count();
@@ -56,11 +56,11 @@ fn random_offsets_are_uniform_and_reads_have_their_share() {
 #[test]
 fn rewrite_reads_then_writes_the_same_block() {
     let op = take(&workload(Access::Sequential, Mix::Rewrite), 1 << 20, 0, 0, 2)[1];
-    assert_eq!((op.kind, op.offset), (OpKind::Read, 4096));
+    assert_eq!((op.kind, op.offset), (OpKind::Read, ArrayOffset(4096)));
     let write = op.follow_up().expect("a write follows");
     assert_eq!(
         (write.kind, write.offset, write.length, write.follow_up()),
-        (OpKind::Write, 4096, 4096, None)
+        (OpKind::Write, ArrayOffset(4096), Bytes(4096), None)
     );
 }
 
@@ -89,7 +89,7 @@ fn poisson_gaps_have_the_mean_and_the_spread_of_an_exponential() {
 #[test]
 fn impossible_workloads_are_refused() {
     let w = workload(Access::Sequential, Mix::Read);
-    let refuse = |w: &Workload, capacity| Generator::new(w, capacity, 0, 0).expect_err("refused");
+    let refuse = |w: &Workload, capacity| Generator::new(w, Bytes(capacity), 0, 0).expect_err("refused");
     assert_eq!(refuse(&Workload { bs: Bytes(0), ..w.clone() }, 1 << 20), WorkloadError::Zero("bs"));
     assert_eq!(
         refuse(&Workload { stop: Stop::Size(Bytes(0)), ..w.clone() }, 1 << 20),
@@ -117,7 +117,7 @@ proptest! {
         let mut seen = vec![];
         for job in 0..jobs {
             let first = take(&w, capacity, 0, job, 1)[0];
-            let mut generator = Generator::new(&w, capacity, 0, job).expect("fits");
+            let mut generator = Generator::new(&w, Bytes(capacity), 0, job).expect("fits");
             let mut expected = first.offset;
             loop {
                 let op = generator.next_op();
@@ -126,8 +126,8 @@ proptest! {
                     prop_assert_eq!(op.offset, first.offset);
                     break;
                 }
-                seen.push(op.offset);
-                expected += 4096;
+                seen.push(op.offset.0);
+                expected += Bytes(4096);
                 if seen.len() > 400 { break; }
             }
         }
@@ -139,7 +139,7 @@ proptest! {
     #[test]
     fn budgets_add_up_to_the_size(size in 1u64..10_000_000, jobs in 1u32..20) {
         let w = Workload { numjobs: jobs, stop: Stop::Size(Bytes(size)), ..workload(Access::Random, Mix::Read) };
-        let budgets = (0..jobs).map(|job| Generator::new(&w, 1 << 20, 0, job).expect("fits").budget().unwrap_or(0));
-        prop_assert_eq!(budgets.sum::<u64>(), size);
+        let budgets = (0..jobs).map(|job| Generator::new(&w, Bytes(1 << 20), 0, job).expect("fits").budget().unwrap_or_default());
+        prop_assert_eq!(budgets.sum::<Bytes>(), Bytes(size));
     }
 }

@@ -11,7 +11,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use draft::{Amount, Draft};
+pub use draft::{Amount, Draft, SteadyDraft};
 pub use table::{OPTIONS, named, said};
 
 use crate::near;
@@ -43,18 +43,20 @@ pub struct WorkloadOption {
     pub absent: &'static [Grammar],
     /// The option that says the same in other words; help and tables leave this one out then.
     pub stands_for: Option<&'static str>,
-    /// What an experiment is told that has it, after the key that it is to have.
+    /// What an experiment is told that has it, after the key that it is to have; where it is to have none, what to do instead.
     pub remark: &'static str,
     /// What its value is, and what it sets.
     pub kind: Kind,
+    /// What may follow its words.
+    pub after: Option<After>,
     /// What holds without it, in words: in an experiment, on the command line, in a job file.
     pub default: [&'static str; 3],
     /// What it does, one line without a full stop.
     pub doc: &'static str,
     /// Where it would change nothing.
     pub unused: &'static [Unused],
-    /// Whether the simulator has no use for it.
-    pub real_only: bool,
+    /// What the simulator makes of it.
+    pub simulated: Simulated,
     /// Its value in fio's words and units; nothing where fio would not say it.
     pub fio: fn(&Workload) -> Option<String>,
 }
@@ -71,8 +73,8 @@ pub enum Kind {
     Throughput { set: fn(&mut Draft, Bytes) },
     /// A whole number.
     Whole { least: i64, most: i64, set: fn(&mut Draft, i64) },
-    /// Operations per second, more than 0.
-    Iops { set: fn(&mut Draft, f64) },
+    /// A number above 0 and up to `most`; `range` says so in words.
+    Number { most: f64, range: &'static str, example: &'static str, set: fn(&mut Draft, f64) },
     /// A time; on the command line and in a job file a bare number is in `bare`.
     Time { least: Nanos, bare: Nanos, set: fn(&mut Draft, Nanos) },
     /// On or off, also in some `words`; on the command line it is on `alone`, where it may stand so.
@@ -81,6 +83,30 @@ pub enum Kind {
     Choice(&'static [Word]),
     /// CPU numbers and ranges.
     Cpus { set: fn(&mut Draft, Vec<u32>) },
+    /// What has a grammar of its own; `value` is what help calls it.
+    Text { value: &'static str, example: &'static str, set: Parse },
+}
+
+/// Takes a text, in which it reads numbers of bytes as its writer means them.
+///
+/// # Errors
+/// What is wrong, without what to write instead.
+pub type Parse = fn(&mut Draft, &str, Sizes<'_>) -> Result<(), String>;
+
+/// Reads a number of bytes.
+pub type Sizes<'a> = &'a dyn Fn(&str) -> Result<Bytes, String>;
+
+/// What may follow a word of a [`Kind::Choice`] after a colon.
+#[derive(Debug, Clone, Copy)]
+pub struct After {
+    /// How help writes it.
+    pub shown: &'static str,
+    /// One line of what it does.
+    pub doc: &'static str,
+    /// Takes it, once its word is taken.
+    pub set: Parse,
+    /// A word with it, for messages.
+    pub example: &'static str,
 }
 
 /// One word of a [`Kind::Choice`].
@@ -94,6 +120,25 @@ pub struct Word {
     pub runs_as: Option<&'static str>,
     /// Takes it.
     pub set: fn(&mut Draft),
+}
+
+/// What the simulator makes of an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Simulated {
+    /// What any backend does.
+    Yes,
+    /// Nothing: it is how the engine runs on the host, and changes nothing of what is asked of an array.
+    Ignored,
+    /// It has no model of it, and refuses: the figures would be the same without.
+    No,
+}
+
+/// An option that `workload` uses and the simulator has no model of.
+pub fn not_simulated(workload: &Workload) -> Option<&'static WorkloadOption> {
+    let plain = Workload::new("", workload.access, workload.mix, workload.stop);
+    OPTIONS
+        .iter()
+        .find(|option| option.simulated == Simulated::No && (option.fio)(workload) != (option.fio)(&plain))
 }
 
 /// Where an option would change nothing.
@@ -129,6 +174,10 @@ pub trait Written {
     fn text(&mut self) -> Read<String>;
     fn size(&mut self) -> Read<Bytes>;
     fn time(&mut self, bare: Nanos) -> Read<Nanos>;
+    /// A number of bytes that is part of a longer text.
+    fn size_in(&self, text: &str) -> Result<Bytes, String> {
+        text.trim().parse().map_err(|error: UnitError| error.to_string())
+    }
     fn amount(&mut self) -> Read<Amount> {
         self.size().map(Amount::Bytes)
     }
@@ -221,10 +270,17 @@ impl WorkloadOption {
         match (grammar, self.kind) {
             (Grammar::Command, _) => format!("--{key}={value}"),
             (Grammar::JobFile, _) => format!("{key}={value}"),
-            (_, Kind::Switch { .. }) => format!("`{key} = {}`", value == "1"),
-            (_, Kind::Whole { .. } | Kind::Iops { .. }) => format!("`{key} = {value}`"),
-            (_, Kind::Throughput { .. }) => format!("`{key} = \"{value}/s\"`"),
-            _ => format!("`{key} = \"{value}\"`"),
+            (Grammar::Experiment, kind) => match kind {
+                Kind::Switch { .. } => format!("`{key} = {}`", value == "1"),
+                Kind::Whole { .. } | Kind::Number { .. } => format!("`{key} = {value}`"),
+                Kind::Throughput { .. } => format!("`{key} = \"{value}/s\"`"),
+                Kind::Size { .. }
+                | Kind::Amount { .. }
+                | Kind::Time { .. }
+                | Kind::Choice(_)
+                | Kind::Text { .. }
+                | Kind::Cpus { .. } => format!("`{key} = \"{value}\"`"),
+            },
         }
     }
 
@@ -255,7 +311,8 @@ impl WorkloadOption {
     pub fn meaning(&self, grammar: Grammar) -> String {
         let words = self.words(grammar).map(|word| format!("{} ({})", word.name, word.doc));
         let words = words.collect::<Vec<_>>().join(", ");
-        self.does() + if words.is_empty() { "" } else { ": " } + &words
+        let after = self.after.map(|after| format!("; {}", after.doc)).unwrap_or_default();
+        self.does() + if words.is_empty() { "" } else { ": " } + &words + &after
     }
 
     /// Puts `value` into `draft`.
@@ -304,16 +361,21 @@ impl WorkloadOption {
                 within(nearest == number.to_string(), &number, &format!("from {least} to {most}"), &nearest)?;
                 set(draft, number);
             }
-            Kind::Iops { set } => {
-                let iops = value.number().map_err(unread)?;
-                let range = "more than 0 operations per second";
-                within(iops.is_finite() && iops > 0.0, &iops, range, "1000")?;
-                set(draft, iops);
+            Kind::Number { most, range, example, set } => {
+                let number = value.number().map_err(unread)?;
+                within(number > 0.0 && number <= most, &number, range, example)?;
+                set(draft, number);
             }
             Kind::Time { least, bare, set } => {
                 let time = value.time(bare).map_err(unread)?;
                 // In a job file 0 is no time at all.
-                within(time >= least || grammar == Grammar::JobFile, &time.0, "more than 0", "10s")?;
+                let default = self.default[grammar as usize];
+                let instead = match default.parse::<Nanos>() {
+                    Ok(time) if time >= least => default,
+                    _ if bare >= Nanos::from_secs(1) => "10s",
+                    _ => "500us",
+                };
+                within(time >= least || grammar == Grammar::JobFile, &time.0, "more than 0", instead)?;
                 set(draft, time);
             }
             Kind::Switch { words, set, .. } => {
@@ -322,6 +384,10 @@ impl WorkloadOption {
             }
             Kind::Choice(words) => {
                 let text = value.text().map_err(unread)?;
+                let (text, suffix) = match self.after.and_then(|after| Some((after, text.split_once(':')?))) {
+                    Some((after, (word, suffix))) => (word.to_owned(), Some((after, suffix.to_owned()))),
+                    None => (text, None),
+                };
                 let same = text.replace('-', "_");
                 let asks = |word: &&Word| word.runs_as.is_none() || grammar != Grammar::Experiment;
                 let Some(word) = words.iter().find(|word| word.name == same).filter(asks) else {
@@ -331,6 +397,10 @@ impl WorkloadOption {
                     ));
                 };
                 (word.set)(draft);
+                if let Some((after, suffix)) = suffix {
+                    (after.set)(draft, suffix.trim(), &|text| value.size_in(text))
+                        .map_err(|what| refuse(format!("{name}: {what}"), example(after.example)))?;
+                }
                 if let Some(other) = word.runs_as {
                     draft.asked.push((self.name, word.name));
                     draft.notes.push(format!("{}={} runs on {other}", self.name, word.name));
@@ -341,6 +411,11 @@ impl WorkloadOption {
                 let wrong = format!("{name}: `{text}` is not a list of CPUs");
                 let cpus = cpu_list(&text).ok_or_else(|| refuse(wrong, example("0-3,6")))?;
                 set(draft, cpus);
+            }
+            Kind::Text { example: instead, set, .. } => {
+                let text = value.text().map_err(unread)?;
+                set(draft, text.trim(), &|text| value.size_in(text))
+                    .map_err(|what| refuse(format!("{name}: {what}"), example(instead)))?;
             }
         }
         Ok(())
@@ -376,7 +451,7 @@ pub fn page(grammar: Grammar) -> String {
             Grammar::Command => option.names().map(|name| format!("`--{name}`")).collect(),
             _ => vec![option.called(grammar)],
         };
-        let real = if option.real_only { "; real I/O only" } else { "" };
+        let real = if option.simulated == Simulated::Yes { "" } else { "; real I/O only" };
         let (meaning, default) = (option.meaning(grammar), option.default[grammar as usize]);
         page += &format!("\n| {} | {meaning}{real} | {default} |", names.join(", "));
     }

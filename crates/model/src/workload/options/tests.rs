@@ -1,5 +1,5 @@
 use super::*;
-use crate::workload::{Access, Arrival, Details, IoEngine, Mix, Stop};
+use crate::workload::{Access, Arrival, Details, IoEngine, Mix, Sequence, Stop};
 use std::collections::BTreeSet;
 
 /// The workload of `options` (`name=value`), its notes, or what is wrong.
@@ -49,6 +49,15 @@ fn what_is_said_of_a_workload_is_read_back() {
         "rw=randread runtime=2 time_based=1 rate_iops=12.5 rate_process=poisson iomem=mmaphuge nice=-5",
         "rw=randread runtime=2 time_based=1 rate_iops=7 cpus_allowed=0-2,5",
         "rw=randwrite size=1m direct=1 ioengine=io_uring hipri=1 sqthread_poll=1",
+        "rw=read:-8192 size=1m direct=1",
+        "rw=randrw size=1m direct=0 invalidate=0 startdelay=3 buffer_compress_percentage=40 dedupe_percentage=30",
+        "rw=randread:8 rw_sequencer=identical size=1m random_distribution=zoned:60/10:/30:30/ bssplit=4k:8k:64k,4k/9:1m",
+        "rw=randread size=1m runtime=60 time_based=1 iodepth=64 latency_target=500 latency_window=100000.5 latency_percentile=99.9 latency_run=1",
+        "rw=read size=1m runtime=600 time_based=1 ss=iops_slope:0.3% ss_dur=30 ss_ramp=5 ss_interval=2 ratemin=1000 ratecycle=250",
+        "rw=read size=1m steadystate=lat:70 steadystate_duration=4 rate_iops_min=12.5",
+        "rw=randrw size=1m continue_on_error=all",
+        "rw=randrw size=1m continue_on_error=write",
+        "rw=randrw size=1m random_distribution=pareto:0.3 bssplit=512/60:4096/40",
     ] {
         let workload = made(Grammar::JobFile, options);
         let said: Vec<String> =
@@ -117,6 +126,9 @@ fn an_option_that_would_change_nothing_is_refused_or_noted_and_one_that_would_is
         ("rw=read runtime=1 rate_process=poisson", "rate_process", "rate_iops=9"),
         ("rw=read runtime=1 rwmixread=60", "rwmixread", "rw=randrw"),
         ("rw=read runtime=1 time_based=1 loops=2", "loops", ""),
+        ("rw=read runtime=1 random_distribution=zipf:1.1", "random_distribution", "rw=randread"),
+        ("rw=randread runtime=1 rw_sequencer=identical", "rw_sequencer", "rw=randread:8"),
+        ("rw=randread runtime=1 bs=8k bssplit=4k:8k", "bs", ""),
     ] {
         for grammar in [Experiment, Command] {
             let options = options.replace(" time_based=1", "");
@@ -205,6 +217,106 @@ fn depth_is_what_is_in_flight() {
 }
 
 #[test]
+fn a_search_ends_by_itself_within_a_time() {
+    use Grammar::{Command, JobFile};
+    let found = made(JobFile, "rw=randread ioengine=libaio iodepth=8 latency_target=500");
+    let latency = found.conditions.latency.expect("is asked for");
+    assert_eq!((latency.target, latency.window), (Nanos(500_000), Nanos::from_secs(1)));
+    assert_eq!(found.stop, Stop::Runtime(latency.longest(8)));
+    let runtime = |options: &str| (super::named("runtime").fio)(&made(Command, options));
+    assert_eq!(runtime("size=1m latency_target=5ms"), None, "nobody asked for it");
+    assert_eq!(runtime("size=1m runtime=3 latency_target=5ms").as_deref(), Some("3"));
+    assert_eq!(
+        made(Command, "size=1m runtime=3 latency_target=5ms").stop,
+        Stop::Runtime(Nanos::from_secs(3))
+    );
+    assert_eq!(made(JobFile, "size=1m runtime=3 latency_target=0").conditions.latency, None);
+    for (options, said) in [
+        ("latency_target=5 rate_iops=9", "--latency_target and --rate_iops exclude each other"),
+        (
+            "latency_target=1s latency_window=1s",
+            "--latency_window is 1s, but must be longer than --latency_target, 1s",
+        ),
+        (
+            "latency_target=5 latency_percentile=101",
+            "--latency_percentile is 101, but must be a percentage above 0 and up to 100",
+        ),
+        (
+            "latency_percentile=99",
+            "--latency_percentile changes nothing: no load is looked for; write for example",
+        ),
+        ("latency_target=5 io_size=1m", "--io_size changes nothing: latency_target ends it"),
+        ("latency_target=5 latency_run=1", "--latency_run changes nothing: no runtime says how long"),
+        (
+            "latency_target=0",
+            "--latency_target is 0, but must be more than 0; write for example --latency_target=500us",
+        ),
+        ("latency_target=5 latency_window=0", "write for example --latency_window=1s"),
+        (
+            "runtime=9 rw=read continue_on_error=write",
+            "--continue_on_error changes nothing: nothing is written",
+        ),
+        ("runtime=9 rw=write continue_on_error=read", "--continue_on_error changes nothing: nothing is read"),
+    ] {
+        let found = read(Command, options).expect_err(options);
+        assert!(found.contains(said), "{options}: {found}");
+    }
+}
+
+#[test]
+fn what_is_looked_at_while_it_runs_has_whole_intervals_and_an_end() {
+    use Grammar::{Command, JobFile};
+    let w = made(Command, "runtime=600 ss=bw:5% ss_dur=3 ss_interval=300ms rate_iops_min=5 ratecycle=600");
+    // 1 s divides neither; 100 ms does.
+    assert_eq!(w.series_interval(), Nanos::from_millis(100));
+    assert_eq!(made(Command, "runtime=600").series_interval(), Nanos::from_secs(1));
+    for (options, said) in [
+        ("ss=iops:5% ss_dur=9", "--runtime is missing; write for example --runtime=10s or"),
+        (
+            "runtime=60 ss=iops:5%",
+            "--steadystate_duration is missing: it says how much of the run is judged; write for example --steadystate_duration=30s",
+        ),
+        (
+            "runtime=60 ss=iops:5% ss_dur=1",
+            "--steadystate_duration is 1s, but must be a multiple of 1s, what one measurement takes, and at least two of them; write for example --steadystate_duration=2s",
+        ),
+        (
+            "runtime=60 ss=iops:5% ss_dur=1 ss_interval=5ms",
+            "--steadystate_check_interval must be a multiple of 10ms; write for example --steadystate_check_interval=10ms",
+        ),
+        (
+            "runtime=9 ss=iops:5% ss_dur=8 ss_ramp=2",
+            "--runtime is 9s, in which there is no window of 8s after 2s; write for example --runtime=40s",
+        ),
+        ("runtime=9 ss_dur=8", "--steadystate_duration changes nothing: no steady state is waited for"),
+        ("runtime=9 ss=ipos:8", "write for example --steadystate=iops_slope:0.3%"),
+        (
+            "runtime=9 rate_iops=5 rate_iops_min=6",
+            "--rate_iops_min is more than --rate_iops, so that every trial would fail; write --rate_iops_min=5 or less",
+        ),
+        (
+            "runtime=9 rate=5m rate_min=6m",
+            "--rate_min is more than --rate, so that every trial would fail; write --rate_min=5MiB or less",
+        ),
+        (
+            "runtime=2 ss=iops:5% ss_dur=3",
+            "--runtime is 2s, in which there is no window of 3s; write for example --runtime=12s",
+        ),
+        (
+            "runtime=9 rate_min=6m rate_cycle=15",
+            "--rate_cycle must be a multiple of 10ms; write for example --rate_cycle=20ms",
+        ),
+        ("runtime=9 rate_cycle=20", "--rate_cycle changes nothing: no rate is asked for at least"),
+        ("runtime=9 rate_min=5 latency_target=5", "--latency_target and --rate_min exclude each other"),
+    ] {
+        let found = read(Command, options).expect_err(options);
+        assert!(found.contains(said), "{options}: {found}");
+    }
+    // fio ends it by its size, too.
+    assert_eq!(made(JobFile, "size=1m ss=iops:5% ss_dur=9").stop, Stop::Size(Bytes(1 << 20)));
+}
+
+#[test]
 fn words_of_fios_run_as_others_and_an_experiment_says_which() {
     let (workload, notes) = read(Grammar::Command, "ioengine=libaio").expect("is fio's");
     assert_eq!(
@@ -220,6 +332,44 @@ fn words_of_fios_run_as_others_and_an_experiment_says_which() {
     let said = read(Grammar::Command, "rw=randraed").expect_err("is misspelt");
     assert_eq!(said, "--rw: `randraed` is unknown; write `randread`");
     assert!(read(Grammar::Command, "rw=trim").expect_err("is not done").contains("trim is not measured"));
+}
+
+#[test]
+fn what_has_a_grammar_of_its_own_is_refused_with_an_example() {
+    use Grammar::{Command, Experiment, JobFile};
+    for (grammar, options, said) in [
+        (
+            Command,
+            "random_distribution=zipf:x",
+            "--random_distribution: `x` is no number above 0 and up to 20; write for example --random_distribution=zipf:1.2",
+        ),
+        (
+            Experiment,
+            "rw=read runtime=1 bssplit=4k/60:8k/50",
+            "`bssplit`: its shares of the operations make 110%, and have to make 100%; write for example `bssplit = \"4k/60:64k/40\"`",
+        ),
+        (JobFile, "size=1m bssplit=4k,8k,16k", "trim is not measured"),
+        (Command, "bssplit=4k/50:1000/50", "--bssplit: sizes must be multiples of 512 bytes"),
+        (
+            Command,
+            "rw=read:-1000",
+            "--rw: sizes must be multiples of 512 bytes, as O_DIRECT needs; write for example --rw=read:-8k",
+        ),
+        (
+            Command,
+            "rw=randread:x",
+            "--rw: `x` is no number of operations from 2 on; write for example --rw=read:-8k",
+        ),
+        (Experiment, "rw=read:0 runtime=1", "`rw`: `0` is no number of bytes"),
+        (Command, "rw=raed:8k", "--rw: `raed` is unknown; write `read`"),
+    ] {
+        let found = read(grammar, options).expect_err(options);
+        assert!(found.contains(said), "{options}: {found}");
+    }
+    // A later order has no modifier of an earlier one, and fio's `4ki` is 4000 in its files only.
+    assert_eq!(made(JobFile, "size=1m rw=read:8k rw=randread").details.sequence, Sequence::Plain);
+    let workload = made(Experiment, "rw=read:8k runtime=1 bssplit=4k:8k");
+    assert_eq!((workload.details.sequence, workload.bs), (Sequence::Holes(8192), Bytes(8192)));
 }
 
 #[test]

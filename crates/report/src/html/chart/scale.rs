@@ -1,21 +1,14 @@
 //! Scales: from a value to a place between 0 and 1, with round ticks.
 
 use crate::words;
-use ebbtide_model::units::{format_iops, format_latency, format_throughput};
+use ebbtide_analysis::Unit;
+use ebbtide_model::units::format_iops;
 
 /// What is on an axis; says how its numbers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::html) enum Quantity {
-    /// Bytes per second.
-    Throughput,
-    /// Operations per second.
-    Iops,
-    /// Nanoseconds.
-    Latency,
-    /// Seconds.
-    Seconds,
-    /// Share, 0 to 1.
-    Share,
+    /// Figures in a unit.
+    In(Unit),
     /// `-log10(1 - quantile)`.
     Nines,
 }
@@ -24,25 +17,20 @@ impl Quantity {
     /// `value` as a label of the axis.
     pub(in crate::html) fn label(self, value: f64) -> String {
         match self {
-            _ if value == 0.0 && !matches!(self, Quantity::Nines) => "0".to_owned(),
-            Quantity::Throughput => short(&format_throughput(value)),
-            Quantity::Iops => short(&format_iops(value)),
-            Quantity::Latency => short(&format_latency(value)),
-            // Steps of 0.2 add up to 0.6000000000000001; nothing finer than a microsecond is drawn.
-            Quantity::Seconds => format!("{} s", libm::round(value * 1e6) / 1e6),
-            Quantity::Share => words::percent(value).replace(".0%", "%"),
             Quantity::Nines => format!("p{}", quantile_name(value)),
+            Quantity::In(_) if value == 0.0 => "0".to_owned(),
+            // Steps of 0.2 add up to 0.6000000000000001; nothing finer than a microsecond is drawn.
+            Quantity::In(Unit::Seconds) => format!("{} s", libm::round(value * 1e6) / 1e6),
+            Quantity::In(Unit::Share) => words::percent(value).replace(".0%", "%"),
+            Quantity::In(Unit::OpsPerSecond) => short(&format_iops(value)),
+            Quantity::In(unit) => short(&unit.shown(value)),
         }
     }
 
     /// Name for the script that inverts the axis.
     pub(in crate::html) fn key(self) -> &'static str {
         match self {
-            Quantity::Throughput => "bytes/s",
-            Quantity::Iops => "ops/s",
-            Quantity::Latency => "ns",
-            Quantity::Seconds => "s",
-            Quantity::Share => "share",
+            Quantity::In(unit) => unit.into(),
             Quantity::Nines => "nines",
         }
     }
@@ -200,14 +188,17 @@ mod tests {
     fn ticks_are_round() {
         let labels = |scale: Scale, n| scale.ticks(n).into_iter().map(|(_, l)| l).collect::<Vec<_>>();
         assert_eq!(
-            labels(Scale::from_zero(Quantity::Throughput, 127e6, 4), 4),
+            labels(Scale::from_zero(Quantity::In(Unit::BytesPerSecond), 127e6, 4), 4),
             ["0", "50 MB/s", "100 MB/s", "150 MB/s"]
         );
         assert_eq!(
-            labels(Scale::log(Quantity::Latency, 2.4e5, 8e6), 6),
+            labels(Scale::log(Quantity::In(Unit::Nanoseconds), 2.4e5, 8e6), 6),
             ["200 us", "500 us", "1 ms", "2 ms", "5 ms", "10 ms"]
         );
-        assert_eq!(labels(Scale::exact(Quantity::Seconds, 0.0, 3.0), 4), ["0", "1 s", "2 s", "3 s"]);
+        assert_eq!(
+            labels(Scale::exact(Quantity::In(Unit::Seconds), 0.0, 3.0), 4),
+            ["0", "1 s", "2 s", "3 s"]
+        );
         assert_eq!(Quantity::Nines.label(3.0), "p99.9");
         assert_eq!(Quantity::Nines.label(libm::log10(2.0)), "p50");
     }
@@ -217,9 +208,9 @@ mod tests {
         fn ticks_are_few_ascending_and_inside(low in 1.0f64..1e12, factor in 1.0001f64..1e6, most in 2usize..8, kind in 0u8..3) {
             let high = low * factor;
             let scale = match kind {
-                0 => Scale::from_zero(Quantity::Latency, high, most),
-                1 => Scale::log(Quantity::Latency, low, high),
-                _ => Scale::around(Quantity::Latency, low, high, most),
+                0 => Scale::from_zero(Quantity::In(Unit::Nanoseconds), high, most),
+                1 => Scale::log(Quantity::In(Unit::Nanoseconds), low, high),
+                _ => Scale::around(Quantity::In(Unit::Nanoseconds), low, high, most),
             };
             let ticks = scale.ticks(most);
             prop_assert!(ticks.len() <= most.max(2) + 1, "{ticks:?}");
@@ -234,9 +225,9 @@ mod tests {
         #[test]
         fn any_number_has_a_place(value in any::<f64>(), low in any::<f64>(), high in any::<f64>()) {
             for scale in [
-                Scale::from_zero(Quantity::Iops, high, 4),
-                Scale::exact(Quantity::Iops, 0.0, 1.0),
-                Scale::log(Quantity::Iops, low, high),
+                Scale::from_zero(Quantity::In(Unit::OpsPerSecond), high, 4),
+                Scale::exact(Quantity::In(Unit::OpsPerSecond), 0.0, 1.0),
+                Scale::log(Quantity::In(Unit::OpsPerSecond), low, high),
             ] {
                 prop_assert!((0.0..=1.0).contains(&scale.place(value)));
             }

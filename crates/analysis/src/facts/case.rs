@@ -1,0 +1,82 @@
+//! What a rule may look at.
+
+use super::elsewhere::Elsewhere;
+use crate::metrics::in_flight;
+use crate::{DesignResult, MemberShare, estimate};
+use ebbtide_model::backend::BackendKind;
+use ebbtide_model::experiment::{Design, Experiment, Volume};
+use ebbtide_model::metric::Metric;
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::session::{SessionMeta, TrialRecord};
+use ebbtide_model::units::Nanos;
+use ebbtide_model::volume::Shape;
+use ebbtide_model::workload::Workload;
+
+/// One design under one workload: the trials, what was computed from them, and what the experiment says.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// What is known of the session beside its trials.
+    pub meta: &'a SessionMeta,
+    /// All trials of the design, for rules that look beyond this workload.
+    pub records: &'a [&'a TrialRecord],
+    /// What other designs show, for rules that look beyond this one.
+    pub elsewhere: &'a Elsewhere,
+    /// What the session's experiment says.
+    pub experiment: &'a Experiment,
+    /// The design that is judged.
+    pub design: &'a Design,
+    /// The workload that it ran.
+    pub workload: &'a Workload,
+    /// Samples of its trials as a candidate, in the order in which they ran; at least one.
+    pub trials: &'a [&'a TrialSamples],
+    /// Estimates and member shares.
+    pub result: &'a DesignResult,
+}
+
+impl<'a> Case<'a> {
+    /// The volume of that name.
+    pub fn volume(&self, name: &str) -> Option<&'a Volume> {
+        self.experiment.volumes.iter().find(|volume| volume.name == name)
+    }
+
+    /// The shape of the volume of that name, where it has one.
+    pub fn shape(&self, name: &str) -> Option<&'a Shape> {
+        self.volume(name)?.shape.as_ref()
+    }
+
+    /// Members that did something.
+    pub fn working(&self) -> impl Iterator<Item = &'a MemberShare> + use<'a> {
+        self.result.members.iter().filter(|member| member.iops > 0.0)
+    }
+
+    /// Operations in flight that the workload keeps.
+    pub fn in_flight(&self) -> u32 {
+        in_flight(self.workload)
+    }
+
+    /// The same as a number that may be multiplied.
+    pub fn kept(&self) -> f64 {
+        f64::from(self.in_flight())
+    }
+
+    /// Median over the trials of `metric`.
+    pub fn metric(&self, metric: Metric) -> Option<f64> {
+        self.result.metric(metric).map(|estimate| estimate.median)
+    }
+
+    /// Whether this tool itself holds that volume to a shape, which has the speed of its own beside any other use of
+    /// the disk below. Simulated and real volumes share what they are with all who use them.
+    pub fn slowed_by_tool(&self, name: &str) -> bool {
+        self.meta.backend == BackendKind::Files && self.shape(name).is_some()
+    }
+
+    /// Median over the trials of what `value` makes of each; `None` when it makes nothing of any.
+    pub fn median(&self, value: impl Fn(&TrialSamples) -> Option<f64>) -> Option<f64> {
+        estimate::median(self.trials.iter().filter_map(|trial| value(trial)))
+    }
+}
+
+/// Share of the measurement that `time` is.
+pub fn part(trial: &TrialSamples, time: Nanos) -> f64 {
+    time.as_secs_f64() / trial.elapsed.as_secs_f64()
+}

@@ -1,0 +1,135 @@
+//! Limits that the load's control groups set on the members' devices (`io.max`), and how much of them is used.
+
+use super::case::Case;
+use super::round_rates::grouped;
+use super::usage::{Counted, NEAR};
+use crate::evidence::{Evidence, evidence};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{Count, GroupLimit, TrialSamples};
+use ebbtide_model::units::format_throughput;
+use ebbtide_model::workload::OpKind;
+
+/// The fullest limit on the way of a member's operations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held {
+    /// The member.
+    pub member: String,
+    /// Device that the limit is on.
+    pub device: String,
+    /// Where it is set.
+    pub file: String,
+    /// Per second: operations of this kind, or bytes.
+    pub limit: f64,
+    /// The same as it was used.
+    pub used: f64,
+    kind: OpKind,
+    counted: Counted,
+}
+
+impl Held {
+    /// Use over limit.
+    pub fn share(&self) -> f64 {
+        self.used / self.limit
+    }
+
+    /// `io.max of ... allows 1,000 reads a second on loop0, and 998 are made`.
+    pub fn in_words(&self) -> String {
+        let kind = match self.kind {
+            OpKind::Read => "reads",
+            OpKind::Write => "writes",
+        };
+        let Held { file, device, limit, used, .. } = self;
+        if self.counted == Counted::Bytes {
+            let (limit, used) = (format_throughput(*limit), format_throughput(*used));
+            return format!("{file} allows {kind} of {limit} on {device}, and they move {used}");
+        }
+        format!(
+            "{file} allows {} {kind} a second on {device}, and {} are made",
+            grouped(*limit),
+            grouped(*used)
+        )
+    }
+
+    /// Whether it is used up.
+    pub fn is_reached(&self) -> bool {
+        self.share() >= NEAR
+    }
+
+    /// What was used of it.
+    pub fn evidence(&self) -> Evidence {
+        let what = format!("what the control group did on {} for {}, of its limit", self.device, self.member);
+        evidence(what, self.used, self.counted.unit(), Some(self.limit))
+    }
+}
+
+/// Of each member that worked the fullest limit in the median trial; those on whose way there is none are left out.
+pub fn held(case: &Case<'_>) -> Vec<Held> {
+    case.working()
+        .filter_map(|member| {
+            let mut all: Vec<Held> =
+                case.trials.iter().filter_map(|trial| in_trial(case, trial, &member.name)).collect();
+            all.sort_by(|a, b| a.share().total_cmp(&b.share()));
+            let trials = all.len();
+            // One that only some trials met may have been set meanwhile.
+            (2 * trials > case.trials.len()).then(|| all.swap_remove((trials - 1) / 2))
+        })
+        .collect()
+}
+
+/// Whether each member that worked uses up its own of the limits `held`.
+pub fn reached(case: &Case<'_>, held: &[Held]) -> bool {
+    !held.is_empty() && held.len() == case.working().count() && held.iter().all(Held::is_reached)
+}
+
+fn in_trial(case: &Case<'_>, trial: &TrialSamples, member: &str) -> Option<Held> {
+    let observed = trial.observed.as_ref()?;
+    let below = observed.member(member)?;
+    let seconds = trial.elapsed.as_secs_f64();
+    let mut fullest: Option<Held> = None;
+    for index in &below.devices {
+        let Some(device) = observed.devices.get(*index) else { continue };
+        let own = own(case, trial, *index);
+        for limit in &device.group_limits {
+            for (kind, counted, limited, used) in each(limit, &own) {
+                let held = Held {
+                    member: member.to_owned(),
+                    device: device.shown_name().to_owned(),
+                    file: limit.file.clone(),
+                    limit: limited,
+                    used: used / seconds,
+                    kind,
+                    counted,
+                };
+                if fullest.as_ref().is_none_or(|known| known.share() < held.share()) {
+                    fullest = Some(held);
+                }
+            }
+        }
+    }
+    fullest
+}
+
+/// Each of the four limits that is set, with what was used of it: what the load asked for counts exactly, what the group's
+/// counters say counts others in it too, and operations that are cut in pieces.
+fn each(limit: &GroupLimit, own: &PerOp<Count>) -> Vec<(OpKind, Counted, f64, f64)> {
+    let mut all = Vec::new();
+    for kind in [OpKind::Read, OpKind::Write] {
+        let counted = limit.used.map(|used| *used.get(kind)).unwrap_or_default();
+        let own = own.get(kind);
+        if let Some(most) = limit.iops.get(kind).filter(|most| *most > 0) {
+            all.push((kind, Counted::Operations, most as f64, counted.ops.max(own.ops) as f64));
+        }
+        if let Some(most) = limit.bytes.get(kind).filter(|most| most.0 > 0) {
+            all.push((kind, Counted::Bytes, most.0 as f64, counted.bytes.max(own.bytes) as f64));
+        }
+    }
+    all
+}
+
+/// What the load asked of the device at this place, directly and as its members' own.
+fn own(case: &Case<'_>, trial: &TrialSamples, device: usize) -> PerOp<Count> {
+    let observed = trial.observed.iter().flat_map(|observed| &observed.members);
+    let below = observed.filter(|below| case.workload.direct && below.devices.first() == Some(&device));
+    let members = below.flat_map(|below| trial.members.iter().filter(|m| m.name == below.member));
+    members.fold(PerOp::default(), |sum, member| sum.plus(member.ops.counts()))
+}

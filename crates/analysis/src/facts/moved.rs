@@ -1,0 +1,175 @@
+//! What the disks moved against what the trial asked of them.
+
+use crate::members;
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{DeviceObservation, Join, MemberObservation, Span, TrialSamples};
+use ebbtide_model::workload::Workload;
+
+/// Hit share from which on a cache shapes the result: the ratio of cached to uncached speed then exceeds 1.2.
+pub const HIT_SHARE: f64 = 0.20;
+
+/// Bytes and requests of a trial: asked of the members, and moved by the disks below them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Moved {
+    /// Bytes that the trial asked of its members.
+    pub asked: PerOp<u64>,
+    /// Bytes that the disks have to move for it: as many where each is on one disk, twice as many to write to a mirror
+    /// of two, and between bounds below parity.
+    pub due: PerOp<Span>,
+    /// Operations that it asked.
+    pub asked_ops: u64,
+    /// Bytes that the disks moved, whoever asked.
+    pub moved: PerOp<u64>,
+}
+
+const PAGE: u64 = 4096;
+
+/// How many bytes more `bytes` in so many writes can be below parity, which is kept page by page (drivers/md/raid5.c): at most a
+/// page at each end of a write, where they are no whole pages.
+pub fn ends(bytes: u64, writes: u64) -> u64 {
+    let whole_pages = writes == 0 || bytes.is_multiple_of(writes.saturating_mul(PAGE));
+    if whole_pages { 0 } else { writes.saturating_mul(2 * PAGE) }
+}
+
+/// The disks below the members of a trial, each once; `None` when some member that worked has no observed disk.
+pub fn disks(trial: &TrialSamples) -> Option<Vec<&DeviceObservation>> {
+    let observed = trial.observed.as_ref()?;
+    let mut indices: Vec<usize> = Vec::new();
+    // A cache above the members may leave all of them idle.
+    let idle = trial.members.iter().all(|member| members::totals(member).ops == 0);
+    for member in &trial.members {
+        if members::totals(member).ops == 0 && !idle {
+            continue;
+        }
+        let below = observed.member(&member.name)?;
+        let disks = observed.disks(below);
+        if disks.is_empty() {
+            return None;
+        }
+        for disk in disks {
+            if !indices.contains(&disk) {
+                indices.push(disk);
+            }
+        }
+    }
+    indices.into_iter().map(|index| observed.devices.get(index)).collect()
+}
+
+/// See [`Moved`]; `None` when the disks were not observed.
+pub fn moved(trial: &TrialSamples) -> Option<Moved> {
+    let disks = disks(trial)?;
+    if disks.is_empty() {
+        return None;
+    }
+    let mut sum = Moved {
+        asked: trial.members.iter().map(|member| members::bytes(&member.ops)).sum(),
+        moved: disks.iter().map(|disk| disk.total.bytes).sum(),
+        ..Moved::default()
+    };
+    for member in &trial.members {
+        let (read, write) = (&member.ops.read.count, &member.ops.write.count);
+        sum.asked_ops = sum.asked_ops.saturating_add(members::totals(member).ops);
+        let ends = ends(write.bytes, write.ops);
+        add_due(trial, &member.name, read.bytes, (write.bytes, ends), &mut sum.due);
+    }
+    // Every byte that the application moves is asked of some member at least once, even where a cache above them
+    // answers before they are asked.
+    let array = members::bytes(&trial.array);
+    for (asked, array, due) in [
+        (&mut sum.asked.read, array.read, &mut sum.due.read),
+        (&mut sum.asked.write, array.write, &mut sum.due.write),
+    ] {
+        let unasked = array.saturating_sub(*asked);
+        *asked = asked.saturating_add(unasked);
+        due.least += unasked as f64;
+        due.most += unasked as f64;
+    }
+    Some(sum)
+}
+
+/// Requests that a file system's journal makes for one write that is made durable: the description of the change with the blocks
+/// that changed, which are merged, and the commit (ext4: fs/jbd2/commit.c).
+pub const JOURNAL_REQUESTS: f64 = 2.0;
+
+/// Bytes of them: the description, an inode, a bitmap and the commit are a block each.
+const JOURNAL_BYTES: f64 = (4 * PAGE) as f64;
+
+/// How often the trial had what it wrote made durable, for each of which a journal may commit.
+fn made_durable(trial: &TrialSamples, workload: &Workload) -> f64 {
+    let each = if workload.sync { trial.array.write.count.ops } else { 0 };
+    trial.execution.syncs.count().saturating_add(each) as f64
+}
+
+/// Bytes that the disks moved beyond the most that the trial's operations can have taken: somebody else asked for them.
+pub fn beyond(trial: &TrialSamples, moved: &Moved, workload: &Workload) -> f64 {
+    let beyond = |moved: u64, due: f64| (moved as f64 - due).max(0.0);
+    let journal = made_durable(trial, workload) * JOURNAL_BYTES;
+    beyond(moved.moved.read, moved.due.read.most) + beyond(moved.moved.write, moved.due.write.most + journal)
+}
+
+/// Share of the requests that are joined to others before a disk sees them, above which it is not known whose the rest are.
+const JOINED: f64 = 0.10;
+
+/// Requests that the disks of a trial served, and those of them that it cannot have asked for. Nothing where they were not
+/// observed, where the trial goes through the page cache, or where it is not known how many requests one operation becomes
+/// (below arrays, and where neighbours are merged).
+pub fn requests(trial: &TrialSamples, workload: &Workload) -> Option<(f64, f64)> {
+    let observed = trial.observed.as_ref().filter(|_| workload.direct)?;
+    let mut due = PerOp { read: 0.0, write: made_durable(trial, workload) * JOURNAL_REQUESTS };
+    for member in trial.members.iter().filter(|member| members::totals(member).ops > 0) {
+        let below = observed.member(&member.name)?;
+        let path = devices_of_one_disk(trial, below)?;
+        let largest = path.iter().filter_map(|device| device.max_request).map(|most| most.0).min();
+        for (due, asked) in [(&mut due.read, member.ops.read.count), (&mut due.write, member.ops.write.count)]
+        {
+            let pieces = largest.filter(|most| *most > 0).map_or(asked.ops, |most| {
+                asked.bytes.div_ceil(asked.ops.max(1)).div_ceil(most).saturating_mul(asked.ops)
+            });
+            *due += pieces as f64;
+        }
+    }
+    let (mut all, mut merged, mut beyond) = (0.0, 0.0, PerOp { read: 0.0, write: 0.0 });
+    for disk in disks(trial)? {
+        all += disk.total.ops.total() as f64;
+        merged += disk.total.merged.total() as f64;
+        beyond.read += disk.total.ops.read as f64;
+        beyond.write += disk.total.ops.write as f64;
+    }
+    let others = (beyond.read - due.read).max(0.0) + (beyond.write - due.write).max(0.0);
+    (all > 0.0 && merged <= JOINED * all).then_some((all, others))
+}
+
+/// The devices from a member down to its disk; nothing where they are several, or one makes other requests of what it gets.
+fn devices_of_one_disk<'a>(
+    trial: &'a TrialSamples,
+    below: &MemberObservation,
+) -> Option<Vec<&'a DeviceObservation>> {
+    let observed = trial.observed.as_ref()?;
+    let path: Option<Vec<_>> = below.devices.iter().map(|index| observed.devices.get(*index)).collect();
+    path.filter(|path| {
+        let plain = |device: &&DeviceObservation| {
+            let join =
+                device.below.as_ref().filter(|below| !below.devices.is_empty()).map(|below| below.join);
+            join.is_none_or(|join| join == Join::Through) && !device.page_cached
+        };
+        path.len() == 1 || path.iter().all(plain)
+    })
+}
+
+/// Adds what the disks below `member` have to move for so many bytes read, and written with so many more at the ends.
+fn add_due(trial: &TrialSamples, member: &str, read: u64, write: (u64, u64), due: &mut PerOp<Span>) {
+    let observed = trial.observed.as_ref();
+    let below = observed.and_then(|o| Some((o, o.member(member)?)));
+    let Some(cost) = below.map(|(observed, below)| observed.cost(below)) else { return };
+    let add = |due: &mut Span, bytes: u64, ends: u64, by: Span| {
+        let times = |bytes: u64, by: f64| if bytes == 0 { 0.0 } else { bytes as f64 * by };
+        due.least += times(bytes, by.least);
+        // What is computed page by page moves more than was asked only where it moves more than once anyway.
+        let more = if by.most > by.least { ends } else { 0 };
+        due.most += times(bytes.saturating_add(more), by.most);
+    };
+    add(&mut due.read, read, 0, cost.read.read);
+    add(&mut due.write, read, 0, cost.read.write);
+    add(&mut due.read, write.0, write.1, cost.write.read);
+    add(&mut due.write, write.0, write.1, cost.write.write);
+}

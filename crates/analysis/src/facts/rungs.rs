@@ -1,0 +1,166 @@
+//! What the ladder of a case saw (`analysis::ladder`).
+
+use super::case::Case;
+use crate::estimate;
+use crate::pace::{self, Pace};
+use ebbtide_model::metric::Metric;
+use ebbtide_model::session::Rung;
+use ebbtide_model::units::{Bytes, Nanos};
+
+/// Rate with twice the operations in flight over that with as many below which they did not help; twice that for four times
+/// as many. Double the rate is what Little's law promises; a probe of half a second varies by some percent.
+pub const NO_GAIN: f64 = 1.10;
+/// The same from which on they are a cause by themselves, where nothing is known of what one operation alone takes.
+pub const MORE: f64 = 1.25;
+/// Rate of the trials and of the rung that repeats them, the higher over the lower, up to which they are the same.
+const REPEATS: f64 = 1.25;
+
+/// A rung with its pace.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    pub rung: &'a Rung,
+    /// Operations per second.
+    pub ops: Pace,
+    /// The same as it was counted, from its start to its end: of lots, one too many or too few.
+    counted: f64,
+}
+
+impl Step<'_> {
+    /// The lower of the two.
+    pub fn low(&self) -> f64 {
+        self.ops.rate.min(self.counted)
+    }
+
+    /// Its rate over `rate`: 1 where that is between the two.
+    pub fn over(&self, rate: f64) -> f64 {
+        rate.clamp(self.low(), self.ops.rate.max(self.counted)) / rate
+    }
+}
+
+/// The rungs of one design under one workload.
+#[derive(Debug, Clone)]
+pub struct Rungs<'a> {
+    /// As many in flight as in the trials, and of the same size; where there was no time for it, nothing.
+    pub same: Option<Step<'a>>,
+    /// More in flight, the fewest first.
+    pub deeper: Vec<Step<'a>>,
+    /// Fewer in flight, the fewest first.
+    pub shallower: Vec<Step<'a>>,
+    /// As many in flight, of other sizes, the smallest first.
+    pub sizes: Vec<Step<'a>>,
+    /// Operations per second of the rung that is the same as the trials, or of the trials where there is none.
+    pub base: f64,
+    /// Standard error of that, relative to it.
+    error: f64,
+    /// Operations per second of the trials.
+    measured: f64,
+    /// Operations in flight of the trials.
+    kept: f64,
+}
+
+/// What more in flight did, with the rate over that with as many.
+#[derive(Debug, Clone, Copy)]
+pub enum More<'a> {
+    /// More of them had more done.
+    Helped(Step<'a>, f64),
+    /// More of them had no more done.
+    Flat(Step<'a>, f64),
+    /// Something between, or what else went on hides it.
+    Unclear(Step<'a>, f64),
+}
+
+impl<'a> More<'a> {
+    /// The rung, and the rate over that with as many.
+    pub fn seen(&self) -> (Step<'a>, f64) {
+        match self {
+            More::Helped(step, gain) | More::Flat(step, gain) | More::Unclear(step, gain) => (*step, *gain),
+        }
+    }
+}
+
+/// Rate of a rung as it was counted: a pace needs three intervals with something done.
+fn pace_of(rung: &Rung) -> Option<Pace> {
+    let counted = || Some(Pace { rate: rung.iops()?, error: 0.0, unevenness: 0.0, grain: 0.0, span: 0.0 });
+    pace::of(&rung.samples, Nanos(0)).or_else(counted).filter(|pace| pace.rate > 0.0)
+}
+
+impl<'a> Rungs<'a> {
+    /// Those of `case`; nothing where none ran, or no rate is known.
+    pub fn of(case: &Case<'a>) -> Option<Rungs<'a>> {
+        let (kept, bs) = (case.in_flight(), case.workload.bs);
+        let all: Vec<Step<'_>> = case
+            .meta
+            .rungs
+            .iter()
+            .filter(|rung| rung.design == case.design.name && rung.workload == case.workload.name)
+            .filter_map(|rung| Some(Step { rung, ops: pace_of(rung)?, counted: rung.iops()? }))
+            .collect();
+        let same = all.iter().copied().find(|step| step.rung.in_flight == kept && step.rung.bs == bs);
+        let measured = measured(case).or(same.map(|step| step.ops.rate)).filter(|rate| *rate > 0.0)?;
+        let sorted = |wanted: &dyn Fn(u32, Bytes) -> bool| {
+            let mut found: Vec<Step<'_>> =
+                all.iter().copied().filter(|step| wanted(step.rung.in_flight, step.rung.bs)).collect();
+            found.sort_by_key(|step| (step.rung.in_flight, step.rung.bs));
+            found
+        };
+        let rungs = Rungs {
+            same,
+            deeper: sorted(&|depth, size| size == bs && depth > kept),
+            shallower: sorted(&|depth, size| size == bs && depth < kept),
+            sizes: sorted(&|depth, size| size != bs && depth == kept),
+            base: same.map_or(measured, |step| step.ops.rate),
+            error: same.map_or(0.0, |step| step.ops.error),
+            measured,
+            kept: f64::from(kept).max(1.0),
+        };
+        (!all.is_empty()).then_some(rungs)
+    }
+
+    /// Whether the rung that repeats the trials had about their rate, so that others can be held against both.
+    pub fn repeat(&self) -> bool {
+        self.base.max(self.measured) <= REPEATS * self.base.min(self.measured)
+    }
+
+    /// Every rung of the trials' size, the fewest in flight first.
+    pub fn depths(&self) -> Vec<Step<'a>> {
+        self.shallower.iter().copied().chain(self.same).chain(self.deeper.iter().copied()).collect()
+    }
+
+    /// Rate with as many in flight as in the trials over that of `step`, at least: less one standard error, and never below zero.
+    pub fn surely_over(&self, step: &Step<'_>) -> f64 {
+        let sure = 1.0 - self.error.hypot(step.ops.error);
+        sure.max(0.0) * self.base / step.ops.rate
+    }
+
+    /// What more in flight did: they helped where one of them gained `by_doubling` with each doubling beyond what chance
+    /// makes of it, over what ran as long as they, over the trials, and over what fewer had done; they did not where none of
+    /// them gained that over either of the former, or over the latter. Nothing where none ran.
+    pub fn more(&self, by_doubling: f64) -> Option<More<'a>> {
+        let needed =
+            |step: &Step<'_>| 1.0 + (by_doubling - 1.0) * (f64::from(step.rung.in_flight) / self.kept).log2();
+        // What fewer have done at least, as many can have done.
+        let fewer = self.shallower.iter().map(|step| (1.0 - step.ops.error) * step.low()).fold(0.0, f64::max);
+        let (slower, faster) = (self.base.min(self.measured), self.base.max(self.measured).max(fewer));
+        let sure = |step: &Step<'_>| (1.0 - self.error.hypot(step.ops.error)) * step.low();
+        let helped = |step: &&Step<'_>| sure(step) / faster >= needed(step);
+        if let Some(step) = self.deeper.iter().find(helped) {
+            return Some(More::Helped(*step, step.ops.rate / self.base));
+        }
+        let best = self.deeper.iter().max_by(|a, b| a.ops.rate.total_cmp(&b.ops.rate))?;
+        let flat_over = |rate: f64| self.deeper.iter().all(|step| step.low() / rate < needed(step));
+        Some(match best.ops.rate / self.base {
+            gain if self.repeat() && flat_over(slower) => More::Flat(*best, gain),
+            _ if self.repeat() && fewer > slower && flat_over(fewer) => {
+                More::Flat(*best, best.ops.rate / fewer)
+            }
+            gain => More::Unclear(*best, gain),
+        })
+    }
+}
+
+/// Operations per second of the trials: the median of their paces, or what was counted.
+fn measured(case: &Case<'_>) -> Option<f64> {
+    let paces: Vec<f64> =
+        case.trials.iter().filter_map(|trial| Some(pace::of(trial, Nanos(0))?.rate)).collect();
+    estimate::median(&paces).or_else(|| case.metric(Metric::Iops))
+}

@@ -1,0 +1,59 @@
+//! Workloads that have all that they ask for.
+
+use super::case::Case;
+use crate::evidence::{Evidence, Unit, evidence, share_is};
+use ebbtide_model::metric::Metric;
+use ebbtide_model::units::format_throughput;
+use ebbtide_model::workload::Arrival;
+
+/// An open loop that completes this share of what arrives is served: nothing limits it.
+pub const SERVED: f64 = 0.98;
+
+/// Pausing for this share of the time a job does mostly that.
+const PAUSING: f64 = 0.5;
+
+/// Operations per second that completed, and that arrived, where they come at times of their own.
+pub fn arrivals(case: &Case<'_>) -> Option<(f64, f64)> {
+    match case.workload.arrival {
+        Arrival::Fixed { iops: asked } | Arrival::Poisson { iops: asked } => {
+            Some((case.metric(Metric::Iops)?, asked))
+        }
+        Arrival::Closed => None,
+    }
+}
+
+/// Whether the workload has all that it asks for: an open loop whose operations are served as they arrive, or a limit of its own.
+pub fn served(case: &Case<'_>) -> bool {
+    arrivals(case).is_some_and(|(done, asked)| done >= SERVED * asked) || own_limit(case).is_some()
+}
+
+/// What the workload holds itself back with, where it does: a `rate` that is reached, or a `thinktime` with which its jobs mostly
+/// pause. In words, with the figure that shows it.
+pub fn own_limit(case: &Case<'_>) -> Option<(String, Evidence)> {
+    own_rate(case).or_else(|| own_pauses(case))
+}
+
+fn own_rate(case: &Case<'_>) -> Option<(String, Evidence)> {
+    let rate = case.workload.rate?.0 as f64;
+    let moved = case.metric(Metric::Throughput).filter(|moved| *moved >= SERVED * rate)?;
+    let sentence = format!(
+        "the workload's own `rate` of {} limits it, not the array: it moved {}",
+        format_throughput(rate),
+        format_throughput(moved)
+    );
+    let what = "throughput against the workload's `rate`";
+    Some((sentence, evidence(what, moved, Unit::BytesPerSecond, Some(rate))))
+}
+
+fn own_pauses(case: &Case<'_>) -> Option<(String, Evidence)> {
+    let workload = case.workload;
+    let jobs = f64::from(workload.numjobs.max(1));
+    let share = case.metric(Metric::Iops)? * workload.think_time.as_secs_f64() / jobs;
+    let share = Some(share).filter(|share| *share >= PAUSING)?.min(1.0);
+    let sentence = format!(
+        "the workload's own `thinktime` of {} limits it, not the array: its jobs pause for {:.0}% of the time",
+        workload.think_time,
+        share * 100.0
+    );
+    Some((sentence, share_is("share of the time that jobs pause", share, PAUSING)))
+}

@@ -1,0 +1,200 @@
+//! A rate that looks set: the same however many operations are in flight, and even over time.
+
+use super::case::Case;
+use super::queues::{Full, IN_PROPORTION, proportional};
+use super::rungs::{Rungs, Step};
+use super::standing::{AT_DEVICES, BUSY, Devices, at_devices_is, least_busy_is};
+use super::steps;
+use super::usage::Counted;
+use crate::estimate::median;
+use crate::evidence::{Evidence, Unit, evidence, share_is};
+use crate::judged::{Absent, VerdictKind};
+use crate::pace::{self, Pace};
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::units::Nanos;
+
+/// How far a rung's rate may be from the others' and be the same; where operations wait above the devices and come in lots, as
+/// much more as its series is coarse.
+pub const SAME: f64 = 0.04;
+/// Most of that.
+const COARSE: f64 = 0.06;
+/// How far what was done may be from what an even rate would have done, of all, where operations wait above the devices: there
+/// nothing but a limit makes it even. A lot more or less comes on top.
+pub const EVEN: f64 = 0.02;
+/// The lots that the kernel lets pass are those of this time (block/blk-throttle.c, `throtl_slice`).
+const LOT: Nanos = Nanos(100_000_000);
+/// The same where they wait at the devices: an arm that moves at random is 1% off after a thousand operations, a device of even
+/// pace as little as this.
+pub const EVEN_AT_DEVICES: f64 = 0.005;
+/// As even as no device is: short runs may then be [`SAME`] further from the trials' rate, which the first moments of a limit do,
+/// when it lets more pass.
+const AS_A_CLOCK: f64 = 0.0005;
+/// How far the trials' rates may be from one another.
+const SAME_TRIALS: f64 = 0.03;
+
+/// A rate that looks set.
+#[derive(Debug, Clone)]
+pub struct SetRate {
+    /// What is counted.
+    pub counted: Counted,
+    /// Of the array, per second.
+    pub rate: f64,
+    /// Operations wait above the devices, not at them.
+    pub above: bool,
+    /// The figures that show it.
+    pub figures: Vec<Evidence>,
+}
+
+/// Whether the trials and the ladder look like a rate that is set.
+pub fn find(
+    case: &Case<'_>,
+    rungs: Option<&Rungs<'_>>,
+    devices: Option<Devices>,
+    queues: &[Full],
+) -> Result<SetRate, Absent> {
+    let telling = rungs.filter(|rungs| !rungs.deeper.is_empty() && !rungs.sizes.is_empty());
+    let rungs = telling.ok_or_else(|| {
+        Absent::because(
+            "no short runs with more in flight and with other sizes were made, which would show it",
+        )
+    })?;
+    let above = devices.is_some_and(|at| at.least_busy < BUSY && at.share < AT_DEVICES);
+    let Even { rate: ops, uneven, figures: mut all } = over_time(case, above)?;
+    let depths = rungs.depths();
+    let coarse = depths.iter().chain(&rungs.sizes).map(|step| step.ops.grain).fold(0.0, f64::max);
+    let more = if above { coarse.min(COARSE) } else { 0.0 };
+    let more = if uneven <= AS_A_CLOCK { more.max(SAME) } else { more };
+    let alike = SAME + more;
+    all.extend(whatever_the_depth(rungs, &depths, ops, alike)?);
+    let counted = counted(case, rungs, ops, (alike, above), &mut all)?;
+    if let Some(grows) = proportional(case, rungs, queues).filter(|_| !above) {
+        let what = "rate for each doubling of the requests at the device, which would have to be below";
+        return Err(Absent::yields(
+            VerdictKind::QueueLimit,
+            "its disk's queue is full, and has as much more done for each request as it holds more",
+        )
+        .seen(what, grows, Unit::Times, IN_PROPORTION));
+    }
+    if let Some(at) = devices {
+        all.extend([least_busy_is(at.least_busy), at_devices_is(at.share)]);
+    }
+    all.push(evidence("operations in flight", case.kept(), Unit::Operations, None));
+    let rate = match counted {
+        Counted::Operations => ops,
+        Counted::Bytes => ops * case.workload.mean_bs(),
+    };
+    Ok(SetRate { counted, rate, above, figures: all })
+}
+
+/// Whether as many and more in flight have the rate of the trials: none a higher one, and most of them that one. What else
+/// goes on makes a short run slower now and then.
+fn whatever_the_depth(
+    rungs: &Rungs<'_>,
+    depths: &[Step<'_>],
+    rate: f64,
+    alike: f64,
+) -> Result<[Evidence; 2], Absent> {
+    let ratios = |steps: &[Step<'_>]| steps.iter().map(|step| step.over(rate)).collect::<Vec<f64>>();
+    let deeper = ratios(&rungs.deeper);
+    let highest = ratios(depths).into_iter().fold(0.0, f64::max);
+    let same = |ratio: &&f64| (**ratio - 1.0).abs() <= alike;
+    let (of_all, all) = (ratios(depths).iter().filter(same).count(), depths.len());
+    let figures = |runs: f64| {
+        let highest_is =
+            "highest rate of the short runs over that of the trials, which would have to be below";
+        let runs_are = "short runs of this size with the rate of the trials";
+        [
+            evidence(highest_is, highest, Unit::Times, Some(1.0 + alike)),
+            evidence(runs_are, of_all as f64, Unit::Runs, Some(runs)),
+        ]
+    };
+    if highest > 1.0 + alike || deeper.iter().filter(same).count() == 0 || 2 * of_all <= all {
+        let why = if highest > 1.0 + alike {
+            "the short runs had a higher rate than the trials"
+        } else {
+            "the rate changes with the number in flight"
+        };
+        return Err(Absent::because(why).with(figures(all as f64 / 2.0)));
+    }
+    Ok(figures(all as f64))
+}
+
+/// Whether operations are counted or bytes: by what stays the same with other sizes.
+fn counted(
+    case: &Case<'_>,
+    rungs: &Rungs<'_>,
+    rate: f64,
+    (alike, above): (f64, bool),
+    figures: &mut Vec<Evidence>,
+) -> Result<Counted, Absent> {
+    let size = case.workload.bs.0 as f64;
+    // Rates over the trials'.
+    let ratio = |step: &Step<'_>| {
+        let times = step.rung.bs.0 as f64 / size;
+        (step.over(rate), step.over(rate / times))
+    };
+    let same = |ratio: f64| (ratio - 1.0).abs() <= alike;
+    let fit = |of: fn((f64, f64)) -> f64| rungs.sizes.iter().filter(|step| same(of(ratio(step)))).count();
+    let (by_ops, by_bytes) = (fit(|(ops, _)| ops), fit(|(_, bytes)| bytes));
+    for step in &rungs.sizes {
+        let (ops, bytes) = ratio(step);
+        let bs = step.rung.bs;
+        figures.push(evidence(
+            format!("operations per second of {bs}, over those of {}", case.workload.bs),
+            ops,
+            Unit::Times,
+            Some(1.0),
+        ));
+        figures.push(evidence(
+            format!("bytes per second in operations of {bs}, over those in {}", case.workload.bs),
+            bytes,
+            Unit::Times,
+            Some(1.0),
+        ));
+    }
+    // What fits neither may have run into another limit, or a device's own pace: that looks idle only below a limit.
+    let enough = if above { 1 } else { rungs.sizes.len() };
+    match (by_ops, by_bytes) {
+        (ops, bytes) if ops + bytes < enough => {
+            let why = "neither operations nor bytes are as many with other sizes";
+            Err(Absent::because(why).with(figures.drain(..)))
+        }
+        (ops, bytes) if ops >= bytes => Ok(Counted::Operations),
+        _ => Ok(Counted::Bytes),
+    }
+}
+
+/// An even rate.
+pub struct Even {
+    /// Operations per second.
+    rate: f64,
+    /// Distance of what was done by some time from what an even rate would have done, of all.
+    uneven: f64,
+    /// The figures that show it.
+    pub figures: Vec<Evidence>,
+}
+
+/// The rate of the trials, where it is even; of the end of one that slowed down in a step.
+pub fn over_time(case: &Case<'_>, above: bool) -> Result<Even, Absent> {
+    let lasting = |trial: &TrialSamples| steps::step_down(case, trial).unwrap_or(Nanos(0));
+    let paces: Vec<Pace> = case.trials.iter().filter_map(|trial| pace::of(trial, lasting(trial))).collect();
+    let rates: Vec<f64> = paces.iter().map(|pace| pace.rate).collect();
+    let uneven = median(paces.iter().map(|pace| pace.unevenness));
+    let (Some(rate), Some(uneven)) = (median(&rates), uneven) else {
+        return Err(Absent::because("too little was done to tell how even it was"));
+    };
+    // A lot at the end of one interval may as well be at the beginning of the next.
+    let shortest = paces.iter().map(|pace| pace.span).fold(f64::MAX, f64::min);
+    let lot = if above { LOT.as_secs_f64() / shortest } else { 0.0 };
+    let even = lot + if above { EVEN } else { EVEN_AT_DEVICES };
+    let alike = lot + SAME_TRIALS;
+    // Half of the trials may have been disturbed.
+    let apart = median(rates.iter().map(|other| (other / rate - 1.0).abs())).unwrap_or(0.0);
+    let of_time = "distance of what was done by some time from an even rate, which would have to be below";
+    let of_trials = "distance of the trials' rates from one another, which would have to be below";
+    let figures = vec![share_is(of_time, uneven, even), share_is(of_trials, apart, alike)];
+    if uneven > even || apart > alike {
+        return Err(Absent::because("the rate varies over time, as that of a device does").with(figures));
+    }
+    Ok(Even { rate, uneven, figures })
+}

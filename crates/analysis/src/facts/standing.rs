@@ -1,0 +1,148 @@
+//! How the devices of the members stood during a trial or a rung: busy, and with how many requests at them.
+
+use super::case::{Case, part};
+use crate::evidence::{Evidence, Unit, evidence, share_is};
+use crate::members;
+use crate::observe::share_of_cores;
+use ebbtide_model::samples::{CoreUse, CpuUse, DeviceObservation, DiskUse, Observation, TrialSamples};
+use ebbtide_model::units::Nanos;
+
+/// Busy share of every member's device from which on it works all the time.
+pub const BUSY: f64 = 0.90;
+/// Share of the operations in flight that must be at the devices: what is on its way to or from them is not.
+pub const AT_DEVICES: f64 = 0.50;
+/// Busy share of all cores above which they, and not the devices, may be what serves no faster.
+pub const HOST_BUSY: f64 = 0.90;
+
+/// A member's device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing<'a> {
+    /// Kernel name of the device that the member is, or lies on.
+    pub device: &'a str,
+    /// Share of the time with a request in flight, 0 to 1.
+    pub busy: f64,
+    /// Requests in flight on average.
+    pub queue: f64,
+    /// The same, each counted as often as requests were merged into it.
+    pub merged: f64,
+}
+
+/// The devices that the members which worked are, or that their files lie on, each once; nothing where one of them was not
+/// observed. What is below these may be shared with others.
+pub fn tops(trial: &TrialSamples) -> Option<Vec<&DeviceObservation>> {
+    let observed = trial.observed.as_ref()?;
+    let mut indices: Vec<usize> = Vec::new();
+    for member in trial.members.iter().filter(|member| members::totals(member).ops > 0) {
+        let found = observed.member(&member.name)?;
+        let device = *found.devices.first()?;
+        if !indices.contains(&device) {
+            indices.push(device);
+        }
+    }
+    let devices: Option<Vec<_>> = indices.into_iter().map(|index| observed.devices.get(index)).collect();
+    devices.filter(|devices| !devices.is_empty())
+}
+
+/// How they stood; nothing where one of them was not observed.
+pub fn of(trial: &TrialSamples) -> Option<Vec<Standing<'_>>> {
+    let seconds = trial.elapsed.as_secs_f64();
+    let devices = tops(trial).filter(|_| seconds > 0.0)?;
+    let stood = devices.into_iter().map(|device| {
+        let DiskUse { ops, merged, busy, weighted, .. } = device.total;
+        let queue = weighted.as_secs_f64() / seconds;
+        Standing {
+            device: &device.name,
+            busy: (busy.as_secs_f64() / seconds).min(1.0),
+            queue,
+            merged: queue * (1.0 + merged.total() as f64 / ops.total().max(1) as f64),
+        }
+    });
+    Some(stood.collect())
+}
+
+/// The devices together: medians over the trials.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Devices {
+    /// Busy share of the least busy one, 0 to 1.
+    pub least_busy: f64,
+    /// Requests in flight at all of them.
+    pub queue: f64,
+    /// Share of the operations in flight that are at them: the others wait above. A copy for each member counts as often, and
+    /// neighbours that were merged into one request each on their own.
+    pub share: f64,
+    /// How many they are.
+    pub number: usize,
+}
+
+/// See [`Devices`]; nothing where they were not observed.
+pub fn devices(case: &Case<'_>) -> Option<Devices> {
+    let sum = |value: fn(&Standing<'_>) -> f64| case.median(|trial| Some(of(trial)?.iter().map(value).sum()));
+    Some(Devices {
+        least_busy: case.median(|trial| of(trial)?.iter().map(|s| s.busy).reduce(f64::min))?,
+        queue: sum(|s| s.queue)?,
+        share: sum(|s| s.merged)? / case.kept().max(1.0),
+        number: case.trials.iter().filter_map(|trial| Some(of(trial)?.len())).max()?,
+    })
+}
+
+/// Names of disks that have processors of their own, or a host's: no worker of this system has to run for them.
+const HARDWARE: [&str; 6] = ["nvme", "sd", "vd", "xvd", "hd", "mmcblk"];
+
+/// The device of a member that this system's processors serve, as they do a loop device; nothing where all are disks, or
+/// none was observed.
+pub fn served_here(case: &Case<'_>) -> Option<String> {
+    let mut devices = case.trials.iter().filter_map(|trial| of(trial)).flatten();
+    let software = |device: &str| !HARDWARE.iter().any(|prefix| device.starts_with(prefix));
+    devices.find(|standing| software(standing.device)).map(|standing| standing.device.to_owned())
+}
+
+/// Busy share of all cores of the host together, median over the trials.
+pub fn host_busy(case: &Case<'_>) -> Option<f64> {
+    of_all_cores(case, |cpu| cpu.host_busy, |core| core.user.0 + core.system.0)
+}
+
+/// Share of all cores' time that the hypervisor took, median over the trials.
+pub fn stolen(case: &Case<'_>) -> Option<f64> {
+    of_all_cores(case, |cpu| cpu.host_steal, |core| core.steal.0)
+}
+
+/// Share of all cores' time as it was counted with the load's, else as `seen` says of each core.
+fn of_all_cores(
+    case: &Case<'_>,
+    counted: fn(&CpuUse) -> Option<Nanos>,
+    seen: fn(&CoreUse) -> u64,
+) -> Option<f64> {
+    case.median(|trial| {
+        let time = counted(&trial.cpu).filter(|_| trial.elapsed.0 > 0 && trial.cpu.cores > 0);
+        time.map(|time| part(trial, time) / f64::from(trial.cpu.cores))
+            .or_else(|| share_of_cores(&trial.observed.as_ref()?.cores, seen))
+    })
+}
+
+/// For how much of the time somebody of the host waited for a processor, for memory, for I/O (PSI), as far as the kernel told: the
+/// load or anybody else. Medians over the trials.
+pub fn waits(case: &Case<'_>) -> Vec<Evidence> {
+    let share = |of: fn(&Observation) -> Option<Nanos>| {
+        case.median(|trial| Some(part(trial, of(trial.observed.as_ref()?)?)))
+    };
+    let waits = [
+        ("a processor", share(|observed| observed.processor_waits)),
+        ("memory", share(|observed| observed.memory?.pressure_some)),
+        ("I/O", share(|observed| observed.io_waits)),
+    ];
+    let figure = |(what, share): (&str, Option<f64>)| {
+        let what = format!("share of the time that somebody waited for {what} (PSI)");
+        Some(evidence(what, share?, Unit::Share, None))
+    };
+    waits.into_iter().filter_map(figure).collect()
+}
+
+/// The share of the operations in flight that are at the devices as a figure.
+pub fn at_devices_is(share: f64) -> Evidence {
+    share_is("share of the operations in flight that are at the devices", share, AT_DEVICES)
+}
+
+/// The busy share of the least busy device as a figure.
+pub fn least_busy_is(busy: f64) -> Evidence {
+    share_is("busy share of the least busy member's device", busy, BUSY)
+}

@@ -1,0 +1,200 @@
+//! Verdicts: what limits a design, and why a cause is not asserted.
+
+use crate::evidence::{Evidence, Unit, evidence};
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
+/// What limits a design; its name is that of JSON and of the file below docs/verdicts.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum VerdictKind {
+    /// One slow member drags the array.
+    Member,
+    /// A volume's own limit (shape or catalogue) is reached.
+    VolumeLimit,
+    /// A rate that somebody set is reached.
+    RateLimit,
+    /// The link that the volumes share is full.
+    InstanceLimit,
+    /// The host's CPU, or the tool itself.
+    Cpu,
+    /// The load waits for memory to be freed.
+    Memory,
+    /// Requests to a file server wait at the client before they are sent.
+    RemoteQueue,
+    /// One write at a time, each made durable before the next.
+    SyncWrites,
+    /// The queue of a disk holds fewer requests than are asked for.
+    QueueLimit,
+    /// Too few operations in flight.
+    Concurrency,
+    /// Requests are split or too small.
+    RequestSize,
+    /// An array of parity updates stripes in part, for which it reads.
+    PartialStripe,
+    /// Readahead is too small.
+    Readahead,
+    /// A cache answered, not the volume.
+    Cache,
+    /// Burst credits ran out.
+    Burst,
+    /// A cache that takes writes was full.
+    WriteCache,
+    /// A device swings between two speeds by itself.
+    DeviceWaves,
+    /// Blocks were touched for the first time.
+    FirstTouch,
+    /// Something else used the devices.
+    Background,
+    /// Members share one disk.
+    SharedDevice,
+    /// Nothing that the rules know.
+    Unknown,
+}
+
+impl VerdictKind {
+    /// Its name, for example `volume-limit`.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// How the limit that a verdict asserts is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// The experiment or the catalogue says it.
+    Declared,
+    /// The device reports it.
+    Reported,
+    /// From what was measured: nobody said it.
+    Inferred,
+}
+
+/// What limits a design under a workload, and why we say so.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// What is asserted.
+    pub kind: VerdictKind,
+    /// Of a limit: how it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+    /// Confidence, 0 to 1.
+    pub confidence: f64,
+    /// How much of the gap between what is and what the next limit allows this cause explains, 0 to 1;
+    /// verdicts are ranked by it.
+    #[serde(default)]
+    pub explains: f64,
+    /// The sentence a user reads.
+    pub sentence: String,
+    /// The figures that show it, each beside what it is to be compared with.
+    pub evidence: Vec<Evidence>,
+}
+
+impl Verdict {
+    /// One that explains so much, 0 to 1 at most, of no limit.
+    pub(crate) fn new(
+        kind: VerdictKind,
+        confidence: f64,
+        explains: f64,
+        sentence: impl Into<String>,
+        evidence: Vec<Evidence>,
+    ) -> Verdict {
+        let explains = explains.clamp(0.0, 1.0);
+        Verdict { kind, basis: None, confidence, explains, sentence: sentence.into(), evidence }
+    }
+
+    /// Of a limit that is known by `basis`.
+    pub(crate) fn known(self, basis: Basis) -> Verdict {
+        Verdict { basis: Some(basis), ..self }
+    }
+}
+
+/// A cause that was looked for in vain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RuledOut {
+    /// What is not asserted.
+    pub kind: VerdictKind,
+    /// Why it is not asserted: a clause that a user reads.
+    pub why: String,
+    /// What was seen; the reference is what it would have had to reach.
+    pub evidence: Vec<Evidence>,
+}
+
+/// What a rule makes of a case.
+pub(crate) type Judged = Result<Verdict, Absent>;
+
+/// A cause that is not asserted: what was looked at, what it would have taken, and what was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Absent {
+    /// A clause that a user reads, without a full stop.
+    pub why: String,
+    /// What was seen, each figure with what it would have taken.
+    pub evidence: Vec<Evidence>,
+}
+
+impl Absent {
+    /// Without a figure.
+    pub fn because(why: impl Into<String>) -> Absent {
+        Absent { why: why.into(), evidence: Vec::new() }
+    }
+
+    /// A rule that yields to another, which `why` it does.
+    pub fn yields(to: VerdictKind, why: &str) -> Absent {
+        Absent::because(format!("held back by `{}`: {why}", to.name()))
+    }
+
+    /// With a figure that was seen and what it would have had to be.
+    pub fn seen(mut self, what: impl Into<String>, value: f64, unit: Unit, needed: f64) -> Absent {
+        self.evidence.push(evidence(what, value, unit, Some(needed)));
+        self
+    }
+
+    /// With these figures.
+    pub fn with(mut self, figures: impl IntoIterator<Item = Evidence>) -> Absent {
+        self.evidence.extend(figures);
+        self
+    }
+
+    /// With a figure where it is known.
+    pub fn seen_where_known(
+        self,
+        what: impl Into<String>,
+        value: Option<f64>,
+        unit: Unit,
+        needed: f64,
+    ) -> Absent {
+        match value {
+            Some(value) => self.seen(what, value, unit, needed),
+            None => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_has_one_name_everywhere() {
+        for kind in VerdictKind::VARIANTS {
+            assert_eq!(serde_json::to_value(kind).expect("a text"), kind.name());
+            assert_eq!(kind.name().parse(), Ok(*kind));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! `ebb apply`: a design of an experiment, made to stay.
+
+use crate::cli::globals::Globals;
+use crate::error::CliError;
+use crate::{experiment_file, keeping, signals, views};
+use clap::Args;
+use ebbtide_host::build::lasting::{self, Applied, Planned};
+use ebbtide_host::build::missing;
+use ebbtide_host::probe::{self, Kind};
+use ebbtide_host::sys::Sys;
+use ebbtide_model::experiment::{Experiment, VolumeSource};
+use ebbtide_model::shown::Shown;
+use ebbtide_model::units::format_count;
+use ebbtide_provision::{Class, Desired, Order, Unfit, default_name};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use strum::VariantNames;
+
+/// Build a design for good: the arrays, the file system, the mount, the tunables, and what brings them back at boot
+///
+/// Run again it changes nothing, or mends what is not as it was. `ebb status` says how it is, `ebb undo` takes it away.
+/// Exit status: 0 all is as it should be, 1 failed or refused, 2 wrong usage.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// Experiment file (TOML), such as `ebb run -o best.toml` writes
+    #[arg(required_unless_present = "at_boot")]
+    file: Option<PathBuf>,
+    /// The design to build [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    design: Option<String>,
+    /// What to call it on this host: the array, the volume group, the unit [default: the design's name]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Where to mount its file system
+    #[arg(long, value_name = "DIRECTORY")]
+    mount: Option<PathBuf>,
+    /// What becomes of it when its members come back empty: ephemeral, made anew where all of them are blank; persistent, never
+    /// formatted again [default: ephemeral on instance store, persistent on all else]
+    #[arg(long, value_name = "CLASS", value_parser = clap::builder::PossibleValuesParser::new(Class::VARIANTS))]
+    class: Option<String>,
+    /// Overwrite members that carry something, where the experiment gives their ids: their content is lost
+    #[arg(long)]
+    destroy: bool,
+    /// Print commands and changes of files, and touch nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// For the unit that `ebb apply` writes: start NAME, or make it anew where it is ephemeral and all its members are blank
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["file", "design", "name", "mount", "class", "destroy", "dry_run"])]
+    at_boot: Option<String>,
+}
+
+/// How long the unit waits for members: udev has named all that a machine has long before.
+const AT_BOOT: Duration = Duration::from_secs(60);
+
+/// Runs `ebb apply`.
+///
+/// # Errors
+/// See the exit statuses in the help.
+pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    if let Some(name) = &args.at_boot {
+        return at_boot(name, globals);
+    }
+    let file = args.file.as_deref().unwrap_or(Path::new(""));
+    let (_, experiment) = experiment_file::load(file, &super::catalog::load(globals)?)?;
+    let desired =
+        desired(args, &experiment).map_err(|what| CliError::Usage(format!("{}: {what}", file.shown())))?;
+    let control = signals::stoppable(globals.quiet)?;
+    let lacks = missing(desired.build.programs.iter().map(String::as_str));
+    lacks.map_err(|what| CliError::Failed(format!("this host cannot make it: {what}")))?;
+    if args.dry_run {
+        let planned =
+            keeping::with(globals, &control.stop, |keeper| keeper.plan(desired.clone(), args.destroy))
+                .map_err(CliError::failed)?;
+        let value = json!({
+            "schema": "ebbtide.apply-plan/1",
+            "name": desired.name,
+            "steps": planned.steps,
+            "files": planned.files,
+            "after": planned.after,
+            "notes": planned.notes.iter().chain(&desired.notes).collect::<Vec<_>>(),
+        });
+        return views::answer(globals.json, &value, &shown(&desired, &planned));
+    }
+    keeping::needs_root("ebb apply")?;
+    let applied = keeping::with(globals, &control.stop, |keeper| keeper.apply(desired.clone(), args.destroy))
+        .map_err(CliError::failed)?;
+    answer(&desired.name, &desired.notes, applied, globals)
+}
+
+fn at_boot(name: &str, globals: &Globals) -> Result<ExitCode, CliError> {
+    keeping::needs_root("ebb apply")?;
+    let control = signals::stoppable(globals.quiet)?;
+    let applied = keeping::with(globals, &control.stop, |keeper| keeper.at_boot(name, AT_BOOT))
+        .map_err(CliError::failed)?;
+    answer(name, &[], applied, globals)
+}
+
+fn answer(name: &str, notes: &[String], applied: Applied, globals: &Globals) -> Result<ExitCode, CliError> {
+    let Applied { steps, files } = applied;
+    let text = match (steps, files) {
+        (0, 0) => format!("{name}: nothing to do, all is as it should be\n"),
+        _ => {
+            let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+            format!(
+                "{name}: applied ({}, {})\n{notes}",
+                format_count(steps as u64, "step"),
+                format_count(files as u64, "file")
+            )
+        }
+    };
+    views::answer(
+        globals.json,
+        &json!({ "schema": "ebbtide.applied/1", "name": name, "steps": steps, "files": files, "notes": notes }),
+        &text,
+    )
+}
+
+/// What the arguments and the experiment ask for, on this host.
+fn desired(args: &ApplyArgs, experiment: &Experiment) -> Result<Desired, String> {
+    let design = choose(experiment, args.design.as_deref())?;
+    let sys = Sys::host();
+    let devices = probe::devices(&sys);
+    let used = experiment.designs[design].volumes();
+    let mut paths = vec![String::new(); experiment.volumes.len()];
+    let mut kinds = Vec::new();
+    for index in used {
+        if let VolumeSource::Device { path, .. } = &experiment.volumes[index].source {
+            paths[index] = lasting::stable_path(&sys, &devices, path).unwrap_or_default();
+            kinds.extend(lasting::kind(&sys, &devices, path));
+        }
+    }
+    let fallback = default_name(&experiment.designs[design].name);
+    let program = std::env::current_exe().ok();
+    let order = Order {
+        experiment,
+        design,
+        name: args.name.as_deref().unwrap_or(&fallback),
+        class: class(args.class.as_deref(), &kinds)?,
+        mountpoint: args.mount.as_deref(),
+        devices: &paths,
+        machine: &lasting::machine(&sys),
+        system: &lasting::system(&sys),
+        program: program.as_ref().and_then(|path| path.to_str()),
+    };
+    order.desired().map_err(|error| error.to_string())
+}
+
+/// Index of the design that is asked for.
+pub(super) fn choose(experiment: &Experiment, wanted: Option<&str>) -> Result<usize, String> {
+    let names: Vec<&str> = experiment.designs.iter().map(|design| design.name.as_str()).collect();
+    match wanted {
+        Some(wanted) => names
+            .iter()
+            .position(|name| *name == wanted)
+            .ok_or_else(|| format!("it has no design {wanted}; it has {}", names.join(", "))),
+        None if names.len() == 1 => Ok(0),
+        None => Err(format!("it has {} designs; say which with --design: {}", names.len(), names.join(", "))),
+    }
+}
+
+/// The class that is asked for, or that of what the members are.
+fn class(wanted: Option<&str>, kinds: &[Kind]) -> Result<Class, String> {
+    let own = |kind: &Kind| *kind == Kind::InstanceStore;
+    let wanted = wanted.and_then(|wanted| wanted.parse().ok());
+    Class::of_members(wanted, (kinds.iter().any(own), kinds.iter().all(own))).map_err(|unfit| match unfit {
+        Unfit::Mixed => {
+            "some of its volumes are instance store, which comes back empty after a stop, and others are not: they are never mixed in what stays"
+                .to_owned()
+        }
+        Unfit::NotPersistent => {
+            "its volumes are instance store, which comes back empty after a stop: it cannot be persistent".to_owned()
+        }
+    })
+}
+
+fn shown(desired: &Desired, planned: &Planned) -> String {
+    if planned.is_nothing() {
+        let notes: String = planned.notes.iter().map(|note| format!("note: {note}\n")).collect();
+        return format!("{}: nothing to do, all is as it should be\n{notes}", desired.name);
+    }
+    let mut text = format!(
+        "{} ({}), of design {} of {}:\n",
+        desired.name,
+        desired.class.as_ref(),
+        desired.design,
+        desired.experiment
+    );
+    text += &keeping::changes(planned);
+    for note in planned.notes.iter().chain(&desired.notes) {
+        text += &format!("note: {note}\n");
+    }
+    text
+}

@@ -1,0 +1,292 @@
+//! `ebb profile`: the field's workloads by name.
+
+mod shown;
+
+use super::jobs::{self, Conduct};
+use super::workload;
+use crate::bench::{describe, profile, target};
+use crate::cli::globals::Globals;
+use crate::error::CliError;
+use crate::progress::Progress;
+use crate::signals;
+use crate::views;
+use clap::{Args, Subcommand, ValueEnum};
+use ebbtide_experiment::is_profile_file;
+use ebbtide_formats::bonnie::{self, BonnieHost};
+use ebbtide_host::hostinfo::host_info;
+use ebbtide_host::sys::Sys;
+use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest};
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::workload::{Mix, Stop, Workload, options};
+use ebbtide_report::{ProfileStep, steps};
+use ebbtide_runner::bench::{self, Done, Job, Results, Spec};
+use ebbtide_runner::watch::Watch;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Run a well-known workload by name, or workloads of your own from a file
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the profiles that come with ebb
+    List,
+    /// Explain a profile: what it imitates, where it differs, its steps
+    Show(ShowArgs),
+    /// Run a profile on a file, a device or a directory
+    ///
+    /// Exit status: as for `ebb bench`.
+    Run(RunArgs),
+}
+
+/// Which profile, and what may be said of its steps.
+#[derive(Debug, Args)]
+struct Course {
+    /// Name of a profile (`ebb profile list`), or a TOML file of your own
+    name: String,
+    /// Size of the used part of the target, or of the files created [default: as the profile says]
+    #[arg(long, visible_alias = "filesize", value_name = "SIZE", value_parser = workload::size)]
+    size: Option<Bytes>,
+    /// Measured time of each step [default: as the profile says]
+    #[arg(long, visible_alias = "timeout", value_name = "TIME", value_parser = workload::runtime)]
+    runtime: Option<Nanos>,
+}
+
+#[derive(Debug, Args)]
+struct ShowArgs {
+    #[command(flatten)]
+    course: Course,
+    /// Seed of random steps
+    #[arg(long = "randseed", visible_alias = "seed", value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    course: Course,
+    /// File (created if --size is given), block device, or directory (for temporary files)
+    target: PathBuf,
+    /// How the results are printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    conduct: Conduct,
+}
+
+/// How the results of a profile are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table
+    Text,
+    /// bonnie++'s CSV, for bon_csv2html and bon_csv2txt (profile bonnie)
+    BonnieCsv,
+}
+
+impl Course {
+    fn request(&self, memory: u64, seed: u64) -> ProfileRequest {
+        ProfileRequest { size: self.size, runtime: self.runtime, memory: Bytes(memory), seed }
+    }
+}
+
+/// Runs `ebb profile`.
+///
+/// # Errors
+/// See the exit statuses in the help.
+pub fn run(args: &ProfileArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let (value, text) = match &args.action {
+        Action::Run(args) => return measure(args, globals),
+        Action::List => shown::list(),
+        Action::Show(args) => show_one(args)?,
+    };
+    views::answer(globals.json, &value, &text)
+}
+
+fn measure(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let (name, path) = (args.course.name.as_str(), args.target.as_path());
+    let csv = args.format == Format::BonnieCsv;
+    if csv && name != "bonnie" {
+        return Err(CliError::Usage("--format bonnie-csv is for profile bonnie".to_owned()));
+    }
+    if csv && globals.json {
+        return Err(CliError::Usage("--format bonnie-csv and --json are two formats; give one".to_owned()));
+    }
+    let host = host_info(&Sys::host());
+    let (destroy, seed) = (args.conduct.destroy, args.conduct.seed());
+    let (spec, mut running) = if is_profile_file(name) {
+        (own(args, seed)?, None)
+    } else {
+        let profile = built_in(name)?;
+        let request = args.course.request(host.memory_bytes, seed);
+        takes(profile, &request)?;
+        let (spec, running) = profile::spec(profile, path, request, destroy, seed)?;
+        (spec, Some(running))
+    };
+    let control = signals::stoppable(globals.quiet)?;
+    let mut progress = Progress::new(globals.quiet);
+    let small = (name == "bonnie").then(|| warning(&spec, host.memory_bytes)).flatten();
+    if let Some(text) = &small {
+        progress.say(text);
+    }
+    let mut next = |done: &[Done]| running.as_mut().and_then(|running| running.next_jobs(done));
+    let mut results = bench::run(spec, &mut next, &control, &mut progress)?;
+    drop(progress);
+    results.notes.extend(small);
+    let conclusions = match (running, &results.ended_early) {
+        (Some(running), None) => running.conclusions(&results.done),
+        // What a course shows, it shows at its end.
+        (Some(_), Some(_)) => vec!["it ended before its last step: nothing is concluded".to_owned()],
+        (None, _) => Vec::new(),
+    };
+    if !csv {
+        show(name, &results, &conclusions, seed, globals)?;
+    } else if let Some(first) = results.done.first() {
+        let size = match first.job.workload.stop {
+            Stop::Size(size) => size,
+            Stop::Runtime(_) => Bytes::default(),
+        };
+        let version = concat!("ebb-", env!("CARGO_PKG_VERSION"));
+        let host = BonnieHost { name: &host.hostname, version, seed, size };
+        // A test that was cut short has no result.
+        let early = results.ended_early.is_some();
+        let whole = results.done.iter().filter(|done| !early || is_complete(done));
+        let whole: Vec<_> = whole.map(|done| (done.job.name.as_str(), &done.samples)).collect();
+        views::print_data(&bonnie::csv(&host, &whole))?;
+    }
+    jobs::ending(&results)
+}
+
+/// Whether a job that ends by size has come to its end.
+fn is_complete(done: &Done) -> bool {
+    let Stop::Size(size) = done.job.workload.stop else { return true };
+    let (read, write) = (done.samples.array.read.count.bytes, done.samples.array.write.count.bytes);
+    match done.job.workload.mix {
+        Mix::Rewrite => write >= size.0,
+        _ => read + write >= size.0,
+    }
+}
+
+fn show(
+    name: &str,
+    results: &Results,
+    conclusions: &[String],
+    seed: u64,
+    globals: &Globals,
+) -> Result<(), CliError> {
+    if globals.json {
+        let mut value = describe::json(results, seed);
+        value["ebbtide"] = json!({ "profile": name, "conclusions": conclusions });
+        return views::print_json(&value);
+    }
+    let Some(first) = results.done.first() else { return Ok(()) };
+    let mut remarks = conclusions.to_vec();
+    remarks.extend(notes(results).into_iter().map(|note| format!("note: {note}")));
+    remarks.push(format!("seed {seed}"));
+    let (columns, color) = views::stdout_width();
+    let title = format!("profile {name} on {}", first.target);
+    let in_order: Vec<ProfileStep<'_>> = results
+        .done
+        .iter()
+        .map(|Done { job, samples, verdicts, .. }| ProfileStep { name: &job.name, samples, verdicts })
+        .collect();
+    views::print_styled(&steps(&title, &in_order, &remarks, columns, color))
+}
+
+/// Every note once; one that only some steps have, with their names.
+fn notes(results: &Results) -> Vec<String> {
+    let mut noted: Vec<(&String, Vec<&str>)> = Vec::new();
+    for done in &results.done {
+        for note in done.job.notes.iter().chain(&done.samples.notes) {
+            match noted.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, steps)) => steps.push(&done.job.name),
+                None => noted.push((note, vec![&done.job.name])),
+            }
+        }
+    }
+    let told = noted.into_iter().map(|(note, steps)| {
+        if steps.len() == results.done.len() && steps.len() > 1 {
+            note.clone()
+        } else {
+            format!("{}: {note}", steps.join(", "))
+        }
+    });
+    told.chain(results.notes.iter().cloned()).collect()
+}
+
+/// What a profile is and does.
+fn show_one(args: &ShowArgs) -> Result<shown::Shown, CliError> {
+    let name = args.course.name.as_str();
+    if is_profile_file(name) {
+        return Ok(shown::own(name, &profile::own(Path::new(name))?));
+    }
+    let request = args.course.request(host_info(&Sys::host()).memory_bytes, args.seed);
+    Ok(shown::built_in(built_in(name)?, &request))
+}
+
+fn names() -> String {
+    let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+    names.join(", ")
+}
+
+/// bonnie++ itself refuses a file that memory could hold.
+fn warning(spec: &Spec, memory: u64) -> Option<String> {
+    let size = spec.experiment.volumes.first()?.size?;
+    (size.0 < memory.saturating_mul(2)).then(|| {
+        format!(
+            "the file of {} is smaller than twice the memory ({}): much of what is measured is the page \
+             cache",
+            size.short(),
+            Bytes(memory).short()
+        )
+    })
+}
+
+/// The workloads of a file of the user's own, one after the other.
+fn own(args: &RunArgs, seed: u64) -> Result<Spec, CliError> {
+    let Course { name, size, runtime } = &args.course;
+    let workloads = profile::own(Path::new(name))?;
+    let wanted = target::Wanted {
+        size: *size,
+        offset: Bytes(0),
+        reads: workloads.iter().any(Workload::reads),
+        writes: workloads.iter().any(Workload::writes),
+        destroy: args.conduct.destroy,
+        words: target::Words::COMMAND,
+    };
+    let jobs = (0u32..).zip(workloads).map(|(group, mut workload)| {
+        if let Some(runtime) = runtime {
+            workload.stop = Stop::Runtime(*runtime);
+        }
+        let (name, options, notes) = (workload.name.clone(), options::said(&workload), Vec::new());
+        Job { name, group, design: 0, workload, options, notes }
+    });
+    jobs::on_path(&args.target, wanted, jobs.collect(), seed)
+}
+
+fn built_in(name: &str) -> Result<&'static Profile, CliError> {
+    Profile::get(name).ok_or_else(|| {
+        CliError::Usage(format!(
+            "there is no profile `{name}`; there are {}, and files of your own (NAME.toml)",
+            names()
+        ))
+    })
+}
+
+/// Refuses an option that would change nothing.
+fn takes(profile: &Profile, request: &ProfileRequest) -> Result<(), CliError> {
+    let (what, why) = match (request, profile) {
+        (ProfileRequest { size: Some(_), .. }, Profile { takes_size: false, .. }) => {
+            ("--size", "its files have a size of their own")
+        }
+        (ProfileRequest { runtime: Some(_), .. }, Profile { takes_runtime: false, .. }) => {
+            ("--runtime", "its steps end when they have read or written the whole; say --size")
+        }
+        _ => return Ok(()),
+    };
+    Err(CliError::Usage(format!("{what} means nothing to profile {}: {why}", profile.name)))
+}

@@ -1,0 +1,91 @@
+//! `ebb status`: how what `ebb apply` made is now.
+
+use crate::cli::globals::Globals;
+use crate::error::CliError;
+use crate::{keeping, views};
+use clap::Args;
+use ebbtide_host::probe;
+use ebbtide_host::sys::Sys;
+use ebbtide_model::shown::Shown;
+use ebbtide_provision::Record;
+use ebbtide_provision::status::{Array, Seen, Status};
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+/// Show how what `ebb apply` made is: members, redundancy left, resync, errors, what is not as it was
+///
+/// Exit status, for monitoring: 0 healthy, or nothing was applied; 1 degraded, drifted, or missing.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Only these
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// As text for Prometheus (OpenMetrics 1.0), for its node exporter's textfile collector
+    #[arg(long, conflicts_with = "json")]
+    openmetrics: bool,
+}
+
+/// Runs `ebb status`.
+///
+/// # Errors
+/// When something is not healthy, or a record cannot be read.
+pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    keeping::needs_root("ebb status")?;
+    let stop = AtomicBool::new(false);
+    let (records, bad) = keeping::with(globals, &stop, |keeper| {
+        let (good, bad): (Vec<_>, Vec<_>) = keeper.records().into_iter().partition(Result::is_ok);
+        Ok((
+            good.into_iter().flatten().collect::<Vec<Record>>(),
+            bad.into_iter().filter_map(Result::err).collect::<Vec<_>>(),
+        ))
+    })
+    .map_err(CliError::failed)?;
+    if let Some(unknown) =
+        args.names.iter().find(|name| !records.iter().any(|record| record.desired.name == **name))
+    {
+        let names: Vec<&str> = records.iter().map(|record| record.desired.name.as_str()).collect();
+        let known = if names.is_empty() {
+            "nothing was applied here".to_owned()
+        } else {
+            format!("there is {}", names.join(", "))
+        };
+        return Err(CliError::Usage(format!("there is no {unknown} that `ebb apply` made; {known}")));
+    }
+    let wanted =
+        records.iter().filter(|record| args.names.is_empty() || args.names.contains(&record.desired.name));
+    let mut arrays = Vec::new();
+    for record in wanted {
+        let mut seen =
+            keeping::with(globals, &stop, |keeper| keeper.look(record)).map_err(CliError::failed)?;
+        ask_health(record, &mut seen);
+        arrays.push(Array::of(record, seen));
+    }
+    let status = Status::new(arrays);
+    if args.openmetrics {
+        views::print_data(&status.openmetrics())?;
+    } else {
+        let none = status.arrays.is_empty() && bad.is_empty();
+        let text = if none { "nothing was applied on this host\n".to_owned() } else { status.text() };
+        views::answer(globals.json, &json!(status), &text)?;
+    }
+    for bad in &bad {
+        views::say(&format!("ebb: cannot read the record {}: {}", bad.path.shown(), bad.what));
+    }
+    Ok(if status.is_healthy() && bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Adds what NVMe drives among the members say of their own health.
+fn ask_health(record: &Record, seen: &mut Seen) {
+    let sys = Sys::host();
+    let mut devices = probe::devices(&sys);
+    probe::ask_health(&sys, &mut devices, ebbtide_engine::nvme::log_page);
+    for (member, seen) in record.desired.members.iter().zip(&mut seen.members) {
+        let node = std::fs::canonicalize(&member.path).ok();
+        let name = node.as_ref().and_then(|node| node.file_name()).and_then(|name| name.to_str());
+        let device = name.and_then(|name| devices.get(name));
+        if let Some(health) = device.and_then(|device| device.health.as_ref()) {
+            seen.troubles.extend(health.troubles());
+        }
+    }
+}

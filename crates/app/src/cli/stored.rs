@@ -1,0 +1,46 @@
+//! Sessions of the store, for the subcommands that show them.
+
+use crate::cli::globals::Globals;
+use crate::error::CliError;
+use crate::views::Format;
+use ebbtide_analysis::{Analysis, together};
+use ebbtide_model::session::Session;
+use ebbtide_report::{OfDesign, Report};
+use ebbtide_runner::store::Store;
+
+/// The store.
+///
+/// # Errors
+/// When there is none yet, or it cannot be opened.
+pub(super) fn open(globals: &Globals) -> Result<Store, CliError> {
+    Store::open_existing(globals.store.as_deref()).map_err(CliError::failed)?.ok_or_else(|| {
+        CliError::failed("nothing is stored yet; `ebb run FILE` or `ebb import FILE` makes a session")
+    })
+}
+
+/// The session that `which` names without its trials, and what they say.
+///
+/// # Errors
+/// As [`open`], and when there is no such session, or it cannot be read.
+pub(super) fn analysis(globals: &Globals, which: &str) -> Result<(Session, Analysis), CliError> {
+    let store = open(globals)?;
+    let session = store.head(which).map_err(CliError::failed)?;
+    let parts = store.by_design(&session, |_, _| ()).map_err(CliError::failed)?;
+    let analysis = together(&session, parts.into_iter().map(|(part, ())| part).collect());
+    Ok((session, analysis))
+}
+
+/// The report of the session that `which` names, with as much of each trial as `format` shows.
+///
+/// # Errors
+/// As [`open`], and when there is no such session, or it cannot be read.
+pub(super) fn report(globals: &Globals, which: &str, format: Format) -> Result<Report, CliError> {
+    let store = open(globals)?;
+    let session = store.head(which).map_err(CliError::failed)?;
+    let kept = format.kept(&session);
+    let parts = store
+        .by_design(&session, |part, records| OfDesign::new(&session, part, records, kept))
+        .map_err(CliError::failed)?;
+    let (parts, of_designs) = parts.into_iter().unzip();
+    Ok(Report::together(&session, together(&session, parts), of_designs))
+}

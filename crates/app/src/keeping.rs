@@ -1,0 +1,70 @@
+//! What `ebb apply`, `ebb status` and `ebb undo` share: this host's keeper of what stays.
+
+use crate::cli::Globals;
+use crate::error::CliError;
+use crate::views;
+use ebbtide_host::build::lasting::{Failure, Keeper, Planned, may_build};
+use ebbtide_host::sys::Sys;
+use ebbtide_runner::kernel::telling::Telling;
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
+
+/// For tests: kills this process at that boundary between two changes.
+const VARIABLE: &str = "EBB_TEST_HALT";
+
+/// Fails unless this user may ask and change the devices of the host.
+///
+/// # Errors
+/// That root is needed for `command`.
+pub fn needs_root(command: &str) -> Result<(), CliError> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(CliError::Failed(format!(
+        "`{command}` works on the devices of this host and needs root: run it with sudo"
+    )))
+}
+
+/// Does `what` with the keeper of this host.
+pub fn with<T>(
+    globals: &Globals,
+    stop: &AtomicBool,
+    what: impl FnOnce(&Keeper<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let quiet = globals.quiet || globals.json;
+    let runner = Telling(if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) });
+    let left: Cell<Option<u64>> = Cell::new(std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok()));
+    let boundary = || match left.get() {
+        Some(0) => {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        }
+        Some(count) => left.set(Some(count - 1)),
+        None => {}
+    };
+    let tell = |line: &str| {
+        if !quiet {
+            views::say(&format!("ebb: {line}"));
+        }
+    };
+    what(&Keeper {
+        sys: Sys::host(),
+        runner: &runner,
+        may_build: &may_build,
+        tell: &tell,
+        stop,
+        boundary: &boundary,
+    })
+}
+
+/// Steps, changes of files, and the commands that follow, as a dry run prints them.
+pub fn changes(planned: &Planned) -> String {
+    let mut text = String::new();
+    for (number, step) in (1..).zip(&planned.steps) {
+        text += &format!("{number:>4}. {step}\n");
+    }
+    text.extend(planned.files.iter().map(String::as_str));
+    for command in &planned.after {
+        text += &format!("then {command}\n");
+    }
+    text
+}

@@ -1,0 +1,378 @@
+//! `ebb limit`: what a program may move, how it ends, and that it is awake afterwards.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+mod common;
+
+use common::{Home, status, stderr};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// `ebb limit OPTIONS -- sh -c SCRIPT`.
+fn limit(home: &Home, options: &str, script: &str) -> Command {
+    let mut command = home.ebb(&format!("limit {options} -- sh -c"));
+    command.arg(script);
+    command
+}
+
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is() {
+        assert!(begin.elapsed() < PATIENCE, "{what}: not in {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The letter of the state of a process, where there is one.
+fn state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+fn signal(name: &str, pid: u32) {
+    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+}
+
+/// Control groups and journals that runs have left.
+fn left(home: &Home) -> Vec<String> {
+    let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/blkio"];
+    let in_home = std::fs::read_dir(home.path("state/ebbtide/journals")).into_iter().flatten();
+    let journals =
+        in_home.map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned());
+    let mut left: Vec<String> = journals.collect();
+    for run in left.clone() {
+        let path = |group: &str| format!("{group}/ebbtide-{run}");
+        left.extend(groups.iter().map(|group| path(group)).filter(|path| Path::new(path).exists()));
+    }
+    left
+}
+
+/// Writes a megabyte forty times, each in a process of its own that a shell of its own has started.
+const WRITES: &str = "i=0; while [ $i -lt 40 ]; do i=$((i+1)); \
+                      sh -c 'dd if=/dev/zero of=f bs=64k count=16 2>/dev/null; :'; rm f; done";
+
+/// Bytes for which there is no storage to see them (`/var/tmp` in memory).
+fn has_storage(home: &Home) -> bool {
+    let output = Command::new("stat").args(["-f", "-c", "%T"]).arg(home.path(".")).output().unwrap();
+    !["tmpfs", "ramfs"].contains(&String::from_utf8(output.stdout).unwrap().trim())
+}
+
+#[test]
+fn what_a_command_and_its_children_write_is_counted_and_held() {
+    let home = Home::new();
+    assert!(has_storage(&home), "/var/tmp is in memory: nothing that is written there is counted");
+    let output = limit(&home, "--write 10MB --json", WRITES).output().unwrap();
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let said = json(&output);
+    assert_eq!((&said["schema"], &said["status"]), (&"ebbtide.limit/1".into(), &0.into()));
+    let write = &said["rates"]["write"];
+    let (moved, seconds) = (write["moved"].as_f64().unwrap(), said["elapsed_s"].as_f64().unwrap());
+    // All of it, and little more: what the file system writes of its own.
+    assert!((40.0 * 1048576.0..60e6).contains(&moved), "{said}");
+    // What passes between two looks of a program that is kept from looking may be more than the limit, but is not most of it.
+    assert!(moved <= 10e6 * seconds + 20e6, "{said}");
+    assert!(said["stops"].as_u64() > Some(0) && said["held_s"].as_f64() > Some(1.0), "{said}");
+    assert_eq!(left(&home), Vec::<String>::new());
+    // A limit that it never meets does not stop it.
+    let output = limit(&home, "--read 100GB --json", "echo out; echo err >&2").output().unwrap();
+    assert_eq!(json(&output)["stops"], 0);
+    assert!(stderr(&output).contains("out\n") && stderr(&output).contains("err\n"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_exit_status_is_the_command_s() {
+    let home = Home::new();
+    for (script, expected) in [("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137), ("", 0)] {
+        assert_eq!(status(&limit(&home, "-q --write 1M", script).output().unwrap()), expected, "{script}");
+    }
+    home.write("file", "");
+    for (line, expected, words) in [
+        ("limit --write 1M -- ./no-such-program", 127, "there is no such program"),
+        ("limit --write 1M -- ./file", 126, "Permission denied"),
+        ("limit -- true", 2, "--write"),
+        ("limit --write 1M", 2, "--pid"),
+        ("limit --write 1M --pid 3 -- true", 2, "cannot be used with"),
+        ("limit --write 0 -- true", 2, "at least 1B"),
+        ("limit --write 1M/h -- true", 2, "unknown unit"),
+        ("limit --iops 0 -- true", 2, "iops"),
+        ("limit --write 1M --pid 1", 2, "process 1"),
+        ("limit --write 1M --pid 4294967295", 2, "there is no process 4294967295"),
+    ] {
+        let output = home.ebb(line).output().unwrap();
+        assert_eq!(status(&output), expected, "{line}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{line}: {}", stderr(&output));
+    }
+    let parent = format!("limit --write 1M --pid {}", std::process::id());
+    assert!(stderr(&home.ebb(&parent).output().unwrap()).contains("has started this program"));
+    assert_eq!(left(&home), Vec::<String>::new());
+}
+
+#[test]
+fn signals_reach_the_command_and_what_it_leaves_goes_on() {
+    let home = Home::new();
+    let script = "trap 'exit 9' TERM; touch ready; while :; do sleep 0.05; done";
+    let mut ebb = limit(&home, "-q --write 1M", script).spawn().unwrap();
+    until("a trap", || home.path("ready").exists());
+    signal("TERM", ebb.id());
+    assert_eq!(ebb.wait().unwrap().code(), Some(9));
+    let output = limit(&home, "--write 1M", "sleep 300 >/dev/null 2>&1 & echo $!").output().unwrap();
+    assert_eq!(status(&output), 0);
+    let sleeper: u32 = String::from_utf8(output.stdout.clone()).unwrap().trim().parse().unwrap();
+    assert!(stderr(&output).contains("left 1 process running"), "{}", stderr(&output));
+    until("its going on", || state(sleeper) == Some('S'));
+    signal("KILL", sleeper);
+    assert_eq!(left(&home), Vec::<String>::new());
+}
+
+/// What `--write` said of a run: moved, its burst, seconds, and the whole.
+fn writes(options: &str, script: &str) -> (f64, f64, f64, Value) {
+    let home = Home::new();
+    let output = limit(&home, &format!("--json {options}"), script).output().unwrap();
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let said = json(&output);
+    let write = &said["rates"]["write"];
+    let (moved, burst) = (write["moved"].as_f64().unwrap(), write["burst"].as_f64().unwrap());
+    (moved, burst, said["elapsed_s"].as_f64().unwrap(), said)
+}
+
+#[test]
+fn writers_through_the_cache_stand_still_for_as_long_as_they_owe() {
+    // One, and several: whatever passes while they are let run, the rest is held back.
+    let one = "dd if=/dev/zero of=f bs=64k count=1600 2>/dev/null";
+    let three = "for i in 1 2 3; do dd if=/dev/zero of=f$i bs=64k count=1000 2>/dev/null & done; wait";
+    for (options, script, limit, least) in
+        [("--write 20MB", one, 20e6, 104e6), ("--write 40MB", three, 40e6, 196e6)]
+    {
+        let (moved, burst, seconds, said) = writes(options, script);
+        assert!(moved >= least, "{said}");
+        let above = said["rates"]["write"]["above_limit"].as_f64().unwrap();
+        assert!((above - (moved - limit * seconds).max(0.0)).abs() <= 1.0, "{said}");
+        assert_eq!(said["rates"]["write"]["exceeded"], above > limit / 4.0, "{said}");
+        assert!(burst >= above, "{said}");
+        // Most of it was held: half of what such a run lets pass at once would end in a fraction of this.
+        assert!(seconds >= least / limit / 3.0, "{said}");
+    }
+}
+
+#[test]
+fn what_was_held_on_its_way_into_the_cache_is_not_held_again() {
+    // 60 MB at 20 MB/s are three seconds, whether they are synced or not, or written past the cache. Held twice they are six.
+    let through = "dd if=/dev/zero of=f bs=1M count=57 conv=fsync 2>/dev/null";
+    let past = "dd if=/dev/zero of=g bs=1M count=57 oflag=direct 2>/dev/null";
+    for (script, expected) in
+        [(through.to_owned(), 3.0), (past.to_owned(), 3.0), (format!("{through}; {past}"), 6.0)]
+    {
+        let (moved, burst, seconds, said) = writes("--write 20MB", &script);
+        assert!(moved <= 20e6 * seconds + burst + 5e6 && seconds > expected * 0.5, "{said}");
+        // Where the disk is slow of itself, it is not the limit that is measured.
+        let began = Instant::now();
+        let home = Home::new();
+        assert!(home.command("sh").args(["-c", &script]).status().unwrap().success());
+        let unlimited = began.elapsed().as_secs_f64();
+        assert!(seconds <= expected * 1.5 + 4.0 * unlimited, "unlimited in {unlimited} s: {said}");
+    }
+}
+
+#[test]
+fn calls_count_where_the_kernel_s_group_sees_nothing() {
+    let home = Home::new();
+    let script = "dd if=/dev/zero of=f bs=16k count=1000 2>/dev/null";
+    let output = limit(&home, "--json --iops 2000", script).output().unwrap();
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let said = json(&output);
+    // A group of version 2 counts them when they are written back, which may be after the end.
+    if said["kernel_limit"]["name"] != "io.max" {
+        assert!(said["rates"]["iops"]["moved"].as_u64() > Some(500), "{said}");
+    }
+}
+
+#[test]
+fn a_stop_of_somebody_else_s_is_not_the_limit_s() {
+    let home = Home::new();
+    let mut command = limit(&home, "--json --write 5MB", "touch ready; sleep 1; exit 3");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // As a key of the terminal's stops and wakes both.
+    let ebb = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn().unwrap();
+    until("its beginning", || home.path("ready").exists());
+    let both = format!("-{}", ebb.id());
+    let send = |name: &str| {
+        assert!(Command::new("kill").args([name, "--", &both]).status().unwrap().success());
+    };
+    send("-STOP");
+    std::thread::sleep(Duration::from_secs(3));
+    send("-CONT");
+    let output = ebb.wait_with_output().unwrap();
+    assert_eq!(status(&output), 3, "{}", stderr(&output));
+    let said = json(&output);
+    assert!(said["paused_s"].as_f64() > Some(2.0), "{said}");
+    assert!(said["held_s"].as_f64() < Some(1.0), "{said}");
+}
+
+#[test]
+fn two_limits_of_one_program_are_refused() {
+    let home = Home::new();
+    // Whatever environment the inner one has.
+    let inner = |rest: &str| format!("env -i HOME=$HOME {} limit --write 20M {rest}", common::EBB);
+    let output = limit(&home, "-q --write 5M", &inner("-- true")).output().unwrap();
+    assert_eq!(status(&output), 2, "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("is an `ebb limit` that holds") && said.contains("in one command"), "{said}");
+
+    let other = start("sleep 300 & wait");
+    let pid = other.0.id();
+    let mut ebb = home.interruptible(&format!("limit -q --write 1M --pid {pid}")).spawn().unwrap();
+    let tries = |pid: u32| {
+        let output = home.ebb(&format!("limit -q --write 2M --pid {pid}")).output().unwrap();
+        (status(&output), stderr(&output))
+    };
+    let name = format!("/{pid}/");
+    until("a name", || std::fs::read_to_string("/proc/net/unix").unwrap().contains(&name));
+    let below = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let below: u32 = below.split_whitespace().next().unwrap().parse().unwrap();
+    for pid in [pid, below, ebb.id()] {
+        let (status, said) = tries(pid);
+        assert!(status == 2 && said.contains("an `ebb limit`"), "{pid}: {said}");
+    }
+    // Another program is nobody's, and what a killed one held is free.
+    let output = limit(&home, "-q --write 2M", "exit 4").output().unwrap();
+    assert_eq!(status(&output), 4, "{}", stderr(&output));
+    ebb.kill().unwrap();
+    ebb.wait().unwrap();
+    let mut ebb = home.interruptible(&format!("limit -q --write 1M --pid {below}")).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    signal("TERM", below);
+    assert_eq!(ebb.wait().unwrap().code(), Some(0));
+}
+
+/// A program that writes for as long as it is let, and notes when it has written all.
+fn writer(home: &Home) -> String {
+    let place = home.path(".");
+    format!("cd {}; dd if=/dev/zero of=big bs=64k count=960 2>/dev/null; touch done", place.display())
+}
+
+#[test]
+fn a_command_is_awake_after_a_kill() {
+    let home = Home::new();
+    let mut ebb = limit(&home, "-q --write 1MB", &writer(&home)).spawn().unwrap();
+    until("a first write", || std::fs::metadata(home.path("big")).is_ok_and(|found| found.len() > 0));
+    std::thread::sleep(Duration::from_millis(300));
+    ebb.kill().unwrap();
+    ebb.wait().unwrap();
+    until("its end", || home.path("done").exists());
+    let cleanup = home.ebb("cleanup").output().unwrap();
+    assert_eq!(status(&cleanup), 0, "{}", stderr(&cleanup));
+    assert_eq!(left(&home), Vec::<String>::new());
+}
+
+/// A process that is another's: ended when a test is over.
+struct Other(Child);
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(script: &str) -> Other {
+    Other(Command::new("sh").args(["-c", script]).stdout(Stdio::null()).spawn().unwrap())
+}
+
+#[test]
+fn a_process_is_awake_after_a_kill_and_after_its_release() {
+    let home = Home::new();
+    let mut other = start(&format!("sleep 0.3; {}", writer(&home)));
+    let held = |name: &str| {
+        let mut command = home.interruptible(&format!("limit -q --write 1MB --pid {name}"));
+        command.spawn().unwrap()
+    };
+    let pid = other.0.id().to_string();
+    let mut ebb = held(&pid);
+    // Either of the two may be seen standing still: the shell, or dd.
+    until("a stop", || state(other.0.id()) == Some('T'));
+    ebb.kill().unwrap();
+    ebb.wait().unwrap();
+    until("its end", || home.path("done").exists());
+    assert_eq!(other.0.wait().unwrap().code(), Some(0));
+
+    let mut other =
+        start("while :; do dd if=/dev/zero of=/var/tmp/$$ bs=64k count=64 2>/dev/null; rm /var/tmp/$$; done");
+    let pid = other.0.id().to_string();
+    let mut ebb = held(&pid);
+    until("a stop", || state(other.0.id()) == Some('T'));
+    signal("INT", ebb.id());
+    assert_eq!(ebb.wait().unwrap().code(), Some(130));
+    until("its going on", || state(other.0.id()).is_some_and(|state| state != 'T'));
+    // One that ends ends the limit.
+    let mut ebb = held(&pid);
+    until("a stop", || state(other.0.id()) == Some('T'));
+    other.0.kill().unwrap();
+    other.0.wait().unwrap();
+    assert_eq!(ebb.wait().unwrap().code(), Some(0));
+    let _ = std::fs::remove_file(format!("/var/tmp/{pid}"));
+}
+
+#[test]
+fn a_network_reader_is_held() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _): (TcpStream, _) = listener.accept().unwrap();
+        let block = vec![0; 64 << 10];
+        // As much as is taken for three seconds: a limit that held nothing would let gigabytes pass.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(3);
+        while std::time::Instant::now() < until {
+            if stream.write_all(&block).is_err() {
+                return;
+            }
+        }
+    });
+    // Bash reads from the network by itself.
+    let mut command = home.ebb("limit --net 10MB --json -- bash -c");
+    let output = command.arg(format!("exec cat </dev/tcp/127.0.0.1/{port} >/dev/null")).output().unwrap();
+    server.join().unwrap();
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let said = json(&output);
+    let moved = said["rates"]["net"]["moved"].as_f64().unwrap();
+    // The ends of a connection count as bytes too; what a closed one moved after the last look is not seen.
+    assert!(moved >= 1e6, "{said}");
+    // A busy machine wakes it in time and stops it late; without stops it would take gigabytes.
+    assert!(moved <= 600e6, "{said}");
+    assert!(said["stops"].as_u64() > Some(0), "{said}");
+}
+
+#[test]
+fn a_terminal_s_keys_reach_the_command() {
+    // `script` gives it a terminal of its own, where the two are in the foreground together; a shell that waited for them
+    // would be ended by the key too.
+    let home = Home::new();
+    let mut command = home.command("script");
+    command.env("SHELL", "/bin/sh");
+    command.args([
+        "-qec",
+        &format!(
+            "exec {} limit --write 1M -- sh -c 'trap \"exit 5\" INT; echo ready; while :; do sleep 0.05; done'",
+            common::EBB
+        ),
+    ]);
+    let mut child = command.arg("/dev/null").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut seen = Vec::new();
+    let mut byte = [0];
+    while !String::from_utf8_lossy(&seen).contains("ready") {
+        assert_eq!(output.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
+        seen.push(byte[0]);
+    }
+    child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+}

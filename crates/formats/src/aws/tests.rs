@@ -1,0 +1,77 @@
+//! The examples have the shape that the API references of EC2 and of the price list service document; ids and most attributes are made up.
+
+use super::*;
+use ebbtide_model::catalog::Priced;
+
+const VOLUMES: &str = include_str!("examples/describe-volumes.json");
+const PRICES: &str = include_str!("examples/get-products.json");
+
+#[test]
+fn volumes_are_counted_by_what_they_are() {
+    let Ok(Saved::Volumes(owned)) = parse(VOLUMES) else { panic!("volumes") };
+    let short: Vec<_> = owned
+        .iter()
+        .map(|o| (o.volume_type.as_str(), o.count, o.size_gib, o.iops, o.throughput_mib))
+        .collect();
+    assert_eq!(short, [("gp2", 2, 500, Some(1500), None), ("gp3", 1, 8, Some(3000), Some(125))]);
+}
+
+#[test]
+fn products_are_texts_in_a_list_and_throughput_is_for_a_gibibyte() {
+    let Ok(Saved::Prices(list)) = parse(PRICES) else { panic!("{:?}", parse(PRICES)) };
+    let of = |id: &str, region: &str| -> Vec<(Priced, f64)> {
+        let mut found: Vec<(Priced, f64)> = list
+            .volumes
+            .iter()
+            .filter(|price| price.id == id && price.region == region)
+            .map(|price| (price.what, price.usd))
+            .collect();
+        found.sort_by_key(|(what, _)| *what);
+        found
+    };
+    let gp3 = [(Priced::Size, 0.08), (Priced::Iops(0), 0.005), (Priced::Throughput, 0.04)];
+    assert_eq!(of("gp3", "us-east-1"), gp3);
+    assert_eq!(of("gp3", "ap-northeast-1"), [(Priced::Size, 0.096)]);
+    let io2 = [
+        (Priced::Size, 0.125),
+        (Priced::Iops(0), 0.065),
+        (Priced::Iops(1), 0.0455),
+        (Priced::Iops(2), 0.03185),
+    ];
+    assert_eq!(of("io2", "us-east-1"), io2);
+    assert_eq!(of("io1", "us-east-1"), [(Priced::Iops(0), 0.065)]);
+    let [(id, hour)] = list.instances.as_slice() else { panic!("{:?}", list.instances) };
+    assert_eq!((id.as_str(), hour.usd, hour.region.as_str()), ("m6i.2xlarge", 0.384, "us-east-1"));
+    assert!(list.volumes.iter().all(|price| price.as_of.is_some()));
+}
+
+#[test]
+fn what_is_something_else_says_what_to_save() {
+    for (text, said) in [
+        ("{", "not JSON"),
+        ("{}", "aws pricing get-products"),
+        ("{\"Volumes\": 3}", "describe-volumes"),
+        ("{\"Volumes\": [{\"Size\": -1, \"VolumeType\": \"gp3\"}]}", "describe-volumes"),
+        ("{\"InstanceTypes\": [{}]}", "describe-instance-types"),
+        ("{\"PriceList\": [\"{\"]}", "product 1"),
+        ("{\"PriceList\": [{\"product\": {}}]}", "attributes"),
+    ] {
+        let error = parse(text).expect_err(text).to_string();
+        assert!(error.contains(said), "{text}: {error}");
+    }
+    assert!(is_json("\u{feff} {") && !is_json("[source.x]"));
+}
+
+#[test]
+fn a_price_that_cannot_be_right_is_refused() {
+    for (from, to, said) in [
+        ("\\\"0.0800000000\\\"", "\\\"-1\\\"", "no price"),
+        ("\\\"USD\\\":\\\"0.0800000000\\\"", "\\\"CNY\\\":\\\"0.5\\\"", "no price in USD"),
+        ("GiBps-mo", "TiBps-mo", "the unit `tibps-mo`"),
+    ] {
+        let text = PRICES.replace(from, to);
+        assert_ne!(text, PRICES, "{from}");
+        let error = parse(&text).expect_err(to).to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}

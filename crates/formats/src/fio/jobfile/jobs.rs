@@ -1,0 +1,249 @@
+//! From sections of options to jobs.
+
+use super::known::{self, unknown, verified, without_effect};
+use super::lines::{Given, Section};
+use super::values::Value;
+use super::{FILES_MOST, JobFile, JobFileError, Mistake, OptionMistake, Place, Service, Surroundings};
+use ebbtide_model::units::Bytes;
+use ebbtide_model::workload::Workload;
+use ebbtide_model::workload::options::{Draft, Grammar, switch};
+
+/// What a job runs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// One file or device, shared by the job's clones.
+    Shared(String),
+    /// A file for each clone.
+    Each(Vec<String>),
+    /// Several files for each clone.
+    Several {
+        /// Those of each clone.
+        clones: Vec<Vec<String>>,
+        /// So many bytes go to one before the next has its turn; else one is finished before the next.
+        in_turn: Option<Bytes>,
+    },
+}
+
+/// One job of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileJob {
+    /// Its section's heading.
+    pub name: String,
+    /// Where its section begins.
+    pub place: Place,
+    /// Number of its group, from 0: groups run one after the other, the jobs of one at the same time.
+    pub group: u32,
+    /// What it runs on.
+    pub target: Target,
+    /// Bytes of the file (of each, where every clone has one), where the job says how large it is.
+    pub file_size: Option<Bytes>,
+    /// What its options ask for.
+    pub workload: Workload,
+    /// Whether what it writes is stamped, held in a ledger and read back.
+    pub verified: bool,
+    /// Its options as they stand, those of [global] first.
+    pub options: Vec<(String, String)>,
+    /// Where it differs from fio.
+    pub notes: Vec<String>,
+}
+
+/// The jobs that `sections` describe.
+pub(super) fn jobs(
+    sections: &[Section],
+    file: &str,
+    beside: &[(String, String)],
+    surroundings: &dyn Surroundings,
+) -> Result<JobFile, JobFileError> {
+    let beside = beside_the_file(beside, sections)?;
+    let mut global: Vec<&Given> = beside.iter().collect();
+    let mut jobs: Vec<FileJob> = Vec::new();
+    let mut group = 0;
+    // Whether a job has waited for another, and none for all.
+    let mut waited = false;
+    for section in sections {
+        if section.name.eq_ignore_ascii_case("global") {
+            global.extend(&section.options);
+            continue;
+        }
+        let given: Vec<&Given> = global.iter().copied().chain(&section.options).collect();
+        let draft = JobDraft::read(&given)?;
+        let wrong = |mistake| JobFileError { place: section.place.clone(), mistake };
+        if begins_later(&draft, &jobs, waited).map_err(wrong)? {
+            group += 1;
+        }
+        waited = !draft.stonewall && (waited || draft.wait_for.is_some());
+        let mut job = draft.finish(section, group, &|file| surroundings.length(file)).map_err(wrong)?;
+        job.options = as_given(&given);
+        jobs.push(job);
+    }
+    if jobs.is_empty() {
+        let place = Place { file: file.to_owned(), line: 1 };
+        return Err(JobFileError { place, mistake: Mistake::NoJob });
+    }
+    Ok(JobFile { global: as_given(&global), jobs })
+}
+
+/// Whether `job` begins when those of the last group of `jobs` are done; whether one of them has `waited` for another by name.
+///
+/// # Errors
+/// When it would wait for nobody, or begin while others wait.
+fn begins_later(job: &JobDraft, jobs: &[FileJob], waited: bool) -> Result<bool, Mistake> {
+    let last = jobs.last().map_or(0, |job| job.group);
+    match &job.wait_for {
+        _ if job.stonewall => Ok(!jobs.is_empty()),
+        // Those that wait for the same one begin together.
+        Some(name) => match jobs.iter().rfind(|job| job.name == *name) {
+            Some(waitee) => Ok(waitee.group == last),
+            None => Err(Mistake::WaitsForNobody(name.clone())),
+        },
+        None if waited => Err(Mistake::BeginsBefore),
+        None => Ok(false),
+    }
+}
+
+/// What stands beside the file, as options.
+///
+/// # Errors
+/// When every job has one of them itself.
+fn beside_the_file(beside: &[(String, String)], sections: &[Section]) -> Result<Vec<Given>, JobFileError> {
+    let is_global = |section: &&Section| section.name.eq_ignore_ascii_case("global");
+    let has = |section: &Section, name: &str| {
+        let option = known::option(name).map(|option| option.name);
+        let same = |given: &Given| given.name == name || known::option(&given.name).map(|o| o.name) == option;
+        section.options.iter().any(same)
+    };
+    let (global, jobs): (Vec<&Section>, Vec<&Section>) = sections.iter().partition(is_global);
+    let given = beside.iter().map(|(name, value)| {
+        let place = Place { file: format!("--{name}"), line: 0 };
+        let in_all = !jobs.is_empty() && jobs.iter().all(|job| has(job, name));
+        if in_all || global.iter().any(|section| has(section, name)) {
+            let name = name.clone();
+            return Err(JobFileError { place, mistake: Mistake::SaidInFile(name) });
+        }
+        Ok(Given { place, name: name.clone(), value: Some(value.clone()) })
+    });
+    given.collect()
+}
+
+/// Options as they stand; one without a value is a switch that is on.
+fn as_given(options: &[&Given]) -> Vec<(String, String)> {
+    let value = |given: &Given| given.value.clone().unwrap_or_else(|| "1".to_owned());
+    options.iter().map(|given| (given.name.clone(), value(given))).collect()
+}
+
+/// Whether the option `name` with `value` may stand in a job.
+///
+/// # Errors
+/// Why not, and what to write instead; the option's name comes first.
+pub fn accept(name: &str, value: &str) -> Result<(), Mistake> {
+    JobDraft::new().option(name, Some(value))
+}
+
+/// A job while its options are read.
+pub(super) struct JobDraft {
+    /// What it does, limits and amounts of each clone.
+    pub(super) draft: Draft,
+    binary: bool,
+    pub(super) name: Option<String>,
+    pub(super) filename: Option<String>,
+    pub(super) directory: Option<String>,
+    pub(super) stonewall: bool,
+    /// The job whose end it waits for.
+    pub(super) wait_for: Option<String>,
+    pub(super) verified: bool,
+    /// Files of each clone.
+    pub(super) files: u64,
+    pub(super) service: Service,
+    /// Whether the size was given as that of each file.
+    pub(super) sized_each: bool,
+}
+
+impl JobDraft {
+    fn new() -> JobDraft {
+        JobDraft {
+            draft: Draft::new(Grammar::JobFile),
+            binary: true,
+            name: None,
+            filename: None,
+            directory: None,
+            stonewall: false,
+            wait_for: None,
+            verified: false,
+            files: 1,
+            service: Service::default(),
+            sized_each: false,
+        }
+    }
+
+    fn read(given: &[&Given]) -> Result<JobDraft, JobFileError> {
+        let mut job = JobDraft::new();
+        // The base of the units counts for the whole section, wherever it stands.
+        let base = given.iter().filter(|given| given.name == "kb_base");
+        for given in base.chain(given.iter().filter(|given| given.name != "kb_base")) {
+            let (place, value) = (given.place.clone(), given.value.as_deref());
+            job.option(&given.name, value).map_err(|mistake| JobFileError { place, mistake })?;
+        }
+        Ok(job)
+    }
+
+    fn option(&mut self, name: &str, text: Option<&str>) -> Result<(), Mistake> {
+        let mut value = Value { text, binary: self.binary };
+        if let Some(option) = known::option(name) {
+            if option.name == "size" {
+                self.sized_each = name == "filesize";
+            }
+            let said = option.set(&mut self.draft, &mut value);
+            return said.map_err(|refusal| Mistake::Refused(refusal.into_iter().collect()));
+        }
+        self.beside(name, &mut value).map_err(|wrong| Mistake::Option { name: name.to_owned(), wrong })
+    }
+
+    /// An option that says nothing of the workload: [`known::BESIDE`] and those that need no field.
+    fn beside(&mut self, name: &str, value: &mut Value<'_>) -> Result<(), OptionMistake> {
+        match name {
+            "name" => self.name = Some(value.given()?.to_owned()),
+            "filename" => self.filename = Some(value.given()?.to_owned()),
+            "directory" => self.directory = Some(value.given()?.to_owned()),
+            "wait_for" => self.wait_for = Some(value.given()?.to_owned()),
+            "verify" => {
+                self.verified = true;
+                self.draft.notes.extend(verified(value.given()?)?);
+            }
+            "do_verify" if value.text.is_none_or(|text| text != "0") => {}
+            "do_verify" => {
+                return Err(OptionMistake::Only(
+                    "1 is done: what is written is read back, and again by `ebb verify LEDGER`",
+                ));
+            }
+            "stonewall" | "wait_for_previous" => self.stonewall = on(value)?,
+            "randseed" => {
+                value.number()?;
+                let note = "randseed: --randseed of ebb fio decides the seed of all jobs";
+                self.draft.notes.push(note.to_owned());
+            }
+            "kb_base" => {
+                self.binary = match value.given()? {
+                    "1024" => true,
+                    "1000" => false,
+                    other => {
+                        return Err(OptionMistake::Word { found: other.to_owned(), words: "1024, 1000" });
+                    }
+                }
+            }
+            "nrfiles" => {
+                self.files = value.number()?;
+                if !(1..=FILES_MOST).contains(&self.files) {
+                    return Err(OptionMistake::Only("1 to 1024 are done"));
+                }
+            }
+            "file_service_type" => self.service = Service::named(value.given()?)?,
+            _ if without_effect(name) => {}
+            _ => return Err(unknown(name)),
+        }
+        Ok(())
+    }
+}
+
+fn on(value: &Value<'_>) -> Result<bool, OptionMistake> {
+    switch(value.text, &[]).map_err(|what| OptionMistake::Switch(what.unwrap_or_default()))
+}

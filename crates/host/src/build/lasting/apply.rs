@@ -1,0 +1,531 @@
+//! Making what is not there, step by step, from whatever is there.
+
+use super::look::{destroys, written};
+use super::renew::Renewed;
+use super::{Failure, Keeper, StepNow};
+use crate::build::{BuildError, PATIENCE, SETTLE_MAX, STEP, lvm, mdadm, queue, run, undo};
+use ebbtide_door::pause_at;
+use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, LASTING_LVM_CONFIG};
+use ebbtide_model::shown::Shown;
+use ebbtide_provision::files::Part;
+use ebbtide_provision::{Class, Desired, Member, Phase, Record};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// How long udev's events of a boot are waited for, in seconds.
+const SETTLE_AT_BOOT: u32 = 30;
+
+/// What an apply would do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Planned {
+    /// Commands and settings, in order.
+    pub steps: Vec<String>,
+    /// Changes of files, each as a diff.
+    pub files: Vec<String>,
+    /// Commands that follow a change of files.
+    pub after: Vec<String>,
+    /// Why something is not done.
+    pub notes: Vec<String>,
+}
+
+impl Planned {
+    /// Whether all is as it should be.
+    pub fn is_nothing(&self) -> bool {
+        self.steps.is_empty() && self.files.is_empty() && self.after.is_empty()
+    }
+}
+
+/// What an apply did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// Steps that were done.
+    pub steps: usize,
+    /// Files that were changed.
+    pub files: usize,
+}
+
+impl Keeper<'_> {
+    /// What [`apply`](Self::apply) would do now; touches nothing.
+    ///
+    /// # Errors
+    /// Why it would be refused, or a program that is asked fails.
+    pub fn plan(&self, desired: Desired, destroy: bool) -> Result<Planned, Failure> {
+        let renewed = self.renewed(desired)?;
+        let record = &renewed.record;
+        let mut planned = Planned::default();
+        planned.steps.extend(
+            renewed.stale.iter().rev().filter_map(|step| step.undo.as_ref()).map(ToString::to_string),
+        );
+        let mut unmade = Vec::new();
+        for (index, step) in record.desired.build.steps.iter().enumerate() {
+            let open =
+                step.undo.is_none() && index >= record.done && unmade.iter().any(|made| made + 1 == index);
+            let now = match &step.undo {
+                // What stands on something that is not there cannot be asked.
+                Some(undo) if stands_on_any(undo, &unmade, record) => StepNow::Absent,
+                Some(_) => self.now(step)?,
+                None if open => StepNow::Absent,
+                None => StepNow::Stands,
+            };
+            if now == StepNow::Stands {
+                continue;
+            }
+            unmade.push(index);
+            match self.wake(step)?.filter(|_| now == StepNow::Absent) {
+                Some(words) => planned.steps.push(words.join(" ")),
+                None => planned.steps.push(step.action.to_string()),
+            }
+        }
+        let to_make = self.to_make(record)?;
+        if !to_make.is_empty() {
+            (self.may_build)(&to_make, destroy).map_err(Failure::Refused)?;
+        }
+        if unmade.is_empty() && !self.grown(record).is_empty() {
+            match self.growth(record) {
+                Some(commands) => planned.steps.extend(commands.iter().map(|words| words.join(" "))),
+                None => planned.notes.extend(self.cannot_grow(record)),
+            }
+        }
+        planned.files = self.diffs(&record.desired, &renewed.stale_parts)?;
+        if !planned.files.is_empty() || record.phase != Phase::Applied {
+            planned.after = record.desired.after.iter().map(|words| words.join(" ")).collect();
+        }
+        Ok(planned)
+    }
+
+    /// Makes everything of `desired` that is not there, and its record. What members that are not its own yet carry is lost only with
+    /// `destroy` and what the door asks for beside. Where a step of something new fails, what was made is taken away again.
+    ///
+    /// # Errors
+    /// The step that failed, or why nothing is done.
+    pub fn apply(&self, desired: Desired, destroy: bool) -> Result<Applied, Failure> {
+        let lock = self.lock()?;
+        let Renewed { mut record, stale, stale_parts, changed } = self.renewed(desired)?;
+        let is_new = self.is_new(&record)?;
+        let to_make = self.to_make(&record)?;
+        if !to_make.is_empty() {
+            (self.may_build)(&to_make, destroy).map_err(Failure::Refused)?;
+        }
+        if changed {
+            self.note_tunables(&mut record);
+            self.note_lvm_places(&mut record);
+            record.phase = Phase::Applying;
+            self.write(&record)?;
+        }
+        let done = self.carry_out(&mut record, &stale, &stale_parts, destroy);
+        drop(lock);
+        match done {
+            Err(error) if is_new => {
+                // What a kill may leave is left for the next call; what failed before anybody used it is taken away.
+                (self.tell)("taking away what was made");
+                match self.undo(&record.desired.name, true) {
+                    Ok(_) => Err(error),
+                    Err(left) => Err(Failure::Refused(format!(
+                        "{error}; and then: {left}; `ebb undo {} --destroy` tries again",
+                        record.desired.name
+                    ))),
+                }
+            }
+            other => other,
+        }
+    }
+
+    fn carry_out(
+        &self,
+        record: &mut Record,
+        stale: &[BuildStep],
+        stale_parts: &[Part],
+        destroy: bool,
+    ) -> Result<Applied, Failure> {
+        let mut applied = Applied::default();
+        for undo in stale.iter().rev().filter_map(|step| step.undo.as_ref()) {
+            self.next()?;
+            (self.tell)(&undo.to_string());
+            undo::undo(&self.sys, self.runner, undo)?;
+            applied.steps += 1;
+        }
+        self.begin_anew_if_blank(record)?;
+        applied.steps += self.make(record, destroy, &|_| true)?;
+        applied.steps += self.grow(record)?;
+        applied.files += self.take_files(record, stale_parts)?;
+        applied.files += self.put_files(record)?;
+        if applied.files > 0 || record.phase != Phase::Applied {
+            self.next()?;
+            self.after(&record.desired.after)?;
+        }
+        if record.phase != Phase::Applied {
+            record.phase = Phase::Applied;
+            self.write(record)?;
+        }
+        Ok(applied)
+    }
+
+    /// What a boot does for the array `name`: starts what is there, and makes an ephemeral one anew where all its members came back blank,
+    /// and only then. The host's files stay as they are.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply); when a member is not there after `patience`.
+    pub fn at_boot(&self, name: &str, patience: Duration) -> Result<Applied, Failure> {
+        let _lock = self.lock()?;
+        let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
+        let record = record.filter(|record| record.phase == Phase::Applied);
+        let Some(mut record) = record else {
+            return Err(Failure::Refused(format!(
+                "there is no {name} that `ebb apply` has made as a whole on this host"
+            )));
+        };
+        let until = Instant::now() + patience;
+        let absent = |record: &Record| {
+            record
+                .desired
+                .members
+                .iter()
+                .find(|member| !self.at(Path::new(&member.path)).exists())
+                .map(|member| member.path.clone())
+        };
+        while let Some(path) = absent(&record) {
+            if Instant::now() >= until {
+                return Err(Failure::Refused(format!(
+                    "{path} is not there after {} s: {name} is left as it is",
+                    patience.as_secs()
+                )));
+            }
+            std::thread::sleep(STEP);
+        }
+        // What udev is about to start and name is not started a second time beside it.
+        let _ = self.runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_AT_BOOT}")]);
+        self.begin_anew_if_blank(&mut record)?;
+        // Where things are mounted and swapped to is the service manager's to do, when what is below is there.
+        let mounts = |undo: &BuildUndo| {
+            matches!(
+                undo,
+                BuildUndo::Unmount { .. } | BuildUndo::SwapOff { .. } | BuildUndo::RemoveDirectory(_)
+            )
+        };
+        let steps = self.make(&mut record, false, &|undo| !mounts(undo))?;
+        let applied = Applied { steps, files: 0 };
+        if record.phase != Phase::Applied {
+            record.phase = Phase::Applied;
+            self.write(&record)?;
+        }
+        Ok(applied)
+    }
+
+    /// Has an ephemeral array be made anew where nothing of it is on any of its members, and nothing else.
+    fn begin_anew_if_blank(&self, record: &mut Record) -> Result<(), Failure> {
+        if record.desired.class != Class::Ephemeral || record.done == 0 {
+            return Ok(());
+        }
+        if !self.nothing_is_there(record)? {
+            return Ok(());
+        }
+        let members: Vec<&Member> = record.desired.members.iter().collect();
+        if let Err(why) = (self.may_build)(&members, false) {
+            (self.tell)(&format!(
+                "{} is not made anew, because not all of its members are blank: {why}",
+                record.desired.name
+            ));
+            return Ok(());
+        }
+        (self.tell)("all members are blank: everything is made anew");
+        (record.begun, record.done, record.phase) = (0, 0, Phase::Applying);
+        self.write(record)
+    }
+
+    /// Whether nothing of it was ever made.
+    fn is_new(&self, record: &Record) -> Result<bool, Failure> {
+        Ok(record.begun == 0 && record.phase != Phase::Applied && self.nothing_is_there(record)?)
+    }
+
+    /// Whether nothing of what steps make on devices is there, running or not.
+    fn nothing_is_there(&self, record: &Record) -> Result<bool, Failure> {
+        for step in &record.desired.build.steps {
+            if step.undo.as_ref().is_some_and(destroys)
+                && (self.now(step)? != StepNow::Absent || self.wake(step)?.is_some())
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Notes in `record` what tunables are before they are set.
+    fn note_tunables(&self, record: &mut Record) {
+        for step in &mut record.desired.build.steps {
+            if let Some(BuildUndo::RestoreQueue { set, old: old @ None }) = &mut step.undo {
+                // One of an array that is not there yet goes with it.
+                *old = queue::get(&self.sys, set).ok();
+            }
+        }
+    }
+
+    /// Members that steps write to which are not begun and of which nothing is there: what they carry is not this array's.
+    fn to_make<'a>(&self, record: &'a Record) -> Result<Vec<&'a Member>, Failure> {
+        let mut members = Vec::new();
+        for step in record.desired.build.steps.iter().skip(record.begun) {
+            let Some(undo) = step.undo.as_ref().filter(|undo| destroys(undo)) else { continue };
+            let paths = written(undo);
+            let of_step: Vec<&Member> = record
+                .desired
+                .members
+                .iter()
+                .filter(|member| paths.contains(&member.path.as_str()))
+                .collect();
+            if !of_step.is_empty() && self.now(step)? != StepNow::Stands && self.wake(step)?.is_none() {
+                members.extend(of_step);
+            }
+        }
+        Ok(members)
+    }
+
+    /// The command that brings back what `step` made once and what is only not running; nothing where there is nothing.
+    fn wake(&self, step: &BuildStep) -> Result<Option<Vec<String>>, Failure> {
+        let words = |words: &[&str], rest: &[String]| {
+            Some(words.iter().map(|&word| word.to_owned()).chain(rest.iter().cloned()).collect())
+        };
+        Ok(match &step.undo {
+            Some(BuildUndo::StopMd { device, uuid, members })
+                if mdadm::is_on(&self.sys, self.runner, uuid, members)? =>
+            {
+                words(&["mdadm", "--assemble", device, &format!("--uuid={uuid}"), "--quiet"], members)
+            }
+            Some(BuildUndo::RemoveLv { volume }) if lvm::is_there(self.runner, volume)? => {
+                words(&["lvchange", "--config", LASTING_LVM_CONFIG, "--activate", "y", volume], &[])
+            }
+            _ => None,
+        })
+    }
+
+    /// Does every step that does not stand, of those that can be done at any time the `wanted` ones; how many.
+    fn make(
+        &self,
+        record: &mut Record,
+        destroy: bool,
+        wanted: &dyn Fn(&BuildUndo) -> bool,
+    ) -> Result<usize, Failure> {
+        let mut count = 0;
+        let mut index = 0;
+        while let Some(step) = record.desired.build.steps.get(index).cloned() {
+            self.next()?;
+            let Some(undo) = &step.undo else {
+                index = self.make_part(record, index, &step, &mut count)?;
+                continue;
+            };
+            let now = self.now(&step)?;
+            if !destroys(undo) {
+                if wanted(undo) && now != StepNow::Stands {
+                    self.can_be_done(undo, &now)?;
+                    self.act(&step)?;
+                    count += 1;
+                }
+                index += 1;
+                continue;
+            }
+            let unconfirmed = record.begun > index && record.done <= index;
+            // A file system whose making was cut off may look whole.
+            let remake = unconfirmed && matches!(undo, BuildUndo::WipeContent { .. });
+            let mut stands = now == StepNow::Stands && !remake;
+            if !stands
+                && !remake
+                && let Some(words) = self.wake(&step)?
+            {
+                stands = self.woken(&step, undo, &words, record.done > index)?;
+                count += usize::from(stands);
+            }
+            if stands {
+                if record.done <= index {
+                    // Found as it is: what belongs to it was done with it. Of what was begun here only the step itself is known.
+                    let with = if unconfirmed { 0 } else { belonging(&record.desired.build.steps, index) };
+                    record.done = index + 1 + with;
+                    record.begun = record.begun.max(record.done);
+                    self.write(record)?;
+                }
+                index += 1;
+                continue;
+            }
+            if record.done > index {
+                return Err(Failure::Refused(self.lost(record, undo, &now)));
+            }
+            if let StepNow::Other(what) = &now {
+                let by_somebody = !unconfirmed || what.contains("with the label");
+                if by_somebody && !destroy {
+                    return Err(Failure::Refused(format!(
+                        "{what}, which `ebb apply` has not put there: say --destroy if it may be lost"
+                    )));
+                }
+            }
+            if unconfirmed && !remake {
+                undo::undo(&self.sys, self.runner, undo)?;
+                (self.boundary)();
+            }
+            record.begun = index + 1;
+            self.write(record)?;
+            pause_at("apply.begun");
+            self.act(&step)?;
+            record.done = index + 1;
+            self.write(record)?;
+            count += 1;
+            index += 1;
+        }
+        Ok(count)
+    }
+
+    /// A step that belongs to the one before it and cannot be asked for. Where to go on.
+    fn make_part(
+        &self,
+        record: &mut Record,
+        index: usize,
+        step: &BuildStep,
+        count: &mut usize,
+    ) -> Result<usize, Failure> {
+        if record.done > index {
+            return Ok(index + 1);
+        }
+        if record.begun > index && matches!(step.action, BuildAction::Run { .. }) {
+            // Whether it was done cannot be told: the whole of what it belongs to is made anew. Nothing stands on that yet.
+            let owner =
+                record.desired.build.steps[..index].iter().rposition(|step| step.undo.is_some()).unwrap_or(0);
+            if let Some(undo) = record.desired.build.steps[owner].undo.clone() {
+                (self.tell)(&undo.to_string());
+                undo::undo(&self.sys, self.runner, &undo)?;
+            }
+            record.done = owner;
+            record.begun = owner;
+            self.write(record)?;
+            return Ok(owner);
+        }
+        record.begun = index + 1;
+        self.write(record)?;
+        self.act(step)?;
+        record.done = index + 1;
+        self.write(record)?;
+        *count += usize::from(matches!(step.action, BuildAction::Run { .. }));
+        Ok(index + 1)
+    }
+
+    /// Whether `words` brought back what `step` made. Of what was made once and does not come back, an error says why.
+    fn woken(
+        &self,
+        step: &BuildStep,
+        undo: &BuildUndo,
+        words: &[String],
+        made: bool,
+    ) -> Result<bool, Failure> {
+        if let BuildUndo::StopMd { uuid, device, .. } = undo
+            && !mdadm::arrays(&self.sys, self.runner, uuid)?.is_empty()
+        {
+            // udev may be about to give it its name.
+            self.settle();
+            if self.now(step)? == StepNow::Stands {
+                return Ok(true);
+            }
+            // It runs under another name, or in part.
+            (self.tell)(&format!("mdadm --stop the array that should be {device}"));
+            mdadm::halt(&self.sys, self.runner, uuid)?;
+        }
+        (self.tell)(&words.join(" "));
+        let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+        let result = run(self.runner, &words[0], &arguments);
+        (self.boundary)();
+        self.settle();
+        match result {
+            Ok(_) => self.wait_for(step).map(|()| true),
+            Err(error) if made => Err(error.into()),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Whether a step that can be done at any time can be done now.
+    fn can_be_done(&self, undo: &BuildUndo, now: &StepNow) -> Result<(), Failure> {
+        match (undo, now) {
+            (BuildUndo::Unmount { mountpoint, .. }, StepNow::Other(what)) => {
+                Err(Failure::Refused(format!("{}: {what}; unmount that first", mountpoint.shown())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does `step`, and waits until what it makes is there.
+    fn act(&self, step: &BuildStep) -> Result<(), Failure> {
+        (self.tell)(&step.action.to_string());
+        match &step.action {
+            BuildAction::Run { program, arguments } => {
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                if let Err(error) = run(self.runner, program, &arguments) {
+                    // At boot others do the same from the same files: what they were faster with is done.
+                    let again = step.undo.as_ref().is_some_and(|undo| !destroys(undo));
+                    if !again || self.now(step)? != StepNow::Stands {
+                        return Err(error.into());
+                    }
+                }
+            }
+            BuildAction::RunWithKey { program, arguments } => {
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                let command = crate::command::Shown(program, &arguments).to_string();
+                return Err(BuildError::NoKey { command }.into());
+            }
+            BuildAction::SetQueue(setting) => queue::set(&self.sys, setting)?,
+            BuildAction::EqualPvs { group } => lvm::equal(self.runner, group)?,
+            BuildAction::WaitLv { volume } => lvm::wait(self.runner, volume, &AtomicBool::new(false))?,
+            BuildAction::MakeDirectory(path) => {
+                return Err(Failure::Refused(format!("{} is not made for what stays", path.shown())));
+            }
+        }
+        (self.boundary)();
+        self.settle();
+        self.wait_for(step)
+    }
+
+    /// udev makes links, and looks at what changed.
+    fn settle(&self) {
+        let _ = self.runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_MAX}")]);
+    }
+
+    fn wait_for(&self, step: &BuildStep) -> Result<(), Failure> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.now(step)? {
+                StepNow::Stands => return Ok(()),
+                _ if Instant::now() < until => std::thread::sleep(STEP),
+                StepNow::Other(what) => {
+                    return Err(Failure::Refused(format!("after `{}`: {what}", step.action)));
+                }
+                StepNow::Absent => {
+                    return Err(Failure::Refused(format!(
+                        "`{}` succeeded, but what it makes is not there",
+                        step.action
+                    )));
+                }
+            }
+        }
+    }
+
+    /// That what was made once is gone, and why it is not made again.
+    fn lost(&self, record: &Record, undo: &BuildUndo, now: &StepNow) -> String {
+        let what = match now {
+            StepNow::Other(what) => what.clone(),
+            _ => format!("what `{undo}` would take away is gone"),
+        };
+        let name = &record.desired.name;
+        let remedy = match record.desired.class {
+            Class::Persistent => {
+                "a persistent array is never made or formatted twice: bring its members back"
+            }
+            Class::Ephemeral => {
+                "not all of its members are blank, so it is not made anew: bring its members back"
+            }
+        };
+        format!("{what}; {remedy}, or take it out of this host with `ebb undo {name}`")
+    }
+}
+
+/// How many steps after `index` belong to it.
+fn belonging(steps: &[BuildStep], index: usize) -> usize {
+    steps.iter().skip(index + 1).take_while(|step| step.undo.is_none()).count()
+}
+
+fn stands_on_any(undo: &BuildUndo, unmade: &[usize], record: &Record) -> bool {
+    let below = unmade.iter().filter_map(|index| record.desired.build.steps[*index].undo.as_ref());
+    destroys(undo) && below.filter(|below| destroys(below)).any(|below| undo.stands_on(below))
+}

@@ -1,0 +1,243 @@
+//! What there is of what should be: each step, found by identity.
+
+use super::super::{identity, lvm, mdadm, queue, undo};
+use super::{Failure, Keeper};
+use crate::probe::tables;
+use crate::probe::{Content, signature};
+use crate::sys;
+use ebbtide_model::plan::build::{BuildStep, BuildUndo};
+use ebbtide_model::shown::Shown;
+use ebbtide_provision::status::{Doing, MemberSeen, MemberState, Seen};
+use ebbtide_provision::{Desired, Member, Phase, Record};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// What there is of what a step makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StepNow {
+    /// It is as it should be.
+    Stands,
+    /// It is not there.
+    Absent,
+    /// Something else is in its place: what.
+    Other(String),
+}
+
+/// Whether a step makes or unmakes what is on a device; the others can be done again at any time.
+pub(super) fn destroys(undo: &BuildUndo) -> bool {
+    matches!(
+        undo,
+        BuildUndo::StopMd { .. }
+            | BuildUndo::RemovePv { .. }
+            | BuildUndo::RemoveVg { .. }
+            | BuildUndo::RemoveLv { .. }
+            | BuildUndo::WipeContent { .. }
+    )
+}
+
+/// The devices that a step writes to.
+pub(super) fn written(undo: &BuildUndo) -> Vec<&str> {
+    match undo {
+        BuildUndo::StopMd { members, .. } => members.iter().map(String::as_str).collect(),
+        BuildUndo::RemovePv { device, .. } | BuildUndo::WipeContent { device, .. } => vec![device],
+        _ => Vec::new(),
+    }
+}
+
+impl Keeper<'_> {
+    /// What there is of what `step` makes.
+    pub(super) fn now(&self, step: &BuildStep) -> Result<StepNow, Failure> {
+        let Some(undo) = &step.undo else { return Ok(StepNow::Stands) };
+        let is = |stands: bool| if stands { StepNow::Stands } else { StepNow::Absent };
+        let (sys, runner) = (&self.sys, self.runner);
+        Ok(match undo {
+            BuildUndo::StopMd { device, uuid, .. } => {
+                if mdadm::is_at(runner, uuid, device)? {
+                    return Ok(StepNow::Stands);
+                }
+                match mdadm::arrays(sys, runner, uuid)?.first() {
+                    Some(name) => StepNow::Other(format!("the array is /dev/{name} and not {device}")),
+                    None => StepNow::Absent,
+                }
+            }
+            BuildUndo::RemovePv { uuid, .. } => is(lvm::has_pv(runner, uuid)?),
+            BuildUndo::RemoveVg { name } => is(lvm::has_vg(runner, name)?),
+            BuildUndo::RemoveLv { volume } => {
+                is(lvm::is_there(runner, volume)? && self.at(&Path::new("/dev").join(volume)).exists())
+            }
+            BuildUndo::WipeContent { device, label, .. } => {
+                match undo::to_wipe(sys, runner, device, label, None) {
+                    Ok(_) => StepNow::Stands,
+                    Err(undo::Outcome::Left(what)) => StepNow::Other(what),
+                    Err(_) => StepNow::Absent,
+                }
+            }
+            BuildUndo::CloseCrypt { name } => {
+                is(runner.run("cryptsetup", &["status", name]).map_err(super::BuildError::from)?.status
+                    == Some(0))
+            }
+            BuildUndo::SwapOff { label, .. } => is(self.swap_is_on(label)),
+            BuildUndo::Unmount { mountpoint, from } => match undo::mounted(sys, mountpoint, from.as_ref())? {
+                None => StepNow::Stands,
+                Some(undo::Outcome::Left(what)) => StepNow::Other(what),
+                Some(_) => StepNow::Absent,
+            },
+            BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => is(self.at(path).is_dir()),
+            BuildUndo::RestoreQueue { set, .. } => match queue::get(sys, set) {
+                Ok(now) if now == set.value => StepNow::Stands,
+                Ok(now) => StepNow::Other(format!(
+                    "{} of {} is {now} and not {}",
+                    set.attribute.file(),
+                    set.device,
+                    set.value
+                )),
+                Err(_) => StepNow::Absent,
+            },
+            BuildUndo::DetachLoop { .. } => StepNow::Absent,
+        })
+    }
+
+    fn swap_is_on(&self, label: &str) -> bool {
+        tables::swaps_of(&self.sys).iter().any(|swap| {
+            let content = signature::read(self.runner, &self.at(Path::new(&swap.path)));
+            matches!(content, Content::Signature(found) if found.label.as_deref() == Some(label))
+        })
+    }
+
+    /// All that there is of what `record` is of.
+    ///
+    /// # Errors
+    /// When a program that is asked fails.
+    pub fn look(&self, record: &Record) -> Result<Seen, Failure> {
+        let desired = &record.desired;
+        let steps = desired.build.steps.iter().map(|step| self.now(step)).collect::<Result<Vec<_>, _>>()?;
+        let mut drift = Vec::new();
+        match record.phase {
+            Phase::Applied => {}
+            Phase::Applying => drift.push(format!(
+                "`ebb apply` was ended before it was done; run it again, or `ebb undo {}`",
+                desired.name
+            )),
+            Phase::Undoing => {
+                drift.push(format!("`ebb undo {}` was ended before it was done; run it again", desired.name))
+            }
+        }
+        let mut gone: Vec<&BuildUndo> = Vec::new();
+        for (step, now) in desired.build.steps.iter().zip(&steps) {
+            let Some(undo) = &step.undo else { continue };
+            // What stands on something that is not there is not told again.
+            let above = gone.iter().any(|below| undo.stands_on(below));
+            match now {
+                StepNow::Stands => continue,
+                StepNow::Other(what) if !above => drift.push(what.clone()),
+                StepNow::Absent if !above => drift.push(absent(undo)),
+                _ => {}
+            }
+            gone.push(undo);
+        }
+        match self.pending(desired) {
+            Ok(pending) => drift.extend(pending.iter().map(|(part, now, _)| match now {
+                None => format!("{} is not there", part.path.shown()),
+                Some(_) => format!("{} is not as `ebb apply` wrote it", part.path.shown()),
+            })),
+            Err(error) => drift.push(error.to_string()),
+        }
+        let grown = self.grown(record);
+        if !grown.is_empty() && self.growth(record).is_some() {
+            drift.extend(grown.iter().map(|grown| format!("{grown}: `ebb apply` takes that up")));
+        }
+        let missing = desired
+            .build
+            .steps
+            .iter()
+            .zip(&steps)
+            .any(|(step, now)| step.undo.as_ref().is_some_and(destroys) && *now != StepNow::Stands);
+        let (members, doing) = self.members(desired);
+        Ok(Seen { members, doing, drift, missing })
+    }
+
+    /// Members as the kernel knows them, and what the arrays over them do.
+    fn members(&self, desired: &Desired) -> (Vec<MemberSeen>, Vec<Doing>) {
+        let block = self.sys.sys.join("block");
+        let arrays: Vec<String> =
+            sys::names(&block).into_iter().filter(|name| block.join(name).join("md").is_dir()).collect();
+        let mut doing = Vec::new();
+        let mut seen = BTreeSet::new();
+        let members = desired.members.iter().map(|member| {
+            let Some(name) = self.kernel_name(&member.path) else { return MemberSeen::default() };
+            for array in &arrays {
+                let md = block.join(array).join("md");
+                let Some(state) = sys::word(&md.join(format!("dev-{name}/state"))) else { continue };
+                let errors = sys::number(&md.join(format!("dev-{name}/errors"))).unwrap_or(0);
+                let action = sys::word(&md.join("sync_action"))
+                    .filter(|action| action != "idle" && action != "frozen");
+                if let Some(action) = action.filter(|_| seen.insert(array.clone())) {
+                    let done = sys::word(&md.join("sync_completed")).and_then(|text| share(&text));
+                    doing.push(Doing { action, done });
+                }
+                let has = |word: &str| state.split(',').any(|part| part == word);
+                let now = match () {
+                    () if has("faulty") => MemberState::Faulty,
+                    () if has("in_sync") => MemberState::InUse,
+                    () if has("spare") => MemberState::Resyncing,
+                    () => MemberState::Unused,
+                };
+                return MemberSeen { state: Some(now), errors, troubles: Vec::new() };
+            }
+            let place = self.sys.sys.join("class/block").join(&name);
+            let held = !sys::names(&place.join("holders")).is_empty();
+            let used = held || self.is_used_itself(desired, member);
+            let state = if used { MemberState::InUse } else { MemberState::Unused };
+            MemberSeen { state: Some(state), ..MemberSeen::default() }
+        });
+        (members.collect(), doing)
+    }
+
+    /// Whether something is mounted from the member itself, or swapped to.
+    fn is_used_itself(&self, desired: &Desired, member: &Member) -> bool {
+        desired.build.steps.iter().any(|step| match &step.undo {
+            Some(BuildUndo::Unmount { from: Some(from), .. }) if from.device == member.path => {
+                matches!(self.now(step), Ok(StepNow::Stands))
+            }
+            Some(BuildUndo::SwapOff { device, .. }) if *device == member.path => {
+                matches!(self.now(step), Ok(StepNow::Stands))
+            }
+            _ => false,
+        })
+    }
+
+    /// What the kernel calls the device at `path`.
+    pub(super) fn kernel_name(&self, path: &str) -> Option<String> {
+        let number = identity::number(&self.sys, path)?;
+        let link = std::fs::canonicalize(self.at(Path::new(path))).ok()?;
+        let name = link.file_name()?.to_str()?.to_owned();
+        (!number.is_empty()).then_some(name)
+    }
+}
+
+/// `1000 / 4000` as a share; `none` is none.
+fn share(text: &str) -> Option<f64> {
+    let (done, all) = text.split_once('/')?;
+    let (done, all): (f64, f64) = (done.trim().parse().ok()?, all.trim().parse().ok()?);
+    (all > 0.0).then(|| (done / all).clamp(0.0, 1.0))
+}
+
+/// That what `undo` would take away is not there.
+fn absent(undo: &BuildUndo) -> String {
+    match undo {
+        BuildUndo::StopMd { device, .. } => format!("the array {device} is not running"),
+        BuildUndo::RemovePv { device, .. } => format!("{device} is not a physical volume of LVM any more"),
+        BuildUndo::RemoveVg { name } => format!("the volume group {name} is not there"),
+        BuildUndo::RemoveLv { volume } => format!("the logical volume {volume} is not active"),
+        BuildUndo::WipeContent { device, .. } => format!("{device} has nothing on it"),
+        BuildUndo::CloseCrypt { name } => format!("the encrypted device {name} is not open"),
+        BuildUndo::SwapOff { device, .. } => format!("swap on {device} is off"),
+        BuildUndo::Unmount { mountpoint, .. } => format!("nothing is mounted on {}", mountpoint.shown()),
+        BuildUndo::RemoveDirectory(path) => format!("the directory {} is not there", path.shown()),
+        BuildUndo::RemoveGroup(path) => format!("the control group {} is not there", path.shown()),
+        BuildUndo::RestoreQueue { set, .. } => {
+            format!("{} of {} cannot be read", set.attribute.file(), set.device)
+        }
+        BuildUndo::DetachLoop { device, .. } => format!("{device} has no file"),
+    }
+}

@@ -1,0 +1,85 @@
+//! Records on disk: each is replaced as a whole, durably.
+
+use super::{Failure, Keeper};
+use crate::sys;
+use ebbtide_door::own::Locked;
+use ebbtide_door::{Directory, own, read};
+use ebbtide_provision::Record;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+/// Longest record: a design has at most some hundred members.
+const LONGEST: u64 = 16 << 20;
+
+/// A record that says nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl Keeper<'_> {
+    /// Holds off every other `ebb` that would change what stays on this host, until it is dropped.
+    ///
+    /// # Errors
+    /// When another one is at it, or there can be no records.
+    pub fn lock(&self) -> Result<Locked, Failure> {
+        let place = self.place();
+        Directory::make_all(&place).map_err(|error| Failure::file(&place, error))?;
+        let path = place.join("lock");
+        own::try_lock(&path).map_err(|error| Failure::file(&path, error))?.ok_or_else(|| {
+            Failure::Refused(
+                "another `ebb apply` or `ebb undo` is at work on this host; wait until it has ended"
+                    .to_owned(),
+            )
+        })
+    }
+
+    /// Every record of this host, by name.
+    pub fn records(&self) -> Vec<Result<Record, Unreadable>> {
+        let place = self.place();
+        let names = sys::names(&place);
+        let names =
+            names.iter().filter_map(|name| name.strip_suffix(".json")).filter(|name| !name.starts_with('.'));
+        names.filter_map(|name| self.record(name).transpose()).collect()
+    }
+
+    /// The record of `name`; nothing where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn record(&self, name: &str) -> Result<Option<Record>, Unreadable> {
+        let path = self.place().join(format!("{name}.json"));
+        let fail = |what: String| Unreadable { path: path.clone(), what };
+        let text = match read::text(&path, LONGEST) {
+            Err(read::ReadError::System(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|error| fail(format!("it {error}")))?,
+        };
+        let record: Record = serde_json::from_str(&text)
+            .map_err(|error| fail(format!("it is no record of this version: {error}")))?;
+        if record.schema != Record::SCHEMA || record.desired.name != name {
+            return Err(fail(format!("it is a record of {} ({})", record.desired.name, record.schema)));
+        }
+        Ok(Some(record))
+    }
+
+    /// Puts `record` on disk.
+    pub(super) fn write(&self, record: &Record) -> Result<(), Failure> {
+        let path = self.path_of(record);
+        let mut text = serde_json::to_vec_pretty(record).map_err(|error| Failure::file(&path, error))?;
+        text.push(b'\n');
+        own::replace(&path, &text).map_err(|error| Failure::file(&path, error))?;
+        (self.boundary)();
+        Ok(())
+    }
+
+    /// Takes `record` away: there is nothing any more that it is of.
+    pub(super) fn forget(&self, record: &Record) -> Result<(), Failure> {
+        let path = self.path_of(record);
+        own::remove(&path).map_err(|error| Failure::file(&path, error))?;
+        (self.boundary)();
+        Ok(())
+    }
+}

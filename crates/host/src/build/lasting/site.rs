@@ -1,0 +1,116 @@
+//! What of this host an array that stays is made of: how it boots, who it is, what its devices are called for good.
+
+use crate::build::at;
+use crate::judge;
+use crate::probe::{Devices, Kind};
+use crate::sys::{self, Sys};
+use ebbtide_door::{Door, DoorError, Expected, Wanted};
+use ebbtide_model::guard::{Permission, RefusalKind, WriteRequest};
+use ebbtide_provision::{Member, System};
+use std::path::Path;
+
+/// How the host of `sys` boots.
+pub fn system(sys: &Sys) -> System {
+    let release = ["/etc/os-release", "/usr/lib/os-release"]
+        .iter()
+        .find_map(|path| sys::text(&at(sys, Path::new(path))));
+    System::of(&release.unwrap_or_default(), |path| at(sys, path).exists())
+}
+
+/// What tells the host of `sys` from others; empty where it has no such thing, and then its members' ids have to do.
+pub fn machine(sys: &Sys) -> String {
+    let id = || sys::word(&at(sys, Path::new("/etc/machine-id"))).filter(|id| id != "uninitialized");
+    id().or_else(|| sys::word(&sys.sys.join("class/dmi/id/product_uuid"))).unwrap_or_default()
+}
+
+/// The link below /dev/disk to the device at `path` that says what it is, or `path` where it is such a link; nothing where there is none.
+pub fn stable_path(sys: &Sys, devices: &Devices, path: &Path) -> Option<String> {
+    let text = path.to_str()?;
+    if text.starts_with("/dev/disk/by-") {
+        return Some(text.to_owned());
+    }
+    let node = std::fs::canonicalize(at(sys, path)).ok()?;
+    let device = devices.get(node.file_name()?.to_str()?)?;
+    Some(format!("/dev/disk/by-id/{}", steadiest(&device.ids.by_id)?))
+}
+
+/// The name that stays whatever is written to the device, the most readable of them.
+fn steadiest(by_id: &[String]) -> Option<&str> {
+    // Names of what is on a device, which an apply makes itself, come and go with it.
+    const CONTENT: [&str; 5] = ["lvm-pv-uuid-", "md-name-", "md-uuid-", "dm-name-", "dm-uuid-"];
+    const NUMBERS: [&str; 2] = ["nvme-nvme.", "wwn-"];
+    let begins = |name: &str, with: &[&str]| with.iter().any(|prefix| name.starts_with(prefix));
+    let steady = || by_id.iter().map(String::as_str).filter(|name| !begins(name, &CONTENT));
+    steady().find(|name| !begins(name, &NUMBERS)).or_else(|| steady().next())
+}
+
+/// What kind of device is at `path`; nothing where there is none.
+pub fn kind(sys: &Sys, devices: &Devices, path: &Path) -> Option<Kind> {
+    let node = std::fs::canonicalize(at(sys, path)).ok()?;
+    let device = devices.get(node.file_name()?.to_str()?)?;
+    let disk = device.partition_of.as_deref().and_then(|disk| devices.get(disk)).unwrap_or(device);
+    Some(disk.kind)
+}
+
+/// Whether `members` may be written: those that are blank always, others as the door has it, with `destroy` and their ids.
+///
+/// # Errors
+/// The first that may not, and what to do.
+pub fn may_build(members: &[&Member], destroy: bool) -> Result<(), String> {
+    let door = judge::door();
+    let mut loaded = Vec::new();
+    for member in members {
+        match claim(&door, &[member], false) {
+            // Nothing is against it but that nobody said it may be lost, and there is nothing to lose.
+            Err((_, DoorError::Refused(refusal)))
+                if refusal.reasons.iter().all(|reason| reason.kind == RefusalKind::NotDestroy) => {}
+            Ok(()) => {}
+            Err(_) => loaded.push(*member),
+        }
+    }
+    // All that are written are claimed at once, so that two of them that are one device are told.
+    let blank: Vec<&Member> = members
+        .iter()
+        .copied()
+        .filter(|member| !loaded.iter().any(|other| other.path == member.path))
+        .collect();
+    for (members, destroy) in [(&blank, true), (&loaded, destroy)] {
+        claim(&door, members, destroy).map_err(|(position, error)| {
+            let name = members.get(position).map_or("", |member| member.name.as_str());
+            format!("volume {name}: {error}")
+        })?;
+    }
+    Ok(())
+}
+
+fn claim(door: &Door, members: &[&Member], destroy: bool) -> Result<(), (usize, DoorError)> {
+    let wanted: Vec<Wanted<'_>> = members
+        .iter()
+        .map(|member| Wanted {
+            request: WriteRequest {
+                path: Path::new(&member.path),
+                permission: Permission::User { id: member.id.as_deref(), destroy, used: false },
+            },
+            expected: Expected::Device,
+            write: true,
+        })
+        .collect();
+    door.claim(&wanted).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_named_by_what_an_apply_does_not_change() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let before = names(&["nvme-Amazon_Elastic_Block_Store_vol0a", "nvme-nvme.1d0f-76"]);
+        let after =
+            names(&["lvm-pv-uuid-HgV8", "nvme-Amazon_Elastic_Block_Store_vol0a", "nvme-nvme.1d0f-76"]);
+        assert_eq!(steadiest(&before), Some("nvme-Amazon_Elastic_Block_Store_vol0a"));
+        assert_eq!(steadiest(&after), steadiest(&before));
+        assert_eq!(steadiest(&names(&["lvm-pv-uuid-HgV8", "wwn-0x5"])), Some("wwn-0x5"));
+        assert_eq!(steadiest(&names(&["md-name-any:data"])), None);
+    }
+}

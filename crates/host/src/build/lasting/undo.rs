@@ -1,0 +1,218 @@
+//! Taking away what was made, and nothing else.
+
+use super::look::destroys;
+use super::{Failure, Keeper, Planned, StepNow};
+use crate::build::{lvm, mdadm, run, undo};
+use crate::sys;
+use ebbtide_door::own;
+use ebbtide_model::plan::build::{BuildStep, BuildUndo, LASTING_LVM_CONFIG};
+use ebbtide_model::shown::Shown;
+use ebbtide_provision::{Initramfs, Phase, Record};
+use std::path::{Path, PathBuf};
+
+/// What an undo did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Undone {
+    /// Steps that were put back.
+    pub steps: usize,
+    /// Files that were changed or removed.
+    pub files: usize,
+    /// What was left alone, and why.
+    pub left: Vec<String>,
+}
+
+impl Keeper<'_> {
+    /// Takes away what is there of the array `name`: mounts and swap, lines in files, running devices; with `destroy` superblocks and file
+    /// systems too. Without, members keep their data.
+    ///
+    /// # Errors
+    /// When there is no such record, or something cannot be put back: it is still in use.
+    pub fn undo(&self, name: &str, destroy: bool) -> Result<Undone, Failure> {
+        // Where there is nothing to take away, nothing is made either.
+        let unknown = self.record(name).is_ok_and(|record| record.is_none());
+        let _lock = if unknown { None } else { Some(self.lock()?) };
+        let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
+        let mut record = record.ok_or_else(|| no_such(name))?;
+        let mut undone = Undone::default();
+        let steps: Vec<BuildUndo> =
+            record.desired.build.steps.iter().filter_map(|step| step.undo.clone()).collect();
+        if record.phase != Phase::Undoing {
+            record.phase = Phase::Undoing;
+            self.write(&record)?;
+        }
+        // What is in use keeps everything: nothing else is touched then.
+        for undo in steps.iter().rev().filter(|undo| uses(undo)) {
+            self.put_back(undo, &mut undone)?;
+        }
+        let parts = record.desired.parts.clone();
+        undone.files = self.take_files(&record, &parts)?;
+        // The files may have been changed by an undo that was ended before this. Of arrays that still run, or are on disks, Debian's
+        // initramfs would get lines of its own.
+        let after = || record.desired.after.iter();
+        self.after(after().filter(|words| !Initramfs::is_made_by(words)))?;
+        for undo in steps.iter().rev().filter(|undo| !uses(undo)) {
+            if destroy || !destroys(undo) {
+                self.put_back(undo, &mut undone)?;
+            } else {
+                self.rest(undo, &mut undone)?;
+            }
+        }
+        self.after(after().filter(|words| Initramfs::is_made_by(words)))?;
+        undone.files += self.lvm_copies(&record)?;
+        self.forget(&record)?;
+        Ok(undone)
+    }
+
+    /// What [`undo`](Self::undo) would do now; touches nothing.
+    ///
+    /// # Errors
+    /// When there is no such record, or a program that is asked fails.
+    pub fn plan_undo(&self, name: &str, destroy: bool) -> Result<Planned, Failure> {
+        let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
+        let record = record.ok_or_else(|| no_such(name))?;
+        let mut planned = Planned::default();
+        let steps = || record.desired.build.steps.iter().rev();
+        let of = |step: &BuildStep| step.undo.as_ref().is_some_and(uses);
+        for step in steps().filter(|step| of(step)).chain(steps().filter(|step| !of(step))) {
+            let Some(undo) = &step.undo else { continue };
+            // What a tunable of an array was before goes with the array.
+            let goes = matches!(undo, BuildUndo::RestoreQueue { old: None, .. });
+            if goes || self.now(step)? == StepNow::Absent {
+                continue;
+            }
+            if destroy || !destroys(undo) {
+                planned.steps.push(undo.to_string());
+            } else {
+                planned.steps.extend(resting(undo));
+            }
+        }
+        planned.files = self.taken(&record)?;
+        planned.after = record.desired.after.iter().map(|words| words.join(" ")).collect();
+        Ok(planned)
+    }
+
+    fn put_back(&self, undo: &BuildUndo, undone: &mut Undone) -> Result<(), Failure> {
+        (self.boundary)();
+        let outcome = match undo {
+            // Its content is only there while it runs.
+            BuildUndo::WipeContent { device, .. } if !self.at(Path::new(device)).exists() => return Ok(()),
+            BuildUndo::RemoveDirectory(path) => match undo::undo(&self.sys, self.runner, undo) {
+                // Somebody uses it for something of their own by now.
+                Err(error) => {
+                    undone.left.push(format!("the directory {} stays: {error}", path.shown()));
+                    return Ok(());
+                }
+                done => done?,
+            },
+            _ => undo::undo(&self.sys, self.runner, undo)?,
+        };
+        match outcome {
+            undo::Outcome::Done => {
+                (self.tell)(&undo.to_string());
+                undone.steps += 1;
+            }
+            undo::Outcome::Before => {}
+            undo::Outcome::Left(what) => undone.left.push(what),
+        }
+        (self.boundary)();
+        Ok(())
+    }
+
+    /// Has what `undo` would take away stop running, and leaves it on its members.
+    fn rest(&self, undo: &BuildUndo, undone: &mut Undone) -> Result<(), Failure> {
+        (self.boundary)();
+        match undo {
+            BuildUndo::StopMd { uuid, .. } => {
+                if mdadm::halt(&self.sys, self.runner, uuid)? {
+                    (self.tell)(&resting(undo).unwrap_or_default());
+                    undone.steps += 1;
+                }
+            }
+            BuildUndo::RemoveLv { volume }
+                if lvm::is_there(self.runner, volume)?
+                    && self.at(&Path::new("/dev").join(volume)).exists() =>
+            {
+                let words = ["--config", LASTING_LVM_CONFIG, "--activate", "n", volume];
+                (self.tell)(&resting(undo).unwrap_or_default());
+                run(self.runner, "lvchange", &words)?;
+                undone.steps += 1;
+            }
+            _ => return Ok(()),
+        }
+        (self.boundary)();
+        Ok(())
+    }
+
+    /// LVM keeps copies of a group's metadata, made at boot too; they go with it.
+    fn lvm_copies(&self, record: &Record) -> Result<usize, Failure> {
+        let groups = record.desired.build.steps.iter().filter_map(|step| match &step.undo {
+            Some(BuildUndo::RemoveVg { name }) => Some(name.clone()),
+            _ => None,
+        });
+        let mut files = 0;
+        for group in groups {
+            let backup = self.at(Path::new("/etc/lvm/backup")).join(&group);
+            let archive = self.at(Path::new("/etc/lvm/archive"));
+            let archived = sys::names(&archive)
+                .into_iter()
+                .filter(|name| is_archive(name, &group))
+                .map(|name| archive.join(name));
+            for path in archived.chain([backup]).filter(|path| path.exists()) {
+                own::remove(&path).map_err(|error| Failure::file(&path, error))?;
+                files += 1;
+            }
+        }
+        for place in
+            LVM_PLACES.map(Path::new).iter().filter(|place| record.new_files.contains(&place.to_path_buf()))
+        {
+            // Another group's copies may be in it by now.
+            let _ = own::remove_empty(&self.at(place));
+        }
+        Ok(files)
+    }
+
+    /// Notes which of the directories for LVM's copies are not there before a group is.
+    pub(super) fn note_lvm_places(&self, record: &mut Record) {
+        let makes_group = record
+            .desired
+            .build
+            .steps
+            .iter()
+            .any(|step| matches!(step.undo, Some(BuildUndo::RemoveVg { .. })));
+        if makes_group && record.begun == 0 {
+            let new = LVM_PLACES.map(PathBuf::from).into_iter().filter(|place| !self.at(place).exists());
+            record.new_files.extend(new);
+        }
+    }
+}
+
+fn no_such(name: &str) -> Failure {
+    Failure::Refused(format!(
+        "there is no {name} that `ebb apply` made on this host; `ebb status` lists what there is"
+    ))
+}
+
+/// Whether it ends a use of what is made: tried before all else.
+fn uses(undo: &BuildUndo) -> bool {
+    matches!(undo, BuildUndo::Unmount { .. } | BuildUndo::SwapOff { .. })
+}
+
+/// How what `undo` would take away stops running and stays on its members, where it runs.
+fn resting(undo: &BuildUndo) -> Option<String> {
+    match undo {
+        BuildUndo::StopMd { device, .. } => Some(format!("mdadm --stop {device}")),
+        BuildUndo::RemoveLv { volume } => Some(format!("lvchange --activate n {volume}")),
+        _ => None,
+    }
+}
+
+/// Where LVM keeps copies of groups' metadata.
+const LVM_PLACES: [&str; 2] = ["/etc/lvm/backup", "/etc/lvm/archive"];
+
+/// `GROUP_00000-1234567890.vg`: LVM's name for a copy.
+fn is_archive(name: &str, group: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.strip_prefix(group)
+        .and_then(|rest| rest.strip_prefix('_')?.strip_suffix(".vg")?.split_once('-'))
+        .is_some_and(|(number, random)| digits(number) && digits(random))
+}

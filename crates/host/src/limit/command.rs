@@ -1,0 +1,27 @@
+//! Starting the program that is limited.
+
+use ebbtide_door::kernel;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Starts `words`, a program and its arguments, in each of the control groups `groups`, on this program's standard streams; its
+/// standard output goes to standard error where that is `aside`. Its process number.
+///
+/// # Errors
+/// When there is no such program, it may not be run, or it cannot enter a group.
+pub fn start(words: &[OsString], groups: &[PathBuf], aside: bool) -> io::Result<u32> {
+    let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if aside {
+        // What the other end is, its own descriptor.
+        let errors = rustix::io::fcntl_dupfd_cloexec(ebbtide_sys::streams::errors().as_fd(), 3)?;
+        command.stdout(Stdio::from(errors));
+    }
+    let groups: io::Result<Vec<_>> = groups.iter().map(|group| kernel::group_to_enter(group)).collect();
+    ebbtide_sys::child::enter(&mut command, groups?);
+    Ok(command.spawn()?.id())
+}

@@ -1,0 +1,283 @@
+//! A control group of one's own: made, entered, limited, frozen, read and removed (Documentation/admin-guide/cgroup-v2.rst and
+//! cgroup-v1/blkio-controller.rst).
+
+use crate::observe::group_limits::{FILES_OF_ONE, THROTTLE, counted};
+use crate::observe::waits::directory;
+use crate::probe::tables;
+use crate::sys::{self, Sys};
+use ebbtide_door::kernel;
+use ebbtide_model::limit::{Counts, Kind, Limits};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long is waited for processes that were moved, or are ending, to leave a group.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A hierarchy in which groups can be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// Version 2, or version 1's of the controller `blkio`.
+    pub is_two: bool,
+    /// The group in which others are made: the uppermost that is visible.
+    pub top: PathBuf,
+    /// The group that this process is in.
+    pub own: PathBuf,
+}
+
+impl Hierarchy {
+    /// Version 2, then version 1's of `blkio`, where they are mounted.
+    pub fn all(sys: &Sys) -> Vec<Hierarchy> {
+        let mounts = tables::mounts_of(sys);
+        let own = sys::text(&sys.proc.join("self/cgroup")).unwrap_or_default();
+        let of = |controller: Option<&str>| {
+            let (own, top) = directory(sys, &mounts, &own, controller)?;
+            Some(Hierarchy { is_two: controller.is_none(), top, own })
+        };
+        [of(None), of(Some("blkio"))].into_iter().flatten().collect()
+    }
+
+    /// As it is called.
+    pub fn name(&self) -> &'static str {
+        if self.is_two { "io.max" } else { "blkio, cgroup v1" }
+    }
+}
+
+/// Whole devices that nothing stands on, by number: what goes to a device below others is counted above.
+pub fn devices(sys: &Sys) -> Vec<String> {
+    let block = sys.sys.join("block");
+    let is_top = |place: &PathBuf| {
+        sys::number::<u64>(&place.join("size")).is_some_and(|sectors| sectors > 0)
+            && sys::names(&place.join("holders")).is_empty()
+    };
+    let places = sys::names(&block).into_iter().map(|name| block.join(name));
+    places.filter(is_top).filter_map(|place| sys::word(&place.join("dev"))).collect()
+}
+
+/// A group that was made.
+#[derive(Debug)]
+pub struct Group {
+    path: PathBuf,
+    hierarchy: Hierarchy,
+    /// Devices that are limited in it.
+    limited: Vec<String>,
+    /// Bytes written in a second, as it is set.
+    writes: Option<u64>,
+}
+
+impl Group {
+    /// Makes the group `path` in the uppermost one of `hierarchy`.
+    ///
+    /// # Errors
+    /// When this user may not, or there is one.
+    pub fn make(path: &Path, hierarchy: Hierarchy) -> io::Result<Group> {
+        kernel::make_group(path)?;
+        Ok(Group { path: path.to_owned(), hierarchy, limited: Vec::new(), writes: None })
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where it is.
+    pub fn hierarchy(&self) -> &Hierarchy {
+        &self.hierarchy
+    }
+
+    /// Sets what of `limits` a group can hold, on each of `devices`, and reads it back.
+    ///
+    /// # Errors
+    /// Why no device is limited.
+    pub fn limit(&mut self, limits: &Limits, devices: &[String]) -> Result<(), String> {
+        let of = |kind| limits.of(kind).map(|limit| limit.to_string());
+        let (read, write, ops) = (of(Kind::Read), of(Kind::Write), of(Kind::Ops));
+        let max = self.path.join("io.max");
+        if self.hierarchy.is_two && !max.exists() {
+            let file = self.hierarchy.top.join("cgroup.subtree_control");
+            return Err(format!("`io` is not in {}", file.to_string_lossy()));
+        }
+        let mut refused = "there is no device".to_owned();
+        for device in devices {
+            let set = if self.hierarchy.is_two {
+                let word =
+                    |key: &str, value: &Option<String>| value.as_ref().map(|value| format!(" {key}={value}"));
+                let words =
+                    [word("rbps", &read), word("wbps", &write), word("riops", &ops), word("wiops", &ops)];
+                let words: String = words.into_iter().flatten().collect();
+                kernel::write_attribute(&max, &format!("{device}{words}"), false)
+            } else {
+                let values = [&ops, &ops, &read, &write];
+                FILES_OF_ONE.iter().zip(values).try_for_each(|(file, value)| match value {
+                    None => Ok(()),
+                    Some(value) => {
+                        let file = self.path.join(format!("{THROTTLE}{file}"));
+                        kernel::write_attribute(&file, &format!("{device} {value}"), false)
+                    }
+                })
+            };
+            match set {
+                Ok(()) => self.limited.push(device.clone()),
+                Err(error) => refused = format!("{device}: {error}"),
+            }
+        }
+        self.writes = limits.of(Kind::Write);
+        match self.limited.is_empty() {
+            true => Err(refused),
+            false => Ok(()),
+        }
+    }
+
+    /// Lets it write this many bytes in a second to each device that is limited, where writing is; a little less or more is left.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn let_write(&mut self, limit: u64) -> io::Result<()> {
+        let Some(now) = self.writes.filter(|now| *now != limit) else { return Ok(()) };
+        self.writes = Some(limit);
+        let (file, key) = match self.hierarchy.is_two {
+            true => ("io.max".to_owned(), "wbps="),
+            false => (format!("{THROTTLE}{}", FILES_OF_ONE[3]), ""),
+        };
+        let set = |device: &String| {
+            kernel::write_attribute(&self.path.join(&file), &format!("{device} {key}{limit}"), false)
+        };
+        let done = self.limited.iter().try_for_each(set);
+        if done.is_err() {
+            self.writes = Some(now);
+        }
+        done
+    }
+
+    /// How many devices are limited in it.
+    pub fn limited(&self) -> usize {
+        self.limited.len()
+    }
+
+    /// What it has passed to the devices that are limited.
+    pub fn counts(&self) -> Counts {
+        let of = |device: &String| counted(&self.path, self.hierarchy.is_two, device);
+        let mut counts = Counts::default();
+        for [reads, writes, read, written] in self.limited.iter().filter_map(of) {
+            counts[Kind::Read] += read;
+            counts[Kind::Write] += written;
+            counts[Kind::Ops] += reads + writes;
+        }
+        counts
+    }
+
+    /// Whether its processes can be frozen.
+    pub fn can_freeze(&self) -> bool {
+        self.path.join(FREEZE).exists()
+    }
+
+    /// Removes it; who is still in it goes on in the group that this process is in.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(&self) -> io::Result<()> {
+        clear(&self.path, &self.hierarchy.own)
+    }
+}
+
+const FREEZE: &str = "cgroup.freeze";
+const PROCESSES: &str = "cgroup.procs";
+
+/// Freezes all that is in the group `path`, or lets it go on.
+///
+/// # Errors
+/// When the group is gone, or the kernel refuses.
+pub fn freeze(path: &Path, freezes: bool) -> io::Result<()> {
+    kernel::write_attribute(&path.join(FREEZE), if freezes { "1" } else { "0" }, false)
+}
+
+/// The processes in the group `path` itself.
+pub fn processes(path: &Path) -> Vec<u32> {
+    let list = sys::text(&path.join(PROCESSES)).unwrap_or_default();
+    list.lines().filter_map(|line| line.trim().parse().ok()).collect()
+}
+
+/// Removes the group `path`; who is still in it goes on in the one above. Whether there was one.
+///
+/// # Errors
+/// When it cannot be removed.
+pub fn remove(path: &Path) -> io::Result<bool> {
+    remove_to(path, path.parent().unwrap_or(path))
+}
+
+/// The same; they go on in `home`.
+///
+/// # Errors
+/// As [`remove`].
+pub fn remove_to(path: &Path, home: &Path) -> io::Result<bool> {
+    match kernel::is_group(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+        Ok(_) => clear(path, home).map(|()| true),
+    }
+}
+
+fn clear(path: &Path, home: &Path) -> io::Result<()> {
+    if path.join(FREEZE).exists() {
+        freeze(path, false)?;
+    }
+    let begin = Instant::now();
+    loop {
+        for below in sys::names(path).into_iter().map(|name| path.join(name)).filter(|below| below.is_dir()) {
+            clear(&below, home)?;
+        }
+        let home = if home.exists() { home } else { path.parent().unwrap_or(home) };
+        for process in processes(path) {
+            // One that has ended meanwhile needs no other group.
+            let _ = kernel::write_attribute(&home.join(PROCESSES), &process.to_string(), false);
+        }
+        match kernel::remove_group(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && begin.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::unpack;
+
+    #[test]
+    fn both_versions_are_found_where_they_are_mounted() {
+        let root = unpack(
+            "f /proc/self/mountinfo\n|33 31 0:30 / /sys/fs/cgroup/blkio rw,relatime - cgroup cgroup rw,blkio\n\
+             |41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n\
+             f /proc/self/cgroup\n|7:blkio:/load\n|0::/user.slice\n",
+        );
+        let found = Hierarchy::all(&Sys::below(root.path()));
+        let place = |path: &str| root.path().join("sys/fs/cgroup").join(path);
+        assert_eq!(
+            found[0],
+            Hierarchy { is_two: true, top: place("unified"), own: place("unified/user.slice") }
+        );
+        assert_eq!(found[1], Hierarchy { is_two: false, top: place("blkio"), own: place("blkio/load") });
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn what_stands_on_nothing_else_s_behalf_is_limited() {
+        let root = unpack(
+            "f /sys/block/vda/dev\n|254:0\nf /sys/block/vda/size\n|8\nd /sys/block/vda/holders\n\
+             f /sys/block/vdb/dev\n|254:16\nf /sys/block/vdb/size\n|8\nf /sys/block/vdb/holders/md0\n|\n\
+             f /sys/block/md0/dev\n|9:0\nf /sys/block/md0/size\n|8\nd /sys/block/md0/holders\n\
+             f /sys/block/loop0/dev\n|7:0\nf /sys/block/loop0/size\n|0\n",
+        );
+        assert_eq!(devices(&Sys::below(root.path())), ["9:0", "254:0"]);
+    }
+
+    #[test]
+    fn what_is_no_group_is_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        assert!(!remove(&directory.path().join("gone")).expect("is gone"));
+        assert!(remove(directory.path()).is_err() && directory.path().exists());
+    }
+}

@@ -1,0 +1,80 @@
+//! What a design does in the simulator: the trials that `ebb run --on sim` makes of its experiment, without those that compare the
+//! design with itself.
+
+use crate::candidates::Candidate;
+use crate::write::{LATENCY, RANDOM, SEQUENTIAL, experiment};
+use ebbtide_analysis::estimate::estimate;
+use ebbtide_analysis::metric;
+use ebbtide_experiment::{NoFiles, parse_with};
+use ebbtide_model::backend::Control;
+use ebbtide_model::catalog::Catalog;
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::metric::Metric;
+use ebbtide_model::need::Need;
+use ebbtide_model::schedule::{Role, Schedule};
+use ebbtide_sim::simulate;
+use serde::Serialize;
+
+/// Seed of every prediction: that of the command which the experiment names.
+const SEED: u64 = 1;
+
+/// A median with its exact interval over trials.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// Median.
+    pub median: f64,
+    /// Lower end of the interval at 95%.
+    pub ci_low: f64,
+    /// Its upper end.
+    pub ci_high: f64,
+}
+
+/// What the simulator predicts of a design.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Bytes per second from one end to the other.
+    pub throughput: Interval,
+    /// Random operations per second, as many as there can be.
+    pub iops: Interval,
+    /// 99th percentile of latency in nanoseconds, at the rate that is needed.
+    pub lat_p99: Interval,
+    /// The experiment that this comes from.
+    #[serde(skip)]
+    pub experiment: String,
+}
+
+/// Predicts what `candidate` does. A pure function: may run on any thread.
+///
+/// # Errors
+/// What the simulator or the language says of an experiment that it does not take.
+pub fn predict(candidate: &Candidate<'_>, need: &Need, catalog: &Catalog) -> Result<Prediction, String> {
+    let text = experiment(candidate, need);
+    let parsed =
+        parse_with(&text, &candidate.name(), catalog, &NoFiles).map_err(|errors| errors.to_string())?;
+    let of = |workload: &str, what: Metric| interval(&parsed, workload, what);
+    Ok(Prediction {
+        throughput: of(SEQUENTIAL, Metric::Throughput)?,
+        iops: of(RANDOM, Metric::Iops)?,
+        lat_p99: of(LATENCY, Metric::LatP99)?,
+        experiment: text,
+    })
+}
+
+fn interval(experiment: &Experiment, workload: &str, what: Metric) -> Result<Interval, String> {
+    let missing = || format!("the experiment has no figure for `{workload}`");
+    let index = experiment.workloads.iter().position(|known| known.name == workload).ok_or_else(missing)?;
+    let schedule = Schedule::new(experiment, SEED);
+    let design = experiment.designs.first().ok_or_else(missing)?;
+    let load = experiment.load(0, index).ok_or_else(missing)?;
+    let trials = (0..experiment.answer.trials_min).flat_map(|round| schedule.round(round));
+    let wanted = trials.filter(|trial| trial.role == Role::Candidate && trial.workload == index);
+    let mut values = Vec::new();
+    for trial in wanted {
+        let samples = simulate(experiment, SEED, design, load, &trial, &Control::default())
+            .map_err(|error| error.to_string())?;
+        values.extend(metric(&samples, what));
+    }
+    let found = estimate(&values, experiment.answer.level).ok_or_else(missing)?;
+    let (ci_low, ci_high) = found.interval.ok_or_else(missing)?;
+    Ok(Interval { median: found.median, ci_low, ci_high })
+}

@@ -1,0 +1,332 @@
+# Everything above is what is wanted; what follows is the same for every array.
+#
+#   start    starts the array, or makes it where all of its disks are blank, and mounts it
+#   install  installs the programs that are missing, has the unit started at each boot, and starts it
+#
+# Exit status: 0 it is mounted; 1 it is not, and why is said; 2 wrong usage. Nothing but its own disks is looked at, and a
+# disk that carries anything that is not this array's is not written.
+
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+LC_ALL=C
+export PATH LC_ALL
+umask 022
+state=/var/lib/ebbtide/boot/$name
+device=/dev/md/$name
+log=/run/ebbtide-$name.log
+
+say() {
+    echo "ebb-$name: $*"
+    echo "$*" >>"$log"
+}
+
+refuse() {
+    say "not mounted: $*"
+    exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+missing() {
+    for program in mdadm blkid wipefs findmnt flock od awk "mkfs.$filesystem"; do
+        have "$program" || echo "$program"
+    done | tr '\n' ' '
+}
+
+# Packages, where there is a network and something that installs. Their names are words, and one argument each.
+# shellcheck disable=SC2086
+install_programs() {
+    [ -n "$(missing)" ] || return 0
+    say "installing $packages, for what is missing: $(missing)"
+    if have apt-get; then
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get -q -o DPkg::Lock::Timeout=300 update
+        apt-get -q -y -o DPkg::Lock::Timeout=300 --no-install-recommends install $packages
+    elif have dnf; then
+        dnf -q -y install $packages
+    elif have yum; then
+        yum -q -y install $packages
+    elif have zypper; then
+        zypper --quiet --non-interactive install $packages
+    fi
+    [ -z "$(missing)" ] || refuse "missing, and could not be installed: $(missing)"
+}
+
+# The disks that are asked for, by the kernel's name of now, each once. Links below /dev/disk have no blanks in their names, and
+# a pattern is to become the links that it fits.
+# shellcheck disable=SC2086
+candidates() {
+    for link in $members; do
+        # Of a kind only whole disks are meant.
+        case $exact$link in no*-part[0-9]*) continue ;; esac
+        [ -b "$link" ] && readlink -f "$link"
+    done | awk '!seen[$0]++'
+}
+
+# Which of the links that are named one by one are not there.
+# shellcheck disable=SC2086
+absent() {
+    [ "$exact" = yes ] || return 0
+    for link in $members; do [ -b "$link" ] || echo "$link"; done | tr '\n' ' '
+}
+
+value() { sed -n "s/^$1=//p" | head -n 1; }
+
+# What the device $1 says of the array that it is a member of.
+examined() { mdadm --examine --export "$1" 2>/dev/null; }
+
+# The kernel's node of the array with the uuid, where it runs or waits for members.
+node() {
+    for md in /sys/class/block/md*; do
+        [ -e "$md/md" ] || continue
+        [ "$(mdadm --detail --export "/dev/${md##*/}" 2>/dev/null | value MD_UUID)" = "$uuid" ] || continue
+        echo "/dev/${md##*/}"
+        return
+    done
+}
+
+runs() { [ -n "$1" ] && [ "$(cat "/sys/class/block/${1##*/}/md/array_state" 2>/dev/null)" != inactive ]; }
+
+# Who uses the disk $1 or a partition of it; nothing where nobody does.
+user_of() {
+    for at in "/sys/class/block/${1##*/}" "/sys/class/block/${1##*/}/${1##*/}"*; do
+        [ -e "$at/dev" ] || continue
+        at_node=/dev/${at##*/}
+        if grep -q "^[0-9]* [0-9]* $(cat "$at/dev") " /proc/self/mountinfo || grep -q "^$at_node " /proc/mounts; then
+            echo "$at_node is mounted"
+            return
+        fi
+        if grep -q "^$at_node " /proc/swaps; then
+            echo "$at_node is swapped to"
+            return
+        fi
+        for holder in "$at/holders/"*; do
+            [ -e "$holder" ] || continue
+            echo "$at_node is used by ${holder##*/}"
+            return
+        done
+    done
+}
+
+# Whether the device $1 reads as zeros at its beginning, at its end, and at 64 places between; a read that fails is no zero.
+reads_zeros() {
+    size=$(blockdev --getsize64 "$1" 2>/dev/null)
+    [ "${size:-0}" -gt 0 ] || return 1
+    first=$(
+        {
+            piece="dd if=$1 bs=65536 status=none"
+            $piece count=16 || echo unread
+            blocks=$((size / 65536)) at=0
+            while [ "$at" -lt 64 ]; do
+                $piece skip=$((blocks * at / 64)) count=1 || echo unread
+                at=$((at + 1))
+            done
+            [ "$blocks" -le 16 ] || $piece skip=$((blocks - 16)) || echo unread
+        } 2>/dev/null | tr -d '\000' | head -c 1 | od -A n -t x1
+    )
+    [ -z "$first" ]
+}
+
+# What the disk $1 carries; nothing where it is blank.
+content_of() {
+    for part in "/sys/class/block/${1##*/}/${1##*/}"*; do
+        [ ! -e "$part/partition" ] || { echo "$1 has partitions" && return; }
+    done
+    found=$(blkid -p -o export "$1" 2>/dev/null)
+    case $? in
+        0) echo "$1 carries $(echo "$found" | sed -n 's/^TYPE=//p; s/^PTTYPE=/a partition table: /p' | head -n 1)" && return ;;
+        # Nothing that it knows.
+        2) ;;
+        # Two formats at once, or a disk that cannot be read.
+        *) echo "$1 carries what blkid is not sure of" && return ;;
+    esac
+    found=$(wipefs -n -p "$1" 2>/dev/null) || { echo "$1 cannot be looked at by wipefs" && return; }
+    found=$(echo "$found" | grep -v '^#' | head -n 1)
+    [ -z "$found" ] || { echo "$1 carries a signature ($found)" && return; }
+    reads_zeros "$1" || echo "$1 carries something that has no name: it does not read as zeros"
+}
+
+# Sorts the candidates: own, blank, both in their order, and what the others carry.
+look() {
+    own='' owns=0 blank='' blanks=0 fit='' others='' used=''
+    for disk in $(candidates); do
+        if [ "$(examined "$disk" | value MD_UUID)" = "$uuid" ]; then
+            own="$own $disk" owns=$((owns + 1)) fit="$fit $disk"
+            continue
+        fi
+        user=$(user_of "$disk")
+        if [ -n "$user" ]; then
+            # Of a kind is the machine's own disk, too. One that was named was meant.
+            if [ "$exact" = yes ]; then others="$others$user; "; else used="$used$user; "; fi
+            continue
+        fi
+        content=$(content_of "$disk")
+        if [ -n "$content" ]; then
+            others="$others$content; "
+        else
+            blank="$blank $disk" blanks=$((blanks + 1)) fit="$fit $disk"
+        fi
+    done
+    others=${others%; } used=${used%; }
+}
+
+# Whether all disks that are to be waited for are there.
+# shellcheck disable=SC2046,SC2086
+all_there() {
+    [ -z "$(absent)" ] || return 1
+    set -- $(candidates)
+    [ "$#" -ge "$least" ] || return 1
+    there=0 wanted=0
+    for disk in "$@"; do
+        found=$(examined "$disk")
+        [ "$(echo "$found" | value MD_UUID)" = "$uuid" ] || continue
+        there=$((there + 1)) wanted=$(echo "$found" | value MD_DEVICES)
+    done
+    [ "$there" -ge "$wanted" ]
+}
+
+settle() {
+    left=$wait
+    while :; do
+        if have udevadm; then udevadm settle --timeout=30; fi
+        if all_there || [ "$left" -le 0 ]; then return; fi
+        sleep 1
+        left=$((left - 1))
+    done
+}
+
+# shellcheck disable=SC2086
+assemble() {
+    running=$(node)
+    # By udev, as it found the members.
+    runs "$running" && return
+    set -- $own
+    wanted=$(examined "$1" | value MD_DEVICES)
+    if [ "$#" -lt "$wanted" ] && [ -e "$state/making" ] && [ $((owns + blanks)) -ge "$wanted" ]; then
+        # It was about to be made when the power was lost, and never ran.
+        [ -z "$running" ] || mdadm --quiet --stop "$running"
+        mdadm --quiet --zero-superblock "$@" || refuse "mdadm cannot take back what it had begun on:$own"
+        blank=$fit blanks=$((owns + blanks))
+        create
+        return
+    fi
+    made=$(for disk in "$@"; do mdadm --examine "$disk" | sed -n 's/^ *Creation Time : //p'; done | sort -u | wc -l)
+    [ "$made" -eq 1 ] || refuse "its members are those of $made arrays with the same uuid, made at different times:$own"
+    if [ "$#" -lt "$wanted" ] && [ "$redundant" = no ]; then
+        refuse "$# of its $wanted members are there ($*) and it can lose none; blank:${blank:- none}${others:+; $others}. Nothing was changed"
+    fi
+    [ -z "$running" ] || mdadm --quiet --stop "$running"
+    mdadm --quiet --assemble "$device" --run --uuid="$uuid" "$@" || refuse "mdadm cannot assemble it of $*"
+}
+
+# shellcheck disable=SC2086
+create() {
+    [ "$blanks" -ge "$least" ] || refuse "it takes at least $least blank disks; there are $blanks:${blank:- none}${used:+; $used}"
+    if [ "$class" = persistent ] && [ -e "$state/made" ]; then
+        refuse "it was made on $(cat "$state/made") of volumes that are not there any more; to make it anew of$blank, remove $state/made"
+    fi
+    set -- $blank
+    # What a loss of power leaves from here on was never used, and is made again.
+    mkdir -p "$state"
+    echo "$*" >"$state/making" || refuse "cannot write $state/making"
+    sync
+    force=
+    [ "$#" -gt 1 ] || force=--force
+    mdadm --create "$device" $create --uuid="$uuid" --name="$name" --raid-devices="$#" $force "$@" ||
+        refuse "mdadm cannot make it of $*"
+    say "made of $*"
+}
+
+# Makes the file system on $1 where the array is new.
+# shellcheck disable=SC2086
+fill() {
+    if have udevadm; then udevadm settle --timeout=30; fi
+    found=$(blkid -p -o value -s UUID "$1" 2>/dev/null)
+    if [ -e "$state/making" ]; then
+        # One that can be mounted is finished.
+        if [ "$found" = "$filesystem_uuid" ] && mount -t "$filesystem" -o ro "$1" "$mount" 2>/dev/null; then
+            umount "$mount"
+        else
+            wipefs -q -a "$1" || refuse "wipefs cannot clear $1"
+            "mkfs.$filesystem" $mkfs "$1" || refuse "mkfs.$filesystem fails on $1"
+            say "new $filesystem on $1"
+        fi
+        date -u +%Y-%m-%d >"$state/made" || refuse "cannot write $state/made"
+        sync
+        rm -f "$state/making"
+        sync
+    elif [ "$found" != "$filesystem_uuid" ]; then
+        refuse "$1 has another file system than its own (uuid ${found:-none}), and none is made over what may be somebody's"
+    fi
+}
+
+# Words THING.FILE=VALUE, where THING is `array` ($1) or `disk` (each member) and FILE one of its queue.
+tune() {
+    for setting in $settings; do
+        file=${setting%%=*} to=${setting#*=}
+        devices=$1
+        case $file in disk.*) devices=$(candidates) ;; esac
+        for at in $devices; do
+            echo "$to" 2>/dev/null >"/sys/class/block/${at##*/}/queue/${file#*.}" || say "$at does not take $to as ${file#*.}"
+        done
+    done
+}
+
+start() {
+    : >"$log"
+    [ -z "$(missing)" ] || refuse "missing: $(missing); install $packages"
+    settle
+    look
+    [ -z "$used" ] || say "left alone: $used"
+    if [ "$owns" -gt 0 ]; then
+        assemble
+    elif [ -n "$others" ]; then
+        refuse "$others. Nothing was changed. Where nobody needs what is there: wipefs -a DISK, then blkdiscard -z DISK"
+    elif [ -n "$(absent)" ]; then
+        refuse "not there: $(absent)"
+    else
+        create
+    fi
+    running=$(node)
+    runs "$running" || refuse "it does not run"
+    lost=$(cat "/sys/class/block/${running##*/}/md/degraded" 2>/dev/null || echo 0)
+    [ "$lost" -eq 0 ] || say "DEGRADED: $lost of its members missing; blank:${blank:- none}; to put one in: mdadm $running --add DISK"
+    tune "$running"
+    mkdir -p "$mount" || refuse "cannot make $mount"
+    mounted=$(findmnt -n -o SOURCE --mountpoint "$mount" | tail -n 1)
+    case $mounted in
+        "$running" | "$running"\[*) ;;
+        '')
+            fill "$running"
+            mount -t "$filesystem" -o "$options" "$running" "$mount" || refuse "$running cannot be mounted at $mount"
+            ;;
+        *) refuse "$mounted is mounted at $mount" ;;
+    esac
+    say "$running is mounted at $mount"
+}
+
+install() {
+    : >"$log"
+    install_programs
+    if [ -d /run/systemd/system ]; then
+        systemctl daemon-reload
+        systemctl -q enable "ebb-$name.service"
+        systemctl start "ebb-$name.service"
+    else
+        start
+        say "systemd does not run here: have $0 run at each boot, before what uses $mount"
+    fi
+}
+
+# One at a time: the first boot and the unit may both want it.
+[ "${1:-start}" = install ] || exec 9>"/run/ebbtide-$name.lock"
+case ${1:-start} in
+    start)
+        if have flock; then flock -w 600 9 || refuse "somebody else has been at it for ten minutes"; fi
+        start
+        ;;
+    install) install ;;
+    *)
+        echo "usage: $0 [start | install]" >&2
+        exit 2
+        ;;
+esac

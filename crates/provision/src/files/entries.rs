@@ -1,0 +1,209 @@
+//! What each of the host's files says of an array that stays.
+
+use super::Part;
+use crate::desired::{Class, Seed};
+use crate::system::System;
+use ebbtide_model::experiment::Design;
+use ebbtide_model::plan::build::{Build, BuildUndo};
+use ebbtide_model::stack::Filesystem;
+use std::fmt::Write;
+use std::path::Path;
+
+/// How long boot waits for the device of something that is mounted, in seconds: an EBS volume is there long before, and one that is not
+/// there by then will not come.
+const DEVICE_TIMEOUT: u32 = 30;
+
+/// The same where a key has to be derived first, which was made to take two seconds on the machine that made it and takes longer where
+/// processors are slower or busy with a boot. Nothing waits for it but the mount.
+const UNLOCK_TIMEOUT: u32 = 120;
+
+/// The same where the device may have to be made first, with its file system.
+const REBUILD_TIMEOUT: u32 = 300;
+
+/// All that the host's files say of `build`, which builds `design`, in the order in which they are written: what refers to something
+/// comes after what makes it.
+pub fn parts(
+    name: &str,
+    class: Class,
+    seed: &Seed,
+    design: &Design,
+    build: &Build,
+    (system, program): (&System, &str),
+) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut add = |part: Part| {
+        if !part.lines.is_empty() {
+            parts.push(part);
+        }
+    };
+    add(Part::block(&system.mdadm_conf, arrays(build)));
+    if system.udev {
+        let rules = rules(build);
+        if !rules.is_empty() {
+            add(Part::file(format!("/etc/udev/rules.d/90-ebb-{name}.rules"), name, &rules));
+        }
+    }
+    if class == Class::Ephemeral {
+        add(Part::file(format!("/etc/systemd/system/{}", unit(name)), name, &boot_unit(name, program)));
+    }
+    add(Part::block("/etc/crypttab", crypt(name, seed, design)));
+    add(Part::block("/etc/fstab", fstab(name, class, seed, design, build)));
+    parts
+}
+
+/// mdadm.conf: each array by its uuid, under its name.
+fn arrays(build: &Build) -> String {
+    let mut lines = String::new();
+    for step in &build.steps {
+        if let Some(BuildUndo::StopMd { device, uuid, .. }) = &step.undo {
+            let _ = writeln!(lines, "ARRAY {device} UUID={uuid}");
+        }
+    }
+    lines
+}
+
+/// crypttab: the encrypted device by its uuid.
+fn crypt(name: &str, seed: &Seed, design: &Design) -> String {
+    let key = design.stack.encryption.as_ref().and_then(|encryption| encryption.key_file.as_ref());
+    key.map_or_else(String::new, |key| {
+        let (uuid, key) = (seed.of("crypt").uuid(), key.to_string_lossy());
+        format!("{name} UUID={uuid} {key} luks,nofail,x-systemd.device-timeout={DEVICE_TIMEOUT}s\n")
+    })
+}
+
+/// fstab: the file system and the swap spaces by their uuids. None keeps the host from booting.
+fn fstab(name: &str, class: Class, seed: &Seed, design: &Design, build: &Build) -> String {
+    let mut lines = String::new();
+    // What makes it at boot comes before it.
+    let made = match class {
+        Class::Ephemeral => format!(",x-systemd.requires={}", unit(name)),
+        Class::Persistent => String::new(),
+    };
+    let timeout = match class {
+        Class::Ephemeral => REBUILD_TIMEOUT,
+        Class::Persistent if design.stack.encryption.is_some() => UNLOCK_TIMEOUT,
+        Class::Persistent => DEVICE_TIMEOUT,
+    };
+    let late = format!("nofail,x-systemd.device-timeout={timeout}s{made}");
+    if let (Some(filesystem), Some(mountpoint)) = (design.stack.filesystem, &build.mountpoint) {
+        let options = design.stack.mount_options.as_deref().filter(|options| !options.is_empty());
+        let options = options.map_or_else(|| late.clone(), |options| format!("{options},{late}"));
+        // The ext file systems are checked at boot; the others check themselves as they are mounted.
+        let pass = match filesystem {
+            Filesystem::Ext2 | Filesystem::Ext3 | Filesystem::Ext4 | Filesystem::Jfs => 2,
+            Filesystem::Xfs | Filesystem::Btrfs => 0,
+        };
+        let kind = filesystem.as_ref();
+        let _ = writeln!(
+            lines,
+            "{} {} {kind} {} 0 {pass}",
+            source(seed, filesystem),
+            escaped(&mountpoint.to_string_lossy()),
+            escaped(&options)
+        );
+    }
+    for (group, swap) in design.stack.swap.iter().enumerate() {
+        for position in 0..swap.members.len() {
+            let uuid = seed.of(&format!("swap{group}.{position}")).uuid();
+            let priority = swap.priority.map(|priority| format!("pri={priority},")).unwrap_or_default();
+            let _ = writeln!(lines, "UUID={uuid} none swap sw,{priority}{late} 0 0");
+        }
+    }
+    lines
+}
+
+/// How fstab finds the file system: by its uuid, which JFS draws by itself.
+fn source(seed: &Seed, filesystem: Filesystem) -> String {
+    let identity = seed.of("file system");
+    match filesystem {
+        Filesystem::Jfs => format!("LABEL={}", identity.label()),
+        _ => format!("UUID={}", identity.uuid()),
+    }
+}
+
+/// The unit that makes an ephemeral array at boot.
+pub fn unit(name: &str) -> String {
+    format!("ebb-{name}.service")
+}
+
+/// What makes an ephemeral array at boot, before it is mounted: `ebb` itself, from the record, so that nothing but its own members, by
+/// their ids, is looked at.
+fn boot_unit(name: &str, program: &str) -> String {
+    format!(
+        "[Unit]\n\
+         Description=Array {name}: started, or made anew where all its volumes came back blank\n\
+         DefaultDependencies=no\n\
+         After=systemd-remount-fs.service systemd-udevd.service systemd-udev-trigger.service\n\
+         Before=umount.target\n\
+         Conflicts=umount.target\n\
+         RequiresMountsFor={program} /var/lib/ebbtide\n\
+         \n\
+         [Service]\n\
+         Type=oneshot\n\
+         RemainAfterExit=yes\n\
+         ExecStart={program} apply --at-boot {name}\n\
+         TimeoutStartSec={REBUILD_TIMEOUT}\n"
+    )
+}
+
+/// A field of fstab or crypttab: blanks and the like as octal numbers (fstab(5)).
+pub(super) fn escaped(field: &str) -> String {
+    field.chars().fold(String::new(), |mut text, sign| {
+        match sign {
+            ' ' | '\t' | '\n' | '\\' | '#' => {
+                let _ = write!(text, "\\{:03o}", u32::from(sign));
+            }
+            other => text.push(other),
+        }
+        text
+    })
+}
+
+/// udev rules: tunables of the members' disks and of the array, by what identifies them.
+fn rules(build: &Build) -> String {
+    let mut lines = String::new();
+    for step in &build.steps {
+        if let Some(BuildUndo::RestoreQueue { set, .. }) = &step.undo {
+            let (file, value) = (set.attribute.file(), &set.value);
+            let _ = writeln!(
+                lines,
+                "ACTION==\"add|change\", SUBSYSTEM==\"block\", {}, ATTR{{queue/{file}}}=\"{value}\"",
+                matched(&set.device, build)
+            );
+        }
+    }
+    lines
+}
+
+/// What udev tells `device` by: md's uuid, the device mapper's name, or the disk's own id.
+fn matched(device: &str, build: &Build) -> String {
+    let uuid = build.steps.iter().find_map(|step| match &step.undo {
+        Some(BuildUndo::StopMd { device: array, uuid, .. }) if array == device => Some(uuid),
+        _ => None,
+    });
+    if let Some(uuid) = uuid {
+        return format!("ENV{{MD_UUID}}==\"{uuid}\"");
+    }
+    if let Some(mapping) = device.strip_prefix("/dev/mapper/") {
+        return format!("ENV{{DM_NAME}}==\"{mapping}\"");
+    }
+    let volume = build.steps.iter().find_map(|step| match &step.undo {
+        Some(BuildUndo::RemoveLv { volume }) if Path::new("/dev").join(volume) == Path::new(device) => {
+            Some(volume)
+        }
+        _ => None,
+    });
+    if let Some((group, name)) = volume.and_then(|volume| volume.split_once('/')) {
+        return format!("ENV{{DM_NAME}}==\"{group}-{name}\"");
+    }
+    let link = device.strip_prefix("/dev/").unwrap_or(device);
+    // The queue is the disk's, not a partition's.
+    let disk = match link.rsplit_once("-part") {
+        Some((disk, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => disk,
+        _ => link,
+    };
+    // What has a meaning in a pattern matches itself as any sign.
+    let pattern: String =
+        disk.chars().map(|sign| if "*?[]|\\\"".contains(sign) { '?' } else { sign }).collect();
+    format!("SYMLINK==\"{}\"", pattern)
+}

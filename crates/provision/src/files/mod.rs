@@ -1,0 +1,179 @@
+//! Lines of `ebb`'s in the host's files: put in and taken out so that everything else stays to the byte.
+
+mod entries;
+#[cfg(test)]
+mod tests;
+
+pub use entries::parts;
+
+use ebbtide_model::shown::Shown;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What is `ebb`'s of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The file.
+    pub path: PathBuf,
+    /// Whether the whole file is `ebb`'s, or a block of lines in it.
+    pub whole: bool,
+    /// Whether the file is a program.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub executable: bool,
+    /// The lines, each with its end.
+    pub lines: String,
+}
+
+/// What a file that is wholly `ebb`'s begins with.
+fn mark(name: &str) -> String {
+    format!("# ebb: {name} (written by `ebb apply`; `ebb undo {name}` removes it)\n")
+}
+
+fn begin(name: &str, glued: bool) -> String {
+    // The last line before had no end: taking the block out takes away the one that it was given.
+    let glued = if glued { ", the line before had no end" } else { "" };
+    format!("# ebb: begin {name} (written by `ebb apply`{glued})\n")
+}
+
+fn end(name: &str) -> String {
+    format!("# ebb: end {name}\n")
+}
+
+impl Part {
+    /// A block of `lines` in the file `path`.
+    pub fn block(path: impl Into<PathBuf>, lines: String) -> Part {
+        Part { path: path.into(), whole: false, executable: false, lines }
+    }
+
+    /// A file of `ebb`'s own for the array `name`.
+    pub fn file(path: impl Into<PathBuf>, name: &str, lines: &str) -> Part {
+        Part { path: path.into(), whole: true, executable: false, lines: mark(name) + lines }
+    }
+
+    /// A program of `ebb`'s own for the array `name`; the first of `lines` says what interprets it.
+    pub fn program(path: impl Into<PathBuf>, name: &str, lines: &str) -> Part {
+        let (first, rest) = lines.split_once('\n').unwrap_or((lines, ""));
+        Part {
+            path: path.into(),
+            whole: true,
+            executable: true,
+            lines: format!("{first}\n{}{rest}", mark(name)),
+        }
+    }
+
+    /// The text of its file with it, once, where `now` is the text now. A block that is there already keeps its place.
+    ///
+    /// # Errors
+    /// When the file has something else under the name of `ebb`'s own, or half of a block.
+    pub fn put(&self, name: &str, now: Option<&str>) -> Result<String, FileError> {
+        if self.whole {
+            return match now {
+                Some(now) if !now.is_empty() && !is_marked(now) => {
+                    Err(self.error("it is not ebb's, and ebb's own file would take its place; move it away"))
+                }
+                _ => Ok(self.lines.clone()),
+            };
+        }
+        let now = now.unwrap_or_default();
+        if let Some(found) = self.find(name, now)? {
+            let block = format!("{}{}{}", begin(name, found.glued), self.lines, end(name));
+            return Ok(format!("{}{block}{}", &now[..found.start], &now[found.end..]));
+        }
+        let glued = !now.is_empty() && !now.ends_with('\n');
+        let separator = if glued { "\n" } else { "" };
+        Ok(format!("{now}{separator}{}{}{}", begin(name, glued), self.lines, end(name)))
+    }
+
+    /// The text of its file without it, where `now` is the text now; nothing where the whole file goes.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn take(&self, name: &str, now: &str) -> Result<Option<String>, FileError> {
+        if self.whole {
+            return if is_marked(now) { Ok(None) } else { Ok(Some(now.to_owned())) };
+        }
+        let Some(found) = self.find(name, now)? else { return Ok(Some(now.to_owned())) };
+        let (before, rest) = (&now[..found.start], &now[found.end..]);
+        if !found.glued {
+            return Ok(Some(format!("{before}{rest}")));
+        }
+        Ok(Some(match (before.strip_suffix('\n'), next_block(rest)) {
+            (Some(before), _) if rest.is_empty() => before.to_owned(),
+            // The block after it takes over what is to be taken away.
+            (_, Some(next)) => format!("{before}{}{}", begin(next, true), &rest[begin(next, false).len()..]),
+            // Lines of somebody else's need the end of the line before.
+            _ => format!("{before}{rest}"),
+        }))
+    }
+
+    /// Whether it is in `now` as it should be.
+    pub fn stands(&self, name: &str, now: Option<&str>) -> bool {
+        now.is_some_and(|now| self.put(name, Some(now)).is_ok_and(|wanted| wanted == now))
+    }
+
+    fn find(&self, name: &str, now: &str) -> Result<Option<Found>, FileError> {
+        let mut found: Option<Found> = None;
+        let mut at = 0;
+        for line in now.split_inclusive('\n') {
+            let whole = line.trim_end_matches('\n');
+            let starts = [false, true].into_iter().find(|glued| begin(name, *glued).trim_end() == whole);
+            if let Some(glued) = starts {
+                if found.is_some() {
+                    return Err(self.error(&format!("the block of {name} begins twice in it; remove one")));
+                }
+                found = Some(Found { start: at, end: 0, glued });
+            }
+            at += line.len();
+            if whole == end(name).trim_end() {
+                match &mut found {
+                    Some(found) if found.end == 0 => found.end = at,
+                    _ => {
+                        return Err(self.error(&format!(
+                            "the block of {name} ends in it without a beginning; remove that line"
+                        )));
+                    }
+                }
+            }
+        }
+        match found {
+            Some(found) if found.end == 0 => Err(self.error(&format!(
+                "the block of {name} has no end in it; add the line `{}`",
+                end(name).trim_end()
+            ))),
+            found => Ok(found),
+        }
+    }
+
+    fn error(&self, what: &str) -> FileError {
+        FileError { path: self.path.clone(), what: what.to_owned() }
+    }
+}
+
+/// Whether a file is one of `ebb`'s own.
+fn is_marked(text: &str) -> bool {
+    // A script's first line is not for it.
+    text.lines().take(2).any(|line| line.starts_with("# ebb: ") && line.contains("written by `ebb apply`"))
+}
+
+/// The array whose block `text` begins with, where that is not glued.
+fn next_block(text: &str) -> Option<&str> {
+    let name = text.strip_prefix("# ebb: begin ")?.split(' ').next()?;
+    text.starts_with(&begin(name, false)).then_some(name)
+}
+
+/// A block in a text: where it starts and ends.
+struct Found {
+    start: usize,
+    end: usize,
+    glued: bool,
+}
+
+/// A file that is not as `ebb` left it, and why nothing is done to it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {what}", path.shown())]
+pub struct FileError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong and what to do.
+    pub what: String,
+}

@@ -1,0 +1,95 @@
+//! Parts in files: what was there stays to the byte, and taking out is the inverse of putting in.
+
+use super::entries::escaped;
+use super::*;
+use proptest::prelude::*;
+
+fn text() -> impl Strategy<Value = String> {
+    // Lines as people leave them: without an end, with carriage returns, empty, in blocks of other arrays.
+    let line = prop_oneof![
+        Just("UUID=1 / ext4 defaults 0 1\n".to_owned()),
+        Just("\n".to_owned()),
+        Just(
+            "# ebb: begin other (written by `ebb apply`)\nARRAY /dev/md/other UUID=1\n# ebb: end other\n"
+                .to_owned()
+        ),
+        "[ -~\t\r]{0,20}\n",
+    ];
+    (proptest::collection::vec(line, 0..6), "[ -~]{0,8}").prop_map(|(lines, last)| lines.concat() + &last)
+}
+
+proptest! {
+    #[test]
+    fn taking_out_is_the_inverse_of_putting_in(before in text(), lines in "([ -~]{0,30}\n){0,3}", changed in "([ -~]{0,30}\n){0,3}") {
+        let (part, other) = (Part::block("/etc/f", lines.clone()), Part::block("/etc/f", changed));
+        prop_assume!(!before.contains("data") && !lines.contains("# ebb"));
+        let with = part.put("data", Some(&before)).unwrap();
+        prop_assert!(with.starts_with(&before) && with.contains(&lines));
+        prop_assert!(part.stands("data", Some(&with)));
+        // A second time nothing changes; other lines take the place of the first.
+        prop_assert_eq!(part.put("data", Some(&with)).unwrap(), with.clone());
+        let replaced = other.put("data", Some(&with)).unwrap();
+        prop_assert!(other.stands("data", Some(&replaced)));
+        prop_assert_eq!(part.put("data", Some(&replaced)).unwrap(), with.clone());
+        // What others add later stays.
+        let later = format!("{with}later\n");
+        prop_assert_eq!(part.take("data", &with).unwrap(), Some(before.clone()));
+        prop_assert!(part.take("data", &later).unwrap().unwrap().ends_with("later\n"));
+        prop_assert_eq!(part.take("data", &before).unwrap(), Some(before));
+    }
+
+    #[test]
+    fn two_arrays_do_not_disturb_each_other(before in text(), order: bool) {
+        prop_assume!(!before.contains("data"));
+        let (one, two) = (Part::block("/etc/f", "one\n".into()), Part::block("/etc/f", "two\n".into()));
+        let both = two.put("data_2", Some(&one.put("data", Some(&before)).unwrap())).unwrap();
+        prop_assert!(one.stands("data", Some(&both)) && two.stands("data_2", Some(&both)));
+        let (first, second) = if order { ((&one, "data"), (&two, "data_2")) } else { ((&two, "data_2"), (&one, "data")) };
+        let left = first.0.take(first.1, &both).unwrap().unwrap();
+        let left = second.0.take(second.1, &left).unwrap().unwrap();
+        prop_assert_eq!(left, before);
+    }
+
+    #[test]
+    fn a_field_of_fstab_comes_back(field in "[ -~\t]{1,40}") {
+        let written = escaped(&field);
+        prop_assert!(!written.contains([' ', '\t', '#']));
+        let mut back = String::new();
+        let mut rest = written.as_str();
+        while let Some(at) = rest.find('\\') {
+            back.push_str(&rest[..at]);
+            back.push(char::from(u8::from_str_radix(&rest[at + 1..at + 4], 8).unwrap()));
+            rest = &rest[at + 4..];
+        }
+        prop_assert_eq!(back + rest, field);
+    }
+}
+
+#[test]
+fn a_block_that_somebody_broke_is_left_alone() {
+    let part = Part::block("/etc/fstab", "line\n".into());
+    let whole = part.put("data", Some("first\n")).unwrap();
+    let without = |gone: &str| {
+        whole.lines().filter(|line| !line.contains(gone)).map(|line| format!("{line}\n")).collect::<String>()
+    };
+    for broken in [without("begin"), without("ebb: end"), whole.repeat(2)] {
+        let error = part.put("data", Some(&broken)).unwrap_err().to_string();
+        assert!(error.starts_with("/etc/fstab: the block of data"), "{error}");
+        assert!(part.take("data", &broken).is_err(), "{broken}");
+    }
+}
+
+#[test]
+fn a_file_of_ebb_s_own_takes_the_place_of_nobody_s() {
+    let part = Part::file("/etc/udev/rules.d/90-ebb-data.rules", "data", "rule\n");
+    let text = part.put("data", None).unwrap();
+    assert!(part.stands("data", Some(&text)) && !part.stands("data", None));
+    assert_eq!(part.take("data", &text).unwrap(), None);
+    assert_eq!(part.put("data", Some(&text.replace("rule", "other"))).unwrap(), text);
+    assert!(part.put("data", Some("somebody's\n")).is_err());
+    assert_eq!(part.take("data", "somebody's\n").unwrap().as_deref(), Some("somebody's\n"));
+    let program = Part::program("/usr/lib/ebb", "data", "#!/bin/sh\nexit 0\n");
+    let text = program.put("data", None).unwrap();
+    assert!(text.starts_with("#!/bin/sh\n# ebb: data") && text.ends_with("exit 0\n"), "{text}");
+    assert_eq!(program.take("data", &text).unwrap(), None);
+}

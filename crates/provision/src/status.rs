@@ -1,0 +1,312 @@
+//! What arrays that stay are like now: one model, as text, as JSON (`ebbtide.status/1`), and for Prometheus.
+
+use crate::{Record, can_lose};
+use ebbtide_model::shown::{Shown, columns};
+use ebbtide_model::units::format_count;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::path::PathBuf;
+use strum::{AsRefStr, VariantArray};
+
+/// How an array is, the worst last.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, AsRefStr, VariantArray,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum State {
+    /// All is as `ebb apply` left it.
+    Healthy,
+    /// It runs, and something of it or of the host's files is not as it should be.
+    Drifted,
+    /// It runs with less redundancy than it has members for, or a member reports trouble.
+    Degraded,
+    /// It, or something of it that holds data, is not there.
+    Missing,
+}
+
+/// A member as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, AsRefStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum MemberState {
+    /// It works.
+    InUse,
+    /// It is there, and the array does not use it.
+    Unused,
+    /// It is being brought up to date.
+    Resyncing,
+    /// The array has thrown it out.
+    Faulty,
+    /// There is no such device.
+    Missing,
+}
+
+/// Work that an array does beside its own.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Doing {
+    /// `resync`, `recover`, `reshape`, `check`, as md calls it.
+    pub action: String,
+    /// How much of it is done, from 0 to 1, where that can be told.
+    pub done: Option<f64>,
+}
+
+/// What was seen of a member.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemberSeen {
+    /// Nothing where there is no such device.
+    pub state: Option<MemberState>,
+    /// Errors that the array counted of it, or the file system on it.
+    pub errors: u64,
+    /// What the drive says of its own health, where that is trouble.
+    pub troubles: Vec<String>,
+}
+
+/// What was seen of an array that stays.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Seen {
+    /// Each member, in the record's order.
+    pub members: Vec<MemberSeen>,
+    /// What its arrays do beside.
+    pub doing: Vec<Doing>,
+    /// What is not as it should be, in words.
+    pub drift: Vec<String>,
+    /// Something that holds data is not there.
+    pub missing: bool,
+}
+
+/// How an array that stays is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Array {
+    /// Its name.
+    pub name: String,
+    /// Its device.
+    pub path: String,
+    /// Where it is mounted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mountpoint: Option<PathBuf>,
+    /// What becomes of it when its members come back empty.
+    pub class: String,
+    /// How it is.
+    pub state: State,
+    /// Its members.
+    pub members: Vec<MemberStatus>,
+    /// How many more members may fail, whichever they are, before data are lost; nothing where they are lost or cannot be reached.
+    pub can_lose: Option<usize>,
+    /// What it does beside its own work.
+    pub doing: Vec<Doing>,
+    /// What is not as it should be.
+    pub drift: Vec<String>,
+}
+
+/// How a member is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MemberStatus {
+    /// Name of the volume.
+    pub name: String,
+    /// Its device, a link below /dev/disk.
+    pub path: String,
+    /// How it is.
+    pub state: MemberState,
+    /// Errors that the array counted of it.
+    pub errors: u64,
+    /// What the drive says of its own health, where that is trouble.
+    pub troubles: Vec<String>,
+}
+
+/// How everything that stays on a host is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// [`Status::SCHEMA`].
+    pub schema: &'static str,
+    /// Each array, by name.
+    pub arrays: Vec<Array>,
+}
+
+impl Array {
+    /// Of `record`, as it was `seen`.
+    pub fn of(record: &Record, seen: Seen) -> Array {
+        let desired = &record.desired;
+        let seen_of = |position: usize| seen.members.get(position).cloned().unwrap_or_default();
+        let members: Vec<MemberStatus> = desired
+            .members
+            .iter()
+            .enumerate()
+            .map(|(position, member)| {
+                let MemberSeen { state, errors, troubles } = seen_of(position);
+                let state = state.unwrap_or(MemberState::Missing);
+                MemberStatus { name: member.name.clone(), path: member.path.clone(), state, errors, troubles }
+            })
+            .collect();
+        let works = |volume: usize| {
+            let member = desired.members.iter().position(|member| member.volume == volume);
+            member.is_some_and(|position| members[position].state == MemberState::InUse)
+        };
+        let can_lose = if seen.missing { None } else { can_lose(&desired.layout, &works) };
+        let troubled = |member: &MemberStatus| {
+            member.state != MemberState::InUse || member.errors > 0 || !member.troubles.is_empty()
+        };
+        let state = if seen.missing {
+            State::Missing
+        } else if members.iter().any(troubled) {
+            State::Degraded
+        } else if !seen.drift.is_empty() {
+            State::Drifted
+        } else {
+            State::Healthy
+        };
+        Array {
+            name: desired.name.clone(),
+            path: desired.build.device.clone(),
+            mountpoint: desired.build.mountpoint.clone(),
+            class: desired.class.as_ref().to_owned(),
+            state,
+            members,
+            can_lose,
+            doing: seen.doing,
+            drift: seen.drift,
+        }
+    }
+}
+
+impl Status {
+    /// Name and version of its form in JSON.
+    pub const SCHEMA: &str = "ebbtide.status/1";
+
+    /// Of these arrays.
+    pub fn new(arrays: Vec<Array>) -> Status {
+        Status { schema: Status::SCHEMA, arrays }
+    }
+
+    /// Whether monitoring need not wake anybody.
+    pub fn is_healthy(&self) -> bool {
+        self.arrays.iter().all(|array| array.state == State::Healthy)
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for array in &self.arrays {
+            let mounted =
+                array.mountpoint.as_ref().map_or_else(String::new, |path| format!(" on {}", path.shown()));
+            let lose = match array.can_lose {
+                Some(0) => "no member may fail".to_owned(),
+                Some(count) => format!("{} may fail", format_count(count as u64, "more member")),
+                None => "its data cannot be reached".to_owned(),
+            };
+            let _ = writeln!(
+                text,
+                "{}: {} ({}{mounted}, {}; {lose})",
+                array.name,
+                array.state.as_ref(),
+                array.path,
+                array.class
+            );
+            for doing in &array.doing {
+                let done = doing
+                    .done
+                    .map_or_else(|| "not begun".to_owned(), |done| format!("{:.1}% done", done * 100.0));
+                let _ = writeln!(text, "  {}: {done}", doing.action);
+            }
+            let rows = array.members.iter().map(|member| {
+                let mut says = member.troubles.clone();
+                if member.errors > 0 {
+                    says.insert(0, format_count(member.errors, "error"));
+                }
+                vec![
+                    member.name.clone(),
+                    member.state.as_ref().to_owned(),
+                    member.path.clone(),
+                    says.join(", "),
+                ]
+            });
+            text += &columns(&rows.collect::<Vec<_>>(), 2);
+            for line in &array.drift {
+                let _ = writeln!(text, "  drift: {line}");
+            }
+        }
+        text
+    }
+
+    /// For Prometheus and what reads the same: OpenMetrics 1.0.
+    pub fn openmetrics(&self) -> String {
+        let mut text = String::new();
+        let mut family =
+            |name: &str, kind: &str, help: &str, samples: &mut dyn Iterator<Item = (String, f64)>| {
+                let _ = write!(text, "# TYPE {name} {kind}\n# HELP {name} {help}\n");
+                let suffix = if kind == "counter" { "_total" } else { "" };
+                for (labels, value) in samples {
+                    let _ = writeln!(text, "{name}{suffix}{{{labels}}} {value}");
+                }
+            };
+        let label = |array: &Array| format!("array=\"{}\"", quoted(&array.name));
+        let arrays = || self.arrays.iter();
+        let number = |count: usize| u32::try_from(count).map_or(f64::from(u32::MAX), f64::from);
+        family(
+            "ebbtide_array_state",
+            "stateset",
+            "How an array is.",
+            &mut arrays().flat_map(|array| {
+                State::VARIANTS.iter().map(move |state| {
+                    let labels = format!("{},ebbtide_array_state=\"{}\"", label(array), state.as_ref());
+                    (labels, f64::from(u8::from(array.state == *state)))
+                })
+            }),
+        );
+        family(
+            "ebbtide_array_members",
+            "gauge",
+            "Members that an array should have.",
+            &mut arrays().map(|array| (label(array), number(array.members.len()))),
+        );
+        let working =
+            |array: &Array| array.members.iter().filter(|member| member.state == MemberState::InUse).count();
+        family(
+            "ebbtide_array_members_in_use",
+            "gauge",
+            "Members that work.",
+            &mut arrays().map(|array| (label(array), number(working(array)))),
+        );
+        family(
+            "ebbtide_array_can_lose_members",
+            "gauge",
+            "Members that may still fail, whichever they are; -1 where data cannot be reached.",
+            &mut arrays().map(|array| (label(array), array.can_lose.map_or(-1.0, number))),
+        );
+        family(
+            "ebbtide_array_drift",
+            "gauge",
+            "Things that are not as ebb apply left them.",
+            &mut arrays().map(|array| (label(array), number(array.drift.len()))),
+        );
+        family(
+            "ebbtide_array_sync_ratio",
+            "gauge",
+            "How much of a resync, rebuild or check is done, from 0 to 1.",
+            &mut arrays().flat_map(|array| {
+                array.doing.iter().filter_map(move |doing| {
+                    Some((format!("{},action=\"{}\"", label(array), quoted(&doing.action)), doing.done?))
+                })
+            }),
+        );
+        family(
+            "ebbtide_array_member_errors",
+            "counter",
+            "Errors that the array counted of a member since it was assembled.",
+            &mut arrays().flat_map(|array| {
+                array.members.iter().map(move |member| {
+                    (
+                        format!("{},member=\"{}\"", label(array), quoted(&member.name)),
+                        u32::try_from(member.errors).map_or(f64::from(u32::MAX), f64::from),
+                    )
+                })
+            }),
+        );
+        text + "# EOF\n"
+    }
+}
+
+/// A label's value (OpenMetrics 1.0, 3.2: backslash, quote and line feed).
+fn quoted(value: &str) -> String {
+    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
+}

@@ -1,0 +1,128 @@
+//! What is made for designs as they are written: steps, files, commands.
+
+use ebbtide_experiment::parse;
+use ebbtide_provision::{Class, Desired, Order, ProvisionError, System, check_name};
+use std::path::Path;
+
+fn system(release: &str, paths: &[&str]) -> System {
+    System::of(release, |path| paths.iter().any(|there| Path::new(there) == path))
+}
+
+fn debian() -> System {
+    system(
+        "ID=debian\nVERSION_ID=\"12\"\n",
+        &["/usr/sbin/update-initramfs", "/run/systemd/system", "/run/udev"],
+    )
+}
+
+/// What is made for the design `[designs.d]` with these lines.
+fn ordered(
+    lines: &str,
+    class: Class,
+    mountpoint: Option<&str>,
+    system: &System,
+) -> Result<Desired, ProvisionError> {
+    let volumes: String = (0..8)
+        .map(|number| format!("[volumes.v{number}]\ndevice = \"/dev/disk/by-id/nvme-vol{number}\"\n"))
+        .collect();
+    let text = format!(
+        "name = \"n\"\n{volumes}[designs.d]\n{lines}\n[workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n"
+    );
+    let experiment = parse(&text, "test").unwrap_or_else(|errors| panic!("{errors}"));
+    let devices: Vec<String> = (0..8).map(|number| format!("/dev/disk/by-id/nvme-vol{number}")).collect();
+    let mountpoint = mountpoint.map(Path::new);
+    Order {
+        experiment: &experiment,
+        design: 0,
+        name: "data",
+        class,
+        mountpoint,
+        devices: &devices,
+        machine: "m",
+        system,
+        program: None,
+    }
+    .desired()
+}
+
+fn shown(desired: &Desired) -> String {
+    let steps = desired.build.steps.iter().map(|step| format!("{}\n", step.action));
+    let parts = desired.parts.iter().map(|part| format!("--- {}\n{}", part.path.display(), part.lines));
+    let after = desired.after.iter().map(|words| format!("then {}\n", words.join(" ")));
+    let notes = desired.notes.iter().map(|note| format!("note: {note}\n"));
+    steps.chain(parts).chain(after).chain(notes).collect()
+}
+
+#[test]
+fn a_whole_stack_that_stays() {
+    let lines = "layout = \"raid10\"\narrangement = \"offset\"\nchunk = \"64KiB\"\nmembers = [\"v0\", \"v1\", \"v2\"]\n\
+                 encryption = { format = \"luks2\", key_file = \"/root/key\" }\nfilesystem = \"xfs\"\nmount_options = \"noatime\"\n\
+                 readahead = \"4MiB\"\nscheduler = \"none\"\nqueue_depth = 512\nmax_sectors = \"512KiB\"\n\
+                 swap = [{ members = [\"v3\", \"v4\"], priority = 7 }]";
+    insta::assert_snapshot!(shown(
+        &ordered(lines, Class::Persistent, Some("/srv/my data"), &debian()).unwrap()
+    ));
+}
+
+#[test]
+fn lvm_that_stays_on_another_distribution() {
+    let amazon =
+        system("ID=amzn\nID_LIKE=\"fedora\"\n", &["/usr/bin/dracut", "/run/systemd/system", "/run/udev"]);
+    let lines = "layout = \"stripe\"\nbacking = \"lvm\"\nmembers = [\"v0\", \"v1\"]\nfilesystem = \"ext4\"\nreadahead = \"1MiB\"";
+    insta::assert_snapshot!(shown(&ordered(lines, Class::Persistent, Some("/data"), &amazon).unwrap()));
+}
+
+#[test]
+fn instance_store_is_made_anew_by_its_own_unit() {
+    let lines = "layout = \"stripe\"\nmembers = [\"v0\", \"v1\"]\nfilesystem = \"xfs\"";
+    insta::assert_snapshot!(shown(&ordered(lines, Class::Ephemeral, Some("/data"), &debian()).unwrap()));
+    let bare = system("ID=debian\n", &[]);
+    let error = ordered(lines, Class::Ephemeral, Some("/data"), &bare).unwrap_err().to_string();
+    assert!(error.contains("does not run systemd"), "{error}");
+}
+
+#[test]
+fn identities_are_known_before_anything_is_made_and_are_this_host_s() {
+    let lines = "layout = \"stripe\"\nmembers = [\"v0\", \"v1\"]\nfilesystem = \"xfs\"";
+    let made = || ordered(lines, Class::Persistent, Some("/data"), &debian()).unwrap();
+    assert_eq!(made(), made());
+    let uuid = made().seed.of("file system").uuid();
+    let fstab = made().parts.last().unwrap().lines.clone();
+    assert!(fstab.contains(&format!("UUID={uuid} /data xfs nofail,")), "{fstab}");
+    assert!(made().build.steps.iter().any(|step| step.action.to_string().contains(&format!("uuid={uuid}"))));
+    // RFC 9562, 5.4.
+    assert_eq!(
+        (uuid.len(), &uuid[14..15], uuid[19..20].contains(['8', '9', 'a', 'b'])),
+        (36, "4", true),
+        "{uuid}"
+    );
+}
+
+#[test]
+fn what_cannot_stay_is_refused_with_what_to_write() {
+    let stripe = "layout = \"stripe\"\nmembers = [\"v0\", \"v1\"]\n";
+    let refused = |lines: &str, mountpoint| {
+        ordered(lines, Class::Persistent, mountpoint, &debian()).unwrap_err().to_string()
+    };
+    let with = |line: &str| format!("{stripe}{line}");
+    for (said, wanted) in [
+        (refused(&with("filesystem = \"xfs\""), None), "--mount /data"),
+        (refused(&with("filesystem = \"xfs\""), Some("data")), "begin it with /"),
+        (refused(&with("filesystem = \"xfs\""), Some("/usr")), "the system's own"),
+        (refused(&with("filesystem = \"xfs\""), Some("/data/../etc")), "has .. in it"),
+        (refused(&with("filesystem = \"xfs\""), Some("/a\nb")), "cannot hold"),
+        (refused(&with("encryption = { format = \"luks2\", key = \"prompt\" }"), None), "key_file"),
+        (
+            refused(&with("encryption = { format = \"luks2\", key_file = \"/root/a key\" }"), None),
+            "crypttab cannot name",
+        ),
+    ] {
+        assert!(said.contains(wanted), "{said}");
+    }
+    for name in ["", "1data", "Data", "data-1", "md0", "md", "control", "a_name_that_is_far_too_long"] {
+        assert!(check_name(name).is_err_and(|error| error.to_string().contains("--name")), "{name}");
+    }
+    for name in ["data", "md_data", "d2"] {
+        assert_eq!(check_name(name), Ok(()), "{name}");
+    }
+}

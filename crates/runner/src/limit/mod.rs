@@ -1,0 +1,607 @@
+//! Holding a program to a rate (`ebb limit`): a control group of its own where the kernel limits in one, and in any case stops,
+//! decided by what its processes have moved.
+//!
+//! The kernel's limit alone would not do: version 1 does not see what goes through the page cache, neither sees the network, each
+//! holds on each device by itself. So the stops hold the rate, and what the kernel holds needs none.
+
+mod groups;
+mod target;
+
+pub use target::Refused;
+
+use crate::clock;
+use ebbtide_host::limit::announced;
+use ebbtide_host::limit::command;
+use ebbtide_host::limit::guardian::{Guardian, Message};
+use ebbtide_host::limit::hold::{self, Hold};
+use ebbtide_host::limit::narrow::Narrowed;
+use ebbtide_host::limit::sockets::Sockets;
+use ebbtide_host::limit::tree::{self, Process, Tree};
+use ebbtide_host::limit::{Caught, Signals};
+use ebbtide_host::sys::Sys;
+use ebbtide_model::limit::{Counts, Kind, Limits, Pacer, QUANTUM, Step, Tally};
+use ebbtide_model::shown::{Shown, one_line};
+use groups::{Groups, ON_ITS_WAY};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::process::{WaitOptions, wait};
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The niceness of this program while it holds another, where it may choose.
+const PRIORITY: i32 = -10;
+/// Between two live figures.
+const TELL: Duration = Duration::from_millis(250);
+/// Between two adjustments of sockets.
+const NARROW: Duration = Duration::from_millis(20);
+/// Of what the kernel's own limit has passed, the part that counts for stops: so that it is the kernel that holds it.
+const SEEN: u64 = 97;
+/// How long a program that was sent a signal has to act on it before it may be stopped again.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// What a pause is longer than that this program did not ask for: it was stopped itself.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// SIGCHLD, and those that end or concern a program.
+const CHILD: i32 = 17;
+/// SIGCONT: this program was stopped, as by a key.
+const CONTINUED: i32 = 18;
+/// What is passed on to a command, or ends the holding of a process: INT, QUIT, TERM, HUP.
+const ENDS: [i32; 4] = [2, 3, 15, 1];
+/// What is passed on besides: USR1, USR2.
+const OWN: [i32; 2] = [10, 12];
+
+/// Whom to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A program that is started, with its arguments.
+    Command(Vec<OsString>),
+    /// The process with this number, and what it has started.
+    Process(u32),
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The most in a second.
+    pub limits: Limits,
+    /// Of whom.
+    pub target: Target,
+    /// That the command's standard output goes to standard error.
+    pub aside: bool,
+    /// The arguments with which this program is a guardian.
+    pub guardian: &'static [&'static str],
+    /// Where journals are; `None` when nobody knows.
+    pub journals: Option<PathBuf>,
+    /// Which signals this program ignores since it began: a command goes on ignoring them.
+    pub ignored: fn(&[i32]) -> Vec<i32>,
+}
+
+/// How the rate is held.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ways {
+    /// The kernel's limit: what it is called, and on how many devices.
+    pub kernel: Option<(&'static str, usize)>,
+    /// Whether that sees what is written through the page cache.
+    pub sees_cache: bool,
+    /// The group that is frozen; else signals stop the program.
+    pub frozen: Option<PathBuf>,
+    /// Why not what would have come before.
+    pub why: Vec<String>,
+}
+
+/// How it is going.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Course {
+    /// Since the beginning, but for `paused`.
+    pub elapsed: Duration,
+    /// For how long somebody else had stopped the program, as by a key.
+    pub paused: Duration,
+    /// What was moved.
+    pub moved: Counts,
+    /// Of that, what the group with the kernel's limit has passed to devices.
+    pub by_kernel: Option<Counts>,
+    /// How often the program was stopped.
+    pub stops: u64,
+    /// For how long in all.
+    pub held: Duration,
+    /// And at most.
+    pub longest: Duration,
+    /// What was moved at one time beyond all that the limits had given until then.
+    pub burst: Counts,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// With this exit status.
+    Exited(u8),
+    /// By this signal.
+    Signalled(u8),
+    /// Nobody here knows how: it was another's child.
+    Unknown,
+    /// It did not: this signal came, and it goes on without a limit.
+    Released(i32),
+}
+
+/// Who is told.
+pub trait Watch {
+    /// Before the first look.
+    fn begins(&mut self, ways: &Ways);
+    /// Now and then.
+    fn goes_on(&mut self, course: &Course);
+    /// Something that is not as it was asked for.
+    fn remark(&mut self, text: &str);
+}
+
+/// Why nothing was held.
+#[derive(Debug, thiserror::Error)]
+pub enum LimitError {
+    /// There is no such program.
+    #[error("cannot start {0}: there is no such program; look at its name and at PATH")]
+    Missing(String),
+    /// It is there and cannot be run.
+    #[error("cannot start {program}: {error}")]
+    Start { program: String, error: io::Error },
+    /// That process is not to be held.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// Something else.
+    #[error("cannot {what}: {error}")]
+    System { what: &'static str, error: io::Error },
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> LimitError {
+    move |error| LimitError::System { what, error }
+}
+
+/// Operations: the requests of the group with the kernel's limit, and calls while it sees nothing of what they write.
+#[derive(Debug, Clone, Copy, Default)]
+struct OpsCount {
+    total: u64,
+    /// What processes had moved, calls as operations, and what the group had passed.
+    last: (Counts, Counts),
+}
+
+impl OpsCount {
+    /// How many there were, where processes have moved `moved` with as many calls, and the group has passed `by_kernel`. One
+    /// that does not see the page cache never sees who asked for what is written back; for one that does, those requests count.
+    fn look(&mut self, moved: Counts, by_kernel: Counts, sees_cache: bool) -> u64 {
+        let behind = |moved: Counts, seen: Counts| moved[Kind::Write].saturating_sub(seen[Kind::Write]);
+        let (before, seen) = self.last;
+        let requests = by_kernel.minus(seen)[Kind::Ops];
+        let unseen = behind(moved, by_kernel) > behind(before, seen).max(ON_ITS_WAY);
+        let calls = unseen && requests == 0 && !sees_cache;
+        self.total += if calls { moved.minus(before)[Kind::Ops] } else { requests };
+        self.last = (moved, by_kernel);
+        self.total
+    }
+}
+
+/// What is known of who is held, and what it has moved.
+struct Meter {
+    sys: Sys,
+    tree: Tree,
+    tally: Tally,
+    is_own: bool,
+    sockets: Option<Sockets>,
+    narrowed: Narrowed,
+    /// When sockets were narrowed last.
+    at: Option<Instant>,
+    /// What the network had, where it cannot be asked any more.
+    net: u64,
+    /// Operations so far, and what they were counted from.
+    ops: OpsCount,
+    moved: Counts,
+    /// What was said once: that sockets cannot be counted, or not narrowed.
+    silent: (bool, bool),
+}
+
+impl Meter {
+    /// What was moved since the first look, and what of that the group with the kernel's limit has passed.
+    fn look(&mut self, groups: &Groups, guardian: u32, watch: &mut dyn Watch) -> (Counts, Option<Counts>) {
+        let (members, uncounted) = self.tree.look(guardian);
+        for process in uncounted {
+            let Process { pid, name, .. } = process;
+            watch.remark(&format!(
+                "what process {pid} ({}) moves is not counted: its /proc/{pid}/io may not be read",
+                one_line(&name)
+            ));
+        }
+        let waited = if self.is_own { tree::waited(&self.sys) } else { Counts::default() };
+        let mut moved = self.tally.look(&members, waited);
+        if let Some(sockets) = &mut self.sockets {
+            match sockets.look(self.tree.pids()) {
+                Ok(net) => self.net = net,
+                Err(error) if !self.silent.0 => {
+                    self.silent.0 = true;
+                    watch.remark(&format!("the network is not counted any more: {error}"));
+                }
+                Err(_) => {}
+            }
+            moved[Kind::Net] = self.net;
+        }
+        let by_kernel = groups.counts();
+        if let Some(by_kernel) = by_kernel {
+            moved[Kind::Ops] = self.ops.look(moved, by_kernel, groups.sees_cache());
+        }
+        // A device that goes away takes its count with it.
+        self.moved = self.moved.with(moved, u64::max);
+        (self.moved, by_kernel)
+    }
+}
+
+impl Meter {
+    /// Lets sockets pass about `limit` in a second together: a little more when there is something to catch up on, less when there is
+    /// a debt, which is what makes the rate of those that send meet the limit, since a stop holds back nothing that was written before.
+    fn narrow(&mut self, limit: u64, ahead: f64, guardian: &mut Guardian, watch: &mut dyn Watch) {
+        let Some(sockets) = &self.sockets else { return };
+        if self.at.is_some_and(|at| at.elapsed() < NARROW) {
+            return;
+        }
+        self.at = Some(Instant::now());
+        let rate = limit as f64 * (1.0 + ahead - QUANTUM).clamp(0.5, 1.5);
+        let failed = self.narrowed.narrow(sockets.open(), sockets.active(), rate, -ahead, guardian);
+        if let Some(error) = failed.filter(|_| !self.silent.1) {
+            self.silent.1 = true;
+            watch.remark(&format!(
+                "its connections keep their buffers ({error}), which fill while it stands still: a low rate may be exceeded"
+            ));
+        }
+    }
+}
+
+/// Holds `wanted`'s program to its rates until it ends; how it ended, and what it moved.
+///
+/// # Errors
+/// When nothing was begun.
+pub fn run(wanted: &Wanted, watch: &mut dyn Watch) -> Result<(End, Course, Ways), LimitError> {
+    let sys = Sys::host();
+    let process = match wanted.target {
+        Target::Process(pid) => Some(target::check(&sys, pid, &wanted.limits)?),
+        Target::Command(_) => None,
+    };
+    // Announced first: of two at the same moment, one sees the other.
+    let root = process.clone().or_else(|| Process::look(&sys, std::process::id()));
+    let announced = root.as_ref().map(announced::announce).transpose();
+    target::check_free(&sys, process.as_ref().map(|process| process.pid))?;
+    if let Err(error) = &announced {
+        watch.remark(&format!("another `ebb limit` of the same program would not be refused: {error}"));
+    }
+    let mut caught = (wanted.ignored)(&ENDS);
+    caught.extend([CHILD, CONTINUED]);
+    if process.is_none() {
+        caught.extend((wanted.ignored)(&OWN));
+    }
+    let signals = Signals::catch(&caught).map_err(system("catch signals"))?;
+    let guardian = Guardian::start(wanted.guardian)
+        .map_err(system("start the process that wakes the program when ebb is killed"))?;
+    let sockets = match wanted.limits.of(Kind::Net) {
+        Some(_) => Some(Sockets::new(&sys).map_err(system("count what goes over the network"))?),
+        None => None,
+    };
+    let end = match &process {
+        Some(process) => {
+            Some(hold::end_of(&sys, process.pid, process.start).map_err(system("wait for its end"))?)
+        }
+        None => {
+            let own = rustix::process::getpid();
+            rustix::process::set_child_subreaper(Some(own))
+                .map_err(|e| system("adopt what the program starts")(e.into()))?;
+            None
+        }
+    };
+    let is_own = process.is_none();
+    let tree = process.clone().map_or_else(|| Tree::own(&sys), |process| Tree::of(&sys, process));
+    let tally = Tally::new(is_own);
+    let mut meter = Meter {
+        sys: sys.clone(),
+        tree,
+        tally,
+        is_own,
+        sockets,
+        narrowed: Narrowed::default(),
+        at: None,
+        net: 0,
+        ops: OpsCount::default(),
+        moved: Counts::default(),
+        silent: (false, false),
+    };
+    let mut groups = Groups::none(wanted.journals.clone(), clock::session_id());
+    let mut hold = Hold::new(&sys, guardian);
+    let ways = match is_own {
+        true => groups.make(&sys, &wanted.limits, hold.guardian()),
+        false => Ways {
+            why: vec!["a process stays in the control groups that it is in".to_owned()],
+            ..Ways::default()
+        },
+    };
+    if let Some(group) = &ways.frozen {
+        hold.freeze(group.clone());
+    }
+    let (before, _) = meter.look(&groups, hold.guardian().pid(), watch);
+    let main = match &wanted.target {
+        Target::Process(pid) => *pid,
+        Target::Command(words) => {
+            command::start(words, &groups.paths(), wanted.aside).map_err(|error| not_started(words, error))?
+        }
+    };
+    // Whoever has to wake a program in time must not wait for the processor behind it; those who may not, do.
+    let _ = rustix::process::setpriority_process(None, PRIORITY);
+    let mut session = Session {
+        sys,
+        limits: wanted.limits,
+        signals,
+        end,
+        main,
+        meter,
+        groups,
+        hold,
+        begun: Instant::now(),
+        stopped: None,
+        others: Others { at: Instant::now(), asked: Duration::ZERO, continued: false, stopped: false },
+        course: Course {
+            elapsed: Duration::ZERO,
+            paused: Duration::ZERO,
+            moved: before,
+            by_kernel: None,
+            stops: 0,
+            held: Duration::ZERO,
+            longest: Duration::ZERO,
+            burst: Counts::default(),
+        },
+    };
+    watch.begins(&ways);
+    let end = session.go_on(watch);
+    session.finish(watch);
+    Ok((end?, session.course, ways))
+}
+
+fn not_started(words: &[OsString], error: io::Error) -> LimitError {
+    let program = words.first().map(|word| Path::new(word).shown()).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::NotFound => LimitError::Missing(program),
+        _ => LimitError::Start { program, error },
+    }
+}
+
+/// A program that is held.
+struct Session {
+    sys: Sys,
+    limits: Limits,
+    signals: Signals,
+    /// Becomes readable when a process that is no child ends.
+    end: Option<OwnedFd>,
+    main: u32,
+    meter: Meter,
+    groups: Groups,
+    hold: Hold,
+    begun: Instant,
+    /// Since when it is stopped, on the course's clock.
+    stopped: Option<Duration>,
+    others: Others,
+    course: Course,
+}
+
+/// What somebody else's stops are told by.
+struct Others {
+    /// When was looked last.
+    at: Instant,
+    /// For how long nothing was to be done since.
+    asked: Duration,
+    /// Whether this program was woken since, which somebody had stopped.
+    continued: bool,
+    /// Whether all of the program's processes stood still then that were not stopped here.
+    stopped: bool,
+}
+
+impl Session {
+    fn look(&mut self, watch: &mut dyn Watch) {
+        let guardian = self.hold.guardian().pid();
+        let before = self.course.moved;
+        (self.course.moved, self.course.by_kernel) = self.meter.look(&self.groups, guardian, watch);
+        self.tell_others(before);
+        self.course.elapsed = self.elapsed();
+        if let (Some(limit), Some(seen)) = (self.limits.of(Kind::Write), self.course.by_kernel) {
+            self.groups.let_write_back(limit, self.course.moved[Kind::Write], seen[Kind::Write]);
+        }
+    }
+
+    /// Time in which the program was stopped by somebody else is not the limit's.
+    fn tell_others(&mut self, before: Counts) {
+        let now = Instant::now();
+        let gap = now.saturating_duration_since(self.others.at);
+        let mut alive = self.meter.tree.alive().peekable();
+        let stands_still = alive.peek().is_some() && alive.all(|process| matches!(process.state, 'T' | 't'));
+        let stopped = stands_still && !self.hold.is_held();
+        let unasked = gap.saturating_sub(self.others.asked);
+        if stopped && self.others.stopped {
+            self.course.paused += gap;
+        } else if self.others.continued && unasked > PAUSE && self.course.moved == before {
+            // A key stops both: nobody looked meanwhile.
+            self.course.paused += unasked;
+        }
+        self.others = Others { at: now, asked: Duration::ZERO, continued: false, stopped };
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed().saturating_sub(self.course.paused)
+    }
+
+    fn wake(&mut self, watch: &mut dyn Watch) {
+        if let Err(error) = self.hold.wake() {
+            watch.remark(&format!("cannot wake the program: {error}"));
+        }
+        if let Some(since) = self.stopped.take() {
+            let length = self.elapsed().saturating_sub(since);
+            self.course.held += length;
+            self.course.longest = self.course.longest.max(length);
+        }
+    }
+
+    /// Stops all that runs; whether all did.
+    fn stop(&mut self, watch: &mut dyn Watch) -> Result<bool, LimitError> {
+        for (process, error) in self.hold.stop(self.meter.tree.alive()).map_err(system("stop the program"))? {
+            let Process { pid, name, .. } = process;
+            watch.remark(&format!("process {pid} ({}) cannot be stopped: {error}", one_line(&name)));
+        }
+        let is_new = self.stopped.is_none();
+        if is_new {
+            self.stopped = Some(self.elapsed());
+            self.course.stops += 1;
+        }
+        Ok(is_new)
+    }
+
+    fn go_on(&mut self, watch: &mut dyn Watch) -> Result<End, LimitError> {
+        let mut pacer = Pacer::new(&self.limits, self.course.moved);
+        let mut told = Instant::now();
+        let mut grace: Option<Instant> = None;
+        loop {
+            for caught in self.signals.take() {
+                if caught.signal == CHILD {
+                    continue;
+                }
+                self.wake(watch);
+                if caught.signal == CONTINUED {
+                    // Whoever woke this program woke what was stopped too: it is stopped anew if it has to be.
+                    self.others.continued = true;
+                    continue;
+                }
+                grace = Some(Instant::now());
+                match self.end {
+                    Some(_) => return Ok(End::Released(caught.signal)),
+                    None => self.pass_on(caught),
+                }
+            }
+            if let Some(end) = self.ended() {
+                return Ok(end);
+            }
+            self.look(watch);
+            let step = pacer.next(self.course.elapsed, self.paced());
+            for (kind, _) in self.limits.set() {
+                self.course.burst[kind] = pacer.burst(kind).unwrap_or(0);
+            }
+            if let (Some(limit), Some(ahead)) = (self.limits.of(Kind::Net), pacer.ahead(Kind::Net)) {
+                self.meter.narrow(limit, ahead, self.hold.guardian(), watch);
+            }
+            match step {
+                Step::Run(time) => {
+                    self.wake(watch);
+                    self.wait(time);
+                }
+                Step::Pulse(time) => {
+                    self.wake(watch);
+                    self.wait(time);
+                    self.stop(watch)?;
+                }
+                Step::Hold(time) if grace.is_some_and(|since| since.elapsed() < GRACE) => {
+                    self.wait(time.min(GRACE))
+                }
+                Step::Hold(time) => {
+                    // What it moved until it stood still, and whom it started, is looked at once more.
+                    if !self.stop(watch)? {
+                        self.wait(time.min(TELL));
+                    }
+                }
+            }
+            if told.elapsed() >= TELL {
+                told = Instant::now();
+                watch.goes_on(&self.course);
+            }
+        }
+    }
+
+    /// What counts for stops.
+    fn paced(&self) -> Counts {
+        let by_kernel = self.course.by_kernel.unwrap_or_default();
+        self.course.moved.minus(Counts(by_kernel.0.map(|seen| seen / 100 * (100 - SEEN))))
+    }
+
+    /// Waits for this long, for a signal, or for the end of the process.
+    fn wait(&mut self, time: Duration) {
+        self.others.asked += time;
+        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        fds.extend(self.end.iter().map(|end| PollFd::new(end, PollFlags::IN)));
+        let time = Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() };
+        // Interrupted is over too.
+        let _ = poll(&mut fds, Some(&time));
+    }
+
+    /// Waits for children that have ended; how the program ended, if it has.
+    fn ended(&self) -> Option<End> {
+        let mut end = None;
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            if pid.as_raw_nonzero().get().unsigned_abs() == self.main {
+                let number = |value: i32| u8::try_from(value).unwrap_or(u8::MAX);
+                end = match (status.exit_status(), status.terminating_signal()) {
+                    (Some(status), _) => Some(End::Exited(number(status))),
+                    (None, Some(signal)) => Some(End::Signalled(number(signal))),
+                    (None, None) => None,
+                };
+            }
+        }
+        let other = self.end.as_ref().is_some_and(|end| {
+            let mut fds = [PollFd::new(end, PollFlags::IN)];
+            poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        });
+        end.or(other.then_some(End::Unknown))
+    }
+
+    /// A key of the terminal's went to everybody in the foreground; what one of the program's own sent is none of its business.
+    fn pass_on(&mut self, caught: Caught) {
+        let Some(sender) = caught.sender else { return };
+        if self.meter.tree.pids().any(|pid| pid == sender) {
+            return;
+        }
+        if let Some(main) = Process::look(&self.sys, self.main) {
+            // It may end right now.
+            let _ = hold::send(&self.sys, main.pid, main.start, caught.signal);
+        }
+    }
+
+    /// Wakes everybody, takes a last look, and removes what was made.
+    fn finish(&mut self, watch: &mut dyn Watch) {
+        self.wake(watch);
+        self.meter.narrowed.put_back();
+        self.look(watch);
+        let left = self.meter.tree.alive().count();
+        if self.end.is_none() && left > 0 {
+            watch.remark(&match left {
+                1 => "the command left 1 process running, which has no limit from now on".to_owned(),
+                _ => format!("the command left {left} processes running, which have no limit from now on"),
+            });
+        }
+        if let Err(error) = self.groups.remove() {
+            watch.remark(&format!("{error}; `ebb cleanup` tries again"));
+            return;
+        }
+        // A guardian that is gone has nothing to do either.
+        let _ = self.hold.guardian().tell(&Message::Done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_requests_and_calls_where_there_are_none() {
+        let counts = |written: u64, ops: u64| Counts([0, written, 0, ops]);
+        let mut ops = OpsCount::default();
+        // Past the cache: what is on its way is seen soon.
+        assert_eq!(ops.look(counts(1 << 20, 2), counts(0, 0), false), 0);
+        assert_eq!(ops.look(counts(2 << 20, 4), counts(1 << 20, 1), false), 1);
+        // Through the cache: the group sees nothing.
+        assert_eq!(ops.look(counts(5 << 20, 10), counts(1 << 20, 1), false), 7);
+        assert_eq!(ops.look(counts(9 << 20, 20), counts(1 << 20, 1), false), 17);
+        // Written back for the program itself.
+        assert_eq!(ops.look(counts(9 << 20, 21), counts(9 << 20, 4), false), 20);
+        // Calls that write nothing to storage.
+        assert_eq!(ops.look(counts(9 << 20, 500), counts(9 << 20, 4), false), 20);
+        // A group that sees them when they are written back.
+        assert_eq!(OpsCount::default().look(counts(9 << 20, 20), counts(0, 0), true), 0);
+    }
+}

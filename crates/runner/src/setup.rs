@@ -1,0 +1,71 @@
+//! What carries a session out: the backend that the user names. What is known where it measures goes into the session.
+
+use crate::kernel::Kernel;
+use crate::simulated::Simulated;
+use crate::{RunnerError, places, surroundings};
+use ebbtide_engine::files::{FilesBackend, Options};
+use ebbtide_host::{hostinfo, sys::Sys};
+use ebbtide_lab::backend::adapt::adapt;
+use ebbtide_lab::backend::scale::Scale;
+use ebbtide_lab::backend::{Lab, how_long};
+use ebbtide_lab::{Laboratory, accelerator};
+use ebbtide_model::backend::{Backend, BackendKind, Control};
+use ebbtide_model::plan::Plan;
+use ebbtide_model::session::Session;
+use std::sync::Arc;
+
+/// On this host, of the session's kind; `key` is for the designs that ask for one.
+///
+/// # Errors
+/// When there is no place for the journal.
+pub fn on_host(
+    session: &mut Session,
+    options: Options,
+    key: Option<Vec<u8>>,
+) -> Result<Box<dyn Backend>, RunnerError> {
+    let meta = &mut session.meta;
+    meta.host = hostinfo::host_info(&Sys::host());
+    if meta.backend == BackendKind::Sim {
+        return Ok(Box::new(Simulated::new(options.seed)));
+    }
+    let around = surroundings::of_host(&options.name)?;
+    match surroundings::engine_ceiling() {
+        Ok(iops) => meta.engine_ceiling_iops = Some(iops),
+        Err(unknown) => meta.warnings.push(unknown.to_string()),
+    }
+    Ok(match meta.backend {
+        BackendKind::Kernel => Box::new(Kernel::new(options, around, key)),
+        _ => Box::new(FilesBackend::new(options, around)),
+    })
+}
+
+/// In a guest, which is started; `say` is told what the user must know before it goes on, `lab_says` how the guest does.
+///
+/// # Errors
+/// What a guest cannot have; when it does not come up.
+pub fn in_guest(
+    session: &mut Session,
+    scale: Option<Scale>,
+    control: &Arc<Control>,
+    lab_says: fn(&str),
+    say: &dyn Fn(&str),
+) -> Result<Box<dyn Backend>, RunnerError> {
+    let Session { meta, experiment, .. } = session;
+    // What cannot be had is refused before the program is packed for the guest.
+    let places = places::lab()?;
+    let accelerator = accelerator(&places)?;
+    let adapted = adapt(experiment, accelerator, scale)?;
+    let laboratory = Laboratory::open(places, control.clone(), lab_says)?;
+    let lab = Lab::start(&laboratory, &adapted, &meta.id, meta.seed)?;
+    adapted.scaling.iter().for_each(|scaling| say(scaling));
+    let plan = Plan::new(&adapted.experiment, BackendKind::Lab, meta.seed, false);
+    say(&how_long(&plan, &adapted.experiment, accelerator));
+    meta.host = lab.host().clone();
+    match lab.ceiling() {
+        Ok(iops) => meta.engine_ceiling_iops = Some(iops),
+        Err(unknown) => meta.warnings.push(unknown),
+    }
+    meta.warnings.extend(adapted.scaling);
+    *experiment = adapted.experiment;
+    Ok(Box::new(lab))
+}

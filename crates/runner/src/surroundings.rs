@@ -1,0 +1,43 @@
+//! What the `files` backend needs from the host, which the engine never looks at itself.
+
+use crate::journal::JournalFile;
+use crate::{RunnerError, places};
+use ebbtide_engine::files::{Beneath, Surroundings, Topology};
+use ebbtide_host::chain;
+use ebbtide_host::judge;
+use ebbtide_host::sys::Sys;
+use ebbtide_model::backend::DiskBelow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The block devices of this host.
+struct HostTopology(Sys);
+
+impl Topology for HostTopology {
+    fn beneath(&self, path: &Path) -> Beneath {
+        let Ok(chain) = chain::of_path(&self.0, path) else { return Beneath::default() };
+        let disks =
+            chain.disks().map(|disk| DiskBelow { number: disk.dev.to_string(), name: disk.name.clone() });
+        Beneath { disks: disks.collect(), through: chain.in_words(), filesystem: chain.fstype.clone() }
+    }
+}
+
+/// The host's guard and disks, and the journal of the run `name`.
+///
+/// # Errors
+/// When there is no place for the journal.
+pub fn of_host(name: &str) -> Result<Surroundings, RunnerError> {
+    Ok(Surroundings {
+        door: judge::door(),
+        topology: Arc::new(HostTopology(Sys::host())),
+        journal: Arc::new(JournalFile::new(&places::journals()?, name)),
+    })
+}
+
+/// Operations per second that the engine reaches on this host with nothing behind it, in about 0.2 s.
+///
+/// # Errors
+/// When that cannot be measured: a warning for the report, as verdicts then cannot tell the tool's limit from a device's.
+pub fn engine_ceiling() -> Result<f64, RunnerError> {
+    ebbtide_engine::ceiling().map(|ceiling| ceiling.iops).map_err(RunnerError::Ceiling)
+}

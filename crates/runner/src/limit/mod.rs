@@ -334,6 +334,7 @@ pub fn run(wanted: &Wanted, watch: &mut dyn Watch) -> Result<(End, Course, Ways)
         sys,
         limits: wanted.limits,
         signals,
+        caught: Vec::new(),
         end,
         main,
         meter,
@@ -372,6 +373,8 @@ struct Session {
     sys: Sys,
     limits: Limits,
     signals: Signals,
+    /// Those that nobody has acted on.
+    caught: Vec<Caught>,
     /// Becomes readable when a process that is no child ends.
     end: Option<OwnedFd>,
     main: u32,
@@ -391,7 +394,7 @@ struct Others {
     at: Instant,
     /// For how long nothing was to be done since.
     asked: Duration,
-    /// Whether this program was woken since, which somebody had stopped.
+    /// Whether this program was woken, which somebody had stopped: since the last look, or at the end of that.
     continued: bool,
     /// Whether all of the program's processes stood still then that were not stopped here.
     stopped: bool,
@@ -412,18 +415,39 @@ impl Session {
     /// Time in which the program was stopped by somebody else is not the limit's.
     fn tell_others(&mut self, before: Counts) {
         let now = Instant::now();
+        // What woke this program is among its signals when it goes on: since the last look, or after `now`, of the next gap.
+        let early = self.others.continued;
+        self.take_signals();
         let gap = now.saturating_duration_since(self.others.at);
         let mut alive = self.meter.tree.alive().peekable();
         let stands_still = alive.peek().is_some() && alive.all(|process| matches!(process.state, 'T' | 't'));
         let stopped = stands_still && !self.hold.is_held();
         let unasked = gap.saturating_sub(self.others.asked);
+        let mut continued = self.others.continued && !early;
         if stopped && self.others.stopped {
             self.course.paused += gap;
-        } else if self.others.continued && unasked > PAUSE && self.course.moved == before {
+        } else if self.others.continued && unasked > PAUSE && self.is_little(before) {
             // A key stops both: nobody looked meanwhile.
             self.course.paused += unasked;
+            continued = false;
         }
-        self.others = Others { at: now, asked: Duration::ZERO, continued: false, stopped };
+        self.others = Others { at: now, asked: Duration::ZERO, continued, stopped };
+    }
+
+    /// Takes what signals there are: what woke this program is noted, the others wait for their turn.
+    fn take_signals(&mut self) {
+        for caught in self.signals.take() {
+            self.others.continued |= caught.signal == CONTINUED;
+            self.caught.push(caught);
+        }
+    }
+
+    /// Whether no more was moved since `before` than in the time that was looked after: whoever was stopped alone, while the program
+    /// went on, comes back to more, or to what no limit would have held.
+    fn is_little(&self, before: Counts) -> bool {
+        let seconds = (self.others.asked + PAUSE).as_secs_f64();
+        let moved = self.course.moved.minus(before);
+        self.limits.set().all(|(kind, limit)| moved[kind] as f64 <= limit as f64 * seconds)
     }
 
     fn elapsed(&self) -> Duration {
@@ -460,14 +484,14 @@ impl Session {
         let mut told = Instant::now();
         let mut grace: Option<Instant> = None;
         loop {
-            for caught in self.signals.take() {
+            self.take_signals();
+            for caught in std::mem::take(&mut self.caught) {
                 if caught.signal == CHILD {
                     continue;
                 }
                 self.wake(watch);
                 if caught.signal == CONTINUED {
                     // Whoever woke this program woke what was stopped too: it is stopped anew if it has to be.
-                    self.others.continued = true;
                     continue;
                 }
                 grace = Some(Instant::now());
@@ -522,6 +546,9 @@ impl Session {
 
     /// Waits for this long, for a signal, or for the end of the process.
     fn wait(&mut self, time: Duration) {
+        if !self.caught.is_empty() {
+            return;
+        }
         self.others.asked += time;
         let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
         fds.extend(self.end.iter().map(|end| PollFd::new(end, PollFlags::IN)));

@@ -3,6 +3,7 @@
 //! Each command is a list of programs that are run one after the other; the first that fails ends it.
 
 mod bench;
+mod changes;
 mod claims;
 mod debian;
 mod door;

@@ -11,6 +11,7 @@ mod analyse;
 pub mod below;
 pub mod between;
 pub mod change;
+pub mod changes;
 pub mod compare;
 pub mod conditions;
 pub mod course;

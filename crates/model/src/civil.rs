@@ -19,6 +19,16 @@ impl Civil {
         self.0.strftime("%Y-%m-%d").to_string()
     }
 
+    /// As in a sentence, to the minute: `21 November 2026 14:30 UTC`.
+    pub fn in_words(self) -> String {
+        self.0.strftime("%-d %B %Y %H:%M UTC").to_string()
+    }
+
+    /// As in data, to the second: `2026-11-21T14:30:05Z` (RFC 3339).
+    pub fn rfc3339(self) -> String {
+        self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
     /// Without separators, for names that sort by time: `20261121-143005`.
     pub fn compact(self) -> String {
         self.0.strftime("%Y%m%d-%H%M%S").to_string()
@@ -53,6 +63,9 @@ mod tests {
             "rounded down"
         );
         assert_eq!(Civil::from_unix(UnixTime(u64::MAX)).to_string(), "2554-07-21 23:34:33 UTC");
-        assert_eq!(Civil::from_unix(UnixTime::from_secs(1_795_271_405)).compact(), "20261121-143005");
+        let instant = Civil::from_unix(UnixTime::from_secs(1_795_271_405));
+        assert_eq!(instant.compact(), "20261121-143005");
+        assert_eq!(instant.rfc3339(), "2026-11-21T14:30:05Z");
+        assert_eq!(Civil::from_unix(UnixTime::from_secs(1_772_511_000)).in_words(), "3 March 2026 04:10 UTC");
     }
 }

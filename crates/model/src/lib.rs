@@ -16,6 +16,7 @@ pub mod journal;
 pub mod layout;
 pub mod limit;
 pub mod metric;
+pub mod monitor;
 pub mod near;
 pub mod need;
 pub mod observe;

@@ -18,6 +18,7 @@ pub mod journal;
 pub mod kernel;
 pub mod limit;
 mod members;
+pub mod monitor;
 mod observer;
 pub mod places;
 mod search;

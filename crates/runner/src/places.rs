@@ -24,6 +24,12 @@ pub fn journals() -> Result<PathBuf, RunnerError> {
         .ok_or(RunnerError::NoPlace { what: "the journal of changes", variable: "XDG_STATE_HOME" })
 }
 
+/// The file that keeps monitors from reading volumes while it exists: `$XDG_STATE_HOME/ebbtide/monitor.pause`, `~/.local/state` where
+/// that is not set. `None` where neither is known.
+pub fn pause_file() -> Option<PathBuf> {
+    user_directory("XDG_STATE_HOME", ".local/state").map(|directory| directory.join("monitor.pause"))
+}
+
 /// Where the lab's files are: below the user's cache directory.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 //! returns, the trial survives `kill -9` and a power cut. Several processes may use a store at once.
 
 mod by_design;
+mod canary;
 mod encoding;
 mod error;
 mod keep;
@@ -13,6 +14,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+pub use canary::{HOURS_DAYS, Monitored, SINGLE_DAYS};
 pub use error::StoreError;
 pub use keep::{Keep, Packed};
 pub use location::default_path;

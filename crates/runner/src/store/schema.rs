@@ -43,9 +43,34 @@ pub(super) const MIGRATIONS: &[&str] = &[
     -- From here on the samples of new trials are no longer JSON alone: encoding.rs.
     CREATE INDEX trials_by_design ON trials (session, design, idx);
 ",
+    "
+    -- What monitors measure: store/canary.
+    CREATE TABLE canary_volumes (
+        key     INTEGER PRIMARY KEY,
+        id      TEXT NOT NULL UNIQUE,         -- stays the same wherever the volume is attached
+        name    TEXT NOT NULL,                -- as it was called last
+        host    TEXT NOT NULL,                -- where it was seen last
+        last    INTEGER NOT NULL,             -- the last pass, s since the epoch
+        counted TEXT                          -- JSON: what the kernel had counted then
+    ) STRICT;
+    CREATE TABLE canary_points (
+        volume  INTEGER NOT NULL REFERENCES canary_volumes (key) ON DELETE CASCADE,
+        at      INTEGER NOT NULL,             -- s since the epoch
+        data    BLOB NOT NULL,                -- measures and values: canary/pack.rs
+        PRIMARY KEY (volume, at)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE canary_rolled (
+        volume  INTEGER NOT NULL REFERENCES canary_volumes (key) ON DELETE CASCADE,
+        measure INTEGER NOT NULL,
+        span    INTEGER NOT NULL,             -- s: 3600 or 86400
+        chunk   INTEGER NOT NULL,             -- which 768 hours or 1024 days since the epoch
+        data    BLOB NOT NULL,                -- canary/pack.rs
+        PRIMARY KEY (volume, measure, span, chunk)
+    ) STRICT;
+",
 ];
 
-/// From this version on nothing but indices was added: one that cannot be written is read as it is.
+/// From this version on nothing but indices and the tables of canaries was added: one that cannot be written is read as it is.
 const READABLE: i64 = 1;
 
 /// Whether `connection`, through which nothing can be written, is to a store of this version's schema; false where it is

@@ -1,0 +1,3 @@
+//! What passes over volumes show, taken together: changes.
+
+pub mod changes;

@@ -19,6 +19,7 @@ mod keeping;
 mod key;
 mod laboratory;
 mod limits;
+mod monitor;
 mod progress;
 mod signals;
 mod terminal;

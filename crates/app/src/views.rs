@@ -1,8 +1,10 @@
 //! Where reports go: to the terminal as it is, to standard output, or to a file that is never half written.
 
+pub mod changes;
 pub mod explain;
 pub mod limit;
 pub mod limits;
+pub mod monitor;
 mod out;
 pub mod plan;
 pub mod volumes;

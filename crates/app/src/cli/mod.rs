@@ -4,6 +4,7 @@ mod apply;
 mod bench;
 mod best;
 mod catalog;
+mod changes;
 mod cleanup;
 mod compare;
 mod completions;
@@ -22,6 +23,7 @@ mod line;
 mod list;
 mod locate;
 mod man;
+mod monitor;
 mod plan;
 mod profile;
 mod report;
@@ -75,6 +77,7 @@ enum Command {
     Show(show::ShowArgs),
     Compare(compare::CompareArgs),
     Catalog(catalog::CatalogArgs),
+    Changes(changes::ChangesArgs),
     Cleanup(cleanup::CleanupArgs),
     Completions(completions::CompletionsArgs),
     /// Check experiment files, or print their JSON Schema
@@ -88,6 +91,7 @@ enum Command {
     #[command(name = limit::GUARDIAN, hide = true)]
     LimitGuardian,
     Man(man::ManArgs),
+    Monitor(monitor::MonitorArgs),
     Plan(plan::PlanArgs),
     Report(report::ReportArgs),
     /// Measure the tool itself: the clock, and the engine's ceiling on this host
@@ -161,6 +165,7 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Show(args) => show::run(args, globals),
         Command::Compare(args) => compare::run(args, globals),
         Command::Catalog(args) => catalog::run(args, globals),
+        Command::Changes(args) => changes::run(args, globals),
         Command::Cleanup(args) => cleanup::run(args, globals),
         Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Experiment(args) => experiment::run(args, globals),
@@ -171,6 +176,7 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Limit(args) => limit::run(args, globals),
         Command::LimitGuardian => limit::guard(),
         Command::Man(args) => man::run(args, globals.quiet, Cli::command()),
+        Command::Monitor(args) => monitor::run(args, globals),
         Command::Plan(args) => plan::run(args, globals),
         Command::Report(args) => report::run(args, globals),
         Command::SelfTest => selftest::run(globals),

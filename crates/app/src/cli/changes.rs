@@ -1,0 +1,56 @@
+//! `ebb changes`: lasting changes of the volumes that were monitored.
+
+use crate::cli::globals::Globals;
+use crate::error::CliError;
+use crate::views::{self, changes as view};
+use clap::Args;
+use ebbtide_model::monitor::Watched;
+use ebbtide_model::shown::one_line;
+use ebbtide_runner::monitor::changes::{Changes, changes};
+use ebbtide_runner::store::Store;
+use std::process::ExitCode;
+
+/// Show since when a volume is slower or faster for good, and whether the other volumes of its host are too
+///
+/// Looks at what `ebb monitor run` has stored: a week of it at least. A change is told when it has lasted for 12 hours and is at least
+/// 5%; at most one a year and volume is a false alarm (docs/statistics.md).
+#[derive(Debug, Args)]
+pub struct ChangesArgs {
+    /// Only this volume: its name or its id, as `ebb monitor status` shows them
+    volume: Option<String>,
+}
+
+/// Runs `ebb changes`.
+///
+/// # Errors
+/// When the store cannot be read, or knows no such volume.
+pub fn run(args: &ChangesArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let store = Store::open_existing(globals.store.as_deref()).map_err(CliError::failed)?;
+    let mut found =
+        store.map_or(Ok(Changes::default()), |store| changes(&store)).map_err(CliError::failed)?;
+    if let Some(asked) = &args.volume {
+        let is = |volume: &Watched| volume.name == *asked || volume.id == *asked;
+        if !found.known.iter().any(|known| is(&known.volume)) {
+            return Err(CliError::Usage(unknown(asked, &found)));
+        }
+        found.known.retain(|known| is(&known.volume));
+        found.told.retain(|told| is(&told.volume));
+    }
+    if found.known.is_empty() && !globals.json {
+        if !globals.quiet {
+            views::say("ebb: no volume was monitored yet; `ebb monitor run` measures each once");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    views::answer(globals.json, &view::json(&found), &view::text(&found))
+}
+
+/// That there is no volume `asked`, and which there are.
+fn unknown(asked: &str, found: &Changes) -> String {
+    let mut names: Vec<&str> = found.known.iter().map(|known| known.volume.name.as_str()).collect();
+    names.dedup();
+    match names.as_slice() {
+        [] => "no volume was monitored yet; `ebb monitor run` measures each once".to_owned(),
+        names => format!("no volume {} was monitored; there is {}", one_line(asked), names.join(", ")),
+    }
+}

@@ -1,0 +1,104 @@
+//! The volumes of a pass, by what stays the same wherever they are attached.
+
+use crate::error::CliError;
+use ebbtide_host::probe::{self, BlockDevice, Devices, Kind};
+use ebbtide_host::sys::{DevNum, Sys};
+use ebbtide_model::monitor::Watched;
+use ebbtide_model::shown::Shown;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// A volume of a pass.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// Where it is read.
+    pub path: PathBuf,
+    /// What it is called in the store.
+    pub watched: Watched,
+    /// The kernel's name for it, where it is a device.
+    pub device: Option<String>,
+}
+
+/// The volumes that `names` are: paths, names of devices or stable ids; without any, every disk but the one with the root file
+/// system. `host` is this host's name.
+///
+/// # Errors
+/// Wrong usage when one is nothing that can be read, or there is none.
+pub fn subjects(names: &[String], sys: &Sys, host: &str) -> Result<Vec<Subject>, CliError> {
+    let devices = probe::devices(sys);
+    let of = |device: &BlockDevice| of_device(device, sys, host);
+    if !names.is_empty() {
+        return names.iter().map(|name| named(name, &devices, sys, host)).collect();
+    }
+    let root: Vec<&str> = devices
+        .devices
+        .iter()
+        .filter(|device| device.mounts.iter().any(|mount| mount.mountpoint == "/"))
+        .flat_map(|device| devices.disks_below(&device.name))
+        .collect();
+    let all: Vec<Subject> = devices
+        .devices
+        .iter()
+        .filter(|device| is_disk(device) && !root.contains(&device.name.as_str()))
+        .map(of)
+        .collect();
+    if all.is_empty() {
+        return Err(CliError::Usage(
+            "there is no disk here but that of the root file system; name what to measure, for example \
+             `ebb monitor run /dev/vda`"
+                .to_owned(),
+        ));
+    }
+    Ok(all)
+}
+
+/// Whether it is a whole disk, and not made of others, of a file or of memory.
+fn is_disk(device: &BlockDevice) -> bool {
+    let made = matches!(
+        device.kind,
+        Kind::Md
+            | Kind::Lvm
+            | Kind::Crypt
+            | Kind::Multipath
+            | Kind::Dm
+            | Kind::Loop
+            | Kind::Zram
+            | Kind::Ram
+            | Kind::Optical
+            | Kind::Null
+            | Kind::Other
+    );
+    !made && device.partition_of.is_none() && !device.removable && device.size.0 > 0
+}
+
+fn of_device(device: &BlockDevice, sys: &Sys, host: &str) -> Subject {
+    let path = sys.dev.join(&device.name);
+    // A name is not stable, and that of another host's device is another one.
+    let id = device.ids.best().map_or_else(|| format!("{host}:{}", path.to_string_lossy()), str::to_owned);
+    let watched = Watched { id, name: device.shown_name().to_owned(), host: host.to_owned() };
+    Subject { path, watched, device: Some(device.name.clone()) }
+}
+
+fn named(name: &str, devices: &Devices, sys: &Sys, host: &str) -> Result<Subject, CliError> {
+    if let Some(device) =
+        devices.devices.iter().find(|device| device.name == name || device.ids.matches(name))
+    {
+        return Ok(of_device(device, sys, host));
+    }
+    let nothing = |why: String| CliError::Usage(format!("{}: {why}", Path::new(name).shown()));
+    let path = std::fs::canonicalize(name)
+        .map_err(|error| nothing(format!("{error}; `ebb volumes` lists the devices there are")))?;
+    let found = std::fs::metadata(&path).map_err(|error| nothing(error.to_string()))?;
+    if found.file_type().is_block_device() {
+        let device = devices.by_dev(DevNum::from_raw(found.rdev()));
+        return device
+            .map(|device| of_device(device, sys, host))
+            .ok_or_else(|| nothing("the kernel does not list that device".to_owned()));
+    }
+    if !found.is_file() {
+        return Err(nothing("it is neither a block device nor a file".to_owned()));
+    }
+    let name = path.to_string_lossy().into_owned();
+    let id = format!("{host}:{name}");
+    Ok(Subject { watched: Watched { id, name, host: host.to_owned() }, path, device: None })
+}

@@ -1,0 +1,81 @@
+//! `ebb monitor`: passes over a file in the place of a volume, which needs no privilege.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+mod common;
+
+use common::{Home, status, stderr};
+
+/// A volume of 8 MiB that was written.
+fn volume(home: &Home, name: &str) -> String {
+    let content: Vec<u8> = (0..8u32 << 20).map(|byte| (byte >> 3) as u8).collect();
+    std::fs::write(home.path("volumes").join(name), content).unwrap();
+    format!("volumes/{name}")
+}
+
+#[test]
+fn a_pass_reads_and_is_stored() {
+    let home = Home::new();
+    let (a, b) = (volume(&home, "a"), volume(&home, "b"));
+    let before = std::fs::read(home.path(&a)).unwrap();
+    let value = home.json(&format!("monitor run --busy-too {a} {b}"), &[0]);
+    assert_eq!(value["schema"], "ebbtide.monitor/1");
+    for (index, name) in ["a", "b"].into_iter().enumerate() {
+        let seen = &value["volumes"][index];
+        assert!(seen["volume"].as_str().unwrap().ends_with(&format!("volumes/{name}")), "{value}");
+        assert!(seen["measured"]["seeks"].as_f64().unwrap() > 0.0, "{value}");
+        assert!(seen["measured"]["throughput"].as_f64().unwrap() > 0.0, "{value}");
+        assert_eq!((&seen["skipped"], &seen["failed"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    }
+    assert_eq!(std::fs::read(home.path(&a)).unwrap(), before, "nothing was written");
+
+    let output = home.ebb(&format!("monitor run --busy-too {a}")).output().unwrap();
+    assert_eq!(status(&output), 0, "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("VOLUME") && text.lines().count() == 2, "{text}");
+
+    let known = home.json("monitor status", &[0]);
+    assert_eq!((&known["schema"], &known["paused"]), (&"ebbtide.monitored/1".into(), &false.into()));
+    let kept: Vec<&serde_json::Value> =
+        known["volumes"].as_array().unwrap().iter().map(|volume| &volume["passes_kept"]).collect();
+    // Passes within one second are one.
+    assert_eq!(kept.len(), 2);
+    assert!(kept[0].as_u64().unwrap() >= 1 && *kept[1] == 1, "{known}");
+    let shown = String::from_utf8(home.ebb("monitor status").output().unwrap().stdout).unwrap();
+    assert!(shown.contains("each pass for 35 days, medians of hours for 2 years"), "{shown}");
+    assert!(shown.contains("not paused; a file "), "{shown}");
+
+    let text = String::from_utf8(home.ebb("changes").output().unwrap().stdout).unwrap();
+    assert_eq!(text, "too short to tell: 2 volumes, known for less than a week\n");
+}
+
+#[test]
+fn a_pause_file_keeps_it_from_reading() {
+    let home = Home::new();
+    let a = volume(&home, "a");
+    let known = home.json("monitor status", &[0]);
+    let file = known["pause_file"].as_str().unwrap();
+    std::fs::create_dir_all(std::path::Path::new(file).parent().unwrap()).unwrap();
+    std::fs::write(file, "").unwrap();
+    let value = home.json(&format!("monitor run --busy-too {a}"), &[0]);
+    assert_eq!(value["volumes"][0]["measured"], serde_json::json!({}));
+    assert!(value["volumes"][0]["skipped"].as_str().unwrap().starts_with("paused: "), "{value}");
+    assert_eq!(home.json("monitor status", &[0])["paused"], true);
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let home = Home::new();
+    let a = volume(&home, "a");
+    home.write("small", "too little");
+    for (name, said) in
+        [("nowhere", "`ebb volumes`"), (".", "neither a block device nor a file"), ("/dev/null", "neither")]
+    {
+        let output = home.ebb(&format!("monitor run {name}")).output().unwrap();
+        assert_eq!(status(&output), 2, "{output:?}");
+        assert!(stderr(&output).contains(said), "{output:?}");
+    }
+    // The others are measured all the same.
+    let value = home.json(&format!("monitor run --busy-too small {a}"), &[1]);
+    assert!(value["volumes"][0]["failed"].as_str().unwrap().contains("less than 1 MiB"), "{value}");
+    assert!(value["volumes"][1]["measured"]["seeks"].as_f64().unwrap() > 0.0, "{value}");
+}

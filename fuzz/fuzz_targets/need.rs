@@ -1,13 +1,13 @@
 //! Need files: a mistake has its place, and what is understood has designs that are orders and experiments.
 #![no_main]
 
-use ebbtide_experiment::{NoFiles, parse_need, parse_with};
+use ebbtide_experiment::{NoFiles, NoTrace, parse_need, parse_with};
 use ebbtide_model::catalog::Catalog;
 use ebbtide_plan::{candidates, experiment, short_of};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let catalog = Catalog::builtin();
-    let need = match parse_need(text, "need.toml", catalog, &|_, _| Err("none".to_owned())) {
+    let need = match parse_need(text, "need.toml", catalog, &|_, _| Err(NoTrace::File("none".to_owned()))) {
         Ok(need) => need,
         Err(errors) => {
             assert!(!errors.errors.is_empty() && !errors.to_string().is_empty());

@@ -91,7 +91,7 @@ pub enum Basis {
 pub struct Verdict {
     /// What is asserted.
     pub kind: VerdictKind,
-    /// Of a limit: how it is known.
+    /// Of a limit: how it is known. Of `unknown`: that the load itself asks for no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<Basis>,
     /// Confidence, 0 to 1.
@@ -117,6 +117,14 @@ impl Verdict {
     ) -> Verdict {
         let explains = explains.clamp(0.0, 1.0);
         Verdict { kind, basis: None, confidence, explains, sentence: sentence.into(), evidence }
+    }
+
+    /// What a table says limits the design: the verdict's name, or that the load asks for no more.
+    pub fn limited_by(&self) -> &'static str {
+        match (self.kind, self.basis) {
+            (VerdictKind::Unknown, Some(_)) => "the load itself",
+            _ => self.kind.name(),
+        }
     }
 
     /// Of a limit that is known by `basis`.

@@ -179,15 +179,3 @@ fn an_existing_device_is_not_built_on_without_destroy() {
     assert!(said.contains("say --destroy") || said.contains("by root only"), "{said}");
     assert_eq!(std::fs::read(home.path("image")).unwrap(), b"x");
 }
-
-/// In a guest with disks for every design nothing is built twice, and the plan says nothing else.
-#[test]
-fn a_dry_run_for_a_guest_says_once_when_designs_are_built() {
-    let home = Home::new();
-    home.write("e.toml", STACK);
-    let output = home.ebb("run e.toml --dry-run --on lab").output().unwrap();
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert!(said.contains("the first trial of d builds it; it stays"), "{said}");
-    assert!(said.contains("is built once") && !said.contains("each trial of"), "{said}");
-}

@@ -199,7 +199,8 @@ fn calls_count_where_the_kernel_s_group_sees_nothing() {
 fn a_stop_of_somebody_else_s_is_not_the_limit_s() {
     let home = Home::new();
     // It writes a little all the time, so also between the last look at it and the stop.
-    let script = "touch ready; i=0; while [ $i -lt 100 ]; do echo > f$i; sleep 0.01; i=$((i+1)); done; exit 3";
+    let script =
+        "touch ready; i=0; while [ $i -lt 100 ]; do echo > f$i; sleep 0.01; i=$((i+1)); done; exit 3";
     let mut command = limit(&home, "--json --write 5MB", script);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     // As a key of the terminal's stops and wakes both.

@@ -31,7 +31,7 @@ mod volumes;
 mod workloads;
 
 pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Mistake, Problem};
-pub use need::{Traces, need_schema, parse_need};
+pub use need::{NoTrace, Traces, need_schema, parse_need};
 pub use parse::{parse, parse_with};
 pub use profiles::{NoFiles, ProfileFiles, is_file as is_profile_file, own as own_profile};
 pub use schema::json_schema;

@@ -2,8 +2,8 @@
 
 use super::error::{ExperimentErrors, Mistake};
 use super::read::{At, Duration, Fraction, FromToml, Given, Size, Throughput, required, section, valid};
-use super::syntax;
 use super::typed::{Day, from_catalog};
+use super::{parse, syntax};
 use crate::problems::{Problems, Span};
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::need::{Need, Recorded, is_meant};
@@ -136,8 +136,6 @@ impl Words {
 
 /// Keys that only needs have, one of which each has.
 pub(super) const KEYS: &[&str] = &["capacity", "trace"];
-/// Keys that only experiments have.
-const EXPERIMENT_KEYS: &[&str] = &["volumes", "designs", "workloads"];
 const READ_PERCENT: u8 = 70;
 const BS: Bytes = Bytes(4096);
 const BS_MOST: Bytes = Bytes(Bytes::MIB);
@@ -154,8 +152,17 @@ pub fn need_schema() -> serde_json::Value {
     super::schema::of::<RawNeed>("Ebbtide need")
 }
 
+/// Why a recorded load cannot be used, as it is continued after "cannot be used: ".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoTrace {
+    /// The file itself.
+    File(String),
+    /// It is of several devices or of others than the one that was named.
+    Device(String),
+}
+
 /// Reads the recorded load of a name, of which a device may be named; says why not when it cannot.
-pub type Traces<'t> = &'t dyn Fn(&str, Option<&str>) -> Result<Recorded, String>;
+pub type Traces<'t> = &'t dyn Fn(&str, Option<&str>) -> Result<Recorded, NoTrace>;
 
 /// Reads a need file; names of instance and volume types are those of `catalog`, recorded loads come from `traces`. `file_name` is
 /// for messages only.
@@ -183,7 +190,7 @@ fn read(
     problems: &mut Problems,
 ) -> Option<Need> {
     let table = syntax::table(text, problems)?;
-    if let (Some(place), None) = (syntax::has(&table, EXPERIMENT_KEYS), syntax::has(&table, KEYS)) {
+    if let Some(place) = syntax::is_other(&table, KEYS, parse::KEYS) {
         let what = Mistake::Nothing("this is an experiment, not a need".to_owned());
         problems.report(
             &place,
@@ -289,18 +296,16 @@ fn recorded(raw: &RawNeed, traces: Traces<'_>, problems: &mut Problems) -> Optio
     };
     match traces(name, device.map(|(device, _)| device.as_str())) {
         Ok(recorded) => Some(recorded),
-        Err(why) => {
+        Err(error) => {
+            let (why, place, remedy) = match (&error, device) {
+                (NoTrace::Device(why), Some((_, span))) => (why, span, "write one of these as `device`"),
+                (NoTrace::Device(why), None) => (why, span, "write for example `device = \"md0\"`"),
+                (NoTrace::File(why), _) => {
+                    (why, span, "write the path of one, relative to this file, or remove `trace`")
+                }
+            };
             let what = Mistake::Nothing(format!("the recorded load {name:?} cannot be used: {why}"));
-            match device.filter(|_| why.contains("device")) {
-                Some((_, span)) => problems.report(span, what, "write one of these as `device`"),
-                None if why.contains("`device`") => {
-                    problems.report(span, what, "write for example `device = \"md0\"`")
-                }
-                None => {
-                    let remedy = "write the path of one, relative to this file, or remove `trace`";
-                    problems.report(span, what, remedy);
-                }
-            }
+            problems.report(place, what, remedy);
             None
         }
     }
@@ -404,7 +409,7 @@ mod tests {
                 extent: device.is_none().then_some(Bytes(1 << 30)),
                 seconds: 10.0,
             }),
-            _ => Err("it is not there".to_owned()),
+            _ => Err(NoTrace::File("it is not there".to_owned())),
         };
         parse_need(text, "needs/db.toml", Catalog::builtin(), &traces).map_err(|errors| errors.to_string())
     }

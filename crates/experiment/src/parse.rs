@@ -60,6 +60,8 @@ section! {
     }
 }
 
+/// Keys that only experiments have, one of which each has.
+pub(super) const KEYS: &[&str] = &["volumes", "designs", "workloads"];
 /// Longest name and description, in characters.
 const NAME_MAX: usize = 100;
 
@@ -99,9 +101,7 @@ fn read(
 ) -> Option<Experiment> {
     let table = syntax::table(text, problems)?;
     // Every other message would be about a file of another kind.
-    if let (Some(place), None) =
-        (syntax::has(&table, NEED_KEYS), syntax::has(&table, &["volumes", "designs", "workloads"]))
-    {
+    if let Some(place) = syntax::is_other(&table, KEYS, NEED_KEYS) {
         let what = Mistake::Nothing("this is a need, not an experiment".to_owned());
         let remedy = format!("`ebb plan {file_name} -o DIR` answers it, and writes experiments");
         problems.report(&place, what, remedy);

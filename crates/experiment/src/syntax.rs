@@ -18,8 +18,12 @@ pub(super) fn table<'a>(text: &'a str, problems: &mut Problems) -> Option<DeValu
     None
 }
 
-/// Whether `table` has a key of one of these names, and where the first of them stands.
-pub(super) fn has(table: &DeValue<'_>, keys: &[&str]) -> Option<Span> {
+/// Where the first key stands that only the `other` kind of file has, when none is there that only this kind has.
+pub(super) fn is_other(table: &DeValue<'_>, own: &[&str], other: &[&str]) -> Option<Span> {
+    has(table, other).filter(|_| has(table, own).is_none())
+}
+
+fn has(table: &DeValue<'_>, keys: &[&str]) -> Option<Span> {
     let DeValue::Table(table) = table else { return None };
     table.iter().find(|(key, _)| keys.contains(&key.get_ref().as_ref())).map(|(key, _)| key.span())
 }

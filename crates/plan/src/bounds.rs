@@ -246,7 +246,7 @@ pub fn bounds(array: &Array, shape: &Shape, link: Option<&LinkShape>, load: &Loa
     volumes.into_iter().chain(instance).flatten().collect()
 }
 
-/// The bound that is met first when the load lasts `hours` of each day, and the rate there.
-pub fn tightest(bounds: &[Bound], hours: f64) -> Option<(&Bound, f64)> {
-    bounds.iter().map(|bound| (bound, bound.rate_for(hours))).min_by(|a, b| a.1.total_cmp(&b.1))
+/// The bound that is met first when the load lasts `hours` of each day, which may depend on the bound, and the rate there.
+pub fn tightest(bounds: &[Bound], hours: impl Fn(&Bound) -> f64) -> Option<(&Bound, f64)> {
+    bounds.iter().map(|bound| (bound, bound.rate_for(hours(bound)))).min_by(|a, b| a.1.total_cmp(&b.1))
 }

@@ -1,7 +1,7 @@
 //! Every design that is considered: each type in each number and layout behind each instance, ordered as small as the need allows.
 
 use crate::array::{Array, COUNTS, arrays};
-use crate::bounds::{Bottleneck, Bound, Load, bounds};
+use crate::bounds::{Bottleneck, Bound, Load, bounds, tightest};
 use crate::rules::lasts;
 use ebbtide_model::catalog::{Catalog, Instance, IopsRule, Order, VolumeType};
 use ebbtide_model::need::Need;
@@ -121,8 +121,7 @@ impl<'c> Candidate<'c> {
     /// of which the need takes the credits what these give for its hours of each day.
     pub fn most<'a>(&self, bounds: &'a [Bound], need: &Need) -> Option<(&'a Bound, f64)> {
         let bursting = self.bursting(need);
-        let hours = |bound: &Bound| if bursting.contains(&bound.what) { need.hours_a_day } else { 24.0 };
-        bounds.iter().map(|bound| (bound, bound.rate_for(hours(bound)))).min_by(|a, b| a.1.total_cmp(&b.1))
+        tightest(bounds, |bound| if bursting.contains(&bound.what) { need.hours_a_day } else { 24.0 })
     }
 
     /// Whether what `bounds` give comes from burst credits, and so for the need's hours of each day only.

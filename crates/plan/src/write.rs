@@ -215,7 +215,7 @@ fn workloads(text: &mut String, candidate: &Candidate<'_>, need: &Need) -> std::
 /// Operations that a simulated trial of each workload has: what its prediction costs.
 pub(crate) fn work(candidate: &Candidate<'_>, need: &Need) -> f64 {
     let of = |rate: f64| rate.max(1.0) * (OPERATIONS / rate.max(1.0)).clamp(SECONDS.0, SECONDS.1) * 1.25;
-    let most = |bounds| tightest(bounds, 24.0).map_or(1.0, |(_, rate)| rate);
+    let most = |bounds| tightest(bounds, |_| 24.0).map_or(1.0, |(_, rate)| rate);
     let copies = f64::from(candidate.array.copies().max(1 + 2 * candidate.array.parity()));
     let block = |load: Load| load.block(&candidate.array).0 as f64;
     let operations = most(&candidate.random);

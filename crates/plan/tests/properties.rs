@@ -1,7 +1,7 @@
 //! What must hold of every need: by made-up needs, with the arithmetic and the simulator each held against the other.
 #![allow(clippy::unwrap_used)]
 
-use ebbtide_experiment::{NoFiles, parse_need, parse_with};
+use ebbtide_experiment::{NoFiles, NoTrace, parse_need, parse_with};
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::layout::ArrayKind;
 use ebbtide_model::need::Need;
@@ -15,13 +15,14 @@ use proptest::prelude::*;
 const SAME: f64 = 1.01;
 
 fn need(text: &str) -> Need {
-    parse_need(text, "test.toml", Catalog::builtin(), &|_, _| Err("there is none".to_owned())).unwrap()
+    parse_need(text, "test.toml", Catalog::builtin(), &|_, _| Err(NoTrace::File("there is none".to_owned())))
+        .unwrap()
 }
 
 /// What the arithmetic says, in place of the simulator: fast, and as good for what is ranked.
 fn by_arithmetic(batch: &[&Candidate<'_>]) -> Vec<Result<Prediction, String>> {
     let same = |value: f64| Interval { median: value, ci_low: value, ci_high: value };
-    let most = |bounds: &[Bound]| same(tightest(bounds, 24.0).map_or(0.0, |(_, rate)| rate.max(1e12)));
+    let most = |bounds: &[Bound]| same(tightest(bounds, |_| 24.0).map_or(0.0, |(_, rate)| rate.max(1e12)));
     batch
         .iter()
         .map(|candidate| {
@@ -177,7 +178,7 @@ fn predictions_are_those_of_the_arithmetic() {
             for (found, bounds) in
                 [(found.iops, &candidate.random), (found.throughput, &candidate.sequential)]
             {
-                let (bound, rate) = tightest(bounds, 24.0).unwrap();
+                let (bound, rate) = tightest(bounds, |_| 24.0).unwrap();
                 // Reads of mixed sequential access do not continue each other, which spindles' accounting sees and sums do not.
                 let merged =
                     candidate.shape.character.costs.is_some() && !matches!(need.read_percent, 0 | 100);
@@ -347,7 +348,7 @@ fn the_link_carries_the_bytes() {
     let of = |what| st1.random.iter().find(|bound| bound.what == what).unwrap().sustained;
     assert_eq!(of(Bottleneck::InstanceThroughput), 81.25e6 / 16384.0);
     let found = predict(&st1, &need, Catalog::builtin()).unwrap();
-    let (_, rate) = tightest(&st1.random, 24.0).unwrap();
+    let (_, rate) = tightest(&st1.random, |_| 24.0).unwrap();
     assert!((found.iops.median / rate - 1.0).abs() < 0.1, "{found:?} {rate}");
 }
 

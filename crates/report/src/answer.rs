@@ -278,11 +278,13 @@ fn alone(report: &Report) -> Vec<String> {
                 ),
                 None => format!("{trials}, too few for an interval"),
             };
-            Some(format!(
-                "{} {verb} at {} ({interval}).",
-                view.result.design,
-                words::value(metric, estimate.median)
-            ))
+            let at = match metric {
+                Metric::Iops | Metric::Throughput => "at",
+                Metric::LatP50 => "with a median latency of",
+                Metric::LatP99 => "with a p99 latency of",
+            };
+            let value = words::value(metric, estimate.median);
+            Some(format!("{} {verb} {at} {value} ({interval}).", view.result.design))
         })
         .take(2)
         .collect();

@@ -5,14 +5,14 @@ use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::served::{SERVED, arrivals, own_limit};
 use crate::facts::standing;
-use crate::judged::{Verdict, VerdictKind};
+use crate::judged::{Basis, Verdict, VerdictKind};
 use ebbtide_model::units::format_iops;
 
 /// The verdict that asserts nothing about a cause in the array, with what can be said: above all, whether the workload
 /// limits itself.
 pub(super) fn verdict(case: &Case<'_>, facts: &Facts<'_>) -> Verdict {
     if let Some((sentence, seen)) = own_limit(case) {
-        return Verdict::new(VerdictKind::Unknown, 0.0, 0.0, sentence, vec![seen]);
+        return Verdict::new(VerdictKind::Unknown, 0.0, 0.0, sentence, vec![seen]).known(Basis::Declared);
     }
     let mut figures = standing::waits(case);
     let mut sentence = "nothing that was measured shows what limits this design".to_owned();
@@ -22,12 +22,14 @@ pub(super) fn verdict(case: &Case<'_>, facts: &Facts<'_>) -> Verdict {
     if !told.is_empty() {
         sentence.push_str(&format!("; operations/s in short runs: {} in flight", told.join(", ")));
     }
+    let mut served = false;
     if let Some((done, asked)) = arrivals(case) {
         let what = "operations per second against those that arrived";
         figures.push(evidence(what, done, Unit::OpsPerSecond, Some(asked)));
         let arrived = format_iops(asked);
-        sentence = if done >= SERVED * asked {
-            format!("nothing limits it: the array served the {arrived} operations/s that arrived")
+        served = done >= SERVED * asked;
+        sentence = if served {
+            format!("no more is asked for: the array served the {arrived} operations/s that arrived")
         } else {
             format!(
                 "the array served {} of the {arrived} operations/s that arrived; nothing that was measured shows why",
@@ -35,5 +37,6 @@ pub(super) fn verdict(case: &Case<'_>, facts: &Facts<'_>) -> Verdict {
             )
         };
     }
-    Verdict::new(VerdictKind::Unknown, 0.0, 0.0, sentence, figures)
+    let verdict = Verdict::new(VerdictKind::Unknown, 0.0, 0.0, sentence, figures);
+    if served { verdict.known(Basis::Declared) } else { verdict }
 }

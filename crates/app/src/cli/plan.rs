@@ -6,9 +6,9 @@ use crate::error::CliError;
 use crate::experiment_file;
 use crate::views::{self, plan as view};
 use clap::Args;
-use ebbtide_experiment::{need_schema, parse_need};
+use ebbtide_experiment::{NoTrace, need_schema, parse_need};
 use ebbtide_formats::aws::Owned;
-use ebbtide_formats::trace;
+use ebbtide_formats::trace::{self, TraceError};
 use ebbtide_model::catalog::{AWS_REGIONS, Catalog, Date, Order, PriceList};
 use ebbtide_model::civil::Civil;
 use ebbtide_model::near::nearest;
@@ -101,8 +101,12 @@ fn load(file: &Path, catalog: &Catalog) -> Result<Need, CliError> {
     let text = experiment_file::named(file)?;
     let traces = |name: &str, device: Option<&str>| {
         let path = file.parent().unwrap_or(Path::new("")).join(name);
-        let text = ebbtide_door::read::text(&path, TRACE_LONGEST).map_err(|error| format!("it {error}"))?;
-        trace::parse(&text, device).map_err(|error| error.to_string())
+        let text = ebbtide_door::read::text(&path, TRACE_LONGEST)
+            .map_err(|error| NoTrace::File(format!("it {error}")))?;
+        trace::parse(&text, device).map_err(|error| match error {
+            TraceError::NoDevice(..) | TraceError::Several(_) => NoTrace::Device(error.to_string()),
+            _ => NoTrace::File(error.to_string()),
+        })
     };
     parse_need(&text, &file.to_string_lossy(), catalog, &traces)
         .map_err(|errors| CliError::Usage(errors.to_string()))

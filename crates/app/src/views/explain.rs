@@ -38,7 +38,7 @@ fn of_verdict(rank: usize, verdict: &Verdict, text: &mut String) {
     let _ = writeln!(
         text,
         "\n  {rank}. {} (confidence {:.0}%, explains {:.0}% of the gap to the next limit)\n     {}",
-        verdict.kind.name(),
+        verdict.limited_by(),
         verdict.confidence * 100.0,
         verdict.explains * 100.0,
         verdict.sentence

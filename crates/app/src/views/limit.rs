@@ -130,10 +130,11 @@ pub fn json(limits: &Limits, target: &Target, end: End, course: &Course, ways: &
         .set()
         .map(|(kind, limit)| {
             let moved = course.moved[kind];
+            let above = above(limit, course, moved);
             let value = json!({
                 "limit_per_second": limit, "moved": moved, "per_second": per_second(course, moved),
-                "burst": burst(kind, limit, course), "above_limit": above(limit, course, moved) as u64,
-                "exceeded": above(limit, course, moved) > at_once(limit),
+                "burst": burst(kind, limit, course), "above_limit": above as u64,
+                "exceeded": above > at_once(limit),
                 "seen_by_kernel_limit": if kind == Kind::Net { None } else { by_kernel(kind) },
             });
             (kind.name().to_owned(), value)

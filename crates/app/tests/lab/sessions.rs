@@ -117,6 +117,19 @@ fn ctrl_c_ends_the_guest_and_keeps_what_is_done() {
     assert_eq!(session["ending"], "interrupted");
 }
 
+/// In a guest with disks for every design nothing is built twice, and the plan says nothing else.
+#[test]
+fn a_dry_run_says_once_when_designs_are_built() {
+    lab();
+    let home = Home::new();
+    home.write("three.toml", &experiment("trials_max = 6"));
+    let output = home.ebb("run three.toml --dry-run --on lab").output().unwrap();
+    assert_eq!(status(&output), 0, "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("the first trial of striped builds it; it stays"), "{said}");
+    assert!(said.contains("is built once") && !said.contains("each trial of"), "{said}");
+}
+
 #[test]
 fn what_a_guest_cannot_have_is_refused_before_it_starts() {
     lab();

@@ -11,6 +11,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// The file of version 2's limits.
+const MAX: &str = "io.max";
+/// Its keys, in the order of [`FILES_OF_ONE`].
+const KEYS_OF_TWO: [&str; 4] = ["riops", "wiops", "rbps", "wbps"];
 /// How long is waited for processes that were moved, or are ending, to leave a group.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -39,7 +43,7 @@ impl Hierarchy {
 
     /// As it is called.
     pub fn name(&self) -> &'static str {
-        if self.is_two { "io.max" } else { "blkio, cgroup v1" }
+        if self.is_two { MAX } else { "blkio, cgroup v1" }
     }
 }
 
@@ -90,33 +94,13 @@ impl Group {
     /// # Errors
     /// Why no device is limited.
     pub fn limit(&mut self, limits: &Limits, devices: &[String]) -> Result<(), String> {
-        let of = |kind| limits.of(kind).map(|limit| limit.to_string());
-        let (read, write, ops) = (of(Kind::Read), of(Kind::Write), of(Kind::Ops));
-        let max = self.path.join("io.max");
-        if self.hierarchy.is_two && !max.exists() {
+        if self.hierarchy.is_two && !self.path.join(MAX).exists() {
             let file = self.hierarchy.top.join("cgroup.subtree_control");
             return Err(format!("`io` is not in {}", file.to_string_lossy()));
         }
         let mut refused = "there is no device".to_owned();
         for device in devices {
-            let set = if self.hierarchy.is_two {
-                let word =
-                    |key: &str, value: &Option<String>| value.as_ref().map(|value| format!(" {key}={value}"));
-                let words =
-                    [word("rbps", &read), word("wbps", &write), word("riops", &ops), word("wiops", &ops)];
-                let words: String = words.into_iter().flatten().collect();
-                kernel::write_attribute(&max, &format!("{device}{words}"), false)
-            } else {
-                let values = [&ops, &ops, &read, &write];
-                FILES_OF_ONE.iter().zip(values).try_for_each(|(file, value)| match value {
-                    None => Ok(()),
-                    Some(value) => {
-                        let file = self.path.join(format!("{THROTTLE}{file}"));
-                        kernel::write_attribute(&file, &format!("{device} {value}"), false)
-                    }
-                })
-            };
-            match set {
+            match self.set(device, limits) {
                 Ok(()) => self.limited.push(device.clone()),
                 Err(error) => refused = format!("{device}: {error}"),
             }
@@ -128,6 +112,23 @@ impl Group {
         }
     }
 
+    /// Sets each of `limits` that a group can hold on one device.
+    fn set(&self, device: &str, limits: &Limits) -> io::Result<()> {
+        let ops = limits.of(Kind::Ops);
+        let values = [ops, ops, limits.of(Kind::Read), limits.of(Kind::Write)];
+        if self.hierarchy.is_two {
+            let words = KEYS_OF_TWO.iter().zip(values);
+            let words = words.filter_map(|(key, value)| Some(format!(" {key}={}", value?)));
+            let line = format!("{device}{}", words.collect::<String>());
+            return kernel::write_attribute(&self.path.join(MAX), &line, false);
+        }
+        let mut set = FILES_OF_ONE.iter().zip(values).filter_map(|(file, value)| Some((file, value?)));
+        set.try_for_each(|(file, value)| {
+            let file = self.path.join(format!("{THROTTLE}{file}"));
+            kernel::write_attribute(&file, &format!("{device} {value}"), false)
+        })
+    }
+
     /// Lets it write this many bytes in a second to each device that is limited, where writing is; a little less or more is left.
     ///
     /// # Errors
@@ -135,14 +136,9 @@ impl Group {
     pub fn let_write(&mut self, limit: u64) -> io::Result<()> {
         let Some(now) = self.writes.filter(|now| *now != limit) else { return Ok(()) };
         self.writes = Some(limit);
-        let (file, key) = match self.hierarchy.is_two {
-            true => ("io.max".to_owned(), "wbps="),
-            false => (format!("{THROTTLE}{}", FILES_OF_ONE[3]), ""),
-        };
-        let set = |device: &String| {
-            kernel::write_attribute(&self.path.join(&file), &format!("{device} {key}{limit}"), false)
-        };
-        let done = self.limited.iter().try_for_each(set);
+        let mut limits = Limits::default();
+        limits.0[Kind::Write as usize] = Some(limit);
+        let done = self.limited.iter().try_for_each(|device| self.set(device, &limits));
         if done.is_err() {
             self.writes = Some(now);
         }

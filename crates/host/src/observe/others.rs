@@ -420,9 +420,13 @@ mod tests {
         let sys = Sys::host();
         let process = sys.proc.join(child.id().to_string());
         // spawn() returns when the child has its new memory; the kernel closes the files that are closed on exec after
-        // that, and then sets the name.
+        // that, and then sets the name. Its loader opens libraries, and locales are read: it sleeps when that is done.
+        let sleeps = || {
+            let stat = sys::text(&process.join("stat")).unwrap_or_default();
+            stat.contains("(sleep) S ")
+        };
         let until = std::time::Instant::now() + seconds(60);
-        while sys::word(&process.join("comm")).as_deref() != Some("sleep") {
+        while !sleeps() {
             assert!(std::time::Instant::now() < until, "sleep has not begun after a minute");
             std::thread::yield_now();
         }

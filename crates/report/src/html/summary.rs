@@ -134,7 +134,7 @@ fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
                         td data-l="members" { div { (bars(view, !large)) } }
                         td data-l="limited by" {
                             @match view.result.verdicts.first() {
-                                Some(verdict) => span.verdict { (verdict.kind.name()) },
+                                Some(verdict) => span.verdict { (verdict.limited_by()) },
                                 None => "–",
                             }
                         }

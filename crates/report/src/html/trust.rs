@@ -19,7 +19,7 @@ pub(super) fn limits(report: &Report) -> Option<Markup> {
                     @for view in views {
                         h3 { (key(report, view.design)) " " span.faint { (view.result.workload) } }
                     }
-                    p { span.verdict { (first.kind.name()) } " " (first.sentence) }
+                    p { span.verdict { (first.limited_by()) } " " (first.sentence) }
                     @for view in views { (folded(view)) }
                 }
             }
@@ -38,7 +38,7 @@ fn folded(view: &ResultView) -> Markup {
                 @if others > 0 { "; " (words::count(others as u64, "further cause")) }
             }
             @for (index, verdict) in verdicts.iter().enumerate() {
-                @if index > 0 { p { span.verdict { (verdict.kind.name()) } " " (verdict.sentence) } }
+                @if index > 0 { p { span.verdict { (verdict.limited_by()) } " " (verdict.sentence) } }
                 (evidence(&verdict.evidence))
                 @if verdict.kind != VerdictKind::Unknown {
                     p.faint { "confidence " (words::percent(verdict.confidence)) }

@@ -168,7 +168,7 @@ impl Page {
             let everything = subjects.len() > 2 && subjects.len() == report.results.len();
             let subjects = if everything { "all of them".to_owned() } else { subjects.join("; ") };
             self.prose(
-                &format!("  {}: {}: {}", subjects, verdict.kind.name(), verdict.sentence),
+                &format!("  {}: {}: {}", subjects, verdict.limited_by(), verdict.sentence),
                 4,
                 Paint::Plain,
             );
@@ -305,7 +305,7 @@ fn table_of(
                 }
             }
             row.push(Cell::plain(&members(view, long)));
-            row.push(Cell::plain(view.result.verdicts.first().map_or("–", |v| v.kind.name())));
+            row.push(Cell::plain(view.result.verdicts.first().map_or("–", |v| v.limited_by())));
             row
         })
         .collect();

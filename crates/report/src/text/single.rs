@@ -100,7 +100,7 @@ pub fn single(run: &Single<'_>, width: usize, color: bool) -> Styled {
         prose(&mut lines, &text, "  varied   ", width, Paint::Plain, color);
     }
     for verdict in run.verdicts.iter().take(2) {
-        let text = format!("{}: {}", verdict.kind.name(), verdict.sentence);
+        let text = format!("{}: {}", verdict.limited_by(), verdict.sentence);
         prose(&mut lines, &text, "  limit    ", width, Paint::Caution, color);
     }
     let own = [failed(samples), waits_for_a_slot(samples), unfinished(samples)];

@@ -36,7 +36,7 @@ pub fn steps(
     for ProfileStep { name, samples, verdicts } in steps {
         let seconds = samples.elapsed.as_secs_f64();
         let mut name = *name;
-        let limit = verdicts.first().map_or("", |verdict| verdict.kind.name());
+        let limit = verdicts.first().map_or("", |verdict| verdict.limited_by());
         for (kind, op) in [("read", &samples.array.read), ("write", &samples.array.write)] {
             if op.count.ops == 0 || seconds <= 0.0 {
                 continue;
@@ -93,7 +93,7 @@ fn limits(steps: &[ProfileStep<'_>]) -> Vec<String> {
             0 => String::new(),
             more => format!(" (and {})", words::count(more as u64, "other step")),
         };
-        format!("limit of {name}{others}: {}: {}", verdict.kind.name(), verdict.sentence)
+        format!("limit of {name}{others}: {}: {}", verdict.limited_by(), verdict.sentence)
     });
     told.collect()
 }

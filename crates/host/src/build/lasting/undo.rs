@@ -120,24 +120,24 @@ impl Keeper<'_> {
 
     /// Has what `undo` would take away stop running, and leaves it on its members.
     fn rest(&self, undo: &BuildUndo, undone: &mut Undone) -> Result<(), Failure> {
+        let Some(command) = resting(undo) else { return Ok(()) };
         (self.boundary)();
-        match undo {
-            BuildUndo::StopMd { uuid, .. } => {
-                if mdadm::halt(&self.sys, self.runner, uuid)? {
-                    (self.tell)(&resting(undo).unwrap_or_default());
-                    undone.steps += 1;
+        let ran = match undo {
+            BuildUndo::StopMd { uuid, .. } => mdadm::halt(&self.sys, self.runner, uuid)?,
+            BuildUndo::RemoveLv { volume } => {
+                let runs =
+                    lvm::is_there(self.runner, volume)? && self.at(&Path::new("/dev").join(volume)).exists();
+                if runs {
+                    let words = ["--config", LASTING_LVM_CONFIG, "--activate", "n", volume];
+                    run(self.runner, "lvchange", &words)?;
                 }
+                runs
             }
-            BuildUndo::RemoveLv { volume }
-                if lvm::is_there(self.runner, volume)?
-                    && self.at(&Path::new("/dev").join(volume)).exists() =>
-            {
-                let words = ["--config", LASTING_LVM_CONFIG, "--activate", "n", volume];
-                (self.tell)(&resting(undo).unwrap_or_default());
-                run(self.runner, "lvchange", &words)?;
-                undone.steps += 1;
-            }
-            _ => return Ok(()),
+            _ => false,
+        };
+        if ran {
+            (self.tell)(&command);
+            undone.steps += 1;
         }
         (self.boundary)();
         Ok(())

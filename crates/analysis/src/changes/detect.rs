@@ -103,27 +103,12 @@ impl<'a> Stretch<'a> {
 
     /// Takes the hour `now` in, and says what it shows.
     fn look(&mut self, now: usize) -> Option<Found> {
-        let length = now + 1 - self.begin;
-        if length < self.estimate_at {
+        if now + 1 - self.begin < self.estimate_at {
             self.count(now);
-            return self.change(now);
+        } else {
+            self.estimate(now);
         }
-        let first = self.noise.is_none();
-        self.estimate(now);
-        if !first {
-            return self.change(now);
-        }
-        // All hours of the first week are looked at when it is over.
-        let early = (0..now).find_map(|earlier| self.change(earlier));
-        match early {
-            Some(found) => {
-                let at = found.at;
-                let noise = found.noise.clone();
-                self.restart(at, now, noise);
-                Some(Found { told: now, ..found })
-            }
-            None => self.change(now),
-        }
+        self.change(now)
     }
 
     /// Estimates noise and level from the hours up to `now`.

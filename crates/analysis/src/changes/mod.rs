@@ -35,7 +35,7 @@ pub use siblings::{Series, Siblings, Told, together};
 use ebbtide_model::units::UnixTime;
 use serde::Serialize;
 
-/// Hours of a series that must be known before anything is told: a week.
+/// Hours of a series that must be known before anything is told, a week; what changes within them is taken for noise.
 pub const BASELINE: usize = 7 * DAY;
 /// Hours that a change must have lasted.
 pub const LASTING: usize = 12;

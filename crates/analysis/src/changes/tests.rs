@@ -129,13 +129,16 @@ fn what_does_not_last_is_none() {
 }
 
 #[test]
-fn a_change_in_the_first_week_is_told_later() {
-    let step = 3 * OF_DAY;
-    let changes = find(&series(8, 0.5, 60, |index| if index < step { 1.0 } else { 0.5 }));
-    assert_eq!(changes.len(), 1, "{changes:?}");
-    assert_eq!(changes[0].at, at(step));
-    assert!(changes[0].told >= at(7 * OF_DAY) && changes[0].told <= at(24 * OF_DAY), "{changes:?}");
-    assert_eq!(find(&series(8, 0.5, 6, |index| if index < step { 1.0 } else { 0.5 })), []);
+fn what_happens_in_the_first_week_is_normal_and_what_comes_later_is_told() {
+    let level = |index: usize| match index / OF_DAY {
+        0..3 => 1.0,
+        3..40 => 0.5,
+        _ => 0.2,
+    };
+    let changes = find(&series(8, 0.5, 60, level));
+    assert_eq!(changes.iter().map(|change| change.at).collect::<Vec<_>>(), [at(40 * OF_DAY)], "{changes:?}");
+    let early = find(&series(8, 0.5, 30, |index| if index < 9 * OF_DAY { 1.0 } else { 0.5 }));
+    assert_eq!(early.iter().map(|change| change.at).collect::<Vec<_>>(), [at(9 * OF_DAY)], "{early:?}");
 }
 
 #[test]

@@ -30,6 +30,14 @@ pub enum CanaryError {
         /// Where it is.
         path: String,
     },
+    /// It cannot be opened, or has no bytes.
+    #[error(
+        "{path} cannot be opened to be read, or is empty; root, and most often the group `disk`, may read devices"
+    )]
+    Closed {
+        /// Where it is.
+        path: String,
+    },
     /// It cannot be read.
     #[error("{0}")]
     Failed(String),
@@ -48,7 +56,9 @@ impl Watch for Silent {}
 /// # Errors
 /// When it cannot be read.
 pub fn measure(path: &Path, control: &Arc<Control>) -> Result<Vec<(Measure, f64)>, CanaryError> {
-    let length = target::length(path).unwrap_or(Bytes(0));
+    let Some(length) = target::length(path) else {
+        return Err(CanaryError::Closed { path: path.shown() });
+    };
     if length.0 < PIECE {
         return Err(CanaryError::Small { path: path.shown() });
     }

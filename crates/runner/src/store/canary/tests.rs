@@ -145,6 +145,5 @@ fn two_years_of_200_volumes_take_less_than_100_mb() {
         .expect("checkpoints");
     let bytes = std::fs::metadata(&path).expect("is there").len();
     let of_200 = bytes as f64 / VOLUMES as f64 * 200.0 / 1e6;
-    println!("{of_200:.1} MB");
     assert!(of_200 < 100.0, "{of_200:.1} MB");
 }

@@ -182,7 +182,7 @@ pub fn holm(chances: &[f64]) -> Vec<f64> {
 /// How much neighbouring trials of these series (each in the order in which it ran) depend on one another, taken together: the mean of
 /// their correlations, each corrected for its bias of `-1 / n` (Marriott and Pope, Biometrika 41, 1954), and 0 where it is within
 /// one standard error of that.
-fn dependence(series: &[Vec<f64>]) -> f64 {
+pub(crate) fn dependence(series: &[Vec<f64>]) -> f64 {
     let (mut sum, mut trials) = (0.0, 0.0);
     for logs in series {
         let Some(correlation) = lag1_autocorrelation(logs) else { continue };
@@ -195,7 +195,7 @@ fn dependence(series: &[Vec<f64>]) -> f64 {
 }
 
 /// The same of one series that is long enough to tell by itself, and tells.
-fn alone(logs: &[f64]) -> f64 {
+pub(crate) fn alone(logs: &[f64]) -> f64 {
     let n = logs.len() as f64;
     let correlation = lag1_autocorrelation(logs).unwrap_or(0.0);
     if logs.len() >= ALONE_LEAST && correlation * n.sqrt() >= ALONE_ERRORS {

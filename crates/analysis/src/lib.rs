@@ -8,6 +8,7 @@
 //! derives what is computed here.
 
 mod analyse;
+pub mod attribution;
 pub mod below;
 pub mod between;
 pub mod change;

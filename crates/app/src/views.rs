@@ -1,5 +1,6 @@
 //! Where reports go: to the terminal as it is, to standard output, or to a file that is never half written.
 
+pub mod attribute;
 pub mod changes;
 pub mod explain;
 pub mod limit;

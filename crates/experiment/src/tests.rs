@@ -27,6 +27,30 @@ pub(crate) fn parsed(text: &str) -> Experiment {
 }
 
 #[test]
+fn members_are_measured_alone_in_pairs_and_together() {
+    let experiment = parsed(FIRST_RUN);
+    let members = experiment.by_members();
+    let names: Vec<&str> = members.designs.iter().map(|design| design.name.as_str()).collect();
+    assert_eq!(
+        (names.len(), names[0], names[8], names[15]),
+        (16, "alone-vol0", "pair-vol0-vol1", "together")
+    );
+    assert_eq!(members.designs[15].volumes(), (0..8).collect::<Vec<usize>>());
+    assert!(members.designs[..8].iter().all(|design| design.volumes().len() == 1));
+    assert_eq!((&members.volumes, &members.workloads), (&experiment.volumes, &experiment.workloads));
+    // As many rounds fit into the budget as before.
+    let rounds = |of: &Experiment| of.answer.budget.0 / of.round_time().map_or(1, |time| time.0);
+    assert!(rounds(&members).abs_diff(rounds(&experiment)) <= 1);
+    // A pair of two is all of them, a stripe needs a chunk on each, and what was swept or planted stays behind.
+    let two = FIRST_RUN.replace("count = 8", "count = 2").replace("vol[0..7]", "vol[0..1]");
+    let two = parsed(&two).by_members();
+    let names: Vec<&str> = two.designs.iter().map(|design| design.name.as_str()).collect();
+    assert_eq!(names, ["alone-vol0", "alone-vol1", "together"]);
+    let swept = parsed(SWEEP).by_members();
+    assert!(swept.sweep.is_none() && swept.environment.planted.is_empty());
+}
+
+#[test]
 fn the_first_run_is_what_its_readers_are_told() {
     let experiment = parsed(FIRST_RUN);
     assert_eq!(experiment.volumes.len(), 8);

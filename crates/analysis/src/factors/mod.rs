@@ -278,7 +278,7 @@ const MOST_COLUMNS: usize = 600;
 const NOTHING: f64 = 1e-9;
 
 /// The inverse of a positive definite `matrix`; nothing where it has none.
-fn inverse(matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+pub(crate) fn inverse(matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     let Eliminated { inverse, free, .. } = eliminated(matrix);
     free.is_empty().then_some(inverse)
 }

@@ -139,7 +139,7 @@ fn write(args: &CompareArgs, globals: &Globals, compared: &Beside) -> Result<(),
 }
 
 /// `5%`, `0.5%`: as a share of 1.
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     match number {
         Some(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),

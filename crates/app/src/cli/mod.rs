@@ -1,6 +1,7 @@
 //! The command line: each subcommand has its own file with its arguments and a `run` function.
 
 mod apply;
+mod attribute;
 mod bench;
 mod best;
 mod catalog;
@@ -68,6 +69,7 @@ struct Cli {
 enum Command {
     Run(run::RunArgs),
     Apply(apply::ApplyArgs),
+    Attribute(attribute::AttributeArgs),
     Status(status::StatusArgs),
     Undo(undo::UndoArgs),
     Bench(Box<bench::BenchArgs>),
@@ -156,6 +158,7 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
     match command {
         Command::Run(args) => run::run(args, globals),
         Command::Apply(args) => apply::run(args, globals),
+        Command::Attribute(args) => attribute::run(args, globals),
         Command::Status(args) => status::run(args, globals),
         Command::Undo(args) => undo::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),

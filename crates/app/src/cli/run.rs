@@ -74,7 +74,7 @@ pub struct RunArgs {
 
 /// A backend by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum On {
+pub(super) enum On {
     /// Real I/O on files, or on devices opened directly
     Files,
     /// md, LVM, encryption and file systems of this host's kernel, built for each trial (of a sweep: `builds`); as root
@@ -102,7 +102,6 @@ impl On {
 /// See the exit statuses in the help.
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     refuse_options(args)?;
-    let name = args.file.to_string_lossy();
     let (text, mut experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
     if matches!(args.on, On::Files | On::Sim) {
         experiment.builds_nothing_in_turn();
@@ -123,65 +122,20 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         }
         views::can_save(path)?;
     }
-    fit::check(&experiment, args.on.kind()).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
-    let seed = args.seed.unwrap_or_else(|| u64::from(clock::random()));
-    let id = clock::session_id();
-    let options = files::Options {
-        name: id.clone(),
-        seed,
-        destroy: args.destroy,
-        places: places::for_volumes(),
-        ..files::Options::default()
-    };
-    let scale = args.scale.filter(|scale| args.on != On::Lab && *scale != Scale::ONE);
-    let experiment = match scale {
-        Some(scale) => scaled(&experiment, scale),
-        None => experiment,
-    };
+    let ready = Ready::new(args, text, experiment)?;
     if args.dry_run {
-        return dry_run(&experiment, seed, args, &options, globals);
+        return dry_run(&ready.experiment, ready.seed, args, &ready.options, globals);
     }
 
-    let control = signals::stoppable(globals.quiet)?;
-    let key = if args.on == On::Kernel { key::ask(&experiment, &control)? } else { None };
     let open = || Store::open(globals.store.as_deref()).map_err(CliError::failed);
     let mut store = (!args.no_save).then(open).transpose()?;
     if let Some((path, _)) = output {
         // Once more: the store that was just made must not be what the report replaces.
         views::can_save(path)?;
     }
-    let mut progress = Progress::new(globals.quiet);
-    greet(&progress, &id, seed, &experiment);
-    let mut session = Session {
-        meta: SessionMeta::new(id, args.on.kind(), seed, clock::now()),
-        experiment,
-        experiment_text: text,
-        trials: Vec::new(),
-    };
-    session.meta.warnings.extend(scale.map(Scale::as_asked_for));
-    let mut backend = match args.on {
-        On::Lab => {
-            let lab_says = laboratory::says(globals.quiet);
-            setup::in_guest(&mut session, args.scale, &control, lab_says, &|text| progress.say(text))?
-        }
-        On::Files | On::Kernel | On::Sim => setup::on_host(&mut session, options, key)?,
-    };
     let mut keep_in = store.as_mut().map_or_else(|| Keep::Memory(Packed::default()), Keep::Store);
-    let mut context = RunContext {
-        keep_in: &mut keep_in,
-        control,
-        watch: &mut progress,
-        keep: args.keep,
-        destroy: args.destroy,
-    };
-    let ended = session::run(session, backend.as_mut(), &mut context).map_err(CliError::failed)?;
+    let ended = ready.measure(args, &mut keep_in, globals)?;
     let session = &ended.session;
-    drop(backend);
-    for volume in session.meta.inventory.volumes.iter().filter(|volume| args.keep && !volume.path.is_empty())
-    {
-        progress.say(&format!("volume {} is kept: {}", volume.name, volume.path));
-    }
-    drop(progress);
     let shown = if globals.json { Format::Json(JsonOptions::default()) } else { Format::Text };
     let formats = [Some(shown), output.and_then(|(_, format)| format)].into_iter().flatten();
     let kept = formats.map(|format| format.kept(session)).max().unwrap_or(Kept::Figures);
@@ -219,6 +173,119 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         }
     }
     ending(&ended, &analysis, report.stored)
+}
+
+impl RunArgs {
+    /// Of a run of `file` that is stored and writes no report.
+    pub(super) fn of(file: &Path, on: On, seed: Option<u64>, destroy: bool, dry_run: bool) -> RunArgs {
+        RunArgs {
+            file: file.to_owned(),
+            seed,
+            dry_run,
+            verbose: false,
+            output: None,
+            on,
+            keep: false,
+            destroy,
+            scale: None,
+            no_save: false,
+        }
+    }
+}
+
+/// What would be done for `experiment`, which was made of the file of `args`.
+///
+/// # Errors
+/// What the backend cannot do, and as [`run`].
+pub(super) fn plan(
+    args: &RunArgs,
+    text: String,
+    experiment: Experiment,
+    globals: &Globals,
+) -> Result<ExitCode, CliError> {
+    refuse_options(args)?;
+    let ready = Ready::new(args, text, experiment)?;
+    dry_run(&ready.experiment, ready.seed, args, &ready.options, globals)
+}
+
+/// Runs `experiment`, which was made of the file of `args`, and keeps its trials in `store`.
+///
+/// # Errors
+/// What the backend cannot do; when the run cannot begin or its trials cannot be kept. How it ended is in what comes back.
+pub(super) fn measure(
+    args: &RunArgs,
+    text: String,
+    experiment: Experiment,
+    store: &mut Store,
+    globals: &Globals,
+) -> Result<Ended, CliError> {
+    refuse_options(args)?;
+    Ready::new(args, text, experiment)?.measure(args, &mut Keep::Store(store), globals)
+}
+
+/// An experiment that its backend can run.
+struct Ready {
+    text: String,
+    experiment: Experiment,
+    seed: u64,
+    options: files::Options,
+    scale: Option<Scale>,
+}
+
+impl Ready {
+    /// # Errors
+    /// What the backend of `args` cannot do.
+    fn new(args: &RunArgs, text: String, experiment: Experiment) -> Result<Ready, CliError> {
+        let name = args.file.to_string_lossy();
+        fit::check(&experiment, args.on.kind()).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
+        let seed = args.seed.unwrap_or_else(|| u64::from(clock::random()));
+        let options = files::Options {
+            name: clock::session_id(),
+            seed,
+            destroy: args.destroy,
+            places: places::for_volumes(),
+            ..files::Options::default()
+        };
+        let scale = args.scale.filter(|scale| args.on != On::Lab && *scale != Scale::ONE);
+        let experiment = match scale {
+            Some(scale) => scaled(&experiment, scale),
+            None => experiment,
+        };
+        Ok(Ready { text, experiment, seed, options, scale })
+    }
+
+    /// Runs it, and tells how it is going.
+    fn measure(self, args: &RunArgs, keep_in: &mut Keep<'_>, globals: &Globals) -> Result<Ended, CliError> {
+        let Ready { text, experiment, seed, options, scale } = self;
+        let control = signals::stoppable(globals.quiet)?;
+        let key = if args.on == On::Kernel { key::ask(&experiment, &control)? } else { None };
+        let id = options.name.clone();
+        let mut progress = Progress::new(globals.quiet);
+        greet(&progress, &id, seed, &experiment);
+        let mut session = Session {
+            meta: SessionMeta::new(id, args.on.kind(), seed, clock::now()),
+            experiment,
+            experiment_text: text,
+            trials: Vec::new(),
+        };
+        session.meta.warnings.extend(scale.map(Scale::as_asked_for));
+        let mut backend = match args.on {
+            On::Lab => {
+                let lab_says = laboratory::says(globals.quiet);
+                setup::in_guest(&mut session, args.scale, &control, lab_says, &|text| progress.say(text))?
+            }
+            On::Files | On::Kernel | On::Sim => setup::on_host(&mut session, options, key)?,
+        };
+        let mut context =
+            RunContext { keep_in, control, watch: &mut progress, keep: args.keep, destroy: args.destroy };
+        let ended = session::run(session, backend.as_mut(), &mut context).map_err(CliError::failed)?;
+        drop(backend);
+        let volumes = &ended.session.meta.inventory.volumes;
+        for volume in volumes.iter().filter(|volume| args.keep && !volume.path.is_empty()) {
+            progress.say(&format!("volume {} is kept: {}", volume.name, volume.path));
+        }
+        Ok(ended)
+    }
 }
 
 /// Options that the backend has no use for.

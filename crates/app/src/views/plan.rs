@@ -199,7 +199,7 @@ fn section(text: &mut String, title: &str, lines: &[String]) {
 }
 
 /// `line` in lines of [`WIDTH`] columns, the first indented by `indent`, the others by two more.
-fn wrapped(text: &mut String, line: &str, indent: usize) {
+pub(super) fn wrapped(text: &mut String, line: &str, indent: usize) {
     let mut length = 0;
     for word in one_line(line).split(' ') {
         let width = ebbtide_model::shown::width(word);

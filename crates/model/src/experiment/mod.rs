@@ -3,6 +3,7 @@
 
 mod environment;
 mod feasible;
+mod members;
 mod most;
 
 pub use environment::{Environment, Host, Resync};

@@ -2,6 +2,7 @@
 //!
 //! Writes the tables of docs/statistics.md. Everything is drawn from fixed seeds: the figures are the same everywhere.
 
+use crate::attribution;
 use crate::claims;
 use crate::gates;
 use crate::pages::{between, read, root, write};
@@ -59,7 +60,7 @@ pub struct Options {
 type Make = fn() -> Result<String, String>;
 
 /// The tables, by the names of their markers.
-const TABLES: [(&str, Make); 10] = [
+const TABLES: [(&str, Make); 11] = [
     ("claims", || Ok(claims::made_up_table())),
     ("widths", || Ok(claims::widths_table())),
     ("sessions", claims::simulated_table),
@@ -70,6 +71,7 @@ const TABLES: [(&str, Make); 10] = [
     ("night", night::table),
     ("builds", || Ok(made_up::builds_table())),
     ("gates", || Ok(gates::table())),
+    ("attribution", attribution::table),
 ];
 
 /// `cargo xtask statistics`

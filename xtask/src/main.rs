@@ -2,6 +2,7 @@
 //!
 //! Each command is a list of programs that are run one after the other; the first that fails ends it.
 
+mod attribution;
 mod bench;
 mod changes;
 mod claims;

@@ -2,6 +2,7 @@
 //!
 //! Writes the tables of docs/statistics.md. Everything is drawn from fixed seeds: the figures are the same everywhere.
 
+use crate::attribution;
 use crate::changes;
 use crate::claims;
 use crate::gates;
@@ -60,7 +61,7 @@ pub struct Options {
 type Make = fn() -> Result<String, String>;
 
 /// The tables, by the names of their markers.
-const TABLES: [(&str, Make); 12] = [
+const TABLES: [(&str, Make); 13] = [
     ("claims", || Ok(claims::made_up_table())),
     ("widths", || Ok(claims::widths_table())),
     ("sessions", claims::simulated_table),
@@ -73,6 +74,7 @@ const TABLES: [(&str, Make); 12] = [
     ("gates", || Ok(gates::table())),
     ("false-alarms", || Ok(changes::false_alarms_table())),
     ("delays", || Ok(changes::delays_table())),
+    ("attribution", attribution::table),
 ];
 
 /// `cargo xtask statistics`

@@ -102,12 +102,12 @@ impl<'a> Job<'a> {
         shared: &'a Shared<'a>,
         index: u32,
         mut source: Source,
+        refill: Option<Refill>,
         recorder: Recorder,
         times: Times,
     ) -> Self {
         source.start(times.origin);
         let workload = shared.workload;
-        let refill = Refill::of(workload, shared.seed ^ u64::from(index));
         Job {
             shared,
             source,

@@ -1,6 +1,6 @@
 //! Runs one trial: sets the jobs up, starts them together, puts their records together.
 
-use crate::buffers::{Buffers, check_memory};
+use crate::buffers::{Buffers, Refill, check_memory};
 use crate::clock::Clock;
 use crate::collect::{Collected, cpu_use};
 use crate::cpu::{self, CpuTime};
@@ -211,6 +211,8 @@ fn job<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finis
     cpu::settle(job, &workload.engine.cpus_allowed, workload.engine.nice)?;
     let (buffers, note) = content(workload, way, shared.seed, index)?;
     notes.extend(note.map(str::to_owned));
+    // Drawn before the trial begins: it takes some milliseconds.
+    let refill = Refill::of(workload, shared.seed ^ u64::from(index));
     let source = lock(line).clone();
     if source.is_timed() || !shared.plain {
         cpu::precise_timers();
@@ -225,7 +227,7 @@ fn job<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finis
     let members = if shared.plain { 0 } else { shared.target.members.len() };
     let open_loop = workload.is_open_loop();
     let recorder = Recorder::new(index as usize, members, open_loop, times, ends.to_collector, ends.recycled);
-    let job = Job::new(shared, index, source, recorder, times);
+    let job = Job::new(shared, index, source, refill, recorder, times);
     Ok(match io {
         Io::Ring(ring) => RingLoop::new(*ring, job).run(),
         Io::Psync(buffers) => PsyncLoop::new(job, buffers, (way.threads > 1).then_some(line)).run(),

@@ -399,7 +399,7 @@ fn into_a_full_pipe<T: Send>(
         let reader = scope.spawn(|| reader(read));
         let mut ring = Ring::new(&shared, buffers, &mut Vec::new()).expect("a ring");
         ring.refuse_to_wait();
-        let job = Job::new(&shared, 0, source(&shared).expect("a source"), recorder, times);
+        let job = Job::new(&shared, 0, source(&shared).expect("a source"), None, recorder, times);
         let finished = RingLoop::new(ring, job).run();
         assert!(finished.failure.is_none(), "{finished:?}");
         let refused = finished.errors.get(&(0, "EAGAIN".to_owned())).copied().unwrap_or_default();

@@ -9,21 +9,27 @@ use ebbtide_host::sys::Sys;
 use ebbtide_model::guard::{Permission, RefusalKind, WriteRequest};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A loop device over a new file of 64 MiB, detached at the end whatever happens.
 struct Loop {
     device: PathBuf,
     _directory: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
+
+/// A program that one test starts holds for a moment what another has claimed: until it runs, as every fork.
+static ALONE: Mutex<()> = Mutex::new(());
 
 impl Loop {
     fn new() -> Loop {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("volume");
         std::fs::File::create(&file).and_then(|f| f.set_len(64 << 20)).expect("a file");
         // Partitions go with the device.
         let path = run("losetup", &["--find", "--show", "--partscan", file.to_str().expect("UTF-8")]);
-        Loop { device: PathBuf::from(path.trim()), _directory: directory }
+        Loop { device: PathBuf::from(path.trim()), _directory: directory, _alone: alone }
     }
 }
 

@@ -21,7 +21,7 @@ const TARGETS: [&str; 11] = [
     "aws",
     "shown",
 ];
-const SECONDS: u32 = 15;
+const SECONDS: u32 = 10;
 /// What the runs leave: new inputs, logs and temporary files. The corpus that is committed stays small.
 const SCRATCH: &str = "fuzz/target/scratch";
 /// Sanitizers are flags that only nightly Rust takes; this makes the installed one take them, so that the code that is

@@ -102,6 +102,16 @@ pub fn lag1_autocorrelation(values: &[f64]) -> Option<f64> {
     (values.len() >= 3 && vary && variance > 0.0).then(|| covariance / variance)
 }
 
+/// The distance from 0 beyond which, on both sides together, a normal variate is with this probability: 1.96 for 0.05.
+pub fn normal_outside(chance: f64) -> f64 {
+    let (mut below, mut above) = (0.0f64, 40.0f64);
+    for _ in 0..80 {
+        let middle = f64::midpoint(below, above);
+        if libm::erfc(middle / std::f64::consts::SQRT_2) > chance { below = middle } else { above = middle }
+    }
+    below
+}
+
 /// What both tails of Student's distribution with `freedom` degrees of freedom leave `level` between, for example 1.96 for 0.95 and
 /// many; `None` below 5 degrees, where what follows is no longer right to a hundredth, and for a level outside (0, 1).
 ///
@@ -110,13 +120,7 @@ pub fn student(freedom: f64, level: f64) -> Option<f64> {
     if !(level > 0.0 && level < 1.0 && freedom >= 5.0) {
         return None;
     }
-    let (mut below, mut above) = (0.0f64, 40.0f64);
-    for _ in 0..80 {
-        let middle = f64::midpoint(below, above);
-        let outside = libm::erfc(middle / std::f64::consts::SQRT_2);
-        if outside > 1.0 - level { below = middle } else { above = middle }
-    }
-    let z = below;
+    let z = normal_outside(1.0 - level);
     let power = |n: i32| z.powi(n);
     let terms = [
         (power(3) + z) / 4.0,

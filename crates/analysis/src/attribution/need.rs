@@ -33,6 +33,12 @@ fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
+/// The names of those of `effects` for which `of` holds, where there are any.
+fn names_of(effects: &[Effect], of: fn(&Effect) -> bool) -> Option<String> {
+    let mut found = effects.iter().filter(|effect| of(effect)).map(|effect| effect.name.as_str()).peekable();
+    found.peek().is_some().then(|| names(found))
+}
+
 /// All that these data cannot tell.
 pub(super) fn needs(
     observed: &Observed,
@@ -68,36 +74,32 @@ pub(super) fn needs(
 }
 
 fn of_volumes(volumes: &[Effect], needs: &mut Vec<Need>) {
-    let which = |of: &dyn Fn(&Effect) -> bool| {
-        let found: Vec<&str> =
-            volumes.iter().filter(|effect| of(effect)).map(|effect| effect.name.as_str()).collect();
-        (!found.is_empty()).then(|| names(found))
-    };
-    if let Some(missing) = which(&|effect| effect.visits == 0) {
+    let which = |of: fn(&Effect) -> bool| names_of(volumes, of);
+    if let Some(missing) = which(|effect| effect.visits == 0) {
         needs.push(Need::new(
             format!("{missing}: no trial alone that counts"),
             "see with `ebb show` why its trials failed, and run them again",
         ));
     }
-    if let Some(alone) = which(&|effect| effect.visits > 0 && effect.others == 0) {
+    if let Some(alone) = which(|effect| effect.visits > 0 && effect.others == 0) {
         needs.push(Need::new(
             format!("{alone}: never measured beside another volume of the same kind on the same host in one session"),
             "attach another volume to that host, and measure both in one session",
         ));
     }
-    if let Some(few) = which(&|effect| effect.others > 0 && effect.finding == Finding::Untold) {
+    if let Some(few) = which(|effect| effect.others > 0 && effect.finding == Finding::Untold) {
         needs.push(Need::new(
             format!("{few}: too few rounds to know how sure the difference is"),
             "run more rounds (`trials_min` in [answer])",
         ));
     }
-    if let Some(open) = which(&|effect| effect.finding == Finding::Open) {
+    if let Some(open) = which(|effect| effect.finding == Finding::Open) {
         needs.push(Need::new(
             format!("{open}: the interval lies on both sides of the margin"),
             "run more rounds, or the same in another session",
         ));
     }
-    if let Some(once) = which(&|effect| effect.accused && effect.visits < 2) {
+    if let Some(once) = which(|effect| effect.accused && effect.visits < 2) {
         needs.push(Need::new(
             format!("{once}: seen in one session, so that a bad day is not told from a bad volume"),
             "run the same again on another day, and give both sessions",
@@ -141,12 +143,8 @@ fn of_hosts(observed: &Observed, cells: &Cells, parts: &[Part], hosts: &[Effect]
             needs.push(Need::new(format!("{name}: no volume was measured there"), measure));
         }
     }
-    let which = |of: &dyn Fn(&Effect) -> bool| {
-        let found: Vec<&str> =
-            hosts.iter().filter(|effect| of(effect)).map(|effect| effect.name.as_str()).collect();
-        (!found.is_empty()).then(|| names(found))
-    };
-    if let Some(once) = which(&|effect| effect.others > 0 && effect.finding == Finding::Untold) {
+    let which = |of: fn(&Effect) -> bool| names_of(hosts, of);
+    if let Some(once) = which(|effect| effect.others > 0 && effect.finding == Finding::Untold) {
         needs.push(Need::new(
             format!(
                 "{once}: measured in one session, or compared with a host that was, so that a bad day is not told from a bad host"
@@ -154,7 +152,7 @@ fn of_hosts(observed: &Observed, cells: &Cells, parts: &[Part], hosts: &[Effect]
             "measure each host in two sessions or more, best on different days",
         ));
     }
-    if let Some(open) = which(&|effect| effect.finding == Finding::Open) {
+    if let Some(open) = which(|effect| effect.finding == Finding::Open) {
         needs.push(Need::new(
             format!("{open}: the interval lies on both sides of the margin"),
             "measure each host in more sessions, with the same volumes on several of them",

@@ -85,16 +85,12 @@ pub fn read(sessions: &[(&Session, &[Ran])], only: Option<&str>) -> Read {
             let metric = primary(&experiment.answer, workload);
             let Some(value) = ran.value(metric) else { continue };
             let load = Load(workload, &design.stack, metric);
-            let known = loads.iter().position(|known| *known == load).unwrap_or_else(|| {
-                loads.push(load);
-                loads.len() - 1
-            });
             let observation = Observation {
                 volume: read.observed.subject(volume, session),
                 host: position(&mut read.observed.hosts, host(volume, session)),
                 session: number,
                 round: ran.trial.round,
-                load: known,
+                load: position(&mut loads, load),
                 speed: if metric.lower_is_better() { 1.0 / value } else { value },
             };
             read.observed.rows.push(observation);
@@ -112,11 +108,11 @@ pub fn read(sessions: &[(&Session, &[Ran])], only: Option<&str>) -> Read {
     read
 }
 
-/// Where `name` is among `names`, at the end of which it is put if it is not there.
-fn position(names: &mut Vec<String>, name: String) -> usize {
-    names.iter().position(|known| *known == name).unwrap_or_else(|| {
-        names.push(name);
-        names.len() - 1
+/// Where `one` is among `all`, at the end of which it is put if it is not there.
+fn position<T: PartialEq>(all: &mut Vec<T>, one: T) -> usize {
+    all.iter().position(|known| *known == one).unwrap_or_else(|| {
+        all.push(one);
+        all.len() - 1
     })
 }
 

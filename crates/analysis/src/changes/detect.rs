@@ -3,7 +3,7 @@
 use super::hours::{HOUR_NS, Hour, counts, hours, ordered};
 use super::noise::Noise;
 use super::{BASELINE, Change, DAY, FALSE_ALARMS, LASTING, LEAST, LEVEL, Point};
-use crate::estimate::{median, student};
+use crate::estimate::{median, normal_outside, student};
 use ebbtide_model::units::UnixTime;
 
 /// Hours whose mean is compared with that of all before them.
@@ -56,13 +56,7 @@ pub fn examine(points: &[Point]) -> Examined {
 
 /// What a look may reach by chance, in standard deviations: `2 (1 - Phi(c)) * looks a year = FALSE_ALARMS`.
 pub fn threshold() -> f64 {
-    let chance = FALSE_ALARMS / (YEAR * WINDOWS.len() as f64);
-    let (mut below, mut above) = (0.0f64, 40.0f64);
-    for _ in 0..80 {
-        let middle = f64::midpoint(below, above);
-        if libm::erfc(middle / std::f64::consts::SQRT_2) > chance { below = middle } else { above = middle }
-    }
-    above
+    normal_outside(FALSE_ALARMS / (YEAR * WINDOWS.len() as f64))
 }
 
 /// What a value of Student's distribution with `freedom` degrees of freedom is of the normal one (Wallace 1959, his third bound).

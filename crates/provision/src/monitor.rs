@@ -276,6 +276,7 @@ impl Monitor<'_> {
              StateDirectoryMode=0700\n\
              UMask=0077\n\
              StandardOutput=null\n\
+             StandardError=journal\n\
              CPUAccounting=yes\n\
              CPUWeight=20\n\
              IOWeight=20\n\

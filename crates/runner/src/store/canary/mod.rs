@@ -105,6 +105,30 @@ impl Store {
         })
     }
 
+    /// The newest single value of each measure of a volume, and when it was measured: of a volume that was left alone, the canary's is older
+    /// than the host's load.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn newest(&self, of: &Monitored) -> Result<BTreeMap<Measure, (UnixTime, f64)>, StoreError> {
+        self.run(|connection| {
+            let mut newest = BTreeMap::new();
+            let mut statement = connection
+                .prepare_cached("SELECT at, data FROM canary_points WHERE volume = ?1 ORDER BY at DESC")?;
+            let mut rows = statement.query([of.key])?;
+            while newest.len() < Measure::ALL.len()
+                && let Some(row) = rows.next()?
+            {
+                let (at, data): (u64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+                for (number, value) in pack::single(&data) {
+                    let measure = Measure::numbered(number);
+                    measure.map(|m| newest.entry(m).or_insert((UnixTime::from_secs(at), value)));
+                }
+            }
+            Ok(newest)
+        })
+    }
+
     /// What is known of `measure` of a volume, the earliest first: days where only they are kept, then hours, then single values.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use crate::{signals, views};
 use clap::Args;
 use ebbtide_runner::store::Store;
 use ebbtide_serve::{Address, Limits, Options, ServeError, Server, Tls, Token};
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -55,7 +56,8 @@ pub fn run(args: &ServeArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         limits: Limits::default(),
     };
     let server = Server::new(options).map_err(error)?;
-    views::print(&format!("{}\n", server.url()))?;
+    let url = server.url();
+    views::answer(globals.json, &json!({ "schema": "ebbtide.serve/1", "url": url }), &format!("{url}\n"))?;
     if !globals.quiet {
         views::say("ebb: serving the store; Ctrl-C ends it");
     }

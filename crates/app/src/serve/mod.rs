@@ -135,14 +135,20 @@ impl StoreSite {
 
     fn page(&self, request: &Request) -> Result<Response, NoPage> {
         let (route, json) = Route::of(&request.path).ok_or(NoPage::Nowhere)?;
-        let store = match self.stores.take() {
+        match self.stores.with(|store| self.of(store, route, json, request)) {
             // A store that is not there yet is an empty one.
             Err(NoStore::NotYet) if route == Route::Sessions && !json => {
-                return Ok(Response::page(200, site::sessions(&of_nothing())));
+                Ok(Response::page(200, site::sessions(&of_nothing())))
             }
-            store => store?,
-        };
-        let store = store.as_ref();
+            Err(NoStore::NotYet) if route == Route::Volumes => {
+                Ok(Response::page(200, volumes::none(request)))
+            }
+            made => made?,
+        }
+    }
+
+    /// What `route` means, read from `store`.
+    fn of(&self, store: &Store, route: Route<'_>, json: bool, request: &Request) -> Result<Response, NoPage> {
         let page = |page: Arc<str>| Response::page(200, page);
         match (route, json) {
             (Route::Sessions, false) => Ok(page(sessions(store, request)?.into())),

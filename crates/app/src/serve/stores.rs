@@ -3,7 +3,7 @@
 use ebbtide_runner::store::{Store, StoreError};
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Requests that read the store at a time.
 const LEAST: usize = 2;
@@ -22,64 +22,58 @@ pub enum NoStore {
 #[derive(Debug)]
 pub struct Stores {
     path: Option<PathBuf>,
-    idle: Mutex<Idle>,
-    given_back: Condvar,
+    state: Mutex<State>,
+    changed: Condvar,
 }
 
 #[derive(Debug)]
-struct Idle {
-    stores: Vec<Store>,
-    /// How many more may be taken.
+struct State {
+    /// Opened, and not in use.
+    idle: Vec<Store>,
+    /// How many requests more may have one.
     left: usize,
 }
 
-/// A store that is given back when it is dropped.
-#[derive(Debug)]
-pub struct Taken<'a> {
-    stores: &'a Stores,
-    store: Option<Store>,
+/// A request's turn, which ends when it is dropped.
+struct Turn<'a>(&'a Stores);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.lock().left += 1;
+        self.0.changed.notify_one();
+    }
 }
 
 impl Stores {
     /// Of the store at `path`, or the user's own.
     pub fn new(path: Option<PathBuf>) -> Stores {
         let left = std::thread::available_parallelism().map_or(LEAST, NonZero::get).clamp(LEAST, MOST);
-        Stores { path, idle: Mutex::new(Idle { stores: Vec::new(), left }), given_back: Condvar::new() }
+        Stores { path, state: Mutex::new(State { idle: Vec::new(), left }), changed: Condvar::new() }
     }
 
-    /// The store, as soon as there is one for this request; opened anew where its path leads to another by now.
-    pub fn take(&self) -> Result<Taken<'_>, NoStore> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.given_back.wait_while(idle, |idle| idle.left == 0);
-        let mut idle = waited.unwrap_or_else(PoisonError::into_inner);
-        idle.left -= 1;
-        let known = idle.stores.pop();
-        drop(idle);
-        // Counts itself back in, also where there is no store to give.
-        let mut taken = Taken { stores: self, store: known.filter(Store::is_there) };
-        if taken.store.is_none() {
-            let opened = Store::open_existing(self.path.as_deref()).map_err(NoStore::Failed)?;
-            taken.store = Some(opened.ok_or(NoStore::NotYet)?);
-        }
-        Ok(taken)
-    }
-}
-
-impl Taken<'_> {
-    /// The store.
-    pub fn as_ref(&self) -> &Store {
-        match &self.store {
+    /// What `work` makes of the store, as soon as it is this request's turn; the store is opened anew where its path leads to another by now.
+    pub fn with<T>(&self, work: impl FnOnce(&Store) -> T) -> Result<T, NoStore> {
+        let _turn = self.turn();
+        let known = self.lock().idle.pop().filter(Store::is_there);
+        let store = match known {
             Some(store) => store,
-            None => unreachable!("one is given out with its store"),
-        }
+            None => {
+                let opened = Store::open_existing(self.path.as_deref()).map_err(NoStore::Failed)?;
+                opened.ok_or(NoStore::NotYet)?
+            }
+        };
+        let made = work(&store);
+        self.lock().idle.push(store);
+        Ok(made)
     }
-}
 
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        let mut idle = self.stores.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.left += 1;
-        idle.stores.extend(self.store.take());
-        self.stores.given_back.notify_one();
+    fn turn(&self) -> Turn<'_> {
+        let waited = self.changed.wait_while(self.lock(), |state| state.left == 0);
+        waited.unwrap_or_else(PoisonError::into_inner).left -= 1;
+        Turn(self)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -52,6 +52,16 @@ fn told(of: &OfVolume) -> ToldChange {
     }
 }
 
+/// The page of no volumes, where there is no store yet.
+pub fn none(request: &Request) -> String {
+    page(Vec::new(), Vec::new(), request)
+}
+
+fn page(volumes: Vec<VolumeLine>, changes: Vec<ToldChange>, request: &Request) -> String {
+    let refresh = request.get("refresh") != Some("no");
+    site::volumes(&VolumesPage { volumes, changes, now: clock::now(), refresh })
+}
+
 impl StoreSite {
     pub(super) fn volumes(&self, store: &Store, request: &Request) -> Result<String, NoPage> {
         let line = |known: Monitored| {
@@ -61,12 +71,7 @@ impl StoreSite {
         };
         let volumes: Result<Vec<VolumeLine>, StoreError> = store.monitored()?.into_iter().map(line).collect();
         let changes = self.changes.of(store)?;
-        Ok(site::volumes(&VolumesPage {
-            volumes: volumes?,
-            changes: changes.told.iter().rev().map(told).collect(),
-            now: clock::now(),
-            refresh: request.get("refresh") != Some("no"),
-        }))
+        Ok(page(volumes?, changes.told.iter().rev().map(told).collect(), request))
     }
 
     pub(super) fn volume(&self, store: &Store, request: &Request) -> Result<String, NoPage> {

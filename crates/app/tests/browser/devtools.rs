@@ -141,6 +141,20 @@ impl Browser {
         result["result"]["value"].clone()
     }
 
+    /// Waits until a JavaScript expression is true, over pages that come and go.
+    pub fn until(&mut self, expression: &str) {
+        let start = Instant::now();
+        loop {
+            let asked = json!({ "expression": expression, "returnByValue": true });
+            let result = self.call("Runtime.evaluate", asked);
+            if result["result"]["value"] == true {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "never true: {expression}: {result}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// The whole page as a PNG file.
     pub fn screenshot(&mut self, path: &Path) {
         let shot =

@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 const COLUMNS: &str = "id, started_unix, experiment_name, backend, ending, headline,
     (SELECT count(samples) FROM trials WHERE session = id) AS trials,
     (SELECT count(failure) FROM trials WHERE session = id) AS failed";
-/// The sessions that a name is part of, any where there is none.
-const NAMED: &str = "(:name IS NULL OR instr(lower(experiment_name), lower(:name)) > 0)";
+/// The sessions that a name is part of.
+const NAMED: &str = "instr(lower(experiment_name), lower(:name)) > 0";
 
 /// Some of the sessions, the newest first.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,12 +47,22 @@ impl Store {
             return Err(no_session(before));
         }
         self.run(|connection| {
-            let sql = format!("SELECT count(*) FROM sessions WHERE {NAMED}");
-            let all = connection.query_row(&sql, named_params! { ":name": name }, |row| row.get(0))?;
-            // Trials are counted of what is shown alone.
+            // Without a name, an index alone is read: a row is large.
+            let (all, named) = match name {
+                Some(name) => {
+                    let sql = format!("SELECT count(*) FROM sessions WHERE {NAMED}");
+                    (connection.query_row(&sql, named_params! { ":name": name }, |row| row.get(0))?, NAMED)
+                }
+                None => {
+                    let sql = "SELECT count(*) FROM sessions";
+                    (connection.query_row(sql, [], |row| row.get(0))?, ":name IS NULL")
+                }
+            };
+            // The first bound is one for the index. Trials are counted of what is shown alone.
             let sql = format!(
                 "SELECT {COLUMNS} FROM sessions WHERE id IN (
-                     SELECT id FROM sessions WHERE {NAMED}
+                     SELECT id FROM sessions WHERE {named}
+                         AND started_unix <= coalesce(:start, 9223372036854775807)
                          AND (:start IS NULL OR (started_unix, id) < (:start, :before))
                      ORDER BY started_unix DESC, id DESC LIMIT :most)
                  ORDER BY started_unix DESC, id DESC"

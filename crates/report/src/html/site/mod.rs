@@ -94,6 +94,8 @@ pub fn locked() -> String {
     let form = |(): &()| {
         Some(html! {
             form #enter.ask {
+                // Who keeps passwords for others wants a name with each.
+                input type="text" autocomplete="username" value="ebb" hidden;
                 label for="token" { "Token" }
                 input #token type="password" autocomplete="current-password" required;
                 button { "Show the store" }

@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         Command::Lab => lab(),
         Command::Test => packages::install()
             .and_then(|()| check())
-            .and_then(|()| unit())
+            .and_then(|()| unit_and_fuzz_targets())
             .and_then(|()| small_root())
             .and_then(|()| browser())
             .and_then(|()| lab_and_door())
@@ -157,6 +157,12 @@ fn unit() -> Result<(), String> {
     test("tests", "")
 }
 
+/// Tests, and the fuzz targets built by what processor time these leave: half of it, as many of them wait.
+fn unit_and_fuzz_targets() -> Result<(), String> {
+    let idle: Vec<Step> = fuzz::preparations().into_iter().map(Step::idle).collect();
+    run_both(unit, &idle)
+}
+
 /// Tests that `unit` leaves out because they need root and a free loop device.
 fn root() -> Result<(), String> {
     small_root()?;
@@ -188,7 +194,7 @@ fn lab_and_door() -> Result<(), String> {
     }
     // Built once for both: building for the one would replace the program that the other runs.
     test("guests and door: build", &format!("{FEATURES} --test lab --test door --no-run"))?;
-    run_both(&lab_tests(), &door_tests(FEATURES))
+    run_both(lab, &[door_tests(FEATURES)])
 }
 
 fn lab_tests() -> Step {

@@ -377,7 +377,7 @@ fn ten_thousand_sessions_are_paged() {
     let session = |number: usize| {
         let mut session = Session { trials: Vec::new(), ..plain.clone() };
         let started = UnixTime::from_secs(1_700_000_000 + number as u64 / 2);
-        session.meta = SessionMeta::new(&format!("session-{number:05}"), plain.meta.backend, 1, started);
+        session.meta = SessionMeta::new(format!("session-{number:05}"), plain.meta.backend, 1, started);
         session.experiment.name = format!("experiment {}", number % 100);
         session
     };

@@ -13,7 +13,7 @@ pub enum ServeError {
     Exposed {
         /// Where it was to listen.
         address: String,
-        /// What other hosts would not need or could read.
+        /// How they could read.
         missing: &'static str,
         /// The options that are missing.
         remedy: &'static str,

@@ -122,16 +122,13 @@ impl Server {
         if !address.is_local() {
             match (&token, &tls) {
                 (Some(_), Some(_)) => {}
-                (None, Some(_)) => return Err(exposed("which would need no secret", "--token-file FILE")),
+                (None, Some(_)) => return Err(exposed("without a secret", "--token-file FILE")),
                 (Some(_), None) => {
-                    return Err(exposed(
-                        "and what is sent could be read on the way",
-                        "--certificate FILE and --key FILE",
-                    ));
+                    return Err(exposed("in clear text", "--certificate FILE and --key FILE"));
                 }
                 (None, None) => {
                     return Err(exposed(
-                        "which would need no secret, and what is sent could be read on the way",
+                        "without a secret and in clear text",
                         "--token-file FILE, --certificate FILE and --key FILE",
                     ));
                 }

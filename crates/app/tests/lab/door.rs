@@ -258,12 +258,14 @@ bs = "4k"
 span = "8MiB"
 runtime = "20ms"
 [answer]
-trials_min = 2
-trials_max = 2
+trials_min = 6
+trials_max = 6
 EOF
 }
 refused() {
     if "$@" >/tmp/out 2>&1; then echo "$name: done: $*"; fi
+    # Refused for what is on the disk, and not for how it is asked.
+    if grep -E 'x.toml:[0-9]|^Usage:' /tmp/out; then echo "$name: asked wrongly: $*"; fi
     # One look at the disks for all ways, unless there is something to find out.
     if [ -n "$careful" ] && [ "$(sums)" != "$before" ]; then
         echo "$name: CHANGED by: $*"; cat /tmp/out; before=$(sums)

@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn an_age_has_one_unit() {
         let age_of =
-            |seconds| age(UnixTime::from_secs(10_000_000), UnixTime::from_secs(10_000_000 - seconds));
+            |seconds: u64| age(UnixTime::from_secs(10_000_000), UnixTime::from_secs(10_000_000 - seconds));
         for (seconds, expected) in [
             (0, "0 seconds ago"),
             (1, "1 second ago"),

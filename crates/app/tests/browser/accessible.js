@@ -1,4 +1,4 @@
-// What axe (axe.min.js, before this) finds on the page as it stands, one line for each element.
+// What axe, which was loaded before this, finds on the page as it stands, one line for each element.
 (async () => {
   for (const details of document.querySelectorAll("details")) details.open = true;
   const found = await axe.run(document, { resultTypes: ["violations"] });

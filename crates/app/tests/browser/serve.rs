@@ -1,5 +1,5 @@
 //! Each kind of page of `ebb serve`: no violation by axe (<https://github.com/dequelabs/axe-core>), nothing that the policy refused, on a
-//! desk and on a phone, in light and in dark.
+//! desk in light and on a phone in dark.
 
 use super::devtools::Browser;
 use super::{WINDOWS, complaints};
@@ -13,7 +13,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const AXE: &str = include_str!("axe.min.js");
 const ACCESSIBLE: &str = include_str!("accessible.js");
 const TOKEN: &str = "a-token-that-is-long-enough-0123";
 
@@ -102,36 +101,38 @@ fn store(directory: &Path) -> (PathBuf, Vec<String>) {
     (path, sessions.into_iter().map(|session| session.meta.id).collect())
 }
 
-/// What is wrong with the page `url`, which is called `name`, in every window and theme. What axe loads by itself is none of the page's.
-fn look(browser: &mut Browser, name: &str, url: &str, wrong: &mut Vec<String>) {
-    for (window, width, height, phone) in WINDOWS {
-        for theme in ["light", "dark"] {
-            browser.call(
-                "Emulation.setDeviceMetricsOverride",
-                json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone }),
-            );
-            browser.call(
-                "Emulation.setEmulatedMedia",
-                json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] }),
-            );
-            browser.open(url);
-            let told: Vec<String> = complaints(browser, url)
-                .into_iter()
-                .filter(|told| !told.contains("status of 401") && !told.contains("status of 404"))
-                .collect();
-            let shot =
-                PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("serve-{name}-{window}-{theme}.png"));
-            browser.screenshot(&shot);
-            browser.evaluate(&format!("{AXE};true"));
-            let found = browser.evaluate(ACCESSIBLE);
-            let found = found
-                .as_array()
-                .expect("axe returns a list")
-                .iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned);
-            wrong.extend(found.chain(told).map(|what| format!("{name}, {window}, {theme}: {what}")));
-        }
+/// The accessibility checker, which `cargo xtask setup` installs.
+fn axe() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/node_modules/axe-core/axe.min.js");
+    std::fs::read_to_string(path)
+        .unwrap_or_else(|error| panic!("{path}: {error}; `cargo xtask setup` installs it"))
+}
+
+/// What is wrong with the page `url`, which is called `name`, on a desk and in light, on a phone and in dark. What axe loads by itself is none of the page's.
+fn look(browser: &mut Browser, axe: &str, (name, url): (&str, &str), wrong: &mut Vec<String>) {
+    // What a theme colours has the same colours in every window.
+    for ((window, width, height, phone), theme) in WINDOWS.into_iter().zip(["light", "dark"]) {
+        browser.call(
+            "Emulation.setDeviceMetricsOverride",
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone }),
+        );
+        browser.call(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] }),
+        );
+        browser.open(url);
+        let told: Vec<String> = complaints(browser, url)
+            .into_iter()
+            .filter(|told| !told.contains("status of 401") && !told.contains("status of 404"))
+            .collect();
+        let shot =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("serve-{name}-{window}-{theme}.png"));
+        browser.screenshot(&shot);
+        browser.evaluate(&format!("{axe};true"));
+        let found = browser.evaluate(ACCESSIBLE);
+        let found =
+            found.as_array().expect("axe returns a list").iter().filter_map(Value::as_str).map(str::to_owned);
+        wrong.extend(found.chain(told).map(|what| format!("{name}, {window}, {theme}: {what}")));
     }
 }
 
@@ -141,7 +142,7 @@ fn pages_of_a_server_are_accessible_everywhere() {
     let (store, ids) = store(directory.path());
     let serving = Serving::start(&store, None);
     let mut browser = Browser::start(&directory.path().join("profile"));
-    let mut wrong = Vec::new();
+    let (axe, mut wrong) = (axe(), Vec::new());
     for (name, path) in [
         ("sessions", "/".to_owned()),
         ("found", "/?experiment=none".to_owned()),
@@ -152,7 +153,7 @@ fn pages_of_a_server_are_accessible_everywhere() {
         ("volume-all", "/volume?id=vol-01&weeks=all".to_owned()),
         ("nothing", "/nothing".to_owned()),
     ] {
-        look(&mut browser, name, &format!("{}{path}", serving.1), &mut wrong);
+        look(&mut browser, &axe, (name, &format!("{}{path}", serving.1)), &mut wrong);
     }
     assert!(wrong.is_empty(), "screenshots in {}:\n{}", env!("CARGO_TARGET_TMPDIR"), wrong.join("\n"));
 
@@ -188,7 +189,7 @@ fn the_token_is_asked_for_once() {
     let mut browser = Browser::start(&directory.path().join("profile"));
     let mut wrong = Vec::new();
     let page = format!("{}/volumes?refresh=no", serving.1);
-    look(&mut browser, "token", &page, &mut wrong);
+    look(&mut browser, &axe(), ("token", &page), &mut wrong);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let enter = |browser: &mut Browser, token: &str| {
         browser.evaluate(&format!(

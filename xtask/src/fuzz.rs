@@ -44,15 +44,20 @@ impl Default for Options {
     }
 }
 
+/// What builds the targets, and cargo-fuzz before them where it is missing.
+pub fn preparations() -> Vec<Step> {
+    let tool = (!packages::on_path("cargo-fuzz"))
+        .then(|| Step::cargo("cargo-fuzz", &["install", "--quiet", "--locked", "cargo-fuzz"]));
+    let build = Step::cargo("fuzz targets", &["fuzz", "build"]).with(UNSTABLE);
+    tool.into_iter().chain([build]).collect()
+}
+
 /// Runs the targets that are asked for, or all, as many at once as there are cores.
 pub fn run(Options { seconds, mut targets }: Options) -> Result<(), String> {
     if targets.is_empty() {
         targets.extend(TARGETS.map(str::to_owned));
     }
-    if !packages::on_path("cargo-fuzz") {
-        run_all(&[Step::cargo("cargo-fuzz", &["install", "--quiet", "--locked", "cargo-fuzz"])])?;
-    }
-    run_all(&[Step::cargo("fuzz targets", &["fuzz", "build"]).with(UNSTABLE)])?;
+    run_all(&preparations())?;
     let waiting = Mutex::new(targets);
     let failed = Mutex::new(Vec::new());
     let next = || waiting.lock().ok()?.pop();

@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         Command::Lab => lab(),
         Command::Test => packages::install()
             .and_then(|()| check())
-            .and_then(|()| unit())
+            .and_then(|()| unit_and_fuzz_targets())
             .and_then(|()| small_root())
             .and_then(|()| browser())
             .and_then(|()| lab_and_door())
@@ -138,9 +138,14 @@ fn check() -> Result<(), String> {
     }
 }
 
-/// `cargo test` with these arguments.
+/// What tests of guests and of the browser are built with: both at once, so that the program is built once more and not twice.
+const FEATURES: &str = "--features ebbtide/lab-tests,ebbtide/browser-tests";
+
+/// `cargo test` of the workspace with these arguments: of one package alone, its dependencies would have other features, and be built
+/// once more.
 fn cargo_test(name: &'static str, arguments: &str) -> Step {
-    let arguments: Vec<&str> = std::iter::once("test").chain(arguments.split_whitespace()).collect();
+    let arguments: Vec<&str> =
+        ["test", "--workspace"].into_iter().chain(arguments.split_whitespace()).collect();
     Step::cargo(name, &arguments)
 }
 
@@ -149,7 +154,13 @@ fn test(name: &'static str, arguments: &str) -> Result<(), String> {
 }
 
 fn unit() -> Result<(), String> {
-    test("tests", "--workspace")
+    test("tests", "")
+}
+
+/// Tests, and the fuzz targets built by what processor time these leave: half of it, as many of them wait.
+fn unit_and_fuzz_targets() -> Result<(), String> {
+    let idle: Vec<Step> = fuzz::preparations().into_iter().map(Step::idle).collect();
+    run_both(unit, &idle)
 }
 
 /// Tests that `unit` leaves out because they need root and a free loop device.
@@ -168,14 +179,12 @@ fn small_root() -> Result<(), String> {
         println!("== root tests: SKIPPED, they need root and loop devices");
         return Ok(());
     }
-    test("root tests", "--package ebbtide-host --test root -- --ignored")?;
-    let program = "--package ebbtide --test failures --test trees --test watch -- --ignored";
-    test("root tests of the program", program)
+    test("root tests", "--test root --test failures --test trees --test watch -- --ignored")
 }
 
 /// The tests of the door, of the program with these `features`. Each uses many loop devices.
 fn door_tests(features: &str) -> Step {
-    cargo_test("one door", &format!("--package ebbtide {features} --test door -- --ignored --test-threads 1"))
+    cargo_test("one door", &format!("{features} --test door -- --ignored --test-threads 1"))
 }
 
 /// Guests, and beside them the tests of the door, which wait for most of their time.
@@ -184,17 +193,16 @@ fn lab_and_door() -> Result<(), String> {
         return lab();
     }
     // Built once for both: building for the one would replace the program that the other runs.
-    const FEATURES: &str = "--features lab-tests";
-    test("guests and door: build", &format!("--package ebbtide {FEATURES} --test lab --test door --no-run"))?;
-    run_both(&lab_tests(), &door_tests(FEATURES))
+    test("guests and door: build", &format!("{FEATURES} --test lab --test door --no-run"))?;
+    run_both(lab, &[door_tests(FEATURES)])
 }
 
 fn lab_tests() -> Step {
-    cargo_test("guests with real kernels", "--package ebbtide --features lab-tests --test lab")
+    cargo_test("guests with real kernels", &format!("{FEATURES} --test lab"))
 }
 
 fn browser() -> Result<(), String> {
-    test("report in a browser", "--package ebbtide --features browser-tests --test browser")
+    test("report in a browser", &format!("{FEATURES} --test browser"))
 }
 
 fn lab() -> Result<(), String> {

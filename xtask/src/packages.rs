@@ -22,6 +22,7 @@ const NEEDED: &[Needed] = &[
     Needed { program: "mkfs.ext4", package: "e2fsprogs" },
     Needed { program: "mkfs.xfs", package: "xfsprogs" },
     Needed { program: "mksquashfs", package: "squashfs-tools" },
+    Needed { program: "npm", package: "npm" },
     Needed { program: "python3", package: "python3" },
     Needed { program: "qemu-img", package: "qemu-utils" },
     Needed { program: "qemu-system-x86_64", package: "qemu-system-x86" },
@@ -42,8 +43,30 @@ pub fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
-/// Installs what is missing, as root on Debian; otherwise says what is missing and how to get it.
+/// Where what comes from npm is installed, and the release of the accessibility checker that pages are held against.
+const TOOLS: &str = "target/tools";
+const AXE: &str = "axe-core@4.10.3";
+
+/// Installs what is missing: packages as root on Debian; otherwise says what is missing and how to get it.
 pub fn install() -> Result<(), String> {
+    packages()?;
+    if crate::pages::root().join(TOOLS).join("node_modules/axe-core/axe.min.js").is_file() {
+        return Ok(());
+    }
+    let prefix = crate::pages::root().join(TOOLS);
+    let arguments = [
+        "install",
+        "--prefix",
+        &prefix.to_string_lossy(),
+        "--no-save",
+        "--ignore-scripts",
+        "--no-audit",
+        AXE,
+    ];
+    run_all(&[Step::new("accessibility checker", "npm", &arguments)])
+}
+
+fn packages() -> Result<(), String> {
     let missing: Vec<&str> = NEEDED.iter().filter(|n| !on_path(n.program)).map(|n| n.package).collect();
     if missing.is_empty() {
         return Ok(());

@@ -54,6 +54,7 @@ const INNER: &[(&str, &[&str])] = &[
             "ebbtide-lab",
         ],
     ),
+    ("ebbtide-serve", &["ebbtide-model", "ebbtide-door"]),
     (
         "ebbtide",
         &[
@@ -69,6 +70,7 @@ const INNER: &[(&str, &[&str])] = &[
             "ebbtide-host",
             "ebbtide-lab",
             "ebbtide-runner",
+            "ebbtide-serve",
         ],
     ),
 ];

@@ -32,6 +32,12 @@ impl Step {
         Self::new(name, &cargo(), arguments)
     }
 
+    /// The same when nothing else wants a processor.
+    pub fn idle(self) -> Self {
+        let arguments = ["-n", "19", &self.program].map(str::to_owned).into_iter().chain(self.arguments);
+        Step { program: "nice".to_owned(), arguments: arguments.collect(), ..self }
+    }
+
     fn run(&self) -> Result<(), String> {
         println!("{}", self.begins());
         let start = Instant::now();
@@ -77,11 +83,11 @@ impl Step {
     }
 }
 
-/// Runs both at once, to the end of both.
-pub fn run_both(shown: &Step, beside: &Step) -> Result<(), String> {
+/// Runs `shown`, and the steps beside it one after the other, to the end of both.
+pub fn run_both(shown: impl FnOnce() -> Result<(), String>, beside: &[Step]) -> Result<(), String> {
     std::thread::scope(|scope| {
-        let beside = scope.spawn(|| beside.run_beside());
-        let shown = shown.run();
+        let beside = scope.spawn(|| beside.iter().try_for_each(Step::run_beside));
+        let shown = shown();
         shown.and(beside.join().unwrap_or_else(|_| Err("the thread of a step broke".to_owned())))
     })
 }

@@ -1,10 +1,12 @@
-//! The HTML report in a real browser: on a desk and on a phone, in light and in dark.
+//! The HTML report and the pages of `ebb serve` in a real browser: on a desk and on a phone, in light and in dark.
 //!
 //! Needs chromium, so it is a target of its own: `cargo xtask browser`. Screenshots are left in the target directory.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 #[path = "browser/devtools.rs"]
 mod devtools;
+#[path = "browser/serve.rs"]
+mod serve;
 
 use assert_cmd::Command;
 use devtools::Browser;

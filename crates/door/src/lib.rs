@@ -17,6 +17,7 @@
 //! | a database whose library opens it by name | [`Database`] |
 //! | an attribute of the kernel's, a control group, a terminal, a port | [`kernel`] |
 //! | `ebb`'s own files in its own directories | [`own`] |
+//! | a socket with a name, for this user | [`Socket`] |
 //!
 //! What is read is opened here too ([`read`]): a pipe has another end to wait for, and a device may have none.
 
@@ -33,6 +34,7 @@ mod output;
 pub mod own;
 mod pause;
 pub mod read;
+mod socket;
 mod tree;
 
 pub use claim::{Access, Claim, Handle, Lent};
@@ -44,4 +46,5 @@ pub use footprint::{Footprint, Identity};
 pub use log::Log;
 pub use output::Output;
 pub use pause::{pause_at, stop_here};
+pub use socket::Socket;
 pub use tree::MARK;

@@ -2,6 +2,8 @@
 
 use crate::units::UnixTime;
 use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::Offset;
 use std::fmt;
 
 /// A date and time in UTC, of which seconds are shown (no leap seconds, as Unix time counts).
@@ -17,6 +19,28 @@ impl Civil {
     /// The day, `2026-11-21`.
     pub fn day(self) -> String {
         self.0.strftime("%Y-%m-%d").to_string()
+    }
+
+    /// The beginning of a day that is written as [`Civil::day`] writes it.
+    pub fn of_day(text: &str) -> Option<Self> {
+        let midnight = text.parse::<Date>().ok()?.at(0, 0, 0, 0);
+        let timestamp = Offset::UTC.to_timestamp(midnight).ok()?;
+        (timestamp >= Timestamp::UNIX_EPOCH).then_some(Civil(timestamp))
+    }
+
+    /// The instant.
+    pub fn unix(self) -> UnixTime {
+        UnixTime(u64::try_from(self.0.as_nanosecond()).unwrap_or(0))
+    }
+
+    /// The day without its year, short: `3 Mar`.
+    pub fn short_day(self) -> String {
+        self.0.strftime("%-d %b").to_string()
+    }
+
+    /// The month, short: `Mar 2026`.
+    pub fn month(self) -> String {
+        self.0.strftime("%b %Y").to_string()
     }
 
     /// As in a sentence, to the minute: `21 November 2026 14:30 UTC`.
@@ -71,6 +95,10 @@ mod tests {
         let instant = Civil::from_unix(UnixTime::from_secs(1_795_271_405));
         assert_eq!(instant.compact(), "20261121-143005");
         assert_eq!(instant.rfc3339(), "2026-11-21T14:30:05Z");
+        assert_eq!((instant.short_day(), instant.month()), ("21 Nov".to_owned(), "Nov 2026".to_owned()));
+        let day = Civil::of_day("2026-11-21").map(Civil::unix);
+        assert_eq!(day, Some(UnixTime::from_secs(1_795_219_200)));
+        assert_eq!(["", "2026-13-01", "1969-12-31", "x"].map(Civil::of_day), [None; 4]);
         assert_eq!(Civil::from_unix(UnixTime::from_secs(1_772_511_000)).in_words(), "3 March 2026 04:10 UTC");
     }
 }

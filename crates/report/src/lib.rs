@@ -25,7 +25,7 @@ pub use beside::{
 };
 pub use build::{Kept, OfDesign};
 pub use csv::{csv, csv_field};
-pub use html::{beside_html, html};
+pub use html::{beside_html, html, site};
 pub use json::{JsonOptions, SCHEMA, json};
 pub use model::{
     DesignFacts, LatencyView, Report, ResultView, SeriesPoint, TrialFigures, TrialView, VolumeFacts,

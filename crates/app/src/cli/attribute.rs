@@ -36,7 +36,7 @@ pub struct AttributeArgs {
     #[arg(long, short, value_name = "NAME")]
     workload: Option<String>,
     /// Slower than the median of the others by more than this is a fault
-    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = super::compare::share)]
+    #[arg(long, value_name = "PERCENT", default_value = "20%", value_parser = super::compare::share)]
     margin: f64,
     /// Of a FILE: where to run it
     #[arg(long, value_enum, value_name = "BACKEND")]
@@ -235,6 +235,6 @@ mod tests {
 
     #[test]
     fn the_margin_is_that_of_the_analysis() {
-        assert_eq!(share("10%"), Ok(MARGIN));
+        assert_eq!(share("20%"), Ok(MARGIN));
     }
 }

@@ -3,14 +3,13 @@
 use super::stored;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
+use crate::stored::{CompareError, beside as beside_of, tables};
 use crate::views;
 use clap::Args;
-use ebbtide_analysis::Ran;
 use ebbtide_analysis::between::Gate;
 use ebbtide_model::metric::Metric;
-use ebbtide_model::session::Session;
 use ebbtide_model::shown::Shown;
-use ebbtide_report::{Asked, Beside, Sided, beside, beside_csv, beside_html};
+use ebbtide_report::{Asked, Beside, beside, beside_csv, beside_html};
 use ebbtide_runner::store::StoreError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,7 +48,7 @@ pub struct CompareArgs {
 }
 
 /// Differences below it are nothing by themselves.
-const INDIFFERENCE: f64 = 0.02;
+pub(crate) const INDIFFERENCE: f64 = 0.02;
 
 /// Runs `ebb compare`.
 ///
@@ -77,37 +76,18 @@ pub fn run(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         views::can_save(file)?;
     }
     let store = stored::open(globals)?;
-    let mut sessions: Vec<(Session, Vec<Ran>, Option<&str>)> = Vec::new();
-    for which in &args.sessions {
-        let (id, design) =
-            which.split_once(':').map_or((which.as_str(), None), |(id, design)| (id, Some(design)));
-        // 1 is for a regression: a gate must not take a slip of the pen for one.
-        let session = store.head(id).map_err(|error| match error {
-            StoreError::NoSession { .. } | StoreError::Ambiguous { .. } => CliError::usage(error),
-            _ => CliError::failed(error),
-        })?;
-        // Two designs of one session are read once.
-        let known = sessions.iter().find(|(known, ..)| known.meta.id == session.meta.id);
-        let mut trials = known.map_or_else(Vec::new, |(_, trials, _)| trials.clone());
-        if known.is_none() {
-            let add = |record| trials.push(Ran::of(&session.experiment, &record));
-            store.each_trial(&session, add).map_err(CliError::failed)?;
-        }
-        sessions.push((session, trials, design));
-    }
-    let sides: Vec<Sided<'_>> =
-        sessions.iter().map(|(session, trials, design)| Sided { session, trials, design: *design }).collect();
-    let names = |names: &String| names.split(',').map(|name| name.trim().to_owned()).collect();
     let mut metrics = args.metric.clone();
     metrics.sort_unstable();
     metrics.dedup();
-    let asked = Asked {
-        tables: args.workload.iter().map(names).collect(),
-        metrics,
-        indifference,
-        threshold: args.threshold,
-    };
-    let compared = Beside::new(&sides, &asked).map_err(CliError::usage)?;
+    let asked = Asked { tables: tables(&args.workload), metrics, indifference, threshold: args.threshold };
+    let compared = beside_of(&store, &args.sessions, &asked).map_err(|error| match error {
+        // 1 is for a regression: a gate must not take a slip of the pen for one.
+        CompareError::Store(StoreError::NoSession { .. } | StoreError::Ambiguous { .. }) => {
+            CliError::usage(error)
+        }
+        CompareError::Store(_) => CliError::failed(error),
+        CompareError::Beside(_) => CliError::usage(error),
+    })?;
     write(args, globals, &compared)?;
     Ok(match compared.gate() {
         Gate::Pass => ExitCode::SUCCESS,
@@ -139,7 +119,7 @@ fn write(args: &CompareArgs, globals: &Globals, compared: &Beside) -> Result<(),
 }
 
 /// `5%`, `0.5%`: as a share of 1.
-pub(super) fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     match number {
         Some(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
@@ -148,7 +128,8 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-fn metric(text: &str) -> Result<Metric, String> {
+/// A metric by its name.
+pub(crate) fn metric(text: &str) -> Result<Metric, String> {
     let known = || Metric::ALL.map(Metric::name).join(", ");
     Metric::ALL
         .into_iter()

@@ -53,14 +53,16 @@ fn table(sessions: &[Summary]) -> String {
     columns(&rows, 0)
 }
 
-fn trials(session: &Summary) -> String {
+/// Its trials, in words.
+pub(crate) fn trials(session: &Summary) -> String {
     match session.failed {
         0 => session.trials.to_string(),
         failed => format!("{} + {failed} failed", session.trials),
     }
 }
 
-fn ended(session: &Summary) -> &'static str {
+/// How it ended, in words.
+pub(crate) fn ended(session: &Summary) -> &'static str {
     match &session.ending {
         // It ended elsewhere, and no precision was asked for.
         _ if session.backend == "import" => "imported",

@@ -30,6 +30,7 @@ mod profile;
 mod report;
 mod run;
 mod selftest;
+mod serve;
 mod show;
 mod status;
 mod stored;
@@ -43,7 +44,9 @@ mod workload;
 use crate::error::CliError;
 use crate::views;
 use clap::{CommandFactory, Parser, Subcommand};
+pub(crate) use compare::{INDIFFERENCE, metric, share};
 pub use globals::Globals;
+pub(crate) use list::{ended, trials};
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
 
@@ -98,6 +101,7 @@ enum Command {
     Report(report::ReportArgs),
     /// Measure the tool itself: the clock, and the engine's ceiling on this host
     SelfTest,
+    Serve(serve::ServeArgs),
     UserData(user_data::UserDataArgs),
     Verify(verify::VerifyArgs),
     Where(locate::WhereArgs),
@@ -183,6 +187,7 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Plan(args) => plan::run(args, globals),
         Command::Report(args) => report::run(args, globals),
         Command::SelfTest => selftest::run(globals),
+        Command::Serve(args) => serve::run(args, globals),
         Command::UserData(args) => user_data::run(args, globals),
         Command::Verify(args) => verify::run(args, globals),
         Command::Where(args) => locate::run(args, globals),

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::views::Format;
 use ebbtide_analysis::{Analysis, together};
 use ebbtide_model::session::Session;
-use ebbtide_report::{OfDesign, Report};
+use ebbtide_report::Report;
 use ebbtide_runner::store::Store;
 
 /// The store.
@@ -35,12 +35,5 @@ pub(super) fn analysis(globals: &Globals, which: &str) -> Result<(Session, Analy
 /// # Errors
 /// As [`open`], and when there is no such session, or it cannot be read.
 pub(super) fn report(globals: &Globals, which: &str, format: Format) -> Result<Report, CliError> {
-    let store = open(globals)?;
-    let session = store.head(which).map_err(CliError::failed)?;
-    let kept = format.kept(&session);
-    let parts = store
-        .by_design(&session, |part, records| OfDesign::new(&session, part, records, kept))
-        .map_err(CliError::failed)?;
-    let (parts, of_designs) = parts.into_iter().unzip();
-    Ok(Report::together(&session, together(&session, parts), of_designs))
+    crate::stored::report(&open(globals)?, which, format).map_err(CliError::failed)
 }

@@ -82,7 +82,7 @@ pub fn text(found: &Changes) -> String {
 }
 
 /// `sdf lost 63% of its seeks on 12 March 2026 04:10 UTC; its seven siblings did not`.
-fn sentence(told: &OfVolume) -> String {
+pub fn sentence(told: &OfVolume) -> String {
     let ratio = told.change.ratio();
     let what = match told.measure {
         Measure::Throughput => "throughput",
@@ -103,7 +103,7 @@ fn sentence(told: &OfVolume) -> String {
 }
 
 /// Levels with their unit, the ratio with its interval, and when it was known.
-fn figures(told: &OfVolume) -> String {
+pub fn figures(told: &OfVolume) -> String {
     let Change { before, after, ci, .. } = told.change;
     let shown = |value: f64| match told.measure {
         Measure::Throughput => format_throughput(value),

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long one answer may take; a loaded machine is slow to start a browser.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A running browser with one page.
 pub struct Browser {
@@ -139,6 +139,20 @@ impl Browser {
         );
         assert!(result["exceptionDetails"].is_null(), "{}", result["exceptionDetails"]);
         result["result"]["value"].clone()
+    }
+
+    /// Waits until a JavaScript expression is true, over pages that come and go.
+    pub fn until(&mut self, expression: &str) {
+        let start = Instant::now();
+        loop {
+            let asked = json!({ "expression": expression, "returnByValue": true });
+            let result = self.call("Runtime.evaluate", asked);
+            if result["result"]["value"] == true {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "never true: {expression}: {result}");
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// The whole page as a PNG file.

@@ -110,7 +110,16 @@ fn arrays_of_the_host_are_no_caches_and_their_members_are_named() {
         mdadm --quiet --create /dev/md0 --run --assume-clean --level=0 --chunk=64 --raid-devices=3 /dev/vd[abl]
         udevadm settle";
     script(&mut guest, slow).unwrap();
-    let run = bench(&mut guest, "/dev/md0 --rw randread --bs 4k --iodepth 16");
+    // Where chance has more of the reads go to the slow disk, its queue may be due to them, and no disk is named.
+    let run = (1..=8)
+        .map(|seed| {
+            bench(&mut guest, &format!("/dev/md0 --rw randread --bs 4k --iodepth 16 --randseed {seed}"))
+        })
+        .find(|run| {
+            let iops = |place: usize| run["below"][0]["devices"][place]["iops"].as_f64().unwrap();
+            iops(2) <= iops(0).max(iops(1))
+        })
+        .expect("even reads");
     let sentence = run["verdicts"][0]["sentence"].as_str().unwrap();
     if kinds(&run)[0] != "member"
         || !sentence.starts_with("vdl answers in ")

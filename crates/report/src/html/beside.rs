@@ -2,7 +2,8 @@
 
 use super::chart::{Quantity, Scale, percent};
 use super::intervals::{ROW, X_TICKS, axis, gridlines, lane, marked};
-use super::{Section, answer, bar, class, colored, page, scrolling};
+use super::site::Site;
+use super::{Frame, Section, answer, bar, class, colored, page, scrolling};
 use crate::beside::{Beside, BesideRow, conclusion, detectable, letter, percent as share};
 use crate::words;
 use ebbtide_analysis::between::Gate;
@@ -22,6 +23,11 @@ const SECTIONS: &[Section<Beside>] = &[
 
 /// The comparison as an HTML document.
 pub fn html(beside: &Beside) -> String {
+    of_beside(beside, None)
+}
+
+/// The comparison as a file, or as a page of a site.
+pub(super) fn of_beside(beside: &Beside, site: Option<Site>) -> String {
     let ids: Vec<String> = beside.sessions.iter().map(|s| s.id.clone()).collect();
     let header = html! { header {
         (bar(&html! { span.name { "Comparison of " (words::count(beside.sessions.len() as u64, "session")) } }))
@@ -45,7 +51,8 @@ pub fn html(beside: &Beside) -> String {
     let footer = html! {
         "Every figure is recomputed from the samples that are stored with sessions " code { (ids.join(", ")) }
     };
-    page((beside, None, None), SECTIONS, &format!("Comparison of {}", ids.join(" and ")), &header, &footer)
+    let title = format!("Comparison of {}", ids.join(" and "));
+    page((beside, None, None), SECTIONS, &Frame { title: &title, header: &header, footer: &footer, site })
 }
 
 /// Rows of one session under one workload, with a title.

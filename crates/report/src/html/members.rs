@@ -1,6 +1,6 @@
 //! Who did the work: share, rates and latency of each member.
 
-use super::{key, scrolling};
+use super::{key, meter, scrolling};
 use crate::model::{Report, ResultView};
 use crate::words;
 use ebbtide_model::units::{format_iops, format_latency, format_throughput};
@@ -56,7 +56,7 @@ fn shares(views: &[&ResultView]) -> Markup {
                     @let share = view.result.members.iter().find(|m| m.name == name).and_then(|m| m.share);
                     td { @match share {
                         Some(share) => {
-                            span.meter aria-hidden="true" { i style=(format!("width:{:.2}%", share * 100.0)) {} }
+                            (meter(share))
                             span.share { (words::percent(share)) }
                         }
                         None => "–",

@@ -14,6 +14,7 @@ mod order;
 mod over_time;
 mod race;
 mod seen;
+pub mod site;
 mod summary;
 mod tables;
 mod trust;
@@ -27,6 +28,7 @@ use super::words;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::shown::escape;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use site::Site;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -83,13 +85,29 @@ const SECTIONS: &[Section<Report>] = &[
 
 /// The report as an HTML document.
 pub fn html(report: &Report) -> String {
+    of_report(report, None)
+}
+
+/// The report as a file, or as a page of a site.
+fn of_report(report: &Report, site: Option<Site>) -> String {
     let footer = html! {
         "Every figure is recomputed from the samples that are stored with session " code { (report.session.id) }
         " · ebb " (report.session.version)
     };
     let brief = report.is_large().then(|| report.in_brief(BEST));
     let data = report.is_large().then(|| over_time::data(report));
-    page((report, brief.as_ref(), data), SECTIONS, &report.experiment, &header(report), &footer)
+    let header = header(report);
+    let frame = Frame { title: &report.experiment, header: &header, footer: &footer, site };
+    page((report, brief.as_ref(), data), SECTIONS, &frame)
+}
+
+/// What is around the sections of a page.
+struct Frame<'a> {
+    title: &'a str,
+    header: &'a Markup,
+    footer: &'a Markup,
+    /// Where it stands among the pages of a server; nothing for a file.
+    site: Option<Site>,
 }
 
 /// The page of a model: its header, its sections with a way to each, its footer. Where there is a brief form of it, the sections
@@ -97,9 +115,7 @@ pub fn html(report: &Report) -> String {
 fn page<M>(
     (model, brief, data): (&M, Option<&M>, Option<String>),
     sections: &[Section<M>],
-    title: &str,
-    header: &Markup,
-    footer: &Markup,
+    Frame { title, header, footer, site }: &Frame<'_>,
 ) -> String {
     let of = |section: &Section<M>| brief.filter(|_| !section.whole).unwrap_or(model);
     let sections: Vec<(&Section<M>, Markup)> =
@@ -109,17 +125,21 @@ fn page<M>(
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                // A server says it itself, and by hashes.
+                @if site.is_none() { meta http-equiv="Content-Security-Policy" content=(POLICY); }
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 link rel="icon" href="data:,";
                 title { (title) " · ebbtide" }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
+            body data-refresh=[site.as_ref().and_then(|site| site.refresh)] {
+                @if let Some(site) = site { (site.ways()) }
                 (header)
-                nav aria-label="Sections" {
-                    @for (section, _) in &sections { a href={ "#" (section.id) } { (section.short.unwrap_or(section.title)) } }
+                @if sections.len() > 1 || site.is_none() {
+                    nav aria-label="Sections" {
+                        @for (section, _) in &sections { a href={ "#" (section.id) } { (section.short.unwrap_or(section.title)) } }
+                    }
                 }
                 main {
                     @for (section, markup) in &sections {
@@ -138,6 +158,7 @@ fn page<M>(
                     script #series type="application/json" { (PreEscaped(data)) }
                 }
                 script { (PreEscaped(SCRIPT)) }
+                @if let Some(script) = site.as_ref().and_then(|site| site.script) { script { (PreEscaped(script)) } }
             }
         }
     }
@@ -203,6 +224,11 @@ fn key(report: &Report, design: usize) -> Markup {
 /// A name with the colour of a class.
 fn colored(class: &str, name: &str) -> Markup {
     html! { span class={ "key " (class) } { i {} span { (name) } } }
+}
+
+/// A bar for a share from 0 to 1, beside its figure.
+fn meter(share: f64) -> Markup {
+    html! { svg.meter aria-hidden="true" width="64" height="9" { rect width=(chart::percent(share.clamp(0.0, 1.0))) height="9" {} } }
 }
 
 /// A table in a box that scrolls sideways by itself, so that the page never does.

@@ -1,7 +1,7 @@
 //! The race of a sweep: who was in it how long, and a picture of what each factor does.
 
 use super::chart::{Quantity, Scale, percent};
-use super::{key, scrolling};
+use super::{key, meter, scrolling};
 use crate::model::Report;
 use crate::race::{RaceView, figure_words, figures, size_words, why};
 use crate::words;
@@ -26,7 +26,7 @@ pub(super) fn lanes(report: &Report) -> Option<Markup> {
             tbody { @for lane in &race.raced.lanes { tr {
                 th scope="row" { (key(report, lane.design)) }
                 td {
-                    span.meter aria-hidden="true" { i style=(format!("width:{:.2}%", f64::from(lane.rounds) / f64::from(most) * 100.0)) {} }
+                    (meter(f64::from(lane.rounds) / f64::from(most)))
                     span.share { (lane.rounds) }
                 }
                 td { (figures(lane).join(", ")) }

@@ -2,10 +2,26 @@
 (() => {
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
+  const system = () => (dark.matches ? "dark" : "light");
+  // From page to page of a server; a file has nowhere to keep it.
+  const storage = (() => {
+    try {
+      return location.protocol === "file:" ? null : localStorage;
+    } catch {
+      return null;
+    }
+  })();
+  const chosen = storage && storage.getItem("theme");
+  if (chosen === "dark" || chosen === "light") root.dataset.theme = chosen;
   document.getElementById("theme").addEventListener("click", () => {
-    const now = root.dataset.theme || (dark.matches ? "dark" : "light");
-    root.dataset.theme = now === "dark" ? "light" : "dark";
+    const next = (root.dataset.theme || system()) === "dark" ? "light" : "dark";
+    root.dataset.theme = next;
+    if (!storage) return;
+    if (next === system()) storage.removeItem("theme");
+    else storage.setItem("theme", next);
   });
+  const again = Number(document.body.dataset.refresh);
+  if (again > 0) setTimeout(() => location.reload(), again * 1000);
   const others = document.getElementById("others");
   if (others) others.addEventListener("change", () => root.classList.toggle("no-others", !others.checked));
 
@@ -26,6 +42,7 @@
     ns: (v) => scaled(v, [[1e9, "s"], [1e6, "ms"], [1e3, "us"]], "ns"),
     s: (v) => digits(v) + " s",
     share: (v) => (100 * v).toFixed(1) + "%",
+    date: (v) => new Date(1000 * v).toISOString().slice(0, 16).replace("T", " ") + " UTC",
     nines: (v) => "p" + Number((100 * (1 - 10 ** -v)).toFixed(3)),
   };
   const points = (path) => {

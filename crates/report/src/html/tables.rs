@@ -91,7 +91,7 @@ pub(super) fn figures(report: &Report) -> Option<Markup> {
     Some(html! {
         details {
             summary { "Medians and intervals of every metric" }
-            (scrolling("Every figure", html! { table {
+            (scrolling("Table of every figure", html! { table {
                 thead { tr {
                     th { "workload" } th { "design" } th { "metric" } th.n { "trials" } th.n { "median" }
                     th.n { (words::level(report.ci_level)) " interval" } th.n { "ratio" } th.n { "interval of the ratio" } th { "conclusion" }

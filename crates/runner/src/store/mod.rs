@@ -8,6 +8,7 @@ mod canary;
 mod encoding;
 mod error;
 mod keep;
+mod listing;
 mod location;
 mod rows;
 mod schema;
@@ -17,14 +18,15 @@ mod tests;
 pub use canary::{HOURS_DAYS, Monitored, SINGLE_DAYS};
 pub use error::StoreError;
 pub use keep::{Keep, Packed};
+pub use listing::Listing;
 pub use location::default_path;
 pub use rows::Summary;
 
 use ebbtide_door::Database;
 use ebbtide_model::session::{Session, SessionMeta, TrialRecord};
 use location::{connect, read_only};
-use rows::{insert_session, insert_trial, summary_of, trial_of, update_session};
-use rusqlite::{Connection, OpenFlags, Row};
+use rows::{insert_session, insert_trial, trial_of, update_session};
+use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -86,6 +88,11 @@ impl Store {
 
     pub fn path(&self) -> &Path {
         self.file.path()
+    }
+
+    /// Whether its path still leads to it.
+    pub fn is_there(&self) -> bool {
+        self.file.is_there().unwrap_or(false)
     }
 
     /// Fails where its path does not lead to it any more; what it holds is saved beside it.
@@ -171,25 +178,6 @@ impl Store {
                 update_session(&all, &session.meta, Some(&headline))?;
             }
             all.commit()
-        })
-    }
-
-    /// All sessions, the newest first.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn list(&self) -> Result<Vec<Summary>, StoreError> {
-        self.run(|connection| {
-            let mut statement = connection.prepare(
-                "SELECT id, started_unix, experiment_name, backend, ending, headline,
-                     (SELECT count(samples) FROM trials WHERE session = id) AS trials,
-                     (SELECT count(failure) FROM trials WHERE session = id) AS failed
-                 FROM sessions ORDER BY started_unix DESC, id DESC",
-            )?;
-            // One that is damaged does not hide the others.
-            let summary =
-                |row: &Row<'_>| Ok(summary_of(row).unwrap_or_else(|error| Summary::damaged(row, &error)));
-            statement.query_map([], summary)?.collect()
         })
     }
 

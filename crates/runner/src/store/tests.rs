@@ -319,3 +319,42 @@ fn a_damaged_session_does_not_hide_the_others() {
     let damaged = listed.iter().find(|session| session.id == "other").expect("is listed");
     assert!(damaged.headline.as_ref().is_some_and(|text| text.starts_with("damaged in the store")));
 }
+
+#[test]
+fn a_page_of_sessions_reads_no_others() {
+    let (_directory, path) = temporary();
+    let mut store = Store::open(Some(&path)).expect("opens");
+    for number in 0..25u64 {
+        let mut session = session(&format!("s{number:02}"));
+        // Some began at the same moment.
+        session.meta.started_unix = UnixTime::from_secs(1000 + number / 2);
+        session.experiment.name = if number % 5 == 0 { "Other 100%".to_owned() } else { "tiny".to_owned() };
+        store.begin(&session, &serde_json::Value::Null).expect("begins");
+    }
+    let all: Vec<String> = store.list().expect("reads").into_iter().map(|s| s.id).collect();
+    for name in [None, Some("OTHER"), Some("100%"), Some("%"), Some("none")] {
+        let mut paged = Vec::new();
+        let mut before: Option<String> = None;
+        loop {
+            let page = store.some(name, before.as_deref(), 4).expect("reads");
+            assert!(page.sessions.len() <= 4);
+            before = page.sessions.last().map(|last| last.id.clone());
+            paged.extend(page.sessions.into_iter().map(|s| s.id));
+            if !page.older {
+                assert_eq!(page.all, paged.len() as u64, "{name:?}");
+                break;
+            }
+        }
+        let wanted = |id: &&String| {
+            let other = id[1..].parse::<u64>().expect("a number") % 5 == 0;
+            match name {
+                None => true,
+                Some("none") => false,
+                Some(_) => other,
+            }
+        };
+        assert_eq!(paged, all.iter().filter(wanted).cloned().collect::<Vec<_>>(), "{name:?}");
+    }
+    assert!(matches!(store.some(None, Some("s99"), 4), Err(StoreError::NoSession { .. })));
+    assert_eq!(store.summary("last").expect("reads"), store.list().expect("reads")[0]);
+}

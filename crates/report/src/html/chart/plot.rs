@@ -19,7 +19,7 @@ pub(in crate::html) struct Curve {
     pub(in crate::html) name: String,
     /// Classes that give it its colour and weight.
     pub(in crate::html) class: String,
-    /// Points, by x.
+    /// Points, by x; one without a value (NaN) interrupts the line.
     pub(in crate::html) points: Vec<(f64, f64)>,
     /// Filled down to the axis.
     pub(in crate::html) filled: bool,
@@ -50,9 +50,15 @@ pub(in crate::html) fn path(x: &Scale, y: &Scale, points: &[(f64, f64)], filled:
     let mut d = String::new();
     let at =
         |(px, py): (f64, f64)| (libm::round(x.place(px) * UNITS), libm::round((1.0 - y.place(py)) * UNITS));
-    for (index, &point) in points.iter().enumerate() {
+    let mut goes_on = false;
+    for &point in points {
+        if point.1.is_nan() {
+            goes_on = false;
+            continue;
+        }
         let (px, py) = at(point);
-        d.push_str(&format!("{}{px},{py}", if index == 0 { 'M' } else { 'L' }));
+        d.push_str(&format!("{}{px},{py}", if goes_on { 'L' } else { 'M' }));
+        goes_on = true;
     }
     if let (true, Some(&first), Some(&last)) = (filled, points.first(), points.last()) {
         d.push_str(&format!("L{},{UNITS}L{},{UNITS}Z", at(last).0, at(first).0));

@@ -2,7 +2,8 @@
 
 use crate::words;
 use ebbtide_analysis::Unit;
-use ebbtide_model::units::format_iops;
+use ebbtide_model::civil::Civil;
+use ebbtide_model::units::{UnixTime, format_iops};
 
 /// What is on an axis; says how its numbers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub(in crate::html) enum Quantity {
     In(Unit),
     /// `-log10(1 - quantile)`.
     Nines,
+    /// Seconds since the epoch.
+    Date,
 }
 
 impl Quantity {
@@ -18,6 +21,7 @@ impl Quantity {
     pub(in crate::html) fn label(self, value: f64) -> String {
         match self {
             Quantity::Nines => format!("p{}", quantile_name(value)),
+            Quantity::Date => Civil::from_unix(UnixTime::from_secs(value.max(0.0) as u64)).day(),
             Quantity::In(_) if value == 0.0 => "0".to_owned(),
             // Steps of 0.2 add up to 0.6000000000000001; nothing finer than a microsecond is drawn.
             Quantity::In(Unit::Seconds) => format!("{} s", libm::round(value * 1e6) / 1e6),
@@ -32,6 +36,7 @@ impl Quantity {
         match self {
             Quantity::In(unit) => unit.into(),
             Quantity::Nines => "nines",
+            Quantity::Date => "date",
         }
     }
 }

@@ -1,0 +1,58 @@
+//! What a store holds, as it is shown: reports and comparisons, for the command line and for browsers.
+
+use crate::views::Format;
+use ebbtide_analysis::{Ran, together};
+use ebbtide_model::session::Session;
+use ebbtide_report::{Asked, Beside, BesideError, OfDesign, Report, Sided};
+use ebbtide_runner::store::{Store, StoreError};
+
+/// The report of the session that `which` names, with as much of each trial as `format` shows.
+///
+/// # Errors
+/// When there is no such session, or it cannot be read.
+pub fn report(store: &Store, which: &str, format: Format) -> Result<Report, StoreError> {
+    let session = store.head(which)?;
+    let kept = format.kept(&session);
+    let parts = store.by_design(&session, |part, records| OfDesign::new(&session, part, records, kept))?;
+    let (parts, of_designs) = parts.into_iter().unzip();
+    Ok(Report::together(&session, together(&session, parts), of_designs))
+}
+
+/// Why sessions are not compared.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// One is not there, or cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// They have nothing to compare.
+    #[error(transparent)]
+    Beside(#[from] BesideError),
+}
+
+/// The sessions that `which` names (SESSION or SESSION:DESIGN) beside the first of them.
+///
+/// # Errors
+/// See [`CompareError`].
+pub fn beside<S: AsRef<str>>(store: &Store, which: &[S], asked: &Asked) -> Result<Beside, CompareError> {
+    let mut sessions: Vec<(Session, Vec<Ran>, Option<&str>)> = Vec::new();
+    for which in which.iter().map(S::as_ref) {
+        let (id, design) = which.split_once(':').map_or((which, None), |(id, design)| (id, Some(design)));
+        let session = store.head(id)?;
+        // Two designs of one session are read once.
+        let known = sessions.iter().find(|(known, ..)| known.meta.id == session.meta.id);
+        let mut trials = known.map_or_else(Vec::new, |(_, trials, _)| trials.clone());
+        if known.is_none() {
+            store.each_trial(&session, |record| trials.push(Ran::of(&session.experiment, &record)))?;
+        }
+        sessions.push((session, trials, design));
+    }
+    let sides: Vec<Sided<'_>> =
+        sessions.iter().map(|(session, trials, design)| Sided { session, trials, design: *design }).collect();
+    Ok(Beside::new(&sides, asked)?)
+}
+
+/// The workloads that are written `NAME[,NAME...]`: those of one text are treated as the same workload.
+pub fn tables<S: AsRef<str>>(workloads: impl IntoIterator<Item = S>) -> Vec<Vec<String>> {
+    let names = |names: S| names.as_ref().split(',').map(|name| name.trim().to_owned()).collect();
+    workloads.into_iter().map(names).collect()
+}

@@ -1,0 +1,133 @@
+//! Pages of `ebb serve`: those of reports and comparisons, with ways to the other pages, and what only a server shows: the list of
+//! sessions, volumes as they were last measured, a volume's weeks.
+
+mod dates;
+mod sessions;
+mod volume;
+mod volumes;
+
+pub use sessions::{Listed, SessionsPage};
+pub use volume::{ToldChange, VolumePage};
+pub use volumes::{VolumeLine, VolumesPage};
+
+use super::{Frame, STYLE, Section, answer, bar, beside, of_report, page};
+use crate::{Beside, Report};
+use maud::{Markup, html};
+
+const ENTER: &str = include_str!("enter.js");
+
+/// What the pages have in `style` elements, and nothing else.
+pub const STYLES: [&str; 1] = [STYLE];
+/// What the pages have in `script` elements that run, and nothing else.
+pub const SCRIPTS: [&str; 2] = [super::SCRIPT, ENTER];
+
+/// A page among those of a server.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Site {
+    here: Option<&'static str>,
+    /// Seconds after which the page is loaded again.
+    pub(super) refresh: Option<u32>,
+    /// A script that no other page has.
+    pub(super) script: Option<&'static str>,
+}
+
+/// Where the list of sessions is.
+const SESSIONS: &str = "/";
+/// Where the volumes are.
+const VOLUMES: &str = "/volumes";
+
+impl Site {
+    fn at(here: &'static str) -> Site {
+        Site { here: Some(here), ..Site::default() }
+    }
+
+    /// Ways to the other pages.
+    pub(super) fn ways(self) -> Markup {
+        html! {
+            nav.site aria-label="Pages" {
+                @for (place, name) in [(SESSIONS, "Sessions"), (VOLUMES, "Volumes")] {
+                    a href=(place) aria-current=[(self.here == Some(place)).then_some("page")] { (name) }
+                }
+            }
+        }
+    }
+}
+
+/// A session's report.
+pub fn session(report: &Report) -> String {
+    of_report(report, Some(Site::default()))
+}
+
+/// Sessions beside one another.
+pub fn comparison(compared: &Beside) -> String {
+    beside::of_beside(compared, Some(Site::default()))
+}
+
+/// The sessions of the store.
+pub fn sessions(shown: &SessionsPage) -> String {
+    sessions::html(shown)
+}
+
+/// The volumes that are monitored.
+pub fn volumes(shown: &VolumesPage) -> String {
+    volumes::html(shown)
+}
+
+/// A volume's weeks.
+pub fn volume(shown: &VolumePage) -> String {
+    volume::html(shown)
+}
+
+/// A page that says something and shows nothing.
+pub fn message(title: &str, said: &str) -> String {
+    let header =
+        html! { header { (bar(&html! { span.name { "ebb serve" } })) (answer(&[title.to_owned()])) } };
+    let section = Section::new("said", "What to do", |said: &String| Some(html! { p { (said) } }));
+    simple(&said.to_owned(), &[section], title, &header, Site::default())
+}
+
+/// The page that asks for the token.
+pub fn locked() -> String {
+    let title = "This store is shown to those who have its token";
+    let header =
+        html! { header { (bar(&html! { span.name { "ebb serve" } })) (answer(&[title.to_owned()])) } };
+    let form = |(): &()| {
+        Some(html! {
+            form #enter.ask {
+                // Who keeps passwords for others wants a name with each.
+                input type="text" autocomplete="username" value="ebb" hidden;
+                label for="token" { "Token" }
+                input #token type="password" autocomplete="current-password" required;
+                button { "Show the store" }
+            }
+            p #said role="status" {}
+            p.sub { "It is the content of the file that `ebb serve --token-file` was given. Programs send it as `Authorization: Bearer TOKEN`." }
+        })
+    };
+    let site = Site { script: Some(ENTER), ..Site::default() };
+    simple(&(), &[Section::new("token-asked", "Token", form)], title, &header, site)
+}
+
+fn simple<M>(model: &M, sections: &[Section<M>], title: &str, header: &Markup, site: Site) -> String {
+    let footer = html! { "ebb serve" };
+    page((model, None, None), sections, &Frame { title, header, footer: &footer, site: Some(site) })
+}
+
+/// An address with its query, which is encoded (RFC 3986, 2.1).
+fn address(path: &str, query: &[(&str, &str)]) -> String {
+    let pairs: Vec<String> = query.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
+}
+
+/// `text` as a part of an address.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// Where the page of the session `id` is.
+fn of_session(id: &str) -> String {
+    format!("/session/{}", encoded(id))
+}

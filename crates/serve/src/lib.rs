@@ -1,0 +1,34 @@
+//! The web server of `ebb serve`: who may ask, what a request may be, how long it may take, and what every answer tells a browser.
+//!
+//! What may live here: sockets, TLS, the token, HTTP/1.1 as far as pages need it (GET and HEAD, a request a connection), and what keeps
+//! other web pages, other hosts and slow clients out. What may not: what is shown ([`Site`] is given), the store, the command line.
+//! Nothing here opens a file that a request names.
+//!
+//! | threat | what stops it |
+//! | --- | --- |
+//! | another host | loopback or a UNIX socket, else a token and TLS: [`Server::new`] refuses the rest |
+//! | a name that leads to this host's loopback (DNS rebinding) | the Host header: [`guard`] |
+//! | a page of another origin that asks | Origin and Sec-Fetch-Site: [`guard`]; Cross-Origin-Resource-Policy |
+//! | markup in what is shown | a Content-Security-Policy of hashes: [`Policy`] |
+//! | requests that are long, slow or many | [`Limits`] |
+
+// Tests open files of their own; everything else goes through the door (clippy.toml).
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used))]
+
+mod address;
+mod error;
+mod guard;
+mod request;
+mod response;
+mod secret;
+mod server;
+mod stream;
+mod tls;
+
+pub use address::Address;
+pub use error::ServeError;
+pub use request::Request;
+pub use response::{Policy, Response};
+pub use secret::Token;
+pub use server::{Limits, Options, Server, Site};
+pub use tls::Tls;

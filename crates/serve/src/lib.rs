@@ -13,7 +13,8 @@
 //! | requests that are long, slow or many | [`Limits`] |
 
 // Tests open files of their own; everything else goes through the door (clippy.toml).
-#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod address;
 mod error;

@@ -20,7 +20,8 @@ fn limited(name: &str, iops: f64) -> Disk {
 }
 
 fn running(life: &Life, guest: &mut SystemGuest) {
-    let failed = tell(guest, "systemctl --failed --no-legend; journalctl -b --no-pager -u 'ebbtide-*' || true");
+    let failed =
+        tell(guest, "systemctl --failed --no-legend; journalctl -b --no-pager -u 'ebbtide-*' || true");
     assert_eq!(life.state, "running", "{life:?}: {failed}");
 }
 

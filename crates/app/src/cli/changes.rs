@@ -2,6 +2,7 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
+use crate::monitor::kept;
 use crate::views::{self, changes as view};
 use clap::Args;
 use ebbtide_model::monitor::Watched;
@@ -25,7 +26,7 @@ pub struct ChangesArgs {
 /// # Errors
 /// When the store cannot be read, or knows no such volume.
 pub fn run(args: &ChangesArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let store = Store::open_existing(globals.store.as_deref()).map_err(CliError::failed)?;
+    let store = Store::open_existing(kept::store(globals).as_deref()).map_err(CliError::failed)?;
     let mut found =
         store.map_or(Ok(Changes::default()), |store| changes(&store)).map_err(CliError::failed)?;
     if let Some(asked) = &args.volume {
@@ -35,6 +36,7 @@ pub fn run(args: &ChangesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         }
         found.known.retain(|known| is(&known.volume));
         found.told.retain(|told| is(&told.volume));
+        found.happened.retain(|happened| is(&happened.volume));
     }
     if found.known.is_empty() && !globals.json {
         if !globals.quiet {

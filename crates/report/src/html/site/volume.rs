@@ -140,6 +140,7 @@ fn quantity(measure: Measure) -> Quantity {
         Measure::Seeks | Measure::LoadIops => Quantity::In(Unit::OpsPerSecond),
         Measure::Throughput | Measure::LoadThroughput => Quantity::In(Unit::BytesPerSecond),
         Measure::LoadWait => Quantity::In(Unit::Nanoseconds),
+        Measure::VolumeExceeded | Measure::InstanceExceeded => Quantity::In(Unit::Share),
     }
 }
 

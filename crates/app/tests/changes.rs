@@ -82,6 +82,9 @@ fn one_volumes_change_is_told_apart_from_its_siblings() {
     let unknown = home.ebb("changes sdz --store store.sqlite").output().unwrap();
     assert_eq!(status(&unknown), 2);
     assert!(stderr(&unknown).contains("no volume sdz was monitored; there is sdb, sdc"), "{unknown:?}");
+    let nowhere = home.ebb("changes --store nowhere.sqlite").output().unwrap();
+    assert_eq!(status(&nowhere), 2, "{nowhere:?}");
+    assert!(stderr(&nowhere).contains("nowhere.sqlite: there is no store of passes"), "{nowhere:?}");
 }
 
 #[test]

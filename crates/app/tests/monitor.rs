@@ -119,17 +119,19 @@ fn an_installation_that_cannot_last_is_refused_before_anything_is_made() {
 }
 
 #[test]
-#[ignore = "needs promtool (Debian: prometheus): cargo test -p ebbtide --test monitor promtool -- --ignored"]
-fn promtool_has_no_complaint() {
+fn a_pass_needs_no_home() {
+    // As the installed service has none: nothing is made, so there is no journal of changes.
     let home = Home::new();
     let a = volume(&home, "a");
-    let output =
-        home.ebb(&format!("monitor run --quiet --busy-too --metrics ebb.prom {a}")).output().unwrap();
-    assert_eq!(status(&output), 0, "{output:?}");
-    let figures = std::fs::File::open(home.path("ebb.prom")).unwrap();
-    let rules = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/monitor-alerts.yml");
-    let checked = home.command("promtool").args(["check", "metrics"]).stdin(figures).output().unwrap();
-    assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
-    let checked = home.command("promtool").args(["check", "rules", rules]).output().unwrap();
-    assert!(checked.status.success(), "{checked:?}");
+    let mut pass = home.ebb(&format!("monitor run --busy-too --store store.sqlite --pause-file pause {a}"));
+    for variable in ["HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {
+        pass.env_remove(variable);
+    }
+    let output = pass.output().unwrap();
+    assert!(status(&output) == 0 && !output.stdout.is_empty(), "{output:?}");
+    // What a service cannot read is on standard error, which its journal keeps.
+    home.write("small", "s");
+    let output = home.ebb("monitor run --quiet --busy-too small").output().unwrap();
+    assert_eq!(status(&output), 1, "{output:?}");
+    assert!(stderr(&output).contains("small") && stderr(&output).contains("less than 1 MiB"), "{output:?}");
 }

@@ -299,3 +299,55 @@ impl Status {
         text.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_an_array_are_these() {
+        let member = |name: &str, state, errors| MemberStatus {
+            name: name.to_owned(),
+            path: format!("/dev/disk/by-id/{name}"),
+            state,
+            errors,
+            troubles: Vec::new(),
+        };
+        let array = Array {
+            name: "data\"1".to_owned(),
+            path: "/dev/md/data".to_owned(),
+            mountpoint: None,
+            class: "kept".to_owned(),
+            state: State::Degraded,
+            members: vec![member("a", MemberState::InUse, 0), member("b", MemberState::Resyncing, 3)],
+            can_lose: None,
+            doing: vec![
+                Doing { action: "recover".to_owned(), done: Some(0.25) },
+                Doing { action: "check".to_owned(), done: None },
+            ],
+            drift: vec!["fstab".to_owned()],
+        };
+        let text = Status { schema: Status::SCHEMA, arrays: vec![array] }.openmetrics();
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let array = r#"array="data\"1""#;
+        assert_eq!(
+            samples,
+            [
+                format!("ebbtide_array_state{{{array},state=\"healthy\"}} 0"),
+                format!("ebbtide_array_state{{{array},state=\"drifted\"}} 0"),
+                format!("ebbtide_array_state{{{array},state=\"degraded\"}} 1"),
+                format!("ebbtide_array_state{{{array},state=\"missing\"}} 0"),
+                format!("ebbtide_array_members{{{array}}} 2"),
+                format!("ebbtide_array_members_in_use{{{array}}} 1"),
+                format!("ebbtide_array_can_lose_members{{{array}}} -1"),
+                format!("ebbtide_array_drift{{{array}}} 1"),
+                format!("ebbtide_array_sync_ratio{{{array},action=\"recover\"}} 0.25"),
+                format!("ebbtide_array_member_errors{{{array},member=\"a\"}} 0"),
+                format!("ebbtide_array_member_errors{{{array},member=\"b\"}} 3"),
+            ]
+        );
+        let kinds: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+        assert!(kinds.len() == 7 && kinds.iter().all(|line| line.ends_with(" gauge")), "{text}");
+        assert!(text.ends_with("# EOF\n"));
+    }
+}

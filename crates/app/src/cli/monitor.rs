@@ -18,12 +18,11 @@ use ebbtide_host::sys::Sys;
 use ebbtide_model::backend::Control;
 use ebbtide_model::monitor::{Measure, Pass};
 use ebbtide_model::shown::Shown;
-use ebbtide_provision::monitor::{PAUSE, STORE};
-use ebbtide_runner::monitor::changes::{Happened, happened};
+use ebbtide_runner::monitor::changes::{Happened, changes, happened};
 use ebbtide_runner::monitor::metrics::figures;
 use ebbtide_runner::store::{Monitored, Store, StoreError};
 use ebbtide_runner::{clock, places};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -118,7 +117,8 @@ fn pass(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     store.add_passes(&passes).map_err(CliError::failed)?;
     if let Some(file) = &args.metrics {
-        let text = figures(&store, paused.is_some()).map_err(CliError::failed)?.text();
+        let found = changes(&store).and_then(|changes| figures(&store, &changes, paused.is_some()));
+        let text = found.map_err(CliError::failed)?.text();
         // Who collects it is another user.
         let door = judge::door();
         let output = door.output(file).map(|output| output.as_configuration(0o644));
@@ -190,11 +190,7 @@ fn status(globals: &Globals) -> Result<ExitCode, CliError> {
     let kept_at = store.as_ref().map(|store| store.path().to_owned());
     let (volumes, happened) =
         store.map_or(Ok(Default::default()), |store| known(&store)).map_err(CliError::failed)?;
-    // Of the passes that are shown: the service's has one of its own.
-    let pause_file = match &place {
-        Some(place) if place == Path::new(STORE) => Some(PathBuf::from(PAUSE)),
-        _ => places::pause_file(),
-    };
+    let pause_file = kept::pause_file(place.as_deref());
     let paused = paused(pause_file.clone()).is_some();
     let shown = view::Status { volumes, happened, store: kept_at, pause_file, paused, installed };
     views::answer(globals.json, &shown.json(), &shown.text())

@@ -3,7 +3,8 @@
 use crate::cli::Globals;
 use ebbtide_host::build::lasting::monitor::is_installed;
 use ebbtide_host::sys::Sys;
-use ebbtide_provision::monitor::STORE;
+use ebbtide_provision::monitor::{PAUSE, STORE};
+use ebbtide_runner::places;
 use std::path::{Path, PathBuf};
 
 /// The store that passes are read from: the one that is named, else that of the service that `ebb monitor install` installed, where this
@@ -14,4 +15,12 @@ pub fn store(globals: &Globals) -> Option<PathBuf> {
         (is_installed(&Sys::host()) && store.is_file()).then(|| store.to_owned())
     };
     globals.store.clone().or_else(of_service)
+}
+
+/// What pauses the passes that are kept in `store`: the service's has one of its own.
+pub fn pause_file(store: Option<&Path>) -> Option<PathBuf> {
+    match store {
+        Some(store) if store == Path::new(STORE) => Some(PathBuf::from(PAUSE)),
+        _ => places::pause_file(),
+    }
 }

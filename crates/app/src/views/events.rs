@@ -70,7 +70,7 @@ pub fn around(events: &[Event], at: UnixTime) -> String {
 }
 
 /// An event as a noun.
-fn noun(what: &What) -> String {
+pub fn noun(what: &What) -> String {
     match what {
         What::Moved { before, after } => format!("its move from {before} to {after}"),
         What::Started => "a start of its host".to_owned(),

@@ -56,7 +56,6 @@ fn pass(guest: &mut SystemGuest) -> (Vec<f64>, f64) {
 }
 
 #[test]
-#[ignore = "boots a system three times: `cargo test -p ebbtide --features lab-tests --test lab monitor:: -- --ignored`"]
 fn what_is_installed_survives_a_reboot_and_sees_a_slower_disk() {
     let mut guest = system("monitor", vec![limited("a", 400.0), limited("b", 400.0)]);
     let life = guest.boot().unwrap();
@@ -69,10 +68,11 @@ fn what_is_installed_survives_a_reboot_and_sees_a_slower_disk() {
     );
     assert!(refused.contains("/tmp") && refused.contains("write to /opt/open"), "{refused}");
     tell(&mut guest, "install -m 755 /ebb/ebb /usr/local/bin/ebb; rm -r /tmp/ebb /opt/open");
-    let planned = tell(&mut guest, "/usr/local/bin/ebb monitor install --dry-run");
+    let planned = tell(&mut guest, "/usr/local/bin/ebb monitor install --dry-run /dev/vda vdb");
     assert!(planned.contains("DynamicUser=yes\nSupplementaryGroups=disk\n"), "{planned}");
+    assert!(planned.contains("/pause virtio-a virtio-b\n"), "by what stays the same: {planned}");
     assert_eq!(tell(&mut guest, UNITS), before, "a dry run touches nothing");
-    let said = tell(&mut guest, "/usr/local/bin/ebb monitor install 2>&1");
+    let said = tell(&mut guest, "/usr/local/bin/ebb monitor install /dev/vda vdb 2>&1");
     eprintln!("{said}");
     eprintln!(
         "{}",

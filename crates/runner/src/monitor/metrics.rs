@@ -2,7 +2,7 @@
 //!
 //! Gauges alone ([`Exposition`]): times are instants in seconds since the epoch, whose age is `time() - x`, rates are per second.
 
-use super::changes::{Changes, OfVolume, changes};
+use super::changes::{Changes, OfVolume};
 use crate::store::{Monitored, Store, StoreError};
 use ebbtide_model::monitor::{Measure, Watched};
 use ebbtide_model::shown::Exposition;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
     volumes: Vec<Figure>,
-    changes: Changes,
+    told: Vec<OfVolume>,
     paused: bool,
 }
 
@@ -24,14 +24,14 @@ struct Figure {
     newest: BTreeMap<Measure, (UnixTime, f64)>,
 }
 
-/// The figures of `store`; `paused` says whether a file keeps passes from reading.
+/// The figures of `store`, whose lasting changes are known; `paused` says whether a file keeps passes from reading.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn figures(store: &Store, paused: bool) -> Result<Figures, StoreError> {
+pub fn figures(store: &Store, changes: &Changes, paused: bool) -> Result<Figures, StoreError> {
     let of = |known: Monitored| Ok(Figure { newest: store.newest(&known)?, known });
     let volumes = store.monitored()?.into_iter().map(of).collect::<Result<_, StoreError>>()?;
-    Ok(Figures { volumes, changes: changes(store)?, paused })
+    Ok(Figures { volumes, told: changes.told.clone(), paused })
 }
 
 /// The gauge of a measure, and what it is.
@@ -120,7 +120,7 @@ impl Figures {
     /// The newest change of each measure of each volume.
     fn changes(&self, text: &mut Exposition) {
         let mut newest: BTreeMap<(&str, Measure), &OfVolume> = BTreeMap::new();
-        for told in &self.changes.told {
+        for told in &self.told {
             let place = newest.entry((&told.volume.id, told.measure)).or_insert(told);
             if told.change.at > place.change.at {
                 *place = told;
@@ -193,7 +193,7 @@ mod tests {
         let read = Measure::ALL.map(|measure| (measure, f64::from(measure.number()) * 0.5)).to_vec();
         store.add_passes(&[pass(0, read)]).expect("adds");
         store.add_passes(&[pass(900, vec![(Measure::LoadIops, 7.0)])]).expect("adds");
-        let mut figures = figures(&store, false).expect("reads");
+        let mut figures = figures(&store, &Changes::default(), false).expect("reads");
         let at = UnixTime::from_secs(BEGIN - 86_400);
         let change = |ago: u64, after| Change {
             at: UnixTime::from_secs(BEGIN - ago),
@@ -205,7 +205,7 @@ mod tests {
         for (measure, ago, after) in
             [(Measure::Seeks, 200, 37.0), (Measure::Seeks, 100, 50.0), (Measure::Throughput, 100, 80.0)]
         {
-            figures.changes.told.push(OfVolume {
+            figures.told.push(OfVolume {
                 volume: watched("sdg"),
                 measure,
                 change: change(ago, after),

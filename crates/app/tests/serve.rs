@@ -460,7 +460,7 @@ fn a_token_is_asked_for_where_there_is_one() {
     let with =
         |path: &str, field: &str| serving.ask(&[&format!("GET {path} HTTP/1.1"), "Host: localhost", field]);
     let short = &SECRET[..SECRET.len() - 1];
-    for path in ["/", "/session/last", "/api/sessions", "/volumes", "/nowhere", "/enter"] {
+    for path in ["/", "/session/last", "/api/sessions", "/volumes", "/metrics", "/nowhere", "/enter"] {
         for field in [
             "X-Y: z".to_owned(),
             "Authorization: Bearer ".to_owned(),

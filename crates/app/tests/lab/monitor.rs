@@ -93,7 +93,11 @@ fn what_is_installed_survives_a_reboot_and_sees_a_slower_disk() {
     eprintln!(
         "seeks/s {first:.0?}, then {second:.0?}; a pass takes {spent:.2} s of a processor, {share:.3}% of one at the default interval"
     );
-    assert!(second[1] < 0.4 * first[1] && second[0] > 0.6 * first[0], "{first:?}, then {second:?}");
+    // What a throttle lets pass at once makes seeks above it.
+    assert!(
+        first.iter().chain(&second[..1]).all(|seeks| *seeks > 2.0 * second[1]),
+        "{first:?}, then {second:?}"
+    );
     let known = json(&mut guest, "ebb monitor status --json");
     assert_eq!(
         (&known["installed"]["active"], &known["installed"]["last_exit_status"]),

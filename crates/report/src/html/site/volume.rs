@@ -314,8 +314,8 @@ fn changes(shown: &VolumePage) -> Option<Markup> {
 fn events(shown: &VolumePage) -> Option<Markup> {
     shown.happened().next()?;
     Some(html! {
-        p.sub { "As passes saw it, the newest first: a pass sees what happened since the one before. Times are UTC." }
-        (scrolling("What happened", html! { table.stack {
+        p.sub { "As passes saw it, the newest first: a pass sees what happened since the one before." }
+        (scrolling("Events", html! { table.stack {
             thead { tr { th { "when" } th { "what" } } }
             tbody { @for event in shown.happened().rev() { tr {
                 th scope="row" { (Civil::from_unix(event.at)) }

@@ -1,8 +1,8 @@
-//! What years of canaries of many volumes cost to read: `cargo bench -p ebbtide --bench weeks [VOLUMES]`.
+//! What years of canaries of many volumes cost to read: `cargo bench -p ebbtide --bench weeks [VOLUMES] [FILE]`.
 //!
 //! Writes a store with two years of made-up passes over 200 volumes on 25 hosts, all seven measures, correlated and with a daily cycle, hour
 //! by hour and then 35 days of quarters of an hour; every eighth volume loses 60% of its seeks at some time, and hosts are started again
-//! every other month. Prints how long the program takes for its commands and pages, processes and connections included.
+//! every other month. A FILE is kept, and read where it exists. Prints how long the program takes for its commands and pages, processes and connections included.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros, clippy::print_stdout)] // a bench has a clock and prints
 
@@ -13,7 +13,7 @@ use ebbtide_runner::store::{HOURS_DAYS, SINGLE_DAYS, Store};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
@@ -66,7 +66,9 @@ fn passes(number: u64) -> Vec<Pass> {
         });
         let boot = (at - BEGIN + number / 8 * DAY_S) / (60 * DAY_S);
         let host = format!("h{}", number / 8);
-        let found = Some(Found { host: host.clone(), boot: Some(boot.to_string()), ..Found::default() });
+        // Once a day is enough for what happens every other month.
+        let found = || Found { host: host.clone(), boot: Some(boot.to_string()), ..Found::default() };
+        let found = at.is_multiple_of(DAY_S).then(found);
         let volume =
             Watched { id: format!("vol-{number:05}"), name: format!("nvme{}n1", 1 + number % 8), host };
         Pass { volume, at: UnixTime::from_secs(at), values: values.collect(), counted: None, found }
@@ -132,20 +134,19 @@ impl Serving {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let volumes = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(200u64);
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let volumes = arguments.first().map_or(Ok(200u64), |number| number.parse())?;
     let directory = tempfile::tempdir_in("/var/tmp")?;
-    let path = directory.path().join("store.sqlite");
-    let start = Instant::now();
-    let mut store = Store::open(Some(&path))?;
-    for number in 0..volumes {
-        store.add_passes(&passes(number))?;
+    let path = arguments.get(1).map_or_else(|| directory.path().join("store.sqlite"), PathBuf::from);
+    if !path.exists() {
+        let start = Instant::now();
+        let mut store = Store::open(Some(&path))?;
+        for number in 0..volumes {
+            store.add_passes(&passes(number))?;
+        }
+        let (bytes, took) = (std::fs::metadata(&path)?.len() as f64, start.elapsed().as_secs_f64());
+        println!("{volumes} volumes, {HOURS_DAYS} days: {:.0} MB, written in {took:.0} s", bytes / 1e6);
     }
-    drop(store);
-    println!(
-        "{volumes} volumes, {HOURS_DAYS} days: {:.0} MB, written in {:.0} s",
-        std::fs::metadata(&path)?.len() as f64 / 1e6,
-        start.elapsed().as_secs_f64()
-    );
     timed("ebb changes", || command(&path, &["changes"]))?;
     timed("ebb changes nvme4n1", || command(&path, &["changes", "nvme4n1"]))?;
     timed("ebb monitor status", || command(&path, &["monitor", "status"]))?;

@@ -79,6 +79,8 @@ struct Stretch<'a> {
     centre: f64,
     /// Sums of what its first 0, 1, 2, .. hours count.
     sums: Vec<f64>,
+    /// For each of [`WINDOWS`], what its mean must differ by at least, by its own noise alone.
+    bounds: [f64; WINDOWS.len()],
 }
 
 impl<'a> Stretch<'a> {
@@ -92,6 +94,7 @@ impl<'a> Stretch<'a> {
             estimate_at: BASELINE,
             centre: 0.0,
             sums: vec![0.0],
+            bounds: [0.0; WINDOWS.len()],
         }
     }
 
@@ -122,6 +125,8 @@ impl<'a> Stretch<'a> {
     /// Sums up the hours to `now` about their median.
     fn centre_on(&mut self, now: usize) {
         let Some(noise) = &self.noise else { return };
+        // A little less, for what rounding does to the exact comparison.
+        self.bounds = WINDOWS.map(|window| self.threshold * noise.of_mean(window).sqrt() * (1.0 - 1e-9));
         self.centre =
             median(self.hours[self.begin..=now].iter().map(|hour| noise.rest(*hour))).unwrap_or(0.0);
         self.sums = vec![0.0];
@@ -146,17 +151,20 @@ impl<'a> Stretch<'a> {
     fn change(&mut self, now: usize) -> Option<Found> {
         let noise = self.noise.as_ref()?;
         let length = now + 1 - self.begin;
-        let exceeds = |window: &usize| {
+        let exceeds = |(window, bound): (&usize, &f64)| {
             let split = length.checked_sub(*window).filter(|before| *before >= BEFORE)?;
             let difference = self.mean(split, length) - self.mean(0, split);
+            if difference.abs() < *bound {
+                return None;
+            }
             // The cheap bound first: Student's distribution only widens.
             let deviation = (noise.of_mean(*window) + noise.of_mean(split)).sqrt();
             let t = (difference / deviation).abs();
             let z = if t < self.threshold { t } else { normal_of_student(t, noise.freedom) };
             (z >= self.threshold).then_some((z, *window))
         };
-        let (_, window) =
-            WINDOWS.iter().filter_map(exceeds).max_by(|one, other| one.0.total_cmp(&other.0))?;
+        let windows = WINDOWS.iter().zip(&self.bounds);
+        let (_, window) = windows.filter_map(exceeds).max_by(|one, other| one.0.total_cmp(&other.0))?;
         let at = self.locate(length, window);
         if length - at < LASTING || !self.lasts(at, length) {
             return None;

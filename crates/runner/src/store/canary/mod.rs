@@ -223,7 +223,8 @@ fn note_events(connection: &Connection, pass: &Pass) -> rusqlite::Result<()> {
     let Some(now) = &pass.found else { return Ok(()) };
     let sql = "SELECT key, last, found FROM canary_volumes WHERE id = ?1 AND found IS NOT NULL";
     let last: Option<(i64, u64, String)> = connection
-        .query_row(sql, [&pass.volume.id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .prepare_cached(sql)?
+        .query_row([&pass.volume.id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let Some((key, last, before)) = last else { return Ok(()) };
     let before: Found = encoding::parse(&before)?;
@@ -240,13 +241,12 @@ fn volume_key(connection: &Connection, pass: &Pass) -> rusqlite::Result<i64> {
     let counted = pass.counted.as_ref().map(encoding::json).transpose()?;
     let found = pass.found.as_ref().map(encoding::json).transpose()?;
     let Watched { id, name, host } = &pass.volume;
-    connection.query_row(
+    let mut statement = connection.prepare_cached(
         "INSERT INTO canary_volumes (id, name, host, last, counted, found) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
          ON CONFLICT (id) DO UPDATE SET name = ?2, host = ?3, last = ?4, counted = ?5, found = coalesce(?6, found)
          RETURNING key",
-        params![id, name, host, seconds(pass.at), counted, found],
-        |row| row.get(0),
-    )
+    )?;
+    statement.query_row(params![id, name, host, seconds(pass.at), counted, found], |row| row.get(0))
 }
 
 fn insert_single(connection: &Connection, key: i64, pass: &Pass) -> rusqlite::Result<()> {

@@ -16,7 +16,7 @@ pub use table::{OPTIONS, named, said};
 
 use crate::near;
 use crate::units::{Bytes, Nanos, UnitError};
-use crate::workload::{Workload, cpu_list};
+use crate::workload::{Sizes, TextError, Workload, cpu_list};
 use std::fmt;
 
 /// Who writes options, and how.
@@ -91,10 +91,7 @@ pub enum Kind {
 ///
 /// # Errors
 /// What is wrong, without what to write instead.
-pub type Parse = fn(&mut Draft, &str, Sizes<'_>) -> Result<(), String>;
-
-/// Reads a number of bytes.
-pub type Sizes<'a> = &'a dyn Fn(&str) -> Result<Bytes, String>;
+pub type Parse = fn(&mut Draft, &str, Sizes<'_>) -> Result<(), TextError>;
 
 /// What may follow a word of a [`Kind::Choice`] after a colon.
 #[derive(Debug, Clone, Copy)]
@@ -175,8 +172,8 @@ pub trait Written {
     fn size(&mut self) -> Read<Bytes>;
     fn time(&mut self, bare: Nanos) -> Read<Nanos>;
     /// A number of bytes that is part of a longer text.
-    fn size_in(&self, text: &str) -> Result<Bytes, String> {
-        text.trim().parse().map_err(|error: UnitError| error.to_string())
+    fn size_in(&self, text: &str) -> Result<Bytes, TextError> {
+        Ok(text.trim().parse()?)
     }
     fn amount(&mut self) -> Read<Amount> {
         self.size().map(Amount::Bytes)

@@ -4,7 +4,7 @@ use crate::bounds::Bound;
 use crate::candidates::{Candidate, Medium, candidates, one};
 use crate::changes;
 use crate::notes;
-use crate::predict::{Interval, Prediction};
+use crate::predict::{Interval, PredictError, Prediction};
 use crate::rules::{Short, short_of};
 use crate::write::work;
 use ebbtide_model::catalog::{Catalog, Date, Order, VolumeType};
@@ -148,7 +148,7 @@ pub struct Answer {
 }
 
 /// Predicts designs, each by itself, in their order.
-pub type Predict<'p> = &'p dyn Fn(&[&Candidate<'_>]) -> Vec<Result<Prediction, String>>;
+pub type Predict<'p> = &'p dyn Fn(&[&Candidate<'_>]) -> Vec<Result<Prediction, PredictError>>;
 
 /// The reasons so far, each with its number and the design that is nearest to being fit.
 #[derive(Debug, Default)]
@@ -304,7 +304,8 @@ pub fn plan(
                     }
                 }
                 Err(why) => {
-                    reasons.add(candidate, &Short::new("the simulator does not take it", why, 0.0));
+                    reasons
+                        .add(candidate, &Short::new("the simulator does not take it", why.to_string(), 0.0));
                 }
             }
         }

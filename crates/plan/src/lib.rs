@@ -27,6 +27,6 @@ mod write;
 
 pub use candidates::{Candidate, Medium, candidates};
 pub use choose::{Answer, Have, Plan, Predict, Rejected, Volumes, have, plan};
-pub use predict::{Interval, Prediction, predict};
+pub use predict::{Interval, PredictError, Prediction, predict};
 pub use rules::{Short, short_of};
 pub use write::experiment;

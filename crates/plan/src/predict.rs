@@ -5,8 +5,8 @@ use crate::candidates::Candidate;
 use crate::write::{LATENCY, RANDOM, SEQUENTIAL, experiment};
 use ebbtide_analysis::estimate::estimate;
 use ebbtide_analysis::metric;
-use ebbtide_experiment::{NoFiles, parse_with};
-use ebbtide_model::backend::Control;
+use ebbtide_experiment::{ExperimentErrors, NoFiles, parse_with};
+use ebbtide_model::backend::{BackendError, Control};
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::metric::Metric;
@@ -43,14 +43,37 @@ pub struct Prediction {
     pub experiment: String,
 }
 
+/// Why a design has no figures.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PredictError {
+    /// The language does not take its experiment.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentErrors),
+    /// The simulator does not take it.
+    #[error(transparent)]
+    Simulation(#[from] BackendError),
+    /// Nothing was measured of a workload.
+    #[error("the experiment has no figure for `{workload}`")]
+    NoFigure {
+        /// The workload's name.
+        workload: String,
+    },
+    /// It was left out.
+    #[error("it was not simulated")]
+    NotSimulated,
+}
+
 /// Predicts what `candidate` does. A pure function: may run on any thread.
 ///
 /// # Errors
 /// What the simulator or the language says of an experiment that it does not take.
-pub fn predict(candidate: &Candidate<'_>, need: &Need, catalog: &Catalog) -> Result<Prediction, String> {
+pub fn predict(
+    candidate: &Candidate<'_>,
+    need: &Need,
+    catalog: &Catalog,
+) -> Result<Prediction, PredictError> {
     let text = experiment(candidate, need);
-    let parsed =
-        parse_with(&text, &candidate.name(), catalog, &NoFiles).map_err(|errors| errors.to_string())?;
+    let parsed = parse_with(&text, &candidate.name(), catalog, &NoFiles)?;
     let of = |workload: &str, what: Metric| interval(&parsed, workload, what);
     Ok(Prediction {
         throughput: of(SEQUENTIAL, Metric::Throughput)?,
@@ -60,8 +83,8 @@ pub fn predict(candidate: &Candidate<'_>, need: &Need, catalog: &Catalog) -> Res
     })
 }
 
-fn interval(experiment: &Experiment, workload: &str, what: Metric) -> Result<Interval, String> {
-    let missing = || format!("the experiment has no figure for `{workload}`");
+fn interval(experiment: &Experiment, workload: &str, what: Metric) -> Result<Interval, PredictError> {
+    let missing = || PredictError::NoFigure { workload: workload.to_owned() };
     let index = experiment.workloads.iter().position(|known| known.name == workload).ok_or_else(missing)?;
     let schedule = Schedule::new(experiment, SEED);
     let design = experiment.designs.first().ok_or_else(missing)?;
@@ -70,8 +93,7 @@ fn interval(experiment: &Experiment, workload: &str, what: Metric) -> Result<Int
     let wanted = trials.filter(|trial| trial.role == Role::Candidate && trial.workload == index);
     let mut values = Vec::new();
     for trial in wanted {
-        let samples = simulate(experiment, SEED, design, load, &trial, &Control::default())
-            .map_err(|error| error.to_string())?;
+        let samples = simulate(experiment, SEED, design, load, &trial, &Control::default())?;
         values.extend(metric(&samples, what));
     }
     let found = estimate(&values, experiment.answer.level).ok_or_else(missing)?;

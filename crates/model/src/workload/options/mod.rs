@@ -206,11 +206,19 @@ impl Written for Plain<'_> {
         self.0.parse().map_err(|error: UnitError| Some(error.to_string()))
     }
     fn time(&mut self, bare: Nanos) -> Read<Nanos> {
-        let unit = bare.to_string();
-        let plain = self.0.chars().all(|c| c.is_ascii_digit() || c == '.');
-        let unit = if plain { unit.trim_start_matches('1') } else { "" };
-        format!("{}{unit}", self.0).parse().map_err(|error: UnitError| Some(error.to_string()))
+        time(self.0, bare).map_err(|error| Some(error.to_string()))
     }
+}
+
+/// A time; a number without a unit is of `bare`, which is one of a unit: `1s`, `1us`.
+///
+/// # Errors
+/// When it is no time.
+pub fn time(text: &str, bare: Nanos) -> Result<Nanos, UnitError> {
+    let unit = bare.to_string();
+    let plain = text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let unit = if plain { unit.trim_start_matches('1') } else { "" };
+    format!("{text}{unit}").parse()
 }
 
 /// 0 or 1 and words for them; nothing at all is on.

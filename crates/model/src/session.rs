@@ -3,7 +3,7 @@
 use crate::backend::{BackendKind, Inventory};
 use crate::experiment::Experiment;
 use crate::samples::TrialSamples;
-use crate::schedule::Trial;
+use crate::trial::Trial;
 use crate::units::{Bytes, UnixTime};
 use serde::{Deserialize, Serialize};
 

@@ -2,6 +2,7 @@
 //! design with itself.
 
 use crate::candidates::Candidate;
+use crate::rules::Short;
 use crate::write::{LATENCY, RANDOM, SEQUENTIAL, experiment};
 use ebbtide_analysis::estimate::estimate;
 use ebbtide_analysis::metric;
@@ -12,6 +13,7 @@ use ebbtide_model::experiment::Experiment;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::need::Need;
 use ebbtide_model::schedule::{Role, Schedule};
+use ebbtide_model::units::{format_alike, format_latency};
 use ebbtide_sim::simulate;
 use serde::Serialize;
 
@@ -63,6 +65,9 @@ pub enum PredictError {
     NotSimulated,
 }
 
+/// Predicts designs, each by itself, in their order.
+pub type Predict<'p> = &'p dyn Fn(&[&Candidate<'_>]) -> Vec<Result<Prediction, PredictError>>;
+
 /// Predicts what `candidate` does. A pure function: may run on any thread.
 ///
 /// # Errors
@@ -99,4 +104,25 @@ fn interval(experiment: &Experiment, workload: &str, what: Metric) -> Result<Int
     let found = estimate(&values, experiment.answer.level).ok_or_else(missing)?;
     let (ci_low, ci_high) = found.interval.ok_or_else(missing)?;
     Ok(Interval { median: found.median, ci_low, ci_high })
+}
+
+/// What a prediction lacks of the need: medians of rates must reach it, and all that the interval of the latency has.
+pub(crate) fn missed(prediction: &Prediction, need: &Need) -> Option<Short> {
+    let too_few = |found: &Interval, rate: Option<f64>| rate.filter(|rate| found.median < *rate);
+    let short = |why: &str, by: String, has| Some(Short::new(format!("predicted: {why}"), by, has));
+    if let Some(rate) = too_few(&prediction.iops, need.iops) {
+        let (found, asked) = format_alike(prediction.iops.median, rate, "");
+        let by = format!("a median of {found} of the {asked} IOPS needed");
+        return short("too few operations", by, prediction.iops.median / rate);
+    }
+    if let Some(rate) = too_few(&prediction.throughput, need.throughput) {
+        let (found, asked) = format_alike(prediction.throughput.median, rate, "B/s");
+        let by = format!("a median of {found} of the {asked} needed");
+        return short("too few bytes", by, prediction.throughput.median / rate);
+    }
+    let found = prediction.lat_p99.ci_high;
+    let asked = need.lat_p99.filter(|asked| found > asked.0 as f64)?;
+    let by = format!("p99 up to {}, {} is asked for", format_latency(found), format_latency(asked.0 as f64));
+    let short = Short::new("predicted: latency while the operations arrive", by, asked.0 as f64 / found);
+    Some(Short { is_latency: true, ..short })
 }

@@ -142,7 +142,7 @@ const MAY_LOSE_MOST: u32 = 3;
 const HEADROOM: f64 = 0.1;
 /// Beyond what any array of today has: a slip of the pen.
 const CAPACITY_MOST: Bytes = Bytes(16 << 50);
-/// As much.
+/// The same of operations, or bytes, per second.
 const RATE_MOST: f64 = 1e12;
 
 /// The JSON Schema of need files.

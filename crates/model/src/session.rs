@@ -160,7 +160,7 @@ pub struct TrialRecord {
     pub outcome: Outcome,
 }
 
-/// A whole session.
+/// A session as it is stored: what was asked, what was found around it, and every trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// What is known beside the trials.

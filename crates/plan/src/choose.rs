@@ -95,7 +95,7 @@ pub struct Rejected {
 pub struct Have {
     /// The design that they would make.
     pub design: String,
-    /// What they are.
+    /// The volumes, by type and number.
     pub volumes: Vec<Volumes>,
     /// The instance that this is seen with, where one is named.
     pub instance: Option<String>,

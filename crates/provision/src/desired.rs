@@ -206,7 +206,7 @@ pub enum ProvisionError {
     Build {
         /// Name of the design.
         design: String,
-        /// Why.
+        /// Why no steps can be planned for it.
         error: BuildPlanError,
     },
 }

@@ -115,7 +115,7 @@ pub struct Word {
     pub doc: &'static str,
     /// What runs instead of this word of fio's. An experiment, which compares, asks for that by its own name.
     pub runs_as: Option<&'static str>,
-    /// Takes it.
+    /// Puts what the word stands for into the draft.
     pub set: fn(&mut Draft),
 }
 
@@ -143,7 +143,7 @@ pub fn not_simulated(workload: &Workload) -> Option<&'static WorkloadOption> {
 pub struct Unused {
     /// Whether that is so.
     pub when: fn(&Draft) -> bool,
-    /// Why.
+    /// The reason that a message gives: `nothing is written`.
     pub why: &'static str,
     /// With which other option it would change something; where no value is given, with its own.
     pub with: Option<(&'static str, &'static str)>,
@@ -154,7 +154,7 @@ pub struct Unused {
 /// Where an option that would change nothing is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// Everywhere.
+    /// In every grammar.
     Everywhere,
     /// Not in job files, where it commonly stands in [global] for other jobs: a note says so.
     NotInJobFiles,
@@ -241,7 +241,7 @@ pub fn switch(text: Option<&str>, words: &[(&str, bool)]) -> Read<bool> {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{what}{}{remedy}", if remedy.is_empty() { "" } else { "; " })]
 pub struct Refusal {
-    /// Which.
+    /// The option that was given.
     pub option: &'static WorkloadOption,
     /// What is wrong, with the option's name.
     pub what: String,

@@ -1,6 +1,7 @@
 //! What the tests need from the operating system.
 
 use crate::run::{Step, run_all};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A program that the tests call, and the Debian package that brings it.
@@ -32,10 +33,15 @@ const NEEDED: &[Needed] = &[
 
 /// Whether `program` is in a directory of `PATH` (or in sbin, where Debian keeps root's tools).
 pub fn on_path(program: &str) -> bool {
+    find(program).is_some()
+}
+
+fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin".into(), "/sbin".into()])
-        .any(|directory| directory.join(program).is_file())
+        .map(|directory| directory.join(program))
+        .find(|file| file.is_file())
 }
 
 /// Whether this runs as root.
@@ -43,13 +49,47 @@ pub fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
-/// Where what comes from npm is installed, and the release of the accessibility checker that pages are held against.
+/// Where what is for the tests alone is installed, and the release of the accessibility checker that pages are held against.
 const TOOLS: &str = "target/tools";
 const AXE: &str = "axe-core@4.10.3";
 
 /// Installs what is missing: packages as root on Debian; otherwise says what is missing and how to get it.
 pub fn install() -> Result<(), String> {
     packages()?;
+    promtool()?;
+    accessibility_checker()
+}
+
+/// Takes promtool, which checks figures and rules, out of Debian's package of Prometheus: installed, that would start a server.
+fn promtool() -> Result<(), String> {
+    let place = crate::pages::root().join(TOOLS).join("prometheus");
+    if place.join("usr/bin/promtool").is_file() {
+        return Ok(());
+    }
+    if let Some(found) = find("promtool") {
+        let link = || {
+            std::fs::create_dir_all(place.join("usr/bin"))?;
+            std::os::unix::fs::symlink(&found, place.join("usr/bin/promtool"))
+        };
+        return link().map_err(|error| format!("{}: {error}", place.display()));
+    }
+    if find("apt-get").is_none() {
+        return Err(format!("put promtool, which comes with Prometheus, in {}/usr/bin", place.display()));
+    }
+    std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+    let place = place.to_string_lossy();
+    let unpack =
+        "dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool && rm prometheus_*.deb";
+    if is_root() {
+        run_all(&[Step::new("package list", "apt-get", &["update", "-q"])])?;
+    }
+    run_all(&[
+        Step::new("promtool", "env", &["-C", &place, "apt-get", "download", "-q", "prometheus"]),
+        Step::new("promtool alone", "env", &["-C", &place, "sh", "-ec", unpack]),
+    ])
+}
+
+fn accessibility_checker() -> Result<(), String> {
     if crate::pages::root().join(TOOLS).join("node_modules/axe-core/axe.min.js").is_file() {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 
 pub mod attribute;
 pub mod changes;
+pub mod events;
 pub mod explain;
 pub mod limit;
 pub mod limits;

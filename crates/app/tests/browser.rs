@@ -5,6 +5,8 @@
 
 #[path = "browser/devtools.rs"]
 mod devtools;
+#[path = "browser/promtool.rs"]
+mod promtool;
 #[path = "browser/serve.rs"]
 mod serve;
 

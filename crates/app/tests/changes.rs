@@ -4,8 +4,9 @@
 mod common;
 
 use common::{Home, status, stderr};
+use ebbtide_model::monitor::events::Found;
 use ebbtide_model::monitor::{Measure, Pass, Watched};
-use ebbtide_model::units::UnixTime;
+use ebbtide_model::units::{Bytes, UnixTime};
 use ebbtide_runner::store::Store;
 use std::path::Path;
 
@@ -34,7 +35,7 @@ fn passes(path: &Path, names: &[&str], days: u64, after: impl Fn(&str) -> f64) {
             let volume =
                 Watched { id: format!("vol-{name}"), name: (*name).to_owned(), host: "db1".to_owned() };
             let values = vec![(Measure::Seeks, seeks), (Measure::Throughput, 1e8 * vary(quarter + 5))];
-            passes.push(Pass { volume, at: UnixTime::from_secs(at), values, counted: None });
+            passes.push(Pass { volume, at: UnixTime::from_secs(at), values, counted: None, found: None });
         }
     }
     Store::open(Some(path)).unwrap().add_passes(&passes).unwrap();
@@ -81,6 +82,38 @@ fn one_volumes_change_is_told_apart_from_its_siblings() {
     let unknown = home.ebb("changes sdz --store store.sqlite").output().unwrap();
     assert_eq!(status(&unknown), 2);
     assert!(stderr(&unknown).contains("no volume sdz was monitored; there is sdb, sdc"), "{unknown:?}");
+    let nowhere = home.ebb("changes --store nowhere.sqlite").output().unwrap();
+    assert_eq!(status(&nowhere), 2, "{nowhere:?}");
+    assert!(stderr(&nowhere).contains("nowhere.sqlite: there is no store of passes"), "{nowhere:?}");
+}
+
+#[test]
+fn a_change_stands_with_what_happened_then() {
+    let home = Home::new();
+    let path = home.path("store.sqlite");
+    passes(&path, &["sdf"], 40, |_| 0.5);
+    let mut store = Store::open(Some(&path)).unwrap();
+    // Made up: the resize is seen by the pass that is the first at the new level.
+    for (at, bytes) in [(STEP - 890, 100_000_000_000), (STEP + 10, 200_000_000_000)] {
+        let volume = Watched { id: "vol-sdf".into(), name: "sdf".into(), host: "db1".into() };
+        let found = Found { host: "db1".into(), bytes: Some(Bytes(bytes)), ..Found::default() };
+        let at = UnixTime::from_secs(at);
+        store
+            .add_passes(&[Pass { volume, at, values: Vec::new(), counted: None, found: Some(found) }])
+            .unwrap();
+    }
+    let text = home.ebb("changes --store store.sqlite").output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(
+        text.starts_with("sdf lost 50% of its seeks on 12 March 2026 04:10 UTC, after a resize from 100 GB to 200 GB at 04:10\n"),
+        "{text}"
+    );
+    let value = home.json("changes --store store.sqlite", &[0]);
+    let event = &value["changes"][0]["events"][0];
+    assert_eq!((&event["event"], &event["at"]), (&"resized".into(), &"2026-03-12T04:10:10Z".into()));
+    assert_eq!(value["events"][0]["id"], "vol-sdf");
+    let status = home.json("monitor status --store store.sqlite", &[0]);
+    assert_eq!(status["events"][0]["event"], "resized");
 }
 
 #[test]

@@ -37,9 +37,7 @@ fn a_pass_reads_and_is_stored() {
     assert_eq!((&known["schema"], &known["paused"]), (&"ebbtide.monitored/1".into(), &false.into()));
     let kept: Vec<&serde_json::Value> =
         known["volumes"].as_array().unwrap().iter().map(|volume| &volume["passes_kept"]).collect();
-    // Passes within one second are one.
-    assert_eq!(kept.len(), 2);
-    assert!(kept[0].as_u64().unwrap() >= 1 && *kept[1] == 1, "{known}");
+    assert_eq!(kept, [2, 1], "{known}");
     let shown = String::from_utf8(home.ebb("monitor status").output().unwrap().stdout).unwrap();
     assert!(shown.contains("each pass for 35 days, medians of hours for 2 years"), "{shown}");
     assert!(shown.contains("not paused; a file "), "{shown}");
@@ -78,4 +76,62 @@ fn what_cannot_be_read_is_said() {
     let value = home.json(&format!("monitor run --busy-too small {a}"), &[1]);
     assert!(value["volumes"][0]["failed"].as_str().unwrap().contains("less than 1 MiB"), "{value}");
     assert!(value["volumes"][1]["measured"]["seeks"].as_f64().unwrap() > 0.0, "{value}");
+}
+
+#[test]
+fn figures_for_prometheus_are_replaced_as_a_whole() {
+    let home = Home::new();
+    let a = volume(&home, "a");
+    let line = format!("monitor run --quiet --busy-too --metrics ebb.prom {a}");
+    let mut before = String::new();
+    for _ in 0..2 {
+        let output = home.ebb(&line).output().unwrap();
+        assert_eq!(status(&output), 0, "{output:?}");
+        let text = std::fs::read_to_string(home.path("ebb.prom")).unwrap();
+        assert!(text.ends_with("# EOF\n") && text.contains("\nebbtide_monitor_paused 0\n"), "{text}");
+        assert!(text.contains("\nebbtide_volume_seeks_per_second{id=\"") && text != before, "{text}");
+        before = text;
+    }
+    let readable = std::fs::metadata(home.path("ebb.prom")).unwrap().permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&readable) & 0o777, 0o644);
+    let output = home.ebb(&line.replace("ebb.prom", "nowhere/ebb.prom")).output().unwrap();
+    assert_eq!(status(&output), 2, "{output:?}");
+}
+
+#[test]
+fn an_installation_that_cannot_last_is_refused_before_anything_is_made() {
+    let home = Home::new();
+    let refused = |program: &str, line: &str, expected: i32, said: &str| {
+        let output = home.command(program).args(line.split_whitespace()).output().unwrap();
+        assert_eq!(status(&output), expected, "{line}: {output:?}");
+        assert!(stderr(&output).contains(said), "{line}: {output:?}");
+    };
+    refused(common::EBB, "monitor install --every 7min", 2, "15, 20 or 30 min");
+    refused(common::EBB, "monitor install --every soon", 2, "soon");
+    refused(common::EBB, "monitor install --dry-run --store s.sqlite", 2, "leave out --store");
+    refused(common::EBB, "monitor install --remove --dry-run", 2, "cannot be used with");
+    // Where everybody may put another program in its place.
+    let exposed = home.path("ebb");
+    if std::fs::hard_link(common::EBB, &exposed).is_err() {
+        std::fs::copy(common::EBB, &exposed).unwrap();
+    }
+    refused(exposed.to_str().unwrap(), "monitor install --dry-run", 1, "below /var/tmp, which is cleared");
+}
+
+#[test]
+fn a_pass_needs_no_home() {
+    // As the installed service has none: nothing is made, so there is no journal of changes.
+    let home = Home::new();
+    let a = volume(&home, "a");
+    let mut pass = home.ebb(&format!("monitor run --busy-too --store store.sqlite --pause-file pause {a}"));
+    for variable in ["HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {
+        pass.env_remove(variable);
+    }
+    let output = pass.output().unwrap();
+    assert!(status(&output) == 0 && !output.stdout.is_empty(), "{output:?}");
+    // What a service cannot read is on standard error, which its journal keeps.
+    home.write("small", "s");
+    let output = home.ebb("monitor run --quiet --busy-too small").output().unwrap();
+    assert_eq!(status(&output), 1, "{output:?}");
+    assert!(stderr(&output).contains("small") && stderr(&output).contains("less than 1 MiB"), "{output:?}");
 }

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Home, status, stderr};
+use ebbtide_model::monitor::events::Found;
 use ebbtide_model::monitor::{Measure, Pass, Watched};
 use ebbtide_model::session::{Session, SessionMeta};
 use ebbtide_model::testing::session::{self as fixture, Recipe};
@@ -148,7 +149,10 @@ fn monitored(home: &Home, last: UnixTime) {
                 (Measure::Throughput, 1e8 * (1.0 + 0.02 * noise)),
                 (Measure::LoadWait, 0.001),
             ];
-            passes.push(Pass { volume, at: UnixTime::from_secs(begin + hour * 3600), values, counted: None });
+            let kernel = if hour < 18 * 24 { "6.1".to_owned() } else { format!("6.2{EVIL}") };
+            let found = Some(Found { host: "h".to_owned(), kernel: Some(kernel), ..Found::default() });
+            let at = UnixTime::from_secs(begin + hour * 3600);
+            passes.push(Pass { volume, at, values, counted: None, found });
         }
     }
     store(home).add_passes(&passes).unwrap();
@@ -259,6 +263,7 @@ fn every_answer_forbids_what_it_does_not_need() {
         assert!(!answer.head.contains("Access-Control"), "{}", answer.head);
     }
     assert!(serving.get("/").body.contains("Nothing is stored yet"));
+    assert!(serving.get("/metrics").body.contains("ebbtide_monitor_paused 0\n# EOF"));
 }
 
 #[test]
@@ -455,7 +460,7 @@ fn a_token_is_asked_for_where_there_is_one() {
     let with =
         |path: &str, field: &str| serving.ask(&[&format!("GET {path} HTTP/1.1"), "Host: localhost", field]);
     let short = &SECRET[..SECRET.len() - 1];
-    for path in ["/", "/session/last", "/api/sessions", "/volumes", "/nowhere", "/enter"] {
+    for path in ["/", "/session/last", "/api/sessions", "/volumes", "/metrics", "/nowhere", "/enter"] {
         for field in [
             "X-Y: z".to_owned(),
             "Authorization: Bearer ".to_owned(),
@@ -617,6 +622,9 @@ fn weeks_of_a_volume_are_drawn_with_their_changes() {
         "lost 50% of its seeks",
         "curve other mark",
         "curve level",
+        "curve other event",
+        "id=\"events\"",
+        "change to kernel 6.2",
         "id=\"measured\"",
         "id=\"load\"",
         "weeks=26",
@@ -626,7 +634,14 @@ fn weeks_of_a_volume_are_drawn_with_their_changes() {
     no_markup_of_others(&page.body);
     let early = serving.get(&format!("/volume?id=vol-{link}&weeks=1&until=2026-03-08"));
     assert!(early.status == 200 && early.body.contains("2026-03-02 to 2026-03-08"), "{}", early.body);
-    assert!(!early.body.contains("curve other mark"));
+    assert!(!early.body.contains("curve other mark") && !early.body.contains("curve other event"));
+    let figures = serving.get("/metrics");
+    assert_eq!(
+        (figures.status, figures.field("Content-Type")),
+        (200, "text/plain; version=0.0.4; charset=utf-8")
+    );
+    assert!(figures.body.contains("\nebbtide_volume_change_ratio{id=\"vol-"), "{}", figures.body);
+    assert!(figures.body.ends_with("# EOF\n") && figures.body.contains("\nebbtide_monitor_paused 0\n"));
     let other = serving.get("/volume?id=file%3A%2Fdata%2F..%2Fvol+2&weeks=all");
     assert!(other.status == 200 && other.body.contains("no lasting change of 5% or more"), "{}", other.body);
     for (query, said) in [
@@ -645,6 +660,7 @@ fn a_store_that_is_replaced_is_read_anew() {
     let home = Home::new();
     let serving = Serving::local(&home);
     assert!(serving.get("/").body.contains("Nothing is stored yet"));
+    assert!(serving.get("/metrics").body.contains("ebbtide_monitor_paused 0\n# EOF"));
     let id = stored(&home).meta.id;
     assert!(serving.get("/").body.contains(&id));
     for name in ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm"] {

@@ -48,6 +48,11 @@ impl Civil {
         self.0.strftime("%-d %B %Y %H:%M UTC").to_string()
     }
 
+    /// The time of the day, to the minute: `14:30`.
+    pub fn minute(self) -> String {
+        self.0.strftime("%H:%M").to_string()
+    }
+
     /// As in data, to the second: `2026-11-21T14:30:05Z` (RFC 3339).
     pub fn rfc3339(self) -> String {
         self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

@@ -12,6 +12,7 @@ pub mod boot;
 mod desired;
 mod diff;
 pub mod files;
+pub mod monitor;
 mod record;
 mod redundancy;
 pub mod status;

@@ -1,7 +1,7 @@
 //! What arrays that stay are like now: one model, as text, as JSON (`ebbtide.status/1`), and for Prometheus.
 
 use crate::{Record, can_lose};
-use ebbtide_model::shown::{Shown, columns};
+use ebbtide_model::shown::{Exposition, Shown, columns};
 use ebbtide_model::units::format_count;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -228,85 +228,126 @@ impl Status {
         text
     }
 
-    /// For Prometheus and what reads the same: OpenMetrics 1.0.
+    /// For Prometheus, its node exporter's textfile collector and what reads OpenMetrics 1.0.
     pub fn openmetrics(&self) -> String {
-        let mut text = String::new();
-        let mut family =
-            |name: &str, kind: &str, help: &str, samples: &mut dyn Iterator<Item = (String, f64)>| {
-                let _ = write!(text, "# TYPE {name} {kind}\n# HELP {name} {help}\n");
-                let suffix = if kind == "counter" { "_total" } else { "" };
-                for (labels, value) in samples {
-                    let _ = writeln!(text, "{name}{suffix}{{{labels}}} {value}");
-                }
-            };
-        let label = |array: &Array| format!("array=\"{}\"", quoted(&array.name));
-        let arrays = || self.arrays.iter();
+        let mut text = Exposition::default();
         let number = |count: usize| u32::try_from(count).map_or(f64::from(u32::MAX), f64::from);
-        family(
-            "ebbtide_array_state",
-            "stateset",
-            "How an array is.",
-            &mut arrays().flat_map(|array| {
+        let states: Vec<([(&str, &str); 2], f64)> = self
+            .arrays
+            .iter()
+            .flat_map(|array| {
                 State::VARIANTS.iter().map(move |state| {
-                    let labels = format!("{},ebbtide_array_state=\"{}\"", label(array), state.as_ref());
+                    let labels = [("array", array.name.as_str()), ("state", state.as_ref())];
                     (labels, f64::from(u8::from(array.state == *state)))
                 })
-            }),
+            })
+            .collect();
+        text.gauge(
+            "ebbtide_array_state",
+            "1 for the state that an array is in, 0 for the others.",
+            states.iter().map(|(labels, value)| (&labels[..], *value)),
         );
-        family(
-            "ebbtide_array_members",
-            "gauge",
-            "Members that an array should have.",
-            &mut arrays().map(|array| (label(array), number(array.members.len()))),
-        );
-        let working =
-            |array: &Array| array.members.iter().filter(|member| member.state == MemberState::InUse).count();
-        family(
-            "ebbtide_array_members_in_use",
-            "gauge",
-            "Members that work.",
-            &mut arrays().map(|array| (label(array), number(working(array)))),
-        );
-        family(
+        let names: Vec<[(&str, &str); 1]> =
+            self.arrays.iter().map(|array| [("array", array.name.as_str())]).collect();
+        let mut of_arrays = |name: &str, help: &str, value: &dyn Fn(&Array) -> f64| {
+            let samples = self.arrays.iter().zip(&names);
+            text.gauge(name, help, samples.map(|(array, labels)| (&labels[..], value(array))));
+        };
+        of_arrays("ebbtide_array_members", "Members that an array should have.", &|array| {
+            number(array.members.len())
+        });
+        of_arrays("ebbtide_array_members_in_use", "Members that work.", &|array| {
+            number(array.members.iter().filter(|member| member.state == MemberState::InUse).count())
+        });
+        of_arrays(
             "ebbtide_array_can_lose_members",
-            "gauge",
             "Members that may still fail, whichever they are; -1 where data cannot be reached.",
-            &mut arrays().map(|array| (label(array), array.can_lose.map_or(-1.0, number))),
+            &|array| array.can_lose.map_or(-1.0, number),
         );
-        family(
-            "ebbtide_array_drift",
-            "gauge",
-            "Things that are not as ebb apply left them.",
-            &mut arrays().map(|array| (label(array), number(array.drift.len()))),
-        );
-        family(
-            "ebbtide_array_sync_ratio",
-            "gauge",
-            "How much of a resync, rebuild or check is done, from 0 to 1.",
-            &mut arrays().flat_map(|array| {
+        of_arrays("ebbtide_array_drift", "Things that are not as ebb apply left them.", &|array| {
+            number(array.drift.len())
+        });
+        let syncs: Vec<([(&str, &str); 2], f64)> = self
+            .arrays
+            .iter()
+            .flat_map(|array| {
                 array.doing.iter().filter_map(move |doing| {
-                    Some((format!("{},action=\"{}\"", label(array), quoted(&doing.action)), doing.done?))
+                    Some(([("array", array.name.as_str()), ("action", doing.action.as_str())], doing.done?))
                 })
-            }),
+            })
+            .collect();
+        text.gauge(
+            "ebbtide_array_sync_ratio",
+            "How much of a resync, rebuild or check is done, from 0 to 1.",
+            syncs.iter().map(|(labels, value)| (&labels[..], *value)),
         );
-        family(
-            "ebbtide_array_member_errors",
-            "counter",
-            "Errors that the array counted of a member since it was assembled.",
-            &mut arrays().flat_map(|array| {
+        let errors: Vec<([(&str, &str); 2], f64)> = self
+            .arrays
+            .iter()
+            .flat_map(|array| {
                 array.members.iter().map(move |member| {
-                    (
-                        format!("{},member=\"{}\"", label(array), quoted(&member.name)),
-                        u32::try_from(member.errors).map_or(f64::from(u32::MAX), f64::from),
-                    )
+                    let count = u32::try_from(member.errors).map_or(f64::from(u32::MAX), f64::from);
+                    ([("array", array.name.as_str()), ("member", member.name.as_str())], count)
                 })
-            }),
+            })
+            .collect();
+        text.gauge(
+            "ebbtide_array_member_errors",
+            "Errors that the array has counted of a member since it was assembled.",
+            errors.iter().map(|(labels, value)| (&labels[..], *value)),
         );
-        text + "# EOF\n"
+        text.finish()
     }
 }
 
-/// A label's value (OpenMetrics 1.0, 3.2: backslash, quote and line feed).
-fn quoted(value: &str) -> String {
-    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_an_array_are_these() {
+        let member = |name: &str, state, errors| MemberStatus {
+            name: name.to_owned(),
+            path: format!("/dev/disk/by-id/{name}"),
+            state,
+            errors,
+            troubles: Vec::new(),
+        };
+        let array = Array {
+            name: "data\"1".to_owned(),
+            path: "/dev/md/data".to_owned(),
+            mountpoint: None,
+            class: "kept".to_owned(),
+            state: State::Degraded,
+            members: vec![member("a", MemberState::InUse, 0), member("b", MemberState::Resyncing, 3)],
+            can_lose: None,
+            doing: vec![
+                Doing { action: "recover".to_owned(), done: Some(0.25) },
+                Doing { action: "check".to_owned(), done: None },
+            ],
+            drift: vec!["fstab".to_owned()],
+        };
+        let text = Status { schema: Status::SCHEMA, arrays: vec![array] }.openmetrics();
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let array = r#"array="data\"1""#;
+        assert_eq!(
+            samples,
+            [
+                format!("ebbtide_array_state{{{array},state=\"healthy\"}} 0"),
+                format!("ebbtide_array_state{{{array},state=\"drifted\"}} 0"),
+                format!("ebbtide_array_state{{{array},state=\"degraded\"}} 1"),
+                format!("ebbtide_array_state{{{array},state=\"missing\"}} 0"),
+                format!("ebbtide_array_members{{{array}}} 2"),
+                format!("ebbtide_array_members_in_use{{{array}}} 1"),
+                format!("ebbtide_array_can_lose_members{{{array}}} -1"),
+                format!("ebbtide_array_drift{{{array}}} 1"),
+                format!("ebbtide_array_sync_ratio{{{array},action=\"recover\"}} 0.25"),
+                format!("ebbtide_array_member_errors{{{array},member=\"a\"}} 0"),
+                format!("ebbtide_array_member_errors{{{array},member=\"b\"}} 3"),
+            ]
+        );
+        let kinds: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+        assert!(kinds.len() == 7 && kinds.iter().all(|line| line.ends_with(" gauge")), "{text}");
+        assert!(text.ends_with("# EOF\n"));
+    }
 }

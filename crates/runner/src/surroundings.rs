@@ -7,6 +7,8 @@ use ebbtide_host::chain;
 use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::backend::DiskBelow;
+use ebbtide_model::journal::{Entry, Journal, JournalError};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,11 +29,26 @@ impl Topology for HostTopology {
 /// # Errors
 /// When there is no place for the journal.
 pub fn of_host(name: &str) -> Result<Surroundings, RunnerError> {
-    Ok(Surroundings {
-        door: judge::door(),
-        topology: Arc::new(HostTopology(Sys::host())),
-        journal: Arc::new(JournalFile::new(&places::journals()?, name)),
-    })
+    Ok(with(Arc::new(JournalFile::new(&places::journals()?, name))))
+}
+
+/// The same for what makes nothing: there is no journal, so that nothing can be made.
+pub fn without_journal() -> Surroundings {
+    with(Arc::new(NoJournal))
+}
+
+fn with(journal: Arc<dyn Journal>) -> Surroundings {
+    Surroundings { door: judge::door(), topology: Arc::new(HostTopology(Sys::host())), journal }
+}
+
+/// Writes nothing down, and says so.
+struct NoJournal;
+
+impl Journal for NoJournal {
+    fn write(&self, _: &Entry) -> Result<(), JournalError> {
+        let error = io::Error::other("there is no place for it");
+        Err(JournalError { path: "of changes".to_owned(), error })
+    }
 }
 
 /// Operations per second that the engine reaches on this host with nothing behind it, in about 0.2 s.

@@ -29,6 +29,11 @@ impl Response {
         Response::new(status, "text/plain; charset=utf-8", body)
     }
 
+    /// Figures in Prometheus' text format.
+    pub fn figures(body: impl Into<Arc<str>>) -> Response {
+        Response::new(200, "text/plain; version=0.0.4; charset=utf-8", body)
+    }
+
     fn new(status: u16, kind: &'static str, body: impl Into<Arc<str>>) -> Response {
         Response { status, kind, body: body.into(), fields: Vec::new() }
     }

@@ -2,10 +2,11 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
+use crate::monitor::kept;
 use crate::views::{self, changes as view};
 use clap::Args;
 use ebbtide_model::monitor::Watched;
-use ebbtide_model::shown::one_line;
+use ebbtide_model::shown::{Shown, one_line};
 use ebbtide_runner::monitor::changes::{Changes, changes};
 use ebbtide_runner::store::Store;
 use std::process::ExitCode;
@@ -23,9 +24,12 @@ pub struct ChangesArgs {
 /// Runs `ebb changes`.
 ///
 /// # Errors
-/// When the store cannot be read, or knows no such volume.
+/// When the store that is named does not exist, cannot be read, or knows no such volume.
 pub fn run(args: &ChangesArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let store = Store::open_existing(globals.store.as_deref()).map_err(CliError::failed)?;
+    let store = Store::open_existing(kept::store(globals).as_deref()).map_err(CliError::failed)?;
+    if let (None, Some(named)) = (&store, &globals.store) {
+        return Err(CliError::Usage(format!("{}: there is no store of passes", named.shown())));
+    }
     let mut found =
         store.map_or(Ok(Changes::default()), |store| changes(&store)).map_err(CliError::failed)?;
     if let Some(asked) = &args.volume {
@@ -35,6 +39,7 @@ pub fn run(args: &ChangesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         }
         found.known.retain(|known| is(&known.volume));
         found.told.retain(|told| is(&told.volume));
+        found.happened.retain(|happened| is(&happened.volume));
     }
     if found.known.is_empty() && !globals.json {
         if !globals.quiet {

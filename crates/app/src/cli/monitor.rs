@@ -1,23 +1,31 @@
 //! `ebb monitor`: short reads of volumes, again and again, for `ebb changes`.
 
+mod install;
+
 use crate::cli::globals::Globals;
 use crate::error::CliError;
+use crate::keeping;
 use crate::monitor::busy::{self, Reading};
 use crate::monitor::canary::{self, CanaryError};
+use crate::monitor::kept;
 use crate::monitor::subject::{Subject, subjects};
 use crate::signals;
 use crate::views::{self, monitor as view};
 use clap::{Args, Subcommand};
-use ebbtide_host::hostinfo;
+use ebbtide_host::judge;
+use ebbtide_host::observe::EbsLimits;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::backend::Control;
 use ebbtide_model::monitor::{Measure, Pass};
 use ebbtide_model::shown::Shown;
-use ebbtide_runner::store::{Monitored, Store};
+use ebbtide_runner::monitor::changes::{Happened, changes, happened};
+use ebbtide_runner::monitor::metrics::figures;
+use ebbtide_runner::store::{Monitored, Store, StoreError};
 use ebbtide_runner::{clock, places};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use view::{Outcome, Seen};
 
 /// Measure volumes for a moment, again and again, and keep what was seen for years
@@ -30,6 +38,7 @@ pub struct MonitorArgs {
 #[derive(Debug, Subcommand)]
 enum MonitorCommand {
     Run(RunArgs),
+    Install(install::InstallArgs),
     Status(StatusArgs),
 }
 
@@ -48,9 +57,16 @@ struct RunArgs {
     /// Read also what is busy, and while the host is
     #[arg(long)]
     busy_too: bool,
+    /// Read nothing while this file exists [default: as `ebb monitor status` says]
+    #[arg(long, value_name = "FILE")]
+    pause_file: Option<PathBuf>,
+    /// Then write what the store says of all its volumes there, for the textfile collector of Prometheus' node exporter: newest values, times of
+    /// passes, the newest lasting changes. The file is replaced as a whole
+    #[arg(long, value_name = "FILE")]
+    metrics: Option<PathBuf>,
 }
 
-/// Show which volumes were monitored, when last, and whether passes are paused
+/// Show which volumes were monitored, when last, whether passes are paused, and how what `ebb monitor install` installed goes
 #[derive(Debug, Args)]
 struct StatusArgs {}
 
@@ -61,15 +77,18 @@ struct StatusArgs {}
 pub fn run(args: &MonitorArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     match &args.command {
         MonitorCommand::Run(args) => pass(args, globals),
+        MonitorCommand::Install(args) => install::run(args, globals),
         MonitorCommand::Status(StatusArgs {}) => status(globals),
     }
 }
 
 fn pass(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    if let Some(file) = &args.metrics {
+        judge::door().output(file).map(drop).map_err(|error| CliError::Usage(error.to_string()))?;
+    }
     let sys = Sys::host();
-    let host = hostinfo::host_info(&sys).hostname;
-    let subjects = subjects(&args.volumes, &sys, &host)?;
-    let paused = paused();
+    let subjects = subjects(&args.volumes, &sys)?;
+    let paused = paused(args.pause_file.clone().or_else(places::pause_file));
     let control = signals::stoppable(globals.quiet)?;
     let mut store = Store::open(globals.store.as_deref()).map_err(CliError::failed)?;
     let known = store.monitored().map_err(CliError::failed)?;
@@ -88,12 +107,33 @@ fn pass(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             .or_else(|| host_busy.clone())
             .or_else(|| is_busy(&subject, &now, &before).filter(|_| !args.busy_too));
         let (pass, outcome) = one(&subject, &known, (&sys, &now), alone, &control)?;
-        seen.push(Seen { volume: pass.volume.clone(), values: pass.values.clone(), outcome });
+        seen.push(Seen {
+            volume: pass.volume.clone(),
+            values: pass.values.clone(),
+            outcome,
+            note: subject.note,
+        });
         passes.push(pass);
     }
     store.add_passes(&passes).map_err(CliError::failed)?;
+    if let Some(file) = &args.metrics {
+        let found = changes(&store).and_then(|changes| figures(&store, &changes, paused.is_some()));
+        let text = found.map_err(CliError::failed)?.text();
+        // Who collects it is another user.
+        let door = judge::door();
+        let output = door.output(file).map(|output| output.as_configuration(0o644));
+        output.and_then(|output| output.write(text.as_bytes())).map_err(CliError::failed)?;
+    }
     views::answer(globals.json, &view::pass_json(&seen), &view::pass_text(&seen))?;
-    let failed = seen.iter().any(|seen| matches!(seen.outcome, Outcome::Failed(_)));
+    let mut failed = false;
+    for seen in &seen {
+        let Outcome::Failed(why) = &seen.outcome else { continue };
+        failed = true;
+        // A service has its table read by nobody.
+        if globals.quiet {
+            views::say(&format!("ebb: {}: {why}", seen.volume.name));
+        }
+    }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -106,7 +146,8 @@ fn one(
     control: &Arc<Control>,
 ) -> Result<(Pass, Outcome), CliError> {
     let device = subject.device.as_deref();
-    let counted = device.and_then(|device| now.counted(device));
+    let limits = EbsLimits::host(ebbtide_engine::nvme::log_page);
+    let counted = device.and_then(|device| now.counted(device, &limits));
     let last = known.iter().find(|known| known.volume.id == subject.watched.id).and_then(Monitored::counted);
     let mut values: Vec<(Measure, f64)> =
         counted.zip(last).map(|(now, before)| now.since(&before)).unwrap_or_default();
@@ -124,9 +165,10 @@ fn one(
         },
     };
     // What the canary read is not what the host does.
-    let counted = device.and_then(|device| Reading::now(sys).counted(device));
+    let counted = device.and_then(|device| Reading::now(sys).counted(device, &limits));
     let volume = subject.watched.clone();
-    Ok((Pass { volume, at: clock::now(), values, counted }, outcome))
+    let found = Some(subject.found.clone());
+    Ok((Pass { volume, at: clock::now(), values, counted, found }, outcome))
 }
 
 /// That the volume is busy, in words.
@@ -135,15 +177,29 @@ fn is_busy(subject: &Subject, now: &Reading, before: &Reading) -> Option<String>
     Some(format!("busy for {:.0}% of the last {} ms", busy.min(1.0) * 100.0, busy::LOOK.as_millis()))
 }
 
-/// The pause file, where it exists.
-fn paused() -> Option<PathBuf> {
-    places::pause_file().filter(|file| file.exists())
+/// `file`, where it exists.
+fn paused(file: Option<PathBuf>) -> Option<PathBuf> {
+    file.filter(|file| file.exists())
 }
 
 fn status(globals: &Globals) -> Result<ExitCode, CliError> {
-    let store = Store::open_existing(globals.store.as_deref()).map_err(CliError::failed)?;
-    let volumes = store.map_or(Ok(Vec::new()), |store| store.monitored()).map_err(CliError::failed)?;
-    let (paused, pause_file) = (paused().is_some(), places::pause_file());
-    let value = view::status_json(&volumes, pause_file.as_deref(), paused);
-    views::answer(globals.json, &value, &view::status_text(&volumes, pause_file.as_deref(), paused))
+    let installed = keeping::with(globals, &AtomicBool::new(false), |keeper| Ok(keeper.monitor_now()))
+        .map_err(CliError::failed)?;
+    let place = kept::store(globals);
+    let store = Store::open_existing(place.as_deref()).map_err(CliError::failed)?;
+    let kept_at = store.as_ref().map(|store| store.path().to_owned());
+    let (volumes, happened) =
+        store.map_or(Ok(Default::default()), |store| known(&store)).map_err(CliError::failed)?;
+    let pause_file = kept::pause_file(place.as_deref());
+    let paused = paused(pause_file.clone()).is_some();
+    let shown = view::Status { volumes, happened, store: kept_at, pause_file, paused, installed };
+    views::answer(globals.json, &shown.json(), &shown.text())
+}
+
+/// The volumes of `store`, each with what was measured of it last, and what happened to them.
+fn known(store: &Store) -> Result<(Vec<view::Volume>, Vec<Happened>), StoreError> {
+    let volumes = store.monitored()?;
+    let happened = happened(store, &volumes)?;
+    let with_newest = |known: Monitored| Ok(view::Volume { newest: store.newest(&known)?, known });
+    Ok((volumes.into_iter().map(with_newest).collect::<Result<_, StoreError>>()?, happened))
 }

@@ -2,6 +2,7 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
+use crate::monitor::kept;
 use crate::serve::StoreSite;
 use crate::{signals, views};
 use clap::Args;
@@ -61,7 +62,9 @@ pub fn run(args: &ServeArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     if !globals.quiet {
         views::say("ebb: serving the store; Ctrl-C ends it");
     }
-    server.run(Arc::new(StoreSite::new(globals.store.clone())), &control.stop).map_err(error)?;
+    server
+        .run(Arc::new(StoreSite::new(globals.store.clone(), kept::store(globals))), &control.stop)
+        .map_err(error)?;
     Ok(ExitCode::SUCCESS)
 }
 

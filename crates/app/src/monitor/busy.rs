@@ -1,5 +1,6 @@
 //! Whether the host and its disks have something to do: a canary beside a load says little of the volume, and is in the way.
 
+use ebbtide_host::observe::LimitsReader;
 use ebbtide_host::sys::{self, Sys};
 use ebbtide_model::monitor::Counted;
 use ebbtide_model::observe::diskstats::{self, DiskCounters};
@@ -30,9 +31,11 @@ impl Reading {
         Reading { at: clock::now(), disks }
     }
 
-    /// The sums for `device`.
-    pub fn counted(&self, device: &str) -> Option<Counted> {
-        self.disks.get(device).map(|counters| Counted::of(counters, self.at))
+    /// The sums for `device`, with what an EBS volume says of its limits, for which nothing of it is read.
+    pub fn counted(&self, device: &str, limits: &dyn LimitsReader) -> Option<Counted> {
+        let counters = self.disks.get(device)?;
+        let exceeded = limits.open(device).and_then(|mut page| page.read()?.exceeded);
+        Some(Counted { exceeded, ..Counted::of(counters, self.at) })
     }
 
     /// Share of the time since `before` in which `device` had a request in flight.

@@ -2,4 +2,6 @@
 
 pub mod busy;
 pub mod canary;
+pub mod found;
+pub mod kept;
 pub mod subject;

@@ -1,10 +1,13 @@
 //! The volumes of a pass, by what stays the same wherever they are attached.
 
+use super::found;
 use crate::error::CliError;
 use ebbtide_host::probe::{self, BlockDevice, Devices, Kind};
 use ebbtide_host::sys::{DevNum, Sys};
 use ebbtide_model::monitor::Watched;
+use ebbtide_model::monitor::events::Found;
 use ebbtide_model::shown::Shown;
+use ebbtide_model::units::{Bytes, format_bytes};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -17,18 +20,23 @@ pub struct Subject {
     pub watched: Watched,
     /// The kernel's name for it, where it is a device.
     pub device: Option<String>,
+    /// What it and its host are.
+    pub found: Found,
+    /// What the reader of its figures must know.
+    pub note: Option<String>,
 }
 
 /// The volumes that `names` are: paths, names of devices or stable ids; without any, every disk but the one with the root file
-/// system. `host` is this host's name.
+/// system.
 ///
 /// # Errors
 /// Wrong usage when one is nothing that can be read, or there is none.
-pub fn subjects(names: &[String], sys: &Sys, host: &str) -> Result<Vec<Subject>, CliError> {
+pub fn subjects(names: &[String], sys: &Sys) -> Result<Vec<Subject>, CliError> {
     let devices = probe::devices(sys);
-    let of = |device: &BlockDevice| of_device(device, sys, host);
+    let of_host = found::host(sys);
+    let of = |device: &BlockDevice| of_device(device, sys, &of_host);
     if !names.is_empty() {
-        return names.iter().map(|name| named(name, &devices, sys, host)).collect();
+        return names.iter().map(|name| named(name, &devices, sys, &of_host)).collect();
     }
     let root: Vec<&str> = devices
         .devices
@@ -71,19 +79,21 @@ fn is_disk(device: &BlockDevice) -> bool {
     !made && device.partition_of.is_none() && !device.removable && device.size.0 > 0
 }
 
-fn of_device(device: &BlockDevice, sys: &Sys, host: &str) -> Subject {
+fn of_device(device: &BlockDevice, sys: &Sys, of_host: &Found) -> Subject {
+    let host = &of_host.host;
     let path = sys.dev.join(&device.name);
     // A name is not stable, and that of another host's device is another one.
     let id = device.ids.best().map_or_else(|| format!("{host}:{}", path.to_string_lossy()), str::to_owned);
-    let watched = Watched { id, name: device.shown_name().to_owned(), host: host.to_owned() };
-    Subject { path, watched, device: Some(device.name.clone()) }
+    let watched = Watched { id, name: device.shown_name().to_owned(), host: host.clone() };
+    let found = found::device(of_host, device);
+    Subject { path, watched, device: Some(device.name.clone()), found, note: None }
 }
 
-fn named(name: &str, devices: &Devices, sys: &Sys, host: &str) -> Result<Subject, CliError> {
+fn named(name: &str, devices: &Devices, sys: &Sys, of_host: &Found) -> Result<Subject, CliError> {
     if let Some(device) =
         devices.devices.iter().find(|device| device.name == name || device.ids.matches(name))
     {
-        return Ok(of_device(device, sys, host));
+        return Ok(of_device(device, sys, of_host));
     }
     let nothing = |why: String| CliError::Usage(format!("{}: {why}", Path::new(name).shown()));
     let path = std::fs::canonicalize(name)
@@ -92,13 +102,36 @@ fn named(name: &str, devices: &Devices, sys: &Sys, host: &str) -> Result<Subject
     if found.file_type().is_block_device() {
         let device = devices.by_dev(DevNum::from_raw(found.rdev()));
         return device
-            .map(|device| of_device(device, sys, host))
+            .map(|device| of_device(device, sys, of_host))
             .ok_or_else(|| nothing("the kernel does not list that device".to_owned()));
     }
     if !found.is_file() {
         return Err(nothing("it is neither a block device nor a file".to_owned()));
     }
     let name = path.to_string_lossy().into_owned();
-    let id = format!("{host}:{name}");
-    Ok(Subject { watched: Watched { id, name, host: host.to_owned() }, path, device: None })
+    let host = of_host.host.clone();
+    let watched = Watched { id: format!("{host}:{name}"), name, host };
+    let bytes = Some(Bytes(found.len()));
+    let of_file = Found { bytes, ..of_host.clone() };
+    Ok(Subject { watched, path, device: None, found: of_file, note: holes(found.len(), found.blocks()) })
+}
+
+/// What to say of a file of so many bytes for which its file system has so many blocks of 512 bytes.
+fn holes(bytes: u64, blocks: u64) -> Option<String> {
+    let there = blocks.saturating_mul(512);
+    (there < bytes).then(|| {
+        let (there, all) = (format_bytes(there as f64), format_bytes(bytes as f64));
+        format!("{there} of its {all} are on a disk; the rest are holes, for which no disk is read")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_are_noted_and_whole_files_are_not() {
+        assert_eq!((holes(4096, 8), holes(4000, 8), holes(0, 0)), (None, None, None));
+        assert!(holes(8 << 20, 8).is_some_and(|note| note.contains("holes")));
+    }
 }

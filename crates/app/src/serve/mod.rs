@@ -8,17 +8,20 @@
 //! | `/volumes` | what was measured last of each volume; `refresh=no` |
 //! | `/volume` | a volume's weeks: `id=ID`, `weeks=N` or `all`, `until=DAY` |
 //! | `/api/...` | the same as JSON: `sessions`, `session/ID`, `compare`, `changes` |
+//! | `/metrics` | figures of volumes for Prometheus |
 
 mod compare;
 mod pages;
 mod stores;
 mod volumes;
 
+use crate::monitor::kept;
 use crate::stored::{self, ended, trials};
 use crate::views::{Format, render};
 use ebbtide_model::shown;
 use ebbtide_report::JsonOptions;
 use ebbtide_report::site::{self, Listed, SessionsPage};
+use ebbtide_runner::monitor::metrics::{Figures, figures};
 use ebbtide_runner::store::{Store, StoreError, Summary};
 use ebbtide_serve::{Policy, Request, Response, Site};
 use pages::Pages;
@@ -33,6 +36,10 @@ const ON_A_PAGE: u32 = 50;
 /// The pages of a store.
 pub struct StoreSite {
     stores: Stores,
+    /// Where passes over volumes are kept, where that is another.
+    monitored: Option<Stores>,
+    /// What pauses passes.
+    pause_file: Option<PathBuf>,
     pages: Pages,
     changes: volumes::Known,
     policy: Policy,
@@ -99,6 +106,7 @@ enum Route<'a> {
     Volumes,
     Volume,
     Changes,
+    Metrics,
 }
 
 impl Route<'_> {
@@ -115,17 +123,25 @@ impl Route<'_> {
             (false, ["volumes"]) => Route::Volumes,
             (false, ["volume"]) => Route::Volume,
             (true, ["changes"]) => Route::Changes,
+            (false, ["metrics"]) => Route::Metrics,
             _ => return None,
         };
         Some((route, json))
     }
+
+    fn is_of_volumes(&self) -> bool {
+        matches!(self, Route::Volumes | Route::Volume | Route::Changes | Route::Metrics)
+    }
 }
 
 impl StoreSite {
-    /// Of the store at `path`, or the user's own.
-    pub fn new(path: Option<PathBuf>) -> StoreSite {
+    /// Of the store at `path`, or the user's own, and of the passes over volumes in the store `monitored`.
+    pub fn new(path: Option<PathBuf>, monitored: Option<PathBuf>) -> StoreSite {
+        let pause_file = kept::pause_file(monitored.as_deref());
         StoreSite {
+            monitored: (monitored != path).then(|| Stores::new(monitored)),
             stores: Stores::new(path),
+            pause_file,
             pages: Pages::default(),
             changes: volumes::Known::default(),
             policy: Policy::of(&site::STYLES, &site::SCRIPTS),
@@ -134,13 +150,17 @@ impl StoreSite {
 
     fn page(&self, request: &Request) -> Result<Response, NoPage> {
         let (route, json) = Route::of(&request.path).ok_or(NoPage::Nowhere)?;
-        match self.stores.with(|store| self.of(store, route, json, request)) {
+        let stores = self.monitored.as_ref().filter(|_| route.is_of_volumes()).unwrap_or(&self.stores);
+        match stores.with(|store| self.of(store, route, json, request)) {
             // A store that is not there yet is an empty one.
             Err(NoStore::NotYet) if route == Route::Sessions && !json => {
                 Ok(Response::page(200, site::sessions(&of_nothing())))
             }
             Err(NoStore::NotYet) if route == Route::Volumes => {
                 Ok(Response::page(200, volumes::none(request)))
+            }
+            Err(NoStore::NotYet) if route == Route::Metrics => {
+                Ok(Response::figures(Figures::default().text()))
             }
             made => made?,
         }
@@ -162,6 +182,11 @@ impl StoreSite {
             (Route::Changes, _) => {
                 let changes = self.changes.of(store)?;
                 Ok(as_json(&crate::views::changes::json(&changes)))
+            }
+            (Route::Metrics, _) => {
+                let paused = self.pause_file.as_ref().is_some_and(|file| file.exists());
+                let figures = figures(store, &*self.changes.of(store)?, paused)?;
+                Ok(Response::figures(figures.text()))
             }
         }
     }

@@ -2,10 +2,12 @@
 
 use super::{NoPage, StoreSite};
 use crate::views::changes::{figures, sentence};
+use crate::views::events::noun;
 use ebbtide_model::civil::Civil;
+use ebbtide_model::monitor::events::Event;
 use ebbtide_model::monitor::{Measure, Value};
 use ebbtide_model::units::{Nanos, UnixTime};
-use ebbtide_report::site::{self, ToldChange, VolumeLine, VolumePage, VolumesPage};
+use ebbtide_report::site::{self, ToldChange, ToldEvent, VolumeLine, VolumePage, VolumesPage};
 use ebbtide_runner::clock;
 use ebbtide_runner::monitor::changes::{Changes, OfVolume, changes};
 use ebbtide_runner::store::{Monitored, Store, StoreError};
@@ -50,6 +52,10 @@ fn told(of: &OfVolume) -> ToldChange {
         sentence: sentence(of),
         figures: figures(of),
     }
+}
+
+fn happened(event: &Event) -> ToldEvent {
+    ToldEvent { at: event.at, what: noun(&event.what) }
 }
 
 /// The page of no volumes, where there is no store yet.
@@ -98,6 +104,7 @@ impl StoreSite {
         Ok(site::volume(&VolumePage {
             enough: changes.known.iter().any(|of| of.volume.id == id && of.enough),
             changes: changes.told.iter().filter(of_this).map(told).collect(),
+            events: store.events(&known)?.iter().map(happened).collect(),
             volume: known.volume,
             weeks,
             until: until.map(|end| Civil::from_unix(UnixTime(end.0 - 1)).day()),

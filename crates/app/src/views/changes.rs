@@ -1,5 +1,6 @@
 //! Lasting changes in words and as JSON (`ebbtide.changes/1`).
 
+use super::events;
 use ebbtide_analysis::changes::{Change, Siblings};
 use ebbtide_model::civil::Civil;
 use ebbtide_model::monitor::Measure;
@@ -11,15 +12,19 @@ use serde_json::{Value, json};
 const NUMBERS: [&str; 13] =
     ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 
+/// Most events that are listed.
+const EVENTS: usize = 20;
+
 /// For programs.
 pub fn json(found: &Changes) -> Value {
     let changes: Vec<Value> = found.told.iter().map(change_json).collect();
     let volumes: Vec<Value> = found.known.iter().map(known_json).collect();
-    json!({ "schema": "ebbtide.changes/1", "changes": changes, "looked_at": volumes })
+    let happened: Vec<Value> = found.happened.iter().map(events::json).collect();
+    json!({ "schema": "ebbtide.changes/1", "changes": changes, "events": happened, "looked_at": volumes })
 }
 
 fn change_json(told: &OfVolume) -> Value {
-    let OfVolume { volume, measure, change, siblings } = told;
+    let OfVolume { volume, measure, change, siblings, events } = told;
     json!({
         "volume": volume.name,
         "id": volume.id,
@@ -34,6 +39,7 @@ fn change_json(told: &OfVolume) -> Value {
         "siblings": siblings.map(|siblings| if siblings.same() { "same" } else { "other" }),
         "siblings_known": siblings.map_or(0, |siblings| siblings.known),
         "siblings_changed": siblings.map_or(0, |siblings| siblings.changed),
+        "events": events.iter().map(events::event_json).collect::<Vec<_>>(),
     })
 }
 
@@ -68,6 +74,7 @@ pub fn text(found: &Changes) -> String {
         let (from, to) = (Civil::from_unix(from).day(), Civil::from_unix(to).day());
         text += &format!("{what}: {}, {from} to {to}\n", volumes(&enough));
     }
+    text += &events::table(&found.happened, EVENTS);
     if !short.is_empty() {
         text += &format!("too short to tell: {}, known for less than a week\n", volumes(&short));
     }
@@ -91,7 +98,8 @@ pub fn sentence(told: &OfVolume) -> String {
     };
     let on = Civil::from_unix(told.change.at).in_words();
     let siblings = told.siblings.map(|siblings| format!("; {}", of_siblings(siblings))).unwrap_or_default();
-    format!("{did} on {on}{siblings}")
+    let after = events::around(&told.events, told.change.at);
+    format!("{did} on {on}{after}{siblings}")
 }
 
 /// Levels with their unit, the ratio with its interval, and when it was known.
@@ -144,7 +152,7 @@ mod tests {
             let at = UnixTime::from_secs(1_773_288_600);
             let change = Change { at, told: at, before: 100.0, after, ci: (after / 110.0, after / 90.0) };
             let siblings = siblings.map(|(known, changed)| Siblings { known, changed });
-            sentence(&OfVolume { volume, measure, change, siblings })
+            sentence(&OfVolume { volume, measure, change, siblings, events: Vec::new() })
         };
         for (measure, after, siblings, expected) in [
             (

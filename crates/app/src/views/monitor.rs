@@ -1,12 +1,20 @@
 //! What a pass saw (`ebbtide.monitor/1`), and what is monitored (`ebbtide.monitored/1`).
 
+use super::events;
+use ebbtide_host::build::lasting::monitor::MonitorNow;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::monitor::{Measure, Watched};
 use ebbtide_model::shown::{Shown, columns};
-use ebbtide_model::units::{format_iops, format_latency, format_throughput};
+use ebbtide_model::units::{UnixTime, format_iops, format_latency, format_throughput};
+use ebbtide_provision::monitor::{SERVICE, TIMER};
+use ebbtide_runner::monitor::changes::Happened;
 use ebbtide_runner::store::{HOURS_DAYS, Monitored, SINGLE_DAYS};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Most events that are listed.
+const EVENTS: usize = 10;
 
 /// How the canary of a volume ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +36,8 @@ pub struct Seen {
     pub values: Vec<(Measure, f64)>,
     /// How the canary ended.
     pub outcome: Outcome,
+    /// What the reader of its figures must know.
+    pub note: Option<String>,
 }
 
 /// A pass, for programs.
@@ -52,6 +62,7 @@ pub fn pass_json(seen: &[Seen]) -> Value {
                 "measured": values,
                 "skipped": skipped,
                 "failed": failed,
+                "note": seen.note,
             })
         })
         .collect();
@@ -62,7 +73,7 @@ pub fn pass_json(seen: &[Seen]) -> Value {
 pub fn pass_text(seen: &[Seen]) -> String {
     let mut rows =
         vec![["VOLUME", "SEEKS", "THROUGHPUT", "THE HOST'S LOAD SINCE THE LAST PASS", ""].map(str::to_owned)];
-    for Seen { volume, values, outcome } in seen {
+    for Seen { volume, values, outcome, note } in seen {
         let value =
             |wanted: Measure| values.iter().find(|(measure, _)| *measure == wanted).map(|(_, value)| *value);
         let wait = value(Measure::LoadWait).map(|wait| format!(", {} each", format_latency(wait * 1e9)));
@@ -72,11 +83,11 @@ pub fn pass_text(seen: &[Seen]) -> String {
         });
         rows.push([
             volume.name.clone(),
-            value(Measure::Seeks).map_or_else(|| "-".to_owned(), |seeks| format!("{}/s", format_iops(seeks))),
-            value(Measure::Throughput).map_or_else(|| "-".to_owned(), format_throughput),
+            seeks(value(Measure::Seeks)),
+            throughput(value(Measure::Throughput)),
             load.unwrap_or_else(|| "-".to_owned()),
             match outcome {
-                Outcome::Measured => String::new(),
+                Outcome::Measured => note.clone().unwrap_or_default(),
                 Outcome::LeftAlone(why) => format!("not read: {why}"),
                 Outcome::Failed(why) => format!("failed: {why}"),
             },
@@ -85,55 +96,140 @@ pub fn pass_text(seen: &[Seen]) -> String {
     columns(&rows, 0)
 }
 
-/// What is monitored, for programs.
-pub fn status_json(volumes: &[Monitored], pause_file: Option<&Path>, paused: bool) -> Value {
-    let volumes: Vec<Value> = volumes
-        .iter()
-        .map(|known| {
-            json!({
-                "volume": known.volume.name,
-                "id": known.volume.id,
-                "host": known.volume.host,
-                "last": known.last_unix.map(|last| Civil::from_unix(last).rfc3339()),
-                "passes_kept": known.passes,
-            })
-        })
-        .collect();
-    json!({
-        "schema": "ebbtide.monitored/1",
-        "volumes": volumes,
-        "paused": paused,
-        "pause_file": pause_file.map(|file| file.to_string_lossy()),
-        "kept_days": { "passes": SINGLE_DAYS, "hours": HOURS_DAYS, "days": Value::Null },
-    })
+fn seeks(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |seeks| format!("{}/s", format_iops(seeks)))
 }
 
-/// What is monitored, for people.
-pub fn status_text(volumes: &[Monitored], pause_file: Option<&Path>, paused: bool) -> String {
-    let mut text = String::new();
-    if volumes.is_empty() {
-        text += "no volume was monitored yet; `ebb monitor run` measures each once\n";
-    } else {
-        let mut rows = vec![["VOLUME", "HOST", "LAST PASS", "PASSES KEPT", "ID"].map(str::to_owned)];
-        rows.extend(volumes.iter().map(|known| {
-            [
-                known.volume.name.clone(),
-                known.volume.host.clone(),
-                known.last_unix.map_or_else(|| "never".to_owned(), |last| Civil::from_unix(last).to_string()),
-                known.passes.to_string(),
-                known.volume.id.clone(),
-            ]
-        }));
-        text += &columns(&rows, 0);
-        text += &format!(
-            "kept: each pass for {SINGLE_DAYS} days, medians of hours for {} years, of days for ever\n",
-            HOURS_DAYS / 365
-        );
+fn throughput(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), format_throughput)
+}
+
+/// A volume that is monitored, and what was measured of it last.
+#[derive(Debug)]
+pub struct Volume {
+    /// Which, and how much is known of it.
+    pub known: Monitored,
+    /// The newest value of each measure, and when it was measured.
+    pub newest: BTreeMap<Measure, (UnixTime, f64)>,
+}
+
+/// What is monitored, and how.
+#[derive(Debug)]
+pub struct Status {
+    /// The volumes that were.
+    pub volumes: Vec<Volume>,
+    /// What happened to them, the earliest first.
+    pub happened: Vec<Happened>,
+    /// Where that is kept; nothing where nothing is yet.
+    pub store: Option<PathBuf>,
+    /// What pauses passes; nothing where no place for it is known.
+    pub pause_file: Option<PathBuf>,
+    /// Whether it does.
+    pub paused: bool,
+    /// How the installed service goes; nothing where none is.
+    pub installed: Option<MonitorNow>,
+}
+
+impl Status {
+    /// For programs.
+    pub fn json(&self) -> Value {
+        let time = |at: Option<UnixTime>| at.map(|at| Civil::from_unix(at).rfc3339());
+        let volumes: Vec<Value> = self
+            .volumes
+            .iter()
+            .map(|Volume { known, newest }| {
+                let newest = newest.iter().map(|(measure, (at, value))| {
+                    (measure.name().to_owned(), json!({ "at": time(Some(*at)), "value": value }))
+                });
+                json!({
+                    "volume": known.volume.name,
+                    "id": known.volume.id,
+                    "host": known.volume.host,
+                    "last": time(known.last_unix),
+                    "newest": newest.collect::<serde_json::Map<_, _>>(),
+                    "passes_kept": known.passes,
+                })
+            })
+            .collect();
+        let installed = self.installed.map(|now| {
+            json!({
+                "timer": TIMER,
+                "active": now.active,
+                "last": time(now.last),
+                "next": time(now.next),
+                "last_exit_status": now.status,
+            })
+        });
+        json!({
+            "schema": "ebbtide.monitored/1",
+            "volumes": volumes,
+            "events": self.happened.iter().map(events::json).collect::<Vec<_>>(),
+            "store": self.store.as_ref().map(|path| path.to_string_lossy()),
+            "paused": self.paused,
+            "pause_file": self.pause_file.as_ref().map(|file| file.to_string_lossy()),
+            "installed": installed,
+            "kept_days": { "passes": SINGLE_DAYS, "hours": HOURS_DAYS, "days": Value::Null },
+        })
     }
-    text += &match (pause_file, paused) {
-        (Some(file), true) => format!("paused: no volume is read while {} exists\n", file.shown()),
-        (Some(file), false) => format!("not paused; a file {} pauses it\n", file.shown()),
-        (None, _) => String::new(),
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        if self.volumes.is_empty() {
+            text += "no volume was monitored yet; `ebb monitor run` measures each once\n";
+        } else {
+            let heads = ["VOLUME", "HOST", "LAST PASS", "SEEKS", "THROUGHPUT", "PASSES KEPT", "ID"];
+            let mut rows = vec![heads.map(str::to_owned)];
+            rows.extend(self.volumes.iter().map(|Volume { known, newest }| {
+                let value = |measure| newest.get(&measure).map(|(_, value)| *value);
+                [
+                    known.volume.name.clone(),
+                    known.volume.host.clone(),
+                    known.last_unix.map_or_else(|| "never".to_owned(), said),
+                    seeks(value(Measure::Seeks)),
+                    throughput(value(Measure::Throughput)),
+                    known.passes.to_string(),
+                    known.volume.id.clone(),
+                ]
+            }));
+            text += &columns(&rows, 0);
+            text += &events::table(&self.happened, EVENTS);
+            text += &format!(
+                "kept: each pass for {SINGLE_DAYS} days, medians of hours for {} years, of days for ever\n",
+                HOURS_DAYS / 365
+            );
+        }
+        if let Some(store) = &self.store {
+            text += &format!("store: {}\n", store.shown());
+        }
+        text += &match (&self.pause_file, self.paused) {
+            (Some(file), true) => format!("paused: no volume is read while {} exists\n", file.shown()),
+            (Some(file), false) => format!("not paused; a file {} pauses it\n", file.shown()),
+            (None, _) => String::new(),
+        };
+        text + &installed(self.installed)
+    }
+}
+
+/// How the installed service goes, in words.
+fn installed(now: Option<MonitorNow>) -> String {
+    let Some(MonitorNow { last, next, active, status }) = now else {
+        return "not installed; `ebb monitor install` has systemd call it every 15 min\n".to_owned();
     };
-    text
+    if !active {
+        return format!("installed, and {TIMER} does not run: `systemctl start {TIMER}` starts it\n");
+    }
+    let failed = match status {
+        Some(status) if status != 0 => {
+            format!(" with exit status {status} (`journalctl -u {SERVICE}` says why)")
+        }
+        _ => String::new(),
+    };
+    let last = last.map_or_else(|| "never".to_owned(), |last| format!("{}{failed}", said(last)));
+    let next = next.map_or_else(|| "not known".to_owned(), said);
+    format!("installed as {TIMER}: last run {last}, next {next}\n")
+}
+
+fn said(at: UnixTime) -> String {
+    Civil::from_unix(at).to_string()
 }

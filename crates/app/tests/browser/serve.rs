@@ -3,9 +3,10 @@
 
 use super::devtools::Browser;
 use super::{WINDOWS, complaints};
+use ebbtide_model::monitor::events::Found;
 use ebbtide_model::monitor::{Measure, Pass, Watched};
 use ebbtide_model::testing::session::{self as fixture, Recipe};
-use ebbtide_model::units::UnixTime;
+use ebbtide_model::units::{Bytes, UnixTime};
 use ebbtide_runner::store::Store;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -16,10 +17,10 @@ use std::process::{Child, Command, Stdio};
 const ACCESSIBLE: &str = include_str!("accessible.js");
 const TOKEN: &str = "a-token-that-is-long-enough-0123";
 
-struct Serving(Child, String);
+pub struct Serving(Child, pub String);
 
 impl Serving {
-    fn start(store: &Path, token: Option<&Path>) -> Serving {
+    pub fn start(store: &Path, token: Option<&Path>) -> Serving {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
         command.args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--store"]).arg(store);
         if let Some(token) = token {
@@ -40,7 +41,7 @@ impl Drop for Serving {
 }
 
 /// Two sessions, and six weeks of three volumes of which one becomes slower.
-fn store(directory: &Path) -> (PathBuf, Vec<String>) {
+pub fn store(directory: &Path) -> (PathBuf, Vec<String>) {
     let path = directory.join("store.sqlite");
     let mut store = Store::open(Some(&path)).unwrap();
     let recipes = [
@@ -94,6 +95,12 @@ fn store(directory: &Path) -> (PathBuf, Vec<String>) {
                 at: UnixTime::from_secs(1_770_000_000 + hour * 3600),
                 values,
                 counted: None,
+                found: Some(Found {
+                    host: "db1".to_owned(),
+                    kernel: Some(format!("6.1.{}", hour / 500)),
+                    bytes: Some(Bytes(100_000_000_000 * (1 + u64::from(hour > 600)))),
+                    ..Found::default()
+                }),
             });
         }
     }

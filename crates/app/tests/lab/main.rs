@@ -12,6 +12,7 @@ mod guests;
 mod kernel;
 mod kills;
 mod layouts;
+mod monitor;
 mod pattern;
 mod remote;
 mod sessions;

@@ -10,11 +10,13 @@
 //! | in a line of a styled report | [`Styled`] |
 
 mod columns;
+mod exposition;
 mod styled;
 #[cfg(test)]
 mod tests;
 
 pub use columns::{aligned, columns};
+pub use exposition::Exposition;
 pub use styled::{Paint, Styled};
 
 use serde_json::Value;

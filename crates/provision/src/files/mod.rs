@@ -152,7 +152,7 @@ impl Part {
 /// Whether a file is one of `ebb`'s own.
 fn is_marked(text: &str) -> bool {
     // A script's first line is not for it.
-    text.lines().take(2).any(|line| line.starts_with("# ebb: ") && line.contains("written by `ebb apply`"))
+    text.lines().take(2).any(|line| line.starts_with("# ebb: ") && line.contains("(written by `ebb "))
 }
 
 /// The array whose block `text` begins with, where that is not glued.

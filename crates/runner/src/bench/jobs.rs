@@ -4,7 +4,7 @@ use crate::{RunnerError, places, surroundings};
 use ebbtide_analysis::depth::DepthSearch;
 use ebbtide_analysis::{RuledOut, Verdict};
 use ebbtide_engine::files::{FilesBackend, Options};
-use ebbtide_model::experiment::Experiment;
+use ebbtide_model::experiment::{Experiment, Volume, VolumeSource};
 use ebbtide_model::samples::{ProcessUse, TrialSamples};
 use ebbtide_model::session::Rung;
 use ebbtide_model::units::UnixTime;
@@ -42,7 +42,17 @@ impl Spec {
     /// Its backend for the run `id`, which has touched nothing yet.
     pub(crate) fn backend(&self, id: &str) -> Result<FilesBackend, RunnerError> {
         let options = Options { name: id.to_owned(), places: places::for_volumes(), ..self.options.clone() };
-        Ok(FilesBackend::new(options, surroundings::of_host(id)?))
+        // Who only reads what is there, as a monitor with few rights does, needs no place for a journal.
+        let around = surroundings::of_host(id).or_else(|error| match self.makes_files() {
+            true => Err(error),
+            false => Ok(surroundings::without_journal()),
+        })?;
+        Ok(FilesBackend::new(options, around))
+    }
+
+    fn makes_files(&self) -> bool {
+        let is_new = |volume: &Volume| matches!(volume.source, VolumeSource::NewFile { .. });
+        !self.options.named.is_empty() || self.experiment.volumes.iter().any(is_new)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::store::{Monitored, Store, StoreError};
 use ebbtide_analysis::changes::{Change, Point, Series, Siblings, together};
+use ebbtide_model::monitor::events::Event;
 use ebbtide_model::monitor::{Measure, Value, Watched};
 use ebbtide_model::units::{Nanos, UnixTime};
 use std::num::NonZero;
@@ -10,6 +11,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// Changes are looked for in single values and those of hours; what is kept of days only is too coarse for the noise of hours.
 const COARSEST: Nanos = Nanos::from_secs(3600);
+
+/// How far from a change an event may be that is told with it.
+pub const AROUND: Nanos = Nanos::from_secs(2 * 3600);
 
 /// What is known of one measure of one volume.
 #[derive(Debug, Clone)]
@@ -37,6 +41,17 @@ pub struct OfVolume {
     pub change: Change,
     /// What the other volumes of its host did; nothing where none is known.
     pub siblings: Option<Siblings>,
+    /// What happened to the volume at that time ([`AROUND`]), the earliest first.
+    pub events: Vec<Event>,
+}
+
+/// Something that happened to a volume.
+#[derive(Debug, Clone)]
+pub struct Happened {
+    /// To which.
+    pub volume: Watched,
+    /// What, and when.
+    pub event: Event,
 }
 
 /// What a store says of changes.
@@ -46,6 +61,8 @@ pub struct Changes {
     pub known: Vec<Known>,
     /// What was found, the earliest first.
     pub told: Vec<OfVolume>,
+    /// What happened to the volumes, the earliest first.
+    pub happened: Vec<Happened>,
 }
 
 /// The lasting changes of what the volumes of `store` can do. Volumes of one host are siblings.
@@ -57,11 +74,40 @@ pub fn changes(store: &Store) -> Result<Changes, StoreError> {
     let measures: Vec<Measure> = Measure::ALL.into_iter().filter(|measure| measure.is_of_volume()).collect();
     let examined = examine(store, &volumes, &measures)?;
     let (known, series): (Vec<Known>, Vec<Series>) = examined.into_iter().unzip();
+    let happened = happened(store, &volumes)?;
     let told = together(&series).into_iter().map(|told| {
         let Known { volume, measure, .. } = &known[told.series];
-        OfVolume { volume: volume.clone(), measure: *measure, change: told.change, siblings: told.siblings }
+        let of_volume = happened.iter().filter(|happened| happened.volume.id == volume.id);
+        let events = of_volume.map(|happened| &happened.event);
+        OfVolume {
+            volume: volume.clone(),
+            measure: *measure,
+            change: told.change,
+            siblings: told.siblings,
+            events: events.filter(|event| is_around(event, told.change.at)).cloned().collect(),
+        }
     });
-    Ok(Changes { told: told.collect(), known })
+    Ok(Changes { told: told.collect(), known, happened })
+}
+
+/// What happened to `volumes` of `store`, the earliest first.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn happened(store: &Store, volumes: &[Monitored]) -> Result<Vec<Happened>, StoreError> {
+    let mut happened = Vec::new();
+    for volume in volumes {
+        let events = store.events(volume)?.into_iter();
+        happened.extend(events.map(|event| Happened { volume: volume.volume.clone(), event }));
+    }
+    happened.sort_by_key(|happened| happened.event.at);
+    Ok(happened)
+}
+
+/// Whether `event` may have to do with a change at that time: it happened between two passes, and the change is known to an hour or two.
+fn is_around(event: &Event, change: UnixTime) -> bool {
+    let (from, to) = (event.since.0.saturating_sub(AROUND.0), event.at.0.saturating_add(AROUND.0));
+    (from..=to).contains(&change.0)
 }
 
 /// Work for a thread: the values of a series, its place and its names.

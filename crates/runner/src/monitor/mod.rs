@@ -1,3 +1,4 @@
 //! What passes over volumes show, taken together: changes.
 
 pub mod changes;
+pub mod metrics;

@@ -68,6 +68,17 @@ pub(super) const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (volume, measure, span, chunk)
     ) STRICT;
 ",
+    "
+    -- What happened to volumes that are monitored: model/monitor/events.rs.
+    ALTER TABLE canary_volumes ADD COLUMN found TEXT;   -- JSON: what it and its host were at the last pass
+    CREATE TABLE canary_events (
+        key     INTEGER PRIMARY KEY,
+        volume  INTEGER NOT NULL REFERENCES canary_volumes (key) ON DELETE CASCADE,
+        at      INTEGER NOT NULL,             -- s since the epoch
+        data    TEXT NOT NULL                 -- JSON
+    ) STRICT;
+    CREATE INDEX canary_events_by_volume ON canary_events (volume, at);
+",
 ];
 
 /// From this version on nothing but indices and the tables of canaries was added: one that cannot be written is read as it is.

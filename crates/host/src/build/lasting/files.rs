@@ -30,7 +30,7 @@ impl Keeper<'_> {
     }
 
     /// Puts `text` in the place of `now` in the file of `part`.
-    fn replace(&self, part: &Part, now: Option<&str>, text: &str) -> Result<(), Failure> {
+    pub(super) fn replace(&self, part: &Part, now: Option<&str>, text: &str) -> Result<(), Failure> {
         let mode = if part.executable { 0o755 } else { 0o644 };
         let door = judge::door();
         let write = || {

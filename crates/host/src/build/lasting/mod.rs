@@ -10,6 +10,7 @@ mod apply;
 mod files;
 mod grow;
 mod look;
+pub mod monitor;
 mod records;
 mod renew;
 mod site;

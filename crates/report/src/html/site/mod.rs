@@ -7,7 +7,7 @@ mod volume;
 mod volumes;
 
 pub use sessions::{Listed, SessionsPage};
-pub use volume::{ToldChange, VolumePage};
+pub use volume::{ToldChange, ToldEvent, VolumePage};
 pub use volumes::{VolumeLine, VolumesPage};
 
 use super::{Frame, STYLE, Section, answer, bar, beside, of_report, page};

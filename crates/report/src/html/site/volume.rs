@@ -4,7 +4,7 @@ use super::dates::{DAY, ticks};
 use super::volumes::{figure, name};
 use super::{Site, address, simple};
 use crate::html::chart::{Curve, Plot, Quantity, Scale};
-use crate::html::{Section, answer, bar};
+use crate::html::{Section, answer, bar, scrolling};
 use ebbtide_analysis::Unit;
 use ebbtide_analysis::changes::Change;
 use ebbtide_analysis::estimate::median;
@@ -35,6 +35,15 @@ pub struct ToldChange {
     pub figures: String,
 }
 
+/// Something that happened to the volume.
+#[derive(Debug, Clone)]
+pub struct ToldEvent {
+    /// When, or the first pass that saw it.
+    pub at: UnixTime,
+    /// What, as a noun.
+    pub what: String,
+}
+
 /// What is known of a volume over some weeks.
 #[derive(Debug, Clone)]
 pub struct VolumePage {
@@ -52,6 +61,8 @@ pub struct VolumePage {
     pub series: Vec<(Measure, Vec<Value>)>,
     /// Its lasting changes of all times, the earliest first.
     pub changes: Vec<ToldChange>,
+    /// What happened to it at all times, the earliest first.
+    pub events: Vec<ToldEvent>,
     /// Whether there is enough for changes to be told.
     pub enough: bool,
 }
@@ -77,6 +88,7 @@ pub(super) fn html(shown: &VolumePage) -> String {
         Section::new("measured", "What it can do", measured),
         Section::new("load", "What the host asked of it", load),
         Section::new("changes", "Lasting changes", changes),
+        Section::new("events", "What happened", events),
     ];
     simple(shown, &sections, &volume.name, &header, Site::default())
 }
@@ -108,6 +120,13 @@ fn spans(shown: &VolumePage) -> Markup {
     }
 }
 
+impl VolumePage {
+    /// What happened in the time that is shown, the earliest first.
+    fn happened(&self) -> impl DoubleEndedIterator<Item = &ToldEvent> {
+        self.events.iter().filter(|event| (self.from..self.to).contains(&event.at))
+    }
+}
+
 fn seconds(at: UnixTime) -> u64 {
     at.0 / 1_000_000_000
 }
@@ -117,7 +136,9 @@ fn measured(shown: &VolumePage) -> Option<Markup> {
     Some(html! {
         p.sub {
             "The line is the median of what passes measured, between the faint least and most. The dark step is the level that is believed "
-            "to last, the dashed line the moment of a lasting change."
+            "to last, the dashed line the moment of a lasting change"
+            @if shown.happened().next().is_some() { ", a dotted line that of what " a href="#events" { "happened" } }
+            "."
         }
         (charts)
     })
@@ -140,6 +161,7 @@ fn quantity(measure: Measure) -> Quantity {
         Measure::Seeks | Measure::LoadIops => Quantity::In(Unit::OpsPerSecond),
         Measure::Throughput | Measure::LoadThroughput => Quantity::In(Unit::BytesPerSecond),
         Measure::LoadWait => Quantity::In(Unit::Nanoseconds),
+        Measure::VolumeExceeded | Measure::InstanceExceeded => Quantity::In(Unit::Share),
     }
 }
 
@@ -234,7 +256,8 @@ fn chart(shown: &VolumePage, measure: Measure, values: &[Value]) -> Markup {
         filled: false,
     };
     let most = stretches.iter().map(|stretch| stretch.median).chain(levels.iter().map(|level| level.1));
-    let y = Scale::from_zero(quantity(measure), drawn(measure, most.fold(0.0, f64::max)), 4);
+    let highest = most.fold(0.0, f64::max);
+    let y = Scale::from_zero(quantity(measure), drawn(measure, highest), 4);
     let mut curves = vec![
         curve("least", "d1 other", points(&stretches, |stretch| stretch.least)),
         curve("most", "d1 other", points(&stretches, |stretch| stretch.most)),
@@ -252,6 +275,12 @@ fn chart(shown: &VolumePage, measure: Measure, values: &[Value]) -> Markup {
             vec![(at, 0.0), (at, top.max(change.before).max(change.after) * 2.0)],
         ));
     }
+    let mut moments: Vec<u64> = shown.happened().map(|event| seconds(event.at)).collect();
+    moments.dedup();
+    curves.extend(moments.iter().map(|&at| {
+        let at = at as f64;
+        curve("event", "other event", vec![(at, 0.0), (at, top.max(highest) * 2.0)])
+    }));
     let newest = values.last();
     let plot = Plot {
         label: format!("{} of {} over time", name(measure), shown.volume.name),
@@ -280,6 +309,20 @@ fn changes(shown: &VolumePage) -> Option<Markup> {
         p { (told.sentence) }
         p.sub { (told.figures) }
     } } } })
+}
+
+fn events(shown: &VolumePage) -> Option<Markup> {
+    shown.happened().next()?;
+    Some(html! {
+        p.sub { "As passes saw it, the newest first: a pass sees what happened since the one before." }
+        (scrolling("Events", html! { table.stack {
+            thead { tr { th { "when" } th { "what" } } }
+            tbody { @for event in shown.happened().rev() { tr {
+                th scope="row" { (Civil::from_unix(event.at)) }
+                td.long data-l="what" { (event.what) }
+            } } }
+        } }))
+    })
 }
 
 #[cfg(test)]

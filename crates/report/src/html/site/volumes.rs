@@ -46,6 +46,7 @@ pub(super) fn figure(measure: Measure, value: f64) -> String {
         Measure::Seeks | Measure::LoadIops => format!("{}/s", format_iops(value)),
         Measure::Throughput | Measure::LoadThroughput => format_throughput(value),
         Measure::LoadWait => format_latency(value * 1e9),
+        Measure::VolumeExceeded | Measure::InstanceExceeded => format!("{:.1}%", value * 100.0),
     }
 }
 
@@ -120,6 +121,8 @@ pub(super) fn name(measure: Measure) -> &'static str {
         Measure::LoadIops => "host's requests",
         Measure::LoadThroughput => "host's bytes",
         Measure::LoadWait => "host's wait",
+        Measure::VolumeExceeded => "above the volume's limit",
+        Measure::InstanceExceeded => "above the instance's limit",
     }
 }
 

@@ -13,6 +13,7 @@ mod tests;
 
 use super::{Store, StoreError, encoding};
 use ebbtide_analysis::estimate::median;
+use ebbtide_model::monitor::events::{Event, Found, events};
 use ebbtide_model::monitor::{Measure, Pass, Value, Watched};
 use ebbtide_model::units::{Nanos, UnixTime};
 use pack::Cell;
@@ -24,6 +25,8 @@ pub const SINGLE_DAYS: u64 = 35;
 /// Days for which hours are kept: two years.
 pub const HOURS_DAYS: u64 = 731;
 const DAY_S: u64 = 86_400;
+/// Passes in which the newest value of what the host did is looked for: it may have done nothing, or not be asked.
+const NEWEST: u32 = 96;
 
 /// A length of time by which values are rolled up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +73,7 @@ impl Store {
         self.write(|connection| {
             let all = connection.unchecked_transaction()?;
             for pass in passes {
+                note_events(&all, pass)?;
                 let key = volume_key(&all, pass)?;
                 insert_single(&all, key, pass)?;
             }
@@ -84,7 +88,7 @@ impl Store {
     /// When they cannot be read.
     pub fn monitored(&self) -> Result<Vec<Monitored>, StoreError> {
         self.run(|connection| {
-            if !has_canaries(connection)? {
+            if !has(connection, "canary_volumes")? {
                 return Ok(Vec::new());
             }
             let mut statement = connection.prepare(
@@ -105,6 +109,26 @@ impl Store {
         })
     }
 
+    /// What happened to a volume, the earliest first.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn events(&self, of: &Monitored) -> Result<Vec<Event>, StoreError> {
+        self.run(|connection| {
+            if !has(connection, "canary_events")? {
+                return Ok(Vec::new());
+            }
+            let mut statement = connection
+                .prepare_cached("SELECT data FROM canary_events WHERE volume = ?1 ORDER BY at, key")?;
+            let mut rows = statement.query([of.key])?;
+            let mut events = Vec::new();
+            while let Some(row) = rows.next()? {
+                events.push(encoding::parse(&row.get::<_, String>(0)?)?);
+            }
+            Ok(events)
+        })
+    }
+
     /// The newest single value of each measure of a volume, and when it was measured: of a volume that was left alone, the canary's is older
     /// than the host's load.
     ///
@@ -116,9 +140,14 @@ impl Store {
             let mut statement = connection
                 .prepare_cached("SELECT at, data FROM canary_points WHERE volume = ?1 ORDER BY at DESC")?;
             let mut rows = statement.query([of.key])?;
-            while newest.len() < Measure::ALL.len()
+            let mut looked = 0;
+            let volume_is_known = |newest: &BTreeMap<Measure, _>| {
+                [Measure::Seeks, Measure::Throughput].iter().all(|measure| newest.contains_key(measure))
+            };
+            while (looked < NEWEST || !volume_is_known(&newest))
                 && let Some(row) = rows.next()?
             {
+                looked += 1;
                 let (at, data): (u64, Vec<u8>) = (row.get(0)?, row.get(1)?);
                 for (number, value) in pack::single(&data) {
                     let measure = Measure::numbered(number);
@@ -183,20 +212,39 @@ fn value_of(cell: &Cell, first: u64, span: Span) -> Value {
     }
 }
 
-/// Whether the store is of a version that has canaries: one that cannot be written stays as it is.
-fn has_canaries(connection: &Connection) -> rusqlite::Result<bool> {
-    let sql = "SELECT 1 FROM sqlite_schema WHERE name = 'canary_volumes'";
-    connection.query_row(sql, [], |_| Ok(())).optional().map(|found| found.is_some())
+/// Whether the store is of a version that has this table: one that cannot be written stays as it is.
+fn has(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM sqlite_schema WHERE name = ?1";
+    connection.query_row(sql, [table], |_| Ok(())).optional().map(|found| found.is_some())
+}
+
+/// Writes down what happened to the volume of `pass` since its last one.
+fn note_events(connection: &Connection, pass: &Pass) -> rusqlite::Result<()> {
+    let Some(now) = &pass.found else { return Ok(()) };
+    let sql = "SELECT key, last, found FROM canary_volumes WHERE id = ?1 AND found IS NOT NULL";
+    let last: Option<(i64, u64, String)> = connection
+        .query_row(sql, [&pass.volume.id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((key, last, before)) = last else { return Ok(()) };
+    let before: Found = encoding::parse(&before)?;
+    let mut statement =
+        connection.prepare_cached("INSERT INTO canary_events (volume, at, data) VALUES (?1, ?2, ?3)")?;
+    for event in events((UnixTime::from_secs(last), &before), (pass.at, now)) {
+        statement.execute(params![key, seconds(event.at), encoding::json(&event)?])?;
+    }
+    Ok(())
 }
 
 /// The key of the volume of `pass`, which is written down as it is now.
 fn volume_key(connection: &Connection, pass: &Pass) -> rusqlite::Result<i64> {
     let counted = pass.counted.as_ref().map(encoding::json).transpose()?;
+    let found = pass.found.as_ref().map(encoding::json).transpose()?;
     let Watched { id, name, host } = &pass.volume;
     connection.query_row(
-        "INSERT INTO canary_volumes (id, name, host, last, counted) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT (id) DO UPDATE SET name = ?2, host = ?3, last = ?4, counted = ?5 RETURNING key",
-        params![id, name, host, seconds(pass.at), counted],
+        "INSERT INTO canary_volumes (id, name, host, last, counted, found) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (id) DO UPDATE SET name = ?2, host = ?3, last = ?4, counted = ?5, found = coalesce(?6, found)
+         RETURNING key",
+        params![id, name, host, seconds(pass.at), counted, found],
         |row| row.get(0),
     )
 }
@@ -204,8 +252,13 @@ fn volume_key(connection: &Connection, pass: &Pass) -> rusqlite::Result<i64> {
 fn insert_single(connection: &Connection, key: i64, pass: &Pass) -> rusqlite::Result<()> {
     let data = pack::singles(&pass.values);
     let mut statement = connection
-        .prepare_cached("INSERT OR REPLACE INTO canary_points (volume, at, data) VALUES (?1, ?2, ?3)")?;
-    statement.execute(params![key, seconds(pass.at), data]).map(drop)
+        .prepare_cached("INSERT OR IGNORE INTO canary_points (volume, at, data) VALUES (?1, ?2, ?3)")?;
+    let mut at = seconds(pass.at);
+    // Of two passes in one second the later one is kept as that of the next second.
+    while statement.execute(params![key, at, data])? == 0 {
+        at += 1;
+    }
+    Ok(())
 }
 
 /// Rolls up what is too old at `now`, in seconds, to be kept as it is: whole days of single values, and whole rows of hours.

@@ -274,7 +274,7 @@ fn control_with_itself(session: &Session, part: &OfDesign, workload: usize, anal
             );
             let advice = "treat ratios of this size as no difference; look for what else runs on the machine, rest longer \
                  between trials, or run more rounds";
-            analysis.warnings.push(warning(
+            analysis.warnings.push(Warning::of(
                 WarningKind::AaDiffers,
                 &control.name,
                 &asked.name,
@@ -283,18 +283,6 @@ fn control_with_itself(session: &Session, part: &OfDesign, workload: usize, anal
             ));
         }
     }
-}
-
-/// A warning of a design under a workload.
-pub(super) fn warning(
-    kind: WarningKind,
-    design: &str,
-    workload: &str,
-    message: String,
-    advice: &str,
-) -> Warning {
-    let subject = Some(format!("{design} under {workload}"));
-    Warning { kind, subject, message, advice: Some(advice.to_owned()) }
 }
 
 /// A warning of the whole session.
@@ -309,7 +297,7 @@ fn warn(session: &Session, dependent: Vec<Warning>, analysis: &mut Analysis) {
     for result in &analysis.results {
         let asked = session.experiment.workloads.iter().find(|workload| workload.name == result.workload);
         let mut warning = |kind, message: String, advice: &str| {
-            warnings.push(warning(kind, &result.design, &result.workload, message, advice));
+            warnings.push(Warning::of(kind, &result.design, &result.workload, message, advice));
         };
         if !result.failed.is_empty() {
             warning(
@@ -426,7 +414,7 @@ fn dependent_rounds(session: &Session, parts: &[OfDesign]) -> Vec<Warning> {
                 values.len()
             );
             let advice = "rest longer between trials, or repeat the session at another time; ratios are paired by round and suffer less";
-            warnings.push(warning(WarningKind::Dependent, &named.name, &asked.name, message, advice));
+            warnings.push(Warning::of(WarningKind::Dependent, &named.name, &asked.name, message, advice));
         }
     }
     warnings

@@ -205,7 +205,7 @@ pub(crate) fn alone(logs: &[f64]) -> f64 {
     }
 }
 
-/// What differences count.
+/// From which difference on a change counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     /// Level of the intervals, and of all claims together, in (0, 1).

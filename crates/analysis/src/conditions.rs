@@ -2,7 +2,7 @@
 //! fail.
 
 use super::estimate::median;
-use super::{DesignResult, Warning, WarningKind, analyse};
+use super::{DesignResult, Warning, WarningKind};
 use ebbtide_model::samples::{DepthFound, TrialSamples};
 use ebbtide_model::units::format_count;
 use ebbtide_model::workload::{LatencyTarget, Workload};
@@ -98,7 +98,7 @@ impl Conditioned {
 pub(super) fn warnings(result: &DesignResult, asked: &Workload) -> Vec<Warning> {
     let Conditioned { iodepth, capped, open, unsteady, failed, first_error } = result.conditioned;
     let warning =
-        |kind, message, advice| analyse::warning(kind, &result.design, &result.workload, message, advice);
+        |kind, message, advice| Warning::of(kind, &result.design, &result.workload, message, advice);
     let of_trials = |n: u32| format!("in {n} of {}", format_count(u64::from(result.trials), "trial"));
     let goal = iodepth.map(|depth| depth.goal.in_words()).unwrap_or_default();
     let most = (capped > 0).then(|| {

@@ -6,7 +6,7 @@
 //! size, which is all that trials have.
 
 use crate::facts::queues::half_full;
-use crate::metrics::in_flight;
+use crate::metrics::{in_flight, operations};
 use crate::{DesignResult, OfDesign, Verdict, VerdictKind};
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::{Role, Trial};
@@ -24,6 +24,8 @@ pub const MOST: f64 = 0.60;
 pub const LONGEST: Nanos = Nanos(1_000_000_000);
 /// Shortest rung. Rungs for which there is no time are left out, the most telling ones first in line.
 pub const SHORTEST: Nanos = Nanos(400_000_000);
+/// Operations that a rung has time for at the rate of the trials: of fewer, chance is most of the difference between two rates.
+const OPERATIONS: f64 = 10.0;
 /// Share of a rung that is not counted: queues fill, and what was left unused is spent.
 const START: f64 = 0.2;
 /// Confidence of a verdict from which on a ladder does not change it.
@@ -57,10 +59,19 @@ pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
 pub fn rungs(workload: &Workload, trials: &[&TrialSamples]) -> Vec<Workload> {
     let measured = trials.iter().fold(Nanos(0), |sum, samples| sum.plus(samples.elapsed));
     let half_full = half_full(trials, in_flight(workload));
-    rungs_after(workload, measured, half_full)
+    let done: u64 = trials.iter().map(|samples| operations(samples)).sum();
+    let slow = (done > 0).then(|| measured.0 as f64 / done as f64 * OPERATIONS / (1.0 - START));
+    rungs_after(workload, measured, half_full, Nanos(slow.unwrap_or(0.0) as u64))
 }
 
-fn rungs_after(workload: &Workload, measured: Nanos, half_full: Option<u32>) -> Vec<Workload> {
+/// `telling` is how long a rung has to last at least to say anything; where there is no time for one, it is four times as many in
+/// flight for all the time that there is, to be held against the trials.
+fn rungs_after(
+    workload: &Workload,
+    measured: Nanos,
+    half_full: Option<u32>,
+    telling: Nanos,
+) -> Vec<Workload> {
     // Of operations of several sizes there is no one size to change.
     let sizes = if workload.split.is_some() { [None, None] } else { other_sizes(workload.bs) };
     let mut rungs: Vec<Workload> = [
@@ -75,9 +86,12 @@ fn rungs_after(workload: &Workload, measured: Nanos, half_full: Option<u32>) -> 
     .flatten()
     .collect();
     let budget = budget(measured);
-    let room = budget / SHORTEST.0;
-    rungs.truncate(usize::try_from(room).unwrap_or(usize::MAX));
-    let each = (budget / rungs.len().max(1) as u64).min(LONGEST.0);
+    let room = usize::try_from(budget / SHORTEST.max(telling).0).unwrap_or(usize::MAX);
+    if room == 0 && budget >= SHORTEST.0 {
+        rungs = times(workload, 4, 1).into_iter().collect();
+    }
+    rungs.truncate(room.max(usize::from(budget >= SHORTEST.0)));
+    let each = (budget / rungs.len().max(1) as u64).min(LONGEST.max(telling).0);
     for rung in &mut rungs {
         rung.last(Nanos(each), Nanos((each as f64 * START) as u64));
     }
@@ -191,31 +205,34 @@ mod tests {
 
     #[test]
     fn a_ladder_has_more_and_less_in_flight_and_other_sizes() {
-        let all = rungs_after(&workload(32, 4096), Nanos::from_secs(100), None);
+        let all = rungs_after(&workload(32, 4096), Nanos::from_secs(100), None, Nanos(0));
         let expected = [(64, 4096), (32, 4096), (128, 4096), (32, 8192), (16, 4096), (32, 16384)];
         assert_eq!(shown(&all), expected);
         assert!(all.iter().all(|rung| rung.warm_up.0 == 200_000_000));
         assert!(all.iter().all(|rung| rung.stop == Stop::Runtime(Nanos::from_millis(800))));
         // Synchronous engines have more jobs instead.
         let psync = Workload { ioengine: IoEngine::Psync, numjobs: 2, ..workload(1, 65536) };
-        let all = rungs_after(&psync, Nanos::from_secs(100), None);
+        let all = rungs_after(&psync, Nanos::from_secs(100), None, Nanos(0));
         assert_eq!(shown(&all), [(4, 65536), (2, 65536), (8, 65536), (2, 32768), (1, 65536), (2, 131_072)]);
         assert_eq!(all.iter().map(|rung| rung.numjobs).collect::<Vec<_>>(), [4, 2, 8, 2, 1, 2]);
         // One in flight has no half, and there is an end to depths and sizes.
-        let all = rungs_after(&workload(1, 1 << 20), Nanos::from_secs(100), None);
+        let all = rungs_after(&workload(1, 1 << 20), Nanos::from_secs(100), None, Nanos(0));
         assert_eq!(shown(&all), [(2, 1 << 20), (1, 1 << 20), (4, 1 << 20), (1, 1 << 19), (1, 1 << 18)]);
-        assert_eq!(shown(&rungs_after(&workload(2048, 4096), Nanos::from_secs(100), None))[0], (2048, 4096));
+        assert_eq!(
+            shown(&rungs_after(&workload(2048, 4096), Nanos::from_secs(100), None, Nanos(0)))[0],
+            (2048, 4096)
+        );
     }
 
     #[test]
     fn half_of_what_a_full_queue_holds_takes_the_place_of_four_times_as_many() {
-        let all = rungs_after(&workload(64, 4096), Nanos::from_secs(100), Some(4));
+        let all = rungs_after(&workload(64, 4096), Nanos::from_secs(100), Some(4), Nanos(0));
         assert_eq!(shown(&all)[..4], [(128, 4096), (64, 4096), (4, 4096), (64, 8192)]);
         let jobs = Workload { numjobs: 4, ..workload(16, 4096) };
-        let all = rungs_after(&jobs, Nanos::from_secs(100), Some(30));
+        let all = rungs_after(&jobs, Nanos::from_secs(100), Some(30), Nanos(0));
         assert_eq!((shown(&all)[2], all[2].numjobs), ((28, 4096), 4));
         // As many jobs cannot have fewer than one each.
-        let all = rungs_after(&jobs, Nanos::from_secs(100), Some(3));
+        let all = rungs_after(&jobs, Nanos::from_secs(100), Some(3), Nanos(0));
         assert_eq!(shown(&all)[2], (64, 8192));
     }
 
@@ -229,7 +246,7 @@ mod tests {
             rungs.iter().map(one).sum()
         };
         for seconds in [0, 1, 2, 4, 10, 30, 1000] {
-            let rungs = rungs_after(&workload(32, 4096), Nanos::from_secs(seconds), None);
+            let rungs = rungs_after(&workload(32, 4096), Nanos::from_secs(seconds), None, Nanos(0));
             let measured = seconds as f64 * 1e9;
             let most = (MOST * measured).min((SHARE * measured).max(ENOUGH.0 as f64));
             assert!(time(&rungs) as f64 <= most, "{seconds} s");
@@ -238,11 +255,26 @@ mod tests {
         }
         // What tells most comes first: more in flight, then as many as in the trials.
         assert_eq!(
-            shown(&rungs_after(&workload(32, 4096), Nanos::from_secs(2), None)),
+            shown(&rungs_after(&workload(32, 4096), Nanos::from_secs(2), None, Nanos(0))),
             [(64, 4096), (32, 4096), (128, 4096)]
         );
-        assert_eq!(rungs_after(&workload(32, 4096), Nanos::from_secs(5), None).len(), 6);
-        assert!(rungs_after(&workload(32, 4096), Nanos::from_millis(600), None).is_empty());
+        assert_eq!(rungs_after(&workload(32, 4096), Nanos::from_secs(5), None, Nanos(0)).len(), 6);
+        assert!(rungs_after(&workload(32, 4096), Nanos::from_millis(600), None, Nanos(0)).is_empty());
+    }
+
+    #[test]
+    fn rungs_of_slow_operations_are_fewer_and_longer() {
+        let slow =
+            |millis| rungs_after(&workload(1, 4096), Nanos::from_secs(10), None, Nanos::from_millis(millis));
+        let length = |rungs: &[Workload]| match rungs[0].stop {
+            Stop::Runtime(runtime) => runtime.0 + rungs[0].warm_up.0,
+            Stop::Size(_) => 0,
+        };
+        let (some, one) = (slow(1400), slow(60_000));
+        assert_eq!((shown(&some), length(&some)), (vec![(2, 4096), (1, 4096)], 1_400_000_000));
+        assert_eq!((shown(&one), length(&one)), (vec![(4, 4096)], 3_000_000_000));
+        let short = rungs_after(&workload(1, 4096), Nanos::from_millis(600), None, Nanos::from_secs(60));
+        assert!(short.is_empty());
     }
 
     #[test]

@@ -19,7 +19,7 @@ const LEAST: usize = 3;
 /// How fast something came, and how evenly.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// Per second.
+    /// How much of it came per second.
     pub rate: f64,
     /// Standard error of the rate, relative to it: from how much it varied meanwhile.
     pub error: f64,

@@ -10,7 +10,7 @@ use ebbtide_model::session::{Outcome, TrialRecord};
 /// A trial by its figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ran {
-    /// Which.
+    /// Its place in the session, its design and its workload.
     pub trial: Trial,
     /// Values in the order of [`Metric::ALL`]; nothing of one that failed or took no time.
     pub(crate) values: Option<[Option<f64>; Metric::ALL.len()]>,

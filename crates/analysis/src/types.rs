@@ -232,6 +232,20 @@ pub struct Warning {
     pub advice: Option<String>,
 }
 
+impl Warning {
+    /// Of a design under a workload.
+    pub(crate) fn of(
+        kind: WarningKind,
+        design: &str,
+        workload: &str,
+        message: String,
+        advice: &str,
+    ) -> Warning {
+        let subject = Some(format!("{design} under {workload}"));
+        Warning { kind, subject, message, advice: Some(advice.to_owned()) }
+    }
+}
+
 /// Everything that the analysis says of a session.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Analysis {

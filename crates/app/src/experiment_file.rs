@@ -6,6 +6,7 @@ use ebbtide_experiment::ProfileFiles;
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::shown::Shown;
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
@@ -36,7 +37,32 @@ pub fn read(file: &Path) -> Result<String, ReadError> {
 /// # Errors
 /// Wrong usage: why it cannot be read.
 pub fn named(file: &Path) -> Result<String, CliError> {
-    read(file).map_err(|error| CliError::Usage(format!("{}: {error}", file.shown())))
+    read(file).map_err(|error| wrong(file, error))
+}
+
+/// Wrong usage: what is wrong with what `file` says, or with what is asked of it.
+pub fn wrong(file: &Path, what: impl Display) -> CliError {
+    CliError::Usage(format!("{}: {what}", file.shown()))
+}
+
+/// Index of the design of `experiment`, which `file` holds, that is asked for; of a single one none has to be.
+///
+/// # Errors
+/// Wrong usage: there is no such design, or there are several.
+pub fn design(file: &Path, experiment: &Experiment, wanted: Option<&str>) -> Result<usize, CliError> {
+    let names: Vec<&str> = experiment.designs.iter().map(|design| design.name.as_str()).collect();
+    match wanted {
+        Some(wanted) => names
+            .iter()
+            .position(|name| *name == wanted)
+            .ok_or_else(|| wrong(file, format!("it has no design {wanted}; it has {}", names.join(", ")))),
+        None if names.len() == 1 => Ok(0),
+        None => {
+            let which =
+                format!("it has {} designs; say which with --design: {}", names.len(), names.join(", "));
+            Err(wrong(file, which))
+        }
+    }
 }
 
 /// The experiment in `file`, and its text.

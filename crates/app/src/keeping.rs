@@ -1,6 +1,6 @@
 //! What `ebb apply`, `ebb status` and `ebb undo` share: this host's keeper of what stays.
 
-use crate::cli::Globals;
+use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::views;
 use ebbtide_host::build::lasting::{Failure, Keeper, Planned, may_build};

@@ -65,7 +65,7 @@ fn typed(mut terminal: &File, control: &Control) -> std::io::Result<Ended> {
 /// How a line ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
-    /// With Enter.
+    /// What was typed before Enter.
     Given(Vec<u8>),
     /// With Ctrl-C, or a signal.
     Stopped,

@@ -25,5 +25,6 @@ mod serve;
 mod signals;
 mod stored;
 mod terminal;
+mod values;
 mod views;
 mod watch;

@@ -44,7 +44,7 @@ pub enum Known {
         /// Speed of one disk.
         speed: DiskSpeed,
     },
-    /// Nothing; why.
+    /// Nothing is known of it, for this reason.
     Nothing(String),
 }
 

@@ -2,9 +2,9 @@
 
 use crate::views::Format;
 use ebbtide_analysis::{Ran, together};
-use ebbtide_model::session::Session;
+use ebbtide_model::session::{Ending, Session};
 use ebbtide_report::{Asked, Beside, BesideError, OfDesign, Report, Sided};
-use ebbtide_runner::store::{Store, StoreError};
+use ebbtide_runner::store::{Store, StoreError, Summary};
 
 /// The report of the session that `which` names, with as much of each trial as `format` shows.
 ///
@@ -55,4 +55,25 @@ pub fn beside<S: AsRef<str>>(store: &Store, which: &[S], asked: &Asked) -> Resul
 pub fn tables<S: AsRef<str>>(workloads: impl IntoIterator<Item = S>) -> Vec<Vec<String>> {
     let names = |names: S| names.as_ref().split(',').map(|name| name.trim().to_owned()).collect();
     workloads.into_iter().map(names).collect()
+}
+
+/// The trials of a session, in words.
+pub fn trials(session: &Summary) -> String {
+    match session.failed {
+        0 => session.trials.to_string(),
+        failed => format!("{} + {failed} failed", session.trials),
+    }
+}
+
+/// How a session ended, in words.
+pub fn ended(session: &Summary) -> &'static str {
+    match &session.ending {
+        // It ended elsewhere, and no precision was asked for.
+        _ if session.backend == "import" => "imported",
+        Ending::Reached => "reached",
+        Ending::NotReached => "not reached",
+        Ending::Interrupted => "interrupted",
+        Ending::Failed(_) => "failed",
+        Ending::Unfinished => "unfinished",
+    }
 }

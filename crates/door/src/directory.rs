@@ -45,7 +45,7 @@ pub fn is_hidden_name(path: &Path) -> bool {
 /// Fails with the reason where the file that was opened may not be removed.
 type May<'a> = &'a dyn Fn(&File) -> io::Result<()>;
 
-/// What removing did.
+/// What became of a file that was to be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removed {
     /// It was there and is gone.

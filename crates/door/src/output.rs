@@ -261,7 +261,7 @@ fn replace(
 enum Access {
     /// What the umask leaves of it.
     AtMost(u32),
-    /// This.
+    /// These permission bits, whatever the umask says.
     Exactly(u32),
 }
 use Access::{AtMost, Exactly};

@@ -22,9 +22,9 @@ pub enum EngineError {
         member: String,
         /// What was asked; absent for the final fsync.
         op: Option<OpKind>,
-        /// Where.
+        /// First byte of the operation on its member.
         offset: MemberOffset,
-        /// How much.
+        /// Bytes that were asked for.
         length: Bytes,
         /// What the kernel said.
         cause: MemberFailure,
@@ -63,7 +63,7 @@ pub enum EngineError {
     BlockSize {
         /// What was asked for.
         bs: Bytes,
-        /// The largest.
+        /// The largest block that the kernel moves in one call.
         most: Bytes,
     },
     /// More writes in flight than `--verify` has threads for.
@@ -139,7 +139,7 @@ pub enum EngineError {
     /// A job failed after the measurement had begun.
     #[error("{cause}")]
     CutShort {
-        /// What failed.
+        /// The error that ended it there.
         cause: Box<EngineError>,
         /// Samples up to the failure, with a note that says so and the errors of each member.
         seen: Box<TrialSamples>,

@@ -34,7 +34,7 @@ pub(crate) struct BegunSync {
 /// Which written blocks are made unlike each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stamps {
-    /// Every one.
+    /// Every block has a number of its own.
     Each,
     /// None: a rewrite writes back what it read, and zeros are zeros.
     None,

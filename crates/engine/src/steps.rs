@@ -29,7 +29,7 @@ struct Steps {
     length: u64,
     /// Steps that were taken.
     taken: u64,
-    /// Those after them.
+    /// Intervals after those, which no step has taken yet.
     open: VecDeque<Moment>,
 }
 

@@ -2,8 +2,8 @@
 
 use super::error::{ExperimentErrors, Mistake};
 use super::read::{At, Duration, Fraction, FromToml, Given, Size, Throughput, required, section, valid};
+use super::syntax;
 use super::typed::{Day, from_catalog};
-use super::{parse, syntax};
 use crate::problems::{Problems, Span};
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::need::{Need, Recorded, is_meant};
@@ -134,8 +134,6 @@ impl Words {
     }
 }
 
-/// Keys that only needs have, one of which each has.
-pub(super) const KEYS: &[&str] = &["capacity", "trace"];
 const READ_PERCENT: u8 = 70;
 const BS: Bytes = Bytes(4096);
 const BS_MOST: Bytes = Bytes(Bytes::MIB);
@@ -144,7 +142,7 @@ const MAY_LOSE_MOST: u32 = 3;
 const HEADROOM: f64 = 0.1;
 /// Beyond what any array of today has: a slip of the pen.
 const CAPACITY_MOST: Bytes = Bytes(16 << 50);
-/// As much.
+/// The same of operations, or bytes, per second.
 const RATE_MOST: f64 = 1e12;
 
 /// The JSON Schema of need files.
@@ -190,7 +188,7 @@ fn read(
     problems: &mut Problems,
 ) -> Option<Need> {
     let table = syntax::table(text, problems)?;
-    if let Some(place) = syntax::is_other(&table, KEYS, parse::KEYS) {
+    if let Some(place) = syntax::is_other(&table, syntax::NEED, syntax::EXPERIMENT) {
         let what = Mistake::Nothing("this is an experiment, not a need".to_owned());
         problems.report(
             &place,

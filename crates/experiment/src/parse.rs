@@ -5,7 +5,6 @@ use super::array::RawArray;
 use super::designs;
 use super::effects::{self, RawEffect};
 use super::error::{ExperimentErrors, Mistake};
-use super::need::KEYS as NEED_KEYS;
 use super::profiles::{self, Around, NoFiles, ProfileFiles};
 use super::read::{At, Entry, FromToml, Named, required, section, valid};
 use super::shapes::resolve_links;
@@ -60,8 +59,6 @@ section! {
     }
 }
 
-/// Keys that only experiments have, one of which each has.
-pub(super) const KEYS: &[&str] = &["volumes", "designs", "workloads"];
 /// Longest name and description, in characters.
 const NAME_MAX: usize = 100;
 
@@ -101,7 +98,7 @@ fn read(
 ) -> Option<Experiment> {
     let table = syntax::table(text, problems)?;
     // Every other message would be about a file of another kind.
-    if let Some(place) = syntax::is_other(&table, KEYS, NEED_KEYS) {
+    if let Some(place) = syntax::is_other(&table, syntax::EXPERIMENT, syntax::NEED) {
         let what = Mistake::Nothing("this is a need, not an experiment".to_owned());
         let remedy = format!("`ebb plan {file_name} -o DIR` answers it, and writes experiments");
         problems.report(&place, what, remedy);

@@ -18,6 +18,11 @@ pub(super) fn table<'a>(text: &'a str, problems: &mut Problems) -> Option<DeValu
     None
 }
 
+/// Keys that only experiments have, one of which each has.
+pub(super) const EXPERIMENT: &[&str] = &["volumes", "designs", "workloads"];
+/// Keys that only needs have, one of which each has.
+pub(super) const NEED: &[&str] = &["capacity", "trace"];
+
 /// Where the first key stands that only the `other` kind of file has, when none is there that only this kind has.
 pub(super) fn is_other(table: &DeValue<'_>, own: &[&str], other: &[&str]) -> Option<Span> {
     has(table, other).filter(|_| has(table, own).is_none())

@@ -65,6 +65,27 @@ pub struct Guest {
     pub boot: Duration,
 }
 
+impl Laboratory {
+    /// Starts a guest.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn boot(&self, machine: &Machine) -> Result<Guest, LabError> {
+        let guest = Guest::boot(self, machine)?;
+        let (kernel, accelerator) = (self.image.kernel_release(), self.accelerator.name());
+        (self.say)(&match machine.usage {
+            Use::Commands => {
+                let seconds = guest.boot.as_secs_f64();
+                format!("guest with kernel {kernel} is up after {seconds:.1} s ({accelerator})")
+            }
+            Use::Shell { .. } => {
+                format!("starting a guest with kernel {kernel} ({accelerator}); leaving its shell ends it")
+            }
+        });
+        Ok(guest)
+    }
+}
+
 impl Guest {
     /// Starts a guest and waits until it can be used.
     ///

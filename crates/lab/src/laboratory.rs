@@ -1,8 +1,7 @@
 //! Everything that a guest is started from.
 
-use crate::guest::Guest;
 use crate::image::{self, Image};
-use crate::machine::{Accelerator, Machine, Use};
+use crate::machine::Accelerator;
 use crate::places::Places;
 use crate::{LabError, accel, program};
 use ebbtide_model::backend::Control;
@@ -13,11 +12,11 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Laboratory {
     places: Places,
-    image: Image,
+    pub(crate) image: Image,
     program: PathBuf,
-    accelerator: Accelerator,
+    pub(crate) accelerator: Accelerator,
     control: Arc<Control>,
-    say: fn(&str),
+    pub(crate) say: fn(&str),
 }
 
 /// What guests run on here.
@@ -55,25 +54,6 @@ impl Laboratory {
         let accelerator = accel::choose(&places, &image)?;
         let program = program::pack(&places, program)?;
         Ok(Laboratory { places, image, program, accelerator, control, say })
-    }
-
-    /// Starts a guest.
-    ///
-    /// # Errors
-    /// When it does not come up.
-    pub fn boot(&self, machine: &Machine) -> Result<Guest, LabError> {
-        let guest = Guest::boot(self, machine)?;
-        let (kernel, accelerator) = (self.image.kernel_release(), self.accelerator.name());
-        (self.say)(&match machine.usage {
-            Use::Commands => {
-                let seconds = guest.boot.as_secs_f64();
-                format!("guest with kernel {kernel} is up after {seconds:.1} s ({accelerator})")
-            }
-            Use::Shell { .. } => {
-                format!("starting a guest with kernel {kernel} ({accelerator}); leaving its shell ends it")
-            }
-        });
-        Ok(guest)
     }
 
     /// What its guests run on.

@@ -2,7 +2,7 @@
 
 use crate::experiment::{Design, Experiment};
 use crate::samples::TrialSamples;
-use crate::schedule::Trial;
+use crate::trial::Trial;
 use crate::units::Bytes;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};

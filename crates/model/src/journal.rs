@@ -1,35 +1,11 @@
 //! The record of changes to the system: each is written down before it is made, so that after a
 //! kill or a reboot `ebb cleanup` knows what to put back and touches nothing else.
 
+pub use crate::file_id::FileId;
 use crate::plan::build::BuildUndo;
-use crate::units::UnixTime;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
-
-/// A file or directory as the kernel tells it apart from another of the same name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct FileId {
-    /// Device number (`st_dev`).
-    pub dev: u64,
-    /// Inode number.
-    pub ino: u64,
-    /// Birth, where the file system records it: an inode number is used again soon
-    /// after its file is removed, a birth is not.
-    #[serde(default)]
-    pub born_unix_ns: Option<UnixTime>,
-}
-
-impl FileId {
-    /// From what `stat` and `statx` say.
-    pub fn new(dev: u64, ino: u64, born: Option<SystemTime>) -> Self {
-        let born_unix_ns = born
-            .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok())
-            .and_then(|since| u64::try_from(since.as_nanos()).ok().map(UnixTime));
-        FileId { dev, ino, born_unix_ns }
-    }
-}
 
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

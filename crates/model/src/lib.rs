@@ -11,6 +11,7 @@ pub mod blank;
 pub mod catalog;
 pub mod civil;
 pub mod experiment;
+mod file_id;
 pub mod guard;
 pub mod journal;
 pub mod layout;
@@ -31,6 +32,7 @@ pub mod stack;
 pub mod sweep;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod trial;
 pub mod units;
 pub mod verify;
 pub mod volume;

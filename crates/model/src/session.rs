@@ -3,7 +3,7 @@
 use crate::backend::{BackendKind, Inventory};
 use crate::experiment::Experiment;
 use crate::samples::TrialSamples;
-use crate::schedule::Trial;
+use crate::trial::Trial;
 use crate::units::{Bytes, UnixTime};
 use serde::{Deserialize, Serialize};
 
@@ -160,7 +160,7 @@ pub struct TrialRecord {
     pub outcome: Outcome,
 }
 
-/// A whole session.
+/// A session as it is stored: what was asked, what was found around it, and every trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// What is known beside the trials.

@@ -17,7 +17,7 @@ pub struct Sweep {
     pub factors: Vec<Factor>,
     /// The designs that it made.
     pub arms: Vec<Arm>,
-    /// What counts.
+    /// What makes one design better than another.
     pub objective: Objective,
     /// Ratio, less 1, within which two designs are as good as each other, for example 0.02.
     pub indifference: f64,
@@ -132,7 +132,7 @@ impl Goal {
 /// A limit that a design must keep.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Of what.
+    /// The figure that is limited.
     pub of: Goal,
     /// In the unit of the figure: the most where less is better, otherwise the least.
     pub bound: f64,

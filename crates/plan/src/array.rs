@@ -42,31 +42,17 @@ pub fn arrays(members: u32, may_lose: u32, chunk: Bytes) -> Vec<Array> {
 impl Array {
     /// Members whose bytes are the array's: what redundancy leaves.
     pub fn data_members(&self) -> f64 {
-        let n = f64::from(self.members);
-        match self.kind {
-            ArrayKind::Linear | ArrayKind::Stripe { .. } => n,
-            ArrayKind::Mirror => 1.0,
-            ArrayKind::Raid10 { copies, .. } => n / f64::from(copies),
-            ArrayKind::Raid5 { .. } | ArrayKind::Raid6 { .. } => n - f64::from(self.parity()),
-        }
+        (f64::from(self.members) - f64::from(self.parity())) / f64::from(self.copies())
     }
 
     /// Copies of every byte.
     pub fn copies(&self) -> u32 {
-        match self.kind {
-            ArrayKind::Mirror => self.members,
-            ArrayKind::Raid10 { copies, .. } => copies,
-            _ => 1,
-        }
+        self.kind.copies_on(self.members as usize) as u32
     }
 
     /// Members of a stripe that hold parity.
     pub fn parity(&self) -> u32 {
-        match self.kind {
-            ArrayKind::Raid5 { .. } => 1,
-            ArrayKind::Raid6 { .. } => 2,
-            _ => 0,
-        }
+        self.kind.facts().parity as u32
     }
 
     /// All data of a stripe that shares parity; nothing on layouts without.

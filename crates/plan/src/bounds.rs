@@ -89,9 +89,9 @@ impl fmt::Display for Bottleneck {
 /// One limit in what it lets the array do per second, in the load's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bound {
-    /// Whose.
+    /// What has the limit: the volumes, the link, or the instance.
     pub what: Bottleneck,
-    /// For ever.
+    /// What it lets through for any length of time.
     pub sustained: f64,
     /// While credits last; absent where it does not burst.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,7 +152,7 @@ struct Cost {
 /// Some bounds as one: the least that is sustained, and what a burst of all together gives and for how long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Together {
-    /// For ever.
+    /// What it lets through for any length of time.
     pub sustained: f64,
     /// While the credits of all that burst last, and how many seconds from full ones; absent where that is no more.
     pub burst: Option<(f64, f64)>,

@@ -2,7 +2,6 @@
 
 use crate::array::{Array, COUNTS, arrays};
 use crate::bounds::{Bottleneck, Bound, Load, bounds, tightest};
-use crate::rules::lasts;
 use ebbtide_model::catalog::{Catalog, Instance, IopsRule, Order, VolumeType};
 use ebbtide_model::need::Need;
 use ebbtide_model::units::Bytes;
@@ -83,6 +82,11 @@ impl<'c> Candidate<'c> {
         }
     }
 
+    /// Whether its volumes are the instance's own.
+    pub(crate) fn is_local(&self) -> bool {
+        self.medium == Medium::Local
+    }
+
     /// The type's name with its provider.
     pub fn type_name(&self) -> String {
         match self.medium {
@@ -137,6 +141,11 @@ impl<'c> Candidate<'c> {
         };
         of(&self.random, need.iops).chain(of(&self.sequential, need.throughput))
     }
+}
+
+/// Whether `bound` lets `rate` through for as many hours of each day as the need asks for.
+pub(crate) fn lasts(bound: &Bound, rate: f64, need: &Need) -> bool {
+    bound.hours(rate) >= need.hours_a_day * (1.0 - 1e-9)
 }
 
 /// What `bound` must let through for `rate` to be there.

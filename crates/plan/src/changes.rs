@@ -1,8 +1,7 @@
 //! What would change the answer: more money, fewer hours of load, another instance, less of what is asked.
 
-use crate::candidates::{Candidate, link, required};
-use crate::choose::{Against, Predict, is_local, missed};
-use crate::predict::Prediction;
+use crate::candidates::{Candidate, lasts, link, required};
+use crate::predict::{Predict, Prediction, missed};
 use ebbtide_model::catalog::{Catalog, Instance};
 use ebbtide_model::need::Need;
 use ebbtide_model::units::{format_hours, format_iops, format_latency, format_throughput};
@@ -16,6 +15,17 @@ const SLOWER: f64 = 1.5;
 const ASKED: (usize, usize) = (3, 3);
 /// Cheaper designs that do for some hours that are told of.
 const HOURLY: usize = 2;
+
+/// Designs that one thing alone stands against, the cheapest first.
+#[derive(Debug, Default)]
+pub(crate) struct Against<'a, 'c> {
+    /// Money: what more of it would buy.
+    pub(crate) dear: Vec<&'a Candidate<'c>>,
+    /// By arithmetic the latency.
+    pub(crate) slow: Vec<&'a Candidate<'c>>,
+    /// The latency that is predicted.
+    pub(crate) late: Vec<(&'a Candidate<'c>, Prediction)>,
+}
 
 /// How far `best` goes: the rates up to which it does what is needed, and for how long.
 pub(crate) fn reach(best: &Candidate<'_>, need: &Need) -> Vec<String> {
@@ -98,7 +108,7 @@ fn better(
         .filter(|candidate| {
             candidate.total() > best.total()
                 && service(candidate) < service(best) * LOWER
-                && !is_local(candidate)
+                && !candidate.is_local()
                 && !told.contains(&candidate.name())
                 && crate::rules::short_of(candidate, &without_budget).is_empty()
         })
@@ -142,7 +152,7 @@ fn slower(need: &Need, against: &Against<'_, '_>, best: Option<f64>, predict: Pr
     let mut kinds = BTreeSet::new();
     let cheaper = |one: &Candidate<'_>| best.is_none_or(|best| one.total() < best);
     let slow = against.slow.iter().copied().filter(|one| {
-        cheaper(one) && !is_local(one) && kinds.insert((one.type_name(), one.array.kind.name()))
+        cheaper(one) && !one.is_local() && kinds.insert((one.type_name(), one.array.kind.name()))
     });
     let slow: Vec<&Candidate<'_>> = slow.take(8).collect();
     // What would do with a latency that nothing misses.
@@ -195,10 +205,10 @@ fn budget(need: &Need, dear: &[&Candidate<'_>], predict: Predict<'_>) -> Option<
 fn instance(need: &Need, catalog: &Catalog, all: &[Candidate<'_>]) -> Option<String> {
     let fits = |candidate: &&Candidate<'_>| {
         candidate.price.is_some()
-            && !is_local(candidate)
+            && !candidate.is_local()
             && candidate
                 .needed(need)
-                .all(|(bound, rate)| !bound.what.is_volumes() || crate::rules::lasts(bound, rate, need))
+                .all(|(bound, rate)| !bound.what.is_volumes() || lasts(bound, rate, need))
     };
     let candidate = all.iter().filter(fits).find(|candidate| candidate.instance.is_some())?;
     let enough = |instance: &&Instance| {
@@ -207,10 +217,7 @@ fn instance(need: &Need, catalog: &Catalog, all: &[Candidate<'_>]) -> Option<Str
         let lasts = |bounds: Vec<crate::bounds::Bound>, rate: Option<f64>| {
             rate.is_none_or(|rate| {
                 let own = |bound: &&crate::bounds::Bound| !bound.what.is_volumes();
-                bounds
-                    .iter()
-                    .filter(own)
-                    .all(|bound| crate::rules::lasts(bound, required(need, bound, rate), need))
+                bounds.iter().filter(own).all(|bound| lasts(bound, required(need, bound, rate), need))
             })
         };
         instance.last_seen.is_none()

@@ -1,15 +1,15 @@
 //! From all designs to the answer: rejected by rules, predicted the cheapest first, ranked.
 
 use crate::bounds::Bound;
-use crate::candidates::{Candidate, Medium, candidates, one};
-use crate::changes;
+use crate::candidates::{Candidate, candidates, one};
+use crate::changes::{self, Against};
 use crate::notes;
-use crate::predict::{Interval, Prediction};
+use crate::predict::{Interval, Predict, Prediction, missed};
 use crate::rules::{Short, short_of};
 use crate::write::work;
 use ebbtide_model::catalog::{Catalog, Date, Order, VolumeType};
 use ebbtide_model::need::Need;
-use ebbtide_model::units::{Bytes, format_alike, format_latency};
+use ebbtide_model::units::{Bytes, format_alike};
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,7 +95,7 @@ pub struct Rejected {
 pub struct Have {
     /// The design that they would make.
     pub design: String,
-    /// What they are.
+    /// The volumes, by type and number.
     pub volumes: Vec<Volumes>,
     /// The instance that this is seen with, where one is named.
     pub instance: Option<String>,
@@ -146,9 +146,6 @@ pub struct Answer {
     /// Where the figures of the plans come from.
     pub sources: Vec<String>,
 }
-
-/// Predicts designs, each by itself, in their order.
-pub type Predict<'p> = &'p dyn Fn(&[&Candidate<'_>]) -> Vec<Result<Prediction, String>>;
 
 /// The reasons so far, each with its number and the design that is nearest to being fit.
 #[derive(Debug, Default)]
@@ -225,17 +222,6 @@ fn rank(chosen: &mut [(&Candidate<'_>, Prediction)]) {
     }
 }
 
-/// Designs that one thing alone stands against, the cheapest first.
-#[derive(Debug, Default)]
-pub(crate) struct Against<'a, 'c> {
-    /// Money: what more of it would buy.
-    pub(crate) dear: Vec<&'a Candidate<'c>>,
-    /// By arithmetic the latency.
-    pub(crate) slow: Vec<&'a Candidate<'c>>,
-    /// The latency that is predicted.
-    pub(crate) late: Vec<(&'a Candidate<'c>, Prediction)>,
-}
-
 /// The designs for `need` out of `catalog`: at most `wanted`, one of each kind, the cheapest first. `predict` says what each does;
 /// `today` is held against the days of prices.
 pub fn plan(
@@ -304,7 +290,8 @@ pub fn plan(
                     }
                 }
                 Err(why) => {
-                    reasons.add(candidate, &Short::new("the simulator does not take it", why, 0.0));
+                    reasons
+                        .add(candidate, &Short::new("the simulator does not take it", why.to_string(), 0.0));
                 }
             }
         }
@@ -329,27 +316,6 @@ pub fn plan(
     answer
 }
 
-/// What a prediction lacks of the need: medians of rates must reach it, and all that the interval of the latency has.
-pub(crate) fn missed(prediction: &Prediction, need: &Need) -> Option<Short> {
-    let too_few = |found: &Interval, rate: Option<f64>| rate.filter(|rate| found.median < *rate);
-    let short = |why: &str, by: String, has| Some(Short::new(format!("predicted: {why}"), by, has));
-    if let Some(rate) = too_few(&prediction.iops, need.iops) {
-        let (found, asked) = format_alike(prediction.iops.median, rate, "");
-        let by = format!("a median of {found} of the {asked} IOPS needed");
-        return short("too few operations", by, prediction.iops.median / rate);
-    }
-    if let Some(rate) = too_few(&prediction.throughput, need.throughput) {
-        let (found, asked) = format_alike(prediction.throughput.median, rate, "B/s");
-        let by = format!("a median of {found} of the {asked} needed");
-        return short("too few bytes", by, prediction.throughput.median / rate);
-    }
-    let found = prediction.lat_p99.ci_high;
-    let asked = need.lat_p99.filter(|asked| found > asked.0 as f64)?;
-    let by = format!("p99 up to {}, {} is asked for", format_latency(found), format_latency(asked.0 as f64));
-    let short = Short::new("predicted: latency while the operations arrive", by, asked.0 as f64 / found);
-    Some(Short { is_latency: true, ..short })
-}
-
 /// What a reader of this plan has to know, beside its figures.
 fn remarks(candidate: &Candidate<'_>, prediction: &Prediction, need: &Need) -> Vec<String> {
     let less = |of: &Interval, rate: Option<f64>, unit: &str, noun: &str| {
@@ -359,7 +325,7 @@ fn remarks(candidate: &Candidate<'_>, prediction: &Prediction, need: &Need) -> V
     };
     let mut said: Vec<String> = less(&prediction.iops, need.iops, "", " IOPS").into_iter().collect();
     said.extend(less(&prediction.throughput, need.throughput, "B/s", ""));
-    if candidate.array.parity() > 0 && !is_local(candidate) {
+    if candidate.array.parity() > 0 && !candidate.is_local() {
         said.push(
             "parity on EBS: AWS advises against it, for 20 to 30% fewer usable IOPS than a stripe has; and a crash in the middle of a \
              write can leave data and parity apart (the write hole)"
@@ -423,9 +389,4 @@ fn planned(rank: usize, (candidate, prediction): (&Candidate<'_>, Prediction), n
         remarks: remarks(candidate, &prediction, need),
         experiment: prediction.experiment,
     }
-}
-
-/// Whether its volumes are the instance's own.
-pub(crate) fn is_local(candidate: &Candidate<'_>) -> bool {
-    candidate.medium == Medium::Local
 }

@@ -2,16 +2,18 @@
 //! design with itself.
 
 use crate::candidates::Candidate;
+use crate::rules::Short;
 use crate::write::{LATENCY, RANDOM, SEQUENTIAL, experiment};
 use ebbtide_analysis::estimate::estimate;
 use ebbtide_analysis::metric;
-use ebbtide_experiment::{NoFiles, parse_with};
-use ebbtide_model::backend::Control;
+use ebbtide_experiment::{ExperimentErrors, NoFiles, parse_with};
+use ebbtide_model::backend::{BackendError, Control};
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::need::Need;
 use ebbtide_model::schedule::{Role, Schedule};
+use ebbtide_model::units::{format_alike, format_latency};
 use ebbtide_sim::simulate;
 use serde::Serialize;
 
@@ -43,14 +45,40 @@ pub struct Prediction {
     pub experiment: String,
 }
 
+/// Why a design has no figures.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PredictError {
+    /// The language does not take its experiment.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentErrors),
+    /// The simulator does not take it.
+    #[error(transparent)]
+    Simulation(#[from] BackendError),
+    /// Nothing was measured of a workload.
+    #[error("the experiment has no figure for `{workload}`")]
+    NoFigure {
+        /// The workload's name.
+        workload: String,
+    },
+    /// It was left out.
+    #[error("it was not simulated")]
+    NotSimulated,
+}
+
+/// Predicts designs, each by itself, in their order.
+pub type Predict<'p> = &'p dyn Fn(&[&Candidate<'_>]) -> Vec<Result<Prediction, PredictError>>;
+
 /// Predicts what `candidate` does. A pure function: may run on any thread.
 ///
 /// # Errors
 /// What the simulator or the language says of an experiment that it does not take.
-pub fn predict(candidate: &Candidate<'_>, need: &Need, catalog: &Catalog) -> Result<Prediction, String> {
+pub fn predict(
+    candidate: &Candidate<'_>,
+    need: &Need,
+    catalog: &Catalog,
+) -> Result<Prediction, PredictError> {
     let text = experiment(candidate, need);
-    let parsed =
-        parse_with(&text, &candidate.name(), catalog, &NoFiles).map_err(|errors| errors.to_string())?;
+    let parsed = parse_with(&text, &candidate.name(), catalog, &NoFiles)?;
     let of = |workload: &str, what: Metric| interval(&parsed, workload, what);
     Ok(Prediction {
         throughput: of(SEQUENTIAL, Metric::Throughput)?,
@@ -60,8 +88,8 @@ pub fn predict(candidate: &Candidate<'_>, need: &Need, catalog: &Catalog) -> Res
     })
 }
 
-fn interval(experiment: &Experiment, workload: &str, what: Metric) -> Result<Interval, String> {
-    let missing = || format!("the experiment has no figure for `{workload}`");
+fn interval(experiment: &Experiment, workload: &str, what: Metric) -> Result<Interval, PredictError> {
+    let missing = || PredictError::NoFigure { workload: workload.to_owned() };
     let index = experiment.workloads.iter().position(|known| known.name == workload).ok_or_else(missing)?;
     let schedule = Schedule::new(experiment, SEED);
     let design = experiment.designs.first().ok_or_else(missing)?;
@@ -70,11 +98,31 @@ fn interval(experiment: &Experiment, workload: &str, what: Metric) -> Result<Int
     let wanted = trials.filter(|trial| trial.role == Role::Candidate && trial.workload == index);
     let mut values = Vec::new();
     for trial in wanted {
-        let samples = simulate(experiment, SEED, design, load, &trial, &Control::default())
-            .map_err(|error| error.to_string())?;
+        let samples = simulate(experiment, SEED, design, load, &trial, &Control::default())?;
         values.extend(metric(&samples, what));
     }
     let found = estimate(&values, experiment.answer.level).ok_or_else(missing)?;
     let (ci_low, ci_high) = found.interval.ok_or_else(missing)?;
     Ok(Interval { median: found.median, ci_low, ci_high })
+}
+
+/// What a prediction lacks of the need: medians of rates must reach it, and all that the interval of the latency has.
+pub(crate) fn missed(prediction: &Prediction, need: &Need) -> Option<Short> {
+    let too_few = |found: &Interval, rate: Option<f64>| rate.filter(|rate| found.median < *rate);
+    let short = |why: &str, by: String, has| Some(Short::new(format!("predicted: {why}"), by, has));
+    if let Some(rate) = too_few(&prediction.iops, need.iops) {
+        let (found, asked) = format_alike(prediction.iops.median, rate, "");
+        let by = format!("a median of {found} of the {asked} IOPS needed");
+        return short("too few operations", by, prediction.iops.median / rate);
+    }
+    if let Some(rate) = too_few(&prediction.throughput, need.throughput) {
+        let (found, asked) = format_alike(prediction.throughput.median, rate, "B/s");
+        let by = format!("a median of {found} of the {asked} needed");
+        return short("too few bytes", by, prediction.throughput.median / rate);
+    }
+    let found = prediction.lat_p99.ci_high;
+    let asked = need.lat_p99.filter(|asked| found > asked.0 as f64)?;
+    let by = format!("p99 up to {}, {} is asked for", format_latency(found), format_latency(asked.0 as f64));
+    let short = Short::new("predicted: latency while the operations arrive", by, asked.0 as f64 / found);
+    Some(Short { is_latency: true, ..short })
 }

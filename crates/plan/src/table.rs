@@ -40,9 +40,9 @@ pub struct Cells {
     pub layout: &'static str,
     /// Volumes.
     pub count: u32,
-    /// What reads.
+    /// Figures of the design's reads.
     pub read: Direction,
-    /// What writes.
+    /// Figures of the design's writes.
     pub write: Direction,
 }
 

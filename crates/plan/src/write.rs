@@ -2,7 +2,6 @@
 
 use crate::bounds::{Bottleneck, Bound, Load, tightest};
 use crate::candidates::{Candidate, Medium, link, random, sequential};
-use ebbtide_model::layout::ArrayKind;
 use ebbtide_model::need::Need;
 use ebbtide_model::units::{Bytes, Nanos, format_hours};
 use ebbtide_model::volume::{Limit, LinkShape};
@@ -115,7 +114,7 @@ fn write(text: &mut String, candidate: &Candidate<'_>, need: &Need) -> std::fmt:
     if let Some(chunk) = array.kind.chunk() {
         writeln!(text, "chunk = \"{chunk}\"")?;
     }
-    if let ArrayKind::Raid10 { copies, .. } = array.kind {
+    if let Some((copies, _)) = array.kind.copies() {
         writeln!(text, "copies = {copies}")?;
     }
     match members {

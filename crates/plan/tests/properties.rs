@@ -7,7 +7,7 @@ use ebbtide_model::layout::ArrayKind;
 use ebbtide_model::need::Need;
 use ebbtide_plan::bounds::{Bottleneck, Bound, tightest};
 use ebbtide_plan::{
-    Answer, Candidate, Interval, Prediction, candidates, experiment, plan, predict, short_of,
+    Answer, Candidate, Interval, PredictError, Prediction, candidates, experiment, plan, predict, short_of,
 };
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn need(text: &str) -> Need {
 }
 
 /// What the arithmetic says, in place of the simulator: fast, and as good for what is ranked.
-fn by_arithmetic(batch: &[&Candidate<'_>]) -> Vec<Result<Prediction, String>> {
+fn by_arithmetic(batch: &[&Candidate<'_>]) -> Vec<Result<Prediction, PredictError>> {
     let same = |value: f64| Interval { median: value, ci_low: value, ci_high: value };
     let most = |bounds: &[Bound]| same(tightest(bounds, |_| 24.0).map_or(0.0, |(_, rate)| rate.max(1e12)));
     batch

@@ -23,11 +23,15 @@ pub enum Class {
 }
 
 /// Why members can have no class, or not the one that is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// Some are instance store, and others are not.
+    #[error(
+        "some of its volumes are instance store, which comes back empty after a stop, and others are not: they are never mixed in what stays"
+    )]
     Mixed,
     /// They are instance store, which comes back blank after a stop, and are asked to be persistent.
+    #[error("its volumes are instance store, which comes back empty after a stop: it cannot be persistent")]
     NotPersistent,
 }
 
@@ -202,7 +206,7 @@ pub enum ProvisionError {
     Build {
         /// Name of the design.
         design: String,
-        /// Why.
+        /// Why no steps can be planned for it.
         error: BuildPlanError,
     },
 }

@@ -1,6 +1,6 @@
 //! How many members may still fail.
 
-use ebbtide_model::layout::{ArrayKind, LayoutNode};
+use ebbtide_model::layout::LayoutNode;
 
 /// How many more volumes may fail, whichever they are, before data are lost; nothing where data are lost already. `works` says of each
 /// volume whether it does.
@@ -17,20 +17,14 @@ fn fewest(node: &LayoutNode, works: &impl Fn(usize) -> bool) -> usize {
     let mut of_members: Vec<usize> = members.iter().map(|member| fewest(member, works)).collect();
     of_members.sort_unstable();
     // So many members together hold the only copies of something: in the worst case the weakest ones.
-    let lost = match kind {
-        ArrayKind::Linear | ArrayKind::Stripe { .. } => 1,
-        ArrayKind::Mirror => members.len(),
-        ArrayKind::Raid10 { copies, .. } => usize::try_from(*copies).unwrap_or(usize::MAX),
-        ArrayKind::Raid5 { .. } => 2,
-        ArrayKind::Raid6 { .. } => 3,
-    };
+    let lost = kind.survives(members.len()) + 1;
     of_members.into_iter().take(lost).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_model::layout::Arrangement;
+    use ebbtide_model::layout::{Arrangement, ArrayKind};
     use ebbtide_model::units::Bytes;
     use proptest::prelude::*;
 

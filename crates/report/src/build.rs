@@ -38,7 +38,7 @@ pub enum Kept {
     Figures,
     /// The series that are drawn: of the trial in the middle of each result, and of the first others.
     Drawn {
-        /// How many others.
+        /// How many of the other trials, the first ones, keep theirs too.
         others: usize,
     },
     /// Series and observations of every trial.

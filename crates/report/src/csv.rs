@@ -1,7 +1,6 @@
 //! Every trial as CSV (RFC 4180): one row per trial and metric, for spreadsheets, R and pandas.
 
 use super::model::{Report, TrialView};
-use super::words;
 use ebbtide_model::metric::Metric;
 use std::borrow::Cow;
 
@@ -44,7 +43,7 @@ fn trial_row(text: &mut String, report: &Report, trial: &TrialView, metric: Metr
             trial.round.to_string(),
             report.design_name(trial.design).to_owned(),
             report.workload_name(trial.workload).to_owned(),
-            words::role_key(trial).to_owned(),
+            trial.role_key().to_owned(),
             outcome.to_owned(),
             elapsed,
             metric.name().to_owned(),

@@ -244,7 +244,7 @@ fn trial(report: &Report, trial: &TrialView) -> Value {
         "round": trial.round,
         "design": report.design_name(trial.design),
         "workload": report.workload_name(trial.workload),
-        "role": words::role_key(trial),
+        "role": trial.role_key(),
     });
     let details = match &trial.outcome {
         Err(why) => json!({ "failed": why }),

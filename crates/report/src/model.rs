@@ -4,10 +4,8 @@
 //! designs and workloads point into [`Report::designs`] and [`Report::workloads`]; text is as the
 //! user wrote it, so every view escapes it for its own medium.
 
-use super::names::Labels;
 use super::race::RaceView;
 use super::seen::SeenView;
-use ebbtide_analysis::conditions::DepthRange;
 use ebbtide_analysis::ordered::entry;
 use ebbtide_analysis::{AaPair, Comparison, DesignResult, Estimate, Undecided, Verdict, Warning};
 use ebbtide_model::metric::Metric;
@@ -158,6 +156,13 @@ pub struct TrialView {
     pub outcome: Result<TrialFigures, String>,
 }
 
+impl TrialView {
+    /// Why it was run, in JSON and CSV.
+    pub(crate) fn role_key(&self) -> &'static str {
+        if self.control_again { "control_again" } else { "candidate" }
+    }
+}
+
 /// What a finished trial gave.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrialFigures {
@@ -230,26 +235,6 @@ impl Report {
     /// Results of one workload in the experiment's order of designs.
     pub fn results_of(&self, workload: usize) -> impl Iterator<Item = &ResultView> {
         self.results.iter().filter(move |r| r.workload == workload)
-    }
-
-    /// The load that each design was found to bear under a workload that looks for the most that keeps a latency.
-    pub(crate) fn depths_found(&self, labels: &Labels<'_>, workload: usize) -> Option<String> {
-        let depths: Vec<(usize, DepthRange)> = self
-            .results_of(workload)
-            .filter_map(|view| Some((view.design, view.result.conditioned.iodepth?)))
-            .collect();
-        let goal = depths.first()?.1.goal;
-        // Where the latency varies, each has its own.
-        let alike = depths.iter().all(|(_, depth)| depth.goal == goal);
-        let one = |(design, depth): &(usize, DepthRange)| {
-            let DepthRange { goal, median, least, most } = depth;
-            let range = if least == most { String::new() } else { format!(" ({least} to {most})") };
-            let own = if alike { String::new() } else { format!(", {}", goal.in_words()) };
-            format!("{} {median}{range}{own}", labels.name(*design))
-        };
-        let found: Vec<String> = depths.iter().map(one).collect();
-        let (kept, between) = if alike { (goal.in_words(), ", ") } else { ("its latency".to_owned(), "; ") };
-        Some(format!("The largest iodepth that keeps {kept}: {}", found.join(between)))
     }
 
     /// The trials behind a result, with their positions in [`Report::trials`].

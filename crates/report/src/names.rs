@@ -2,6 +2,7 @@
 
 use super::model::Report;
 use super::race::RaceView;
+use ebbtide_analysis::conditions::DepthRange;
 use std::collections::BTreeSet;
 
 /// Designs of a sweep, and the factors in which all of them have the same level.
@@ -50,6 +51,28 @@ impl Among<'_> {
             Some(format!("{}={}", self.race.factors.get(factor)?.name, self.race.level(factor, (*level)?)))
         });
         told.collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Report {
+    /// The load that each design was found to bear under a workload that looks for the most that keeps a latency.
+    pub(crate) fn depths_found(&self, labels: &Labels<'_>, workload: usize) -> Option<String> {
+        let depths: Vec<(usize, DepthRange)> = self
+            .results_of(workload)
+            .filter_map(|view| Some((view.design, view.result.conditioned.iodepth?)))
+            .collect();
+        let goal = depths.first()?.1.goal;
+        // Where the latency varies, each has its own.
+        let alike = depths.iter().all(|(_, depth)| depth.goal == goal);
+        let one = |(design, depth): &(usize, DepthRange)| {
+            let DepthRange { goal, median, least, most } = depth;
+            let range = if least == most { String::new() } else { format!(" ({least} to {most})") };
+            let own = if alike { String::new() } else { format!(", {}", goal.in_words()) };
+            format!("{} {median}{range}{own}", labels.name(*design))
+        };
+        let found: Vec<String> = depths.iter().map(one).collect();
+        let (kept, between) = if alike { (goal.in_words(), ", ") } else { ("its latency".to_owned(), "; ") };
+        Some(format!("The largest iodepth that keeps {kept}: {}", found.join(between)))
     }
 }
 

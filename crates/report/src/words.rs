@@ -1,6 +1,5 @@
 //! Numbers and names as people read them, the same in every view.
 
-use super::model::TrialView;
 pub(crate) use ebbtide_analysis::evidence::{percent, ratio};
 use ebbtide_analysis::{Comparison, Unit};
 use ebbtide_model::backend::BackendKind;
@@ -79,11 +78,6 @@ pub(crate) fn duration(seconds: f64) -> String {
 /// A quantile as fio writes it in JSON: `99.000000`.
 pub(crate) fn quantile_key(quantile: f64) -> String {
     format!("{:.6}", quantile * 100.0)
-}
-
-/// Why a trial was run, in JSON and CSV.
-pub(crate) fn role_key(trial: &TrialView) -> &'static str {
-    if trial.control_again { "control_again" } else { "candidate" }
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -28,11 +28,18 @@ impl Address {
     }
 }
 
+/// A text is no address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "write an address with a port, such as 127.0.0.1:7340 or [::1]:7340, or the path of a socket, such as ./ebb.socket"
+)]
+pub struct AddressError;
+
 impl FromStr for Address {
-    type Err = String;
+    type Err = AddressError;
 
     /// `127.0.0.1:7340`, `[::1]:7340`, `localhost:7340`, or the path of a socket: whatever has a slash.
-    fn from_str(text: &str) -> Result<Address, String> {
+    fn from_str(text: &str) -> Result<Address, AddressError> {
         if text.contains('/') {
             return Ok(Address::Unix(PathBuf::from(text)));
         }
@@ -40,10 +47,7 @@ impl FromStr for Address {
             Some(port) => port.parse().ok().map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)),
             None => text.parse().ok(),
         };
-        tcp.map(Address::Tcp).ok_or_else(|| {
-            "write an address with a port, such as 127.0.0.1:7340 or [::1]:7340, or the path of a socket, such as ./ebb.socket"
-                .to_owned()
-        })
+        tcp.map(Address::Tcp).ok_or(AddressError)
     }
 }
 

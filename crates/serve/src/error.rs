@@ -60,7 +60,7 @@ pub enum ServeError {
         /// What is wrong with it, and what to do.
         why: String,
     },
-    /// While it ran.
+    /// An error of the system while the server ran.
     #[error("the server cannot go on: {0}")]
     System(#[from] std::io::Error),
 }

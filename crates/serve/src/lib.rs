@@ -26,7 +26,7 @@ mod server;
 mod stream;
 mod tls;
 
-pub use address::Address;
+pub use address::{Address, AddressError};
 pub use error::ServeError;
 pub use request::Request;
 pub use response::{Policy, Response};

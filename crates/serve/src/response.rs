@@ -4,7 +4,7 @@ use ring::digest::{SHA256, digest};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// An answer.
+/// What is sent back for one request.
 #[derive(Debug, Clone)]
 pub struct Response {
     status: u16,

@@ -11,7 +11,7 @@ const SET_SIGNAL: libc::c_int = 10;
 pub enum Openers {
     /// Nobody else has it open, in whatever process or namespace; a loop device, swap and a mapping count as openers.
     None,
-    /// Somebody has.
+    /// Another process has it open, or this one has a second time.
     Some,
     /// This user or this file system is not told, with the error number.
     Untold(Errno),

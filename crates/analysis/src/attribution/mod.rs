@@ -97,7 +97,7 @@ impl Default for Bounds {
 pub enum Finding {
     /// It is slower than the margin allows.
     Accused,
-    /// It is not.
+    /// What was measured speaks against it: it is as fast as the others.
     Cleared,
     /// Its interval lies on both sides of the margin.
     Open,

@@ -16,7 +16,7 @@ use ebbtide_model::units::Nanos;
 /// How far a rung's rate may be from the others' and be the same; where operations wait above the devices and come in lots, as
 /// much more as its series is coarse.
 pub const SAME: f64 = 0.04;
-/// Most of that.
+/// The most that a coarse series adds to it, as a share of the rate.
 const COARSE: f64 = 0.06;
 /// How far what was done may be from what an even rate would have done, of all, where operations wait above the devices: there
 /// nothing but a limit makes it even. A lot more or less comes on top.

@@ -38,7 +38,7 @@ enum Kind {
     Front(Front),
 }
 
-/// See the module.
+/// The race of one sweep, from its first round to its last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contest {
     sweep: Sweep,

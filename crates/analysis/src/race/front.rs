@@ -9,7 +9,7 @@ use super::evidence::{Evidence, interval};
 use super::{Rules, Standing};
 use crate::estimate::median;
 
-/// See the module.
+/// The designs of which none is better in one thing without being worse in another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Front {
     rules: Rules,

@@ -28,7 +28,7 @@ pub struct Lane {
 /// What came of a race.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raced {
-    /// What counts.
+    /// What makes one design better than another.
     pub objective: Objective,
     /// Index of the workload that decides.
     pub workload: usize,

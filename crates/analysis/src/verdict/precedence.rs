@@ -70,7 +70,7 @@ static RULES: [Rule; 20] = [
     Rule::of(Cpu, cpu::judge).left_by(&[Memory]),
     Rule::of(Memory, memory::judge),
     Rule::of(RemoteQueue, remote::judge).yields_to(&[Cpu]),
-    Rule::of(SyncWrites, sync_writes::judge).left_by(&[Memory]),
+    Rule::of(SyncWrites, sync_writes::judge).yields_to(&[Background]).left_by(&[Memory]),
     Rule::of(QueueLimit, queue_limit::judge).yields_to(WHAT_SERVES),
     Rule::of(Concurrency, concurrency::judge).yields_to(&[
         SyncWrites,

@@ -2,6 +2,7 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
+use crate::experiment_file::{design, wrong};
 use crate::{experiment_file, keeping, signals, views};
 use clap::Args;
 use ebbtide_host::build::lasting::{self, Applied, Planned};
@@ -9,9 +10,8 @@ use ebbtide_host::build::missing;
 use ebbtide_host::probe::{self, Kind};
 use ebbtide_host::sys::Sys;
 use ebbtide_model::experiment::{Experiment, VolumeSource};
-use ebbtide_model::shown::Shown;
 use ebbtide_model::units::format_count;
-use ebbtide_provision::{Class, Desired, Order, Unfit, default_name};
+use ebbtide_provision::{Class, Desired, Order, default_name};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -64,8 +64,7 @@ pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let file = args.file.as_deref().unwrap_or(Path::new(""));
     let (_, experiment) = experiment_file::load(file, &super::catalog::load(globals)?)?;
-    let desired =
-        desired(args, &experiment).map_err(|what| CliError::Usage(format!("{}: {what}", file.shown())))?;
+    let desired = desired(args, file, &experiment)?;
     let control = signals::stoppable(globals.quiet)?;
     let lacks = missing(desired.build.programs.iter().map(String::as_str));
     lacks.map_err(|what| CliError::Failed(format!("this host cannot make it: {what}")))?;
@@ -118,8 +117,8 @@ fn answer(name: &str, notes: &[String], applied: Applied, globals: &Globals) -> 
 }
 
 /// What the arguments and the experiment ask for, on this host.
-fn desired(args: &ApplyArgs, experiment: &Experiment) -> Result<Desired, String> {
-    let design = choose(experiment, args.design.as_deref())?;
+fn desired(args: &ApplyArgs, file: &Path, experiment: &Experiment) -> Result<Desired, CliError> {
+    let design = design(file, experiment, args.design.as_deref())?;
     let sys = Sys::host();
     let devices = probe::devices(&sys);
     let used = experiment.designs[design].volumes();
@@ -132,47 +131,23 @@ fn desired(args: &ApplyArgs, experiment: &Experiment) -> Result<Desired, String>
         }
     }
     let fallback = default_name(&experiment.designs[design].name);
+    let own = |kind: &Kind| *kind == Kind::InstanceStore;
+    let asked = args.class.as_deref().and_then(|class| class.parse().ok());
+    let class = Class::of_members(asked, (kinds.iter().any(own), kinds.iter().all(own)))
+        .map_err(|unfit| wrong(file, unfit))?;
     let program = std::env::current_exe().ok();
     let order = Order {
         experiment,
         design,
         name: args.name.as_deref().unwrap_or(&fallback),
-        class: class(args.class.as_deref(), &kinds)?,
+        class,
         mountpoint: args.mount.as_deref(),
         devices: &paths,
         machine: &lasting::machine(&sys),
         system: &lasting::system(&sys),
         program: program.as_ref().and_then(|path| path.to_str()),
     };
-    order.desired().map_err(|error| error.to_string())
-}
-
-/// Index of the design that is asked for.
-pub(super) fn choose(experiment: &Experiment, wanted: Option<&str>) -> Result<usize, String> {
-    let names: Vec<&str> = experiment.designs.iter().map(|design| design.name.as_str()).collect();
-    match wanted {
-        Some(wanted) => names
-            .iter()
-            .position(|name| *name == wanted)
-            .ok_or_else(|| format!("it has no design {wanted}; it has {}", names.join(", "))),
-        None if names.len() == 1 => Ok(0),
-        None => Err(format!("it has {} designs; say which with --design: {}", names.len(), names.join(", "))),
-    }
-}
-
-/// The class that is asked for, or that of what the members are.
-fn class(wanted: Option<&str>, kinds: &[Kind]) -> Result<Class, String> {
-    let own = |kind: &Kind| *kind == Kind::InstanceStore;
-    let wanted = wanted.and_then(|wanted| wanted.parse().ok());
-    Class::of_members(wanted, (kinds.iter().any(own), kinds.iter().all(own))).map_err(|unfit| match unfit {
-        Unfit::Mixed => {
-            "some of its volumes are instance store, which comes back empty after a stop, and others are not: they are never mixed in what stays"
-                .to_owned()
-        }
-        Unfit::NotPersistent => {
-            "its volumes are instance store, which comes back empty after a stop: it cannot be persistent".to_owned()
-        }
-    })
+    order.desired().map_err(|error| wrong(file, error))
 }
 
 fn shown(desired: &Desired, planned: &Planned) -> String {

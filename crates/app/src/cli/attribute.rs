@@ -36,7 +36,7 @@ pub struct AttributeArgs {
     #[arg(long, short, value_name = "NAME")]
     workload: Option<String>,
     /// Slower than the median of the others by more than this is a fault
-    #[arg(long, value_name = "PERCENT", default_value = "20%", value_parser = super::compare::share)]
+    #[arg(long, value_name = "PERCENT", default_value = "20%", value_parser = crate::values::share)]
     margin: f64,
     /// Of a FILE: where to run it
     #[arg(long, value_enum, value_name = "BACKEND")]
@@ -230,7 +230,7 @@ fn value(
 
 #[cfg(test)]
 mod tests {
-    use crate::cli::compare::share;
+    use crate::values::share;
     use ebbtide_analysis::attribution::MARGIN;
 
     #[test]

@@ -53,7 +53,7 @@ pub struct BenchArgs {
     nrfiles: u64,
     /// With --nrfiles: which file the next operation goes to: roundrobin (to each in turn), sequential (the next when one is done),
     /// random (any) [default: roundrobin]
-    #[arg(long = "file_service_type", alias = "file-service-type", value_name = "ORDER", value_parser = service)]
+    #[arg(long = "file_service_type", alias = "file-service-type", value_name = "ORDER", value_parser = Service::named)]
     file_service_type: Option<Service>,
     /// Name of the job in the results
     #[arg(long, value_name = "NAME", default_value = "bench")]
@@ -85,11 +85,6 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 /// Whether `target` is the value of a switch, which may stand alone and takes it after `=`: `--sync 1`.
 fn is_value_of_switch(target: &Path) -> bool {
     ["0", "1"].iter().any(|value| target.as_os_str() == *value) && !target.exists()
-}
-
-/// The order of that name.
-fn service(name: &str) -> Result<Service, String> {
-    Service::named(name).map_err(|error| error.to_string())
 }
 
 impl BenchArgs {

@@ -4,6 +4,7 @@ use super::stored;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::stored::{CompareError, beside as beside_of, tables};
+use crate::values::{INDIFFERENCE, metric, share};
 use crate::views;
 use clap::Args;
 use ebbtide_analysis::between::Gate;
@@ -46,9 +47,6 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
-
-/// Differences below it are nothing by themselves.
-pub(crate) const INDIFFERENCE: f64 = 0.02;
 
 /// Runs `ebb compare`.
 ///
@@ -116,23 +114,4 @@ fn write(args: &CompareArgs, globals: &Globals, compared: &Beside) -> Result<(),
         views::print_styled(&beside(compared, columns, color))?;
     }
     Ok(())
-}
-
-/// `5%`, `0.5%`: as a share of 1.
-pub(crate) fn share(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    match number {
-        Some(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
-        Some(_) => Err("write a share from 0% to less than 100%".to_owned()),
-        None => Err("write a share in percent, such as 5%".to_owned()),
-    }
-}
-
-/// A metric by its name.
-pub(crate) fn metric(text: &str) -> Result<Metric, String> {
-    let known = || Metric::ALL.map(Metric::name).join(", ");
-    Metric::ALL
-        .into_iter()
-        .find(|metric| metric.name() == text.trim())
-        .ok_or_else(|| format!("write one of {}", known()))
 }

@@ -5,6 +5,7 @@ mod several;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::laboratory;
+use crate::values::ValueError;
 use crate::views;
 use clap::{Args, Subcommand};
 use ebbtide_lab::disks::{Bus, Disk, Throttle};
@@ -104,9 +105,9 @@ struct RunArgs {
 }
 
 /// `20MB/s` or `20MB`.
-fn rate(text: &str) -> Result<u64, String> {
-    let bytes: Bytes = text.trim_end_matches("/s").parse().map_err(|error| format!("{error}"))?;
-    if bytes.0 == 0 { Err("the limit must be more than 0".to_owned()) } else { Ok(bytes.0) }
+fn rate(text: &str) -> Result<u64, ValueError> {
+    let bytes: Bytes = text.trim_end_matches("/s").parse()?;
+    Some(bytes.0).filter(|bytes| *bytes > 0).ok_or(ValueError::NoLimit)
 }
 
 impl GuestArgs {

@@ -4,6 +4,7 @@ use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::progress::limit::LimitLine;
 use crate::signals::not_ignored;
+use crate::values::ValueError;
 use crate::views::{self, limit as view};
 use clap::{ArgGroup, Args};
 use ebbtide_host::limit::guardian;
@@ -52,12 +53,8 @@ pub struct LimitArgs {
 }
 
 /// A rate in bytes per second, at least one byte.
-fn rate(text: &str) -> Result<Bytes, String> {
-    match Bytes::rate(text) {
-        Ok(Bytes(0)) => Err("nothing at all would stop the program for good; write at least 1B".to_owned()),
-        Ok(rate) => Ok(rate),
-        Err(error) => Err(error.to_string()),
-    }
+fn rate(text: &str) -> Result<Bytes, ValueError> {
+    Some(Bytes::rate(text)?).filter(|rate| rate.0 > 0).ok_or(ValueError::NoRate)
 }
 
 impl LimitArgs {

@@ -2,10 +2,10 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
+use crate::stored::{ended, trials};
 use crate::views;
 use clap::Args;
 use ebbtide_model::civil::Civil;
-use ebbtide_model::session::Ending;
 use ebbtide_model::shown::columns;
 use ebbtide_runner::store::{Store, Summary};
 use std::process::ExitCode;
@@ -51,25 +51,4 @@ fn table(sessions: &[Summary]) -> String {
         ]
     }));
     columns(&rows, 0)
-}
-
-/// Its trials, in words.
-pub(crate) fn trials(session: &Summary) -> String {
-    match session.failed {
-        0 => session.trials.to_string(),
-        failed => format!("{} + {failed} failed", session.trials),
-    }
-}
-
-/// How it ended, in words.
-pub(crate) fn ended(session: &Summary) -> &'static str {
-    match &session.ending {
-        // It ended elsewhere, and no precision was asked for.
-        _ if session.backend == "import" => "imported",
-        Ending::Reached => "reached",
-        Ending::NotReached => "not reached",
-        Ending::Interrupted => "interrupted",
-        Ending::Failed(_) => "failed",
-        Ending::Unfinished => "unfinished",
-    }
 }

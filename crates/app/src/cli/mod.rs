@@ -14,7 +14,7 @@ mod experiment;
 mod explain;
 mod fio;
 mod geometry;
-mod globals;
+pub(crate) mod globals;
 mod import;
 mod jobs;
 mod lab;
@@ -44,9 +44,7 @@ mod workload;
 use crate::error::CliError;
 use crate::views;
 use clap::{CommandFactory, Parser, Subcommand};
-pub(crate) use compare::{INDIFFERENCE, metric, share};
 pub use globals::Globals;
-pub(crate) use list::{ended, trials};
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
 

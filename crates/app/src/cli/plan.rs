@@ -13,9 +13,8 @@ use ebbtide_model::catalog::{AWS_REGIONS, Catalog, Date, Order, PriceList};
 use ebbtide_model::civil::Civil;
 use ebbtide_model::near::nearest;
 use ebbtide_model::need::{Need, is_meant};
-use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
-use ebbtide_plan::{Answer, Candidate, Have, Prediction, table};
+use ebbtide_plan::{Answer, Candidate, Have, PredictError, Prediction, table};
 use ebbtide_runner::clock;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -86,8 +85,7 @@ pub fn run(args: &PlanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let Loaded { mut catalog, lists, owned } = loaded;
     let region = need.as_ref().and_then(|need| need.region.as_deref());
     if let (Some(region), Some(file)) = (region, &args.file) {
-        is_region(region, &catalog, &lists)
-            .map_err(|what| CliError::Usage(format!("{}: {what}", file.shown())))?;
+        is_region(region, &catalog, &lists).map_err(|unknown| experiment_file::wrong(file, unknown))?;
     }
     lists.iter().for_each(|list| catalog.reprice(list, region));
     match need {
@@ -112,8 +110,23 @@ fn load(file: &Path, catalog: &Catalog) -> Result<Need, CliError> {
         .map_err(|errors| CliError::Usage(errors.to_string()))
 }
 
+/// A region that nobody knows.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`region`: `{region}` is no region that is known{}. Prices at hand are of {}; those of another region are read with --catalog \
+     from what `aws pricing get-products` prints",
+    .near.as_ref().map_or_else(String::new, |near| format!("; near is `{near}`")),
+    .known.join(", ")
+)]
+struct NoRegion {
+    region: String,
+    near: Option<String>,
+    /// Those of which there are prices.
+    known: Vec<String>,
+}
+
 /// Whether there is such a region: one of AWS's, or one that prices at hand are of.
-fn is_region(region: &str, catalog: &Catalog, lists: &[PriceList]) -> Result<(), String> {
+fn is_region(region: &str, catalog: &Catalog, lists: &[PriceList]) -> Result<(), NoRegion> {
     let regions = |aws: bool| {
         let types = catalog.types().iter().filter(move |record| !aws || record.provider == "aws");
         types.filter_map(|record| record.price.as_ref()).map(|price| price.region.as_str())
@@ -125,14 +138,9 @@ fn is_region(region: &str, catalog: &Catalog, lists: &[PriceList]) -> Result<(),
     if all.contains(region) {
         return Ok(());
     }
-    let near =
-        nearest(region, all.iter().copied()).map_or_else(String::new, |near| format!("; near is `{near}`"));
-    let known: Vec<&str> = known.into_iter().collect();
-    Err(format!(
-        "`region`: `{region}` is no region that is known{near}. Prices at hand are of {}; those of another region are read with \
-         --catalog from what `aws pricing get-products` prints",
-        known.join(", ")
-    ))
+    let near = nearest(region, all.iter().copied()).map(str::to_owned);
+    let known = known.into_iter().map(str::to_owned).collect();
+    Err(NoRegion { region: region.to_owned(), near, known })
 }
 
 /// Today, as catalogues count.
@@ -189,8 +197,8 @@ fn have(need: &Need, catalog: &Catalog, owned: &Owned) -> Option<Have> {
 /// `of` for each of `all`, on every core, in their order.
 fn on_all_cores<T: Sync>(
     all: &[T],
-    of: impl Fn(&T) -> Result<Prediction, String> + Sync,
-) -> Vec<Result<Prediction, String>> {
+    of: impl Fn(&T) -> Result<Prediction, PredictError> + Sync,
+) -> Vec<Result<Prediction, PredictError>> {
     let slots: Vec<_> = all.iter().map(|one| (one, OnceLock::new())).collect();
     let next = AtomicUsize::new(0);
     let work = || {
@@ -200,7 +208,7 @@ fn on_all_cores<T: Sync>(
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| (0..cores.min(all.len())).for_each(|_| drop(scope.spawn(work))));
-    let missing = || Err("it was not simulated".to_owned());
+    let missing = || Err(PredictError::NotSimulated);
     slots.into_iter().map(|(_, slot)| slot.into_inner().unwrap_or_else(missing)).collect()
 }
 

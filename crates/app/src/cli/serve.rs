@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Prints the address to open, and serves until Ctrl-C or SIGTERM. Only this host can reach it unless --listen names another address, and then
 /// --token-file, --certificate and --key are needed. Nothing can be changed through it.
 ///
-/// Exit status: 0 ended by a signal; 1 it cannot listen there, or a file cannot be used; 2 wrong usage.
+/// Exit status: 0 ended by a signal; 1 it cannot listen there; 2 wrong usage, or a file that cannot be used.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Address and port (0: any that is free), or the path of a socket, which only this user can open
@@ -70,10 +70,10 @@ pub fn run(args: &ServeArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 
 fn error(error: ServeError) -> CliError {
     match error {
-        ServeError::Exposed { .. } => CliError::usage(error),
-        ServeError::NoSecret { .. } | ServeError::Unreadable { .. } | ServeError::Wrong { .. } => {
-            CliError::usage(error)
-        }
+        ServeError::Exposed { .. }
+        | ServeError::NoSecret { .. }
+        | ServeError::Unreadable { .. }
+        | ServeError::Wrong { .. } => CliError::usage(error),
         ServeError::Listen { .. } | ServeError::System(_) => CliError::failed(error),
     }
 }

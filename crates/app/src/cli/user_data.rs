@@ -1,12 +1,11 @@
 //! `ebb user-data`: what makes an array at a machine's first boot.
 
-use crate::cli::apply::choose;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
+use crate::experiment_file::{design, wrong};
 use crate::{experiment_file, views};
 use clap::{Args, ValueEnum};
 use ebbtide_model::experiment::Experiment;
-use ebbtide_model::shown::Shown;
 use ebbtide_provision::boot::{Boot, BootOrder, Members, USER_DATA_MAX};
 use ebbtide_provision::{Class, default_name};
 use serde_json::json;
@@ -62,8 +61,7 @@ enum Format {
 /// See the exit statuses in the help.
 pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let (_, experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
-    let boot =
-        boot(args, &experiment).map_err(|what| CliError::Usage(format!("{}: {what}", args.file.shown())))?;
+    let boot = boot(args, &experiment)?;
     let text = match args.format {
         Format::CloudConfig => boot.cloud_config(),
         Format::Script => boot.installer(),
@@ -86,11 +84,11 @@ pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError>
     Ok(ExitCode::SUCCESS)
 }
 
-fn boot(args: &UserDataArgs, experiment: &Experiment) -> Result<Boot, String> {
-    let design = choose(experiment, args.design.as_deref())?;
+fn boot(args: &UserDataArgs, experiment: &Experiment) -> Result<Boot, CliError> {
+    let design = design(&args.file, experiment, args.design.as_deref())?;
     let members = match args.members.as_slice() {
         [] => None,
-        words => Some(Members::kind(words).map_err(|error| error.to_string())?),
+        words => Some(Members::kind(words).map_err(|error| wrong(&args.file, error))?),
     };
     let fallback = default_name(&experiment.designs[design].name);
     let order = BootOrder {
@@ -102,5 +100,5 @@ fn boot(args: &UserDataArgs, experiment: &Experiment) -> Result<Boot, String> {
         class: args.class.as_deref().and_then(|class| class.parse().ok()),
         least: args.least.map(usize::from),
     };
-    order.boot().map_err(|error| error.to_string())
+    order.boot().map_err(|error| wrong(&args.file, error))
 }

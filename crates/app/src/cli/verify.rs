@@ -4,6 +4,7 @@ use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::progress::Progress;
 use crate::signals;
+use crate::values::ValueError;
 use crate::views;
 use clap::Args;
 use ebbtide_engine::verify::{Bad, Found, check};
@@ -40,8 +41,8 @@ pub struct VerifyArgs {
     array: Option<PathBuf>,
 }
 
-fn moved(text: &str) -> Result<(String, PathBuf), String> {
-    let (name, path) = text.split_once('=').ok_or("write NAME=PATH")?;
+fn moved(text: &str) -> Result<(String, PathBuf), ValueError> {
+    let (name, path) = text.split_once('=').ok_or(ValueError::NoPair)?;
     Ok((name.to_owned(), PathBuf::from(path)))
 }
 

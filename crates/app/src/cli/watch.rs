@@ -10,8 +10,8 @@ use clap::Args;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::shown::json_line;
-use ebbtide_model::units::{Nanos, UnixTime};
-use ebbtide_model::workload::options::{Plain, Written};
+use ebbtide_model::units::{Nanos, UnitError, UnixTime};
+use ebbtide_model::workload::options;
 use rustix::thread::{Timespec, nanosleep};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::process::ExitCode;
@@ -55,8 +55,8 @@ pub struct WatchArgs {
 const LEAST_INTERVAL: Nanos = Nanos(50_000_000);
 
 /// A time whose bare number is seconds, as iostat has it.
-fn seconds(text: &str) -> Result<Nanos, String> {
-    Plain(text).time(Nanos::from_secs(1)).map_err(Option::unwrap_or_default)
+fn seconds(text: &str) -> Result<Nanos, UnitError> {
+    options::time(text, Nanos::from_secs(1))
 }
 
 /// Runs `ebb watch`.

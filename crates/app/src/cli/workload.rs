@@ -12,24 +12,24 @@ use ebbtide_model::workload::options::{
 use std::ffi::OsStr;
 
 /// Puts `text` into `draft` as the value of `option`.
-fn set(option: &'static WorkloadOption, draft: &mut Draft, text: &str) -> Result<(), String> {
-    let refused = |refusal: Option<Refusal>| refusal.map_or_else(String::new, |refusal| refusal.to_string());
-    option.set(draft, &mut Plain(text)).map_err(refused)
+fn set(option: &'static WorkloadOption, draft: &mut Draft, text: &str) -> Result<(), Refusal> {
+    let unsaid = || Refusal { option, what: String::new(), remedy: String::new() };
+    option.set(draft, &mut Plain(text)).map_err(|refusal| refusal.unwrap_or_else(unsaid))
 }
 
 /// The draft that has the option `name` alone.
-fn alone(name: &str, text: &str) -> Result<Draft, String> {
+fn alone(name: &str, text: &str) -> Result<Draft, Refusal> {
     let mut draft = Draft::new(Grammar::Command);
     set(named(name), &mut draft, text).map(|()| draft)
 }
 
 /// The value of `--size`, for a command that takes no other option of a workload.
-pub(super) fn size(text: &str) -> Result<Bytes, String> {
+pub(super) fn size(text: &str) -> Result<Bytes, Refusal> {
     Ok(alone("size", text)?.region.and_then(Amount::bytes).unwrap_or_default())
 }
 
 /// The value of `--runtime`, in the same way.
-pub(super) fn runtime(text: &str) -> Result<Nanos, String> {
+pub(super) fn runtime(text: &str) -> Result<Nanos, Refusal> {
     Ok(alone("runtime", text)?.runtime.unwrap_or_default())
 }
 
@@ -124,7 +124,7 @@ impl FromArgMatches for WorkloadArgs {
         for option in known() {
             let Some(text) = matches.get_one::<String>(option.name) else { continue };
             let before = draft.clone();
-            set(option, &mut draft, text).map_err(refused)?;
+            set(option, &mut draft, text).map_err(|refusal| refused(refusal.to_string()))?;
             if let Some(other) = option.stands_for
                 && matches.contains_id(other)
                 && !draft.asks_the_same(&before)

@@ -1,6 +1,6 @@
 //! Where passes are kept.
 
-use crate::cli::Globals;
+use crate::cli::globals::Globals;
 use ebbtide_host::build::lasting::monitor::is_installed;
 use ebbtide_host::sys::Sys;
 use ebbtide_provision::monitor::{PAUSE, STORE};

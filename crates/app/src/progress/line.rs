@@ -47,7 +47,7 @@ pub enum Activity {
     /// Running a job of a benchmark.
     Job {
         what: String,
-        /// When it ends.
+        /// What the session ends by, as far as it is known.
         goal: Goal,
         /// The counter of bytes when it began.
         done_before: u64,

@@ -1,8 +1,8 @@
 //! Sessions beside one another, as an address asks for them.
 
 use super::{NoPage, StoreSite, stamp};
-use crate::cli::{INDIFFERENCE, metric, share};
 use crate::stored::{CompareError, beside, tables};
+use crate::values::{INDIFFERENCE, ValueError, metric, share};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::shown;
 use ebbtide_report::{Asked, site};
@@ -66,7 +66,7 @@ fn asked(request: &Request) -> Result<Asked, NoPage> {
         return Err(NoPage::Wrong("The indifference is more than the threshold.".to_owned()));
     }
     let names = request.all("metric").flat_map(|names| names.split(','));
-    let metrics: Result<Vec<Metric>, String> = names.map(metric).collect();
+    let metrics: Result<Vec<Metric>, ValueError> = names.map(metric).collect();
     let mut metrics = metrics.map_err(|why| NoPage::Wrong(format!("metric: {why}.")))?;
     metrics.sort_unstable();
     metrics.dedup();

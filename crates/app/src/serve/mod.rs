@@ -15,9 +15,8 @@ mod pages;
 mod stores;
 mod volumes;
 
-use crate::cli::{ended, trials};
 use crate::monitor::kept;
-use crate::stored;
+use crate::stored::{self, ended, trials};
 use crate::views::{Format, render};
 use ebbtide_model::shown;
 use ebbtide_report::JsonOptions;

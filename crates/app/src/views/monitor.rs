@@ -30,7 +30,7 @@ pub enum Outcome {
 /// What a pass saw of a volume.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Which.
+    /// The volume that the pass looked at.
     pub volume: Watched,
     /// What was measured.
     pub values: Vec<(Measure, f64)>,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// How long a file that was closed may count as open: the kernel lets go of a ring's files in the background.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Between two attempts.
+/// Time between two attempts to remove what is still busy.
 const STEP: Duration = Duration::from_millis(100);
 
 /// Why something was not made or not removed.

@@ -42,6 +42,17 @@ struct Dimension {
     price_per_unit: BTreeMap<String, String>,
 }
 
+/// Why a product has no price that could be used.
+#[derive(Debug, thiserror::Error)]
+enum PriceError {
+    #[error("the unit `{0}` is not one that is known for it")]
+    Unit(String),
+    #[error("it has no price in USD; ask for a region that has")]
+    NoDollars,
+    #[error("`{0}` is no price")]
+    NoPrice(String),
+}
+
 pub(super) fn read(list: &[Value]) -> Result<PriceList, AwsError> {
     let mut prices = PriceList { source: COMMAND.to_owned(), ..PriceList::default() };
     for (number, value) in list.iter().enumerate() {
@@ -55,7 +66,7 @@ pub(super) fn read(list: &[Value]) -> Result<PriceList, AwsError> {
             other => Entry::deserialize(other),
         }
         .map_err(|error| shape(error.to_string()))?;
-        add(&entry, &mut prices).map_err(shape)?;
+        add(&entry, &mut prices).map_err(|error| shape(error.to_string()))?;
     }
     Ok(prices)
 }
@@ -66,7 +77,7 @@ impl Product {
     }
 }
 
-fn add(entry: &Entry, prices: &mut PriceList) -> Result<(), String> {
+fn add(entry: &Entry, prices: &mut PriceList) -> Result<(), PriceError> {
     let product = &entry.product;
     let region = product.attribute("regionCode").to_owned();
     let Some(term) = entry.terms.get("OnDemand").and_then(|terms| terms.values().next()) else {
@@ -124,7 +135,7 @@ fn volume(usage: &str) -> Option<(&str, Priced)> {
 }
 
 /// By what a price for `unit` is multiplied for one GiB, IOPS or MiB/s and a month; nothing where it is for something else.
-fn unit(what: Priced, unit: &str) -> Result<Option<f64>, String> {
+fn unit(what: Priced, unit: &str) -> Result<Option<f64>, PriceError> {
     let unit = unit.to_ascii_lowercase();
     Ok(match (what, unit.as_str()) {
         (Priced::Size, "gb-mo" | "gb-month") | (Priced::Iops(_), "iops-mo") => Some(1.0),
@@ -132,15 +143,14 @@ fn unit(what: Priced, unit: &str) -> Result<Option<f64>, String> {
         (Priced::Throughput, "mibps-mo") => Some(1.0),
         // Magnetic volumes' operations.
         (_, "ios") => None,
-        _ => return Err(format!("the unit `{unit}` is not one that is known for it")),
+        _ => return Err(PriceError::Unit(unit)),
     })
 }
 
-fn dollars(dimension: &Dimension) -> Result<f64, String> {
-    let text =
-        dimension.price_per_unit.get("USD").ok_or("it has no price in USD; ask for a region that has")?;
+fn dollars(dimension: &Dimension) -> Result<f64, PriceError> {
+    let text = dimension.price_per_unit.get("USD").ok_or(PriceError::NoDollars)?;
     text.parse()
         .ok()
         .filter(|usd: &f64| usd.is_finite() && *usd >= 0.0)
-        .ok_or_else(|| format!("`{text}` is no price"))
+        .ok_or_else(|| PriceError::NoPrice(text.clone()))
 }

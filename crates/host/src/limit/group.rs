@@ -58,6 +58,28 @@ pub fn devices(sys: &Sys) -> Vec<String> {
     places.filter(is_top).filter_map(|place| sys::word(&place.join("dev"))).collect()
 }
 
+/// Why a group limits nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum LimitError {
+    /// The controller is not handed down to groups here.
+    #[error("`io` is not in {}", .file.to_string_lossy())]
+    NoIo {
+        /// The file that would list it.
+        file: PathBuf,
+    },
+    /// Nothing to limit.
+    #[error("there is no device")]
+    NoDevice,
+    /// The kernel does not take the limit; of several devices the last.
+    #[error("{device}: {error}")]
+    Refused {
+        /// The device's number, `major:minor`.
+        device: String,
+        /// What the kernel says.
+        error: io::Error,
+    },
+}
+
 /// A group that was made.
 #[derive(Debug)]
 pub struct Group {
@@ -93,16 +115,16 @@ impl Group {
     ///
     /// # Errors
     /// Why no device is limited.
-    pub fn limit(&mut self, limits: &Limits, devices: &[String]) -> Result<(), String> {
+    pub fn limit(&mut self, limits: &Limits, devices: &[String]) -> Result<(), LimitError> {
         if self.hierarchy.is_two && !self.path.join(MAX).exists() {
             let file = self.hierarchy.top.join("cgroup.subtree_control");
-            return Err(format!("`io` is not in {}", file.to_string_lossy()));
+            return Err(LimitError::NoIo { file });
         }
-        let mut refused = "there is no device".to_owned();
+        let mut refused = LimitError::NoDevice;
         for device in devices {
             match self.set(device, limits) {
                 Ok(()) => self.limited.push(device.clone()),
-                Err(error) => refused = format!("{device}: {error}"),
+                Err(error) => refused = LimitError::Refused { device: device.clone(), error },
             }
         }
         self.writes = limits.of(Kind::Write);

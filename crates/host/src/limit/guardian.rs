@@ -5,7 +5,7 @@
 //! a terminal's and no signal to a group reaches it.
 
 use super::group;
-use super::narrow::SocketFile;
+use super::socket_file::SocketFile;
 use super::tree::Process;
 use crate::sys::Sys;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};

@@ -8,6 +8,7 @@ pub mod group;
 pub mod guardian;
 pub mod hold;
 pub mod narrow;
+pub mod socket_file;
 pub mod sockets;
 pub mod tree;
 

@@ -2,15 +2,13 @@
 //!
 //! The kernel goes on receiving for a program that is stopped, and sending what it wrote before: megabytes for each connection,
 //! which is more than a low rate allows in the longest stop. So each socket gets a small window to receive in, and a pace to send
-//! at, and its own back at the end. That is done through a copy of the program's descriptor (pidfd_getfd(2)), which is closed
-//! at once: the connection ends when the program ends it.
+//! at, and its own back at the end.
 
 use super::guardian::{Guardian, Message};
+use super::socket_file::SocketFile;
 use ebbtide_sys::socket::{Passes, let_pass, passes};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -20,39 +18,6 @@ const ON_ITS_WAY: f64 = 0.05;
 const PATIENCE: f64 = 0.2;
 /// Less than that and each packet waits for the one before.
 const LEAST_WINDOW: f64 = 4096.0;
-
-/// A socket as a file of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SocketFile {
-    /// The process.
-    pub pid: u32,
-    /// Its descriptor.
-    pub fd: i32,
-    /// The socket's number among files, by which it is told from another.
-    pub inode: u32,
-}
-
-impl SocketFile {
-    /// A copy of the descriptor.
-    fn copy(self) -> io::Result<OwnedFd> {
-        let gone = || io::Error::from(Errno::SRCH);
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
-        let process = pidfd_open(pid, PidfdFlags::empty())?;
-        let copy = pidfd_getfd(process, self.fd, PidfdGetfdFlags::empty())?;
-        match rustix::fs::fstat(&copy)?.st_ino == u64::from(self.inode) {
-            true => Ok(copy),
-            false => Err(gone()),
-        }
-    }
-
-    /// Lets it pass what it did before.
-    ///
-    /// # Errors
-    /// When it is closed by now.
-    pub fn put_back(self, window: u32, pace: u64) -> io::Result<()> {
-        let_pass(self.copy()?.as_fd(), Passes { window, pace })
-    }
-}
 
 /// Sockets that were narrowed, by their numbers in the kernel, with what they let pass before.
 #[derive(Debug, Default)]

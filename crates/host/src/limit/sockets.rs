@@ -1,6 +1,6 @@
 //! What programs have moved over TCP.
 
-use super::narrow::SocketFile;
+use super::socket_file::SocketFile;
 use crate::sys::{self, Sys};
 use ebbtide_sys::diag::Diag;
 use std::collections::{HashMap, HashSet};

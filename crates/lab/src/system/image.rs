@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Where it is built, below the lab's directory.
 const BUILDING: &str = "building-system";
-/// The disk's file.
+/// Name of the disk's file in the image's directory.
 const DISK: &str = "system.disk";
 /// Bytes of the disk, most of them holes: six times what is on it.
 const SIZE: u64 = 2 << 30;

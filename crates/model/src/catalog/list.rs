@@ -35,7 +35,7 @@ pub struct ListedVolume {
     pub what: Priced,
     /// US dollars.
     pub usd: f64,
-    /// Where.
+    /// The region in which it holds.
     pub region: String,
     /// A day on which it held, where the list says.
     pub as_of: Option<Date>,

@@ -17,11 +17,10 @@ mod types;
 pub use date::{Date, NoDay};
 pub use known::{Candidate, Granted};
 pub use list::{AWS_REGIONS, ListedVolume, PriceList, Priced};
-pub use price::{Price, PriceStep};
 pub use resolve::{Order, OrderError, Ordered};
 pub use types::{
-    CatalogFile, DiskSpeed, HourPrice, Instance, InstanceLimits, IopsRule, LatencyFigures, LocalDisks, Range,
-    Source, ThroughputLimit, ThroughputRule, Tier, VolumeType,
+    CatalogFile, DiskSpeed, HourPrice, Instance, InstanceLimits, IopsRule, LatencyFigures, LocalDisks, Price,
+    PriceStep, Range, Source, ThroughputLimit, ThroughputRule, Tier, VolumeType,
 };
 
 use std::collections::BTreeMap;

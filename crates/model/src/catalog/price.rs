@@ -1,41 +1,8 @@
 //! What a volume costs a month.
 
-use super::date::Date;
 use super::resolve::Order;
-use super::types::{IopsRule, ThroughputRule, VolumeType, date};
+use super::types::{IopsRule, Price, PriceStep, ThroughputRule, VolumeType};
 use crate::units::Bytes;
-use serde::{Deserialize, Serialize};
-
-/// What a provider takes for a volume of a type, in US dollars a month, as long as it exists. What is billed by use is not in it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Price {
-    /// For each GiB of size (AWS and Google write GB for it).
-    pub gib_month: f64,
-    /// For each operation per second that is ordered, the lowest step first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub iops_month: Vec<PriceStep>,
-    /// For each unit of throughput that is ordered, in the unit of the record; the lowest step first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub throughput_month: Vec<PriceStep>,
-    /// Where it holds, as the provider calls the region.
-    pub region: String,
-    /// A day on which it held, where the source has one.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "date")]
-    pub as_of: Option<Date>,
-    /// Short name of the source.
-    pub source: String,
-}
-
-/// What each further unit of a rate costs a month.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PriceStep {
-    /// What is above this, up to the next step, costs it; what is below the first step is included.
-    pub above: f64,
-    /// US dollars a month for each.
-    pub each: f64,
-}
 
 impl Price {
     /// What makes it unusable, if anything.

@@ -22,7 +22,8 @@ pub struct Facts {
     pub chunks: Chunks,
     /// Members' worth of parity in each stripe.
     pub parity: usize,
-    /// Whether it loses a member without losing data.
+    /// Whether it loses a member without losing data: by parity, by copies of which the array says how many, else by a copy on
+    /// every member.
     pub redundant: bool,
     /// Its level, as mdadm's `--level` takes it.
     pub md_level: &'static str,
@@ -172,6 +173,26 @@ impl ArrayKind {
     /// Its name on the command line and in experiment files.
     pub fn name(self) -> &'static str {
         self.layout().name()
+    }
+
+    /// Copies of every byte in an array of `members`, 1 where there are no further ones.
+    pub fn copies_on(self, members: usize) -> usize {
+        match (self.copies(), self.facts()) {
+            (Some((copies, _)), _) => copies as usize,
+            (None, Facts { redundant: true, parity: 0, .. }) => members,
+            (None, _) => 1,
+        }
+    }
+
+    /// How many of `members` may fail, whichever they are, before data are lost.
+    pub fn survives(self, members: usize) -> usize {
+        self.facts().parity + self.copies_on(members).saturating_sub(1)
+    }
+
+    /// Whether md takes up, while the array is used, what its members grow by: every level with redundancy does (mdadm(8),
+    /// `--size`), but for copies in sections of their own (raid10.c, raid10_resize).
+    pub fn grows_in_use(self) -> bool {
+        self.facts().redundant && self.copies().is_none_or(|(_, arrangement)| arrangement != Arrangement::Far)
     }
 }
 

@@ -71,7 +71,7 @@ pub enum Join {
     Cache,
     /// What is moved has little to do with what is asked: thin provisioning, snapshots, deduplication.
     Indirect,
-    /// Nobody knows.
+    /// A kind of device that is not known: nothing is concluded of it.
     #[default]
     #[serde(other)]
     Other,
@@ -189,7 +189,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// A disk's own.
+    /// The cost of a disk itself, where no layer adds any: what is asked is what is moved.
     pub const DISK: Cost = Cost {
         read: Moves { read: Span::ONE, write: Span::NONE },
         write: Moves { read: Span::NONE, write: Span::ONE },

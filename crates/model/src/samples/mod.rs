@@ -97,7 +97,7 @@ pub struct MemberSamples {
 pub struct ErrorCount {
     /// Name, for example `EIO`, `EAGAIN`, `short`.
     pub name: String,
-    /// Times.
+    /// How often it came.
     pub count: u64,
 }
 

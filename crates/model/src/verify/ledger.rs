@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Range;
 
-/// Largest unit.
+/// Largest unit in which writes are recorded, in bytes: a page, by which they are compared.
 const UNIT: Bytes = Bytes(4096);
 /// Smallest unit: a sector.
 const UNIT_MIN: Bytes = Bytes(512);

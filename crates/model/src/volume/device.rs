@@ -15,7 +15,7 @@ const BLOCKS_MAX: u64 = 1 << 24;
 pub(super) struct Service {
     /// Latency instead of the volume's own.
     pub(super) latency: Option<f64>,
-    /// Latency on top.
+    /// Nanoseconds that are added to each operation.
     pub(super) extra: f64,
     /// Answered by the far-end cache.
     pub(super) cached: bool,

@@ -20,7 +20,7 @@ const VISITS_PER_CYCLE: f64 = 16.0;
 /// Steps that the drift takes per timescale.
 const DRIFT_STEPS: u64 = 32;
 
-/// Factors in force.
+/// What latency and rates are multiplied by at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Factors {
     pub(super) rate: f64,

@@ -1,5 +1,6 @@
 //! How often random offsets come to each block of a region: fio's `random_distribution`.
 
+use super::text::TextError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -56,27 +57,27 @@ pub struct Zone {
 ///
 /// # Errors
 /// What is wrong, without what to write instead.
-pub(super) fn percents(given: &[Option<f64>], of: &str) -> Result<Vec<f64>, String> {
+pub(super) fn percents(given: &[Option<f64>], of: &'static str) -> Result<Vec<f64>, TextError> {
     let sum: f64 = given.iter().flatten().sum();
     let open = given.iter().filter(|share| share.is_none()).count();
     // What was written out from thirds is a little more or less than all.
     let (more, less) = (sum > 100.0 + 1e-6, sum < 100.0 - 1e-6);
     if more || (open == 0 && less) {
-        return Err(format!("its shares of the {of} make {sum}%, and have to make 100%"));
+        return Err(TextError::Shares { of, sum });
     }
     let each = (100.0 - sum).max(0.0) / open.max(1) as f64;
     Ok(given.iter().map(|share| share.unwrap_or(each)).collect())
 }
 
 /// A percentage, or nothing where none is written.
-pub(super) fn percent(text: &str) -> Result<Option<f64>, String> {
+pub(super) fn percent(text: &str) -> Result<Option<f64>, TextError> {
     let text = text.trim();
     let text = text.strip_suffix('%').unwrap_or(text);
     if text.is_empty() {
         return Ok(None);
     }
     let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.map(Some).ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
+    percent.map(Some).ok_or_else(|| TextError::Percent(text.to_owned()))
 }
 
 impl Distribution {
@@ -89,16 +90,16 @@ impl Distribution {
     ///
     /// # Errors
     /// What is wrong, without what to write instead.
-    pub fn parse(text: &str) -> Result<Distribution, String> {
+    pub fn parse(text: &str) -> Result<Distribution, TextError> {
         let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
-        let number = |default: f64, most: f64, least_in: bool, range: &str| {
+        let number = |default: f64, most: f64, least_in: bool, range| {
             let Some(rest) = rest else { return Ok(default) };
             if rest.contains([':', ',']) {
-                return Err(format!("`{rest}`: one number for reads and writes is taken, and no centre"));
+                return Err(TextError::OneNumber(rest.to_owned()));
             }
             let number = rest.trim().trim_end_matches('%').parse::<f64>().ok();
             let inside = |n: &f64| n.is_finite() && *n <= most && (*n > 0.0 || (least_in && *n == 0.0));
-            number.filter(inside).ok_or_else(|| format!("`{rest}` is no number {range}"))
+            number.filter(inside).ok_or_else(|| TextError::OutOfRange { text: rest.to_owned(), range })
         };
         match name.trim() {
             "random" if rest.is_none() => Ok(Distribution::Uniform),
@@ -108,32 +109,30 @@ impl Distribution {
             }
             "pareto" => match number(PARETO_DEFAULT, 1.0, false, "between 0 and 1")? {
                 h if h < 1.0 => Ok(Distribution::Pareto { h }),
-                h => Err(format!("`{h}` is no number between 0 and 1")),
+                h => Err(TextError::OutOfRange { text: h.to_string(), range: "between 0 and 1" }),
             },
             "normal" | "gauss" => {
                 let deviation = number(0.0, 100.0, true, "from 0 to 100")?;
                 Ok(Distribution::Normal { deviation })
             }
             "zoned" => zones(rest.unwrap_or_default()),
-            "zoned_abs" => Err("zones of so many bytes are not done".to_owned()),
-            other => Err(format!("`{other}` is unknown")),
+            "zoned_abs" => Err(TextError::ZonesInBytes),
+            other => Err(TextError::Unknown(other.to_owned())),
         }
     }
 }
 
-fn zones(text: &str) -> Result<Distribution, String> {
+fn zones(text: &str) -> Result<Distribution, TextError> {
     if text.contains(',') {
-        return Err("zones are the same for reads and writes".to_owned());
+        return Err(TextError::ZonesOfEach);
     }
     let parts: Vec<&str> = text.split(':').collect();
     if parts.len() > PARTS_MOST {
-        return Err(format!("{} zones are more than {PARTS_MOST}", parts.len()));
+        return Err(TextError::TooMany { found: parts.len(), parts: "zones", most: PARTS_MOST });
     }
     let (mut operations, mut regions) = (Vec::new(), Vec::new());
     for part in parts {
-        let (ops, region) = part.split_once('/').ok_or_else(|| {
-            format!("`{part}` is no zone: percent of the operations / percent of the region")
-        })?;
+        let (ops, region) = part.split_once('/').ok_or_else(|| TextError::Zone(part.to_owned()))?;
         operations.push(percent(ops)?);
         regions.push(percent(region)?);
     }
@@ -141,7 +140,7 @@ fn zones(text: &str) -> Result<Distribution, String> {
     let zones = operations.into_iter().zip(percents(&regions, "region")?);
     let zones: Vec<Zone> = zones.map(|(operations, region)| Zone { operations, region }).collect();
     if zones.iter().any(|zone| zone.region == 0.0 && zone.operations > 0.0) {
-        return Err("a zone of 0% of the region has operations".to_owned());
+        return Err(TextError::EmptyZone);
     }
     Ok(Distribution::Zoned { zones })
 }

@@ -50,7 +50,7 @@ pub enum WorkloadError {
         bs: Bytes,
         /// Regions that are needed: jobs when sequential, 1 when random.
         jobs: u32,
-        /// What there is.
+        /// Bytes of the region that operations fall in.
         span: Bytes,
     },
 }

@@ -7,6 +7,7 @@ pub mod options;
 mod pace;
 mod split;
 mod steady;
+mod text;
 mod time;
 mod words;
 
@@ -16,6 +17,7 @@ pub use generator::{Generator, Op, WorkloadError};
 pub use pace::Pace;
 pub use split::{Size, Split};
 pub use steady::{Criterion, Moment, Steadied, SteadyMetric, SteadyState};
+pub use text::{Sizes, TextError};
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! Operations of several sizes: fio's `bssplit`.
 
 use super::distribution::{PARTS_MOST, percent, percents};
+use super::text::{Sizes, TextError};
 use super::{Mix, OpKind};
 use crate::per_op::PerOp;
 use crate::units::Bytes;
@@ -29,12 +30,12 @@ impl Split {
     ///
     /// # Errors
     /// What is wrong, without what to write instead.
-    pub fn parse(text: &str, size: &dyn Fn(&str) -> Result<Bytes, String>) -> Result<Split, String> {
+    pub fn parse(text: &str, size: Sizes<'_>) -> Result<Split, TextError> {
         let mut lists = text.split(',').map(|list| sizes(list, size));
-        let read = lists.next().unwrap_or_else(|| Err("there is no size".to_owned()))?;
+        let read = lists.next().unwrap_or_else(|| sizes("", size))?;
         let write = lists.next().unwrap_or_else(|| Ok(read.clone()))?;
         if lists.next().is_some() {
-            return Err("a list for reads and one for writes are taken; trim is not measured".to_owned());
+            return Err(TextError::ThirdList);
         }
         Ok(Split { sizes: PerOp { read, write } })
     }
@@ -76,17 +77,17 @@ impl Split {
     }
 }
 
-fn sizes(list: &str, size: &dyn Fn(&str) -> Result<Bytes, String>) -> Result<Vec<Size>, String> {
+fn sizes(list: &str, size: Sizes<'_>) -> Result<Vec<Size>, TextError> {
     let parts: Vec<&str> = list.split(':').collect();
     if parts.len() > PARTS_MOST {
-        return Err(format!("{} sizes are more than {PARTS_MOST}", parts.len()));
+        return Err(TextError::TooMany { found: parts.len(), parts: "sizes", most: PARTS_MOST });
     }
     let (mut all, mut shares) = (Vec::new(), Vec::new());
     for part in parts {
         let (bytes, share) = part.split_once('/').unwrap_or((part, ""));
         let bytes = size(bytes)?;
         if bytes == Bytes(0) || bytes.0 > Bytes::GIB {
-            return Err(format!("a size of {bytes} is not from 1 byte to 1GiB"));
+            return Err(TextError::SizeOutOfRange(bytes));
         }
         all.push(bytes);
         shares.push(percent(share)?);

@@ -1,5 +1,6 @@
 //! A steady state that ends a run (fio's `steadystate`): what is looked at, and when it is one.
 
+use super::text::{Sizes, TextError};
 use crate::units::{Nanos, format_iops, format_latency, format_throughput};
 use serde::{Deserialize, Serialize};
 
@@ -118,29 +119,26 @@ impl Criterion {
     ///
     /// # Errors
     /// What is wrong, without what to write instead.
-    pub fn parse(text: &str, bytes: impl Fn(&str) -> Result<f64, String>) -> Result<Criterion, String> {
-        let (word, limit) =
-            text.split_once(':').ok_or_else(|| format!("`{text}` has no limit after a colon"))?;
+    pub fn parse(text: &str, bytes: Sizes<'_>) -> Result<Criterion, TextError> {
+        let (word, limit) = text.split_once(':').ok_or_else(|| TextError::NoLimit(text.to_owned()))?;
         let (name, slope) = word.strip_suffix("_slope").map_or((word, false), |name| (name, true));
         let metric = [SteadyMetric::Iops, SteadyMetric::Bw, SteadyMetric::Lat];
         let metric = metric.into_iter().find(|metric| metric.name() == name);
-        let metric = metric.ok_or_else(|| {
-            format!("`{word}` is none of iops, iops_slope, bw, bw_slope, lat and lat_slope")
-        })?;
+        let metric = metric.ok_or_else(|| TextError::Criterion(word.to_owned()))?;
         let limit = limit.trim();
         let (number, percent) = limit.strip_suffix('%').map_or((limit, false), |number| (number, true));
         let plain = number.trim().parse::<f64>().ok();
         let limit = match (metric, percent) {
-            (SteadyMetric::Bw, false) => bytes(number)?,
+            (SteadyMetric::Bw, false) => bytes(number)?.0 as f64,
             (SteadyMetric::Lat, false) => match plain {
                 // fio's unit of a bare latency.
                 Some(microseconds) => microseconds * 1e3,
-                None => number.parse::<Nanos>().map_err(|error| error.to_string())?.0 as f64,
+                None => number.parse::<Nanos>()?.0 as f64,
             },
-            _ => plain.ok_or_else(|| format!("`{number}` is no number"))?,
+            _ => plain.ok_or_else(|| TextError::NoNumber(number.to_owned()))?,
         };
         if !limit.is_finite() || limit <= 0.0 {
-            return Err(format!("its limit is {number}, but must be more than 0"));
+            return Err(TextError::Limit(number.to_owned()));
         }
         Ok(Criterion { metric, slope, limit, percent })
     }
@@ -229,12 +227,16 @@ impl SteadyState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Bytes;
     use proptest::prelude::*;
 
+    fn bytes(text: &str) -> Result<Bytes, TextError> {
+        Ok(text.parse()?)
+    }
+
     fn state(text: &str, seconds: u64) -> SteadyState {
-        let bytes = |text: &str| text.parse().map_err(|_| format!("`{text}` is no number"));
         SteadyState {
-            criterion: Criterion::parse(text, bytes).expect(text),
+            criterion: Criterion::parse(text, &bytes).expect(text),
             window: Nanos::from_secs(seconds),
             ramp: Nanos(0),
             interval: Nanos::from_secs(1),
@@ -247,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_told_with_the_digits_that_it_has() {
-        let criterion = |text| Criterion::parse(text, |_| Err(String::new())).expect("is one");
+        let criterion = |text| Criterion::parse(text, &bytes).expect("is one");
         let small = criterion("iops_slope:0.0001%");
         assert_eq!((small.shown(2.987_4), small.shown(small.limit)), ("2.987%".into(), "0.0001%".into()));
         assert_eq!(small.shown(0.0), "0.000%");
@@ -286,11 +288,11 @@ mod tests {
             ("ipos:3", "is none of iops,"),
             ("iops:x%", "`x` is no number"),
             ("lat:0", "must be more than 0"),
-            ("bw:-1", "must be more than 0"),
+            ("bw:-1", "does not begin with a number"),
+            ("bw:0", "must be more than 0"),
             ("iops:nan", "must be more than 0"),
         ] {
-            let bytes = |text: &str| text.parse().map_err(|_| format!("`{text}` is no number"));
-            let found = Criterion::parse(text, bytes).expect_err(text);
+            let found = Criterion::parse(text, &bytes).expect_err(text).to_string();
             assert!(found.contains(why), "{text}: {found}");
         }
     }

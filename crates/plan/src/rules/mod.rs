@@ -10,7 +10,7 @@ mod priced;
 mod throughput;
 
 use crate::bounds::{Bottleneck, Bound};
-use crate::candidates::Candidate;
+use crate::candidates::{Candidate, lasts, required};
 use ebbtide_model::need::Need;
 use ebbtide_model::units::format_hours;
 
@@ -54,11 +54,6 @@ pub fn short_of(candidate: &Candidate<'_>, need: &Need) -> Vec<Short> {
     RULES.iter().filter_map(|rule| rule(candidate, need)).collect()
 }
 
-/// Whether `bound` lets `rate` through for as many hours of each day as the need asks for.
-pub(crate) fn lasts(bound: &Bound, rate: f64, need: &Need) -> bool {
-    bound.hours(rate) >= need.hours_a_day * (1.0 - 1e-9)
-}
-
 /// The bound of `bounds` that lets `rate` through for the fewest hours, where these are too few.
 fn too_little(
     bounds: &[Bound],
@@ -66,7 +61,7 @@ fn too_little(
     need: &Need,
     words: impl Fn(f64, f64) -> (String, String),
 ) -> Option<(Bottleneck, Short)> {
-    let required = |bound: &Bound| crate::candidates::required(need, bound, rate);
+    let required = |bound: &Bound| required(need, bound, rate);
     let short = bounds.iter().filter(|bound| !lasts(bound, required(bound), need));
     let ratio = |bound: &Bound| bound.rate_for(need.hours_a_day) / required(bound);
     let bound = short.min_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;

@@ -27,7 +27,7 @@ pub struct Boot {
     pub source: String,
     /// What becomes of it when its members come back blank.
     pub class: Class,
-    /// Its disks.
+    /// How the machine finds the disks of the array.
     pub members: Members,
     /// Fewest disks of which it is made.
     pub least: usize,

@@ -90,7 +90,7 @@ pub enum BootError {
     Build {
         /// Name of the design.
         design: String,
-        /// Why.
+        /// Why no steps can be planned for it.
         error: BuildPlanError,
     },
     /// A design of more than an md array with a file system.

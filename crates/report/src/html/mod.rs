@@ -18,6 +18,7 @@ pub mod site;
 mod summary;
 mod tables;
 mod trust;
+mod ways;
 
 pub use beside::html as beside_html;
 pub(super) use over_time::MOST_TRIALS;
@@ -28,7 +29,7 @@ use super::words;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::shown::escape;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use site::Site;
+use ways::Site;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");

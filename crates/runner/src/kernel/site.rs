@@ -112,7 +112,7 @@ pub(super) fn build_at(
 /// When the designs of a session are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Built {
-    /// For each trial.
+    /// Built before each trial and taken away after it.
     EachTrial,
     /// In each round for all designs that can stand on one build.
     Shared,

@@ -5,11 +5,25 @@ use crate::journal::JournalFile;
 use ebbtide_host::limit::group::{Group, Hierarchy, devices};
 use ebbtide_host::limit::guardian::{Guardian, Message};
 use ebbtide_host::sys::Sys;
-use ebbtide_model::journal::{Entry, Journal};
+use ebbtide_model::journal::{Entry, Journal, JournalError};
 use ebbtide_model::limit::{Counts, Kind, Limits};
 use ebbtide_model::plan::build::{self, BuildUndo};
 use std::io;
 use std::path::PathBuf;
+
+/// Why a group was not made.
+#[derive(Debug, thiserror::Error)]
+enum MakeError {
+    #[error("no place for a journal; set HOME or XDG_STATE_HOME")]
+    NoJournal,
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Who would remove it, were this program killed, cannot be told of it.
+    #[error("{0}")]
+    Guardian(io::Error),
+    #[error("{}: {error}", .path.to_string_lossy())]
+    Group { path: PathBuf, error: io::Error },
+}
 
 pub struct Groups {
     run: String,
@@ -59,21 +73,21 @@ impl Groups {
         ways
     }
 
-    fn make_one(&mut self, hierarchy: Hierarchy, guardian: &mut Guardian) -> Result<(u64, Group), String> {
+    fn make_one(&mut self, hierarchy: Hierarchy, guardian: &mut Guardian) -> Result<(u64, Group), MakeError> {
         let path = build::group(&hierarchy.top, &self.run);
         let Some(journal) = &self.journal else {
-            return Err("no place for a journal; set HOME or XDG_STATE_HOME".to_owned());
+            return Err(MakeError::NoJournal);
         };
         let message = Message::Group { path: path.clone(), home: hierarchy.own.clone() };
-        guardian.tell(&message).map_err(|error| error.to_string())?;
+        guardian.tell(&message).map_err(MakeError::Guardian)?;
         let number = self.steps;
         self.steps += 1;
         let entry = Entry::Step { number, undo: BuildUndo::RemoveGroup(path.clone()) };
-        journal.write(&entry).map_err(|error| error.to_string())?;
+        journal.write(&entry)?;
         Group::make(&path, hierarchy).map(|group| (number, group)).map_err(|error| {
             // An entry too many does no harm: there is nothing to put back.
             let _ = journal.write(&Entry::Undone(number));
-            format!("{}: {error}", path.to_string_lossy())
+            MakeError::Group { path, error }
         })
     }
 

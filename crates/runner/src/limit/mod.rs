@@ -55,7 +55,7 @@ const ENDS: [i32; 4] = [2, 3, 15, 1];
 /// What is passed on besides: USR1, USR2.
 const OWN: [i32; 2] = [10, 12];
 
-/// Whom to hold.
+/// The program that is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A program that is started, with its arguments.
@@ -69,7 +69,7 @@ pub enum Target {
 pub struct Wanted {
     /// The most in a second.
     pub limits: Limits,
-    /// Of whom.
+    /// The program that is held, with all that it starts.
     pub target: Target,
     /// That the command's standard output goes to standard error.
     pub aside: bool,
@@ -109,7 +109,7 @@ pub struct Course {
     pub stops: u64,
     /// For how long in all.
     pub held: Duration,
-    /// And at most.
+    /// The longest of these stops.
     pub longest: Duration,
     /// What was moved at one time beyond all that the limits had given until then.
     pub burst: Counts,
@@ -120,7 +120,7 @@ pub struct Course {
 pub enum End {
     /// With this exit status.
     Exited(u8),
-    /// By this signal.
+    /// It was ended by the signal of this number.
     Signalled(u8),
     /// Nobody here knows how: it was another's child.
     Unknown,
@@ -128,11 +128,11 @@ pub enum End {
     Released(i32),
 }
 
-/// Who is told.
+/// What is told of a run as it goes on: a terminal, or a test.
 pub trait Watch {
     /// Before the first look.
     fn begins(&mut self, ways: &Ways);
-    /// Now and then.
+    /// From time to time, with what was moved so far.
     fn goes_on(&mut self, course: &Course);
     /// Something that is not as it was asked for.
     fn remark(&mut self, text: &str);
@@ -150,7 +150,7 @@ pub enum LimitError {
     /// That process is not to be held.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// Something else.
+    /// A call failed that nothing goes on without.
     #[error("cannot {what}: {error}")]
     System { what: &'static str, error: io::Error },
 }

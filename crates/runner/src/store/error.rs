@@ -87,7 +87,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Which, where that is known.
         session: Option<String>,
-        /// How that shows.
+        /// What SQLite, or reading the file, says of the damage.
         what: String,
     },
     #[error("the store {path}: {what}")]

@@ -24,7 +24,7 @@ fn skewed_offsets_reach_the_member_that_has_them() {
 #[test]
 fn several_sizes_move_their_mean() {
     let experiment = linear();
-    let size = |text: &str| text.parse().map_err(|_| text.to_owned());
+    let size = |text: &str| Ok(text.parse()?);
     let split = Split::parse("4k/75:64k/25", &size).expect("is one");
     let workload = Workload { bs: Bytes(65_536), split: Some(split), ..randread() };
     let samples = run(&experiment, &workload);

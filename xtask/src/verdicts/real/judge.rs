@@ -15,6 +15,8 @@ use std::time::Duration;
 pub const THERE: f64 = 1.15;
 /// Of several causes each that gains this share of what the largest gains may come first.
 const NEAR: f64 = 0.90;
+/// Share of a limit from which on a load may have been held back by it.
+const REACHED: f64 = 0.50;
 /// Busy share of all cores by others above which a case runs ahead of them (SCHED_FIFO), as if they were not there.
 const QUIET: f64 = 0.25;
 /// Bytes per second of others on the disk, before or after, up to which a case counts that is on it; and how often it runs.
@@ -63,6 +65,8 @@ pub struct Counted {
     pub why_not: Vec<String>,
     /// Whether a cause was named that is not there, first or further down.
     pub invented: bool,
+    /// The causes that were made and hold the load back.
+    pub there: Vec<VerdictKind>,
 }
 
 impl Counted {
@@ -187,8 +191,9 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
             };
             let invented = full.named.iter().any(|kind| !there(kind));
             let why_not = right.iter().filter_map(|kind| full.why_not(*kind)).collect();
+            let there = holding(case, &gains, full.iops);
             let Said { named, sentence, .. } = full;
-            Outcome::Counted(Counted { right, named, sentence, why_not, invented })
+            Outcome::Counted(Counted { right, named, sentence, why_not, invented, there })
         }
     };
     Ok(Judged { case: case.clone(), outcome, others, gains, ahead })
@@ -214,6 +219,19 @@ fn made(case: &Case, gains: &[f64], without_all: f64) -> Result<Vec<VerdictKind>
     let near = |gain: f64| most < THERE || gain >= NEAR * most;
     let causes = case.causes.iter().zip(gains).filter(|(_, gain)| near(**gain));
     Ok(causes.map(|(cause, _)| cause.kind()).collect())
+}
+
+/// The causes without which the load is faster at a rate of `iops` under all; each where none alone makes a difference. A limit that
+/// was not nearly reached held nothing back, whatever the neighbours did in the run without it.
+fn holding(case: &Case, gains: &[f64], iops: f64) -> Vec<VerdictKind> {
+    let alone = gains.iter().any(|gain| *gain >= THERE);
+    let reached = |cause: &Cause| match cause {
+        Cause::Throttle(throttle) if !throttle.bytes => iops >= REACHED * throttle.rate as f64,
+        _ => true,
+    };
+    let causes = case.causes.iter().zip(gains);
+    let there = causes.filter(|(cause, gain)| (!alone || **gain >= THERE) && reached(cause));
+    there.map(|(cause, _)| cause.kind()).collect()
 }
 
 /// Where a run stands among those who want a processor.
@@ -380,6 +398,10 @@ mod tests {
         // At the boundary neither alone makes a difference, but both together do.
         assert_eq!(made(&two, &[1.1, 1.0], 4.0), Ok(vec![VerdictKind::RateLimit, VerdictKind::Cpu]));
         assert!(made(&two, &[1.1, 1.0], 1.1).is_err());
+        assert_eq!(holding(&two, &[3.0, 1.1], 100.0), [VerdictKind::RateLimit]);
+        assert_eq!(holding(&two, &[1.3, 1.2], 90.0), [VerdictKind::RateLimit, VerdictKind::Cpu]);
+        assert_eq!(holding(&two, &[1.1, 1.0], 90.0), [VerdictKind::RateLimit, VerdictKind::Cpu]);
+        assert_eq!(holding(&two, &[5.0, 1.2], 10.0), [VerdictKind::Cpu], "the limit is far");
         let one = case(vec![Cause::Hogs(2)]);
         assert_eq!(made(&one, &[1.5], 1.5), Ok(vec![VerdictKind::Cpu]));
         assert!(made(&one, &[1.05], 1.05).is_err());

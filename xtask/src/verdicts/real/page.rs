@@ -33,12 +33,18 @@ pub fn line(judged: &Judged) -> String {
             let invented = if counted.invented { " INVENTED" } else { "" };
             let want =
                 if counted.is_right() { String::new() } else { format!(" for {}", names(&counted.right)) };
+            let unnamed: Vec<VerdictKind> =
+                counted.there.iter().copied().filter(|kind| !counted.named.contains(kind)).collect();
+            let without = match unnamed.as_slice() {
+                [_, ..] if counted.is_right() => format!(" without {}", names(&unnamed)),
+                _ => String::new(),
+            };
             let says = if counted.is_right() {
                 String::new()
             } else {
                 format!(": {}\n        not {}", counted.sentence, counted.why_not.join("\n        not "))
             };
-            format!("{how}{invented} {}{want}{says}", names(&counted.named))
+            format!("{how}{invented} {}{without}{want}{says}", names(&counted.named))
         }
         Outcome::Void(why) => format!("void: {why}"),
         Outcome::Disturbed(rate) => format!("disturbed: others moved {:.0} MB/s on the disk", rate / 1e6),
@@ -88,15 +94,18 @@ pub fn table(judged: &[Judged], drawn: usize) -> String {
         share(all.len() - right - wrong),
         share(invented)
     );
-    let several = |case: &&Judged| case.case.causes.len() > 1;
-    let mixed: Vec<(&Judged, &Counted)> =
-        judged.iter().filter(several).filter_map(|one| Some((one, one.counted()?))).collect();
+    let of_several = judged.iter().filter(|one| one.case.causes.len() > 1);
+    let mixed: Vec<&Counted> = of_several.filter_map(Judged::counted).collect();
     if !mixed.is_empty() {
-        let all_named = |(one, counted): &&(&Judged, &Counted)| {
-            one.case.causes.iter().all(|cause| counted.named.contains(&cause.kind()))
-        };
-        let named = mixed.iter().filter(all_named).count();
-        let _ = writeln!(out, "Of {} cases with two causes both are named in {named}.", mixed.len());
+        let both: Vec<&&Counted> = mixed.iter().filter(|counted| counted.there.len() > 1).collect();
+        let all_named = |counted: &&&&Counted| counted.there.iter().all(|kind| counted.named.contains(kind));
+        let named = both.iter().filter(all_named).count();
+        let _ = writeln!(
+            out,
+            "Two causes were made in {} cases, and both held the load back in {}: of these both are named in {named}.",
+            mixed.len(),
+            both.len()
+        );
     }
     let number = |of: fn(&Outcome) -> bool| judged.iter().filter(|one| of(&one.outcome)).count();
     let void = number(|outcome| matches!(outcome, Outcome::Void(_)));

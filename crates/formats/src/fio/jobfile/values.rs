@@ -2,6 +2,7 @@
 
 use super::ValueError;
 use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::workload::TextError;
 use ebbtide_model::workload::options::{Amount, Read, Written, switch};
 
 /// A whole number with fio's suffixes; `binary` is `kb_base=1024`, with which `k` is 1024 and `ki` is 1000.
@@ -110,8 +111,8 @@ impl Written for Value<'_> {
     fn size(&mut self) -> Read<Bytes> {
         Ok(one_value(self.given()?, |part| size(part, self.binary))?)
     }
-    fn size_in(&self, text: &str) -> Result<Bytes, String> {
-        bytes(text, self.binary).map_err(|error| error.to_string())
+    fn size_in(&self, text: &str) -> Result<Bytes, TextError> {
+        bytes(text, self.binary).map_err(|error| TextError::Size(error.to_string()))
     }
     fn amount(&mut self) -> Read<Amount> {
         let Some(share) = self.given()?.trim().strip_suffix('%') else {

@@ -131,16 +131,9 @@ impl Keeper<'_> {
 fn can_grow(layout: &LayoutNode, lvm: bool) -> bool {
     let LayoutNode::Array { kind, members } = layout else { return true };
     let flat = members.iter().all(|member| matches!(member, LayoutNode::Volume(_)));
-    flat && match kind {
-        // A single volume as it is.
-        ArrayKind::Linear if members.len() == 1 => true,
-        ArrayKind::Linear | ArrayKind::Stripe { .. } => lvm,
-        // Not with copies in sections of their own (raid10.c, raid10_resize).
-        ArrayKind::Raid10 { arrangement, .. } => {
-            lvm || *arrangement != ebbtide_model::layout::Arrangement::Far
-        }
-        ArrayKind::Mirror | ArrayKind::Raid5 { .. } | ArrayKind::Raid6 { .. } => true,
-    }
+    // A single volume is used as it is.
+    let bare = *kind == ArrayKind::Linear && members.len() == 1;
+    flat && (bare || lvm || kind.grows_in_use())
 }
 
 /// The file that the command `open` gives as key.

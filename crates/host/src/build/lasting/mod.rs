@@ -67,7 +67,7 @@ pub enum Failure {
     /// A record or a file of the host's that could not be read or written.
     #[error("{}: {what}", path.shown())]
     File {
-        /// Which.
+        /// The record or the file.
         path: PathBuf,
         /// As the system says it.
         what: String,

@@ -22,7 +22,7 @@ pub use identity::Identity;
 pub use own::group;
 
 use crate::experiment::Design;
-use crate::journal::FileId;
+use crate::file_id::FileId;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

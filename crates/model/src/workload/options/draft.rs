@@ -61,7 +61,7 @@ impl Default for SteadyDraft {
 /// A workload while its options are read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
-    /// Who writes them.
+    /// The grammar that they are written in, which has its defaults and units.
     pub grammar: Grammar,
     /// What options say outright; what takes several of them together is filled in at the end.
     pub workload: Workload,

@@ -16,7 +16,7 @@ pub use table::{OPTIONS, named, said};
 
 use crate::near;
 use crate::units::{Bytes, Nanos, UnitError};
-use crate::workload::{Workload, cpu_list};
+use crate::workload::{Sizes, TextError, Workload, cpu_list};
 use std::fmt;
 
 /// Who writes options, and how.
@@ -91,10 +91,7 @@ pub enum Kind {
 ///
 /// # Errors
 /// What is wrong, without what to write instead.
-pub type Parse = fn(&mut Draft, &str, Sizes<'_>) -> Result<(), String>;
-
-/// Reads a number of bytes.
-pub type Sizes<'a> = &'a dyn Fn(&str) -> Result<Bytes, String>;
+pub type Parse = fn(&mut Draft, &str, Sizes<'_>) -> Result<(), TextError>;
 
 /// What may follow a word of a [`Kind::Choice`] after a colon.
 #[derive(Debug, Clone, Copy)]
@@ -118,7 +115,7 @@ pub struct Word {
     pub doc: &'static str,
     /// What runs instead of this word of fio's. An experiment, which compares, asks for that by its own name.
     pub runs_as: Option<&'static str>,
-    /// Takes it.
+    /// Puts what the word stands for into the draft.
     pub set: fn(&mut Draft),
 }
 
@@ -146,7 +143,7 @@ pub fn not_simulated(workload: &Workload) -> Option<&'static WorkloadOption> {
 pub struct Unused {
     /// Whether that is so.
     pub when: fn(&Draft) -> bool,
-    /// Why.
+    /// The reason that a message gives: `nothing is written`.
     pub why: &'static str,
     /// With which other option it would change something; where no value is given, with its own.
     pub with: Option<(&'static str, &'static str)>,
@@ -157,7 +154,7 @@ pub struct Unused {
 /// Where an option that would change nothing is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// Everywhere.
+    /// In every grammar.
     Everywhere,
     /// Not in job files, where it commonly stands in [global] for other jobs: a note says so.
     NotInJobFiles,
@@ -175,8 +172,8 @@ pub trait Written {
     fn size(&mut self) -> Read<Bytes>;
     fn time(&mut self, bare: Nanos) -> Read<Nanos>;
     /// A number of bytes that is part of a longer text.
-    fn size_in(&self, text: &str) -> Result<Bytes, String> {
-        text.trim().parse().map_err(|error: UnitError| error.to_string())
+    fn size_in(&self, text: &str) -> Result<Bytes, TextError> {
+        Ok(text.trim().parse()?)
     }
     fn amount(&mut self) -> Read<Amount> {
         self.size().map(Amount::Bytes)
@@ -209,11 +206,19 @@ impl Written for Plain<'_> {
         self.0.parse().map_err(|error: UnitError| Some(error.to_string()))
     }
     fn time(&mut self, bare: Nanos) -> Read<Nanos> {
-        let unit = bare.to_string();
-        let plain = self.0.chars().all(|c| c.is_ascii_digit() || c == '.');
-        let unit = if plain { unit.trim_start_matches('1') } else { "" };
-        format!("{}{unit}", self.0).parse().map_err(|error: UnitError| Some(error.to_string()))
+        time(self.0, bare).map_err(|error| Some(error.to_string()))
     }
+}
+
+/// A time; a number without a unit is of `bare`, which is one of a unit: `1s`, `1us`.
+///
+/// # Errors
+/// When it is no time.
+pub fn time(text: &str, bare: Nanos) -> Result<Nanos, UnitError> {
+    let unit = bare.to_string();
+    let plain = text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let unit = if plain { unit.trim_start_matches('1') } else { "" };
+    format!("{text}{unit}").parse()
 }
 
 /// 0 or 1 and words for them; nothing at all is on.
@@ -236,7 +241,7 @@ pub fn switch(text: Option<&str>, words: &[(&str, bool)]) -> Read<bool> {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{what}{}{remedy}", if remedy.is_empty() { "" } else { "; " })]
 pub struct Refusal {
-    /// Which.
+    /// The option that was given.
     pub option: &'static WorkloadOption,
     /// What is wrong, with the option's name.
     pub what: String,

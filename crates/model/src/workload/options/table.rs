@@ -1,10 +1,11 @@
 //! The table of the options, in the order in which they are listed.
 
 use super::Grammar::{Command, Experiment, JobFile};
-use super::{After, Draft, Kind, Refused, Simulated, Sizes, Unused, Word, WorkloadOption};
+use super::{After, Draft, Kind, Refused, Simulated, Unused, Word, WorkloadOption};
 use crate::units::{Bytes, Nanos};
 use crate::workload::{
-    Access, Arrival, Criterion, Distribution, GoOn, IoEngine, Mix, Sequence, Split, Stop, Workload,
+    Access, Arrival, Criterion, Distribution, GoOn, IoEngine, Mix, Sequence, Sizes, Split, Stop, TextError,
+    Workload,
 };
 
 /// What an option is that says nothing more.
@@ -80,16 +81,16 @@ fn order(draft: &mut Draft, access: Access, mix: Mix) {
 }
 
 /// `text` after the word of an order and a colon.
-fn sequence(draft: &mut Draft, text: &str, size: Sizes<'_>) -> Result<(), String> {
+fn sequence(draft: &mut Draft, text: &str, size: Sizes<'_>) -> Result<(), TextError> {
+    let wrong = |range| TextError::OutOfRange { text: text.to_owned(), range };
     draft.workload.details.sequence = if draft.workload.access == Access::Random {
         let length = text.parse().ok().filter(|length| (2..=RARELY).contains(&i64::from(*length)));
-        let length = length.ok_or_else(|| format!("`{text}` is no number of operations from 2 on"))?;
+        let length = length.ok_or_else(|| wrong("of operations from 2 on"))?;
         Sequence::Runs { length, identical: false }
     } else {
         let (digits, sign) = text.strip_prefix('-').map_or((text, 1), |digits| (digits, -1));
         let bytes = i64::try_from(size(digits)?.0).ok().filter(|bytes| (1..=MOST_BETWEEN).contains(bytes));
-        let bytes = bytes
-            .ok_or_else(|| format!("`{text}` is no number of bytes up to 1TiB, forwards or backwards"))?;
+        let bytes = bytes.ok_or_else(|| wrong("of bytes up to 1TiB, forwards or backwards"))?;
         Sequence::Holes(sign * bytes)
     };
     Ok(())
@@ -479,7 +480,7 @@ pub static OPTIONS: &[WorkloadOption] = &[
               and so on (their line rises or falls by less from one to the next); a limit in percent of the mean (5%), or in \
               operations or bytes per second, or microseconds",
         kind: Kind::Text { value: "CRITERION:LIMIT", example: "iops_slope:0.3%", set: |d, text, size| {
-            d.steady.criterion = Some(Criterion::parse(text, |text| size(text).map(|bytes| bytes.0 as f64))?);
+            d.steady.criterion = Some(Criterion::parse(text, size)?);
             Ok(())
         } },
         fio: |w| w.conditions.steady.map(|steady| steady.criterion.in_fios_words()), ..OPTION

@@ -10,6 +10,7 @@ pub use sessions::{Listed, SessionsPage};
 pub use volume::{ToldChange, ToldEvent, VolumePage};
 pub use volumes::{VolumeLine, VolumesPage};
 
+use super::ways::{SESSIONS, Site, VOLUMES};
 use super::{Frame, STYLE, Section, answer, bar, beside, of_report, page};
 use crate::{Beside, Report};
 use maud::{Markup, html};
@@ -20,38 +21,6 @@ const ENTER: &str = include_str!("enter.js");
 pub const STYLES: [&str; 1] = [STYLE];
 /// What the pages have in `script` elements that run, and nothing else.
 pub const SCRIPTS: [&str; 2] = [super::SCRIPT, ENTER];
-
-/// A page among those of a server.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Site {
-    here: Option<&'static str>,
-    /// Seconds after which the page is loaded again.
-    pub(super) refresh: Option<u32>,
-    /// A script that no other page has.
-    pub(super) script: Option<&'static str>,
-}
-
-/// Where the list of sessions is.
-const SESSIONS: &str = "/";
-/// Where the volumes are.
-const VOLUMES: &str = "/volumes";
-
-impl Site {
-    fn at(here: &'static str) -> Site {
-        Site { here: Some(here), ..Site::default() }
-    }
-
-    /// Ways to the other pages.
-    pub(super) fn ways(self) -> Markup {
-        html! {
-            nav.site aria-label="Pages" {
-                @for (place, name) in [(SESSIONS, "Sessions"), (VOLUMES, "Volumes")] {
-                    a href=(place) aria-current=[(self.here == Some(place)).then_some("page")] { (name) }
-                }
-            }
-        }
-    }
-}
 
 /// A session's report.
 pub fn session(report: &Report) -> String {

@@ -96,6 +96,31 @@ fn figures_for_prometheus_are_replaced_as_a_whole() {
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&readable) & 0o777, 0o644);
     let output = home.ebb(&line.replace("ebb.prom", "nowhere/ebb.prom")).output().unwrap();
     assert_eq!(status(&output), 2, "{output:?}");
+    // Nothing else is replaced: no volume, no other file, nothing behind a link.
+    home.write("notes.prom", "of somebody else\n");
+    std::os::unix::fs::symlink(home.path(&a), home.path("link.prom")).unwrap();
+    let whole = std::fs::read(home.path(&a)).unwrap();
+    for name in [a.as_str(), "figures.txt", "notes.prom", "link.prom"] {
+        let output = home.ebb(&line.replace("ebb.prom", name)).output().unwrap();
+        assert_eq!(status(&output), 2, "{name}: {output:?}");
+    }
+    assert_eq!(std::fs::read_to_string(home.path("notes.prom")).unwrap(), "of somebody else\n");
+    assert!(std::fs::read(home.path(&a)).unwrap() == whole && !home.path("figures.txt").exists());
+    home.write("empty.prom", "");
+    assert_eq!(status(&home.ebb(&line.replace("ebb.prom", "empty.prom")).output().unwrap()), 0);
+}
+
+#[test]
+fn a_volume_that_is_gone_keeps_nobody_from_looking_at_the_others() {
+    let home = Home::new();
+    let a = volume(&home, "a");
+    let value = home.json(&format!("monitor run --busy-too gone {a} {a}"), &[1]);
+    let volumes = value["volumes"].as_array().unwrap();
+    assert_eq!(volumes.len(), 2, "{value}");
+    assert!(volumes[0]["measured"]["seeks"].as_f64().unwrap() > 0.0, "{value}");
+    assert!(volumes[1]["failed"].as_str().unwrap().contains("No such file"), "{value}");
+    let none = home.ebb("monitor run --busy-too gone").output().unwrap();
+    assert!(status(&none) == 2 && stderr(&none).contains("gone: No such file"), "{none:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::keeping;
 use crate::monitor::busy::{self, Reading};
 use crate::monitor::canary::{self, CanaryError};
 use crate::monitor::kept;
-use crate::monitor::subject::{Subject, subjects};
+use crate::monitor::subject::{Subject, there};
 use crate::signals;
 use crate::views::{self, monitor as view};
 use clap::{Args, Subcommand};
@@ -16,7 +16,7 @@ use ebbtide_host::judge;
 use ebbtide_host::observe::EbsLimits;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::backend::Control;
-use ebbtide_model::monitor::{Measure, Pass};
+use ebbtide_model::monitor::{Measure, Pass, Watched};
 use ebbtide_model::shown::Shown;
 use ebbtide_runner::monitor::changes::{Happened, changes, happened};
 use ebbtide_runner::monitor::metrics::figures;
@@ -61,7 +61,7 @@ struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pause_file: Option<PathBuf>,
     /// Then write what the store says of all its volumes there, for the textfile collector of Prometheus' node exporter: newest values, times of
-    /// passes, the newest lasting changes. The file is replaced as a whole
+    /// passes, the newest lasting changes. The file, whose name ends with .prom, is replaced as a whole, unless something else is in it
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
 }
@@ -84,10 +84,10 @@ pub fn run(args: &MonitorArgs, globals: &Globals) -> Result<ExitCode, CliError> 
 
 fn pass(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     if let Some(file) = &args.metrics {
-        judge::door().output(file).map(drop).map_err(|error| CliError::Usage(error.to_string()))?;
+        kept::can_hold_figures(file)?;
     }
     let sys = Sys::host();
-    let subjects = subjects(&args.volumes, &sys)?;
+    let (subjects, absent) = there(&args.volumes, &sys)?;
     let paused = paused(args.pause_file.clone().or_else(places::pause_file));
     let control = signals::stoppable(globals.quiet)?;
     let mut store = Store::open(globals.store.as_deref()).map_err(CliError::failed)?;
@@ -115,6 +115,12 @@ fn pass(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         });
         passes.push(pass);
     }
+    seen.extend(absent.into_iter().map(|absent| Seen {
+        volume: Watched { id: absent.name.clone(), name: absent.name, host: String::new() },
+        values: Vec::new(),
+        outcome: Outcome::Failed(absent.why),
+        note: None,
+    }));
     store.add_passes(&passes).map_err(CliError::failed)?;
     if let Some(file) = &args.metrics {
         let found = changes(&store).and_then(|changes| figures(&store, &changes, paused.is_some()));

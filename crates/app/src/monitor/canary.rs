@@ -32,7 +32,7 @@ pub enum CanaryError {
     },
     /// It cannot be opened, or has no bytes.
     #[error(
-        "{path} cannot be opened to be read, or is empty; root, and most often the group `disk`, may read devices"
+        "{path} is empty, or this user may not read it; root, and most often the group `disk`, may read devices"
     )]
     Closed {
         /// Where it is.

@@ -26,6 +26,40 @@ pub struct Subject {
     pub note: Option<String>,
 }
 
+/// A volume that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {why}")]
+pub struct Absent {
+    /// What was asked for, as it is shown.
+    pub name: String,
+    /// Why nothing can be read there.
+    pub why: String,
+}
+
+/// As [`subjects`], with those of `names` that are not there: one volume that is gone keeps nobody from looking at the others. The same
+/// volume by two names is one.
+///
+/// # Errors
+/// Wrong usage when none is there.
+pub fn there(names: &[String], sys: &Sys) -> Result<(Vec<Subject>, Vec<Absent>), CliError> {
+    if names.is_empty() {
+        return Ok((subjects(names, sys)?, Vec::new()));
+    }
+    let (devices, of_host) = (probe::devices(sys), found::host(sys));
+    let (mut there, mut absent): (Vec<Subject>, Vec<Absent>) = Default::default();
+    for name in names {
+        match named(name, &devices, sys, &of_host) {
+            Ok(subject) if there.iter().any(|known| known.watched.id == subject.watched.id) => {}
+            Ok(subject) => there.push(subject),
+            Err(gone) => absent.push(gone),
+        }
+    }
+    match absent.first() {
+        Some(first) if there.is_empty() => Err(CliError::usage(first)),
+        _ => Ok((there, absent)),
+    }
+}
+
 /// The volumes that `names` are: paths, names of devices or stable ids; without any, every disk but the one with the root file
 /// system.
 ///
@@ -36,7 +70,8 @@ pub fn subjects(names: &[String], sys: &Sys) -> Result<Vec<Subject>, CliError> {
     let of_host = found::host(sys);
     let of = |device: &BlockDevice| of_device(device, sys, &of_host);
     if !names.is_empty() {
-        return names.iter().map(|name| named(name, &devices, sys, &of_host)).collect();
+        let all = names.iter().map(|name| named(name, &devices, sys, &of_host));
+        return all.collect::<Result<_, Absent>>().map_err(CliError::usage);
     }
     let root: Vec<&str> = devices
         .devices
@@ -52,8 +87,7 @@ pub fn subjects(names: &[String], sys: &Sys) -> Result<Vec<Subject>, CliError> {
         .collect();
     if all.is_empty() {
         return Err(CliError::Usage(
-            "there is no disk here but that of the root file system; name what to measure, for example \
-             `ebb monitor run /dev/vda`"
+            "there is no disk here but that of the root file system; name what to measure, `ebb volumes` lists what there is"
                 .to_owned(),
         ));
     }
@@ -89,13 +123,13 @@ fn of_device(device: &BlockDevice, sys: &Sys, of_host: &Found) -> Subject {
     Subject { path, watched, device: Some(device.name.clone()), found, note: None }
 }
 
-fn named(name: &str, devices: &Devices, sys: &Sys, of_host: &Found) -> Result<Subject, CliError> {
+fn named(name: &str, devices: &Devices, sys: &Sys, of_host: &Found) -> Result<Subject, Absent> {
     if let Some(device) =
         devices.devices.iter().find(|device| device.name == name || device.ids.matches(name))
     {
         return Ok(of_device(device, sys, of_host));
     }
-    let nothing = |why: String| CliError::Usage(format!("{}: {why}", Path::new(name).shown()));
+    let nothing = |why: String| Absent { name: Path::new(name).shown(), why };
     let path = std::fs::canonicalize(name)
         .map_err(|error| nothing(format!("{error}; `ebb volumes` lists the devices there are")))?;
     let found = std::fs::metadata(&path).map_err(|error| nothing(error.to_string()))?;

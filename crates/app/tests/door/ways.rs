@@ -201,18 +201,6 @@ pub const WAYS: &[Way] = &[
         },
     },
     Way { name: "report --json", may: May::Files, command: |home, target| report(home, target, "--json") },
-    Way {
-        name: "monitor run --metrics",
-        may: May::Files,
-        command: |home, target| {
-            // Paused, so that it only writes.
-            home.write("pause", "");
-            home.write("volume", "v");
-            let mut command = home.ebb("monitor run volume --quiet --pause-file pause --metrics");
-            command.arg(target);
-            command
-        },
-    },
     Way { name: "report --csv", may: May::Files, command: |home, target| report(home, target, "--csv") },
     Way {
         name: "run on what a path below /dev leads to",

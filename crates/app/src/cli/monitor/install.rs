@@ -2,6 +2,7 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
+use crate::monitor::kept;
 use crate::monitor::subject::{Subject, subjects};
 use crate::{keeping, signals, views};
 use clap::Args;
@@ -135,6 +136,7 @@ fn place(file: &Path, named: bool) -> Result<String, CliError> {
     if path.file_name().is_none() || !path.parent().is_some_and(Path::is_dir) {
         return Err(wrong("its directory does not exist: make it, or name another file"));
     }
+    kept::can_hold_figures(&path)?;
     path.into_os_string().into_string().map_err(|_| wrong("a unit cannot name it: it is no UTF-8"))
 }
 

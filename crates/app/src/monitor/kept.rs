@@ -2,6 +2,7 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
+use ebbtide_door::read;
 use ebbtide_host::build::lasting::monitor::is_installed;
 use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
@@ -43,8 +44,7 @@ pub fn can_hold_figures(file: &Path) -> Result<(), CliError> {
         return Err(wrong("node_exporter reads names that end with .prom: name such a file"));
     }
     let mut start = Vec::new();
-    let read =
-        std::fs::File::open(file).and_then(|file| file.take(FIGURES.len() as u64).read_to_end(&mut start));
+    let read = read::open(file).and_then(|file| file.take(FIGURES.len() as u64).read_to_end(&mut start));
     match read {
         Ok(_) if start.is_empty() || start == FIGURES => Ok(()),
         Ok(_) => {

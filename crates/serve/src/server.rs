@@ -244,7 +244,7 @@ impl Server {
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "another program listens there, or something else is in its place: choose another with --listen"
+            "another program listens there, or something else is in its place: choose another place with --listen"
         }
         io::ErrorKind::AddrNotAvailable => "it is no address of this host: choose another with --listen",
         io::ErrorKind::PermissionDenied => "choose a port above 1023, or a directory that you can write to",

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 /// explain, which volumes or hosts are slower than the median of the others, and what an array would gain with typical volumes in
 /// the place of the slow ones. Says what the data cannot tell, and which measurement would.
 ///
-/// Exit status: 0 somebody is at fault, or nobody is; 1 failed; 2 wrong usage; 3 the data do not tell.
+/// Exit status: 0 somebody is at fault, or all volumes (and hosts, where there are several) are cleared; 1 failed; 2 wrong usage; 3 the data do not tell.
 #[derive(Debug, Args)]
 pub struct AttributeArgs {
     /// An experiment file (.toml); or session ids, their beginnings, or `last`. STORE:SESSION is one of another store, such as a copy of

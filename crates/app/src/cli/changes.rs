@@ -15,6 +15,9 @@ use std::process::ExitCode;
 ///
 /// Looks at what `ebb monitor run` has stored: a week of it at least. A change is told when it has lasted for 12 hours and is at least
 /// 5%; at most one a year and volume is a false alarm (docs/statistics.md).
+///
+/// Exit status: 0 done, also where no change is told or there is too little to tell one; 1 the store cannot be read; 2 wrong usage, or a
+/// store that is not there.
 #[derive(Debug, Args)]
 pub struct ChangesArgs {
     /// Only this volume: its name or its id, as `ebb monitor status` shows them
@@ -28,7 +31,10 @@ pub struct ChangesArgs {
 pub fn run(args: &ChangesArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let store = Store::open_existing(kept::store(globals).as_deref()).map_err(CliError::failed)?;
     if let (None, Some(named)) = (&store, &globals.store) {
-        return Err(CliError::Usage(format!("{}: there is no store of passes", named.shown())));
+        return Err(CliError::Usage(format!(
+            "{}: there is no store of passes; `ebb monitor run --store` with the same name makes one",
+            named.shown()
+        )));
     }
     let mut found =
         store.map_or(Ok(Changes::default()), |store| changes(&store)).map_err(CliError::failed)?;

@@ -49,8 +49,12 @@ pub fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
-/// Where what is for the tests alone is installed, and the release of the accessibility checker that pages are held against.
-const TOOLS: &str = "target/tools";
+/// Where what is for the tests alone is installed.
+fn tools() -> PathBuf {
+    crate::pages::root().join("target/tools")
+}
+
+/// The release of the accessibility checker that pages are held against.
 const AXE: &str = "axe-core@4.10.3";
 
 /// Installs what is missing: packages as root on Debian; otherwise says what is missing and how to get it.
@@ -62,7 +66,7 @@ pub fn install() -> Result<(), String> {
 
 /// Takes promtool, which checks figures and rules, out of Debian's package of Prometheus: installed, that would start a server.
 fn promtool() -> Result<(), String> {
-    let place = crate::pages::root().join(TOOLS).join("prometheus");
+    let place = tools().join("prometheus");
     if place.join("usr/bin/promtool").is_file() {
         return Ok(());
     }
@@ -90,10 +94,10 @@ fn promtool() -> Result<(), String> {
 }
 
 fn accessibility_checker() -> Result<(), String> {
-    if crate::pages::root().join(TOOLS).join("node_modules/axe-core/axe.min.js").is_file() {
+    if tools().join("node_modules/axe-core/axe.min.js").is_file() {
         return Ok(());
     }
-    let prefix = crate::pages::root().join(TOOLS);
+    let prefix = tools();
     let arguments = [
         "install",
         "--prefix",

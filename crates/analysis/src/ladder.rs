@@ -60,8 +60,8 @@ pub fn rungs(workload: &Workload, trials: &[&TrialSamples]) -> Vec<Workload> {
     let measured = trials.iter().fold(Nanos(0), |sum, samples| sum.plus(samples.elapsed));
     let half_full = half_full(trials, in_flight(workload));
     let done: u64 = trials.iter().map(|samples| operations(samples)).sum();
-    let slow = (done > 0).then(|| measured.0 as f64 / done as f64 * OPERATIONS / (1.0 - START));
-    rungs_after(workload, measured, half_full, Nanos(slow.unwrap_or(0.0) as u64))
+    let each = if done == 0 { 0.0 } else { measured.0 as f64 / done as f64 };
+    rungs_after(workload, measured, half_full, Nanos((each * OPERATIONS / (1.0 - START)) as u64))
 }
 
 /// `telling` is how long a rung has to last at least to say anything; where there is no time for one, it is four times as many in
@@ -89,8 +89,9 @@ fn rungs_after(
     let room = usize::try_from(budget / SHORTEST.max(telling).0).unwrap_or(usize::MAX);
     if room == 0 && budget >= SHORTEST.0 {
         rungs = times(workload, 4, 1).into_iter().collect();
+    } else {
+        rungs.truncate(room);
     }
-    rungs.truncate(room.max(usize::from(budget >= SHORTEST.0)));
     let each = (budget / rungs.len().max(1) as u64).min(LONGEST.max(telling).0);
     for rung in &mut rungs {
         rung.last(Nanos(each), Nanos((each as f64 * START) as u64));

@@ -2,6 +2,7 @@
 
 use crate::views::Format;
 use ebbtide_analysis::{Ran, together};
+use ebbtide_model::metric::Metric;
 use ebbtide_model::session::{Ending, Session};
 use ebbtide_report::{Asked, Beside, BesideError, OfDesign, Report, Sided};
 use ebbtide_runner::store::{Store, StoreError, Summary};
@@ -29,6 +30,29 @@ pub enum CompareError {
     Beside(#[from] BesideError),
 }
 
+/// Differences below it are nothing by themselves.
+const INDIFFERENCE: f64 = 0.02;
+
+/// What is asked of sessions, where `workloads` are written `NAME[,NAME...]`; without an `indifference` it is 2%, or the threshold where
+/// that is less. Nothing where the indifference is more than the threshold: a regression would not even be called slower.
+pub fn asked<S: AsRef<str>>(
+    workloads: impl IntoIterator<Item = S>,
+    mut metrics: Vec<Metric>,
+    threshold: f64,
+    indifference: Option<f64>,
+) -> Option<Asked> {
+    metrics.sort_unstable();
+    metrics.dedup();
+    let indifference = indifference.unwrap_or(INDIFFERENCE.min(threshold));
+    let asked = Asked { tables: tables(workloads), metrics, indifference, threshold };
+    (indifference <= threshold).then_some(asked)
+}
+
+/// The session, and the design where one is named, of SESSION or SESSION:DESIGN.
+pub fn session_and_design(which: &str) -> (&str, Option<&str>) {
+    which.split_once(':').map_or((which, None), |(id, design)| (id, Some(design)))
+}
+
 /// The sessions that `which` names (SESSION or SESSION:DESIGN) beside the first of them.
 ///
 /// # Errors
@@ -36,7 +60,7 @@ pub enum CompareError {
 pub fn beside<S: AsRef<str>>(store: &Store, which: &[S], asked: &Asked) -> Result<Beside, CompareError> {
     let mut sessions: Vec<(Session, Vec<Ran>, Option<&str>)> = Vec::new();
     for which in which.iter().map(S::as_ref) {
-        let (id, design) = which.split_once(':').map_or((which, None), |(id, design)| (id, Some(design)));
+        let (id, design) = session_and_design(which);
         let session = store.head(id)?;
         // Two designs of one session are read once.
         let known = sessions.iter().find(|(known, ..)| known.meta.id == session.meta.id);
@@ -52,7 +76,7 @@ pub fn beside<S: AsRef<str>>(store: &Store, which: &[S], asked: &Asked) -> Resul
 }
 
 /// The workloads that are written `NAME[,NAME...]`: those of one text are treated as the same workload.
-pub fn tables<S: AsRef<str>>(workloads: impl IntoIterator<Item = S>) -> Vec<Vec<String>> {
+fn tables<S: AsRef<str>>(workloads: impl IntoIterator<Item = S>) -> Vec<Vec<String>> {
     let names = |names: S| names.as_ref().split(',').map(|name| name.trim().to_owned()).collect();
     workloads.into_iter().map(names).collect()
 }

@@ -24,8 +24,8 @@ pub enum ValueError {
     Unit(#[from] UnitError),
 }
 
-/// Differences below it are nothing by themselves.
-pub const INDIFFERENCE: f64 = 0.02;
+/// What is worse by more than this is a regression, where nobody says.
+pub const THRESHOLD: &str = "5%";
 
 /// `5%`, `0.5%`: as a share of 1.
 pub fn share(text: &str) -> Result<f64, ValueError> {

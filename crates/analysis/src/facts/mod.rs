@@ -158,6 +158,11 @@ impl<'a> Facts<'a> {
         self.set_rate.as_ref().map_or(Ok(()), |_| Err(Absent::yields(VerdictKind::RateLimit, why)))
     }
 
+    /// Part of the gap that others who use the disks explain: operations wait behind theirs.
+    pub fn behind_others(&self) -> f64 {
+        self.asserted(VerdictKind::Background).map_or(0.0, |others| others.explains)
+    }
+
     /// Share of the operations in flight that are at the devices of the members.
     pub fn at_devices(&self) -> Option<f64> {
         self.devices.map(|devices| devices.share)

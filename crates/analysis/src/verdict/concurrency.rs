@@ -115,8 +115,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     }
     // What an operation waits for a processor, or behind those of others, is none of what the array takes for it; what more in
     // flight gain was seen beside the others.
-    let behind =
-        facts.asserted(VerdictKind::Background).filter(|_| !by_ladder).map_or(0.0, |others| others.explains);
+    let behind = if by_ladder { 0.0 } else { facts.behind_others() };
     let explains = explains * (1.0 - facts.waited.unwrap_or(0.0)) * (1.0 - behind);
     Ok(Verdict::new(VerdictKind::Concurrency, confidence, explains, sentence, figures))
 }

@@ -133,8 +133,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     }
     // What a thread waits for a processor is not the device's, and what a write waits behind those of others not its own.
     let waited = facts.waited.unwrap_or(0.0);
-    let behind = facts.asserted(VerdictKind::Background).map_or(0.0, |others| others.explains);
-    let explains = 0.9 * (1.0 - waited) * (1.0 - behind);
+    let explains = 0.9 * (1.0 - waited) * (1.0 - facts.behind_others());
     let confidence = if helped.is_some() { 0.9 } else { 0.75 };
     Ok(Verdict::new(VerdictKind::SyncWrites, confidence, explains, sentence, figures))
 }

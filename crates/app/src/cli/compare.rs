@@ -3,14 +3,14 @@
 use super::stored;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::stored::{CompareError, beside as beside_of, tables};
-use crate::values::{INDIFFERENCE, metric, share};
+use crate::stored::{CompareError, asked, beside as beside_of};
+use crate::values::{THRESHOLD, metric, share};
 use crate::views;
 use clap::Args;
 use ebbtide_analysis::between::Gate;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::shown::Shown;
-use ebbtide_report::{Asked, Beside, beside, beside_csv, beside_html};
+use ebbtide_report::{Beside, beside, beside_csv, beside_html};
 use ebbtide_runner::store::StoreError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ pub struct CompareArgs {
     #[arg(long, short, value_name = "METRIC[,METRIC...]", value_delimiter = ',', value_parser = metric)]
     metric: Vec<Metric>,
     /// What is worse by more than this is a regression
-    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = THRESHOLD, value_parser = share)]
     threshold: f64,
     /// Within this nothing is called faster or slower [default: 2%, or the threshold where that is less]
     #[arg(long, value_name = "PERCENT", value_parser = share)]
@@ -53,12 +53,11 @@ pub struct CompareArgs {
 /// # Errors
 /// When a session is not there or is named twice, no session has a workload that was asked for, or a file cannot be written.
 pub fn run(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let indifference = args.indifference.unwrap_or(INDIFFERENCE.min(args.threshold));
-    if indifference > args.threshold {
-        return Err(CliError::Usage(
+    let asked = asked(&args.workload, args.metric.clone(), args.threshold, args.indifference).ok_or_else(|| {
+        CliError::Usage(
             "--indifference is more than --threshold: a regression would not even be called slower; write a smaller one".to_owned(),
-        ));
-    }
+        )
+    })?;
     let to_stdout = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new("-"));
     if [globals.json, to_stdout(&args.html), to_stdout(&args.csv)].into_iter().filter(|asked| *asked).count()
         > 1
@@ -74,10 +73,6 @@ pub fn run(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         views::can_save(file)?;
     }
     let store = stored::open(globals)?;
-    let mut metrics = args.metric.clone();
-    metrics.sort_unstable();
-    metrics.dedup();
-    let asked = Asked { tables: tables(&args.workload), metrics, indifference, threshold: args.threshold };
     let compared = beside_of(&store, &args.sessions, &asked).map_err(|error| match error {
         // 1 is for a regression: a gate must not take a slip of the pen for one.
         CompareError::Store(StoreError::NoSession { .. } | StoreError::Ambiguous { .. }) => {

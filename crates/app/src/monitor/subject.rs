@@ -45,10 +45,9 @@ pub fn there(names: &[String], sys: &Sys) -> Result<(Vec<Subject>, Vec<Absent>),
     if names.is_empty() {
         return Ok((subjects(names, sys)?, Vec::new()));
     }
-    let (devices, of_host) = (probe::devices(sys), found::host(sys));
     let (mut there, mut absent): (Vec<Subject>, Vec<Absent>) = Default::default();
-    for name in names {
-        match named(name, &devices, sys, &of_host) {
+    for each in each(names, sys) {
+        match each {
             Ok(subject) if there.iter().any(|known| known.watched.id == subject.watched.id) => {}
             Ok(subject) => there.push(subject),
             Err(gone) => absent.push(gone),
@@ -66,13 +65,12 @@ pub fn there(names: &[String], sys: &Sys) -> Result<(Vec<Subject>, Vec<Absent>),
 /// # Errors
 /// Wrong usage when one is nothing that can be read, or there is none.
 pub fn subjects(names: &[String], sys: &Sys) -> Result<Vec<Subject>, CliError> {
+    if !names.is_empty() {
+        return each(names, sys).into_iter().collect::<Result<_, Absent>>().map_err(CliError::usage);
+    }
     let devices = probe::devices(sys);
     let of_host = found::host(sys);
     let of = |device: &BlockDevice| of_device(device, sys, &of_host);
-    if !names.is_empty() {
-        let all = names.iter().map(|name| named(name, &devices, sys, &of_host));
-        return all.collect::<Result<_, Absent>>().map_err(CliError::usage);
-    }
     let root: Vec<&str> = devices
         .devices
         .iter()
@@ -92,6 +90,12 @@ pub fn subjects(names: &[String], sys: &Sys) -> Result<Vec<Subject>, CliError> {
         ));
     }
     Ok(all)
+}
+
+/// What each of `names` is.
+fn each(names: &[String], sys: &Sys) -> Vec<Result<Subject, Absent>> {
+    let (devices, of_host) = (probe::devices(sys), found::host(sys));
+    names.iter().map(|name| named(name, &devices, sys, &of_host)).collect()
 }
 
 /// Whether it is a whole disk, and not made of others, of a file or of memory.

@@ -1,8 +1,8 @@
 //! Sessions beside one another, as an address asks for them.
 
 use super::{NoPage, StoreSite, stamp};
-use crate::stored::{CompareError, beside, tables};
-use crate::values::{INDIFFERENCE, ValueError, metric, share};
+use crate::stored::{self, CompareError, beside, session_and_design};
+use crate::values::{THRESHOLD, ValueError, metric, share};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::shown;
 use ebbtide_report::{Asked, site};
@@ -11,15 +11,13 @@ use ebbtide_serve::{Request, Response};
 
 /// Sessions that are compared at most.
 const MOST: usize = 32;
-/// As in `ebb compare`.
-const THRESHOLD: f64 = 0.05;
 
 impl StoreSite {
     pub(super) fn compared(&self, store: &Store, request: &Request, json: bool) -> Result<Response, NoPage> {
         let asked = asked(request)?;
         let mut which: Vec<(Summary, String)> = Vec::new();
         for name in request.all("session") {
-            let (id, design) = name.split_once(':').map_or((name, None), |(id, design)| (id, Some(design)));
+            let (id, design) = session_and_design(name);
             let summary = store.summary(id)?;
             let full = design.map_or_else(|| summary.id.clone(), |design| format!("{}:{design}", summary.id));
             which.push((summary, full));
@@ -55,20 +53,15 @@ impl StoreSite {
 
 /// What is asked of the sessions, with the words of `ebb compare`.
 fn asked(request: &Request) -> Result<Asked, NoPage> {
-    let percent = |name: &str| {
-        let text = request.get(name)?;
+    let percent = |name: &str, text: &str| {
         let whole = if text.ends_with('%') { text.to_owned() } else { format!("{text}%") };
-        Some(share(&whole).map_err(|why| NoPage::Wrong(format!("{name}: {why}."))))
+        share(&whole).map_err(|why| NoPage::Wrong(format!("{name}: {why}.")))
     };
-    let threshold = percent("threshold").transpose()?.unwrap_or(THRESHOLD);
-    let indifference = percent("indifference").transpose()?.unwrap_or(INDIFFERENCE.min(threshold));
-    if indifference > threshold {
-        return Err(NoPage::Wrong("The indifference is more than the threshold.".to_owned()));
-    }
+    let threshold = percent("threshold", request.get("threshold").unwrap_or(THRESHOLD))?;
+    let indifference = request.get("indifference").map(|text| percent("indifference", text)).transpose()?;
     let names = request.all("metric").flat_map(|names| names.split(','));
     let metrics: Result<Vec<Metric>, ValueError> = names.map(metric).collect();
-    let mut metrics = metrics.map_err(|why| NoPage::Wrong(format!("metric: {why}.")))?;
-    metrics.sort_unstable();
-    metrics.dedup();
-    Ok(Asked { tables: tables(request.all("workload")), metrics, indifference, threshold })
+    let metrics = metrics.map_err(|why| NoPage::Wrong(format!("metric: {why}.")))?;
+    stored::asked(request.all("workload"), metrics, threshold, indifference)
+        .ok_or_else(|| NoPage::Wrong("The indifference is more than the threshold.".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! NVMe's log pages.
+//! Log pages of NVMe drives.
 #![no_main]
 
 use ebbtide_model::observe::nvme::{EbsPage, Health, LogPage};

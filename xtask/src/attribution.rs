@@ -114,7 +114,7 @@ fn replay(fault: Fault, varies: &str, seed: u64) -> Result<Attribution, String> 
 struct Row {
     /// Those at fault are all accused.
     named: u64,
-    /// Nobody else is.
+    /// Nobody else is accused.
     nobody_else: u64,
     /// So is everybody of the other sort cleared: instances where volumes are at fault, volumes where an instance is.
     other_sort_cleared: u64,

@@ -19,7 +19,7 @@ const CHANGES: u64 = 100;
 const EVERY: u64 = 900;
 const OF_DAY: usize = 96;
 const OF_YEAR: usize = 35_064;
-/// 2026-01-01.
+/// 2026-01-01 00:00 UTC, in seconds since the epoch.
 const BEGIN: u64 = 1_767_225_600;
 /// Days before a change, and after it.
 const BEFORE: usize = 60;

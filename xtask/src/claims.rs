@@ -68,7 +68,7 @@ enum Method {
     Alone,
     /// All together, with the margin, by the interval of the median.
     Sign,
-    /// As built.
+    /// The design as it is built.
     Built,
 }
 

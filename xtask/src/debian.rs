@@ -8,7 +8,6 @@ use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is packaged.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Build for this target; x86_64-unknown-linux-musl gives a program that needs no library (musl-tools)

@@ -11,7 +11,7 @@ use std::process::Command;
 const FEW: u64 = 20_000;
 const MANY: u64 = 220_000;
 
-/// Counts and prints.
+/// Counts the instructions of each case and prints them.
 pub fn run() -> Result<(), String> {
     let load = build_load()?;
     for (title, options) in [

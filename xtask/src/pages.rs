@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The repository's root.
+/// Root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

@@ -12,7 +12,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Any program.
+    /// Runs `program`, whatever it is.
     pub fn new(name: &'static str, program: &str, arguments: &[&str]) -> Self {
         Step {
             name,

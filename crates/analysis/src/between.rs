@@ -238,7 +238,7 @@ impl Trials {
 /// One question of the family: the second set of trials by the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What is compared.
+    /// The figure that is asked about.
     pub metric: Metric,
     /// What was measured of it.
     pub trials: Trials,

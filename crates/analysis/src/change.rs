@@ -29,9 +29,9 @@ const MAD_TO_SIGMA: f64 = 1.4826;
 pub struct Step {
     /// Index of the first value after it.
     pub at: usize,
-    /// Median before it.
+    /// Median of the values before it, in their own unit.
     pub before: f64,
-    /// Median after it.
+    /// Median of the values from it on, in their own unit.
     pub after: f64,
 }
 

@@ -13,7 +13,7 @@ use ebbtide_model::metric::Metric;
 /// A ratio with its interval, over rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
-    /// Centre over rounds.
+    /// Centre of the rounds' ratios.
     pub ratio: f64,
     /// Interval at the level asked for.
     pub interval: Option<(f64, f64)>,

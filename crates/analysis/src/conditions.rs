@@ -36,13 +36,13 @@ pub struct Conditioned {
 /// Operations in flight per job, over trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DepthRange {
-    /// What it keeps.
+    /// The latency that the depth was chosen to keep.
     pub goal: LatencyTarget,
     /// The median, rounded to a whole number.
     pub median: u32,
-    /// The least.
+    /// The least of any trial.
     pub least: u32,
-    /// The most.
+    /// The most of any trial.
     pub most: u32,
 }
 

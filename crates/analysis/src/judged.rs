@@ -89,7 +89,6 @@ pub enum Basis {
 /// What limits a design under a workload, and why we say so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What is asserted.
     pub kind: VerdictKind,
     /// Of a limit: how it is known. Of `unknown`: that the load itself asks for no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +156,7 @@ pub(crate) struct Absent {
 }
 
 impl Absent {
-    /// Without a figure.
+    /// A cause that is not asserted, with no figure to show for it.
     pub fn because(why: impl Into<String>) -> Absent {
         Absent { why: why.into(), evidence: Vec::new() }
     }
@@ -173,7 +172,7 @@ impl Absent {
         self
     }
 
-    /// With these figures.
+    /// Adds these figures to the evidence.
     pub fn with(mut self, figures: impl IntoIterator<Item = Evidence>) -> Absent {
         self.evidence.extend(figures);
         self

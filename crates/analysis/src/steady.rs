@@ -18,7 +18,7 @@ pub const MAX_SLOPE_EXCURSION: f64 = 0.10;
 /// criteria would take for a change of the volume.
 pub const MIN_ROUND_OPS: u64 = 20;
 
-/// What is judged.
+/// The figure by which a steady state is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judged {
     /// Bytes per second: for closed loops.

@@ -150,7 +150,6 @@ pub struct Comparison {
     pub control: String,
     /// Name of the workload that both ran.
     pub workload: String,
-    /// What is compared.
     pub metric: Metric,
     /// Design / control: the centre over rounds.
     pub ratio: f64,
@@ -181,7 +180,6 @@ pub struct AaPair {
     pub design: String,
     /// Name of the workload.
     pub workload: String,
-    /// What is compared.
     pub metric: Metric,
     /// Second run / first run: the centre over rounds.
     pub ratio: f64,
@@ -209,13 +207,13 @@ pub enum WarningKind {
     TooFewTrials,
     /// Trials did not run in a steady state.
     NotSteady,
-    /// Trials failed.
+    /// A design has trials that failed.
     TrialsFailed,
     /// A cache may have answered.
     Cache,
     /// Rounds depend on one another (autocorrelation).
     Dependent,
-    /// Raised while running.
+    /// A note of the session's own, raised while it ran.
     Session,
 }
 

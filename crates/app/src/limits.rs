@@ -23,11 +23,9 @@ pub struct KnownLimits {
 pub struct VolumeLimits {
     /// Kernel names.
     pub devices: Vec<String>,
-    /// Their kind.
     pub kind: Kind,
     /// Size of each.
     pub size: Bytes,
-    /// What is known.
     pub known: Known,
 }
 
@@ -39,7 +37,6 @@ pub enum Known {
     OneOf(Vec<Candidate>),
     /// One of the instance's own disks.
     Disk {
-        /// Instance type.
         instance: String,
         /// Speed of one disk.
         speed: DiskSpeed,

@@ -31,7 +31,7 @@ use std::path::Path;
 /// A form of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// For a terminal.
+    /// Text for a terminal.
     Text,
     /// One self-contained file for a browser.
     Html,

@@ -54,7 +54,7 @@ pub enum Removed {
     Before,
 }
 
-/// An open directory.
+/// A directory held open, so that what is made in it is made in this very directory.
 #[derive(Debug)]
 pub struct Directory {
     fd: File,

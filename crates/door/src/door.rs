@@ -94,7 +94,7 @@ pub enum DoorError {
         /// What it is instead, and what to write.
         what: String,
     },
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {what} {}: {source}", path.shown())]
     System {
         /// What was tried: "open".

@@ -129,7 +129,7 @@ impl Published {
         door.remove(&self.directory, &self.name, &self.id, Doubt::Removes, &[])
     }
 
-    /// Its path.
+    /// Path of the file now that it is in its place.
     pub fn path(&self) -> PathBuf {
         self.directory.path().join(&self.name)
     }

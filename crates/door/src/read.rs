@@ -10,7 +10,7 @@ use std::path::Path;
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system refuses.
+    /// The system refused to open or read it.
     #[error("cannot be read: {0}")]
     System(#[from] io::Error),
     /// It is something else.
@@ -24,7 +24,7 @@ pub enum ReadError {
         /// Bytes that are read of such a file.
         most: u64,
     },
-    /// Not UTF-8.
+    /// Its content is not UTF-8.
     #[error("line {line} is not UTF-8 text; save the file as UTF-8")]
     NotText {
         /// The line, from 1.

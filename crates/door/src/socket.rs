@@ -54,7 +54,7 @@ impl Socket {
         self.directory.path().join(&self.name)
     }
 
-    /// What takes connections.
+    /// The socket that accepts connections.
     pub fn listener(&self) -> &UnixListener {
         &self.listener
     }

@@ -41,7 +41,7 @@ impl CpuTime {
         CpuTime { user: self.user.plus(other.user), system: self.system.plus(other.system) }
     }
 
-    /// Both kinds together.
+    /// User and system time together.
     pub(crate) fn all(self) -> Nanos {
         self.user.plus(self.system)
     }

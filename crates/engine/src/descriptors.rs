@@ -18,7 +18,7 @@ pub enum TooManyFiles {
          use fewer volumes, designs or jobs"
     )]
     HardLimit {
-        /// Files in all.
+        /// Files that would be open at the same time.
         needed: u64,
         /// Most that this process may ask for.
         maximum: u64,
@@ -26,9 +26,9 @@ pub enum TooManyFiles {
     /// The kernel did not raise the limit.
     #[error("{needed} files would be open at the same time, and the limit stays: {source}")]
     Unchanged {
-        /// Files in all.
+        /// Files that would be open at the same time.
         needed: u64,
-        /// What it said.
+        /// Error of `setrlimit`.
         source: Errno,
     },
 }

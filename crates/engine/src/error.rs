@@ -37,7 +37,7 @@ pub enum EngineError {
     Memory {
         /// Bytes that the buffers need.
         needed: Bytes,
-        /// The host's memory.
+        /// Memory of this host.
         memory: Bytes,
     },
     /// The layout has parity: its addresses are computed but writes to it are not run in user space.
@@ -73,7 +73,7 @@ pub enum EngineError {
     Threads {
         /// Writes in flight that were asked for.
         slots: u32,
-        /// Most threads.
+        /// Most threads that are possible.
         most: u32,
     },
     /// A thread that writes ended without saying why.
@@ -133,7 +133,7 @@ pub enum EngineError {
         option: &'static str,
         /// Where the time that was judged began, from the start of the measurement.
         from: Nanos,
-        /// Where it ended.
+        /// Where it ended, likewise.
         until: Nanos,
     },
     /// A job failed after the measurement had begun.
@@ -170,7 +170,7 @@ impl EngineError {
 /// How a member failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MemberFailure {
-    /// An error number.
+    /// The system's error number (`errno`).
     #[error("{}", io::Error::from_raw_os_error(*.0))]
     Errno(i32),
     /// A read met the end of the file, or a write made no progress.

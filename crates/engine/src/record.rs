@@ -119,7 +119,7 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// These and `more`.
+    /// Adds `more` to these.
     pub(crate) fn plus(self, more: Failed) -> Failed {
         let first = [self.first, more.first].into_iter().flatten().min();
         Failed { operations: self.operations + more.operations, first }

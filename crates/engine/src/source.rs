@@ -6,9 +6,9 @@ use ebbtide_model::workload::{Generator, Op, OpKind, Pace, Workload};
 /// A call that makes what was written durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sync {
-    /// fsync(2).
+    /// Data and metadata: fsync(2).
     All,
-    /// fdatasync(2).
+    /// Data alone: fdatasync(2).
     Data,
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum Next {
     Sync(Sync),
     /// Nothing before this instant.
     Wait(Instant),
-    /// Nothing more.
+    /// The job has no more operations.
     Done,
 }
 

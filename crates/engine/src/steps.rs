@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// What follows from a step.
 #[derive(Debug)]
 pub(crate) enum Follows {
-    /// It goes on.
+    /// The job goes on.
     Nothing,
     /// It is steady: that is enough.
     Steady,

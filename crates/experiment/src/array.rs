@@ -68,7 +68,7 @@ impl Headed for RawArray {
 pub(super) enum RawMember {
     /// A name, range or glob.
     Names(String),
-    /// A nested array.
+    /// An array as a member of another.
     Array(Box<RawArray>),
 }
 

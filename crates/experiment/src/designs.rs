@@ -13,7 +13,7 @@ use ebbtide_model::layout::{Arrangement, Chunks, LayoutError, LayoutName, Layout
 use ebbtide_model::stack::{ArrayBacking, Swap};
 use ebbtide_model::units::Bytes;
 
-/// mdadm's default chunk.
+/// Default chunk of mdadm(8) for new arrays.
 const CHUNK_DEFAULT: Bytes = Bytes(512 * Bytes::KIB);
 
 /// Checks the designs but the one called `left_out`; each with its capacity where the file says the size of all its volumes.

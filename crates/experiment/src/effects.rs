@@ -44,7 +44,7 @@ impl FromToml for Vec<At<RawEffect>> {
 
 /// The designs of an experiment, by what is written in them.
 pub(super) struct Written<'a> {
-    /// The whole file.
+    /// The experiment file as parsed TOML.
     pub file: &'a DeTable<'a>,
     /// Names of the designs, those of the sweep last.
     pub designs: Vec<&'a str>,
@@ -77,7 +77,7 @@ impl Written<'_> {
     }
 }
 
-/// Plants the effects.
+/// Adds `[[effect]]` tables to the simulated environment.
 pub(super) fn plant(
     raw: &Given<Vec<At<RawEffect>>>,
     written: &Written<'_>,

@@ -11,7 +11,6 @@ use unicode_width::UnicodeWidthChar;
 /// What is wrong, and what to write instead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
-    /// What is wrong.
     pub mistake: Mistake,
     /// What to write instead, as the rest of a sentence that begins with `help:`.
     pub remedy: String,
@@ -19,27 +18,19 @@ pub struct Problem {
 
 /// One kind of mistake; `Display` says what is wrong.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum Mistake {
-    /// Not TOML.
+    /// The text is not TOML.
     #[error("this is not valid TOML: {message}")]
-    Syntax {
-        /// The TOML parser's words.
-        message: String,
-    },
+    Syntax { message: String },
     /// A key that nothing reads.
     #[error("unknown key `{key}` in {section}")]
-    UnknownKey {
-        /// As it was written.
-        key: String,
-        /// Where it stands.
-        section: &'static str,
-    },
+    UnknownKey { key: String, section: &'static str },
     /// A key that has to be there.
     #[error("{section} has no `{key}`")]
     MissingKey {
         /// The key that is not there.
         key: &'static str,
-        /// Where it belongs.
         section: String,
     },
     /// A section or list with nothing in it.
@@ -47,81 +38,47 @@ pub enum Mistake {
     Nothing(String),
     /// A value of another type.
     #[error("expected {expected}, found {found}")]
-    WrongType {
-        /// What is expected.
-        expected: &'static str,
-        /// What the file has.
-        found: String,
-    },
+    WrongType { expected: &'static str, found: String },
     /// A text that is not the quantity it should be.
     #[error("{}", unit_message(.0))]
     Unit(UnitError),
     /// A quantity that is given in the wrong unit.
     #[error("`{found}` is not {expected}")]
-    WrongUnit {
-        /// What the file has.
-        found: String,
-        /// What is expected.
-        expected: &'static str,
-    },
+    WrongUnit { found: String, expected: &'static str },
     /// Not one of the words that are possible here.
     #[error("unknown {what} `{found}`")]
-    UnknownChoice {
-        /// What the word chooses.
-        what: &'static str,
-        /// As it was written.
-        found: String,
-    },
+    UnknownChoice { what: &'static str, found: String },
     /// A number outside its range.
     #[error("`{key}` is {found}, but must be {range}")]
     OutOfRange {
-        /// Which number.
         key: &'static str,
         /// Its value, with its unit.
         found: String,
-        /// What it must be.
         range: String,
     },
     /// A name with characters that names cannot have.
     #[error("`{name}` cannot be the name of {what}")]
-    BadName {
-        /// What is named.
-        what: &'static str,
-        /// As it was written.
-        name: String,
-    },
+    BadName { what: &'static str, name: String },
     /// Two things of the same name, or two volumes on the same bytes.
     #[error("{what} `{name}` is defined twice")]
     Duplicate {
         /// What both are: a volume, a design.
         what: &'static str,
-        /// The name or path.
         name: String,
     },
     /// A name that nothing has.
     #[error("there is no {what} `{name}`")]
-    UnknownName {
-        /// What the name stands for.
-        what: &'static str,
-        /// The name that nothing has.
-        name: String,
-    },
+    UnknownName { what: &'static str, name: String },
     /// Two keys of which only one can be.
     #[error("`{first}` and `{second}` exclude each other")]
     Conflict {
         /// The key that the message names first.
         first: &'static str,
-        /// The key that it excludes.
         second: &'static str,
     },
     /// A key that has no effect in its place.
     #[error("`{key}` means nothing here: {why}")]
-    Pointless {
-        /// The key without effect.
-        key: &'static str,
-        /// Why it has no effect.
-        why: String,
-    },
+    Pointless { key: &'static str, why: String },
     /// An array that cannot be built.
     #[error("{0}")]
     Geometry(String),
@@ -174,7 +131,7 @@ pub struct ErrorRecord {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// What is wrong, in words.
     pub message: String,
     /// What to write instead.
     pub help: String,

@@ -43,7 +43,7 @@ section! {
 }
 
 section! {
-    /// A lognormal latency.
+    /// A lognormal latency, by two of its percentiles.
     #[schemars(rename = "Lognormal")]
     "a latency"
     struct RawLognormal {

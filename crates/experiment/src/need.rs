@@ -153,7 +153,7 @@ pub fn need_schema() -> serde_json::Value {
 /// Why a recorded load cannot be used, as it is continued after "cannot be used: ".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoTrace {
-    /// The file itself.
+    /// Why the file itself cannot be read as one.
     File(String),
     /// It is of several devices or of others than the one that was named.
     Device(String),

@@ -17,7 +17,7 @@ const TOLD: usize = 100;
 pub(super) struct Problems(Vec<(Span, Problem)>);
 
 impl Problems {
-    /// Adds a problem.
+    /// Adds a problem found at `span`.
     pub fn add(&mut self, span: &Span, problem: Problem) {
         if self.0.len() < KEPT {
             self.0.push((span.clone(), problem));

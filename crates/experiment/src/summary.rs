@@ -21,9 +21,9 @@ pub struct Summary {
     /// What varies, where the designs are those of a sweep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<SweepPlan>,
-    /// Designs.
+    /// Designs, in the file's order.
     pub designs: Vec<DesignSummary>,
-    /// Workloads.
+    /// Workloads, in the file's order.
     pub workloads: Vec<WorkloadSummary>,
     /// Confidence level of the intervals.
     pub level: f64,
@@ -45,19 +45,19 @@ pub struct Summary {
     pub notes: Vec<String>,
 }
 
-/// Equal volumes.
+/// Volumes that differ in their names only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VolumeSummary {
-    /// Their names.
+    /// Names of the volumes.
     pub names: Vec<String>,
     /// What they are, for people.
     pub what: String,
 }
 
-/// A design.
+/// A design in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DesignSummary {
-    /// Its name.
+    /// Name of the design.
     pub name: String,
     /// Whether the others are compared with it.
     pub control: bool,
@@ -69,10 +69,10 @@ pub struct DesignSummary {
     pub capacity: Option<Bytes>,
 }
 
-/// A workload.
+/// A workload in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WorkloadSummary {
-    /// Its name.
+    /// Name of the workload.
     pub name: String,
     /// What it does, for people.
     pub what: String,

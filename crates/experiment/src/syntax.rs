@@ -69,7 +69,7 @@ fn report(text: &str, mut errors: Vec<(String, Span)>, problems: &mut Problems) 
 
 /// One line of the text.
 struct Line<'a> {
-    /// Its first byte.
+    /// Offset of its first byte in the text.
     start: usize,
     /// Its text without comment and surrounding blanks.
     code: &'a str,

@@ -17,12 +17,11 @@ use toml::de::DeValue;
 /// Name of the type that stands for the instance's own disks.
 const LOCAL: &str = "instance-store";
 
-/// A day.
+/// A date of TOML, as `2026-11-21`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Day(Date);
 
 impl Day {
-    /// The day itself.
     pub fn date(self) -> Date {
         self.0
     }

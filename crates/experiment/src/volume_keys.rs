@@ -166,7 +166,7 @@ section! {
     #[schemars(rename = "Cache")]
     "a cache"
     struct RawCache {
-        /// Its size.
+        /// Size of the cache.
         #[schemars(required)]
         size: Size,
         /// Latency of a hit.

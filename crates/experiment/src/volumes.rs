@@ -26,7 +26,7 @@ const VOLUMES_MAX: usize = 4096;
 /// Which volumes a heading stands for, known even when its content is wrong.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// The heading's name.
+    /// Name in the heading: `data` of `[volumes.data]`.
     pub name: String,
     /// Names of its volumes; nothing when `count` is wrong, so that nobody complains about them.
     pub volumes: Option<Vec<String>>,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Why a text is no recorded load.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TraceError {
-    /// Neither format.
+    /// Neither fio's iolog nor iostat's output.
     #[error("it is neither fio's iolog (`fio version 3 iolog`) nor a log of `iostat -x 1`")]
     Unknown,
     /// An iolog without times.
@@ -22,7 +22,7 @@ pub enum TraceError {
     Line {
         /// Number of the line.
         line: usize,
-        /// What is wrong.
+        /// What is wrong with the line.
         what: String,
     },
     /// Nothing in it was asked.

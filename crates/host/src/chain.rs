@@ -37,7 +37,7 @@ pub struct Link {
 /// What lies directly below something, and how it is put together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Below {
-    /// Places in [`Chain::links`].
+    /// Indices into [`Chain::links`].
     pub links: Vec<usize>,
     /// How they are put together.
     pub join: Join,

@@ -28,18 +28,14 @@ impl Output {
 
 /// A program that could not be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum CommandError {
     /// Not installed, or not on the path.
     #[error("`{0}` is not installed")]
     Missing(String),
     /// It could not be started.
     #[error("`{command}` could not be started: {why}")]
-    Start {
-        /// Program and arguments.
-        command: String,
-        /// As the kernel says it.
-        why: String,
-    },
+    Start { command: String, why: String },
 }
 
 /// Runs programs. Tests answer with recorded outputs.

@@ -29,12 +29,12 @@ impl<W: Write> Archive<W> {
         self.entry(name, FILE | 0o755, (0, 0), content)
     }
 
-    /// A character device.
+    /// A character device that only root may open.
     pub fn device(&mut self, name: &str, major: u32, minor: u32) -> io::Result<()> {
         self.entry(name, CHARACTER_DEVICE | 0o600, (major, minor), &[])
     }
 
-    /// Ends the archive.
+    /// Writes the trailer and gives back the writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.entry("TRAILER!!!", 0, (0, 0), &[])?;
         self.to.flush()?;

@@ -36,9 +36,9 @@ const CPUS: u32 = 2;
 
 /// Times beside the load, for the estimate that the user is given.
 struct Beside {
-    /// Building a design.
+    /// Time that building a design takes.
     build: Nanos,
-    /// Around each trial.
+    /// Time around each trial.
     trial: Nanos,
 }
 

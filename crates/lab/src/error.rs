@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// A failure of the laboratory.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum LabError {
     /// Programs that are not installed.
     #[error("the lab needs {programs}; install them: apt-get install {packages}")]
@@ -22,14 +23,7 @@ pub enum LabError {
     Architecture(&'static str),
     /// A file or directory.
     #[error("cannot {what} {}: {error}", path.shown())]
-    File {
-        /// What was tried, in words.
-        what: &'static str,
-        /// With which file.
-        path: PathBuf,
-        /// As the kernel says it.
-        error: io::Error,
-    },
+    File { what: &'static str, path: PathBuf, error: io::Error },
     /// No guest without an image.
     #[error(
         "there is no guest image of this version yet: `ebb lab build` makes it, once (downloads about 100 MB)"
@@ -41,73 +35,45 @@ pub enum LabError {
     /// A program that failed.
     #[error("`{command}` ended with {status}: {said}")]
     Program {
-        /// Program and arguments.
         command: String,
-        /// Exit status or signal.
         status: String,
         /// The end of its standard error.
         said: String,
     },
     /// The package sources do not have the kernel of the guests.
     #[error("the package sources of this host have no {package}: the lab needs those of Debian")]
-    NoPackage {
-        /// As Debian calls it.
-        package: &'static str,
-    },
+    NoPackage { package: &'static str },
     /// A package that was asked for and did not come.
     #[error("apt-get has not downloaded {package}")]
-    NotDownloaded {
-        /// Its name.
-        package: String,
-    },
+    NotDownloaded { package: String },
     /// Not the modules of one kernel.
     #[error("expected the modules of one kernel, found {found}")]
-    Kernels {
-        /// How many have modules there.
-        found: usize,
-    },
+    Kernels { found: usize },
     /// A kernel without modules that a guest needs.
     #[error("kernel {release} has no module {modules}")]
     NoModule {
-        /// The kernel's release.
         release: String,
         /// Those that are missing, separated by commas.
         modules: String,
     },
     /// A path that programs cannot be told.
     #[error("the path {} is not UTF-8; XDG_CACHE_HOME chooses another place", path.shown())]
-    NotUtf8 {
-        /// The path.
-        path: PathBuf,
-    },
+    NotUtf8 { path: PathBuf },
     /// A lock that somebody else has.
     #[error("somebody holds {}", path.shown())]
-    Held {
-        /// The file of the lock.
-        path: PathBuf,
-    },
+    Held { path: PathBuf },
     /// A directory that was there a moment ago.
     #[error("{} is gone", path.shown())]
-    Gone {
-        /// Where it was.
-        path: PathBuf,
-    },
+    Gone { path: PathBuf },
     /// A guest of this name is running.
     #[error("a guest named {name} is running already")]
-    Runs {
-        /// Its name.
-        name: String,
-    },
+    Runs { name: String },
     /// A guest of this name has left its files.
     #[error("a guest named {name} has left its files; `ebb lab clean` removes them")]
-    Left {
-        /// Its name.
-        name: String,
-    },
+    Left { name: String },
     /// Something else is where a guest's files would go.
     #[error("{} is in the way: {why}", path.shown())]
     InTheWay {
-        /// Where they would go.
         path: PathBuf,
         /// What tells that it is not the lab's.
         why: String,
@@ -143,7 +109,6 @@ pub enum LabError {
     /// A guest that ended while a system disk was set up in it, or a script that failed there.
     #[error("the system disk could not be set up: its script ended with status {status}: {said}")]
     SetUp {
-        /// Exit status of the script.
         status: i32,
         /// The end of what it said.
         said: String,
@@ -159,18 +124,12 @@ pub enum LabError {
     Off,
     /// A system without a kernel or an initramfs.
     #[error("the guest's system has no {path}, or an empty one")]
-    NoBoot {
-        /// The missing file.
-        path: String,
-    },
+    NoBoot { path: String },
     /// A file of a guest's system that could not be written.
     #[error(
         "cannot write {path} into the guest's system: write an absolute path of letters, digits, - _ . and /, in no link"
     )]
-    Inside {
-        /// Where in the system.
-        path: String,
-    },
+    Inside { path: String },
     /// The user asked to stop.
     #[error("stopped")]
     Stopped,

@@ -36,7 +36,7 @@ pub enum Stream {
 /// What is heard from a program in the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
-    /// It said something.
+    /// Output of the program, as it came.
     Said(Stream, Vec<u8>),
     /// It ended with this status; 128 and the signal's number when a signal ended it.
     Ended(i32),

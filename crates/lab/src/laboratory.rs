@@ -80,7 +80,7 @@ impl Laboratory {
         &self.image
     }
 
-    /// The packed program.
+    /// Path of the packed `ebb` that guests run.
     pub(crate) fn program(&self) -> &Path {
         &self.program
     }

@@ -9,7 +9,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Adds what came.
+    /// Adds bytes as they were received.
     pub fn add(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
     }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 /// How the guest's instructions are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accelerator {
-    /// By the CPU.
+    /// KVM: the processor's own virtualization.
     Kvm,
-    /// By software.
+    /// TCG: emulated by QEMU.
     Tcg,
 }
 
@@ -50,7 +50,7 @@ pub enum Use {
 /// A guest to be started.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// Its host name.
+    /// Host name of the guest.
     pub name: String,
     /// Memory in MiB.
     pub memory_mib: u32,
@@ -69,7 +69,7 @@ pub struct Machine {
 /// What a guest's kernel is started with.
 #[derive(Debug)]
 pub struct Boot {
-    /// Its file.
+    /// The kernel's image.
     pub kernel: PathBuf,
     /// The initial RAM disk.
     pub initrd: PathBuf,

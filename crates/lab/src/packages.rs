@@ -9,11 +9,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Files of packages.
+/// Downloaded files of packages.
 pub(super) struct Packages {
-    /// The kernel's.
+    /// The package of the kernel.
     pub kernel: PathBuf,
-    /// All others.
+    /// All other packages.
     pub others: Vec<PathBuf>,
 }
 

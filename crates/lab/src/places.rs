@@ -21,7 +21,7 @@ pub(super) const LOCK: &str = "lock";
 /// What keeps something in the lab's directory from being removed.
 #[derive(Debug)]
 pub struct Left {
-    /// What stays there.
+    /// Path that is left.
     pub path: PathBuf,
     /// The reason, as a clause.
     pub why: String,
@@ -35,10 +35,10 @@ impl fmt::Display for Left {
     }
 }
 
-/// What removing did.
+/// What `ebb lab clean` removed and what it left.
 #[derive(Debug, Default)]
 pub struct Swept {
-    /// What is gone.
+    /// Paths that were removed.
     pub removed: Vec<PathBuf>,
     /// What could not be removed.
     pub left: Vec<Left>,

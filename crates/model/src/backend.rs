@@ -20,7 +20,7 @@ pub enum BackendKind {
     Kernel,
     /// The kernel backend inside QEMU guests.
     Lab,
-    /// Virtual time.
+    /// The simulator, in virtual time.
     Sim,
     /// Another program; its results were imported.
     Import,
@@ -57,7 +57,7 @@ pub struct PreparedVolume {
 /// A whole disk below a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskBelow {
-    /// "major:minor".
+    /// Device number, "major:minor".
     pub number: String,
     /// Kernel name.
     pub name: String,
@@ -134,7 +134,7 @@ impl Edges {
             .for_each(|listener| listener(edge, seed));
     }
 
-    /// Forgets every listener.
+    /// Removes every listener.
     pub fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -149,7 +149,7 @@ impl fmt::Debug for Edges {
 /// Why a trial or a preparation gave no samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum BackendError {
-    /// Ended by `Control::stop`.
+    /// Ended by [`Control::stop`].
     #[error("stopped")]
     Stopped,
     /// A volume failed: which, where and how.
@@ -163,7 +163,7 @@ pub enum BackendError {
     /// No load keeps the latency that is asked for: what was looked for, and what came of it.
     #[error("{0}")]
     NotKept(String),
-    /// Something else failed.
+    /// Any other failure, in words.
     #[error("{0}")]
     Other(String),
 }
@@ -173,7 +173,6 @@ pub enum BackendError {
 pub struct TrialRun<'a> {
     /// What it runs on.
     pub design: &'a Design,
-    /// What it runs.
     pub workload: &'a Workload,
     /// Its place in the schedule, and its seed.
     pub trial: &'a Trial,

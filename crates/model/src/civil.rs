@@ -16,7 +16,7 @@ impl Civil {
         Civil(Timestamp::from_nanosecond(unix.0.into()).unwrap_or(Timestamp::MAX))
     }
 
-    /// The day, `2026-11-21`.
+    /// The date alone, `2026-11-21`.
     pub fn day(self) -> String {
         self.0.strftime("%Y-%m-%d").to_string()
     }
@@ -28,7 +28,7 @@ impl Civil {
         (timestamp >= Timestamp::UNIX_EPOCH).then_some(Civil(timestamp))
     }
 
-    /// The instant.
+    /// As time since the epoch.
     pub fn unix(self) -> UnixTime {
         UnixTime(u64::try_from(self.0.as_nanosecond()).unwrap_or(0))
     }

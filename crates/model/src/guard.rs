@@ -9,7 +9,6 @@ use std::path::Path;
 pub struct WriteRequest<'a> {
     /// The device or file, as the user wrote it.
     pub path: &'a Path,
-    /// Who allows it.
     pub permission: Permission<'a>,
 }
 

@@ -64,7 +64,6 @@ pub trait Journal: Send + Sync {
 pub enum Leftover {
     /// A file or directory.
     Path {
-        /// Where it is.
         path: PathBuf,
         /// Whether it is a directory.
         directory: bool,

@@ -3,7 +3,7 @@
 use crate::workload::{Access, Arrival, Workload};
 use serde::{Deserialize, Serialize};
 
-/// What is estimated.
+/// A figure of a trial that is estimated and compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {

@@ -29,7 +29,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// All of them.
+    /// All measures.
     pub const ALL: [Measure; 7] = [
         Measure::Seeks,
         Measure::Throughput,
@@ -91,9 +91,9 @@ pub struct Watched {
 /// What one pass saw of one volume.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
-    /// Which.
+    /// The volume that was measured.
     pub volume: Watched,
-    /// When.
+    /// When the pass read it.
     pub at: UnixTime,
     /// What was measured: finite numbers of at least 0.
     pub values: Vec<(Measure, f64)>,
@@ -173,9 +173,7 @@ pub struct Value {
     pub span: Nanos,
     /// Median of its values.
     pub median: f64,
-    /// Least of them.
     pub min: f64,
-    /// Most of them.
     pub max: f64,
     /// How many there were.
     pub count: u32,

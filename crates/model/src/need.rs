@@ -9,7 +9,7 @@ use serde::Serialize;
 /// one at a time, not together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Need {
-    /// Its name.
+    /// Name of the need, which its plans carry.
     pub name: String,
     /// What it is for, in the author's words.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,14 +8,12 @@ use std::ops::{AddAssign, SubAssign};
 /// One value for reads and one for writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PerOp<T> {
-    /// For reads.
     pub read: T,
-    /// For writes.
     pub write: T,
 }
 
 impl PerOp<u64> {
-    /// Both together.
+    /// Reads and writes together.
     pub fn total(self) -> u64 {
         self.read.saturating_add(self.write)
     }
@@ -57,7 +55,7 @@ impl<T> PerOp<T> {
     pub fn zip<U>(self, other: PerOp<U>) -> PerOp<(T, U)> {
         PerOp { read: (self.read, other.read), write: (self.write, other.write) }
     }
-    /// Each by reference.
+    /// References to both.
     pub fn as_ref(&self) -> PerOp<&T> {
         PerOp { read: &self.read, write: &self.write }
     }

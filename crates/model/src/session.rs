@@ -19,9 +19,9 @@ pub struct HostInfo {
     pub kernel: String,
     /// As `/proc/cpuinfo` has it.
     pub cpu_model: String,
-    /// Online cores.
+    /// Cores that are online.
     pub cores: u32,
-    /// Memory in bytes.
+    /// Memory of the host, bytes.
     pub memory_bytes: u64,
     /// Cloud instance type or virtualisation, where known.
     pub machine: Option<String>,
@@ -52,9 +52,9 @@ pub struct SessionMeta {
     pub backend: BackendKind,
     /// Seed; the same seed gives the same order.
     pub seed: u64,
-    /// Version of `ebb`.
+    /// Version of `ebb` that measured it.
     pub version: String,
-    /// When it started.
+    /// When the session started.
     pub started_unix: UnixTime,
     /// When it ended, where it did.
     pub ended_unix: Option<UnixTime>,
@@ -116,9 +116,9 @@ pub struct Rung {
     pub workload: String,
     /// Operations in flight.
     pub in_flight: u32,
-    /// Bytes of each.
+    /// Size of each operation.
     pub bs: Bytes,
-    /// What was measured.
+    /// Samples of the moment.
     pub samples: Box<TrialSamples>,
 }
 
@@ -145,7 +145,7 @@ impl Rung {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// What was measured.
+    /// The trial was measured.
     Samples(Box<TrialSamples>),
     /// It failed; the text says what and where.
     Failed(String),

@@ -105,7 +105,7 @@ impl Objective {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// What is measured.
+    /// A metric of the trials.
     Measured(Metric),
     /// US dollars a month by the catalogue; less is better.
     Price,
@@ -157,7 +157,7 @@ impl Sweep {
 pub struct Planted {
     /// Operations and bytes in the same time, as a multiple of what the array does without it; above 0.
     pub rate: f64,
-    /// Latency, likewise.
+    /// Latency of an operation, as a multiple likewise.
     pub latency: f64,
 }
 

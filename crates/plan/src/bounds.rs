@@ -19,7 +19,7 @@ const SEQUENTIAL_BLOCK: u64 = Bytes::MIB;
 pub enum Load {
     /// Operations of this size at random; the rate is in operations.
     Random {
-        /// Bytes of each.
+        /// Size of each operation.
         bs: Bytes,
         /// Share of reads, 0 to 1.
         reads: f64,

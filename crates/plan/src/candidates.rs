@@ -27,7 +27,7 @@ pub enum Medium<'c> {
 /// One design: equal volumes as an array, behind an instance where one is named.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate<'c> {
-    /// The instance.
+    /// The instance type, where the need names or asks for one.
     pub instance: Option<&'c Instance>,
     /// What the volumes are.
     pub medium: Medium<'c>,

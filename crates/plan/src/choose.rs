@@ -28,9 +28,9 @@ const TRIALS: f64 = 6.0;
 pub struct Volumes {
     /// Type with its provider.
     pub r#type: String,
-    /// How many.
+    /// How many volumes of this kind are ordered.
     pub count: u32,
-    /// Bytes of each.
+    /// Size of each volume.
     pub size: Bytes,
     /// Operations per second of each, sustained; absent where nothing limits them.
     pub iops: Option<f64>,
@@ -43,11 +43,11 @@ pub struct Volumes {
 pub struct Plan {
     /// Its place, from 1.
     pub rank: usize,
-    /// Its name.
+    /// Name of the design.
     pub design: String,
     /// How its volumes are put together.
     pub layout: String,
-    /// What is ordered.
+    /// The volumes to order.
     pub volumes: Vec<Volumes>,
     /// The instance, where one is named.
     pub instance: Option<String>,
@@ -82,9 +82,9 @@ pub struct Plan {
 /// Designs that will not do, all for the same reason.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rejected {
-    /// The reason.
+    /// Why they were rejected, in words.
     pub why: String,
-    /// How many.
+    /// Designs rejected for this reason.
     pub count: usize,
     /// The one of them that is nearest to doing it, and what it is short of.
     pub nearest: String,
@@ -187,7 +187,7 @@ fn by_size(a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
     a.array.members.cmp(&b.array.members).then_with(|| size(a).cmp(&size(b)))
 }
 
-/// The cheaper first.
+/// Orders candidates by price, the cheaper first.
 fn by_price(a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
     a.total().total_cmp(&b.total()).then_with(|| by_size(a, b)).then_with(|| a.name().cmp(&b.name()))
 }

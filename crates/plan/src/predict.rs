@@ -27,7 +27,7 @@ pub struct Interval {
     pub median: f64,
     /// Lower end of the interval at 95%.
     pub ci_low: f64,
-    /// Its upper end.
+    /// Upper end of the interval.
     pub ci_high: f64,
 }
 

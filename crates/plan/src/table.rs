@@ -38,7 +38,7 @@ pub struct Direction {
 pub struct Cells {
     /// `single`, or `raid0` of several.
     pub layout: &'static str,
-    /// Volumes.
+    /// Volumes of the design.
     pub count: u32,
     /// Figures of the design's reads.
     pub read: Direction,
@@ -46,10 +46,10 @@ pub struct Cells {
     pub write: Direction,
 }
 
-/// One instance type.
+/// What the planner says of one instance type.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Its name.
+    /// Name of the instance type.
     pub instance: String,
     /// Its limits towards its volumes; absent where none are known.
     pub link: Option<LinkShape>,

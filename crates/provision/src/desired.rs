@@ -131,39 +131,26 @@ pub struct Desired {
 
 /// Why something is not made to stay.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum ProvisionError {
     /// A name that volume groups, mappings or labels cannot have.
     #[error(
         "the name `{name}` {what}: give it another with --name, 1 to {NAME_MAX} of a-z, 0-9 and _, a letter first"
     )]
-    Name {
-        /// The name.
-        name: String,
-        /// What is wrong with it.
-        what: &'static str,
-    },
+    Name { name: String, what: &'static str },
     /// A volume that is no device.
     #[error(
         "volume {volume} is a file, and what stays is built on devices: give it `path = \"/dev/disk/by-id/...\"`"
     )]
-    NoDevice {
-        /// Name of the volume.
-        volume: String,
-    },
+    NoDevice { volume: String },
     /// A path that another device may have after a reboot.
     #[error(
         "volume {volume}: {path} may be another device after a reboot, and no link below /dev/disk leads to it; give the volume its link in /dev/disk/by-id (`ebb volumes` shows it)"
     )]
-    Unstable {
-        /// Name of the volume.
-        volume: String,
-        /// Its path.
-        path: String,
-    },
+    Unstable { volume: String, path: String },
     /// A mount point that cannot be one.
     #[error("the mount point {} {what}", path.shown())]
     Mountpoint {
-        /// Where it was to be.
         path: PathBuf,
         /// What is wrong, and what to write.
         what: &'static str,
@@ -172,39 +159,24 @@ pub enum ProvisionError {
     #[error(
         "design {design} has a file system: say where it is mounted with --mount, for example `--mount /data`"
     )]
-    NoMountpoint {
-        /// Name of the design.
-        design: String,
-    },
+    NoMountpoint { design: String },
     /// A key that is asked for.
     #[error(
         "design {design} asks for its key at the terminal, where nobody is at boot: give it a `key_file`"
     )]
-    Prompt {
-        /// Name of the design.
-        design: String,
-    },
+    Prompt { design: String },
     /// A key file that crypttab cannot name.
     #[error(
         "crypttab cannot name the key file {}: give it an absolute path of letters, digits and . _ - /",
         path.shown()
     )]
-    Key {
-        /// Its path.
-        path: PathBuf,
-    },
+    Key { path: PathBuf },
     /// An ephemeral array that nothing would make at boot.
     #[error("{name} is ephemeral, and {what}")]
-    Ephemeral {
-        /// Its name.
-        name: String,
-        /// What is missing.
-        what: &'static str,
-    },
+    Ephemeral { name: String, what: &'static str },
     /// The steps cannot be made.
     #[error("design {design}: {error}")]
     Build {
-        /// Name of the design.
         design: String,
         /// Why no steps can be planned for it.
         error: BuildPlanError,

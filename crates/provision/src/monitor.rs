@@ -11,7 +11,7 @@ pub const SERVICE: &str = "ebbtide-monitor.service";
 pub const TIMER: &str = "ebbtide-monitor.timer";
 /// Where passes are kept: the service's state directory (systemd.exec(5)), which for a dynamic user is a link into /var/lib/private.
 pub const DIRECTORY: &str = "/var/lib/ebbtide-monitor";
-/// Their store.
+/// The SQLite store in it.
 pub const STORE: &str = "/var/lib/ebbtide-monitor/store.sqlite";
 /// What keeps passes from reading while it exists.
 pub const PAUSE: &str = "/var/lib/ebbtide-monitor/pause";
@@ -84,7 +84,7 @@ impl Every {
         minutes.map(Every).ok_or(MonitorError::Every(time))
     }
 
-    /// In seconds.
+    /// The same time in seconds.
     pub fn seconds(self) -> u64 {
         self.0 * 60
     }
@@ -115,7 +115,7 @@ impl fmt::Display for Every {
 pub struct Found {
     /// Number of the user whose it is.
     pub owner: u32,
-    /// Permissions.
+    /// Permission bits of the file.
     pub mode: u32,
     /// Whether its file system is in memory, and gone after a reboot.
     pub in_memory: bool,
@@ -163,11 +163,11 @@ pub fn check_program(path: &Path, look: impl Fn(&Path) -> Option<Found>) -> Resu
 /// Who may read a device beside its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readers {
-    /// Everybody.
+    /// Everybody (world-readable).
     All,
     /// A group: its name, or its number where it has none.
     Group(String),
-    /// Nobody.
+    /// Nobody but its owner.
     None,
 }
 
@@ -190,7 +190,7 @@ impl Readers {
     }
 }
 
-/// Who measures.
+/// The user that passes run as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum User {
     /// A user that exists while the service runs, and belongs to these groups: those that may read the volumes.
@@ -221,9 +221,9 @@ impl User {
 pub struct Monitor<'a> {
     /// Where `ebb` is; [`check_program`].
     pub program: &'a Path,
-    /// How often.
+    /// How often a pass runs.
     pub every: Every,
-    /// Who measures.
+    /// The user that passes run as.
     pub user: User,
     /// What is measured, by what stays the same; nothing for every disk but that of the root file system.
     pub volumes: Vec<String>,

@@ -19,7 +19,7 @@ pub enum Phase {
 /// All that is known of an array that stays. It is on disk before anything is made, and a step is begun only after that is on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// [`Record::SCHEMA`].
+    /// Name and version of the form: [`Record::SCHEMA`].
     pub schema: String,
     /// How far it is.
     pub phase: Phase,

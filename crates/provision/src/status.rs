@@ -30,7 +30,7 @@ pub enum State {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum MemberState {
-    /// It works.
+    /// Active in the array.
     InUse,
     /// It is there, and the array does not use it.
     Unused,
@@ -78,18 +78,18 @@ pub struct Seen {
 /// How an array that stays is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Array {
-    /// Its name.
+    /// Name of the array.
     pub name: String,
-    /// Its device.
+    /// Path of the array's device.
     pub path: String,
     /// Where it is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mountpoint: Option<PathBuf>,
     /// What becomes of it when its members come back empty.
     pub class: String,
-    /// How it is.
+    /// State of the array.
     pub state: State,
-    /// Its members.
+    /// States of its members, in the array's order.
     pub members: Vec<MemberStatus>,
     /// How many more members may fail, whichever they are, before data are lost; nothing where they are lost or cannot be reached.
     pub can_lose: Option<usize>,
@@ -106,7 +106,7 @@ pub struct MemberStatus {
     pub name: String,
     /// Its device, a link below /dev/disk.
     pub path: String,
-    /// How it is.
+    /// State of the member.
     pub state: MemberState,
     /// Errors that the array counted of it.
     pub errors: u64,
@@ -117,7 +117,7 @@ pub struct MemberStatus {
 /// How everything that stays on a host is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
-    /// [`Status::SCHEMA`].
+    /// Name and version of the form: [`Status::SCHEMA`].
     pub schema: &'static str,
     /// Each array, by name.
     pub arrays: Vec<Array>,
@@ -173,7 +173,7 @@ impl Status {
     /// Name and version of its form in JSON.
     pub const SCHEMA: &str = "ebbtide.status/1";
 
-    /// Of these arrays.
+    /// The status of these arrays.
     pub fn new(arrays: Vec<Array>) -> Status {
         Status { schema: Status::SCHEMA, arrays }
     }
@@ -183,7 +183,7 @@ impl Status {
         self.arrays.iter().all(|array| array.state == State::Healthy)
     }
 
-    /// For people.
+    /// What `ebb status` prints for people.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for array in &self.arrays {

@@ -33,7 +33,7 @@ impl Initramfs {
 pub struct System {
     /// What its release calls itself: "debian 12".
     pub release: String,
-    /// mdadm's configuration.
+    /// Path of mdadm.conf(5).
     pub mdadm_conf: PathBuf,
     /// What makes the initramfs; nothing where the host has no such program.
     pub initramfs: Option<Initramfs>,

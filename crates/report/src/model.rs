@@ -131,7 +131,7 @@ pub struct Percentiles {
 /// Latency of one operation kind over all trials of a result.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LatencyView {
-    /// Operations.
+    /// Operations counted.
     pub count: u64,
     /// (quantile 0 to 1, nanoseconds), ascending.
     pub percentiles: Vec<(f64, f64)>,
@@ -172,7 +172,7 @@ pub struct TrialFigures {
     pub elapsed_s: f64,
     /// One value for each metric that was measured.
     pub values: Vec<(Metric, f64)>,
-    /// Over time.
+    /// Rates and latencies over the trial.
     pub series: Vec<SeriesPoint>,
     /// Names of the members, in the order of [`SeriesPoint::members`].
     pub members: Vec<String>,

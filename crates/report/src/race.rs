@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 pub struct RaceView {
     /// What came of it.
     pub raced: Raced,
-    /// What mattered.
+    /// Factors that change the figure, and by how much.
     pub found: Factors,
     /// Names of the experiment's designs.
     pub designs: Vec<String>,
     /// What the names of the sweep's designs begin with.
     pub template: String,
-    /// What varied.
+    /// Factors of the sweep, with their levels.
     pub factors: Vec<Factor>,
     /// By design: its level of each factor, where the factor applies to it.
     pub levels: BTreeMap<usize, Vec<Option<usize>>>,

@@ -4,7 +4,7 @@ use ebbtide_model::civil::Civil;
 use ebbtide_model::units::UnixTime;
 use std::time::SystemTime;
 
-/// Now.
+/// The wall clock.
 pub fn now() -> UnixTime {
     UnixTime::from(SystemTime::now())
 }

@@ -33,6 +33,6 @@ pub trait Watch {
     fn checking(&mut self, _control: &Arc<Control>) {}
     /// Something that the user must know at once.
     fn say(&self, _text: &str) {}
-    /// Nothing more runs.
+    /// The session's trials are over.
     fn done(&mut self) {}
 }

@@ -19,12 +19,12 @@ impl Response {
         Response::new(status, "text/html; charset=utf-8", body)
     }
 
-    /// JSON.
+    /// A body of JSON.
     pub fn json(status: u16, body: impl Into<Arc<str>>) -> Response {
         Response::new(status, "application/json", body)
     }
 
-    /// Plain text.
+    /// A body of plain text.
     pub fn text(status: u16, body: impl Into<Arc<str>>) -> Response {
         Response::new(status, "text/plain; charset=utf-8", body)
     }

@@ -73,7 +73,7 @@ impl Token {
         hmac::verify(&self.key, given, tag.as_ref()).is_ok()
     }
 
-    /// The cookie's value.
+    /// Value of the cookie that lets a browser in.
     pub(crate) fn cookie(&self) -> &str {
         &self.cookie
     }

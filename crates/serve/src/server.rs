@@ -66,7 +66,7 @@ impl Default for Limits {
 /// How a server is reached.
 #[derive(Debug)]
 pub struct Options {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: Address,
     /// What a request must show.
     pub token: Option<Token>,

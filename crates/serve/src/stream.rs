@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// A connection.
+/// A connection of a client, by TCP or a Unix socket.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),

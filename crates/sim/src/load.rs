@@ -43,7 +43,7 @@ const WRITEBACK_PER_MEMBER: u32 = 32;
 enum State {
     /// The start of its operation.
     Start,
-    /// Its operation's completion.
+    /// Its operation to complete.
     Completion,
     /// Old data and parity, to write the new ones then.
     OldParity,
@@ -86,7 +86,7 @@ pub(super) struct Load<'a> {
     window: Window,
     /// Slots of the workload that are not done.
     alive: u32,
-    /// Latest completion.
+    /// When the last operation completed.
     last: Instant,
     /// An event from here on never comes.
     never: Instant,

@@ -21,7 +21,7 @@ const INODE: usize = 68;
 const ACKED: usize = 120;
 const RECEIVED: usize = 128;
 
-/// One TCP socket.
+/// A TCP socket of another process, as the kernel describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpSocket {
     /// Its number among the files of programs; 0 once every program has closed it.

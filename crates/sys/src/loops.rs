@@ -29,7 +29,7 @@ struct LoopInfo {
 pub struct Behind {
     /// Device number of the file system that the file (or device node) is on, as `stat` gives it.
     pub dev: u64,
-    /// Its inode number.
+    /// Inode number of that file.
     pub ino: u64,
     /// Its own device number, where it is a block device.
     pub rdev: Option<u64>,

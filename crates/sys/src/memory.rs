@@ -60,7 +60,7 @@ impl Buffers {
         Ok((Buffers { start, mapped, stride, last: bytes - stride }, as_asked))
     }
 
-    /// Each of them.
+    /// All buffers, in the order of their addresses.
     pub fn all(&self) -> impl Iterator<Item = Buffer> {
         (0..=self.last).step_by(self.stride).map(|start| Buffer { start })
     }

@@ -14,7 +14,7 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 /// A signal that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caught {
-    /// Its number.
+    /// Number of the signal, as in signal(7).
     pub signal: i32,
     /// Who sent it; nobody where it was the kernel: a key of the terminal's, its end, a child's end.
     pub sender: Option<u32>,

@@ -35,7 +35,7 @@ pub struct Options {
     /// fio's t/io_uring, built from fio's sources
     #[arg(long, value_name = "PATH")]
     t_io_uring: Option<String>,
-    /// fio
+    /// Program to run as fio
     #[arg(long, value_name = "PATH", default_value = "fio")]
     fio: String,
 }
@@ -45,7 +45,6 @@ fn names() -> PossibleValuesParser {
     own.chain(paced::names()).collect::<Vec<_>>().into()
 }
 
-/// Runs the comparison.
 pub fn run(options: &Options) -> Result<(), String> {
     let targets = target::all(&options.dir);
     let asked =

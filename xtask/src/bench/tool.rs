@@ -83,7 +83,7 @@ impl Tool {
         Ok((program.clone(), text.split_whitespace().map(str::to_owned).collect()))
     }
 
-    /// Runs it once.
+    /// Runs the tool once for `runtime` seconds.
     pub fn run(&self, target: &Target, runtime: u32) -> Result<Figures, String> {
         let (program, arguments) = self.command(target, runtime)?;
         let before = children_cpu_ns()?;

@@ -186,7 +186,7 @@ fn pairs_alone(machine: &mut Machine<'_>) -> Vec<usize> {
     left
 }
 
-/// The table.
+/// The table as Markdown.
 pub fn table() -> String {
     let night = designs();
     let equal = vec![1.0; night.len()];

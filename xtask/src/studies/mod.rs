@@ -29,7 +29,6 @@ pub const WITHIN: f64 = 0.15;
 /// A published figure with what the simulator gives.
 #[derive(Debug, Clone)]
 pub struct Compared {
-    /// The published figure.
     pub figure: Figure,
     /// Median over trials, in the source's counting.
     pub simulated: f64,
@@ -38,7 +37,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Simulated over published.
+    /// Simulated figure as a multiple of the published one.
     pub fn ratio(&self) -> f64 {
         self.simulated / self.figure.median()
     }

@@ -33,7 +33,7 @@ impl Role {
     }
 }
 
-/// One published figure.
+/// A figure of a published study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     /// As the source calls it.
@@ -42,7 +42,6 @@ pub struct Figure {
     pub design: String,
     /// Workload of the experiment.
     pub workload: String,
-    /// What is compared.
     pub metric: Metric,
     /// Part of the simulated figure that the source counts.
     pub share: f64,

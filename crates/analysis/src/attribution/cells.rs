@@ -40,7 +40,7 @@ pub(super) struct Variance {
 /// All that rounds say.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Cells {
-    /// Session and host.
+    /// Session and host of each visit, as indices.
     pub(super) visits: Vec<(usize, usize)>,
     pub(super) cells: Vec<Cell>,
     /// Of a trial, without what its round and its volume explain.
@@ -57,9 +57,9 @@ pub(super) struct Cells {
 
 /// What a two-way table by volume and round says.
 struct Polished {
-    /// By volume.
+    /// Level of each volume.
     levels: Vec<f64>,
-    /// By round.
+    /// Effect of each round.
     times: Vec<f64>,
     /// By volume and round.
     left: Vec<Vec<Option<f64>>>,

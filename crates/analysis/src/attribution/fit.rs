@@ -6,9 +6,9 @@ use crate::factors::inverse;
 /// Volumes and visits that are linked by cells, and what they add up of.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
-    /// Volumes, ascending.
+    /// Indices of its volumes, ascending.
     pub(super) volumes: Vec<usize>,
-    /// Visits, ascending.
+    /// Indices of its visits, ascending.
     pub(super) visits: Vec<usize>,
     /// Indices of its cells.
     pub(super) cells: Vec<usize>,

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// An array whose members carry equal shares, so that it is as fast as its slowest member allows: stripes and what is made of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
-    /// Its name.
+    /// Name of the array, as in its experiment.
     pub name: String,
     /// Indices of its volumes in [`Attribution::volumes`].
     pub volumes: Vec<usize>,
@@ -15,11 +15,11 @@ pub struct Array {
 /// What replacing volumes does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gain {
-    /// The array.
+    /// The array whose slow volumes are replaced.
     pub array: String,
     /// Number of its volumes.
     pub members: usize,
-    /// Volumes to replace.
+    /// Names of the volumes to replace.
     pub replaced: Vec<String>,
     /// Speed of the array afterwards by that of now, as long as nothing but its volumes limits it.
     pub ratio: f64,

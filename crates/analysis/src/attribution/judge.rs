@@ -14,7 +14,7 @@ const NO_WEIGHT: f64 = 1e-9;
 
 /// How sure each cell is.
 pub(super) struct Errors {
-    /// Of each cell.
+    /// Variance of each cell of the table.
     cells: Vec<Variance>,
     pub(super) basis: Basis,
 }

@@ -65,12 +65,12 @@ pub struct Observation {
     pub speed: f64,
 }
 
-/// What was measured.
+/// The cells of the analysis, each a volume measured from a host in a session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Observed {
-    /// Volumes.
+    /// Volumes, each once.
     pub volumes: Vec<Subject>,
-    /// Hosts, by name.
+    /// Names of the hosts.
     pub hosts: Vec<String>,
     /// Trials of single volumes.
     pub rows: Vec<Observation>,
@@ -168,14 +168,14 @@ pub struct Attribution {
     pub level: f64,
     /// Margin of a fault.
     pub margin: f64,
-    /// Trials that count.
+    /// Trials that the analysis uses.
     pub trials: usize,
     /// What cannot be told, and what would tell.
     pub needs: Vec<Need>,
 }
 
 impl Attribution {
-    /// Those at fault.
+    /// Volumes and hosts that are at fault.
     pub fn accused(&self) -> impl Iterator<Item = &Effect> {
         self.volumes.iter().chain(&self.hosts).filter(|effect| effect.accused)
     }

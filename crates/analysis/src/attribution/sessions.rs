@@ -24,7 +24,6 @@ const BY_ID: &str = "/dev/disk/by-id/";
 /// An array that was measured, or that could be built of what was.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    /// The array.
     pub array: Array,
     /// What it reached under each workload, in the last session that has it; empty where it was not measured.
     pub reached: Vec<Reached>,
@@ -41,7 +40,7 @@ pub struct Reached {
     pub median: f64,
 }
 
-/// What sessions hold.
+/// What [`read`] takes out of stored sessions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Read {
     /// Trials of single volumes.

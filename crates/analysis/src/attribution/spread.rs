@@ -10,11 +10,11 @@ const TAIL: f64 = 0.025;
 /// By how much something varies: the standard deviation of the logarithm of the speed, about the relative one (0.05 is 5%).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// Standard deviation.
+    /// Standard deviation, as a share of the mean.
     pub sd: f64,
     /// Lower end of its 95% interval.
     pub ci_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the interval of `sd`.
     pub ci_high: Option<f64>,
 }
 

@@ -69,7 +69,7 @@ pub fn normal_of_student(t: f64, freedom: f64) -> f64 {
 struct Stretch<'a> {
     hours: &'a [Hour],
     threshold: f64,
-    /// Its first hour.
+    /// Index of its first hour.
     begin: usize,
     noise: Option<Noise>,
     /// Whether the noise is that of the stretch before.

@@ -52,7 +52,7 @@ impl Siblings {
 pub struct Told {
     /// Which of the series.
     pub series: usize,
-    /// What it did.
+    /// How it changed itself.
     pub change: Change,
     /// Nothing where no sibling is known.
     pub siblings: Option<Siblings>,

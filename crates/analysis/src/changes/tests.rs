@@ -10,7 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// Seconds between values: a quarter of an hour.
 const EVERY: u64 = 900;
 const OF_DAY: usize = 96;
-/// 2026-01-01.
+/// 2026-01-01 00:00 UTC, in seconds since the epoch.
 const BEGIN: u64 = 1_767_225_600;
 
 fn at(index: usize) -> UnixTime {

@@ -48,12 +48,12 @@ const GAIN: f64 = 1.10;
 #[derive(Debug, Clone)]
 pub struct Progress {
     course: Course,
-    /// Groups handed out.
+    /// Groups of jobs handed out so far.
     given: usize,
 }
 
 impl Progress {
-    /// At its beginning.
+    /// Before the first group of jobs.
     pub fn new(course: Course) -> Progress {
         Progress { course, given: 0 }
     }

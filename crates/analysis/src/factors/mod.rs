@@ -49,7 +49,7 @@ impl Effect {
     }
 }
 
-/// What mattered.
+/// Which factors of a sweep changed the figure, and by how much.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Factors {
     /// Of each factor and level but the first, as far as the designs tell them apart.

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone)]
 pub(super) struct Split {
     rounds: usize,
-    /// Designs by build.
+    /// Indices of the designs on each build.
     builds: Vec<Vec<usize>>,
     /// Of the mean of a build in a round, and its degrees of freedom.
     between: (f64, f64),

@@ -12,7 +12,7 @@ use ebbtide_model::workload::OpKind;
 /// The fullest limit on the way of a member's operations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Held {
-    /// The member.
+    /// Name of the member with the limit.
     pub member: String,
     /// Device that the limit is on.
     pub device: String,
@@ -27,7 +27,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Use over limit.
+    /// Use as a share of the limit: 1 is all of it.
     pub fn share(&self) -> f64 {
         self.used / self.limit
     }

@@ -24,7 +24,7 @@ const APART: f64 = 1.5;
 /// A disk's queue that was full.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Full {
-    /// The disk's name.
+    /// Kernel name of the disk.
     pub name: String,
     /// Requests that its queues held at once: each used one holds `each`.
     pub holds: f64,

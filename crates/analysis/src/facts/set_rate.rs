@@ -35,7 +35,7 @@ const SAME_TRIALS: f64 = 0.03;
 /// A rate that looks set.
 #[derive(Debug, Clone)]
 pub struct SetRate {
-    /// What is counted.
+    /// What the limit counts.
     pub counted: Counted,
     /// Of the array, per second.
     pub rate: f64,
@@ -164,7 +164,7 @@ fn counted(
     }
 }
 
-/// An even rate.
+/// How even a rate was.
 pub struct Even {
     /// Operations per second.
     rate: f64,

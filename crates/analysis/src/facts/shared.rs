@@ -38,7 +38,7 @@ pub fn shared(case: &Case<'_>) -> Option<(usize, String)> {
     most_shared(disks.into_iter().map(|(_, disk)| disk))
 }
 
-/// Members that worked.
+/// Members that did at least [`WORKS`] of an equal share.
 pub fn working<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a MemberShare> {
     let fair = 1.0 / case.result.members.len().max(1) as f64;
     case.result.members.iter().filter(move |member| member.share.is_some_and(|share| share >= WORKS * fair))

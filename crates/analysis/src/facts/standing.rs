@@ -14,7 +14,7 @@ pub const AT_DEVICES: f64 = 0.50;
 /// Busy share of all cores above which they, and not the devices, may be what serves no faster.
 pub const HOST_BUSY: f64 = 0.90;
 
-/// A member's device.
+/// What a member's device did while all members were held up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing<'a> {
     /// Kernel name of the device that the member is, or lies on.

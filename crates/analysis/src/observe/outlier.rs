@@ -25,10 +25,10 @@ pub const SAME_WORK_DEVIATIONS: f64 = 1.5;
 /// A member that moves this many times its siblings' median does their work.
 pub const BUSY_RATIO: f64 = 3.0;
 
-/// What is compared.
+/// Figures of one member that are compared with those of its siblings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemberFigures {
-    /// Device name.
+    /// Kernel name of the member's device.
     pub name: String,
     /// Requests completed per second.
     pub requests_per_second: f64,
@@ -75,7 +75,7 @@ pub struct Comparison {
     pub value: f64,
     /// Median of its siblings.
     pub siblings: f64,
-    /// Unit of both.
+    /// Unit of the member's figure and of its siblings'.
     pub unit: &'static str,
 }
 
@@ -86,7 +86,7 @@ pub struct Outlier {
     pub member: usize,
     /// The member's device name.
     pub name: String,
-    /// How it differs.
+    /// Whether it is slow or busy.
     pub difference: Difference,
     /// The figures, the telling one first.
     pub figures: Vec<Comparison>,
@@ -286,7 +286,7 @@ mod tests {
         outliers.iter().map(|o| (members[o.member].name.as_str(), o.difference)).collect()
     }
 
-    /// studies/slow-member-iostat.csv.
+    /// With the data of studies/slow-member-iostat.csv.
     #[test]
     fn the_slow_member_of_the_bad_week() {
         let members =

@@ -34,11 +34,11 @@ pub struct OpRates {
 /// Rates of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct DiskRates {
-    /// Of its reads.
+    /// Reads over the interval.
     pub read: OpRates,
-    /// Of its writes.
+    /// Writes over the interval.
     pub write: OpRates,
-    /// Discards, where counted.
+    /// Discards over the interval, where the kernel counts them.
     pub discard: Option<OpRates>,
     /// Flushes per second, where counted.
     pub flush_per_second: Option<f64>,

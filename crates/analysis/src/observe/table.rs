@@ -28,7 +28,7 @@ pub struct Entry {
     seen: u64,
 }
 
-/// All devices.
+/// Rates and history of every device, from one reading to the next.
 #[derive(Debug, Clone, Default)]
 pub struct DiskTable {
     entries: Vec<Entry>,

@@ -99,7 +99,7 @@ impl Contest {
         Some(contest)
     }
 
-    /// What races.
+    /// The sweep whose designs race.
     pub fn sweep(&self) -> &Sweep {
         &self.sweep
     }

@@ -44,7 +44,7 @@ pub struct Raced {
     pub left: Vec<usize>,
     /// All designs of the sweep, those that are left first, then those that left last; of each the better ones first.
     pub lanes: Vec<Lane>,
-    /// Whole rounds.
+    /// Rounds that every design left in the race has run.
     pub rounds: u32,
     /// The most rounds that were allowed.
     pub rounds_max: u32,

@@ -22,7 +22,7 @@ pub const OTHERS: f64 = 0.50;
 pub(super) struct Seen {
     /// Share of its time that interrupts took.
     pub interrupted: f64,
-    /// Its busy share.
+    /// Busy share of this core, 0 to 1.
     busy: f64,
     /// Median of the busy shares of the others.
     others: f64,

@@ -72,7 +72,7 @@ struct Worker<'a> {
 /// Who is compared with whom.
 #[derive(Debug, Clone, Copy)]
 enum Group<'a> {
-    /// The design's members.
+    /// The members of the design.
     Members,
     /// The devices of an array that was there before.
     Below(&'a ArrayBelow),

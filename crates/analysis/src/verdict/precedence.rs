@@ -22,7 +22,6 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// What it asserts.
     pub fn kind(&self) -> VerdictKind {
         self.kind
     }

@@ -187,7 +187,7 @@ impl Used {
     }
 }
 
-/// Each file once.
+/// The files of a job file, each once, however many jobs use it.
 struct Files(Vec<Used>);
 
 impl Files {

@@ -31,7 +31,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// How it went with something that a run left.
 enum Went {
-    /// Nothing was tried.
+    /// `--dry-run`: nothing was tried.
     Would,
     Did(Outcome),
     Cannot(String),

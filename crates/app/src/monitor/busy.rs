@@ -24,7 +24,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Now.
+    /// The counters as they are now.
     pub fn now(sys: &Sys) -> Reading {
         let text = sys::text(&sys.proc.join("diskstats")).unwrap_or_default();
         let disks = diskstats::lines(&text).map(|line| (line.name.to_owned(), line.counters)).collect();

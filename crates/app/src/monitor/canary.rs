@@ -26,18 +26,12 @@ const LONGEST: Nanos = Nanos::from_secs(1);
 pub enum CanaryError {
     /// It has no place for the reads.
     #[error("{path} has less than 1 MiB, which is one read")]
-    Small {
-        /// Where it is.
-        path: String,
-    },
+    Small { path: String },
     /// It cannot be opened, or has no bytes.
     #[error(
         "{path} is empty, or this user may not read it; root, and most often the group `disk`, may read devices"
     )]
-    Closed {
-        /// Where it is.
-        path: String,
-    },
+    Closed { path: String },
     /// It cannot be read.
     #[error("{0}")]
     Failed(String),

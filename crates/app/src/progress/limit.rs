@@ -27,7 +27,7 @@ impl LimitLine {
         }
     }
 
-    /// Takes it away.
+    /// Takes the line off the terminal.
     pub fn clear(&self) {
         if self.stands.take() && is_in_foreground() {
             say_status("");

@@ -19,13 +19,8 @@ pub enum Activity {
     /// Reading what was written, to prove that it is there.
     Checking,
     /// Looking for a moment at more and at less load, after the last trial.
-    Probing {
-        /// Design and workload.
-        what: String,
-    },
-    /// Running a trial.
+    Probing { what: String },
     Trial {
-        /// Design and workload.
         what: String,
         /// Number of the trial, from 1.
         number: u32,
@@ -51,7 +46,6 @@ pub enum Activity {
         goal: Goal,
         /// The counter of bytes when it began.
         done_before: u64,
-        /// When it began.
         began: Instant,
     },
 }

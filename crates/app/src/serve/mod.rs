@@ -38,7 +38,7 @@ pub struct StoreSite {
     stores: Stores,
     /// Where passes over volumes are kept, where that is another.
     monitored: Option<Stores>,
-    /// What pauses passes.
+    /// The file that pauses passes while it exists.
     pause_file: Option<PathBuf>,
     pages: Pages,
     changes: volumes::Known,

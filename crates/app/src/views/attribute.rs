@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Of more volumes than this only the slowest are shown.
 const MOST_ROWS: usize = 24;
 
-/// The whole answer.
+/// What `ebb attribute` prints for people.
 pub fn attribution(
     sessions: usize,
     read: &Read,

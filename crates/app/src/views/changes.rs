@@ -15,7 +15,7 @@ const NUMBERS: [&str; 13] =
 /// Most events that are listed.
 const EVENTS: usize = 20;
 
-/// For programs.
+/// The answer as JSON.
 pub fn json(found: &Changes) -> Value {
     let changes: Vec<Value> = found.told.iter().map(change_json).collect();
     let volumes: Vec<Value> = found.known.iter().map(known_json).collect();

@@ -7,7 +7,7 @@ use ebbtide_model::units::{UnixTime, format_bytes, format_count};
 use ebbtide_runner::monitor::changes::Happened;
 use serde_json::{Value, json};
 
-/// For programs.
+/// The answer as JSON.
 pub fn json(happened: &Happened) -> Value {
     let mut value = event_json(&happened.event);
     value["volume"] = json!(happened.volume.name);

@@ -54,7 +54,7 @@ fn figures(evidence: &[Evidence], text: &mut String) {
     }
 }
 
-/// The whole answer.
+/// What `ebb explain --iostat` prints for people.
 pub fn iostat(explanation: &Explanation) -> String {
     let mut text = format!("Compared over {}", format_count(explanation.reports as u64, "report"));
     text.push_str(match (explanation.first_left_out, explanation.reports) {

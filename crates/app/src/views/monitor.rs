@@ -19,7 +19,6 @@ const EVENTS: usize = 10;
 /// How the canary of a volume ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was read.
     Measured,
     /// It was not, for this reason.
     LeftAlone(String),
@@ -32,7 +31,6 @@ pub enum Outcome {
 pub struct Seen {
     /// The volume that the pass looked at.
     pub volume: Watched,
-    /// What was measured.
     pub values: Vec<(Measure, f64)>,
     /// How the canary ended.
     pub outcome: Outcome,
@@ -124,14 +122,14 @@ pub struct Status {
     pub store: Option<PathBuf>,
     /// What pauses passes; nothing where no place for it is known.
     pub pause_file: Option<PathBuf>,
-    /// Whether it does.
+    /// Whether the file that pauses passes exists.
     pub paused: bool,
     /// How the installed service goes; nothing where none is.
     pub installed: Option<MonitorNow>,
 }
 
 impl Status {
-    /// For programs.
+    /// The state as JSON.
     pub fn json(&self) -> Value {
         let time = |at: Option<UnixTime>| at.map(|at| Civil::from_unix(at).rfc3339());
         let volumes: Vec<Value> = self
@@ -172,7 +170,7 @@ impl Status {
         })
     }
 
-    /// For people.
+    /// The state as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         if self.volumes.is_empty() {

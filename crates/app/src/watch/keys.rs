@@ -1,4 +1,4 @@
-//! What keys do.
+//! Keys of `ebb watch`.
 
 use super::{Watch, next};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -6,12 +6,12 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 /// What the screen is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Showing devices.
+    /// The table of devices.
     #[default]
     Table,
     /// Taking letters of the filter.
     Filter,
-    /// Showing the keys.
+    /// The list of keys.
     Help,
 }
 
@@ -28,7 +28,7 @@ pub struct Screen {
     pub quit: bool,
 }
 
-/// Applies one key.
+/// What one key changes on the screen and in what is shown.
 pub fn press(key: KeyEvent, screen: &mut Screen, watch: &mut Watch) {
     if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
         screen.quit = true;

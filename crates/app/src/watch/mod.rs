@@ -68,7 +68,6 @@ pub fn next<T: VariantArray + PartialEq + Copy>(this: T) -> T {
     all[(at + 1) % all.len()]
 }
 
-/// Unit of throughput.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, VariantArray)]
 pub enum Unit {
     /// 10^6 bytes per second.
@@ -94,9 +93,9 @@ impl Unit {
 /// What is known and how it is shown.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// Counters and rates.
+    /// Counters and rates of all devices.
     pub table: DiskTable,
-    /// What is shown.
+    /// Which devices are shown, and what lies below what.
     pub topology: Topology,
     /// Nominal time between readings.
     pub interval: Duration,
@@ -108,9 +107,9 @@ pub struct Watch {
     pub host: HostRates,
     /// Readings with rates so far.
     pub readings: u64,
-    /// Order of rows.
+    /// Order of the rows.
     pub sort: Sort,
-    /// Unit of throughput.
+    /// Unit in which throughput is shown.
     pub unit: Unit,
     /// Only names that contain this.
     pub filter: String,
@@ -133,7 +132,7 @@ pub struct Remark<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
-    /// Name to print.
+    /// Name with its indent below what it is part of.
     pub label: &'a str,
     /// Layers below the device that stands for itself.
     pub depth: usize,

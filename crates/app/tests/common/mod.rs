@@ -66,7 +66,7 @@ impl Home {
         command
     }
 
-    /// Starts `line`.
+    /// Starts `ebb` with the words of `line`.
     pub fn start(&self, line: &str) -> Running {
         let mut command = self.interruptible(line);
         Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))

@@ -127,7 +127,7 @@ impl Drop for Program {
     }
 }
 
-/// An immutable file.
+/// A file with the immutable attribute, which it loses when dropped.
 struct Immutable(PathBuf);
 impl Guard for Immutable {}
 

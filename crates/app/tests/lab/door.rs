@@ -317,7 +317,6 @@ fn two_ways(number: usize, in_use: bool) -> Vec<&'static str> {
     vec![ways[0], ways[1 + number % (ways.len() - 1)]]
 }
 
-/// Every way.
 fn all_ways(_: usize, in_use: bool) -> Vec<&'static str> {
     (if in_use { TO_USED } else { TO_UNUSED }).to_vec()
 }

@@ -25,7 +25,7 @@ pub fn told(content: &[u8]) -> Option<u64> {
     (first & (0xFFFF << 48) == MARK && content == sector(offset)).then_some(offset)
 }
 
-/// SplitMix64's output step.
+/// Output step of SplitMix64.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 /// What SQLite keeps beside a database (its "Temporary Files" page).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A rollback journal.
+    /// A rollback journal, `-journal`.
     Journal,
-    /// A write-ahead log.
+    /// A write-ahead log, `-wal`.
     Log,
     /// The index of the log, which is shared memory.
     Index,

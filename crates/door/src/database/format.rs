@@ -48,7 +48,7 @@ pub(super) enum Content {
     Store,
     /// The database of another program.
     Foreign,
-    /// No database.
+    /// Not a database of SQLite's.
     Other,
 }
 
@@ -126,7 +126,7 @@ pub(super) enum Journal {
 }
 
 impl Journal {
-    /// The journal `file`.
+    /// Reads what kind of journal `file` is.
     pub fn of(file: &File) -> io::Result<Journal> {
         let length = file.metadata()?.len();
         if let Some(end) = length.checked_sub(SUPER_END) {

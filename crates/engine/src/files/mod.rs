@@ -91,7 +91,7 @@ pub struct Options {
     pub destroy: bool,
     /// Where new volumes go when the experiment does not say, the best place first.
     pub places: Vec<PathBuf>,
-    /// What is filled.
+    /// Content of new volumes.
     pub fill: Fill,
     /// Existing volumes, by their index, that are written; where it is absent, all are when any workload writes.
     pub written: Option<Vec<usize>>,

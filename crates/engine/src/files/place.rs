@@ -54,7 +54,7 @@ fn free_bytes(found: &StatVfs) -> Bytes {
 /// One directory in which volumes are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The directory, absolute.
+    /// Absolute path of the directory.
     pub directory: PathBuf,
     /// Type of its file system, where known.
     pub filesystem: Option<String>,

@@ -66,7 +66,7 @@ pub(crate) struct RingLoop<'a> {
     resting: VecDeque<(Instant, u32)>,
     /// Pieces by their number; when plain, what slot n does if that is no operation that goes to the kernel as a whole.
     pieces: Vec<Option<Piece>>,
-    /// None when plain.
+    /// Numbers of unused pieces; empty when plain.
     free_pieces: Vec<u32>,
     /// Pieces that have to go to the kernel.
     waiting: VecDeque<u32>,

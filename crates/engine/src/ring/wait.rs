@@ -56,7 +56,7 @@ impl RingLoop<'_> {
         self.told(self.ring.submit_and_sleep(time))
     }
 
-    /// What io_uring_enter(2) said.
+    /// Takes the result of io_uring_enter(2): errors that only end a wait are none.
     pub(super) fn told(&self, result: std::io::Result<usize>) -> Result<(), EngineError> {
         match result {
             Ok(_) => Ok(()),

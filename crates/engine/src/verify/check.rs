@@ -21,11 +21,11 @@ pub struct Bad {
     pub copy: u32,
     /// Members that hold it: index, from where, how much.
     pub places: Vec<(usize, MemberOffset, Bytes)>,
-    /// What is wrong.
+    /// What is wrong with it, as a clause.
     pub what: String,
 }
 
-/// What was found.
+/// What a check of acknowledged writes found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
     /// Units that were acknowledged, each copy counted.

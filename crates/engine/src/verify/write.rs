@@ -24,7 +24,7 @@ const SLOTS_MAX: u32 = 256;
 pub struct Written {
     /// Writes that were acknowledged.
     pub writes: u64,
-    /// Their bytes.
+    /// Bytes of those writes.
     pub bytes: u64,
     /// How long it took.
     pub elapsed: Duration,

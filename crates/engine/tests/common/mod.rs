@@ -75,7 +75,7 @@ pub fn single(dir: &Path, size: u64) -> Target {
     Target::single(member).expect("a file with a size")
 }
 
-/// A steady volume.
+/// The shape of a volume that always performs the same.
 pub fn shape(iops: Option<f64>, bytes_per_second: Option<f64>, latency_us: u64) -> Shape {
     Shape {
         iops: iops.map(Limit::steady),

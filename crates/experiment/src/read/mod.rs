@@ -85,7 +85,7 @@ pub(super) struct Named<T>(pub Vec<Entry<T>>);
 #[derive(Debug)]
 pub(super) struct Entry<T> {
     pub name: String,
-    /// The key's place.
+    /// Where the key stands in the text.
     pub span: Span,
     /// What stands below it, unless it was wrong.
     pub value: Option<T>,

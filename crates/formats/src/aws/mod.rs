@@ -25,7 +25,7 @@ pub enum Saved {
 /// Why a text is none of them.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AwsError {
-    /// Not JSON.
+    /// The text is not JSON, and why.
     #[error("this is not JSON: {0}")]
     Json(String),
     /// JSON of something else.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Owned {
     /// Id of their type, for example `gp3`.
     pub volume_type: String,
-    /// How many.
+    /// How many volumes of this kind there are.
     pub count: u32,
     /// Size of each in GiB.
     pub size_gib: u64,

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
-/// One finished job.
+/// A finished job, as fio's JSON lists it.
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'a> {
     /// What stands as `jobname`.
@@ -22,9 +22,9 @@ pub struct Job<'a> {
     pub group: u32,
     /// The options that it was given, with fio's names.
     pub options: &'a [(String, String)],
-    /// What it ran.
+    /// The job's workload.
     pub workload: &'a Workload,
-    /// What was measured.
+    /// The job's samples.
     pub samples: &'a TrialSamples,
     /// Error number that it ended with; 0 where it did not fail, 1 where the failure has none.
     pub error: i32,

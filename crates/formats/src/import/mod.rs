@@ -24,8 +24,9 @@ const DESIGN: &str = "imported";
 
 /// Why a text is no result that can be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum ImportError {
-    /// Neither format.
+    /// Neither fio's JSON nor bonnie++'s CSV.
     #[error(
         "this is neither the JSON of fio (--output-format=json) nor the CSV of bonnie++ (its last lines, or all of \
          them with -q)"
@@ -40,7 +41,6 @@ pub enum ImportError {
         line: usize,
         /// Column in the line, from 1.
         column: usize,
-        /// What the parser says.
         what: String,
     },
     /// A line of bonnie++ with a number of fields that no known version writes.
@@ -50,7 +50,6 @@ pub enum ImportError {
     Fields {
         /// Line in the file, from 1.
         line: usize,
-        /// Fields in it.
         found: usize,
     },
     /// A field that is not what it must be.
@@ -60,9 +59,7 @@ pub enum ImportError {
         line: usize,
         /// Field in the line, from 1.
         field: usize,
-        /// What the field is.
         name: &'static str,
-        /// As it stands there.
         value: String,
     },
     /// The right format, and no measurement in it.
@@ -70,7 +67,7 @@ pub enum ImportError {
     Nothing(String),
 }
 
-/// One measurement.
+/// One workload that another program ran, and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// What was run, as far as the other program says it.

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 /// Figures of one log, and what stands out in them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
-    /// Reports compared.
+    /// Reports of iostat that were compared.
     pub reports: usize,
     /// The first report was left out: without -y it holds the time since boot.
     pub first_left_out: bool,
-    /// Groups of members.
+    /// Groups of members that were compared with one another.
     pub groups: Vec<Group>,
     /// Arrays that did something, whose members were not found.
     pub arrays_without_members: Vec<String>,

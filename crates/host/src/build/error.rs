@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 /// Why a design was not built, or not put back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum BuildError {
     /// A program failed: what was run and what it said.
     #[error("`{command}` {}{}", status_text(*status), said(stdout, stderr))]
     Command {
-        /// Program and arguments.
         command: String,
         /// Exit status; nothing when a signal ended it.
         status: Option<i32>,
@@ -23,50 +23,31 @@ pub enum BuildError {
     },
     /// A step that needs the key which was never asked for.
     #[error("`{command}` needs a key, and none was given")]
-    NoKey {
-        /// Program and arguments.
-        command: String,
-    },
+    NoKey { command: String },
     /// A program could not be started.
     #[error(transparent)]
     Start(#[from] CommandError),
     /// An answer that is not what the program's documentation says.
     #[error("cannot read what `{program}` answered: {what}")]
-    Answer {
-        /// Its name, without arguments.
-        program: &'static str,
-        /// What is wrong with it.
-        what: String,
-    },
+    Answer { program: &'static str, what: String },
     /// Members that LVM would put in another order.
     #[error(
         "LVM orders unequal members by size and uses as much of each as of the smallest, so that the layout would not \
          be the design's: {members}; give it members of one size, or write `backing = \"md\"`"
     )]
-    Unequal {
-        /// Each with its size.
-        members: String,
-    },
+    Unequal { members: String },
     /// A tunable that the kernel did not take.
     #[error("{file} of {device} cannot be {value}: {what}")]
     Queue {
         /// The device, as the setting names it.
         device: String,
-        /// The attribute's file.
         file: &'static str,
-        /// The value wanted.
         value: String,
-        /// As the kernel says it.
         what: String,
     },
     /// A directory that could not be made or removed.
     #[error("{}: {what}", path.shown())]
-    Path {
-        /// That of the directory.
-        path: PathBuf,
-        /// As the kernel says it.
-        what: String,
-    },
+    Path { path: PathBuf, what: String },
     /// Something is still there after it was removed.
     #[error("{what} is still there")]
     StillThere {
@@ -86,7 +67,7 @@ pub enum BuildError {
     /// The journal could not be written, without which nothing is done.
     #[error("{0}")]
     Journal(String),
-    /// Ended on request.
+    /// Ended by the user.
     #[error("stopped")]
     Stopped,
     /// Steps that could not be undone, the first tried first.
@@ -94,12 +75,7 @@ pub enum BuildError {
     Undo(Vec<BuildError>),
     /// A step failed, and then what was done could not be undone.
     #[error("{build}; and then: {undo}; `ebb cleanup` tries again")]
-    Both {
-        /// What failed first.
-        build: Box<BuildError>,
-        /// What could not be undone.
-        undo: Box<BuildError>,
-    },
+    Both { build: Box<BuildError>, undo: Box<BuildError> },
 }
 
 impl From<JournalError> for BuildError {

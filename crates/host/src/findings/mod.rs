@@ -24,10 +24,10 @@ pub enum Severity {
     Note,
 }
 
-/// Something found.
+/// A finding of a rule about the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The rule's id.
+    /// Id of the rule, as `--json` has it.
     pub rule: &'static str,
     /// How much it matters.
     pub severity: Severity,
@@ -35,7 +35,7 @@ pub struct Finding {
     pub device: String,
     /// What was found, with figures.
     pub what: String,
-    /// What to do.
+    /// What to do about it.
     pub remedy: String,
 }
 
@@ -111,7 +111,7 @@ const fn rule(severity: Severity, id: &'static str, about: &'static str, check: 
 use Check::{All, Each};
 use Severity::{Advice, Note, Problem};
 
-/// Every rule.
+/// All rules, in the order in which their findings are shown.
 pub const RULES: &[Rule] = &[
     rule(Problem, "degraded-array", "an md array lacks members", Each(arrays::degraded)),
     rule(

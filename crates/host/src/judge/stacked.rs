@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 enum Kept {
     /// In itself, as far as this host has to do with it.
     Here,
-    /// In this one.
+    /// In another file, held open, at this path.
     In(File, PathBuf),
     /// In one that is not told, by a file system of this type.
     Untold(String),

@@ -49,7 +49,7 @@ pub(super) struct Namespace {
 /// Who uses what, at one instant.
 pub(super) struct Users {
     pub(super) tree: Vec<Relation>,
-    /// This program's first.
+    /// Mount namespaces, this program's own first.
     pub(super) namespaces: Vec<Namespace>,
     pub(super) swaps: Vec<Swap>,
     pub(super) loops: Vec<LoopDevice>,

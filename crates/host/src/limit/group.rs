@@ -67,7 +67,7 @@ pub enum LimitError {
         /// The file that would list it.
         file: PathBuf,
     },
-    /// Nothing to limit.
+    /// A limit that names no device.
     #[error("there is no device")]
     NoDevice,
     /// The kernel does not take the limit; of several devices the last.
@@ -101,12 +101,12 @@ impl Group {
         Ok(Group { path: path.to_owned(), hierarchy, limited: Vec::new(), writes: None })
     }
 
-    /// Its directory.
+    /// Directory of the group.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where it is.
+    /// The hierarchy that the group is part of.
     pub fn hierarchy(&self) -> &Hierarchy {
         &self.hierarchy
     }

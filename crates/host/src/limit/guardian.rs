@@ -27,7 +27,7 @@ pub enum Message {
         /// When it began, in clock ticks since boot.
         start: u64,
     },
-    /// All are awake.
+    /// All stopped processes run again.
     Woke,
     /// This control group is about to be made; whoever is left in it belongs in `home`.
     Group {
@@ -72,7 +72,7 @@ impl Guardian {
         Ok(guardian)
     }
 
-    /// None at all.
+    /// A guardian without a process.
     #[cfg(test)]
     pub fn none() -> Guardian {
         Guardian { words: Vec::new(), child: None, lasting: Vec::new(), stopping: Vec::new() }

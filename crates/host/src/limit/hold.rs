@@ -22,7 +22,7 @@ struct Stopped {
     fd: OwnedFd,
 }
 
-/// Stops and wakes.
+/// Processes that are stopped and woken together, by signals or the freezer.
 pub struct Hold {
     sys: Sys,
     /// The group that is frozen, where there is one.
@@ -35,7 +35,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Stops by signals.
+    /// One that stops processes by signals.
     pub fn new(sys: &Sys, guardian: Guardian) -> Hold {
         let (stopped, told) = (Vec::new(), BTreeSet::new());
         Hold { sys: sys.clone(), group: None, is_frozen: false, stopped, guardian, told }

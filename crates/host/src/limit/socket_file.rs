@@ -11,9 +11,9 @@ use std::io;
 /// A socket as a file of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketFile {
-    /// The process.
+    /// Process that holds the socket.
     pub pid: u32,
-    /// Its descriptor.
+    /// Descriptor of the socket in that process.
     pub fd: i32,
     /// The socket's number among files, by which it is told from another.
     pub inode: u32,

@@ -12,7 +12,6 @@ const CHILD: u32 = 17;
 /// A process, as `/proc/PID/stat` has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
     pub pid: u32,
     /// When it began, in clock ticks since boot.
     pub start: u64,
@@ -69,7 +68,7 @@ pub fn waited(sys: &Sys) -> Counts {
     of(own.join("io")).minus(threads.fold(Counts::default(), Counts::plus))
 }
 
-/// Whose descendants belong.
+/// Where the tree of processes begins.
 #[derive(Debug, Clone, Copy)]
 enum Root {
     /// All children of this process, which adopts those that lose their parent.

@@ -153,7 +153,7 @@ fn on<'a>(text: &'a str, number: &str) -> Option<&'a str> {
     sys::field(text, &format!("{number} "))
 }
 
-/// Pairs like `rbps=max`.
+/// Key and value of words like `rbps=max`.
 fn words(line: &str) -> impl Iterator<Item = (&str, &str)> {
     line.split_ascii_whitespace().filter_map(|word| word.split_once('='))
 }

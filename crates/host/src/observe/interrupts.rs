@@ -38,7 +38,7 @@ impl Ours {
         self.add(&sys.sys.join("dev/block").join(number));
     }
 
-    /// A network interface.
+    /// A network interface by its name.
     pub fn add_interface(&mut self, sys: &Sys, name: &str) {
         let place: PathBuf = sys.sys.join("class/net").join(name).join("device");
         self.add(&place);

@@ -42,7 +42,7 @@ pub struct EbsLimits {
 }
 
 impl EbsLimits {
-    /// For this host.
+    /// Reads the limits of this host's EBS volumes.
     pub fn host(fetch: Fetch) -> EbsLimits {
         EbsLimits { sys: Sys::host(), fetch }
     }

@@ -55,7 +55,7 @@ pub struct ObservedMember {
     pub path: PathBuf,
 }
 
-/// How to observe.
+/// Observes disks, host and others around trials.
 #[derive(Clone)]
 pub struct Observer {
     sys: Sys,
@@ -72,14 +72,14 @@ pub type Residency = fn(&Path) -> Option<u64>;
 /// The measured part of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Its start (`TrialSamples::started_unix`).
+    /// When the trial began (`TrialSamples::started_unix`).
     pub started_unix: UnixTime,
-    /// Its length (`TrialSamples::elapsed`).
+    /// How long it took (`TrialSamples::elapsed`).
     pub elapsed: Nanos,
 }
 
 impl Observer {
-    /// Observes this host.
+    /// Observer of this host.
     pub fn host() -> Observer {
         Observer {
             sys: Sys::host(),

@@ -18,7 +18,7 @@ pub struct BlockDevice {
     pub alias: Option<String>,
     /// Device number.
     pub dev: DevNum,
-    /// Size in bytes.
+    /// Size of the device.
     pub size: Bytes,
     /// Kind; a partition has its disk's.
     pub kind: Kind,
@@ -38,7 +38,7 @@ pub struct BlockDevice {
     pub slaves: Vec<String>,
     /// Devices that are made of it.
     pub holders: Vec<String>,
-    /// Its partitions.
+    /// Kernel names of its partitions.
     pub partitions: Vec<String>,
     /// What is written on it.
     pub content: Content,
@@ -66,7 +66,7 @@ pub struct BlockDevice {
 pub struct Ids {
     /// Model as the device reports it.
     pub model: Option<String>,
-    /// Serial number.
+    /// Serial number, as the device gives it.
     pub serial: Option<String>,
     /// World-wide identifier (NGUID, EUI-64, NAA).
     pub wwid: Option<String>,
@@ -106,7 +106,7 @@ impl Ids {
 /// How the kernel queues requests. A device without a request queue of its own (zram, a bare dm) lacks some.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Queue {
-    /// Scheduler in use.
+    /// I/O scheduler in use (`queue/scheduler`).
     pub scheduler: Option<String>,
     /// Schedulers that can be chosen.
     pub schedulers: Vec<String>,
@@ -118,7 +118,7 @@ pub struct Queue {
     pub device_depth: Option<u64>,
     /// Whether the kernel believes that seeks cost time.
     pub rotational: Option<bool>,
-    /// Smallest addressable block.
+    /// Logical block size (`queue/logical_block_size`).
     pub logical_block: Option<Bytes>,
     /// Smallest block written without reading first.
     pub physical_block: Option<Bytes>,

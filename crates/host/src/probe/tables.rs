@@ -13,7 +13,7 @@ pub struct Mount {
     pub root: String,
     /// Where it is mounted, with the table's escapes undone.
     pub mountpoint: String,
-    /// File system type.
+    /// Type of the file system, as the kernel calls it.
     pub fstype: String,
     /// What is mounted, for example `/dev/md0`.
     pub source: String,

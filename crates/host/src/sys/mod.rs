@@ -20,7 +20,7 @@ pub struct Sys {
 }
 
 impl Sys {
-    /// This host.
+    /// File trees of this host.
     pub fn host() -> Sys {
         Sys::below(Path::new("/"))
     }

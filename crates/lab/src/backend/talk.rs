@@ -14,9 +14,7 @@ use std::io;
 pub enum Order {
     /// Make the volumes ready. Comes once, first.
     Prepare {
-        /// The session's id.
         id: String,
-        /// The session's seed.
         seed: u64,
         /// The experiment, its volumes being disks of the guest.
         experiment: Box<Experiment>,

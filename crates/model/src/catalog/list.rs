@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 pub struct PriceList {
     /// Where they come from.
     pub source: String,
-    /// Of volumes.
+    /// Prices of volumes.
     pub volumes: Vec<ListedVolume>,
     /// Of instances on demand, by their ids.
     pub instances: Vec<(String, HourPrice)>,
@@ -31,7 +31,7 @@ pub enum Priced {
 pub struct ListedVolume {
     /// The type's id, for example `gp3`.
     pub id: String,
-    /// What for.
+    /// What the price is for.
     pub what: Priced,
     /// US dollars.
     pub usd: f64,

@@ -31,11 +31,11 @@ const AWS_INSTANCES: &str = include_str!("data/aws_instances.csv");
 
 /// What is wrong with a catalogue or with a question to it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum CatalogError {
     /// A file that is no catalogue.
     #[error("{file}: {what}")]
     File {
-        /// Name of the file.
         file: String,
         /// What is wrong, with the line.
         what: String,
@@ -43,48 +43,35 @@ pub enum CatalogError {
     /// A line of the table of instances.
     #[error("line {line}: {what}")]
     Table {
-        /// Number of the line.
         line: usize,
-        /// What is wrong.
+        /// What is wrong with the line.
         what: String,
     },
     /// Not what `aws ec2 describe-instance-types` prints.
     #[error("this is not the output of `aws ec2 describe-instance-types`: {what}")]
-    Import {
-        /// Where and how it differs.
-        what: String,
-    },
+    Import { what: String },
     /// No record of that name.
     #[error("the catalogue has no {kind} `{name}`; {remedy}")]
     Unknown {
         /// `volume type` or `instance type`.
         kind: &'static str,
-        /// The name that nothing has.
         name: String,
-        /// What to write instead.
         remedy: String,
     },
     /// A name that several providers have.
     #[error("`{name}` is ambiguous; write one of {choices}")]
-    Ambiguous {
-        /// The name that several have.
-        name: String,
-        /// What it could be.
-        choices: String,
-    },
+    Ambiguous { name: String, choices: String },
     /// Records of the name, but for other days.
     #[error("{name} has no figures for {as_of}: they are for {periods}")]
     Period {
-        /// Name of the records.
         name: String,
-        /// The day asked for.
         as_of: Date,
-        /// The periods known.
+        /// Periods for which there are figures, in words.
         periods: String,
     },
 }
 
-/// All records.
+/// Records of volume types and instance types.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Catalog {
     sources: BTreeMap<String, Source>,
@@ -93,7 +80,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// The built-in catalogue.
+    /// The catalogue that is part of the program.
     pub fn builtin() -> &'static Catalog {
         static BUILTIN: OnceLock<Catalog> = OnceLock::new();
         BUILTIN.get_or_init(|| {

@@ -7,7 +7,7 @@ use crate::units::{Bytes, Nanos};
 use crate::volume::{Character, Costs, Latency, Limit, LinkShape, Shape};
 use serde::{Deserialize, Serialize};
 
-/// What is ordered.
+/// What an order of a volume says: its size and what is provisioned.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// Size of the volume.
@@ -24,12 +24,12 @@ pub struct Order {
 /// knows of the type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ordered {
-    /// The type, `PROVIDER:ID`.
+    /// Type of the volume, `PROVIDER:ID`.
     pub volume_type: String,
     /// The day whose figures count; today's where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<Date>,
-    /// What of it.
+    /// Size, IOPS and throughput as ordered.
     #[serde(flatten)]
     pub order: Order,
     /// US dollars a month, where the catalogue has a price.
@@ -39,51 +39,38 @@ pub struct Ordered {
 
 /// Why an order cannot be had.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum OrderError {
     /// Outside the sizes sold.
     #[error("{id} has {min} to {max} GiB, not {size}")]
     Size {
-        /// The type's id.
         id: String,
         /// Smallest size sold, GiB.
         min: u64,
         /// Largest size sold, GiB.
         max: u64,
-        /// The size asked for.
         size: Bytes,
     },
     /// The type has no such setting.
     #[error("{id} has no provisioned {what}: {why}")]
     NotProvisioned {
-        /// The type's id.
         id: String,
         /// `IOPS` or `throughput`.
         what: &'static str,
-        /// What decides it instead.
         why: &'static str,
     },
     /// The order has to name it.
     #[error("{id} is ordered with its IOPS: write `provisioned_iops`, {min} to {max}")]
-    Unsaid {
-        /// The type's id.
-        id: String,
-        /// Least that can be ordered.
-        min: f64,
-        /// Most that can be ordered.
-        max: f64,
-    },
+    Unsaid { id: String, min: f64, max: f64 },
     /// Outside what can be provisioned.
     #[error("{id} of {size} can have {min} to {max} {unit}, not {asked}")]
     Range {
-        /// The type's id.
         id: String,
-        /// Size of the volume.
         size: Bytes,
         /// Least that can be ordered, in `unit`.
         min: f64,
         /// Most that can be ordered, in `unit`.
         max: f64,
-        /// Unit of the three figures.
         unit: String,
         /// What was asked for, in `unit`.
         asked: f64,

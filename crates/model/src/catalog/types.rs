@@ -11,15 +11,15 @@ pub struct CatalogFile {
     /// Sources by the short name that records use.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub source: BTreeMap<String, Source>,
-    /// Volume types.
+    /// Records of volume types.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub volume_type: Vec<VolumeType>,
-    /// Instance types.
+    /// Records of instance types.
     pub instance: Vec<Instance>,
 }
 
 impl CatalogFile {
-    /// The file's text.
+    /// The records as TOML.
     pub fn to_toml(&self) -> String {
         // Only maps with keys that are no text cannot be written, and there are none.
         toml::to_string(self).unwrap_or_default()
@@ -73,7 +73,7 @@ pub struct VolumeType {
     /// Sizes sold in steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<Tier>,
-    /// Latencies for simulation.
+    /// Latencies of an operation, for simulation.
     pub latency: LatencyFigures,
     /// What it costs, where a source has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,9 +89,7 @@ pub struct VolumeType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
-    /// Smallest value.
     pub min: u64,
-    /// Largest value.
     pub max: u64,
 }
 
@@ -99,7 +97,7 @@ pub struct Range {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "model", rename_all = "snake_case", deny_unknown_fields)]
 pub enum IopsRule {
-    /// Always the same.
+    /// One rate for all sizes.
     Fixed {
         /// Operations per second.
         value: f64,
@@ -108,9 +106,9 @@ pub enum IopsRule {
     Credit {
         /// Baseline per GiB.
         per_gib: f64,
-        /// Least baseline.
+        /// Least baseline, operations per second.
         min: f64,
-        /// Most baseline.
+        /// Most baseline, operations per second.
         max: f64,
         /// Rate while credits last.
         burst: f64,
@@ -122,7 +120,7 @@ pub enum IopsRule {
         /// What every volume has; absent where the order has to say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         included: Option<f64>,
-        /// Least order.
+        /// Least that can be ordered, operations per second.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         min: Option<f64>,
         /// Most that can be ordered, operations per second.
@@ -140,7 +138,7 @@ pub enum IopsRule {
         /// Most that it grows to, operations per second.
         max: f64,
     },
-    /// By tier.
+    /// The rate of the type's tier.
     Tier,
 }
 
@@ -158,14 +156,14 @@ pub struct ThroughputLimit {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "model", rename_all = "snake_case")]
 pub enum ThroughputRule {
-    /// Always the same.
+    /// One rate for all sizes.
     Fixed {
         /// The limit, in the unit of the rule.
         value: f64,
     },
     /// gp2: a step by size, above which credits are needed until the baseline is enough.
     Gp2 {
-        /// Up to `small_upto_gib`.
+        /// Rate up to `small_upto_gib`.
         small: f64,
         /// Largest size of the small step.
         small_upto_gib: u64,
@@ -212,14 +210,14 @@ pub enum ThroughputRule {
     CreditPerTib {
         /// Baseline per TiB.
         base: f64,
-        /// Most baseline.
+        /// Largest baseline.
         base_max: f64,
         /// Burst per TiB.
         burst: f64,
-        /// Most burst.
+        /// Largest burst.
         burst_max: f64,
     },
-    /// EFS bursting.
+    /// EFS in bursting mode.
     Efs {
         /// Baseline per TiB stored.
         base_per_tib: f64,
@@ -232,7 +230,7 @@ pub enum ThroughputRule {
         /// Credits in TiB, up to 1 TiB stored, and per TiB above.
         credit_tib: f64,
     },
-    /// By tier.
+    /// The rate of the type's tier.
     Tier,
 }
 
@@ -242,7 +240,7 @@ pub enum ThroughputRule {
 pub struct Tier {
     /// As the provider calls the step.
     pub name: String,
-    /// Largest size.
+    /// Largest size of the step, GiB.
     pub upto_gib: u64,
     /// Operations per second.
     pub iops: f64,
@@ -256,7 +254,7 @@ pub struct Tier {
     pub burst_throughput: Option<f64>,
 }
 
-/// Latencies for simulation.
+/// Latencies of an operation, for simulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyFigures {
@@ -292,7 +290,7 @@ pub struct Instance {
     /// Network bandwidth that it always has, Gbit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_gbps: Option<f64>,
-    /// Local disks.
+    /// Local (instance store) disks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disks: Option<LocalDisks>,
     /// What an hour of it costs, where a price list was read.
@@ -348,7 +346,7 @@ pub struct InstanceLimits {
     /// Minutes per day that it can run at its most, where that is more than the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_minutes: Option<f64>,
-    /// Most volumes attached.
+    /// Most volumes that can be attached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attachments: Option<u32>,
 }
@@ -382,7 +380,7 @@ pub struct DiskSpeed {
     /// Bytes per second written sequentially.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_bytes_s: Option<f64>,
-    /// Who says so.
+    /// Where the figure is published.
     pub source: String,
 }
 

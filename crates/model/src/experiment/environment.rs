@@ -36,7 +36,7 @@ impl Default for Environment {
     }
 }
 
-/// A simulated host.
+/// The host of a simulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Host {

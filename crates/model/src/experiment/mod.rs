@@ -31,7 +31,7 @@ pub struct Experiment {
     pub volumes: Vec<Volume>,
     /// Shared links; shapes refer to them by index.
     pub links: Vec<LinkShape>,
-    /// Candidate arrays.
+    /// The candidate arrays that are compared.
     pub designs: Vec<Design>,
     /// Index of the design that the others are compared with.
     pub control: usize,
@@ -93,7 +93,7 @@ pub enum VolumeSource {
     },
 }
 
-/// One candidate array.
+/// An array that is a candidate, with what it is built on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Design {
     /// Name, unique in its experiment.
@@ -243,7 +243,7 @@ pub struct Answer {
     pub indifference: f64,
     /// Least rounds, at least 6 at level 0.95 (below that no interval exists).
     pub trials_min: u32,
-    /// Most rounds.
+    /// Most rounds that are run.
     pub trials_max: u32,
     /// Time after which no new round starts.
     pub budget: Nanos,

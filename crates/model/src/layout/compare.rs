@@ -17,10 +17,10 @@ const SMALL_WRITE: Bytes = Bytes(4096);
 pub struct Row {
     /// Name of the layout.
     pub layout: &'static str,
-    /// Copies of RAID10.
+    /// Copies of each chunk; RAID10 only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies: Option<u32>,
-    /// Arrangement of RAID10.
+    /// Arrangement of the copies; RAID10 only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrangement: Option<Arrangement>,
     /// Least members of this level.

@@ -34,7 +34,7 @@ impl Divisor {
         Bytes(self.value)
     }
 
-    /// Quotient and remainder.
+    /// Quotient and remainder of the division.
     #[inline(always)]
     pub fn div_rem(self, dividend: u64) -> (u64, u64) {
         if self.shift != NOT_A_POWER {

@@ -81,7 +81,7 @@ impl Arrangement {
 pub enum ArrayKind {
     /// Members one after the other (md linear, LVM linear).
     Linear,
-    /// RAID0.
+    /// RAID0: chunks go to the members in turn.
     Stripe {
         /// Bytes on one member before the next member's turn.
         chunk: Bytes,
@@ -97,12 +97,12 @@ pub enum ArrayKind {
         /// Where the copies go.
         arrangement: Arrangement,
     },
-    /// RAID5, left-symmetric.
+    /// RAID5, left-symmetric (md's default).
     Raid5 {
         /// Bytes on one member before the next member's turn.
         chunk: Bytes,
     },
-    /// RAID6, left-symmetric.
+    /// RAID6, left-symmetric (md's default).
     Raid6 {
         /// Bytes on one member before the next member's turn.
         chunk: Bytes,

@@ -16,7 +16,7 @@ pub struct Facts {
     pub what: &'static str,
     /// What others call it, in lower case and without separators.
     pub other_names: &'static [&'static str],
-    /// Fewest members.
+    /// Fewest members that it can have.
     pub least_members: usize,
     /// The chunks in which bytes go to members.
     pub chunks: Chunks,
@@ -160,7 +160,6 @@ impl LayoutName {
 }
 
 impl ArrayKind {
-    /// Its name.
     pub fn layout(self) -> LayoutName {
         self.into()
     }

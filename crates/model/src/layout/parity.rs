@@ -34,7 +34,7 @@ pub(super) struct Parity {
 pub(super) struct ParityPiece {
     /// Where; `array_offset` is that of the stripe's first byte.
     pub piece: Piece,
-    /// P or Q.
+    /// Whether the member holds P or Q.
     pub role: Role,
 }
 

@@ -57,7 +57,7 @@ impl Counts {
         Counts(std::array::from_fn(|kind| join(self.0[kind], other.0[kind])))
     }
 
-    /// The sum.
+    /// The sum of each count; saturates.
     pub fn plus(self, other: Counts) -> Counts {
         self.with(other, u64::saturating_add)
     }
@@ -91,7 +91,7 @@ impl Limits {
         Kind::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind)?)))
     }
 
-    /// That of `kind`.
+    /// Limit of `kind` per second, where it is set.
     pub fn of(&self, kind: Kind) -> Option<u64> {
         self.0[kind as usize]
     }

@@ -36,18 +36,18 @@ const REMEMBERED: f64 = 0.95;
 /// What the program is to do now, and for how long before the next look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// It runs.
+    /// Runs until the next look.
     Run(Duration),
     /// It runs and stops again without a look in between, which would take longer.
     Pulse(Duration),
-    /// It is stopped.
+    /// Is stopped until the next look.
     Hold(Duration),
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     kind: Kind,
-    /// Per second.
+    /// Limit per second.
     limit: f64,
     /// Less than nothing is a debt.
     level: f64,

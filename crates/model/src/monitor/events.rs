@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Found {
-    /// The host's name.
+    /// Name of the host.
     pub host: String,
     /// What tells the host from others whatever it is called (`/etc/machine-id`).
     pub machine_id: Option<String>,
@@ -23,56 +23,56 @@ pub struct Found {
     pub device: Option<String>,
     /// What kind of device it is, and its model.
     pub kind: Option<String>,
-    /// Its size.
+    /// Size of the volume.
     pub bytes: Option<Bytes>,
 }
 
-/// What happened.
+/// What happened to a volume between two passes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
     /// It is attached to another host: the names of both.
     Moved {
-        /// The one before.
+        /// Name of the host before.
         before: String,
-        /// The one since.
+        /// Name of the host since.
         after: String,
     },
     /// Its host was started again.
     Started,
     /// Its host is another machine, an instance of another type: vendors and products.
     Machine {
-        /// The one before.
+        /// Machine before.
         before: String,
-        /// The one since.
+        /// Machine since.
         after: String,
     },
     /// Its host runs another kernel: releases.
     Kernel {
-        /// The one before.
+        /// Release of the kernel before.
         before: String,
-        /// The one since.
+        /// Release of the kernel since.
         after: String,
     },
     /// It has another device name on its host: it was detached and attached again, or found in another order.
     Renamed {
-        /// The name before.
+        /// Kernel name before.
         before: String,
-        /// The name since.
+        /// Kernel name since.
         after: String,
     },
     /// It has another size.
     Resized {
-        /// The size before.
+        /// Size before.
         before: Bytes,
-        /// The size since.
+        /// Size since.
         after: Bytes,
     },
     /// It is another kind of device, or another model.
     Kind {
-        /// The kind before.
+        /// Kind and model before.
         before: String,
-        /// The kind since.
+        /// Kind and model since.
         after: String,
     },
 }
@@ -84,7 +84,7 @@ pub struct Event {
     pub at: UnixTime,
     /// The last pass before it.
     pub since: UnixTime,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub what: What,
 }

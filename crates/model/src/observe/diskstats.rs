@@ -26,9 +26,9 @@ pub struct OpCounters {
 /// Counters of one device, or their growth over a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiskCounters {
-    /// Completed reads.
+    /// Counters of reads.
     pub read: OpCounters,
-    /// Completed writes.
+    /// Counters of writes.
     pub write: OpCounters,
     /// Requests in flight now; never a difference.
     pub in_flight: u64,
@@ -100,7 +100,7 @@ impl OpCounters {
         })
     }
 
-    /// Bytes moved.
+    /// Bytes moved: sectors of 512 bytes.
     pub fn bytes(&self) -> u64 {
         self.sectors.saturating_mul(SECTOR)
     }

@@ -34,7 +34,7 @@ pub struct CpuShares {
 pub struct SwapRates {
     /// Read back from swap.
     pub in_bytes_per_second: f64,
-    /// Written to swap.
+    /// Written out to swap.
     pub out_bytes_per_second: f64,
 }
 
@@ -43,7 +43,7 @@ pub struct SwapRates {
 pub struct HostRates {
     /// Its processors; nothing while no tick has passed.
     pub cpu: Option<CpuShares>,
-    /// Its swap areas.
+    /// Swapping, where the host has swap.
     pub swap: Option<SwapRates>,
 }
 

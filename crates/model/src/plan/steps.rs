@@ -29,9 +29,9 @@ pub struct Plan {
     pub sweep: Option<SweepPlan>,
     /// Steps in the order in which they are done; undone in reverse.
     pub steps: Vec<Step>,
-    /// Least rounds.
+    /// Least rounds that are run.
     pub rounds_min: u32,
-    /// Most rounds.
+    /// Most rounds that are run.
     pub rounds_max: u32,
     /// Time that one round takes (warm-up, measurement and rest, without preparation); absent when a
     /// workload ends by size.
@@ -49,7 +49,6 @@ pub struct Plan {
 /// One thing that is done, and what takes it back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// What is done.
     #[serde(rename = "do")]
     pub action: Action,
     /// What puts it back.
@@ -80,7 +79,6 @@ pub enum Action {
     Open {
         /// Name of the volume.
         volume: String,
-        /// What is opened.
         path: PathBuf,
         /// Whether trials write to it, so that what it holds is lost.
         overwrites: bool,

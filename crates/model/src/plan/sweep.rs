@@ -16,7 +16,7 @@ const OFFERED: f64 = 0.2;
 pub struct SweepPlan {
     /// Name of the design that is varied.
     pub template: String,
-    /// What varies.
+    /// Factors that vary, with their levels.
     pub factors: Vec<Factor>,
     /// Names of the designs that it made.
     pub designs: Vec<String>,

@@ -11,7 +11,7 @@ use crate::workload::{Access, Details, IoEngine, Mix, Regions, Stop, Workload};
 pub struct Profile {
     /// What stands behind `ebb profile`.
     pub name: &'static str,
-    /// What it imitates.
+    /// The load that it imitates, in words.
     pub imitates: &'static str,
     /// Where it differs from that.
     pub differs: &'static str,
@@ -19,11 +19,11 @@ pub struct Profile {
     pub writes: bool,
     /// Whether [`ProfileRequest::size`] means something to it.
     pub takes_size: bool,
-    /// Whether [`ProfileRequest::runtime`] does.
+    /// Whether [`ProfileRequest::runtime`] means something to it.
     pub takes_runtime: bool,
     /// Whether its size comes from the host's memory when nobody says it.
     pub sized_by_memory: bool,
-    /// Files and course.
+    /// Makes its files and its course for a request.
     make: fn(&ProfileRequest) -> (Vec<Files>, Course),
 }
 

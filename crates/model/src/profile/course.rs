@@ -9,7 +9,7 @@ use crate::workload::Workload;
 pub enum Course {
     /// Groups of jobs, one after the other.
     List(Vec<Vec<Step>>),
-    /// Doubles the iodepth.
+    /// One job at doubling iodepths, until that brings no more.
     Ladder {
         /// The job at any depth.
         base: Workload,

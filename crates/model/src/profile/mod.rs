@@ -50,7 +50,7 @@ impl Step {
 pub struct Files {
     /// How many; 1 may also be a device or an existing file.
     pub count: u32,
-    /// Bytes of each.
+    /// Size of each file.
     pub size: Bytes,
     /// Whether they have to be filled before, because they are read before they are written.
     pub fill: bool,

@@ -46,12 +46,12 @@ pub enum Join {
         /// Bytes on one before the next one's turn.
         chunk: Option<Bytes>,
     },
-    /// RAID1.
+    /// RAID1: every member holds all of it.
     Mirror {
         /// Copies of every byte.
         copies: u32,
     },
-    /// RAID10.
+    /// RAID10: mirrors in a stripe.
     StripedMirror {
         /// Copies of every byte.
         copies: u32,
@@ -134,7 +134,7 @@ impl Join {
 /// Bytes, at least and at most.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Span {
-    /// At least.
+    /// The least that it can be.
     pub least: f64,
     /// At most; infinite where nothing bounds it.
     pub most: f64,

@@ -6,7 +6,7 @@
 #[error("not the samples of a trial: {0}")]
 pub struct Malformed(pub(super) &'static str);
 
-/// Appends `number`.
+/// Appends `number` in 7-bit groups, the lowest first (LEB128).
 pub(super) fn put(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);

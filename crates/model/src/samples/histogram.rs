@@ -43,11 +43,11 @@ enum Buckets {
     Few(Vec<u32>),
     /// Non-empty buckets in ascending order.
     Sparse(Vec<(u32, u64)>),
-    /// Every bucket.
+    /// One counter for every bucket.
     Dense(Box<[u64; BUCKETS]>),
 }
 
-/// One non-empty bucket.
+/// A bucket that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
     /// Smallest value it counts, nanoseconds.
@@ -71,7 +71,7 @@ pub struct Histogram {
     sum: u64,
     /// `u64::MAX` while empty, so that `record` needs no branch.
     min: u64,
-    /// 0 while empty.
+    /// Largest value recorded; 0 while empty.
     max: u64,
 }
 
@@ -87,7 +87,7 @@ impl Histogram {
         Histogram { buckets: Buckets::Dense(empty_dense()), ..Default::default() }
     }
 
-    /// Counts one value.
+    /// Counts one more value.
     #[inline]
     pub fn record(&mut self, value: u64) {
         match &mut self.buckets {
@@ -110,7 +110,7 @@ impl Histogram {
         }
     }
 
-    /// Number of values.
+    /// Number of values recorded.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -26,9 +26,9 @@ use std::ops::{AddAssign, SubAssign};
 /// Operations and bytes completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Count {
-    /// Completed operations.
+    /// Operations that completed.
     pub ops: u64,
-    /// Completed bytes.
+    /// Bytes that they moved.
     pub bytes: u64,
 }
 
@@ -47,7 +47,7 @@ impl PerOp<Count> {
         PerOp { read: self.read.plus(more.read), write: self.write.plus(more.write) }
     }
 
-    /// Both together.
+    /// Reads and writes together.
     pub fn total(self) -> Count {
         self.read.plus(self.write)
     }
@@ -212,7 +212,7 @@ pub enum DepthFound {
 const LATE: f64 = 0.1;
 
 impl PerOp<OpSamples> {
-    /// What completed.
+    /// Operations and bytes that completed, of reads and of writes.
     pub fn counts(&self) -> PerOp<Count> {
         PerOp { read: self.read.count, write: self.write.count }
     }
@@ -275,7 +275,7 @@ pub struct TrialSamples {
     pub members: Vec<MemberSamples>,
     /// The trial in intervals.
     pub series: Vec<Interval>,
-    /// CPU used.
+    /// CPU time used during the measurement.
     pub cpu: CpuUse,
     /// Mean number of operations in flight that the application kept (Little's law input), when measured.
     pub mean_in_flight: Option<f64>,

@@ -53,7 +53,7 @@ pub struct AsBuilt {
     /// Bytes on one member before the next one's turn, of the outermost array that has such.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk: Option<Bytes>,
-    /// Its readahead (`queue/read_ahead_kb`).
+    /// Readahead of the device (`queue/read_ahead_kb`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readahead: Option<Bytes>,
     /// The file system that is mounted, by the kernel's word for it.
@@ -83,7 +83,7 @@ pub struct ProcessorUser {
 pub struct InterruptUse {
     /// The core's place in [`Observation::cores`].
     pub core: usize,
-    /// The core's number.
+    /// Number of the core, from 0.
     pub cpu: u32,
     /// The line's number, or its name where it has none: `36`, `CAL`.
     pub line: String,
@@ -105,7 +105,7 @@ pub struct DeviceObservation {
     /// Name that people use, where it differs (`vg0-data` for `dm-0`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
-    /// "major:minor".
+    /// Device number, "major:minor".
     pub number: String,
     /// What it is made of; absent in sessions that recorded chains ([`MemberObservation::devices`]).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,7 +175,7 @@ pub struct Encryption {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DiskUse {
-    /// Requests completed.
+    /// Requests that completed.
     pub ops: PerOp<u64>,
     /// Requests merged into a neighbour before they were issued.
     pub merged: PerOp<u64>,
@@ -250,7 +250,7 @@ pub struct RemoteUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallUse {
-    /// Calls completed.
+    /// Calls that completed.
     pub calls: u64,
     /// Times that a call was sent, the first included.
     pub sent: u64,
@@ -405,7 +405,7 @@ pub struct NetworkUse {
 pub struct ExceededInterval {
     /// The first reading, from the start of the measurement.
     pub start: Nanos,
-    /// The second reading.
+    /// Instant of the second reading.
     pub end: Nanos,
     /// Time above limits between them.
     pub exceeded: LimitsExceeded,

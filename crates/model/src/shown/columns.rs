@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// A cell that is wider than this has a longer line; the other rows do not wait for it.
 const WIDEST: usize = 60;
-/// Blanks between columns.
+/// What separates two columns.
 const GAP: &str = "  ";
 
 /// `rows` as lines that begin with `indent` blanks, each with its end. Cells are escaped.

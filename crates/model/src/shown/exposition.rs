@@ -27,7 +27,7 @@ impl Exposition {
         }
     }
 
-    /// All of it.
+    /// The whole text of the exposition.
     pub fn finish(self) -> String {
         self.0 + "# EOF\n"
     }

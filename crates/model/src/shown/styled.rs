@@ -7,15 +7,15 @@ use std::ops::Deref;
 /// What a piece of text means; the terminal's own palette gives it a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
-    /// As it is.
+    /// Text without any mark.
     Plain,
-    /// What counts most.
+    /// The most important of what is shown.
     Strong,
     /// What may be passed over.
     Faint,
-    /// Better than something.
+    /// A change for the better.
     Good,
-    /// Worse than something.
+    /// A change for the worse.
     Bad,
     /// To be looked at.
     Caution,

@@ -11,12 +11,12 @@ pub enum RateError {
     /// A small `b` after a prefix, or the word: bits.
     #[error("`{text}` counts bits; {remedy}")]
     Bits {
-        /// What was given.
+        /// The text that was given.
         text: String,
         /// What to write instead.
         remedy: String,
     },
-    /// A size alone.
+    /// A size without a time.
     #[error("`{0}` does not say in what time; write `{0}/s`")]
     NoTime(String),
 }

@@ -38,7 +38,7 @@ impl Instant {
 }
 
 impl UnixTime {
-    /// 1970-01-01 00:00 UTC.
+    /// 1970-01-01 00:00 UTC, where it counts from.
     pub const EPOCH: UnixTime = UnixTime(0);
 
     /// A whole number of seconds since then; saturates.
@@ -79,7 +79,7 @@ impl Nanos {
         Nanos((seconds * 1e9 + 0.5) as u64)
     }
 
-    /// In seconds.
+    /// The same time in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -89,7 +89,7 @@ impl Nanos {
         Nanos(self.0.saturating_sub(other.0))
     }
 
-    /// Both together; saturates.
+    /// The sum of both; saturates.
     pub const fn plus(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_add(other.0))
     }

@@ -19,7 +19,7 @@ const HEADER: usize = 40;
 pub struct Stamp {
     /// The run that wrote it.
     pub run: u64,
-    /// Where it belongs.
+    /// Offset that the unit was written to.
     pub offset: ArrayOffset,
     /// Number of the write, from 1.
     pub generation: u64,

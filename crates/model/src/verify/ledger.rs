@@ -39,7 +39,7 @@ pub struct HeaderMember {
 /// What the writer wrote on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// Always [`Header::SCHEMA`].
+    /// Name and version of the form: [`Header::SCHEMA`].
     pub schema: String,
     /// Number of the run, in every unit.
     pub run: u64,
@@ -156,11 +156,11 @@ pub enum Verdict {
     },
     /// A unit that another run wrote.
     Foreign,
-    /// No whole unit.
+    /// No unit can be read there.
     Unreadable(Unreadable),
 }
 
-/// A ledger, replayed.
+/// What a ledger says of each unit, all its lines applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ledger {
     /// What the writer wrote on.

@@ -70,7 +70,7 @@ impl Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Latency {
-    /// Always the same.
+    /// One latency for every operation.
     Constant(Nanos),
     /// Lognormal, given by its median and its 99th percentile.
     Lognormal {
@@ -82,7 +82,7 @@ pub enum Latency {
 }
 
 impl Latency {
-    /// Mean, in nanoseconds.
+    /// Mean of the distribution, nanoseconds.
     pub fn mean(&self) -> f64 {
         match self {
             Latency::Constant(value) => value.0 as f64,

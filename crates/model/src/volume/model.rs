@@ -35,7 +35,7 @@ pub enum LimitedBy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitedCounts {
-    /// Service latency alone.
+    /// No limit: service latency alone.
     pub latency: u64,
     /// The volume's limit of operations.
     pub volume_iops: u64,
@@ -45,7 +45,7 @@ pub struct LimitedCounts {
     pub link_iops: u64,
     /// The link's limit of bytes.
     pub link_throughput: u64,
-    /// The spindle's arm.
+    /// The device itself: the arm of a spinning disk.
     pub device: u64,
 }
 
@@ -63,7 +63,7 @@ impl LimitedCounts {
         *counter += 1;
     }
 
-    /// Operations in all.
+    /// Operations of all causes together.
     pub fn total(&self) -> u64 {
         self.latency
             + self.volume_iops

@@ -27,9 +27,7 @@ pub struct Conditions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GoOn {
-    /// Reads.
     pub read: bool,
-    /// Writes.
     pub write: bool,
 }
 

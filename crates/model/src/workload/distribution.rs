@@ -39,7 +39,7 @@ pub enum Distribution {
     },
     /// Uniform within each of some zones, which follow one another.
     Zoned {
-        /// At least one.
+        /// Zones in the order of their offsets, at least one.
         zones: Vec<Zone>,
     },
 }
@@ -145,7 +145,7 @@ fn zones(text: &str) -> Result<Distribution, TextError> {
     Ok(Distribution::Zoned { zones })
 }
 
-/// In fio's words.
+/// As fio's `random_distribution` writes it.
 impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

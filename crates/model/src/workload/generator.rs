@@ -13,7 +13,7 @@ use varied::Varied;
 /// One operation to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
-    /// Read or write.
+    /// Whether it reads or writes.
     pub kind: OpKind,
     /// Its first byte in the target.
     pub offset: ArrayOffset,

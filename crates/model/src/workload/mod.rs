@@ -46,9 +46,7 @@ pub enum Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mix {
-    /// Reads only.
     Read,
-    /// Writes only.
     Write,
     /// Reads each block, then writes it back in place (bonnie++'s rewrite).
     Rewrite,
@@ -59,7 +57,7 @@ pub enum Mix {
     },
 }
 
-/// When operations arrive.
+/// How operations arrive: in a closed loop or at a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrival {
@@ -103,7 +101,7 @@ pub enum IoEngine {
 pub struct Workload {
     /// Name, unique in its experiment.
     pub name: String,
-    /// Order of offsets.
+    /// Order in which offsets are visited.
     pub access: Access,
     /// What is done at each offset.
     pub mix: Mix,
@@ -125,7 +123,7 @@ pub struct Workload {
     pub warm_up: Nanos,
     /// Bytes of the target that are used, from offset 0; all of it when absent.
     pub span: Option<Bytes>,
-    /// Arrival process.
+    /// When operations begin.
     pub arrival: Arrival,
     /// Upper limit of throughput in bytes per second over all jobs (fio's `rate`).
     pub rate: Option<Bytes>,

@@ -19,7 +19,7 @@ pub enum SteadyMetric {
 /// A criterion and its limit (fio's `steadystate=iops_slope:0.3%`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Criterion {
-    /// Of what.
+    /// The figure that has to be steady.
     pub metric: SteadyMetric,
     /// The slope of the least squares line, per measurement; else the largest distance of a measurement from their mean.
     pub slope: bool,
@@ -48,14 +48,14 @@ pub struct SteadyState {
 pub struct Moment {
     /// Operations that completed.
     pub ops: u64,
-    /// Their bytes.
+    /// Bytes that they moved.
     pub bytes: u64,
     /// The sum of their latencies, in nanoseconds.
     pub latency: u64,
 }
 
 impl Moment {
-    /// This and `more`.
+    /// The sum of this and `more`.
     #[must_use]
     pub fn plus(self, more: Moment) -> Moment {
         Moment {

@@ -61,13 +61,13 @@ pub enum TextError {
         /// What they make, in percent.
         sum: f64,
     },
-    /// No percentage.
+    /// Not a percentage from 0 to 100.
     #[error("`{0}` is not a percentage from 0 to 100")]
     Percent(String),
     /// A law with more parameters than its one.
     #[error("`{0}`: one number for reads and writes is taken, and no centre")]
     OneNumber(String),
-    /// fio's `zoned_abs`.
+    /// Zones in bytes (fio's `zoned_abs`).
     #[error("zones of so many bytes are not done")]
     ZonesInBytes,
     /// Zones of reads and others of writes.

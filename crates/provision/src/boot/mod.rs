@@ -39,7 +39,7 @@ pub struct Boot {
     pub create: Vec<String>,
     /// The file system on it.
     pub filesystem: Filesystem,
-    /// Its uuid.
+    /// UUID that the file system is made with.
     pub filesystem_uuid: String,
     /// Arguments of mkfs before the device.
     pub mkfs: Vec<String>,

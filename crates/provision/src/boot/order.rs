@@ -81,6 +81,7 @@ pub struct BootOrder<'a> {
 
 /// Why a machine cannot be told to make it at boot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum BootError {
     /// A name or a mount point that cannot be one.
     #[error(transparent)]
@@ -88,7 +89,6 @@ pub enum BootError {
     /// Steps that cannot be made.
     #[error("design {design}: {error}")]
     Build {
-        /// Name of the design.
         design: String,
         /// Why no steps can be planned for it.
         error: BuildPlanError,
@@ -97,34 +97,20 @@ pub enum BootError {
     #[error(
         "design {design} {what}; what a machine makes by itself at boot is one md array of disks with ext4, XFS or btrfs on it (`ebb apply` builds the others)"
     )]
-    Beyond {
-        /// Name of the design.
-        design: String,
-        /// What it has or lacks.
-        what: String,
-    },
+    Beyond { design: String, what: String },
     /// A volume of which nothing tells which disk it is.
     #[error(
         "volume {volume} is no disk that another machine could find: say which disks with --members instance-store, --members ebs or a pattern such as '/dev/disk/by-id/virtio-data*', or give the volume `device = \"/dev/disk/by-id/...\"`"
     )]
-    Unknown {
-        /// Name of the volume.
-        volume: String,
-    },
+    Unknown { volume: String },
     /// Something that is no kind of disk.
     #[error(
         "{pattern} is no kind of disk: write instance-store, ebs, or a pattern of links such as '/dev/disk/by-id/virtio-data*'"
     )]
-    Pattern {
-        /// What was written.
-        pattern: String,
-    },
+    Pattern { pattern: String },
     /// A mount point that hides what mounts it.
     #[error("what is mounted at {} would hide what mounts it (in /usr/local/sbin and /var/lib/ebbtide): choose another place, such as /data", mountpoint.shown())]
-    Above {
-        /// Where it was to be.
-        mountpoint: PathBuf,
-    },
+    Above { mountpoint: PathBuf },
     /// Disks that lose their content at a stop and others in one array.
     #[error(
         "instance store, which comes back blank after a stop, and other disks are not mixed in one array"
@@ -135,14 +121,7 @@ pub enum BootError {
     NotPersistent,
     /// Fewer disks than the layout needs.
     #[error("{title} takes {needed} disks at least, not {least}")]
-    TooFew {
-        /// The layout.
-        title: &'static str,
-        /// What it needs.
-        needed: usize,
-        /// What was asked for.
-        least: usize,
-    },
+    TooFew { title: &'static str, needed: usize, least: usize },
 }
 
 impl BootOrder<'_> {

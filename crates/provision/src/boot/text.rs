@@ -21,7 +21,7 @@ struct File {
 }
 
 impl Boot {
-    /// The script.
+    /// The shell script that makes the array at boot.
     pub fn script(&self) -> String {
         let redundant = if self.redundant { "yes" } else { "no" };
         let exact = if matches!(self.members, Members::Links(_)) { "yes" } else { "no" };

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// What is `ebb`'s of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
     /// Whether the whole file is `ebb`'s, or a block of lines in it.
     pub whole: bool,
@@ -172,7 +172,7 @@ struct Found {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {what}", path.shown())]
 pub struct FileError {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
     /// What is wrong and what to do.
     pub what: String,

@@ -14,7 +14,6 @@ pub(super) struct Measured {
     pub(super) workload: usize,
     /// The trials that gave samples, in the order in which they ran.
     trials: Vec<Ran>,
-    /// Trials that failed.
     pub(super) failed: usize,
 }
 

@@ -86,7 +86,7 @@ pub struct Beside {
 /// A session of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BesideSession {
-    /// The session's id.
+    /// Id of the session.
     pub id: String,
     /// The only design of it that counts, where one was named.
     pub design: Option<String>,
@@ -94,7 +94,7 @@ pub struct BesideSession {
     pub experiment: String,
     /// What it ran on.
     pub backend: BackendKind,
-    /// When it started.
+    /// When the session started.
     pub started_unix: UnixTime,
     /// Name of the host; empty where it is not known.
     pub hostname: String,
@@ -111,13 +111,12 @@ pub struct BesideRow {
     pub designs: [String; 2],
     /// Names of the workload in the first and in the other.
     pub workloads: [String; 2],
-    /// What is compared.
     pub metric: Metric,
     /// Medians with their intervals, where it was measured.
     pub estimates: [Option<Estimate>; 2],
     /// Values of the trials behind them.
     pub values: [Vec<f64>; 2],
-    /// Trials that failed.
+    /// Trials that failed, of each session.
     pub failed: [usize; 2],
     /// Whether the trials are paired by round: designs of one session.
     pub paired: bool,
@@ -161,33 +160,28 @@ pub struct BesideFigures {
 
 /// Why sessions cannot be put beside one another.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum BesideError {
     /// A workload was asked for that no session has.
     #[error("no workload is named `{name}` in these sessions; there are: {}", known.join(", "))]
     NoWorkload {
         /// The name that was asked for.
         name: String,
-        /// Names that the sessions have.
         known: Vec<String>,
     },
     /// A design was asked for that its session does not have.
     #[error("session {session} has no design `{name}`; it has: {}", known.join(", "))]
     NoDesign {
-        /// The session.
         session: String,
         /// The name that was asked for.
         name: String,
-        /// Names that the session has.
         known: Vec<String>,
     },
     /// A session or a design of it is named twice.
     #[error(
         "session {session} is named already; name another one (`ebb list` shows them), or two designs of it, {session}:DESIGN"
     )]
-    Twice {
-        /// The session.
-        session: String,
-    },
+    Twice { session: String },
 }
 
 impl Beside {

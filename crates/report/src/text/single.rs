@@ -24,9 +24,7 @@ const WAITED: u32 = 50;
 pub struct Single<'a> {
     /// What it ran on, in words.
     pub target: &'a str,
-    /// What was run.
     pub workload: &'a Workload,
-    /// What was measured.
     pub samples: &'a TrialSamples,
     /// What limits it, the best supported cause first.
     pub verdicts: &'a [Verdict],

@@ -12,9 +12,7 @@ use ebbtide_model::units::{format_iops, format_latency, format_throughput};
 /// A step of a profile.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfileStep<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// What was seen.
     pub samples: &'a TrialSamples,
     /// What limits it, the best supported cause first; nothing where it was not judged.
     pub verdicts: &'a [Verdict],

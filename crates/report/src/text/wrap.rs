@@ -1,4 +1,4 @@
-//! Paragraphs.
+//! Paragraphs of a given width.
 
 use ebbtide_model::shown::{Paint, Styled, one_line, width};
 use unicode_width::UnicodeWidthChar;

@@ -63,7 +63,7 @@ pub struct Done {
     /// What it ran on, in words.
     pub target: String,
     pub samples: TrialSamples,
-    /// What limits it.
+    /// What limits it, the best supported cause first.
     pub verdicts: Vec<Verdict>,
     /// What else was looked for, and why it is not asserted.
     pub ruled_out: Vec<RuledOut>,
@@ -71,7 +71,6 @@ pub struct Done {
     pub rungs: Vec<Rung>,
     /// What the process used meanwhile.
     pub used: ProcessUse,
-    /// When it ended.
     pub ended: UnixTime,
     /// Why it failed before its end, and the error number behind that where there is one.
     pub failed: Option<(String, Option<i32>)>,
@@ -108,6 +107,6 @@ pub struct Results {
 pub enum Early {
     /// Ctrl-C.
     Interrupted,
-    /// A job failed.
+    /// A job failed, and why.
     Failed(String),
 }

@@ -49,7 +49,7 @@ pub struct Kernel {
     keep: bool,
     /// Trials of a round that may stand on one build follow one another, and do.
     shares: bool,
-    /// Builds that stand.
+    /// Builds of designs that are standing now.
     standing: Vec<Standing>,
     /// What is run on without being built for it.
     held: Option<Held>,
@@ -63,7 +63,7 @@ struct Standing {
     trial: Trial,
     /// Numbers of md devices that it took.
     md_numbers: Vec<u32>,
-    /// What made it.
+    /// The steps that made it, in their order.
     steps: Vec<BuildStep>,
     /// Where it is in what the builder has done.
     done: Range<usize>,

@@ -34,7 +34,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// None yet.
+    /// No groups yet; what is made is announced in a journal of `journals`.
     pub fn none(journals: Option<PathBuf>, run: String) -> Groups {
         let journal = journals.map(|journals| JournalFile::alone(&journals, &run));
         Groups { run, journal, made: Vec::new(), steps: 0 }

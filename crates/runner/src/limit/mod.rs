@@ -101,7 +101,7 @@ pub struct Course {
     pub elapsed: Duration,
     /// For how long somebody else had stopped the program, as by a key.
     pub paused: Duration,
-    /// What was moved.
+    /// Operations and bytes moved so far.
     pub moved: Counts,
     /// Of that, what the group with the kernel's limit has passed to devices.
     pub by_kernel: Option<Counts>,

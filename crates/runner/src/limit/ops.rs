@@ -1,4 +1,4 @@
-//! Counting operations.
+//! How the operations of a limited program are counted.
 
 use super::groups::ON_ITS_WAY;
 use ebbtide_model::limit::{Counts, Kind};

@@ -18,13 +18,11 @@ pub const AROUND: Nanos = Nanos::from_secs(2 * 3600);
 /// What is known of one measure of one volume.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// Which volume.
     pub volume: Watched,
-    /// What of it.
     pub measure: Measure,
     /// The first value that was looked at.
     pub from: UnixTime,
-    /// The last one.
+    /// The last value that was looked at.
     pub to: UnixTime,
     /// Whether there is enough for changes to be told.
     pub enough: bool,
@@ -33,11 +31,9 @@ pub struct Known {
 /// A change, and whose it is.
 #[derive(Debug, Clone)]
 pub struct OfVolume {
-    /// Which volume.
     pub volume: Watched,
     /// What of it changed.
     pub measure: Measure,
-    /// How, and when.
     pub change: Change,
     /// What the other volumes of its host did; nothing where none is known.
     pub siblings: Option<Siblings>,
@@ -48,9 +44,7 @@ pub struct OfVolume {
 /// Something that happened to a volume.
 #[derive(Debug, Clone)]
 pub struct Happened {
-    /// To which.
     pub volume: Watched,
-    /// What, and when.
     pub event: Event,
 }
 

@@ -61,7 +61,7 @@ pub enum StoreError {
         /// Where its content is now.
         rescued: Option<PathBuf>,
     },
-    /// No space.
+    /// No space is left for the store.
     #[error("no space left for the store {path}; free some on its file system, finished trials are kept")]
     Full { path: PathBuf },
     /// Somebody else kept it locked.

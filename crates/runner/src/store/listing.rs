@@ -14,7 +14,7 @@ const NAMED: &str = "instr(lower(experiment_name), lower(:name)) > 0";
 /// Some of the sessions, the newest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing {
-    /// Their lines.
+    /// One summary per session.
     pub sessions: Vec<Summary>,
     /// How many there are of that name.
     pub all: u64,

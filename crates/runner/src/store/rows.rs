@@ -16,9 +16,7 @@ pub struct Summary {
     pub experiment: String,
     /// Backend, as its lower-case name.
     pub backend: String,
-    /// Trials with samples.
     pub trials: u32,
-    /// Trials that failed.
     pub failed: u32,
     pub ending: Ending,
     /// The answer in one line, as it read when the session ended.

@@ -56,7 +56,7 @@ pub struct Outcome {
     pub written: Written,
     /// What was found when it was read back at once.
     pub found: Found,
-    /// The ledger, replayed.
+    /// What the ledger says of each unit.
     pub ledger: Ledger,
     /// What the reader must know about the job and the volumes.
     pub notes: Vec<String>,

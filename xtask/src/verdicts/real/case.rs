@@ -96,13 +96,13 @@ pub struct Throttle {
     pub write: bool,
     /// Bytes are counted, not operations.
     pub bytes: bool,
-    /// Per second.
+    /// Rate per second, in the unit of what it limits.
     pub rate: u64,
     /// So many times the rate for so many seconds from the start of the program.
     pub first: Option<(f64, f64)>,
 }
 
-/// Another program's I/O.
+/// I/O that another program does beside a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Neighbour {
     /// fio's `rw`.

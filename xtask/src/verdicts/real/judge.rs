@@ -237,9 +237,9 @@ fn holding(case: &Case, gains: &[f64], iops: f64) -> Vec<VerdictKind> {
 /// Where a run stands among those who want a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// As anybody.
+    /// At the same priority as others.
     Beside,
-    /// Before all others.
+    /// At a higher priority than others.
     Ahead,
 }
 

@@ -3,7 +3,7 @@
 use ebbtide_analysis::VerdictKind;
 use serde_json::Value;
 
-/// What `ebb` said.
+/// What `ebb` answered in a run.
 pub struct Said {
     pub iops: f64,
     /// Bytes that were read or written.

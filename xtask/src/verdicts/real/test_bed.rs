@@ -166,7 +166,7 @@ impl TestBed {
         Ok(target)
     }
 
-    /// An empty group.
+    /// Makes a control group with nothing in it.
     pub fn group(&self, name: &str) -> Result<Group, String> {
         let directory = self.groups.root.join(name);
         fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;

@@ -9,7 +9,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {mistake}")]
 pub struct JobFileError {
-    /// Where it stands.
+    /// Where in the job file.
     pub place: Place,
     /// What, and what to write instead.
     pub mistake: Mistake,
@@ -17,6 +17,7 @@ pub struct JobFileError {
 
 /// One kind of mistake; `Display` says what is wrong and what to write instead.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum Mistake {
     /// A heading in an included file.
     #[error("an included file has no [sections] of its own: its options join the section that includes it")]
@@ -34,12 +35,7 @@ pub enum Mistake {
     },
     /// An included file that cannot be read.
     #[error("include {name}: {error}")]
-    Include {
-        /// As it is named.
-        name: String,
-        /// Why not.
-        error: io::Error,
-    },
+    Include { name: String, error: io::Error },
     /// More options than any job file has: this many.
     #[error("more than {0} options")]
     TooMany(usize),
@@ -54,7 +50,7 @@ pub enum Mistake {
         "it changes nothing: the jobs of the file say {0} themselves, which goes before it as in fio; remove it, or write it there"
     )]
     SaidInFile(String),
-    /// Nothing to run.
+    /// No section but [global].
     #[error("there is no job; write a section `[name]` beside [global]")]
     NoJob,
     /// A value that an option of a workload cannot have, or options that cannot stand together.
@@ -62,12 +58,7 @@ pub enum Mistake {
     Refused(Vec<Refusal>),
     /// An option that says nothing of the workload.
     #[error("{name}: {wrong}")]
-    Option {
-        /// Its name.
-        name: String,
-        /// What is wrong with it.
-        wrong: OptionMistake,
-    },
+    Option { name: String, wrong: OptionMistake },
     /// A job that waits for one that does not stand before it.
     #[error("wait_for={0}: no job before it is called so")]
     WaitsForNobody(String),
@@ -87,22 +78,10 @@ pub enum Mistake {
     OffsetOfEach,
     /// A share of what is not there yet.
     #[error("{what}={percent}%: that is a share of a file or device that is there; write bytes")]
-    ShareOfNothing {
-        /// The option.
-        what: &'static str,
-        /// What it is.
-        percent: u8,
-    },
+    ShareOfNothing { what: &'static str, percent: u8 },
     /// A share that is less than a block.
     #[error("{what}={percent}% ends before it begins: that is not a block of {of}")]
-    EmptyShare {
-        /// The option.
-        what: &'static str,
-        /// What it is.
-        percent: u8,
-        /// Of how much.
-        of: Bytes,
-    },
+    EmptyShare { what: &'static str, percent: u8, of: Bytes },
     /// Several files, whose size nobody knows.
     #[error(
         "nrfiles={0}: write size, that of all of them together (filesize, that of each, is not done with it)"
@@ -111,11 +90,9 @@ pub enum Mistake {
     /// Several files, and an order that they are not used in.
     #[error("nrfiles={files} with {why}; {instead}")]
     FilesInNoOrder {
-        /// How many.
         files: u64,
         /// What it does not go with.
         why: &'static str,
-        /// What to write.
         instead: &'static str,
     },
     /// A list of files.

@@ -17,7 +17,7 @@ pub enum Service {
     RoundRobin,
     /// The next when one is done.
     Sequential,
-    /// Any.
+    /// One chosen at random for each operation.
     Random,
 }
 
@@ -35,7 +35,7 @@ pub struct InTurn {
 pub struct InNoOrder {
     /// What does not go together.
     pub why: &'static str,
-    /// What to write.
+    /// What to write instead, as a clause.
     pub instead: &'static str,
 }
 

@@ -27,7 +27,7 @@ pub enum Target {
 /// One job of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileJob {
-    /// Its section's heading.
+    /// Heading of its section.
     pub name: String,
     /// Where its section begins.
     pub place: Place,

@@ -7,7 +7,7 @@ use ebbtide_model::workload::options::{Grammar, OPTIONS, WorkloadOption};
 /// An option that is accepted and needs no field of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
-    /// fio's name.
+    /// Name of the option in fio.
     pub name: &'static str,
     /// Whether it has a value on fio's command line; of the others it may be left out.
     pub takes_value: bool,

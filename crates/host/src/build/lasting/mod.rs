@@ -41,9 +41,9 @@ pub type MayBuild<'a> = dyn Fn(&[&Member], bool) -> Result<(), String> + 'a;
 
 /// Makes, looks at and takes away what stays on one host.
 pub struct Keeper<'a> {
-    /// The host.
+    /// The host's file trees.
     pub sys: Sys,
-    /// What runs programs.
+    /// Runs the programs that build and look.
     pub runner: &'a dyn Runner,
     /// Decides about members, with whether their content may be lost.
     pub may_build: &'a MayBuild<'a>,
@@ -92,7 +92,7 @@ impl Keeper<'_> {
         if self.stop.load(Ordering::Relaxed) { Err(BuildError::Stopped.into()) } else { Ok(()) }
     }
 
-    /// Where records are.
+    /// Directory of the records.
     fn place(&self) -> PathBuf {
         self.sys.root().join(RECORDS)
     }

@@ -14,7 +14,7 @@ const LONGEST: u64 = 16 << 20;
 /// A record that says nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Its file.
+    /// Path of the record.
     pub path: PathBuf,
     /// What is wrong with it.
     pub what: String,

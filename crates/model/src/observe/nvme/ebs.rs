@@ -13,13 +13,13 @@ const INSTANCE_STORE_MAGIC: u32 = 0xEC2C_0D7E;
 /// The counters of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EbsPage {
-    /// Operations completed.
+    /// Reads completed.
     pub read_ops: u64,
-    /// Operations completed.
+    /// Writes completed.
     pub write_ops: u64,
-    /// Bytes moved.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes moved.
+    /// Bytes written.
     pub write_bytes: u64,
     /// Time above limits; nothing for instance store, which has none.
     pub exceeded: Option<LimitsExceeded>,

@@ -33,7 +33,7 @@ pub struct Health {
     pub spare_threshold_percent: u8,
     /// Times that it could not give back what was written.
     pub media_errors: u64,
-    /// Hours under power.
+    /// Hours that the drive was powered on.
     pub power_on_hours: u64,
 }
 

@@ -6,9 +6,9 @@ mod health;
 pub use ebs::EbsPage;
 pub use health::Health;
 
-/// A log page.
+/// A log page of an NVMe drive: how it is asked for and read.
 pub trait LogPage: Sized {
-    /// Log identifier.
+    /// Its log page identifier (LID).
     const ID: u8;
     /// The namespace that is asked.
     const NAMESPACE: u32;
@@ -25,10 +25,10 @@ pub trait LogPage: Sized {
 /// Why bytes are not the log page that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LogPageError {
-    /// Too short.
+    /// Fewer bytes than the page has.
     #[error("the page has {found} bytes, at least {least} are needed")]
     Short {
-        /// Its bytes.
+        /// Bytes that were read.
         found: usize,
         /// Bytes that hold everything that is read of it.
         least: usize,

@@ -77,7 +77,6 @@ pub struct Build {
 /// One change of the system, and what takes it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildStep {
-    /// What is done.
     #[serde(rename = "do")]
     pub action: BuildAction,
     /// What puts it back; nothing where it goes away with what it was done to.
@@ -176,7 +175,6 @@ pub enum BuildUndo {
     },
     /// Gives a queue's attribute its old value, if it still has the new one.
     RestoreQueue {
-        /// What was set.
         set: QueueSetting,
         /// The value before; filled in when the step is journaled.
         old: Option<String>,
@@ -243,7 +241,7 @@ pub enum BuildUndo {
     },
 }
 
-/// What is mounted.
+/// A device that is mounted, by what it was at the time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mounted {
     /// The device's node, or a link to it.

@@ -19,7 +19,7 @@ const RUNTIME_DEFAULT: Nanos = Nanos::from_secs(10);
 /// An amount in bytes or a share of something, up to all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// Bytes.
+    /// A number of bytes.
     Bytes(Bytes),
     /// Percent, 0 to 100.
     Percent(u8),
@@ -75,7 +75,7 @@ pub struct Draft {
     pub offset: Amount,
     /// How many times as many bytes.
     pub loops: u32,
-    /// Measured time.
+    /// Length of the measurement.
     pub runtime: Option<Nanos>,
     /// Whether the time is kept in full, where bytes are given too.
     pub time_based: bool,

@@ -33,7 +33,7 @@ pub enum Grammar {
 /// One option of a workload.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkloadOption {
-    /// fio's name.
+    /// Name of the option, as in fio.
     pub name: &'static str,
     /// The key in an experiment, where it is another one.
     pub key: Option<&'static str>,
@@ -71,7 +71,7 @@ pub enum Kind {
     Amount { least: Bytes, set: fn(&mut Draft, Amount) },
     /// Bytes per second, more than 0.
     Throughput { set: fn(&mut Draft, Bytes) },
-    /// A whole number.
+    /// A whole number in a range.
     Whole { least: i64, most: i64, set: fn(&mut Draft, i64) },
     /// A number above 0 and up to `most`; `range` says so in words.
     Number { most: f64, range: &'static str, example: &'static str, set: fn(&mut Draft, f64) },
@@ -154,7 +154,7 @@ pub struct Unused {
 /// Where an option that would change nothing is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// In every grammar.
+    /// In each grammar: command line, experiments and job files.
     Everywhere,
     /// Not in job files, where it commonly stands in [global] for other jobs: a note says so.
     NotInJobFiles,

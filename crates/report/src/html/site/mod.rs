@@ -22,7 +22,7 @@ pub const STYLES: [&str; 1] = [STYLE];
 /// What the pages have in `script` elements that run, and nothing else.
 pub const SCRIPTS: [&str; 2] = [super::SCRIPT, ENTER];
 
-/// A session's report.
+/// The report of a stored session, with the site's frame.
 pub fn session(report: &Report) -> String {
     of_report(report, Some(Site::default()))
 }
@@ -42,7 +42,7 @@ pub fn volumes(shown: &VolumesPage) -> String {
     volumes::html(shown)
 }
 
-/// A volume's weeks.
+/// The page of one volume: its values over weeks, its changes and events.
 pub fn volume(shown: &VolumePage) -> String {
     volume::html(shown)
 }

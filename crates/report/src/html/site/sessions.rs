@@ -10,9 +10,9 @@ use maud::{Markup, html};
 /// A session in the list.
 #[derive(Debug, Clone)]
 pub struct Listed {
-    /// Its id.
+    /// Id of the session.
     pub id: String,
-    /// When it began.
+    /// When the session began.
     pub started: UnixTime,
     /// Name of its experiment.
     pub experiment: String,

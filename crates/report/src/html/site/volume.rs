@@ -23,13 +23,13 @@ const GAP: u64 = 6;
 /// A lasting change, in words.
 #[derive(Debug, Clone)]
 pub struct ToldChange {
-    /// Of which volume.
+    /// The volume that changed.
     pub volume: Watched,
-    /// Of what.
+    /// The measure that changed.
     pub measure: Measure,
     /// Its levels and its moment.
     pub change: Change,
-    /// In a sentence.
+    /// The change in a sentence.
     pub sentence: String,
     /// Its levels, its ratio with the interval.
     pub figures: String,
@@ -47,7 +47,7 @@ pub struct ToldEvent {
 /// What is known of a volume over some weeks.
 #[derive(Debug, Clone)]
 pub struct VolumePage {
-    /// Which.
+    /// The volume that the page is about.
     pub volume: Watched,
     /// How many weeks; all that is known where there is no number.
     pub weeks: Option<u32>,

@@ -14,9 +14,9 @@ const REFRESH: u32 = 60;
 /// A volume, and what the newest passes saw.
 #[derive(Debug, Clone)]
 pub struct VolumeLine {
-    /// Which.
+    /// The volume that the line is about.
     pub volume: Watched,
-    /// The last pass.
+    /// When the last pass read it.
     pub last: Option<UnixTime>,
     /// The newest value of each measure, and when it was measured.
     pub newest: Vec<(Measure, UnixTime, f64)>,
@@ -29,7 +29,7 @@ pub struct VolumesPage {
     pub volumes: Vec<VolumeLine>,
     /// Lasting changes, the newest first.
     pub changes: Vec<ToldChange>,
-    /// Now.
+    /// When the page is made.
     pub now: UnixTime,
     /// Whether the page loads itself again.
     pub refresh: bool,

@@ -45,7 +45,7 @@ pub struct Monitored {
     /// Its identity and names.
     #[serde(flatten)]
     pub volume: Watched,
-    /// The last pass.
+    /// When the last pass read it.
     pub last_unix: Option<UnixTime>,
     /// Single values that are kept: passes of the last 35 days.
     pub passes: u64,

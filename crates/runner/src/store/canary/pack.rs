@@ -8,7 +8,7 @@ use ebbtide_model::monitor::Measure;
 
 /// First byte of what is packed.
 const VERSION: u8 = 1;
-/// Deflate level.
+/// Level of deflate, 0 to 10.
 const LEVEL: u8 = 6;
 /// Most bytes that a row may unpack to.
 const LARGEST: usize = 1 << 20;

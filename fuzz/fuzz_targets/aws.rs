@@ -1,7 +1,7 @@
 //! What people save of AWS and of their loads: what is understood changes a catalogue, which stays one that can be asked.
 #![no_main]
 
-use ebbtide_formats::aws::{self, Saved};
+use ebbtide_formats::aws::{self, AwsOutput};
 use ebbtide_formats::trace;
 use ebbtide_model::catalog::{Catalog, Order};
 use ebbtide_model::units::Bytes;
@@ -10,7 +10,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok(load) = trace::parse(text, None) {
         assert!(load.bs.0 >= 512 && load.read_percent <= 100, "{load:?}");
     }
-    let Ok(Saved::Prices(list)) = aws::parse(text) else { return };
+    let Ok(AwsOutput::Prices(list)) = aws::parse(text) else { return };
     for region in list.regions() {
         let mut catalog = Catalog::builtin().clone();
         catalog.reprice(&list, Some(region));

@@ -1,7 +1,7 @@
 //! The swap of "EC2 Disk Overview" by design, on the simulator: 14 volumes on 3 instances, between which two of each change places
 //! after each session; whom `ebb attribute` accuses where nobody, two volumes or an instance are at fault.
 
-use ebbtide_analysis::Ran;
+use ebbtide_analysis::TrialSummary;
 use ebbtide_analysis::attribution::{Attribution, Bounds, Effect, Finding, attribute, read};
 use ebbtide_analysis::stop::Decider;
 use ebbtide_model::experiment::Experiment;
@@ -93,18 +93,18 @@ fn experiment(placed: &[Vec<usize>], fault: Fault, varies: &str) -> Result<Exper
 
 /// What `ebb attribute` says of the sessions of one seed.
 fn replay(fault: Fault, varies: &str, seed: u64) -> Result<Attribution, String> {
-    let mut sessions: Vec<(Session, Vec<Ran>)> = Vec::new();
+    let mut sessions: Vec<(Session, Vec<TrialSummary>)> = Vec::new();
     for (number, placed) in places().iter().enumerate() {
         let experiment = experiment(placed, fault, varies)?;
         let seed = seed * SESSIONS as u64 + number as u64;
         let session =
             session(&experiment, seed, Decider::new(&experiment)).map_err(|error| error.to_string())?;
-        let of = |record: &TrialRecord| Ran::of(&experiment, record);
+        let of = |record: &TrialRecord| TrialSummary::of(&experiment, record);
         let trials =
             session.trials.iter().filter(|record| record.trial.role == Role::Candidate).map(of).collect();
         sessions.push((session, trials));
     }
-    let borrowed: Vec<(&Session, &[Ran])> =
+    let borrowed: Vec<(&Session, &[TrialSummary])> =
         sessions.iter().map(|(session, trials)| (session, trials.as_slice())).collect();
     Ok(attribute(&read(&borrowed, None).observed, Bounds::default()))
 }

@@ -9,8 +9,8 @@ use super::metrics::{natural, primary};
 use super::steady::{self, Judged};
 use super::trials::{by_design, of, samples};
 use super::{
-    AaPair, Analysis, Comparison, Conclusion, DesignResult, Ran, VerdictKind, Warning, WarningKind, below,
-    factors, members, race, verdict,
+    AaPair, Analysis, Comparison, Conclusion, DesignResult, TrialSummary, VerdictKind, Warning, WarningKind,
+    below, factors, members, race, verdict,
 };
 use ebbtide_model::metric::Metric;
 use ebbtide_model::samples::TrialSamples;
@@ -43,7 +43,7 @@ pub struct OfDesign {
     /// The same of its volumes, where it may be asked of them.
     shown: Vec<Option<Arc<Vec<OfVolume>>>>,
     /// Its trials by their figures.
-    ran: Vec<Ran>,
+    ran: Vec<TrialSummary>,
 }
 
 impl OfDesign {
@@ -72,7 +72,7 @@ impl OfDesign {
     }
 
     /// Its trials under a workload in a role that measured something, in the order in which they ran.
-    fn under(&self, workload: usize, role: Role) -> impl Iterator<Item = &Ran> {
+    fn under(&self, workload: usize, role: Role) -> impl Iterator<Item = &TrialSummary> {
         let meant = (workload, role);
         let own = self.ran.iter().filter(move |ran| (ran.trial.workload, ran.trial.role) == meant);
         own.filter(|ran| ran.has_figures())
@@ -90,7 +90,7 @@ pub fn of_design(
     records: &[&TrialRecord],
     elsewhere: &Elsewhere,
 ) -> OfDesign {
-    let ran = records.iter().map(|record| Ran::of(&session.experiment, record)).collect();
+    let ran = records.iter().map(|record| TrialSummary::of(&session.experiment, record)).collect();
     let mut of = OfDesign { design, results: Vec::new(), shown: Vec::new(), ran };
     for workload in 0..session.experiment.workloads.len() {
         let asked = load(session, design, workload);
@@ -123,7 +123,7 @@ pub fn together(session: &Session, mut parts: Vec<OfDesign>) -> Analysis {
     let experiment = &session.experiment;
     parts.sort_by_key(OfDesign::design);
     let raced = parts.iter().filter(|_| experiment.sweep.is_some());
-    let mut ran: Vec<Ran> = raced.flat_map(|part| &part.ran).copied().collect();
+    let mut ran: Vec<TrialSummary> = raced.flat_map(|part| &part.ran).copied().collect();
     ran.sort_by_key(|one| one.trial.index);
     let mut analysis = Analysis {
         race: race::of_trials(experiment, &ran),
@@ -204,12 +204,12 @@ fn pairs(
     control: &OfDesign,
     workload: usize,
 ) -> Vec<(Metric, Vec<(f64, f64)>)> {
-    let mut others: BTreeMap<u32, &Ran> = BTreeMap::new();
+    let mut others: BTreeMap<u32, &TrialSummary> = BTreeMap::new();
     for ran in control.under(workload, Role::Candidate) {
         others.entry(ran.trial.round).or_insert(ran);
     }
     let of_metric = |m: Metric| {
-        let pair = |one: &Ran| Some((one.value(m)?, others.get(&one.trial.round)?.value(m)?));
+        let pair = |one: &TrialSummary| Some((one.value(m)?, others.get(&one.trial.round)?.value(m)?));
         (m, part.under(workload, role).filter_map(pair).collect())
     };
     Metric::ALL.into_iter().map(of_metric).collect()

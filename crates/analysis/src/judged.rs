@@ -89,6 +89,7 @@ pub enum Basis {
 /// What limits a design under a workload, and why we say so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
+    /// The cause.
     pub kind: VerdictKind,
     /// Of a limit: how it is known. Of `unknown`: that the load itself asks for no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]

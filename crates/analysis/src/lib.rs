@@ -31,10 +31,10 @@ pub mod observe;
 pub mod ordered;
 pub mod pace;
 pub mod race;
-mod ran;
 pub mod signed_rank;
 pub mod steady;
 pub mod stop;
+mod trial_summary;
 pub mod trials;
 mod types;
 mod undecided;
@@ -46,7 +46,7 @@ pub use evidence::{Evidence, Unit};
 pub use facts::elsewhere::{Elsewhere, order};
 pub use judged::{Basis, RuledOut, Verdict, VerdictKind};
 pub use metrics::{metric, metrics, natural, primary};
-pub use ran::Ran;
+pub use trial_summary::TrialSummary;
 pub use types::{
     AaPair, Analysis, ArrayBelow, Comparison, Conclusion, DesignResult, DeviceShare, Estimate, MemberShare,
     Warning, WarningKind,

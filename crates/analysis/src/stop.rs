@@ -16,7 +16,7 @@ use super::compare::{Margins, family, level_of_each, ratio};
 use super::estimate::{estimate_of_sorted, least_trials};
 use super::metrics::primary;
 use super::race::{Contest, Cost};
-use super::{Estimate, Ran};
+use super::{Estimate, TrialSummary};
 use ebbtide_model::experiment::{Answer, Experiment};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::schedule::Referee;
@@ -114,7 +114,7 @@ impl Point {
 
 /// Every design under every workload, from the trials so far: each is looked at once, when it ends.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct Estimates {
     /// By design, then by workload.
     points: Vec<Point>,
     /// The same: the value of each round.
@@ -123,7 +123,7 @@ pub struct Standing {
     level: f64,
 }
 
-impl Standing {
+impl Estimates {
     /// Before the first trial of `experiment`.
     pub fn new(experiment: &Experiment) -> Self {
         let workloads = || experiment.workloads.iter().enumerate();
@@ -132,7 +132,7 @@ impl Standing {
                 .map(move |(index, asked)| Point::new(design, index, primary(&experiment.answer, asked)))
         });
         let points: Vec<Point> = points.collect();
-        Standing {
+        Estimates {
             by_round: vec![BTreeMap::new(); points.len()],
             points,
             workloads: experiment.workloads.len(),
@@ -141,7 +141,7 @@ impl Standing {
     }
 
     /// Takes in a trial that ended.
-    pub fn add(&mut self, ran: &Ran) {
+    pub fn add(&mut self, ran: &TrialSummary) {
         let trial = &ran.trial;
         let Some(place) = self.place(trial.design, trial.workload).filter(|_| ran.is_candidate()) else {
             return;
@@ -214,9 +214,9 @@ pub struct Decider {
     race: Option<Contest>,
     /// What the trials of a race cost.
     cost: Cost,
-    standing: Standing,
+    standing: Estimates,
     /// Those that ended since the last decision.
-    newest: Vec<Ran>,
+    newest: Vec<TrialSummary>,
     /// Trials that have been taken in.
     seen: usize,
 }
@@ -227,7 +227,7 @@ impl Decider {
         Decider {
             race: Contest::new(experiment),
             cost: Cost::default(),
-            standing: Standing::new(experiment),
+            standing: Estimates::new(experiment),
             newest: Vec::new(),
             seen: 0,
         }
@@ -239,7 +239,7 @@ impl Decider {
     }
 
     /// How far each design has come under each workload.
-    pub fn standing(&self) -> &Standing {
+    pub fn standing(&self) -> &Estimates {
         &self.standing
     }
 
@@ -250,7 +250,7 @@ impl Decider {
 
     /// Takes in a trial of `experiment` that ended.
     pub fn add(&mut self, experiment: &Experiment, record: &TrialRecord) {
-        let ran = Ran::of(experiment, record);
+        let ran = TrialSummary::of(experiment, record);
         self.standing.add(&ran);
         self.newest.push(ran);
         self.seen += 1;

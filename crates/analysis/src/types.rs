@@ -150,6 +150,7 @@ pub struct Comparison {
     pub control: String,
     /// Name of the workload that both ran.
     pub workload: String,
+    /// The figure that is compared.
     pub metric: Metric,
     /// Design / control: the centre over rounds.
     pub ratio: f64,
@@ -180,6 +181,7 @@ pub struct AaPair {
     pub design: String,
     /// Name of the workload.
     pub workload: String,
+    /// The figure of the two.
     pub metric: Metric,
     /// Second run / first run: the centre over rounds.
     pub ratio: f64,

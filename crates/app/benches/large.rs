@@ -6,8 +6,8 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros, clippy::print_stdout, clippy::print_stderr)] // a bench has a clock and prints
 
-use ebbtide_analysis::stop::Standing;
-use ebbtide_analysis::{Ran, together};
+use ebbtide_analysis::stop::Estimates;
+use ebbtide_analysis::{TrialSummary, together};
 use ebbtide_model::backend::{Backend, BackendKind, Control};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::schedule::Schedule;
@@ -107,11 +107,11 @@ fn measure(
     let shown = start.elapsed().as_secs_f64();
     let page = html(&report);
     let drawn = start.elapsed().as_secs_f64();
-    let mut standing = Standing::new(experiment);
-    rounds.iter().for_each(|record| standing.add(&Ran::of(experiment, record)));
+    let mut standing = Estimates::new(experiment);
+    rounds.iter().for_each(|record| standing.add(&TrialSummary::of(experiment, record)));
     let decided = Instant::now();
     let newest = &rounds[rounds.len() - rounds.len().min(168)..];
-    newest.iter().for_each(|record| standing.add(&Ran::of(experiment, record)));
+    newest.iter().for_each(|record| standing.add(&TrialSummary::of(experiment, record)));
     println!(
         "{trials} trials: {:.1} kB each; text ({lines} lines) after {shown:.2} s; HTML {:.2} MB after {drawn:.2} s; {} taken \
          into account for the decision in {:.1} ms; {} MB of memory at most",

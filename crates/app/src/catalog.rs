@@ -1,7 +1,7 @@
 //! The catalogue as this user has it: the built-in records, the user's file, and those of the command line.
 
 use crate::error::CliError;
-use ebbtide_formats::aws::{self, Owned, Saved};
+use ebbtide_formats::aws::{self, AwsOutput, OwnedVolumes};
 use ebbtide_model::catalog::{Catalog, CatalogFile, PriceList};
 use ebbtide_model::shown::Shown;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct Loaded {
     /// Price lists, in the order of the files.
     pub lists: Vec<PriceList>,
     /// Volumes, in the order of the files.
-    pub owned: Vec<Owned>,
+    pub owned: Vec<OwnedVolumes>,
 }
 
 /// The built-in catalogue with the user's file, where there is one, and with `files`, prices included.
@@ -48,11 +48,11 @@ pub fn read_all(files: &[PathBuf]) -> Result<Loaded, CliError> {
         if aws::is_json(&text) {
             let wrong = |error| CliError::Usage(format!("{}: {error}", path.shown()));
             match aws::parse(&text).map_err(wrong)? {
-                Saved::Instances(instance) => add_instances(&mut loaded.catalog, instance, path)?,
-                Saved::Prices(list) => {
+                AwsOutput::Instances(instance) => add_instances(&mut loaded.catalog, instance, path)?,
+                AwsOutput::Prices(list) => {
                     loaded.lists.push(PriceList { source: source(&list.source, path), ..list })
                 }
-                Saved::Volumes(owned) => loaded.owned.extend(owned),
+                AwsOutput::Volumes(owned) => loaded.owned.extend(owned),
             }
         } else {
             add(&mut loaded.catalog, &text, path)?;

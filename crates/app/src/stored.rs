@@ -1,10 +1,10 @@
 //! What a store holds, as it is shown: reports and comparisons, for the command line and for browsers.
 
 use crate::views::Format;
-use ebbtide_analysis::{Ran, together};
+use ebbtide_analysis::{TrialSummary, together};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::{Ending, Session};
-use ebbtide_report::{Asked, Beside, BesideError, OfDesign, Report, Sided};
+use ebbtide_report::{Beside, BesideError, CompareRequest, ComparedSession, OfDesign, Report};
 use ebbtide_runner::store::{Store, StoreError, Summary};
 
 /// The report of the session that `which` names, with as much of each trial as `format` shows.
@@ -40,11 +40,11 @@ pub fn asked<S: AsRef<str>>(
     mut metrics: Vec<Metric>,
     threshold: f64,
     indifference: Option<f64>,
-) -> Option<Asked> {
+) -> Option<CompareRequest> {
     metrics.sort_unstable();
     metrics.dedup();
     let indifference = indifference.unwrap_or(INDIFFERENCE.min(threshold));
-    let asked = Asked { tables: tables(workloads), metrics, indifference, threshold };
+    let asked = CompareRequest { tables: tables(workloads), metrics, indifference, threshold };
     (indifference <= threshold).then_some(asked)
 }
 
@@ -57,8 +57,12 @@ pub fn session_and_design(which: &str) -> (&str, Option<&str>) {
 ///
 /// # Errors
 /// See [`CompareError`].
-pub fn beside<S: AsRef<str>>(store: &Store, which: &[S], asked: &Asked) -> Result<Beside, CompareError> {
-    let mut sessions: Vec<(Session, Vec<Ran>, Option<&str>)> = Vec::new();
+pub fn beside<S: AsRef<str>>(
+    store: &Store,
+    which: &[S],
+    asked: &CompareRequest,
+) -> Result<Beside, CompareError> {
+    let mut sessions: Vec<(Session, Vec<TrialSummary>, Option<&str>)> = Vec::new();
     for which in which.iter().map(S::as_ref) {
         let (id, design) = session_and_design(which);
         let session = store.head(id)?;
@@ -66,12 +70,15 @@ pub fn beside<S: AsRef<str>>(store: &Store, which: &[S], asked: &Asked) -> Resul
         let known = sessions.iter().find(|(known, ..)| known.meta.id == session.meta.id);
         let mut trials = known.map_or_else(Vec::new, |(_, trials, _)| trials.clone());
         if known.is_none() {
-            store.each_trial(&session, |record| trials.push(Ran::of(&session.experiment, &record)))?;
+            store
+                .each_trial(&session, |record| trials.push(TrialSummary::of(&session.experiment, &record)))?;
         }
         sessions.push((session, trials, design));
     }
-    let sides: Vec<Sided<'_>> =
-        sessions.iter().map(|(session, trials, design)| Sided { session, trials, design: *design }).collect();
+    let sides: Vec<ComparedSession<'_>> = sessions
+        .iter()
+        .map(|(session, trials, design)| ComparedSession { session, trials, design: *design })
+        .collect();
     Ok(Beside::new(&sides, asked)?)
 }
 

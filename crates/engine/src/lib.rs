@@ -26,6 +26,7 @@ mod cpu;
 pub mod descriptors;
 mod error;
 pub mod files;
+mod io_method;
 mod job;
 mod patience;
 mod piece;
@@ -42,7 +43,6 @@ mod steps;
 mod target;
 mod usage;
 pub mod verify;
-mod way;
 
 #[doc(inline)]
 pub use ebbtide_sys::nvme;

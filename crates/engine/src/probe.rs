@@ -6,7 +6,7 @@
 
 use crate::clock::Clock;
 use crate::ring::Ring;
-use crate::target::{HandOver, Target, TargetMember};
+use crate::target::{ReadCost, Target, TargetMember};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_sys::ring::Transfer;
 use rustix::io::pread;
@@ -20,7 +20,7 @@ const PATIENCE: Nanos = Nanos::from_millis(30);
 const FACTOR: u64 = 2;
 const LEAST: Nanos = Nanos(1_000);
 
-impl HandOver {
+impl ReadCost {
     /// Whether a ring read took so much longer that another thread must have done it.
     fn shows_a_worker(self) -> bool {
         self.ring > self.pread.times(FACTOR) && self.ring > self.pread.plus(LEAST)
@@ -32,7 +32,7 @@ impl HandOver {
 const PROBES: usize = 3;
 
 /// What the last of several probes shows; nothing as soon as one shows no worker.
-fn believed(mut probe: impl FnMut() -> Option<HandOver>) -> Option<HandOver> {
+fn believed(mut probe: impl FnMut() -> Option<ReadCost>) -> Option<ReadCost> {
     let mut seen = None;
     for _ in 0..PROBES {
         seen = Some(probe().filter(|times| times.shows_a_worker())?);
@@ -41,7 +41,7 @@ fn believed(mut probe: impl FnMut() -> Option<HandOver>) -> Option<HandOver> {
 }
 
 /// Whether io_uring hands the I/O of `target`'s first unshaped member to worker threads; found once per target.
-pub(crate) fn hand_over(target: &Target, clock: Clock) -> Option<HandOver> {
+pub(crate) fn hand_over(target: &Target, clock: Clock) -> Option<ReadCost> {
     *target.hand_over.get_or_init(|| {
         let member =
             target.members.iter().find(|member| member.shaper.is_none() && member.size > Bytes(0))?;
@@ -50,7 +50,7 @@ pub(crate) fn hand_over(target: &Target, clock: Clock) -> Option<HandOver> {
 }
 
 /// Medians of alternating reads of the first bytes; `None` when they cannot be read.
-fn measure(member: &TargetMember, clock: Clock) -> Option<HandOver> {
+fn measure(member: &TargetMember, clock: Clock) -> Option<ReadCost> {
     let length = member.size.min(Bytes(4096)).0 as u32;
     let Ring { mut ring, slots, .. } = Ring::for_probe(Some(&member.file), Bytes(4096), 2).ok()?;
     let buffer = slots.first()?.read;
@@ -90,21 +90,21 @@ fn measure(member: &TargetMember, clock: Clock) -> Option<HandOver> {
     }
     by_ring.sort_unstable();
     by_pread.sort_unstable();
-    Some(HandOver { ring: by_ring[by_ring.len() / 2], pread: by_pread[by_pread.len() / 2] })
+    Some(ReadCost { ring: by_ring[by_ring.len() / 2], pread: by_pread[by_pread.len() / 2] })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn times(ring: u64, pread: u64) -> HandOver {
-        HandOver { ring: Nanos(ring), pread: Nanos(pread) }
+    fn times(ring: u64, pread: u64) -> ReadCost {
+        ReadCost { ring: Nanos(ring), pread: Nanos(pread) }
     }
 
     #[test]
     fn a_worker_is_believed_when_every_probe_shows_it() {
         let (slow, fast) = (times(174_000, 29_500), times(30_000, 29_500));
-        let probes = |seen: &[Option<HandOver>]| {
+        let probes = |seen: &[Option<ReadCost>]| {
             let mut left = seen.iter().copied();
             let found = believed(|| left.next().flatten());
             (found, left.count())

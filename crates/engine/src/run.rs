@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::collect::{Collected, cpu_use};
 use crate::cpu::{self, CpuTime};
 use crate::error::{EngineError, MemberFailure};
+use crate::io_method::{IoMethod, choose, note_missing_direct};
 use crate::job::{Job, TICK};
 use crate::patience::Patience;
 use crate::psync::PsyncLoop;
@@ -12,14 +13,13 @@ use crate::record::{Begun, Failed, Finished, Message, Record, Recorder, Times};
 use crate::ring::{Ring, RingLoop, unavailable};
 use crate::shared::Shared;
 use crate::source::Source;
-use crate::steps::{Follows, Looking};
+use crate::steps::{Follows, StepWatcher};
 use crate::target::{Target, lock};
 use crate::verify::read_back;
-use crate::way::{Way, choose, note_missing_direct};
 use ebbtide_model::backend::{Control, Edge};
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::units::{Bytes, Instant, MemberOffset, Nanos, UnixTime, format_latency};
-use ebbtide_model::workload::{Generator, IoEngine, Steadied, Stop, Workload};
+use ebbtide_model::workload::{Generator, IoEngine, SteadyResult, Stop, Workload};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -112,7 +112,7 @@ fn run_where(
 fn verified(
     target: &Target,
     workload: &Workload,
-    (seed, way): (u64, Way),
+    (seed, way): (u64, IoMethod),
     begun: &[Begun],
     control: &Control,
 ) -> Result<String, EngineError> {
@@ -131,7 +131,7 @@ fn verified(
 /// The buffers of a thread, filled with what it writes from.
 fn content(
     workload: &Workload,
-    way: Way,
+    way: IoMethod,
     seed: u64,
     thread: u32,
 ) -> Result<(Buffers, Option<&'static str>), EngineError> {
@@ -166,11 +166,11 @@ struct Place<'a> {
     job: u32,
     /// That job's operations, shared by its threads.
     source: &'a Mutex<Source>,
-    way: Way,
+    way: IoMethod,
 }
 
 impl<'a> Place<'a> {
-    fn new(jobs: &'a [Mutex<Source>], index: usize, way: Way) -> Self {
+    fn new(jobs: &'a [Mutex<Source>], index: usize, way: IoMethod) -> Self {
         let job = index / way.threads.max(1) as usize;
         Place { index: index as u32, job: job as u32, source: &jobs[job], way }
     }
@@ -356,7 +356,7 @@ impl Collector<'_> {
         let mut start = None;
         let mut results = Vec::new();
         let mut failure = None;
-        let mut looking = Looking::of(self.shared.workload, self.lines.len());
+        let mut looking = StepWatcher::of(self.shared.workload, self.lines.len());
         while results.len() < self.lines.len() {
             let wait = if start.is_none() { measure - clock.now() } else { Nanos(u64::MAX) };
             match self.messages.recv_timeout(Duration::from_nanos(wait.0)) {
@@ -377,7 +377,7 @@ impl Collector<'_> {
                 }
                 Ok(Message::Finished { result }) => {
                     results.push(result.map(|finished| *finished));
-                    looking.iter_mut().for_each(Looking::ended);
+                    looking.iter_mut().for_each(StepWatcher::ended);
                 }
                 Ok(Message::Ready(_)) => {}
                 Err(RecvTimeoutError::Timeout) => {}
@@ -424,7 +424,7 @@ struct Seen {
     /// That it was slower than it has to be.
     failure: Option<EngineError>,
     /// Whether it became steady, where that was waited for.
-    steadied: Option<Steadied>,
+    steadied: Option<SteadyResult>,
     /// CPU of the process during the measurement.
     process: CpuTime,
     /// CPU of the collecting thread during the measurement.

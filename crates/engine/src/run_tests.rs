@@ -55,7 +55,7 @@ fn source(shared: &Shared<'_>) -> Result<Source, EngineError> {
 }
 
 /// A job that runs by itself, without a collector that listens, until `runtime` is over.
-fn lone_job(shared: &Shared<'_>, way: Way, runtime: Duration) -> Result<Finished, EngineError> {
+fn lone_job(shared: &Shared<'_>, way: IoMethod, runtime: Duration) -> Result<Finished, EngineError> {
     let sources = [Lock::new(source(shared)?)];
     let ((to_collector, _messages), (start, started), (_recycle, recycled)) =
         (channel(), channel(), channel());
@@ -204,7 +204,7 @@ fn a_job_that_fails_in_another_way_than_by_an_operation_ends_the_others() {
     let (target, control, mut workload) = (target.expect("a size"), Control::default(), writes(1, 1));
     workload.details.fsync_every = Some(2);
     let shared = shared(&target, &workload, &control);
-    for way in [Way::psync(1), Way::ring(1)] {
+    for way in [IoMethod::psync(1), IoMethod::ring(1)] {
         shared.failed.store(false, Ordering::Relaxed);
         let error = lone_job(&shared, way, Duration::from_secs(60)).expect("it begins").failure;
         let error = error.expect("fsync fails").to_string();
@@ -359,7 +359,9 @@ fn the_member_that_hangs_is_named() {
         // A pipe's reads can be cancelled: given up before that, they are like those of a device that hangs.
         let patience = Patience { cancel_after: Nanos(u64::MAX), give_up_after: Nanos::from_millis(50) };
         let shared = Shared { patience, ..shared(&target, &w, &control) };
-        match lone_job(&shared, Way::ring(16), Duration::from_millis(30)).map(|finished| finished.failure) {
+        match lone_job(&shared, IoMethod::ring(16), Duration::from_millis(30))
+            .map(|finished| finished.failure)
+        {
             Ok(Some(EngineError::Hung { member, .. })) => assert_eq!(member, "pipe"),
             other => panic!("{other:?}"),
         }

@@ -6,7 +6,7 @@
 use crate::error::EngineError;
 use crate::record::Record;
 use ebbtide_model::units::Nanos;
-use ebbtide_model::workload::{Floor, Moment, Steadied, SteadyState, Stop, Workload};
+use ebbtide_model::workload::{Floor, Moment, SteadyResult, SteadyState, Stop, Workload};
 use std::collections::VecDeque;
 
 /// What follows from a step.
@@ -73,12 +73,12 @@ impl Steps {
 
 /// Looks at what all jobs did, step by step.
 #[derive(Debug)]
-pub(crate) struct Looking {
+pub(crate) struct StepWatcher {
     interval: Nanos,
     /// The measured time, where that ends the trial.
     runtime: Option<Nanos>,
     /// The window in which it became steady.
-    attained: Option<Steadied>,
+    attained: Option<SteadyResult>,
     /// Of each job's thread, the interval before which it has told of everything.
     told: Vec<u64>,
     /// Whether a thread has ended: what the others still do is not what was asked for.
@@ -87,16 +87,16 @@ pub(crate) struct Looking {
     floor: Option<(Floor, Steps)>,
 }
 
-impl Looking {
+impl StepWatcher {
     /// For the `threads` of `workload`'s jobs; nothing where nothing is looked at.
-    pub(crate) fn of(workload: &Workload, threads: usize) -> Option<Looking> {
+    pub(crate) fn of(workload: &Workload, threads: usize) -> Option<StepWatcher> {
         let (steady, floor, interval) =
             (workload.conditions.steady, workload.conditions.floor, workload.series_interval());
         if steady.is_none() && floor.is_none() {
             return None;
         }
         let runtime = if let Stop::Runtime(runtime) = workload.stop { Some(runtime) } else { None };
-        Some(Looking {
+        Some(StepWatcher {
             interval,
             runtime,
             attained: None,
@@ -163,7 +163,7 @@ impl Looking {
     }
 
     /// What the last window showed, where a steady state was waited for.
-    pub(crate) fn steadied(&self) -> Option<Steadied> {
+    pub(crate) fn steadied(&self) -> Option<SteadyResult> {
         if self.attained.is_some() {
             return self.attained.clone();
         }
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(workload.series_interval(), Nanos::from_millis(200));
         workload.conditions.floor =
             Some(Floor { throughput: None, iops: Some(100.0), cycle: cycle.plus(cycle.times(2)) });
-        let mut looking = Looking::of(&workload, 2).expect("looks");
+        let mut looking = StepWatcher::of(&workload, 2).expect("looks");
         // 600 ms are three intervals of 200 ms; 60 operations are 100 per second.
         for (thread, interval, ops) in [(0, 0, 10), (0, 1, 10), (0, 2, 10), (1, 0, 29)] {
             assert!(
@@ -214,7 +214,7 @@ mod tests {
             error.to_string(),
             "from 0ns to 600ms it was 98.3 IOPS, less than 100 IOPS (rate_iops_min)"
         );
-        let mut enough = Looking::of(&workload, 1).expect("looks");
+        let mut enough = StepWatcher::of(&workload, 1).expect("looks");
         for interval in 0..6 {
             assert!(matches!(enough.saw(0, &record(interval, 20), false), Follows::Nothing));
         }
@@ -236,7 +236,7 @@ mod tests {
             ramp: Nanos::from_millis(200),
             interval: Nanos::from_millis(200),
         });
-        let mut looking = Looking::of(&workload, 1).expect("looks");
+        let mut looking = StepWatcher::of(&workload, 1).expect("looks");
         // The first is not looked at; 50, 100, 100 differ, 100, 100, 95 do not.
         for (interval, ops) in [(0, 7), (1, 50), (2, 100), (3, 100)] {
             assert!(matches!(looking.saw(0, &record(interval, ops), false), Follows::Nothing), "{interval}");

@@ -110,7 +110,7 @@ pub(crate) struct Shaped {
 
 /// How a single read fares through a ring and with pread, medians.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HandOver {
+pub(crate) struct ReadCost {
     pub(crate) ring: Nanos,
     pub(crate) pread: Nanos,
 }
@@ -123,7 +123,7 @@ pub struct Target {
     /// How they make one array.
     pub map: Map,
     /// What is known of io_uring on these members; found once, by the first trial that asks.
-    pub(crate) hand_over: OnceLock<Option<HandOver>>,
+    pub(crate) hand_over: OnceLock<Option<ReadCost>>,
 }
 
 impl Target {

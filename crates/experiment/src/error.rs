@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthChar;
 /// What is wrong, and what to write instead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
+    /// The mistake, as it is told.
     pub mistake: Mistake,
     /// What to write instead, as the rest of a sentence that begins with `help:`.
     pub remedy: String,

@@ -5,7 +5,7 @@ use super::array::RawArray;
 use super::designs;
 use super::effects::{self, RawEffect};
 use super::error::{ExperimentErrors, Mistake};
-use super::profiles::{self, Around, NoFiles, ProfileFiles};
+use super::profiles::{self, NoFiles, ProfileContext, ProfileFiles};
 use super::read::{At, Entry, FromToml, Named, required, section, valid};
 use super::shapes::resolve_links;
 use super::surroundings::{self, RawHost, RawResync};
@@ -148,7 +148,7 @@ fn read(
         let written = effects::Written { file, designs, sweep: sweep.as_ref(), plain };
         effects::plant(&raw.effects, &written, &mut environment, problems);
     }
-    let around = Around { smallest, memory: environment.host.memory, files };
+    let around = ProfileContext { smallest, memory: environment.host.memory, files };
     let expand = |entry: &Entry<RawWorkload>, named: (&str, &Span), problems: &mut Problems| {
         profiles::expand(entry, named, &around, problems)
     };

@@ -68,7 +68,7 @@ pub fn own(text: &str, file_name: &str) -> Result<Vec<Workload>, ExperimentError
 }
 
 /// What profiles are made for.
-pub(super) struct Around<'a> {
+pub(super) struct ProfileContext<'a> {
     /// The design of least capacity, where that is known.
     pub(super) smallest: Option<(&'a str, Bytes)>,
     /// Memory of the host that a simulation has.
@@ -80,7 +80,7 @@ pub(super) struct Around<'a> {
 pub(super) fn expand(
     entry: &Entry<RawWorkload>,
     (name, place): (&str, &Span),
-    around: &Around<'_>,
+    around: &ProfileContext<'_>,
     problems: &mut Problems,
 ) -> Vec<Workload> {
     let Some(raw) = &entry.value else { return Vec::new() };
@@ -143,7 +143,7 @@ fn built_in(
     place: &Span,
     raw: &RawWorkload,
     entry: &Entry<RawWorkload>,
-    around: &Around<'_>,
+    around: &ProfileContext<'_>,
     problems: &mut Problems,
 ) -> Option<Vec<Workload>> {
     let Some(profile) = Profile::get(name) else {

@@ -12,7 +12,8 @@ use ebbtide_model::volume::{
     Seek,
 };
 use ebbtide_model::workload::{
-    Access, Arrival, Distribution, EngineOptions, Floor, GoOn, IoEngine, LatencyTarget, Mix, Sequence, Stop,
+    Access, Arrival, ContinueOnError, Distribution, EngineOptions, Floor, IoEngine, LatencyTarget, Mix,
+    Sequence, Stop,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -212,7 +213,7 @@ fn every_key_reaches_the_model() {
     let second = Nanos::from_secs(1);
     let floor = Floor { throughput: Some(Bytes(1_000_000)), iops: Some(10.0), cycle: Nanos::from_secs(2) };
     assert_eq!(mixed.conditions.floor, Some(floor));
-    assert_eq!(mixed.conditions.go_on, GoOn { read: true, write: true });
+    assert_eq!(mixed.conditions.go_on, ContinueOnError { read: true, write: true });
     let steady = mixed.conditions.steady.expect("is waited for");
     assert_eq!(
         (steady.window, steady.ramp, steady.interval),

@@ -20,7 +20,7 @@ pub(super) const LOCK: &str = "lock";
 
 /// What keeps something in the lab's directory from being removed.
 #[derive(Debug)]
-pub struct Left {
+pub struct Leftover {
     /// Path that is left.
     pub path: PathBuf,
     /// The reason, as a clause.
@@ -29,7 +29,7 @@ pub struct Left {
     pub ours: bool,
 }
 
-impl fmt::Display for Left {
+impl fmt::Display for Leftover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path.shown(), self.why)
     }
@@ -37,11 +37,11 @@ impl fmt::Display for Left {
 
 /// What `ebb lab clean` removed and what it left.
 #[derive(Debug, Default)]
-pub struct Swept {
+pub struct Cleaned {
     /// Paths that were removed.
     pub removed: Vec<PathBuf>,
     /// What could not be removed.
-    pub left: Vec<Left>,
+    pub left: Vec<Leftover>,
 }
 
 /// Whose a directory is where guests have theirs.
@@ -183,8 +183,8 @@ impl Places {
     ///
     /// # Errors
     /// When the directory of guests cannot be looked at.
-    pub fn sweep(&self) -> Result<Swept, LabError> {
-        let mut swept = Swept::default();
+    pub fn sweep(&self) -> Result<Cleaned, LabError> {
+        let mut swept = Cleaned::default();
         let Some(guests) = self.room_to_sweep(GUESTS, &mut swept) else { return Ok(swept) };
         let names = guests.names().map_err(LabError::file("look for guests in", guests.path()))?;
         for name in names {
@@ -192,7 +192,7 @@ impl Places {
                 GuestState::Runs => {}
                 GuestState::Ended => swept.remove(&guests, &name),
                 GuestState::NotOurs(why) => {
-                    swept.left.push(Left { path: guests.path().join(&name), why, ours: false });
+                    swept.left.push(Leftover { path: guests.path().join(&name), why, ours: false });
                 }
             }
         }
@@ -203,8 +203,8 @@ impl Places {
     ///
     /// # Errors
     /// When the directory of images cannot be looked at.
-    pub fn remove_images(&self) -> Result<Swept, LabError> {
-        let mut swept = Swept::default();
+    pub fn remove_images(&self) -> Result<Cleaned, LabError> {
+        let mut swept = Cleaned::default();
         if let Some(images) = self.room_to_sweep(IMAGES, &mut swept) {
             let names = images.names().map_err(LabError::file("look for images in", images.path()))?;
             names.iter().for_each(|name| swept.remove_ours(&images, name));
@@ -219,7 +219,7 @@ impl Places {
     }
 
     /// [`room`](Self::room); one that cannot be looked at is noted in `swept`.
-    fn room_to_sweep(&self, name: &str, swept: &mut Swept) -> Option<Directory> {
+    fn room_to_sweep(&self, name: &str, swept: &mut Cleaned) -> Option<Directory> {
         self.room(name).unwrap_or_else(|error| {
             swept.stays(self.root.join(name), &error);
             None
@@ -227,10 +227,10 @@ impl Places {
     }
 }
 
-impl Swept {
+impl Cleaned {
     /// Notes what is nobody's to remove, or cannot be looked at.
     fn stays(&mut self, path: PathBuf, why: &io::Error) {
-        self.left.push(Left { path, why: why.to_string(), ours: false });
+        self.left.push(Leftover { path, why: why.to_string(), ours: false });
     }
 
     /// Removes `name` in `place` if the lab made it.
@@ -246,7 +246,7 @@ impl Swept {
         let path = place.path().join(name);
         match place.remove_tree(name) {
             Ok(()) => self.removed.push(path),
-            Err(error) => self.left.push(Left { path, why: error.to_string(), ours: true }),
+            Err(error) => self.left.push(Leftover { path, why: error.to_string(), ours: true }),
         }
     }
 }

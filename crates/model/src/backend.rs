@@ -173,6 +173,7 @@ pub enum BackendError {
 pub struct TrialRun<'a> {
     /// What it runs on.
     pub design: &'a Design,
+    /// The workload to run.
     pub workload: &'a Workload,
     /// Its place in the schedule, and its seed.
     pub trial: &'a Trial,

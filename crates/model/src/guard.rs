@@ -9,6 +9,7 @@ use std::path::Path;
 pub struct WriteRequest<'a> {
     /// The device or file, as the user wrote it.
     pub path: &'a Path,
+    /// Why it may be overwritten.
     pub permission: Permission<'a>,
 }
 

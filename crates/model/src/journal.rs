@@ -64,6 +64,7 @@ pub trait Journal: Send + Sync {
 pub enum Leftover {
     /// A file or directory.
     Path {
+        /// Path as it was announced.
         path: PathBuf,
         /// Whether it is a directory.
         directory: bool,

@@ -173,7 +173,9 @@ pub struct Value {
     pub span: Nanos,
     /// Median of its values.
     pub median: f64,
+    /// Smallest of the values.
     pub min: f64,
+    /// Largest of the values.
     pub max: f64,
     /// How many there were.
     pub count: u32,

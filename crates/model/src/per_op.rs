@@ -8,7 +8,9 @@ use std::ops::{AddAssign, SubAssign};
 /// One value for reads and one for writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PerOp<T> {
+    /// That of reads.
     pub read: T,
+    /// That of writes.
     pub write: T,
 }
 

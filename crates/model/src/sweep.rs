@@ -16,7 +16,7 @@ pub struct Sweep {
     /// What varies, in the order of the file.
     pub factors: Vec<Factor>,
     /// The designs that it made.
-    pub arms: Vec<Arm>,
+    pub arms: Vec<SweptDesign>,
     /// What makes one design better than another.
     pub objective: Objective,
     /// Ratio, less 1, within which two designs are as good as each other, for example 0.02.
@@ -58,7 +58,7 @@ pub struct Factor {
 
 /// A design that a sweep made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Arm {
+pub struct SweptDesign {
     /// Index of the design in its experiment.
     pub design: usize,
     /// Its level of each factor; nothing where the factor does not apply to it.
@@ -147,7 +147,7 @@ impl Limit {
 
 impl Sweep {
     /// The arm that `design` is, where the sweep made it.
-    pub fn arm(&self, design: usize) -> Option<&Arm> {
+    pub fn arm(&self, design: usize) -> Option<&SweptDesign> {
         self.arms.iter().find(|arm| arm.design == design)
     }
 }

@@ -5,7 +5,7 @@ pub mod session;
 use crate::experiment::{Answer, Design, Experiment, Volume, VolumeSource};
 use crate::layout::{ArrayKind, LayoutNode};
 use crate::metric::Metric;
-use crate::sweep::{Arm, Builds, Factor, Goal, Objective, Sweep};
+use crate::sweep::{Builds, Factor, Goal, Objective, Sweep, SweptDesign};
 use crate::units::{Bytes, Nanos};
 use crate::workload::{Access, Mix, Stop, Workload};
 
@@ -73,7 +73,7 @@ pub fn sweep(factors: &[(&str, &[&str])]) -> Experiment {
             .collect();
         design.name = format!("base/{}", fields.join(","));
     }
-    let arm = |(design, levels): (usize, &Vec<usize>)| Arm {
+    let arm = |(design, levels): (usize, &Vec<usize>)| SweptDesign {
         design,
         levels: levels.iter().copied().map(Some).collect(),
         load: None,

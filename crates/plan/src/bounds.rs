@@ -151,7 +151,7 @@ struct Cost {
 
 /// Some bounds as one: the least that is sustained, and what a burst of all together gives and for how long.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Together {
+pub struct CombinedBound {
     /// What it lets through for any length of time.
     pub sustained: f64,
     /// While the credits of all that burst last, and how many seconds from full ones; absent where that is no more.
@@ -160,14 +160,14 @@ pub struct Together {
 
 /// `bounds` as one; nothing where there are none. A burst of one is held by what the others sustain: gp2's operations burst beyond
 /// what its throughput lets through.
-pub fn together<'b>(bounds: impl Iterator<Item = &'b Bound> + Clone) -> Option<Together> {
+pub fn together<'b>(bounds: impl Iterator<Item = &'b Bound> + Clone) -> Option<CombinedBound> {
     let least = |of: fn(&Bound) -> f64| bounds.clone().map(of).min_by(f64::total_cmp);
     let sustained = least(|bound| bound.sustained)?;
     let burst = least(|bound| bound.burst.unwrap_or(bound.sustained))?;
     let empty =
         |bound: &Bound| Some(bound.credits? / (burst - bound.sustained)).filter(|seconds| *seconds > 0.0);
     let seconds = bounds.clone().filter_map(empty).min_by(f64::total_cmp);
-    Some(Together { sustained, burst: Some(burst).filter(|burst| *burst > sustained).zip(seconds) })
+    Some(CombinedBound { sustained, burst: Some(burst).filter(|burst| *burst > sustained).zip(seconds) })
 }
 
 /// Operations of members that one operation of the array becomes, and their size.

@@ -18,7 +18,7 @@ const HOURLY: usize = 2;
 
 /// Designs that one thing alone stands against, the cheapest first.
 #[derive(Debug, Default)]
-pub(crate) struct Against<'a, 'c> {
+pub(crate) struct Objection<'a, 'c> {
     /// Money: what more of it would buy.
     pub(crate) dear: Vec<&'a Candidate<'c>>,
     /// By arithmetic the latency.
@@ -38,7 +38,7 @@ pub(crate) fn of(
     catalog: &Catalog,
     all: &[Candidate<'_>],
     chosen: &[(&Candidate<'_>, Prediction)],
-    against: &Against<'_, '_>,
+    against: &Objection<'_, '_>,
     predict: Predict<'_>,
 ) -> Vec<String> {
     let mut said = Vec::new();
@@ -147,7 +147,12 @@ fn better(
 
 /// The longer latency that would do, of the cheapest design that only latency stands against: always where nothing does what is
 /// needed, else where it is not much longer and cheaper than every plan.
-fn slower(need: &Need, against: &Against<'_, '_>, best: Option<f64>, predict: Predict<'_>) -> Option<String> {
+fn slower(
+    need: &Need,
+    against: &Objection<'_, '_>,
+    best: Option<f64>,
+    predict: Predict<'_>,
+) -> Option<String> {
     let asked = need.lat_p99?.0 as f64;
     let mut kinds = BTreeSet::new();
     let cheaper = |one: &Candidate<'_>| best.is_none_or(|best| one.total() < best);

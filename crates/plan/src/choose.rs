@@ -2,10 +2,10 @@
 
 use crate::bounds::Bound;
 use crate::candidates::{Candidate, candidates, one};
-use crate::changes::{self, Against};
+use crate::changes::{self, Objection};
 use crate::notes;
 use crate::predict::{Interval, Predict, Prediction, missed};
-use crate::rules::{Short, short_of};
+use crate::rules::{Shortfall, short_of};
 use crate::write::work;
 use ebbtide_model::catalog::{Catalog, Date, Order, VolumeType};
 use ebbtide_model::need::Need;
@@ -92,7 +92,7 @@ pub struct Rejected {
 
 /// Volumes that somebody has already, as the planner sees them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Have {
+pub struct ExistingVolumes {
     /// The design that they would make.
     pub design: String,
     /// The volumes, by type and number.
@@ -107,12 +107,18 @@ pub struct Have {
 
 /// What `count` volumes of `record`, ordered so, would do for `need`; nothing where they make no array that survives what it must,
 /// or where such volumes cannot be ordered.
-pub fn have(need: &Need, catalog: &Catalog, record: &VolumeType, order: Order, count: u32) -> Option<Have> {
+pub fn have(
+    need: &Need,
+    catalog: &Catalog,
+    record: &VolumeType,
+    order: Order,
+    count: u32,
+) -> Option<ExistingVolumes> {
     let instance = catalog.instances().iter().find(|instance| need.may_use(&instance.id));
     let candidate = one(need, instance, record, order, count)?;
     // What is there has been paid for: a budget is for what is bought.
     let short = short_of(&candidate, &Need { budget_month: None, ..need.clone() });
-    Some(Have {
+    Some(ExistingVolumes {
         design: candidate.name(),
         volumes: vec![volumes(&candidate)],
         instance: instance.map(|instance| instance.id.clone()),
@@ -140,7 +146,7 @@ pub struct Answer {
     pub changes: Vec<String>,
     /// What somebody has already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub have: Vec<Have>,
+    pub have: Vec<ExistingVolumes>,
     /// What a reader has to know.
     pub notes: Vec<String>,
     /// Where the figures of the plans come from.
@@ -156,7 +162,7 @@ struct Reasons {
 }
 
 impl Reasons {
-    fn add(&mut self, candidate: &Candidate<'_>, short: &Short) {
+    fn add(&mut self, candidate: &Candidate<'_>, short: &Shortfall) {
         let nearest = || format!("{}: {}", candidate.name(), short.by);
         let known = self.of.entry(short.why.clone()).or_insert_with(|| (0, short.has, nearest()));
         known.0 += 1;
@@ -236,7 +242,7 @@ pub fn plan(
     let mut answer = Answer { considered: all.len(), notes, ..Answer::default() };
     let mut reasons = Reasons::default();
     let mut passed: Vec<&Candidate<'_>> = Vec::new();
-    let mut against = Against::default();
+    let mut against = Objection::default();
     for candidate in &all {
         let short = short_of(candidate, need);
         match short.first() {
@@ -290,8 +296,10 @@ pub fn plan(
                     }
                 }
                 Err(why) => {
-                    reasons
-                        .add(candidate, &Short::new("the simulator does not take it", why.to_string(), 0.0));
+                    reasons.add(
+                        candidate,
+                        &Shortfall::new("the simulator does not take it", why.to_string(), 0.0),
+                    );
                 }
             }
         }

@@ -26,7 +26,7 @@ pub mod table;
 mod write;
 
 pub use candidates::{Candidate, Medium, candidates};
-pub use choose::{Answer, Have, Plan, Rejected, Volumes, have, plan};
+pub use choose::{Answer, ExistingVolumes, Plan, Rejected, Volumes, have, plan};
 pub use predict::{Interval, Predict, PredictError, Prediction, predict};
-pub use rules::{Short, short_of};
+pub use rules::{Shortfall, short_of};
 pub use write::experiment;

@@ -2,7 +2,7 @@
 //! design with itself.
 
 use crate::candidates::Candidate;
-use crate::rules::Short;
+use crate::rules::Shortfall;
 use crate::write::{LATENCY, RANDOM, SEQUENTIAL, experiment};
 use ebbtide_analysis::estimate::estimate;
 use ebbtide_analysis::metric;
@@ -107,9 +107,9 @@ fn interval(experiment: &Experiment, workload: &str, what: Metric) -> Result<Int
 }
 
 /// What a prediction lacks of the need: medians of rates must reach it, and all that the interval of the latency has.
-pub(crate) fn missed(prediction: &Prediction, need: &Need) -> Option<Short> {
+pub(crate) fn missed(prediction: &Prediction, need: &Need) -> Option<Shortfall> {
     let too_few = |found: &Interval, rate: Option<f64>| rate.filter(|rate| found.median < *rate);
-    let short = |why: &str, by: String, has| Some(Short::new(format!("predicted: {why}"), by, has));
+    let short = |why: &str, by: String, has| Some(Shortfall::new(format!("predicted: {why}"), by, has));
     if let Some(rate) = too_few(&prediction.iops, need.iops) {
         let (found, asked) = format_alike(prediction.iops.median, rate, "");
         let by = format!("a median of {found} of the {asked} IOPS needed");
@@ -123,6 +123,6 @@ pub(crate) fn missed(prediction: &Prediction, need: &Need) -> Option<Short> {
     let found = prediction.lat_p99.ci_high;
     let asked = need.lat_p99.filter(|asked| found > asked.0 as f64)?;
     let by = format!("p99 up to {}, {} is asked for", format_latency(found), format_latency(asked.0 as f64));
-    let short = Short::new("predicted: latency while the operations arrive", by, asked.0 as f64 / found);
-    Some(Short { is_latency: true, ..short })
+    let short = Shortfall::new("predicted: latency while the operations arrive", by, asked.0 as f64 / found);
+    Some(Shortfall { is_latency: true, ..short })
 }

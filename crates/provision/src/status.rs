@@ -44,7 +44,7 @@ pub enum MemberState {
 
 /// Work that an array does beside its own.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Doing {
+pub struct Activity {
     /// `resync`, `recover`, `reshape`, `check`, as md calls it.
     pub action: String,
     /// How much of it is done, from 0 to 1, where that can be told.
@@ -68,7 +68,7 @@ pub struct Seen {
     /// Each member, in the record's order.
     pub members: Vec<MemberSeen>,
     /// What its arrays do beside.
-    pub doing: Vec<Doing>,
+    pub doing: Vec<Activity>,
     /// What is not as it should be, in words.
     pub drift: Vec<String>,
     /// Something that holds data is not there.
@@ -94,7 +94,7 @@ pub struct Array {
     /// How many more members may fail, whichever they are, before data are lost; nothing where they are lost or cannot be reached.
     pub can_lose: Option<usize>,
     /// What it does beside its own work.
-    pub doing: Vec<Doing>,
+    pub doing: Vec<Activity>,
     /// What is not as it should be.
     pub drift: Vec<String>,
 }
@@ -322,8 +322,8 @@ mod tests {
             members: vec![member("a", MemberState::InUse, 0), member("b", MemberState::Resyncing, 3)],
             can_lose: None,
             doing: vec![
-                Doing { action: "recover".to_owned(), done: Some(0.25) },
-                Doing { action: "check".to_owned(), done: None },
+                Activity { action: "recover".to_owned(), done: Some(0.25) },
+                Activity { action: "check".to_owned(), done: None },
             ],
             drift: vec!["fstab".to_owned()],
         };

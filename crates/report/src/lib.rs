@@ -20,8 +20,8 @@ mod text;
 mod words;
 
 pub use beside::{
-    Asked, Beside, BesideError, BesideFigures, BesideRow, BesideSession, BesideTable, Differs, Sided,
-    beside_csv,
+    Beside, BesideError, BesideFigures, BesideRow, BesideSession, BesideTable, CompareRequest,
+    ComparedSession, Differs, beside_csv,
 };
 pub use build::{Kept, OfDesign};
 pub use csv::{csv, csv_field};

@@ -4,7 +4,7 @@
 //! read what it answers. The name is in the Host header, the page's origin in Origin and, in short, in Sec-Fetch-Site
 //! (<https://www.w3.org/TR/fetch-metadata/>). A link on another page may be followed, as a document of its own.
 
-use crate::request::{Bad, Head};
+use crate::request::{BadRequest, Head};
 use std::net::{IpAddr, SocketAddr};
 
 /// What a request came in through.
@@ -28,9 +28,9 @@ pub(crate) enum Refused {
 }
 
 /// Whether a request may be answered at all.
-pub(crate) fn judge(head: &Head, through: Through<'_>) -> Result<Result<(), Refused>, Bad> {
+pub(crate) fn judge(head: &Head, through: Through<'_>) -> Result<Result<(), Refused>, BadRequest> {
     let text = |value: &[u8]| String::from_utf8_lossy(value).to_ascii_lowercase();
-    let host = head.field("host")?.ok_or(Bad::Malformed("it has no Host"))?;
+    let host = head.field("host")?.ok_or(BadRequest::Malformed("it has no Host"))?;
     let host = text(host);
     if !is_own(&host, through) {
         return Ok(Err(Refused::Host));
@@ -73,7 +73,7 @@ fn is_own(host: &str, through: Through<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn judged(local: Option<&str>, names: &[&str], fields: &str) -> Result<Result<(), Refused>, Bad> {
+    fn judged(local: Option<&str>, names: &[&str], fields: &str) -> Result<Result<(), Refused>, BadRequest> {
         let text = format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n");
         let head = Head::read(&mut text.as_bytes(), 8192).unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();

@@ -7,7 +7,7 @@ const FIELDS: usize = 64;
 
 /// Why a request is not answered as it was meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bad {
+pub(crate) enum BadRequest {
     /// The other end went away, or said nothing.
     Gone,
     /// It took too long.
@@ -58,27 +58,27 @@ impl Head {
     }
 
     /// The value of the field `name`; an error where there are several.
-    pub(crate) fn field(&self, name: &str) -> Result<Option<&[u8]>, Bad> {
+    pub(crate) fn field(&self, name: &str) -> Result<Option<&[u8]>, BadRequest> {
         let mut all =
             self.fields.iter().filter(|(field, _)| field == name).map(|(_, value)| value.as_slice());
         match (all.next(), all.next()) {
             (value, None) => Ok(value),
-            _ => Err(Bad::Malformed("a header field is there twice")),
+            _ => Err(BadRequest::Malformed("a header field is there twice")),
         }
     }
 
     /// Reads a head of at most `most` bytes.
-    pub(crate) fn read(from: &mut impl Read, most: usize) -> Result<Head, Bad> {
+    pub(crate) fn read(from: &mut impl Read, most: usize) -> Result<Head, BadRequest> {
         let mut bytes = Vec::new();
         let mut buffer = [0; 2048];
         loop {
             let read = match from.read(&mut buffer) {
-                Ok(0) if bytes.is_empty() => return Err(Bad::Gone),
-                Ok(0) => return Err(Bad::Malformed("the request ends early")),
+                Ok(0) if bytes.is_empty() => return Err(BadRequest::Gone),
+                Ok(0) => return Err(BadRequest::Malformed("the request ends early")),
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(Bad::Slow),
-                Err(_) => return Err(Bad::Gone),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(BadRequest::Slow),
+                Err(_) => return Err(BadRequest::Gone),
             };
             bytes.extend(&buffer[..read]);
             // What comes after the head is a body, which nothing here reads.
@@ -87,40 +87,40 @@ impl Head {
                 return Ok(head);
             }
             if bytes.len() >= most {
-                return Err(Bad::Long);
+                return Err(BadRequest::Long);
             }
         }
     }
 }
 
 /// The head that `bytes` begin with; nothing where it is not all there yet.
-fn parse(bytes: &[u8]) -> Result<Option<Head>, Bad> {
+fn parse(bytes: &[u8]) -> Result<Option<Head>, BadRequest> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut parsed = httparse::Request::new(&mut fields);
     match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(_)) => {}
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(httparse::Error::TooManyHeaders) => return Err(Bad::Long),
-        Err(_) => return Err(Bad::Malformed("it is no HTTP/1.1")),
+        Err(httparse::Error::TooManyHeaders) => return Err(BadRequest::Long),
+        Err(_) => return Err(BadRequest::Malformed("it is no HTTP/1.1")),
     }
     let head_only = match parsed.method {
         Some("GET") => false,
         Some("HEAD") => true,
-        _ => return Err(Bad::Method),
+        _ => return Err(BadRequest::Method),
     };
     let request = target(parsed.path.unwrap_or_default())?;
     let fields = parsed.headers.iter().map(|field| (field.name.to_ascii_lowercase(), field.value.to_vec()));
     let head = Head { request, head_only, fields: fields.collect() };
     let empty = |value: &[u8]| value == b"0";
     if head.fields("transfer-encoding").next().is_some() || !head.fields("content-length").all(empty) {
-        return Err(Bad::Malformed("nothing here takes a body"));
+        return Err(BadRequest::Malformed("nothing here takes a body"));
     }
     Ok(Some(head))
 }
 
 /// What the request line asks for.
-fn target(text: &str) -> Result<Request, Bad> {
-    let wrong = Bad::Malformed("the address is none of this server");
+fn target(text: &str) -> Result<Request, BadRequest> {
+    let wrong = BadRequest::Malformed("the address is none of this server");
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
     let path = path.strip_prefix('/').ok_or(wrong)?;
     let part = |text: &str| {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(text: &str) -> Result<Head, Bad> {
+    fn read(text: &str) -> Result<Head, BadRequest> {
         Head::read(&mut text.as_bytes(), 8192)
     }
 
@@ -203,7 +203,7 @@ mod tests {
             "*",
         ] {
             let answer = read(&format!("GET {path} HTTP/1.1\r\n\r\n"));
-            assert!(matches!(answer, Err(Bad::Malformed(_))), "{path}: {answer:?}");
+            assert!(matches!(answer, Err(BadRequest::Malformed(_))), "{path}: {answer:?}");
         }
         assert_eq!(read("GET / HTTP/1.1\r\n\r\n").unwrap().request, Request::default());
     }
@@ -211,26 +211,32 @@ mod tests {
     #[test]
     fn what_is_no_reading_is_refused() {
         for (text, expected) in [
-            ("POST / HTTP/1.1\r\n\r\n", Bad::Method),
-            ("DELETE / HTTP/1.1\r\n\r\n", Bad::Method),
-            ("GET / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", Bad::Malformed("nothing here takes a body")),
+            ("POST / HTTP/1.1\r\n\r\n", BadRequest::Method),
+            ("DELETE / HTTP/1.1\r\n\r\n", BadRequest::Method),
+            (
+                "GET / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
+                BadRequest::Malformed("nothing here takes a body"),
+            ),
             (
                 "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
-                Bad::Malformed("nothing here takes a body"),
+                BadRequest::Malformed("nothing here takes a body"),
             ),
-            ("", Bad::Gone),
-            ("GET / HTTP/1.1\r\nHost", Bad::Malformed("the request ends early")),
-            ("\u{16}\u{3}\u{1}", Bad::Malformed("it is no HTTP/1.1")),
+            ("", BadRequest::Gone),
+            ("GET / HTTP/1.1\r\nHost", BadRequest::Malformed("the request ends early")),
+            ("\u{16}\u{3}\u{1}", BadRequest::Malformed("it is no HTTP/1.1")),
         ] {
             assert_eq!(read(text).unwrap_err(), expected, "{text}");
         }
         let twice = read("GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n").unwrap();
         assert!(twice.field("host").is_err());
         let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(9000));
-        assert_eq!(read(&long).unwrap_err(), Bad::Long);
+        assert_eq!(read(&long).unwrap_err(), BadRequest::Long);
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(FIELDS + 1));
-        assert_eq!(read(&many).unwrap_err(), Bad::Long);
-        assert_eq!(read(&format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(9000))).unwrap_err(), Bad::Long);
+        assert_eq!(read(&many).unwrap_err(), BadRequest::Long);
+        assert_eq!(
+            read(&format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(9000))).unwrap_err(),
+            BadRequest::Long
+        );
     }
 
     proptest! {

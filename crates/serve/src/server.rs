@@ -1,7 +1,7 @@
 //! The server: takes connections, and answers one request on each.
 
 use crate::guard::{Refused, Through, judge};
-use crate::request::{Bad, Head};
+use crate::request::{BadRequest, Head};
 use crate::stream::{Stream, Timed};
 use crate::{Address, Policy, Request, Response, ServeError, Tls, Token};
 use ebbtide_door::Socket;
@@ -328,7 +328,7 @@ impl Shared {
         until: &Cell<Instant>,
     ) -> io::Result<()> {
         let head = match Head::read(stream, self.limits.head) {
-            Err(Bad::Gone) => return Ok(()),
+            Err(BadRequest::Gone) => return Ok(()),
             head => head,
         };
         self.count(|count| count.answers += 1);
@@ -347,7 +347,12 @@ impl Shared {
     }
 
     /// The answer to a request that was understood.
-    fn decide(&self, head: &Head, local: Option<SocketAddr>, site: &dyn Site) -> Result<Response, Bad> {
+    fn decide(
+        &self,
+        head: &Head,
+        local: Option<SocketAddr>,
+        site: &dyn Site,
+    ) -> Result<Response, BadRequest> {
         let through = Through { local, scheme: self.scheme(), names: &self.names };
         match judge(head, through)? {
             Err(Refused::Host) => {
@@ -378,15 +383,15 @@ impl Shared {
     }
 }
 
-fn refusal(bad: Bad, site: &dyn Site) -> Response {
+fn refusal(bad: BadRequest, site: &dyn Site) -> Response {
     let page = |status, why: &str| Response::page(status, site.refused(why));
     match bad {
-        Bad::Slow | Bad::Gone => page(408, "The request took too long to come."),
-        Bad::Long => page(431, "The request is too long."),
-        Bad::Method => {
+        BadRequest::Slow | BadRequest::Gone => page(408, "The request took too long to come."),
+        BadRequest::Long => page(431, "The request is too long."),
+        BadRequest::Method => {
             page(405, "This server is read, and nothing else: GET or HEAD.").with("Allow", "GET, HEAD")
         }
-        Bad::Malformed(why) => page(400, &format!("The request is wrong: {why}.")),
+        BadRequest::Malformed(why) => page(400, &format!("The request is wrong: {why}.")),
     }
 }
 

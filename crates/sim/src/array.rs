@@ -85,7 +85,7 @@ pub(super) struct Array {
 
 /// Which copy a read should come from.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Pick {
+pub(super) enum CopyChoice {
     /// Any: the next in turn.
     Next,
     /// That of a stream with this number.
@@ -98,7 +98,7 @@ pub(super) struct Request {
     pub(super) op: OpKind,
     pub(super) offset: ArrayOffset,
     pub(super) length: Bytes,
-    pub(super) copy: Pick,
+    pub(super) copy: CopyChoice,
     /// Index of the client host.
     pub(super) client: usize,
 }
@@ -265,10 +265,10 @@ impl Array {
     }
 
     #[inline]
-    fn selector(&mut self, copy: Pick) -> u64 {
+    fn selector(&mut self, copy: CopyChoice) -> u64 {
         match copy {
-            Pick::Stream(stream) => stream,
-            Pick::Next => {
+            CopyChoice::Stream(stream) => stream,
+            CopyChoice::Next => {
                 self.reads = self.reads.wrapping_add(1);
                 self.reads
             }

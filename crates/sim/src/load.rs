@@ -1,6 +1,6 @@
 //! The event loop: slots of the queue submit, complete and submit again, in virtual time.
 
-use super::array::{Array, Done, Pick, Request};
+use super::array::{Array, CopyChoice, Done, Request};
 use super::cpu::Cpu;
 use super::leap::Leap;
 use super::pages::{Cached, Pages};
@@ -329,8 +329,8 @@ impl<'a> Load<'a> {
     fn request(&self, slot: u32) -> Request {
         let Slot { op, job, .. } = &self.slots[slot as usize];
         let copy = match self.workload.access {
-            Access::Sequential => Pick::Stream(u64::from(*job)),
-            Access::Random => Pick::Next,
+            Access::Sequential => CopyChoice::Stream(u64::from(*job)),
+            Access::Random => CopyChoice::Next,
         };
         let client = self.jobs[*job as usize].client;
         Request { op: op.kind, offset: op.offset, length: op.length, copy, client }

@@ -8,7 +8,7 @@
 //! Writes are taken at copying speed until a fifth of the memory is dirty (`vm.dirty_ratio` 20), then as fast as
 //! writeback makes room; writeback begins at a tenth (`vm.dirty_background_ratio` 10). Nothing expires by age.
 
-use super::array::{Array, Done, Pick, Request};
+use super::array::{Array, CopyChoice, Done, Request};
 use super::record::Recorder;
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::experiment::Environment;
@@ -182,8 +182,12 @@ impl Pages {
                 (stream.ahead.max(end) + self.readahead).min(end.max(ArrayOffset::START + self.span));
             while stream.ahead < target {
                 let length = to_boundary(self.piece, stream.ahead).min(target - stream.ahead);
-                let part =
-                    Request { offset: stream.ahead, length, copy: Pick::Stream(u64::from(job)), ..*request };
+                let part = Request {
+                    offset: stream.ahead,
+                    length,
+                    copy: CopyChoice::Stream(u64::from(job)),
+                    ..*request
+                };
                 let there = read_array(now, &part, array, recorder)?;
                 stream.ahead += length;
                 stream.pieces.push_back((stream.ahead, there));
@@ -264,7 +268,7 @@ impl Pages {
         };
         let piece = to_boundary(self.piece, *offset).min(*length);
         let request =
-            Request { op: OpKind::Write, offset: *offset, length: piece, copy: Pick::Next, client: 0 };
+            Request { op: OpKind::Write, offset: *offset, length: piece, copy: CopyChoice::Next, client: 0 };
         *offset += piece;
         *length -= piece;
         if *length == Bytes(0) {

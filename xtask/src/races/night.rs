@@ -3,7 +3,7 @@
 
 use super::{Night, best, grid, halving, in_a_row};
 use crate::pages::{read, root};
-use ebbtide_analysis::Ran;
+use ebbtide_analysis::TrialSummary;
 use ebbtide_analysis::estimate::median;
 use ebbtide_analysis::race::{Figures, Raced, of_trials};
 use ebbtide_analysis::stop::Decider;
@@ -65,7 +65,7 @@ impl<'a> Simulated<'a> {
             Ok(samples) => Outcome::Samples(Box::new(samples)),
             Err(error) => Outcome::Failed(error.to_string()),
         };
-        let ran = Ran::of(self.experiment, &TrialRecord { trial, outcome });
+        let ran = TrialSummary::of(self.experiment, &TrialRecord { trial, outcome });
         self.seconds += ran.io_seconds;
         Figures::new(arm, &ran).worth(&self.sweep.objective).unwrap_or(0.0)
     }
@@ -159,7 +159,8 @@ fn race(experiment: &Experiment, budget: Option<f64>, seed: u64) -> Result<Raced
     let mut experiment = experiment.clone();
     experiment.sweep.iter_mut().for_each(|sweep| sweep.budget = budget);
     let session = session(&experiment, seed, Decider::new(&experiment)).map_err(|error| error.to_string())?;
-    let ran: Vec<Ran> = session.trials.iter().map(|record| Ran::of(&experiment, record)).collect();
+    let ran: Vec<TrialSummary> =
+        session.trials.iter().map(|record| TrialSummary::of(&experiment, record)).collect();
     of_trials(&experiment, &ran).ok_or_else(|| format!("{}: no race", experiment.name))
 }
 

@@ -27,7 +27,7 @@ mod tests;
 
 pub use gain::{Array, Gain, gain};
 pub use need::Need;
-pub use sessions::{Reached, Read, Seen, read};
+pub use sessions::{ArrayResult, MeasuredArray, SessionData, read};
 pub use spread::Spread;
 
 use cells::Cells;

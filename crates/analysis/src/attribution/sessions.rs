@@ -2,7 +2,7 @@
 
 use super::{Array, Observation, Observed, Subject};
 use crate::estimate::median;
-use crate::{Ran, primary};
+use crate::{TrialSummary, primary};
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::catalog::Ordered;
 use ebbtide_model::experiment::{Design, Volume, VolumeSource};
@@ -23,15 +23,16 @@ const BY_ID: &str = "/dev/disk/by-id/";
 
 /// An array that was measured, or that could be built of what was.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct MeasuredArray {
+    /// Its name and its members.
     pub array: Array,
     /// What it reached under each workload, in the last session that has it; empty where it was not measured.
-    pub reached: Vec<Reached>,
+    pub reached: Vec<ArrayResult>,
 }
 
 /// What an array reached under a workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Reached {
+pub struct ArrayResult {
     /// Name of the workload.
     pub workload: String,
     /// What decides under it.
@@ -42,11 +43,11 @@ pub struct Reached {
 
 /// What [`read`] takes out of stored sessions.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Read {
+pub struct SessionData {
     /// Trials of single volumes.
     pub observed: Observed,
     /// Arrays over these volumes that run at the pace of their slowest member.
-    pub arrays: Vec<Seen>,
+    pub arrays: Vec<MeasuredArray>,
     /// Names of the workloads that count.
     pub workloads: Vec<String>,
 }
@@ -59,8 +60,8 @@ struct Load<'a>(&'a Workload, &'a Stack, Metric);
 ///
 /// A volume is the same in several sessions where it has the same stable id or, simulated or shaped, the same name; other files and
 /// devices are those of their host. A host is the link that a volume is behind, else the host of the session.
-pub fn read(sessions: &[(&Session, &[Ran])], only: Option<&str>) -> Read {
-    let mut read = Read::default();
+pub fn read(sessions: &[(&Session, &[TrialSummary])], only: Option<&str>) -> SessionData {
+    let mut read = SessionData::default();
     let mut loads: Vec<Load<'_>> = Vec::new();
     for (number, (session, trials)) in sessions.iter().enumerate() {
         let experiment = &session.experiment;
@@ -131,9 +132,9 @@ impl Observed {
     }
 }
 
-impl Read {
+impl SessionData {
     /// Arrays of `session` all of whose volumes were measured alone, and what they reached.
-    fn measured_arrays(&mut self, session: &Session, trials: &[Ran], only: Option<&str>) {
+    fn measured_arrays(&mut self, session: &Session, trials: &[TrialSummary], only: Option<&str>) {
         let experiment = &session.experiment;
         for (index, design) in experiment.designs.iter().enumerate().filter(|(_, d)| has_equal_shares(d)) {
             let number = |volume: &usize| {
@@ -148,14 +149,14 @@ impl Read {
                 let metric = primary(&experiment.answer, load);
                 let own = trials.iter().filter(|ran| ran.trial.design == index && ran.measures(workload));
                 let median = median(own.filter_map(|ran| ran.value(metric)).collect::<Vec<f64>>())?;
-                let reached = Reached { workload: load.name.clone(), metric, median };
+                let reached = ArrayResult { workload: load.name.clone(), metric, median };
                 only.is_none_or(|only| only == load.name).then_some(reached)
             };
-            let reached: Vec<Reached> = (0..experiment.workloads.len()).filter_map(of_workload).collect();
+            let reached: Vec<ArrayResult> = (0..experiment.workloads.len()).filter_map(of_workload).collect();
             let array = Array { name: design.name.clone(), volumes };
             match self.arrays.iter_mut().find(|known| known.array == array) {
                 Some(known) => known.reached = reached,
-                None => self.arrays.push(Seen { array, reached }),
+                None => self.arrays.push(MeasuredArray { array, reached }),
             }
         }
     }
@@ -174,7 +175,7 @@ impl Read {
             let array =
                 Array { name: format!("a stripe over the volumes of {name}"), volumes: own.collect() };
             if array.volumes.len() > 1 {
-                self.arrays.push(Seen { array, reached: Vec::new() });
+                self.arrays.push(MeasuredArray { array, reached: Vec::new() });
             }
         }
     }
@@ -285,7 +286,8 @@ runtime = "2s"
         };
         let mut session = session(&experiment, 3, run);
         session.meta.host.hostname = "ip-10-0-0-1".to_owned();
-        let ran: Vec<Ran> = session.trials.iter().map(|record| Ran::of(&experiment, record)).collect();
+        let ran: Vec<TrialSummary> =
+            session.trials.iter().map(|record| TrialSummary::of(&experiment, record)).collect();
         let found = read(&[(&session, &ran), (&session, &ran)], None);
         let mut names: Vec<&str> = found.observed.volumes.iter().map(|v| v.name.as_str()).collect();
         names.sort_unstable();

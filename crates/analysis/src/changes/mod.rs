@@ -30,7 +30,7 @@ mod siblings;
 #[cfg(test)]
 mod tests;
 
-pub use siblings::{Series, Siblings, Told, together};
+pub use siblings::{Series, Siblings, VolumeChange, together};
 
 use ebbtide_model::units::UnixTime;
 use serde::Serialize;

@@ -49,7 +49,7 @@ impl Siblings {
 
 /// A change of one volume.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Told {
+pub struct VolumeChange {
     /// Which of the series.
     pub series: usize,
     /// How it changed itself.
@@ -59,8 +59,8 @@ pub struct Told {
 }
 
 /// The lasting changes of all of `series`, the earliest first, each with what its siblings did.
-pub fn together(series: &[Series]) -> Vec<Told> {
-    let mut told: Vec<Told> = Vec::new();
+pub fn together(series: &[Series]) -> Vec<VolumeChange> {
+    let mut told: Vec<VolumeChange> = Vec::new();
     for (index, Series { group, examined: own }) in series.iter().enumerate() {
         for (number, change) in own.changes.iter().enumerate() {
             let next = own.changes.get(number + 1).map_or(u64::MAX, |next| next.at.0 / HOUR_NS);
@@ -70,7 +70,7 @@ pub fn together(series: &[Series]) -> Vec<Told> {
                 others.filter_map(|(_, sibling)| changed_too(&sibling.examined, change, next)).collect();
             let changed = beside.iter().filter(|changed| **changed).count();
             let siblings = (!beside.is_empty()).then_some(Siblings { known: beside.len(), changed });
-            told.push(Told { series: index, change: *change, siblings });
+            told.push(VolumeChange { series: index, change: *change, siblings });
         }
     }
     told.sort_by_key(|told| (told.change.at, told.series));

@@ -14,7 +14,7 @@
 
 mod split;
 
-use crate::Ran;
+use crate::TrialSummary;
 use crate::estimate::student;
 use crate::race::{Contest, Figures};
 use ebbtide_model::experiment::Experiment;
@@ -72,12 +72,12 @@ pub struct Grid<'a> {
 }
 
 /// What mattered in the sweep of `experiment`, by its `trials` in the order in which they ran; nothing where it has none.
-pub fn of_trials(experiment: &Experiment, trials: &[Ran]) -> Option<Factors> {
+pub fn of_trials(experiment: &Experiment, trials: &[TrialSummary]) -> Option<Factors> {
     let mut contest = Contest::new(experiment)?;
     let sweep = experiment.sweep.as_ref()?;
     let mut rounds = Vec::new();
     for ran in trials.chunk_by(|one, other| one.trial.round == other.trial.round) {
-        let worth = |arm: &ebbtide_model::sweep::Arm| {
+        let worth = |arm: &ebbtide_model::sweep::SweptDesign| {
             let own =
                 ran.iter().find(|one| one.trial.design == arm.design && one.measures(sweep.workload))?;
             Some(libm::log(Figures::new(arm, own).figure(&sweep.objective)?))

@@ -20,7 +20,7 @@ const ONE_CALL: f64 = 1.1;
 
 /// What a trial's calls took, in nanoseconds each.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Each {
+pub struct CallTimes {
     pub calls: f64,
     pub queued: f64,
     pub round_trip: f64,
@@ -44,7 +44,7 @@ fn mounts(trial: &TrialSamples) -> Option<Vec<&RemoteUse>> {
     (!found.is_empty()).then_some(found)
 }
 
-pub fn each(case: &Case<'_>, trial: &TrialSamples) -> Option<Each> {
+pub fn each(case: &Case<'_>, trial: &TrialSamples) -> Option<CallTimes> {
     let kinds = [(OpKind::Read, case.workload.reads()), (OpKind::Write, case.workload.writes())];
     let mut sum = CallUse::default();
     for mount in mounts(trial)? {
@@ -65,7 +65,7 @@ pub fn each(case: &Case<'_>, trial: &TrialSamples) -> Option<Each> {
         return None;
     }
     let calls = sum.calls as f64;
-    Some(Each {
+    Some(CallTimes {
         calls,
         queued: sum.queued.0 as f64 / calls,
         round_trip: sum.round_trip.0 as f64 / calls,
@@ -76,9 +76,9 @@ pub fn each(case: &Case<'_>, trial: &TrialSamples) -> Option<Each> {
 }
 
 /// Medians over the trials.
-pub fn typical(case: &Case<'_>) -> Option<Each> {
-    let of = |value: fn(&Each) -> f64| case.median(|trial| each(case, trial).map(|each| value(&each)));
-    Some(Each {
+pub fn typical(case: &Case<'_>) -> Option<CallTimes> {
+    let of = |value: fn(&CallTimes) -> f64| case.median(|trial| each(case, trial).map(|each| value(&each)));
+    Some(CallTimes {
         calls: of(|e| e.calls)?,
         queued: of(|e| e.queued)?,
         round_trip: of(|e| e.round_trip)?,
@@ -119,7 +119,7 @@ pub fn fullest_link(case: &Case<'_>) -> Option<(String, f64)> {
 }
 
 /// The figures of a call.
-pub fn figures(each: &Each) -> Vec<Evidence> {
+pub fn figures(each: &CallTimes) -> Vec<Evidence> {
     let mut figures = vec![
         evidence(
             "time of a call from when it was sent until its answer (round trip)",

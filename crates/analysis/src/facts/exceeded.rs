@@ -16,12 +16,12 @@ pub struct Exceeded {
     /// Share of the measurement above it, of the device that was longest; median over trials.
     pub share: f64,
     /// When that was, in the trial in which it was longest; nothing where pages were read at the ends only.
-    pub when: Option<When>,
+    pub when: Option<Stretch>,
 }
 
 /// A stretch of a trial.
 #[derive(Debug, Clone, PartialEq)]
-pub struct When {
+pub struct Stretch {
     /// Kernel name of the device.
     pub device: String,
     /// Start of the first interval above the limit, from the start of the measurement.
@@ -95,7 +95,7 @@ fn longest(trial: &TrialSamples, which: Which) -> Option<(f64, &DeviceObservatio
 }
 
 /// From the first to the last interval that was above the limit for a share that counts.
-fn when(trial: &TrialSamples, device: &DeviceObservation, which: Which) -> Option<When> {
+fn when(trial: &TrialSamples, device: &DeviceObservation, which: Which) -> Option<Stretch> {
     let above: Vec<_> = device
         .exceeded_series
         .iter()
@@ -108,5 +108,5 @@ fn when(trial: &TrialSamples, device: &DeviceObservation, which: Which) -> Optio
     // A gap in the middle makes two stretches of it, which is not all of the trial.
     let whole = above.len() == device.exceeded_series.len();
     let ends = from <= ENDS && until.0.saturating_add(ENDS.0) >= trial.elapsed.0;
-    Some(When { device: device.name.clone(), from, until, throughout: whole && ends })
+    Some(Stretch { device: device.name.clone(), from, until, throughout: whole && ends })
 }

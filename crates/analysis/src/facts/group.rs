@@ -11,7 +11,7 @@ use ebbtide_model::workload::OpKind;
 
 /// The fullest limit on the way of a member's operations.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Held {
+pub struct FullestLimit {
     /// Name of the member with the limit.
     pub member: String,
     /// Device that the limit is on.
@@ -26,7 +26,7 @@ pub struct Held {
     counted: Counted,
 }
 
-impl Held {
+impl FullestLimit {
     /// Use as a share of the limit: 1 is all of it.
     pub fn share(&self) -> f64 {
         self.used / self.limit
@@ -38,7 +38,7 @@ impl Held {
             OpKind::Read => "reads",
             OpKind::Write => "writes",
         };
-        let Held { file, device, limit, used, .. } = self;
+        let FullestLimit { file, device, limit, used, .. } = self;
         if self.counted == Counted::Bytes {
             let (limit, used) = (format_throughput(*limit), format_throughput(*used));
             return format!("{file} allows {kind} of {limit} on {device}, and they move {used}");
@@ -63,10 +63,10 @@ impl Held {
 }
 
 /// Of each member that worked the fullest limit in the median trial; those on whose way there is none are left out.
-pub fn held(case: &Case<'_>) -> Vec<Held> {
+pub fn held(case: &Case<'_>) -> Vec<FullestLimit> {
     case.working()
         .filter_map(|member| {
-            let mut all: Vec<Held> =
+            let mut all: Vec<FullestLimit> =
                 case.trials.iter().filter_map(|trial| in_trial(case, trial, &member.name)).collect();
             all.sort_by(|a, b| a.share().total_cmp(&b.share()));
             let trials = all.len();
@@ -77,21 +77,21 @@ pub fn held(case: &Case<'_>) -> Vec<Held> {
 }
 
 /// Whether each member that worked uses up its own of the limits `held`.
-pub fn reached(case: &Case<'_>, held: &[Held]) -> bool {
-    !held.is_empty() && held.len() == case.working().count() && held.iter().all(Held::is_reached)
+pub fn reached(case: &Case<'_>, held: &[FullestLimit]) -> bool {
+    !held.is_empty() && held.len() == case.working().count() && held.iter().all(FullestLimit::is_reached)
 }
 
-fn in_trial(case: &Case<'_>, trial: &TrialSamples, member: &str) -> Option<Held> {
+fn in_trial(case: &Case<'_>, trial: &TrialSamples, member: &str) -> Option<FullestLimit> {
     let observed = trial.observed.as_ref()?;
     let below = observed.member(member)?;
     let seconds = trial.elapsed.as_secs_f64();
-    let mut fullest: Option<Held> = None;
+    let mut fullest: Option<FullestLimit> = None;
     for index in &below.devices {
         let Some(device) = observed.devices.get(*index) else { continue };
         let own = own(case, trial, *index);
         for limit in &device.group_limits {
             for (kind, counted, limited, used) in each(limit, &own) {
-                let held = Held {
+                let held = FullestLimit {
                     member: member.to_owned(),
                     device: device.shown_name().to_owned(),
                     file: limit.file.clone(),

@@ -22,9 +22,9 @@ pub mod usage;
 use crate::evidence::Unit;
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use case::Case;
-use group::Held;
+use group::FullestLimit;
 use processors::{THREAD_BUSY, permille, users_by};
-use queues::Full;
+use queues::FullQueue;
 use rungs::Rungs;
 use set_rate::SetRate;
 use standing::Devices;
@@ -50,7 +50,7 @@ pub struct Facts<'a> {
     /// How full the working members' limits were; see [`usage::met`].
     pub met: Option<f64>,
     /// The fullest limit that a control group sets to each member that worked.
-    pub held: Vec<Held>,
+    pub held: Vec<FullestLimit>,
     /// Whether each member that worked uses up such a limit.
     pub group_limits_met: bool,
     /// What the ladder saw, where one was climbed.
@@ -58,7 +58,7 @@ pub struct Facts<'a> {
     /// How the members' devices stood.
     pub devices: Option<Devices>,
     /// Queues of disks that were full.
-    pub full_queues: Vec<Full>,
+    pub full_queues: Vec<FullQueue>,
     /// The rate that somebody set, as it looks; or why it does not.
     pub set_rate: Result<SetRate, Absent>,
     /// Mean latency and what one operation alone takes, in nanoseconds.

@@ -23,7 +23,7 @@ const APART: f64 = 1.5;
 
 /// A disk's queue that was full.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Full {
+pub struct FullQueue {
     /// Kernel name of the disk.
     pub name: String,
     /// Requests that its queues held at once: each used one holds `each`.
@@ -38,7 +38,7 @@ pub struct Full {
     pub per_operation: f64,
 }
 
-impl Full {
+impl FullQueue {
     /// Requests at the device with so many operations in flight.
     fn at_device(&self, operations: f64) -> f64 {
         self.wanted(operations).min(self.holds)
@@ -66,7 +66,7 @@ pub fn use_of(trial: &TrialSamples, device: &DeviceObservation) -> Option<(f64, 
 }
 
 /// The queues that were full in a trial in which `kept` operations were in flight.
-fn full_in(trial: &TrialSamples, kept: f64) -> Vec<Full> {
+fn full_in(trial: &TrialSamples, kept: f64) -> Vec<FullQueue> {
     let Some(observed) = trial.observed.as_deref() else { return Vec::new() };
     let judge = |(index, device): (usize, &DeviceObservation)| {
         let each = device.nr_requests.filter(|each| *each > 0)?;
@@ -78,7 +78,7 @@ fn full_in(trial: &TrialSamples, kept: f64) -> Vec<Full> {
         let holds = used * f64::from(each);
         let at_its_end = used >= 1.0 && used <= f64::from(queues) && (peak / holds - 1.0).abs() <= AT_ITS_END;
         let wanted = kept * per_operation;
-        (at_its_end && mean >= FULL * holds && wanted >= WANTED * holds).then(|| Full {
+        (at_its_end && mean >= FULL * holds && wanted >= WANTED * holds).then(|| FullQueue {
             name: device.shown_name().to_owned(),
             holds,
             each,
@@ -91,18 +91,19 @@ fn full_in(trial: &TrialSamples, kept: f64) -> Vec<Full> {
 }
 
 /// The queues that were full in more than half of the trials; the fullest first.
-fn full_in_most(trials: &[&TrialSamples], kept: f64) -> Vec<Full> {
-    let all: Vec<Vec<Full>> = trials.iter().map(|trial| full_in(trial, kept)).collect();
-    let mut found: Vec<Full> = Vec::new();
+fn full_in_most(trials: &[&TrialSamples], kept: f64) -> Vec<FullQueue> {
+    let all: Vec<Vec<FullQueue>> = trials.iter().map(|trial| full_in(trial, kept)).collect();
+    let mut found: Vec<FullQueue> = Vec::new();
     for full in all.iter().flatten() {
-        let same = |other: &&Full| other.name == full.name && other.holds == full.holds;
-        let trials_with_it: Vec<&Full> = all.iter().filter_map(|trial| trial.iter().find(same)).collect();
+        let same = |other: &&FullQueue| other.name == full.name && other.holds == full.holds;
+        let trials_with_it: Vec<&FullQueue> =
+            all.iter().filter_map(|trial| trial.iter().find(same)).collect();
         if 2 * trials_with_it.len() > trials.len() && !found.iter().any(|known| known.name == full.name) {
-            let of = |value: fn(&Full) -> f64| {
+            let of = |value: fn(&FullQueue) -> f64| {
                 median(trials_with_it.iter().map(|full| value(full))).unwrap_or(0.0)
             };
             let (mean, per_operation) = (of(|full| full.mean), of(|full| full.per_operation));
-            found.push(Full { mean, per_operation, ..full.clone() });
+            found.push(FullQueue { mean, per_operation, ..full.clone() });
         }
     }
     found.sort_by(|a, b| (b.mean / b.holds).total_cmp(&(a.mean / a.holds)));
@@ -117,7 +118,7 @@ pub fn half_full(trials: &[&TrialSamples], kept: u32) -> Option<u32> {
 }
 
 /// The queues that were full in the trials; where none was, those that were in the rung with the most in flight.
-pub fn full(case: &Case<'_>, rungs: Option<&Rungs<'_>>) -> Vec<Full> {
+pub fn full(case: &Case<'_>, rungs: Option<&Rungs<'_>>) -> Vec<FullQueue> {
     let found = full_in_most(case.trials, case.kept());
     match rungs.and_then(|rungs| rungs.deeper.last()) {
         Some(deepest) if found.is_empty() => {
@@ -129,7 +130,7 @@ pub fn full(case: &Case<'_>, rungs: Option<&Rungs<'_>>) -> Vec<Full> {
 
 /// How the rate grows at least, beyond what chance makes of it, with each doubling of the requests at the device below what its
 /// queue holds, and the run with fewer.
-pub fn growth<'a>(case: &Case<'_>, rungs: &Rungs<'a>, full: &Full) -> Option<(Step<'a>, f64)> {
+pub fn growth<'a>(case: &Case<'_>, rungs: &Rungs<'a>, full: &FullQueue) -> Option<(Step<'a>, f64)> {
     let here = full.at_device(case.kept());
     let fewer = |step: &&Step<'_>| full.wanted(f64::from(step.rung.in_flight)) * APART <= here;
     let fewer = rungs.shallower.iter().rfind(fewer)?;
@@ -138,7 +139,7 @@ pub fn growth<'a>(case: &Case<'_>, rungs: &Rungs<'a>, full: &Full) -> Option<(St
 }
 
 /// How the rate grows with the requests at the fullest of these queues, where that is in proportion.
-pub fn proportional(case: &Case<'_>, rungs: &Rungs<'_>, queues: &[Full]) -> Option<f64> {
+pub fn proportional(case: &Case<'_>, rungs: &Rungs<'_>, queues: &[FullQueue]) -> Option<f64> {
     let (_, grows) = growth(case, rungs, queues.first()?).filter(|_| case.workload.is_free())?;
     (grows >= IN_PROPORTION).then_some(grows)
 }

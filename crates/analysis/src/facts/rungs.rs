@@ -60,7 +60,7 @@ pub struct Rungs<'a> {
 
 /// What more in flight did, with the rate over that with as many.
 #[derive(Debug, Clone, Copy)]
-pub enum More<'a> {
+pub enum MoreInFlight<'a> {
     /// More of them had more done.
     Helped(Step<'a>, f64),
     /// More of them had no more done.
@@ -69,11 +69,13 @@ pub enum More<'a> {
     Unclear(Step<'a>, f64),
 }
 
-impl<'a> More<'a> {
+impl<'a> MoreInFlight<'a> {
     /// The rung, and the rate over that with as many.
     pub fn seen(&self) -> (Step<'a>, f64) {
         match self {
-            More::Helped(step, gain) | More::Flat(step, gain) | More::Unclear(step, gain) => (*step, *gain),
+            MoreInFlight::Helped(step, gain)
+            | MoreInFlight::Flat(step, gain)
+            | MoreInFlight::Unclear(step, gain) => (*step, *gain),
         }
     }
 }
@@ -135,7 +137,7 @@ impl<'a> Rungs<'a> {
     /// What more in flight did: they helped where one of them gained `by_doubling` with each doubling beyond what chance
     /// makes of it, over what ran as long as they, over the trials, and over what fewer had done; they did not where none of
     /// them gained that over either of the former, or over the latter. Nothing where none ran.
-    pub fn more(&self, by_doubling: f64) -> Option<More<'a>> {
+    pub fn more(&self, by_doubling: f64) -> Option<MoreInFlight<'a>> {
         let needed =
             |step: &Step<'_>| 1.0 + (by_doubling - 1.0) * (f64::from(step.rung.in_flight) / self.kept).log2();
         // What fewer have done at least, as many can have done.
@@ -144,16 +146,16 @@ impl<'a> Rungs<'a> {
         let sure = |step: &Step<'_>| (1.0 - self.error.hypot(step.ops.error)) * step.low();
         let helped = |step: &&Step<'_>| sure(step) / faster >= needed(step);
         if let Some(step) = self.deeper.iter().find(helped) {
-            return Some(More::Helped(*step, step.ops.rate / self.base));
+            return Some(MoreInFlight::Helped(*step, step.ops.rate / self.base));
         }
         let best = self.deeper.iter().max_by(|a, b| a.ops.rate.total_cmp(&b.ops.rate))?;
         let flat_over = |rate: f64| self.deeper.iter().all(|step| step.low() / rate < needed(step));
         Some(match best.ops.rate / self.base {
-            gain if self.repeat() && flat_over(slower) => More::Flat(*best, gain),
+            gain if self.repeat() && flat_over(slower) => MoreInFlight::Flat(*best, gain),
             _ if self.repeat() && fewer > slower && flat_over(fewer) => {
-                More::Flat(*best, best.ops.rate / fewer)
+                MoreInFlight::Flat(*best, best.ops.rate / fewer)
             }
-            gain => More::Unclear(*best, gain),
+            gain => MoreInFlight::Unclear(*best, gain),
         })
     }
 }

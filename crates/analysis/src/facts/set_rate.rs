@@ -1,7 +1,7 @@
 //! A rate that looks set: the same however many operations are in flight, and even over time.
 
 use super::case::Case;
-use super::queues::{Full, IN_PROPORTION, proportional};
+use super::queues::{FullQueue, IN_PROPORTION, proportional};
 use super::rungs::{Rungs, Step};
 use super::standing::{AT_DEVICES, BUSY, Devices, at_devices_is, least_busy_is};
 use super::steps;
@@ -50,7 +50,7 @@ pub fn find(
     case: &Case<'_>,
     rungs: Option<&Rungs<'_>>,
     devices: Option<Devices>,
-    queues: &[Full],
+    queues: &[FullQueue],
 ) -> Result<SetRate, Absent> {
     let telling = rungs.filter(|rungs| !rungs.deeper.is_empty() && !rungs.sizes.is_empty());
     let rungs = telling.ok_or_else(|| {
@@ -59,7 +59,7 @@ pub fn find(
         )
     })?;
     let above = devices.is_some_and(|at| at.least_busy < BUSY && at.share < AT_DEVICES);
-    let Even { rate: ops, uneven, figures: mut all } = over_time(case, above)?;
+    let Evenness { rate: ops, uneven, figures: mut all } = over_time(case, above)?;
     let depths = rungs.depths();
     let coarse = depths.iter().chain(&rungs.sizes).map(|step| step.ops.grain).fold(0.0, f64::max);
     let more = if above { coarse.min(COARSE) } else { 0.0 };
@@ -165,7 +165,7 @@ fn counted(
 }
 
 /// How even a rate was.
-pub struct Even {
+pub struct Evenness {
     /// Operations per second.
     rate: f64,
     /// Distance of what was done by some time from what an even rate would have done, of all.
@@ -175,7 +175,7 @@ pub struct Even {
 }
 
 /// The rate of the trials, where it is even; of the end of one that slowed down in a step.
-pub fn over_time(case: &Case<'_>, above: bool) -> Result<Even, Absent> {
+pub fn over_time(case: &Case<'_>, above: bool) -> Result<Evenness, Absent> {
     let lasting = |trial: &TrialSamples| steps::step_down(case, trial).unwrap_or(Nanos(0));
     let paces: Vec<Pace> = case.trials.iter().filter_map(|trial| pace::of(trial, lasting(trial))).collect();
     let rates: Vec<f64> = paces.iter().map(|pace| pace.rate).collect();
@@ -196,5 +196,5 @@ pub fn over_time(case: &Case<'_>, above: bool) -> Result<Even, Absent> {
     if uneven > even || apart > alike {
         return Err(Absent::because("the rate varies over time, as that of a device does").with(figures));
     }
-    Ok(Even { rate, uneven, figures })
+    Ok(Evenness { rate, uneven, figures })
 }

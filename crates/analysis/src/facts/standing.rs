@@ -16,7 +16,7 @@ pub const HOST_BUSY: f64 = 0.90;
 
 /// What a member's device did while all members were held up.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing<'a> {
+pub struct DeviceLoad<'a> {
     /// Kernel name of the device that the member is, or lies on.
     pub device: &'a str,
     /// Share of the time with a request in flight, 0 to 1.
@@ -44,13 +44,13 @@ pub fn tops(trial: &TrialSamples) -> Option<Vec<&DeviceObservation>> {
 }
 
 /// How they stood; nothing where one of them was not observed.
-pub fn of(trial: &TrialSamples) -> Option<Vec<Standing<'_>>> {
+pub fn of(trial: &TrialSamples) -> Option<Vec<DeviceLoad<'_>>> {
     let seconds = trial.elapsed.as_secs_f64();
     let devices = tops(trial).filter(|_| seconds > 0.0)?;
     let stood = devices.into_iter().map(|device| {
         let DiskUse { ops, merged, busy, weighted, .. } = device.total;
         let queue = weighted.as_secs_f64() / seconds;
-        Standing {
+        DeviceLoad {
             device: &device.name,
             busy: (busy.as_secs_f64() / seconds).min(1.0),
             queue,
@@ -76,7 +76,8 @@ pub struct Devices {
 
 /// See [`Devices`]; nothing where they were not observed.
 pub fn devices(case: &Case<'_>) -> Option<Devices> {
-    let sum = |value: fn(&Standing<'_>) -> f64| case.median(|trial| Some(of(trial)?.iter().map(value).sum()));
+    let sum =
+        |value: fn(&DeviceLoad<'_>) -> f64| case.median(|trial| Some(of(trial)?.iter().map(value).sum()));
     Some(Devices {
         least_busy: case.median(|trial| of(trial)?.iter().map(|s| s.busy).reduce(f64::min))?,
         queue: sum(|s| s.queue)?,

@@ -18,7 +18,7 @@ pub const REPEATED: f64 = 0.5;
 
 /// A step down with the time at which it came.
 #[derive(Debug, Clone, Copy)]
-pub struct Down {
+pub struct StepDown {
     /// Since the start of the measurement.
     pub seconds: f64,
     /// Bytes or operations per second.
@@ -48,14 +48,14 @@ pub fn points(trial: &TrialSamples, metric: Metric) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// The step down that a trial shows in `metric` per second.
-pub fn down(trial: &TrialSamples, metric: Metric) -> Option<Down> {
+pub fn down(trial: &TrialSamples, metric: Metric) -> Option<StepDown> {
     let (times, rates) = points(trial, metric);
     let step = change::step(&rates).filter(|step| step.after < step.before)?;
     // What goes down and up again and again did not run out of anything when it went down last.
     if waves::waves(&rates).is_some() {
         return None;
     }
-    Some(Down { seconds: *times.get(step.at.checked_sub(1)?)?, step })
+    Some(StepDown { seconds: *times.get(step.at.checked_sub(1)?)?, step })
 }
 
 /// When a trial slowed down in a step, from the start of the measurement; nothing where it did not.

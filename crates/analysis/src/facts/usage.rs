@@ -44,7 +44,7 @@ impl Counted {
 
 /// Use of one limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Against {
+pub struct LimitUse {
     /// Rate over the limit.
     pub share: f64,
     /// What counts against the limit, per second.
@@ -59,14 +59,14 @@ pub struct Against {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Use {
     /// Of the limit of operations, where there is one.
-    pub iops: Option<Against>,
+    pub iops: Option<LimitUse>,
     /// Of the limit of bytes, where there is one.
-    pub bytes: Option<Against>,
+    pub bytes: Option<LimitUse>,
 }
 
 impl Use {
     /// The fuller of the two.
-    pub fn fullest(&self) -> Option<(Against, Counted)> {
+    pub fn fullest(&self) -> Option<(LimitUse, Counted)> {
         match (self.iops, self.bytes) {
             (Some(iops), Some(bytes)) if bytes.share >= iops.share => Some((bytes, Counted::Bytes)),
             (Some(iops), _) => Some((iops, Counted::Operations)),
@@ -96,9 +96,9 @@ pub fn ceiling(limit: &Limit, rate: f64) -> f64 {
 }
 
 /// Use of `limit` at `rate` per second.
-fn used(limit: &Limit, rate: f64) -> Option<Against> {
+fn used(limit: &Limit, rate: f64) -> Option<LimitUse> {
     let ceiling = ceiling(limit, rate);
-    (ceiling > 0.0).then(|| Against {
+    (ceiling > 0.0).then(|| LimitUse {
         share: rate / ceiling,
         rate,
         limit: ceiling,
@@ -140,7 +140,7 @@ fn fullest(
     of: fn(&OneWay) -> Option<Limit>,
     both: Option<Limit>,
     rate: impl Fn(&PerOp<Count>) -> f64,
-) -> Option<Against> {
+) -> Option<LimitUse> {
     let ways = &shape.character.one_way;
     let reads = PerOp { read: count.read, write: Count::default() };
     let writes = PerOp { read: Count::default(), write: count.write };

@@ -16,11 +16,11 @@ pub const LEAST_READINGS: usize = 3;
 
 /// The last readings of one array's members.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Standing {
+pub struct RecentReadings {
     readings: VecDeque<(f64, Vec<MemberFigures>)>,
 }
 
-impl Standing {
+impl RecentReadings {
     /// Takes the members' figures over the last `seconds`. Other members than before begin anew.
     pub fn push(&mut self, seconds: f64, members: Vec<MemberFigures>) {
         let names = |m: &[MemberFigures]| m.iter().map(|m| m.name.clone()).collect::<Vec<_>>();
@@ -99,8 +99,8 @@ mod tests {
         (0..4).map(|i| member(&format!("m{i}"), 300.0, if Some(i) == slow { 40.0 } else { 2.0 })).collect()
     }
 
-    fn standing(readings: impl IntoIterator<Item = Option<usize>>, seconds: f64) -> Standing {
-        let mut standing = Standing::default();
+    fn standing(readings: impl IntoIterator<Item = Option<usize>>, seconds: f64) -> RecentReadings {
+        let mut standing = RecentReadings::default();
         readings.into_iter().for_each(|slow| standing.push(seconds, reading(slow)));
         standing
     }
@@ -143,7 +143,7 @@ mod tests {
     /// Means against the sum over each request: 100 requests of 1 ms in one second, 300 of 5 ms in three.
     #[test]
     fn means_weigh_by_time_and_waits_by_requests() {
-        let mut standing = Standing::default();
+        let mut standing = RecentReadings::default();
         standing.push(1.0, vec![member("a", 100.0, 1.0)]);
         standing.push(3.0, vec![member("a", 200.0, 5.0)]);
         let mean = &standing.means()[0];

@@ -6,8 +6,8 @@
 use super::evidence::Evidence;
 use super::figures::Figures;
 use super::front::Front;
-use super::{Race, Rules, Standing};
-use crate::Ran;
+use super::{Race, RaceState, Rules};
+use crate::TrialSummary;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::sweep::{Goal, Limit, Objective, Sweep};
 
@@ -63,7 +63,7 @@ impl Contest {
         let rules = Rules { error: sweep.error, indifference: sweep.indifference };
         let number = sweep.arms.len();
         let of_designs = experiment.shared_builds();
-        let build = |(arm, of): (usize, &ebbtide_model::sweep::Arm)| {
+        let build = |(arm, of): (usize, &ebbtide_model::sweep::SweptDesign)| {
             of_designs.as_ref().and_then(|builds| builds.get(of.design).copied()).unwrap_or(arm)
         };
         let builds: Vec<usize> = sweep.arms.iter().enumerate().map(build).collect();
@@ -146,11 +146,11 @@ impl Contest {
 
     /// Takes the trials of a whole round in. One that a stop cut short, in which not all that are left ran, says nothing: whether it
     /// was taken is returned.
-    pub fn add_round(&mut self, trials: &[Ran]) -> bool {
-        let of_arm = |arm: &ebbtide_model::sweep::Arm| {
+    pub fn add_round(&mut self, trials: &[TrialSummary]) -> bool {
+        let of_arm = |arm: &ebbtide_model::sweep::SweptDesign| {
             trials.iter().find(|ran| ran.trial.design == arm.design && ran.measures(self.sweep.workload))
         };
-        let found: Vec<Option<&Ran>> = self.sweep.arms.iter().map(of_arm).collect();
+        let found: Vec<Option<&TrialSummary>> = self.sweep.arms.iter().map(of_arm).collect();
         if self.left().into_iter().any(|arm| found[arm].is_none()) {
             return false;
         }
@@ -159,7 +159,7 @@ impl Contest {
         match (&mut self.kind, &self.sweep.objective) {
             (Kind::Front(front), Objective::Pareto(goals)) => {
                 let measured = goals.iter().filter(|goal| **goal != Goal::Price);
-                let of = |figures: &Figures| measured.clone().map(|goal| figures.good(*goal)).collect();
+                let of = |figures: &Figures| measured.clone().map(|goal| figures.merit(*goal)).collect();
                 front.add_round(&figures.iter().map(|one| one.as_ref().and_then(of)).collect::<Vec<_>>());
             }
             (Kind::Best { race, limits }, objective) => {
@@ -206,7 +206,7 @@ impl Contest {
     }
 
     /// Where it stands; designs by the number of their arm. With limits it is decided only when all that are left are shown to keep them.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> RaceState {
         match &self.kind {
             Kind::Front(front) => front.standing(),
             Kind::Best { race, limits } => {

@@ -1,6 +1,6 @@
 //! What trials cost in seconds of I/O, and what the full grid would have.
 
-use crate::Ran;
+use crate::TrialSummary;
 use ebbtide_model::schedule::Role;
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ pub struct Cost {
 
 impl Cost {
     /// That of all of `trials`.
-    pub fn of<'a>(trials: impl IntoIterator<Item = &'a Ran>) -> Cost {
+    pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialSummary>) -> Cost {
         let mut cost = Cost::default();
         trials.into_iter().for_each(|ran| cost.add(ran));
         cost
     }
 
     /// Takes a trial in.
-    pub fn add(&mut self, ran: &Ran) {
+    pub fn add(&mut self, ran: &TrialSummary) {
         let trial = &ran.trial;
         let kind = (trial.design, trial.workload, trial.role == Role::ControlAgain);
         let (seconds, number) = self.by_kind.entry(kind).or_default();

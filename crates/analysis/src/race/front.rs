@@ -6,7 +6,7 @@
 //! what the bound is divided by their number for.
 
 use super::evidence::{Evidence, interval};
-use super::{Rules, Standing};
+use super::{RaceState, Rules};
 use crate::estimate::median;
 
 /// The designs of which none is better in one thing without being worse in another.
@@ -124,7 +124,7 @@ impl Front {
 
     /// Where it stands: decided when each of those that are left is shown to be preferable to the others in something. Nobody leads; the
     /// first is the best of the first figure.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> RaceState {
         let left = self.left();
         let first = |design: usize| {
             let own: Vec<f64> =
@@ -134,7 +134,7 @@ impl Front {
         let leader = left.iter().copied().max_by(|a, b| first(*a).total_cmp(&first(*b)));
         let decided = !self.values.is_empty()
             && left.iter().all(|i| left.iter().all(|j| i == j || self.shown_not_preferable(*i, *j)));
-        Standing { leader, left, decided }
+        RaceState { leader, left, decided }
     }
 }
 

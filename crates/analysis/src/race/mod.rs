@@ -64,7 +64,7 @@ pub struct Race {
 
 /// Where a race stands.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct RaceState {
     /// The best so far, by the medians of the rounds that it shares with others; nothing before the first round.
     pub leader: Option<usize>,
     /// Those that are left; the best is one of them.
@@ -73,7 +73,7 @@ pub struct Standing {
     pub decided: bool,
 }
 
-impl Standing {
+impl RaceState {
     /// The one that is better than all others, where there is one.
     pub fn winner(&self) -> Option<usize> {
         self.leader.filter(|_| self.left.len() == 1)
@@ -228,9 +228,9 @@ impl Race {
     }
 
     /// Where it stands after the rounds so far.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> RaceState {
         let Some(leader) = self.ranked().first().copied() else {
-            return Standing { leader: None, left: self.left(), decided: false };
+            return RaceState { leader: None, left: self.left(), decided: false };
         };
         let margin = self.margin();
         let within = |design: &usize| {
@@ -239,7 +239,7 @@ impl Race {
         };
         let left = self.left();
         let decided = left.iter().all(within);
-        Standing { leader: Some(leader), left, decided }
+        RaceState { leader: Some(leader), left, decided }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::contest::{Contest, Gone};
 use super::figures::Figures;
 use super::{Cost, interval};
-use crate::Ran;
+use crate::TrialSummary;
 use crate::estimate::median;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::sweep::{Goal, Objective};
@@ -71,7 +71,7 @@ impl Raced {
 }
 
 /// What came of the race of `experiment` in `trials`, in the order in which they ran; nothing where it has no sweep.
-pub fn of_trials(experiment: &Experiment, trials: &[Ran]) -> Option<Raced> {
+pub fn of_trials(experiment: &Experiment, trials: &[TrialSummary]) -> Option<Raced> {
     let mut contest = Contest::new(experiment)?;
     for round in trials.chunk_by(|one, other| one.trial.round == other.trial.round) {
         contest.add_round(round);
@@ -79,7 +79,7 @@ pub fn of_trials(experiment: &Experiment, trials: &[Ran]) -> Option<Raced> {
     Some(raced(&contest, trials, experiment.answer.trials_max))
 }
 
-fn raced(contest: &Contest, trials: &[Ran], rounds_max: u32) -> Raced {
+fn raced(contest: &Contest, trials: &[TrialSummary], rounds_max: u32) -> Raced {
     let sweep = contest.sweep();
     let standing = contest.standing();
     let goals = goals(&sweep.objective);

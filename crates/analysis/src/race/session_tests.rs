@@ -2,7 +2,7 @@
 
 use super::contest::Gone;
 use super::{Contest, Raced, of_trials};
-use crate::Ran;
+use crate::TrialSummary;
 use crate::fixtures::{normal, raced, session, trial};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::metric::Metric;
@@ -15,7 +15,8 @@ use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 fn of_session(session: &Session) -> Option<Raced> {
-    let ran: Vec<Ran> = session.trials.iter().map(|record| Ran::of(&session.experiment, record)).collect();
+    let ran: Vec<TrialSummary> =
+        session.trials.iter().map(|record| TrialSummary::of(&session.experiment, record)).collect();
     of_trials(&session.experiment, &ran)
 }
 

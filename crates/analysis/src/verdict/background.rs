@@ -20,8 +20,8 @@
 use crate::estimate::median;
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::case::Case;
-use crate::facts::group::Held;
-use crate::facts::rungs::{MORE, More, Step};
+use crate::facts::group::FullestLimit;
+use crate::facts::rungs::{MORE, MoreInFlight, Step};
 use crate::facts::usage::Counted;
 use crate::facts::{Facts, moved};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
@@ -99,9 +99,9 @@ fn room(case: &Case<'_>, facts: &Facts<'_>) -> (f64, Vec<Evidence>) {
         figures.push(evidence(what, met, Unit::Share, None));
     }
     if facts.group_limits_met {
-        let least = facts.held.iter().map(Held::share).fold(1.0, f64::min);
+        let least = facts.held.iter().map(FullestLimit::share).fold(1.0, f64::min);
         room = room.min(1.0 - least);
-        figures.extend(facts.held.iter().map(Held::evidence));
+        figures.extend(facts.held.iter().map(FullestLimit::evidence));
     }
     if let Some(link) = facts.asserted(VerdictKind::InstanceLimit) {
         room = room.min(1.0 - link.explains);
@@ -125,7 +125,7 @@ fn room(case: &Case<'_>, facts: &Facts<'_>) -> (f64, Vec<Evidence>) {
 /// as much: what more in flight gained was not taken from them, and the disks had room for both.
 fn kept_up(facts: &Facts<'_>) -> Option<Evidence> {
     let rungs = facts.rungs.as_ref()?;
-    let Some(More::Helped(..)) = rungs.more(MORE) else { return None };
+    let Some(MoreInFlight::Helped(..)) = rungs.more(MORE) else { return None };
     let others = |step: &Step<'_>| {
         let samples = &step.rung.samples;
         let all: u64 = moved::disks(samples)?.iter().map(|disk| disk.total.bytes.total()).sum();

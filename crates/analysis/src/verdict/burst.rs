@@ -11,7 +11,7 @@ use crate::estimate::median;
 use crate::evidence::{Unit, evidence};
 use crate::facts::Facts;
 use crate::facts::case::Case;
-use crate::facts::steps::{Down, REPEATED, down, have_credits, metric_of, points};
+use crate::facts::steps::{REPEATED, StepDown, down, have_credits, metric_of, points};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::samples::TrialSamples;
@@ -34,8 +34,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     }
     facts.yield_to(VerdictKind::WriteCache, "only writes slow down, and to no rate that looks set")?;
     let metric = metric_of(case);
-    let downs: Vec<Option<Down>> = case.trials.iter().map(|trial| down(trial, metric)).collect();
-    let found: Vec<Down> = downs.iter().copied().flatten().collect();
+    let downs: Vec<Option<StepDown>> = case.trials.iter().map(|trial| down(trial, metric)).collect();
+    let found: Vec<StepDown> = downs.iter().copied().flatten().collect();
     let needed = REPEATED * downs.len() as f64;
     let told = found.len() as f64;
     let repeated = told >= needed;
@@ -60,7 +60,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         (false, Some(true)) if !disturbed && once_and_for_all(case, &downs, metric) => 0.85,
         (false, _) => return Err(too_few()),
     };
-    let of = |value: fn(&Down) -> f64| median(found.iter().map(value)).unwrap_or(f64::NAN);
+    let of = |value: fn(&StepDown) -> f64| median(found.iter().map(value)).unwrap_or(f64::NAN);
     let (seconds, before, after) = (of(|d| d.seconds), of(|d| d.step.before), of(|d| d.step.after));
     let since_load = seconds + case.workload.warm_up.as_secs_f64();
     let credits = (before - after) * since_load;
@@ -85,7 +85,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
 }
 
 /// Whether the trials tell of one step: fast before it, slow after it, in the order in which they ran.
-fn once_and_for_all(case: &Case<'_>, downs: &[Option<Down>], metric: Metric) -> bool {
+fn once_and_for_all(case: &Case<'_>, downs: &[Option<StepDown>], metric: Metric) -> bool {
     let Some((at, down)) = downs.iter().enumerate().find_map(|(i, d)| d.map(|d| (i, d))) else {
         return false;
     };

@@ -14,7 +14,7 @@
 use crate::ArrayBelow;
 use crate::evidence::{Evidence, Unit, evidence};
 use crate::facts::case::Case;
-use crate::facts::rungs::{MORE, More, NO_GAIN};
+use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN};
 use crate::facts::shared::parallel;
 use crate::facts::{Facts, calls};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
@@ -91,7 +91,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let in_flight = step.rung.in_flight;
         // What is known of one operation alone holds unless the ladder says otherwise; the other grounds need it.
         let sure = confidence >= SURE;
-        if matches!(more, More::Flat(..)) || (!sure && matches!(more, More::Unclear(..))) {
+        if matches!(more, MoreInFlight::Flat(..)) || (!sure && matches!(more, MoreInFlight::Unclear(..))) {
             let why =
                 "a short probe at the end of the session withdrew it: more in flight hardly raised the rate";
             let what =
@@ -100,7 +100,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         }
         let what = format!("operations per second with {in_flight} in flight, in a short probe");
         figures.push(evidence(what, step.ops.rate, Unit::OpsPerSecond, Some(base)));
-        if matches!(more, More::Helped(..)) && gain >= GAIN {
+        if matches!(more, MoreInFlight::Helped(..)) && gain >= GAIN {
             confidence = f64::max(confidence, 0.95);
             if !by_ladder {
                 sentence.push_str(&format!(
@@ -257,7 +257,7 @@ fn idle_members(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict
 /// turns more of them can be taken care of.
 fn more_helped(facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
     let rungs = facts.rungs.as_ref()?;
-    let Some(More::Helped(step, gain)) = rungs.more(MORE) else { return None };
+    let Some(MoreInFlight::Helped(step, gain)) = rungs.more(MORE) else { return None };
     if facts.asserted(VerdictKind::Cpu).is_some() {
         return None;
     }

@@ -47,10 +47,10 @@ pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
 }
 
 /// A limit, in which unit, and what of the counts goes against it.
-type Against = (Option<Limit>, Unit, fn(&PerOp<Count>) -> u64);
+type LimitUse = (Option<Limit>, Unit, fn(&PerOp<Count>) -> u64);
 
 /// Those of a link.
-fn limits(link: &LinkShape) -> [Against; 6] {
+fn limits(link: &LinkShape) -> [LimitUse; 6] {
     let PerOp { read, write } = link.one_way;
     [
         (link.iops, Unit::OpsPerSecond, |count| count.read.ops + count.write.ops),
@@ -72,7 +72,7 @@ struct Used {
 }
 
 /// Use of a limit of link `index`: median over trials of what all its volumes did.
-fn full(case: &Case<'_>, index: usize, (limit, unit, of): Against) -> Option<Used> {
+fn full(case: &Case<'_>, index: usize, (limit, unit, of): LimitUse) -> Option<Used> {
     let limit = limit?;
     let behind = |name: &str| case.shape(name).is_some_and(|shape| shape.link == Some(index));
     if !case.result.members.iter().any(|member| behind(&member.name)) {

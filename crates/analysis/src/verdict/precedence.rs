@@ -22,6 +22,7 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// The cause that the rule asserts.
     pub fn kind(&self) -> VerdictKind {
         self.kind
     }

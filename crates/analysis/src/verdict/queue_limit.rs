@@ -10,8 +10,8 @@
 use crate::evidence::{Evidence, Unit, evidence};
 use crate::facts::Facts;
 use crate::facts::case::Case;
-use crate::facts::queues::{FULL, Full, WANTED, growth, use_of};
-use crate::facts::rungs::{More, NO_GAIN, Step};
+use crate::facts::queues::{FULL, FullQueue, WANTED, growth, use_of};
+use crate::facts::rungs::{MoreInFlight, NO_GAIN, Step};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::samples::TrialSamples;
@@ -55,7 +55,7 @@ fn next_doubling(grows: f64) -> f64 {
 const GROWING: &str = "rate for each doubling of the requests at the device, at least";
 
 /// The name of the figure that says how full a queue is.
-fn mean_at(queue: &Full) -> String {
+fn mean_at(queue: &FullQueue) -> String {
     format!("mean requests in flight at {}, against what its queue holds", queue.name)
 }
 
@@ -80,7 +80,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
             "the short run as deep as the trials has another rate than they: what else goes on hides it",
         ));
     }
-    if let Some(More::Helped(step, gain)) = rungs.more(NO_GAIN) {
+    if let Some(MoreInFlight::Helped(step, gain)) = rungs.more(NO_GAIN) {
         let what = format!("rate with {} in flight over that with as many", step.rung.in_flight);
         let absent =
             Absent::because("more in flight raise the rate, so that the queue does not hold them back");
@@ -92,7 +92,12 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
 }
 
 /// `queue` is the first of `queues`.
-fn verdict(case: &Case<'_>, queue: &Full, queues: &[Full], (fewer, grows): (Step<'_>, f64)) -> Verdict {
+fn verdict(
+    case: &Case<'_>,
+    queue: &FullQueue,
+    queues: &[FullQueue],
+    (fewer, grows): (Step<'_>, f64),
+) -> Verdict {
     let kept = case.in_flight();
     let iops = case.metric(Metric::Iops).unwrap_or(0.0);
     let names: Vec<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
@@ -120,7 +125,7 @@ fn verdict(case: &Case<'_>, queue: &Full, queues: &[Full], (fewer, grows): (Step
     };
     let of_wanted = "requests that the operations in flight want at a disk, against what its queue holds";
     let of_rate = format!("rate, against that with {} in flight", fewer.rung.in_flight);
-    let full = |queue: &Full| evidence(mean_at(queue), queue.mean, Unit::Requests, Some(queue.holds));
+    let full = |queue: &FullQueue| evidence(mean_at(queue), queue.mean, Unit::Requests, Some(queue.holds));
     let mut figures: Vec<Evidence> = queues.iter().map(full).collect();
     figures.extend([
         evidence(of_wanted, wanted, Unit::Requests, Some(queue.holds)),

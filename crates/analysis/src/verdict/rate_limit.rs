@@ -10,7 +10,7 @@
 use crate::evidence::{Unit, evidence, share_is};
 use crate::facts::Facts;
 use crate::facts::case::Case;
-use crate::facts::group::Held;
+use crate::facts::group::FullestLimit;
 use crate::facts::round_rates::{fitting, round, shown};
 use crate::facts::usage::{Counted, REACHED};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
@@ -22,7 +22,7 @@ const WAITED_FOR: f64 = 0.70;
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     facts.yield_to_volumes("a declared limit is reached")?;
     let members = case.working().count();
-    let held: Vec<&Held> = facts.held.iter().filter(|held| held.is_reached()).collect();
+    let held: Vec<&FullestLimit> = facts.held.iter().filter(|held| held.is_reached()).collect();
     if !held.is_empty() {
         return if held.len() == members { Ok(by_group(&held)) } else { of_some(case, facts, &held) };
     }
@@ -54,7 +54,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
 }
 
 /// Every member that works uses up what a control group allows.
-fn by_group(held: &[&Held]) -> Verdict {
+fn by_group(held: &[&FullestLimit]) -> Verdict {
     let least = held.iter().map(|held| held.share()).fold(f64::MAX, f64::min);
     let more = match held.len() {
         1 => String::new(),
@@ -68,7 +68,7 @@ fn by_group(held: &[&Held]) -> Verdict {
 }
 
 /// Only some of the members that work use up what a control group allows: whether the array waits for them.
-fn of_some(case: &Case<'_>, facts: &Facts<'_>, held: &[&Held]) -> Judged {
+fn of_some(case: &Case<'_>, facts: &Facts<'_>, held: &[&FullestLimit]) -> Judged {
     let names: Vec<&str> = held.iter().map(|held| held.member.as_str()).collect();
     let first = held.first().map(|held| held.in_words()).unwrap_or_default();
     facts.yield_to(VerdictKind::Member, &format!("one member is held to a rate alone: {first}"))?;

@@ -11,7 +11,7 @@ use crate::evidence::{Unit, evidence, share_is};
 use crate::facts::Facts;
 use crate::facts::calls::{LINK, at_server, at_server_in, each, figures, fullest_link, place, typical};
 use crate::facts::case::Case;
-use crate::facts::rungs::{More, NO_GAIN};
+use crate::facts::rungs::{MoreInFlight, NO_GAIN};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::units::format_latency;
 
@@ -52,7 +52,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let why = "through the page cache the kernel decides how many calls wait for their turn";
         return Err(Absent::because(why).seen(what, queued, Unit::Share, QUEUED));
     }
-    if let Some(More::Helped(step, gain)) = facts.rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN)) {
+    if let Some(MoreInFlight::Helped(step, gain)) = facts.rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN))
+    {
         let what = format!("rate with {} in flight over that with as many, at most", step.rung.in_flight);
         let why = "more in flight raise the rate, so that the client lets more of them out";
         return Err(Absent::because(why).seen(&what, gain, Unit::Times, NO_GAIN));

@@ -8,7 +8,7 @@
 use crate::estimate::median;
 use crate::evidence::{Unit, evidence, share_is};
 use crate::facts::case::Case;
-use crate::facts::usage::{Against, NEAR, Use};
+use crate::facts::usage::{LimitUse, NEAR, Use};
 use crate::facts::{Facts, moved, standing};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::samples::{DeviceObservation, DiskUse, Span, TrialSamples};
@@ -62,7 +62,7 @@ fn absent(case: &Case<'_>, facts: &Facts<'_>) -> Absent {
 
 /// Use of the limits of operations and of bytes, where both are known of every working member.
 fn limits_used(facts: &Facts<'_>) -> Option<(f64, f64)> {
-    let weighted = |of: fn(&Use) -> Option<Against>| {
+    let weighted = |of: fn(&Use) -> Option<LimitUse>| {
         median(facts.stretches.iter().flatten().filter_map(|stretch| {
             let mut working = stretch.iter().filter(|m| m.share > 0.0);
             working.try_fold(0.0, |sum, m| Some(sum + of(&m.used)?.share * m.share))

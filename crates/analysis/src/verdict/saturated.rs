@@ -10,7 +10,7 @@ use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::calls::{AT_SERVER, LINK, at_server, figures, fullest_link, place, typical};
 use crate::facts::case::Case;
 use crate::facts::queues;
-use crate::facts::rungs::{More, NO_GAIN};
+use crate::facts::rungs::{MoreInFlight, NO_GAIN};
 use crate::facts::standing::{AT_DEVICES, BUSY, HOST_BUSY, at_devices_is, least_busy_is};
 use crate::facts::{Facts, standing};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
@@ -36,10 +36,10 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let unknown = || Absent::because("no rate of a short run is known");
     let more = rungs.more(NO_GAIN).ok_or_else(unknown)?;
     let (step, gain) = more.seen();
-    if !matches!(more, More::Flat(..)) {
+    if !matches!(more, MoreInFlight::Flat(..)) {
         let what = format!("rate with {} in flight over that with as many, at most", step.rung.in_flight);
         let why = match more {
-            More::Helped(..) => "more in flight raise the rate",
+            MoreInFlight::Helped(..) => "more in flight raise the rate",
             _ => "whether more in flight raise the rate is hidden by what else varies",
         };
         return Err(Absent::because(why).seen(what, gain, Unit::Times, NO_GAIN));
@@ -59,7 +59,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         return Err(Absent::because(why).seen(what, highest, Unit::OpsPerSecond, fewer));
     }
     let wanted = f64::from(knee.in_flight);
-    let too_many = |queue: &&queues::Full| queue.wanted(wanted) > queue.holds * (1.0 + queues::COUNTED);
+    let too_many = |queue: &&queues::FullQueue| queue.wanted(wanted) > queue.holds * (1.0 + queues::COUNTED);
     if let Some(queue) = facts.full_queues.first().filter(too_many) {
         let name = &queue.name;
         let what =

@@ -11,7 +11,7 @@ use crate::evidence::{Evidence, Unit, evidence};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::moved::JOURNAL_REQUESTS;
-use crate::facts::rungs::{More, NO_GAIN};
+use crate::facts::rungs::{MoreInFlight, NO_GAIN};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::metrics::operations;
 use ebbtide_model::metric::Metric;
@@ -95,8 +95,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     // One job waits for nothing but its own write; of several it takes the ladder to tell.
     let more = facts.rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN));
     let helped = match more {
-        Some(More::Helped(step, gain)) => Some((step, gain)),
-        Some(More::Flat(step, gain)) => {
+        Some(MoreInFlight::Helped(step, gain)) => Some((step, gain)),
+        Some(MoreInFlight::Flat(step, gain)) => {
             let what = format!("rate with {} at a time over that with as many", step.rung.in_flight);
             let why = "more at a time hardly raise the rate, so that it is not each one's own time";
             return Err(Absent::because(why).seen(what, gain, Unit::Times, NO_GAIN));

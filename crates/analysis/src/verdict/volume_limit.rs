@@ -17,7 +17,7 @@ use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::exceeded::longest_exceeded;
-use crate::facts::usage::{Against, Counted, NEAR, REACHED};
+use crate::facts::usage::{Counted, LimitUse, NEAR, REACHED};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 use ebbtide_model::units::format_latency;
 use ebbtide_model::workload::Access;
@@ -101,7 +101,7 @@ struct AtLimit<'a> {
 
 /// The limit that this member meets in most of the stretches in which it works as much as any other does.
 fn at_limit<'a>(facts: &Facts<'_>, index: usize, name: &'a str) -> Option<AtLimit<'a>> {
-    let mut uses: Vec<(Against, Counted)> = Vec::new();
+    let mut uses: Vec<(LimitUse, Counted)> = Vec::new();
     for stretch in facts.stretches.iter().flatten() {
         let busiest = stretch.iter().map(|m| m.share).fold(0.0, f64::max);
         let working = stretch.get(index).filter(|m| m.share > 0.0 && 2.0 * m.share >= busiest);

@@ -11,7 +11,7 @@ use crate::estimate::median;
 use crate::evidence::{Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::set_rate::over_time;
-use crate::facts::steps::{Down, REPEATED};
+use crate::facts::steps::{REPEATED, StepDown};
 use crate::facts::{Facts, steps};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
@@ -25,7 +25,7 @@ use ebbtide_model::units::{format_bytes, format_throughput};
 pub const SAME_SIZE: f64 = 0.30;
 
 /// Bytes that a trial wrote before its step, those of its warm-up included.
-fn before(case: &Case<'_>, trial: &TrialSamples, down: &Down) -> f64 {
+fn before(case: &Case<'_>, trial: &TrialSamples, down: &StepDown) -> f64 {
     let until = trial.series.iter().filter(|interval| interval.end.as_secs_f64() <= down.seconds + 1e-9);
     let measured: u64 = until.map(|interval| interval.array.write.bytes).sum();
     measured as f64 + down.step.before * case.workload.warm_up.as_secs_f64()
@@ -77,9 +77,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if steps::have_credits(case).is_some() {
         return Err(Absent::because("what the volumes grant is known, and so is whether they have credits"));
     }
-    let downs: Vec<Option<Down>> =
+    let downs: Vec<Option<StepDown>> =
         case.trials.iter().map(|trial| steps::down(trial, Metric::Throughput)).collect();
-    let found: Vec<(&TrialSamples, Down)> =
+    let found: Vec<(&TrialSamples, StepDown)> =
         case.trials.iter().zip(&downs).filter_map(|(trial, down)| Some((*trial, (*down)?))).collect();
     // Once may be chance.
     let needed = (REPEATED * downs.len() as f64).max(2.0);
@@ -88,7 +88,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let absent = Absent::because("the trials do not show the same step down between two flat stretches");
         return Err(absent.seen("trials that show one", told, Unit::Trials, needed));
     }
-    let of = |value: &dyn Fn(&(&TrialSamples, Down)) -> f64| median(found.iter().map(value)).unwrap_or(0.0);
+    let of =
+        |value: &dyn Fn(&(&TrialSamples, StepDown)) -> f64| median(found.iter().map(value)).unwrap_or(0.0);
     let size = of(&|(trial, down)| before(case, trial, down));
     let apart = of(&|(trial, down)| (before(case, trial, down) / size - 1.0).abs());
     let sizes =

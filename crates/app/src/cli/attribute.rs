@@ -7,8 +7,8 @@ use crate::error::CliError;
 use crate::experiment_file;
 use crate::views::{self, attribute as view};
 use clap::Args;
-use ebbtide_analysis::Ran;
-use ebbtide_analysis::attribution::{Attribution, Bounds, Gain, Read, attribute, gain, read};
+use ebbtide_analysis::TrialSummary;
+use ebbtide_analysis::attribution::{Attribution, Bounds, Gain, SessionData, attribute, gain, read};
 use ebbtide_model::session::{Ending, Session};
 use ebbtide_model::shown::Shown;
 use ebbtide_runner::store::{Store, StoreError};
@@ -78,11 +78,11 @@ pub fn run(args: &AttributeArgs, globals: &Globals) -> Result<ExitCode, CliError
             "{option} is for an experiment file (.toml), and sessions have run already; remove it, or name a file"
         )));
     }
-    let mut sessions: Vec<(Session, Vec<Ran>)> = Vec::new();
+    let mut sessions: Vec<(Session, Vec<TrialSummary>)> = Vec::new();
     for which in &args.sessions {
         let (session, trials) = load(which, globals)?;
         // Ids begin with the second in which a session began: those of two hosts can be equal.
-        let same = |(known, _): &(Session, Vec<Ran>)| {
+        let same = |(known, _): &(Session, Vec<TrialSummary>)| {
             known.meta.id == session.meta.id && known.meta.host.hostname == session.meta.host.hostname
         };
         if sessions.iter().any(same) {
@@ -141,15 +141,15 @@ fn measure(file: &Path, args: &AttributeArgs, globals: &Globals) -> Result<ExitC
 }
 
 /// The trials of `session` by their figures.
-fn trials(store: &Store, session: &Session) -> Result<Vec<Ran>, CliError> {
+fn trials(store: &Store, session: &Session) -> Result<Vec<TrialSummary>, CliError> {
     let mut trials = Vec::new();
-    let add = |record| trials.push(Ran::of(&session.experiment, &record));
+    let add = |record| trials.push(TrialSummary::of(&session.experiment, &record));
     store.each_trial(session, add).map_err(CliError::failed)?;
     Ok(trials)
 }
 
 /// A session and its trials by their figures.
-fn load(which: &str, globals: &Globals) -> Result<(Session, Vec<Ran>), CliError> {
+fn load(which: &str, globals: &Globals) -> Result<(Session, Vec<TrialSummary>), CliError> {
     let (store, id) = match which.rsplit_once(':') {
         None => (stored::open(globals)?, which),
         Some((path, id)) => {
@@ -169,15 +169,15 @@ fn load(which: &str, globals: &Globals) -> Result<(Session, Vec<Ran>), CliError>
 
 /// What `sessions` say, printed: in a sentence, and the exit status.
 fn conclude(
-    sessions: &[(Session, Vec<Ran>)],
+    sessions: &[(Session, Vec<TrialSummary>)],
     args: &AttributeArgs,
     globals: &Globals,
 ) -> Result<(String, ExitCode), CliError> {
     let workload = args.workload.as_deref();
-    let borrowed: Vec<(&Session, &[Ran])> =
+    let borrowed: Vec<(&Session, &[TrialSummary])> =
         sessions.iter().map(|(session, trials)| (session, trials.as_slice())).collect();
     if let Some(name) = workload {
-        let named = |(session, _): &(&Session, &[Ran])| {
+        let named = |(session, _): &(&Session, &[TrialSummary])| {
             session.experiment.workloads.iter().any(|workload| workload.name == name)
         };
         if !borrowed.iter().any(named) {
@@ -209,8 +209,8 @@ fn conclude(
 
 /// Schema `ebbtide.attribution/1`.
 fn value(
-    sessions: &[(&Session, &[Ran])],
-    read: &Read,
+    sessions: &[(&Session, &[TrialSummary])],
+    read: &SessionData,
     attribution: &Attribution,
     gains: &[(usize, Gain)],
 ) -> Result<serde_json::Value, CliError> {

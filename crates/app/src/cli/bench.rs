@@ -1,7 +1,7 @@
 //! `ebb bench`: one workload on a file, a device, a directory or a design, with fio's option names.
 
 use super::dialect::Dialect;
-use super::jobs::{self, Conduct};
+use super::jobs::{self, TargetUse};
 use super::verify;
 use super::workload::WorkloadArgs;
 use crate::bench::target::{self, Wanted};
@@ -9,7 +9,7 @@ use crate::cli::globals::Globals;
 use crate::error::CliError;
 use clap::Args;
 use ebbtide_engine::files::Options;
-use ebbtide_formats::fio::jobfile::{FILES_MOST, InNoOrder, OptionMistake, Service, size_of_each, verified};
+use ebbtide_formats::fio::jobfile::{FILES_MOST, NotOnFiles, OptionMistake, Service, size_of_each, verified};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
 use ebbtide_runner::bench::{Job, Spec};
@@ -59,7 +59,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME", default_value = "bench")]
     name: String,
     #[command(flatten)]
-    conduct: Conduct,
+    conduct: TargetUse,
     #[command(flatten)]
     workload: WorkloadArgs,
 }
@@ -159,7 +159,7 @@ impl BenchArgs {
 
     /// The job on several files in a directory.
     fn on_files(&self, directory: &Path, wanted: Wanted, mut job: Job) -> Result<Spec, CliError> {
-        let wrong = |InNoOrder { why, instead }: InNoOrder| {
+        let wrong = |NotOnFiles { why, instead }: NotOnFiles| {
             CliError::Usage(format!("--nrfiles {} with {why}; {instead}", self.nrfiles))
         };
         if !directory.is_dir() {

@@ -1,7 +1,7 @@
 //! `ebb fio`: the jobs of a fio job file.
 
 use super::dialect::Dialect;
-use super::jobs::{self, Conduct};
+use super::jobs::{self, TargetUse};
 use super::verify;
 use crate::bench::fio;
 use crate::cli::globals::Globals;
@@ -37,7 +37,7 @@ pub struct FioArgs {
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
     #[command(flatten)]
-    conduct: Conduct,
+    conduct: TargetUse,
 }
 
 /// Runs `ebb fio`.
@@ -45,7 +45,7 @@ pub struct FioArgs {
 /// # Errors
 /// See the exit statuses in the help.
 pub fn run(args: &FioArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let Conduct { destroy, .. } = args.conduct;
+    let TargetUse { destroy, .. } = args.conduct;
     let from =
         fio::spec(&args.file, args.directory.as_deref(), &args.beside(), destroy, args.conduct.seed())?;
     jobs::cpus_exist(&from.spec)?;

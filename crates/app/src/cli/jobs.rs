@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 /// What is done to the target, and from which seed.
 #[derive(Debug, Args)]
-pub(super) struct Conduct {
+pub(super) struct TargetUse {
     /// Overwrite existing files and devices: their content is lost
     #[arg(long)]
     pub(super) destroy: bool,
@@ -28,7 +28,7 @@ pub(super) struct Conduct {
     seed: Option<u64>,
 }
 
-impl Conduct {
+impl TargetUse {
     /// The seed that was given, or else a random one.
     pub(super) fn seed(&self) -> u64 {
         self.seed.unwrap_or_else(|| u64::from(clock::random()))

@@ -10,7 +10,7 @@ use crate::views;
 use clap::{Args, Subcommand};
 use ebbtide_lab::disks::{Bus, Disk, Throttle};
 use ebbtide_lab::machine::{Machine, Use};
-use ebbtide_lab::places::{Left, Swept};
+use ebbtide_lab::places::{Cleaned, Leftover};
 use ebbtide_lab::{agent, image};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
@@ -217,9 +217,9 @@ fn list(globals: &Globals) -> Result<ExitCode, CliError> {
 }
 
 fn clean(args: &CleanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let Swept { removed, left } = laboratory::clean(args.all)?;
+    let Cleaned { removed, left } = laboratory::clean(args.all)?;
     let paths: Vec<String> = removed.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    let stays = |left: &Left| json!({ "path": left.path.to_string_lossy(), "why": left.why });
+    let stays = |left: &Leftover| json!({ "path": left.path.to_string_lossy(), "why": left.why });
     let stays: Vec<Value> = left.iter().map(stays).collect();
     let value = json!({ "schema": "ebbtide.lab-clean/1", "removed": paths, "left": stays });
     let text: String = paths.iter().map(|path| format!("removed {path}\n")).collect();

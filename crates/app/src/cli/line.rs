@@ -7,17 +7,17 @@ use std::ffi::{OsStr, OsString};
 
 /// A command line that was spelt as in an earlier version.
 #[derive(Debug, PartialEq)]
-pub(super) struct Respelt {
+pub(super) struct OldSpelling {
     /// As it is spelt now.
     pub(super) line: Vec<OsString>,
     old: &'static str,
     new: &'static str,
 }
 
-impl Respelt {
+impl OldSpelling {
     /// What to write from now on.
     pub(super) fn hint(&self) -> String {
-        let Respelt { old, new, .. } = self;
+        let OldSpelling { old, new, .. } = self;
         format!("ebb: `ebb bench {old}` is `ebb {new}` now; a later version will refuse the old spelling")
     }
 }
@@ -36,7 +36,7 @@ fn subcommand(line: &[OsString]) -> Option<usize> {
 }
 
 /// `ebb bench` with `--profile`, `--fio` or `--self-test`, which are commands of their own now.
-pub(super) fn respelt(line: &[OsString]) -> Option<Respelt> {
+pub(super) fn respelt(line: &[OsString]) -> Option<OldSpelling> {
     let at = subcommand(line).filter(|at| line[*at] == "bench")?;
     let mut words = line[at + 1..].iter();
     let (mut mode, mut rest) = (None, Vec::new());
@@ -62,7 +62,7 @@ pub(super) fn respelt(line: &[OsString]) -> Option<Respelt> {
     let (mode, value) = mode?;
     let of = |old, new, words: &[&OsStr]| {
         let words = words.iter().map(|word| (*word).to_owned());
-        Respelt { line: line[..at].iter().cloned().chain(words).chain(rest.clone()).collect(), old, new }
+        OldSpelling { line: line[..at].iter().cloned().chain(words).chain(rest.clone()).collect(), old, new }
     };
     let [profile, list, show, run, fio, self_test] =
         ["profile", "list", "show", "run", "fio", "self-test"].map(OsStr::new);

@@ -7,14 +7,14 @@ use crate::experiment_file;
 use crate::views::{self, plan as view};
 use clap::Args;
 use ebbtide_experiment::{NoTrace, need_schema, parse_need};
-use ebbtide_formats::aws::Owned;
+use ebbtide_formats::aws::OwnedVolumes;
 use ebbtide_formats::trace::{self, TraceError};
 use ebbtide_model::catalog::{AWS_REGIONS, Catalog, Date, Order, PriceList};
 use ebbtide_model::civil::Civil;
 use ebbtide_model::near::nearest;
 use ebbtide_model::need::{Need, is_meant};
 use ebbtide_model::units::Bytes;
-use ebbtide_plan::{Answer, Candidate, Have, PredictError, Prediction, table};
+use ebbtide_plan::{Answer, Candidate, ExistingVolumes, PredictError, Prediction, table};
 use ebbtide_runner::clock;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -152,7 +152,7 @@ fn show_plans(
     args: &PlanArgs,
     need: &Need,
     catalog: &Catalog,
-    owned: &[Owned],
+    owned: &[OwnedVolumes],
     globals: &Globals,
 ) -> Result<ExitCode, CliError> {
     let predict =
@@ -181,7 +181,7 @@ fn show_plans(
 }
 
 /// What somebody has, as the planner sees it.
-fn have(need: &Need, catalog: &Catalog, owned: &Owned) -> Option<Have> {
+fn have(need: &Need, catalog: &Catalog, owned: &OwnedVolumes) -> Option<ExistingVolumes> {
     let record = catalog.volume_type(&format!("aws:{}", owned.volume_type), None).ok()?;
     let order = Order {
         size: Bytes(owned.size_gib.checked_mul(Bytes::GIB)?),

@@ -2,7 +2,7 @@
 
 mod shown;
 
-use super::jobs::{self, Conduct};
+use super::jobs::{self, TargetUse};
 use super::workload;
 use crate::bench::{describe, profile, target};
 use crate::cli::globals::Globals;
@@ -76,7 +76,7 @@ struct RunArgs {
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]
-    conduct: Conduct,
+    conduct: TargetUse,
 }
 
 /// How the results of a profile are printed.

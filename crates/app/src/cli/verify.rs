@@ -7,7 +7,7 @@ use crate::signals;
 use crate::values::ValueError;
 use crate::views;
 use clap::Args;
-use ebbtide_engine::verify::{Bad, Found, check};
+use ebbtide_engine::verify::{BadRange, CheckResult, check};
 use ebbtide_model::experiment::{Volume, VolumeSource};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{Bytes, format_count, format_throughput};
@@ -137,7 +137,7 @@ impl Names {
 }
 
 /// The exit status that what was found deserves.
-fn ending(ledger: &Ledger, found: &Found) -> Result<ExitCode, CliError> {
+fn ending(ledger: &Ledger, found: &CheckResult) -> Result<ExitCode, CliError> {
     if !found.bad.is_empty() {
         let bytes: Bytes = found.bad.iter().map(|bad| bad.length).sum();
         let what = format!("{} of acknowledged writes are not there", bytes.short());
@@ -155,7 +155,7 @@ fn ending(ledger: &Ledger, found: &Found) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(ledger: &Ledger, found: &Found, names: &Names) -> String {
+fn text(ledger: &Ledger, found: &CheckResult, names: &Names) -> String {
     let header = &ledger.header;
     let mut text = format!(
         "ledger    {} writes acknowledged, {} in flight at its end, {} on {}\n",
@@ -211,8 +211,8 @@ fn promise(ledger: &Ledger) -> &'static str {
 }
 
 /// What was found, for programs.
-fn json(ledger: &Ledger, found: &Found, names: &Names) -> Value {
-    let bad = |bad: &Bad| {
+fn json(ledger: &Ledger, found: &CheckResult, names: &Names) -> Value {
+    let bad = |bad: &BadRange| {
         let places: Vec<Value> = bad
             .places
             .iter()

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::signals;
 use ebbtide_host::sys;
 use ebbtide_lab::Laboratory;
-use ebbtide_lab::places::{GuestState, Swept, directories};
+use ebbtide_lab::places::{Cleaned, GuestState, directories};
 use ebbtide_model::shown::Shown;
 use ebbtide_runner::places;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub fn says(quiet: bool) -> fn(&str) {
 
 /// What the lab keeps on disk.
 #[derive(Debug)]
-pub struct Holdings {
+pub struct LabUsage {
     root: PathBuf,
     images: Vec<ImageHeld>,
     guests: Vec<GuestHeld>,
@@ -54,7 +54,7 @@ struct GuestHeld {
 ///
 /// # Errors
 /// When something cannot be looked at.
-pub fn holdings() -> Result<Holdings, CliError> {
+pub fn holdings() -> Result<LabUsage, CliError> {
     let places = places::lab()?;
     let images = directories(&places.images()).into_iter().map(|path| ImageHeld {
         current: path == places.image() || path == places.system_image(),
@@ -67,7 +67,7 @@ pub fn holdings() -> Result<Holdings, CliError> {
         path,
         state,
     });
-    Ok(Holdings { root: places.root().to_owned(), images: images.collect(), guests: guests.collect() })
+    Ok(LabUsage { root: places.root().to_owned(), images: images.collect(), guests: guests.collect() })
 }
 
 /// Bytes that the files directly in `directory` take up: of sparse files what is written.
@@ -78,7 +78,7 @@ fn allocated(directory: &Path) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.blocks() * BLOCK).sum()
 }
 
-impl Holdings {
+impl LabUsage {
     /// As JSON, schema `ebbtide.lab/1`.
     pub fn json(&self) -> Value {
         let images: Vec<Value> = self
@@ -96,7 +96,7 @@ impl Holdings {
     }
 }
 
-impl fmt::Display for Holdings {
+impl fmt::Display for LabUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
@@ -133,7 +133,7 @@ impl fmt::Display for Holdings {
 ///
 /// # Errors
 /// When the lab's directories cannot be looked at.
-pub fn clean(all: bool) -> Result<Swept, CliError> {
+pub fn clean(all: bool) -> Result<Cleaned, CliError> {
     let places = places::lab()?;
     let mut swept = places.sweep()?;
     if all {

@@ -5,7 +5,7 @@ use crate::stored::{self, CompareError, beside, session_and_design};
 use crate::values::{THRESHOLD, ValueError, metric, share};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::shown;
-use ebbtide_report::{Asked, site};
+use ebbtide_report::{CompareRequest, site};
 use ebbtide_runner::store::{Store, Summary};
 use ebbtide_serve::{Request, Response};
 
@@ -52,7 +52,7 @@ impl StoreSite {
 }
 
 /// What is asked of the sessions, with the words of `ebb compare`.
-fn asked(request: &Request) -> Result<Asked, NoPage> {
+fn asked(request: &Request) -> Result<CompareRequest, NoPage> {
     let percent = |name: &str, text: &str| {
         let whole = if text.ends_with('%') { text.to_owned() } else { format!("{text}%") };
         share(&whole).map_err(|why| NoPage::Wrong(format!("{name}: {why}.")))

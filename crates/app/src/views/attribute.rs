@@ -1,7 +1,9 @@
 //! Whose fault it is, as text.
 
 use super::plan::wrapped;
-use ebbtide_analysis::attribution::{Attribution, Basis, Effect, Finding, Gain, Reached, Read, Spread};
+use ebbtide_analysis::attribution::{
+    ArrayResult, Attribution, Basis, Effect, Finding, Gain, SessionData, Spread,
+};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::shown::aligned;
 use ebbtide_model::units::{format_count, format_iops, format_throughput};
@@ -13,7 +15,7 @@ const MOST_ROWS: usize = 24;
 /// What `ebb attribute` prints for people.
 pub fn attribution(
     sessions: usize,
-    read: &Read,
+    read: &SessionData,
     attribution: &Attribution,
     gains: &[(usize, Gain)],
 ) -> String {
@@ -173,7 +175,7 @@ fn varies(text: &mut String, attribution: &Attribution) {
     let _infallible = writeln!(text, "  {basis}{correlated}.");
 }
 
-fn reached(reached: &Reached) -> String {
+fn reached(reached: &ArrayResult) -> String {
     let value = match reached.metric {
         Metric::Throughput => format_throughput(reached.median),
         Metric::Iops => format!("{} IOPS", format_iops(reached.median)),

@@ -1,7 +1,7 @@
 //! What happened to monitored volumes, in words and for programs.
 
 use ebbtide_model::civil::Civil;
-use ebbtide_model::monitor::events::{Event, What};
+use ebbtide_model::monitor::events::{Event, EventKind};
 use ebbtide_model::shown::columns;
 use ebbtide_model::units::{UnixTime, format_bytes, format_count};
 use ebbtide_runner::monitor::changes::Happened;
@@ -70,17 +70,17 @@ pub fn around(events: &[Event], at: UnixTime) -> String {
 }
 
 /// An event as a noun.
-pub fn noun(what: &What) -> String {
+pub fn noun(what: &EventKind) -> String {
     match what {
-        What::Moved { before, after } => format!("its move from {before} to {after}"),
-        What::Started => "a start of its host".to_owned(),
-        What::Machine { after, .. } => format!("its host's change to {after}"),
-        What::Kernel { after, .. } => format!("its host's change to kernel {after}"),
-        What::Renamed { before, after } => format!("its coming back as {after} instead of {before}"),
-        What::Resized { before, after } => {
+        EventKind::Moved { before, after } => format!("its move from {before} to {after}"),
+        EventKind::Started => "a start of its host".to_owned(),
+        EventKind::Machine { after, .. } => format!("its host's change to {after}"),
+        EventKind::Kernel { after, .. } => format!("its host's change to kernel {after}"),
+        EventKind::Renamed { before, after } => format!("its coming back as {after} instead of {before}"),
+        EventKind::Resized { before, after } => {
             format!("a resize from {} to {}", format_bytes(before.0 as f64), format_bytes(after.0 as f64))
         }
-        What::Kind { before, after } => format!("its change from {before} to {after}"),
+        EventKind::Kind { before, after } => format!("its change from {before} to {after}"),
     }
 }
 
@@ -92,15 +92,18 @@ mod tests {
 
     const AT: u64 = 1_773_288_600;
 
-    fn event(at: u64, what: What) -> Event {
+    fn event(at: u64, what: EventKind) -> Event {
         Event { at: UnixTime::from_secs(at), since: UnixTime::from_secs(at - 900), what }
     }
 
     #[test]
     fn events_stand_with_the_change_that_they_may_explain() {
-        let resize = What::Resized { before: Bytes(100_000_000_000), after: Bytes(200_000_000_000) };
-        let events =
-            [event(AT - 900, resize), event(AT - 86_400, What::Started), event(AT + 1800, What::Started)];
+        let resize = EventKind::Resized { before: Bytes(100_000_000_000), after: Bytes(200_000_000_000) };
+        let events = [
+            event(AT - 900, resize),
+            event(AT - 86_400, EventKind::Started),
+            event(AT + 1800, EventKind::Started),
+        ];
         let text = around(&events, UnixTime::from_secs(AT));
         assert_eq!(
             text,
@@ -115,12 +118,12 @@ mod tests {
             let volume = Watched { id: name.to_owned(), name: name.to_owned(), host: "h".to_owned() };
             Happened { volume, event: event(at, what) }
         };
-        let moved = What::Moved { before: "a".to_owned(), after: "b".to_owned() };
+        let moved = EventKind::Moved { before: "a".to_owned(), after: "b".to_owned() };
         let all = [
-            of("sda", AT, What::Started),
+            of("sda", AT, EventKind::Started),
             of("sda", AT, moved),
-            of("sdb", AT + 2, What::Started),
-            of("sdb", AT + 900, What::Started),
+            of("sdb", AT + 2, EventKind::Started),
+            of("sdb", AT + 900, EventKind::Started),
         ];
         let text = table(&all, 10);
         let lines: Vec<&str> = text.lines().collect();

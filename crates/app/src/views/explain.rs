@@ -2,7 +2,7 @@
 
 use ebbtide_analysis::observe::outlier::{Difference, MemberFigures, Outlier};
 use ebbtide_analysis::{DesignResult, Evidence, RuledOut, Unit, Verdict};
-use ebbtide_formats::iostat::{Alone, Explanation, Group, Grouping, State};
+use ebbtide_formats::iostat::{Explanation, Group, Grouping, SingleDevice, State};
 use ebbtide_model::shown::aligned;
 use ebbtide_model::units::format_count;
 use std::fmt::Write;
@@ -101,7 +101,7 @@ fn alone(explanation: &Explanation) -> String {
     text
 }
 
-fn of_device(device: &Alone, reports: usize) -> String {
+fn of_device(device: &SingleDevice, reports: usize) -> String {
     let MemberFigures { name, requests_per_second: rate, queue, .. } = &device.figures;
     let wait = device.figures.await_ms.unwrap_or_default();
     let busy = device.figures.util.unwrap_or_default().min(1.0) * 100.0;

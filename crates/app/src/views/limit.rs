@@ -2,7 +2,7 @@
 
 use ebbtide_model::limit::{Counts, Kind, Limits};
 use ebbtide_model::units::{format_bytes, format_count, format_iops, format_throughput};
-use ebbtide_runner::limit::{Course, End, Target, Ways};
+use ebbtide_runner::limit::{Course, End, LimitMethods, Target};
 use serde_json::{Map, Value, json};
 
 fn rate(kind: Kind, per_second: f64) -> String {
@@ -20,7 +20,7 @@ fn amount(kind: Kind, number: u64) -> String {
 }
 
 /// What is held, and how, in a sentence; what else there is to say of it is in the JSON.
-pub fn begins(limits: &Limits, ways: &Ways) -> String {
+pub fn begins(limits: &Limits, ways: &LimitMethods) -> String {
     let what: Vec<String> =
         limits.set().map(|(kind, limit)| format!("{} {}", kind.name(), rate(kind, limit as f64))).collect();
     let how = match ways.kernel {
@@ -75,7 +75,7 @@ fn at_once(limit: u64) -> f64 {
 }
 
 /// What was moved, at which rate, and how long the program stood still.
-pub fn ended(limits: &Limits, course: &Course, ways: &Ways) -> Vec<String> {
+pub fn ended(limits: &Limits, course: &Course, ways: &LimitMethods) -> Vec<String> {
     let mut lines = Vec::new();
     for (kind, limit) in limits.set() {
         let moved = course.moved[kind];
@@ -124,7 +124,7 @@ pub fn ended(limits: &Limits, course: &Course, ways: &Ways) -> Vec<String> {
 }
 
 /// The same for programs.
-pub fn json(limits: &Limits, target: &Target, end: End, course: &Course, ways: &Ways) -> Value {
+pub fn json(limits: &Limits, target: &Target, end: End, course: &Course, ways: &LimitMethods) -> Value {
     let by_kernel = |kind: Kind| course.by_kernel.map(|Counts(counts)| counts[kind as usize]);
     let rates: Map<String, Value> = limits
         .set()

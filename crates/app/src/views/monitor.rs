@@ -1,7 +1,7 @@
 //! What a pass saw (`ebbtide.monitor/1`), and what is monitored (`ebbtide.monitored/1`).
 
 use super::events;
-use ebbtide_host::build::lasting::monitor::MonitorNow;
+use ebbtide_host::build::lasting::monitor::MonitorState;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::monitor::{Measure, Watched};
 use ebbtide_model::shown::{Shown, columns};
@@ -125,7 +125,7 @@ pub struct Status {
     /// Whether the file that pauses passes exists.
     pub paused: bool,
     /// How the installed service goes; nothing where none is.
-    pub installed: Option<MonitorNow>,
+    pub installed: Option<MonitorState>,
 }
 
 impl Status {
@@ -210,8 +210,8 @@ impl Status {
 }
 
 /// How the installed service goes, in words.
-fn installed(now: Option<MonitorNow>) -> String {
-    let Some(MonitorNow { last, next, active, status }) = now else {
+fn installed(now: Option<MonitorState>) -> String {
+    let Some(MonitorState { last, next, active, status }) = now else {
         return "not installed; `ebb monitor install` has systemd call it every 15 min\n".to_owned();
     };
     if !active {

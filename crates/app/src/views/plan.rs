@@ -9,7 +9,7 @@ use ebbtide_model::units::{
 use ebbtide_model::volume::{Limit, LinkShape};
 use ebbtide_plan::bounds::{Bound, together};
 use ebbtide_plan::table::{Cells, Direction, Rate, Row};
-use ebbtide_plan::{Answer, Have, Interval, Plan, Volumes};
+use ebbtide_plan::{Answer, ExistingVolumes, Interval, Plan, Volumes};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -179,7 +179,7 @@ fn detail(need: &Need, plan: &Plan, file: Option<&PathBuf>) -> String {
     text
 }
 
-fn owned(have: &Have) -> String {
+fn owned(have: &ExistingVolumes) -> String {
     let volumes: Vec<String> = have.volumes.iter().map(ordered).collect();
     let costs = have.price_month_usd.map_or(String::new(), |price| format!(" (${price:.2} a month)"));
     let does = match have.short_of.as_slice() {

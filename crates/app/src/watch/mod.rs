@@ -10,7 +10,7 @@ pub mod source;
 pub mod tui;
 
 use ebbtide_analysis::observe::outlier::{MemberFigures, Outlier};
-use ebbtide_analysis::observe::standing::Standing;
+use ebbtide_analysis::observe::standing::RecentReadings;
 use ebbtide_analysis::observe::table::{DiskTable, Entry};
 use ebbtide_model::observe::host::HostRates;
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ pub struct Watch {
     /// Devices that never did anything are shown as well.
     pub idle: bool,
     /// The last readings of each group of siblings, by the name of its array.
-    pub standing: BTreeMap<String, Standing>,
+    pub standing: BTreeMap<String, RecentReadings>,
 }
 
 /// A member that differs from its siblings.

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 /// A run of units that are not as they were acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bad {
+pub struct BadRange {
     /// Where in the array it begins.
     pub offset: ArrayOffset,
     /// How long it is.
@@ -27,7 +27,7 @@ pub struct Bad {
 
 /// What a check of acknowledged writes found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct CheckResult {
     /// Units that were acknowledged, each copy counted.
     pub units: u64,
     /// Those that are as they should be.
@@ -35,7 +35,7 @@ pub struct Found {
     /// Those over which a write was in flight and that are not whole: nothing was promised of them.
     pub in_flight: u64,
     /// The others, neighbours with the same trouble together.
-    pub bad: Vec<Bad>,
+    pub bad: Vec<BadRange>,
     /// Whether it was stopped before its end.
     pub stopped: bool,
 }
@@ -44,10 +44,10 @@ pub struct Found {
 ///
 /// # Errors
 /// When the ledger does not fit the target. A member that cannot be read is in what was found.
-pub fn check(target: &Target, ledger: &Ledger, control: &Control) -> Result<Found, EngineError> {
+pub fn check(target: &Target, ledger: &Ledger, control: &Control) -> Result<CheckResult, EngineError> {
     let unit = ledger.header.unit;
     let mut buffers = Buffers::one(unit)?;
-    let mut found = Found::default();
+    let mut found = CheckResult::default();
     let mut extents: Vec<Extent> = Vec::new();
     control.prepare_total.store(ledger.units.len() as u64 * unit.0, Ordering::Relaxed);
     for (offset, known) in &ledger.units {
@@ -138,7 +138,7 @@ pub(super) fn get(
 }
 
 /// Adds a bad unit, to its neighbour where the trouble is the same.
-fn note(bad: &mut Vec<Bad>, offset: ArrayOffset, unit: Bytes, copy: &[Extent], what: String) {
+fn note(bad: &mut Vec<BadRange>, offset: ArrayOffset, unit: Bytes, copy: &[Extent], what: String) {
     let number = copy.first().map_or(0, copy_of);
     let before = bad.iter_mut().rev().take(8).find(|before| {
         before.copy == number && before.offset + before.length == offset && before.what == what
@@ -149,7 +149,7 @@ fn note(bad: &mut Vec<Bad>, offset: ArrayOffset, unit: Bytes, copy: &[Extent], w
             before
         }
         None => {
-            bad.push(Bad { offset, length: unit, copy: number, places: Vec::new(), what });
+            bad.push(BadRange { offset, length: unit, copy: number, places: Vec::new(), what });
             // Just pushed.
             let last = bad.len() - 1;
             &mut bad[last]

@@ -7,6 +7,6 @@ mod check;
 mod read_back;
 mod write;
 
-pub use check::{Bad, Found, check};
+pub use check::{BadRange, CheckResult, check};
 pub(crate) use read_back::read_back;
 pub use write::{Written, write};

@@ -6,7 +6,7 @@ use super::{OF_WORKLOAD, label_at};
 use crate::problems::Problems;
 use crate::read::FromToml;
 use ebbtide_model::experiment::Experiment;
-use ebbtide_model::sweep::Arm;
+use ebbtide_model::sweep::SweptDesign;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
@@ -113,7 +113,7 @@ fn condition_of(fields: BTreeMap<String, String>) -> Value {
 }
 
 /// A number of members as their names.
-fn members(value: Value, experiment: &Experiment, arm: &Arm) -> Value {
+fn members(value: Value, experiment: &Experiment, arm: &SweptDesign) -> Value {
     let Some(design) = experiment.designs.get(arm.design).filter(|_| value.is_integer()) else {
         return value;
     };

@@ -30,7 +30,7 @@ pub use best::{alone, is_sweep};
 use condition::When;
 use ebbtide_model::experiment::{Answer, Design, Volume};
 use ebbtide_model::metric::Metric;
-use ebbtide_model::sweep::{Arm, Builds, Factor, Goal, Objective, Sweep};
+use ebbtide_model::sweep::{Builds, Factor, Goal, Objective, Sweep, SweptDesign};
 use ebbtide_model::units::{Bytes, format_number};
 use ebbtide_model::workload::Workload;
 use grid::{Combination, Grid};
@@ -286,12 +286,13 @@ impl<'r> Combined<'r> {
             }
         };
         let loads = self.loads(&workloads[index], arms, raw, file, volumes, problems)?;
-        let arm = |(number, (combination, load)): (usize, (&Combination, Option<Box<Workload>>))| Arm {
-            design: before + number,
-            levels: combination.clone(),
-            load,
-            price: arms.get(number).and_then(|(design, _)| price(design, volumes).ok()),
-        };
+        let arm =
+            |(number, (combination, load)): (usize, (&Combination, Option<Box<Workload>>))| SweptDesign {
+                design: before + number,
+                levels: combination.clone(),
+                load,
+                price: arms.get(number).and_then(|(design, _)| price(design, volumes).ok()),
+            };
         let factor = |factor: &vary::Factor| Factor {
             name: factor.name.clone(),
             levels: factor.levels.iter().map(|level| level.label.clone()).collect(),

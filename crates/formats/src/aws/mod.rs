@@ -5,7 +5,7 @@ mod prices;
 mod tests;
 mod volumes;
 
-pub use volumes::Owned;
+pub use volumes::OwnedVolumes;
 
 use ebbtide_model::catalog::{Catalog, Instance, PriceList};
 use serde::Deserialize;
@@ -13,11 +13,11 @@ use serde_json::Value;
 
 /// What a saved output holds.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Saved {
+pub enum AwsOutput {
     /// Of `aws ec2 describe-instance-types`.
     Instances(Vec<Instance>),
     /// Of `aws ec2 describe-volumes`.
-    Volumes(Vec<Owned>),
+    Volumes(Vec<OwnedVolumes>),
     /// Of `aws pricing get-products`.
     Prices(PriceList),
 }
@@ -53,7 +53,7 @@ pub fn is_json(text: &str) -> bool {
 ///
 /// # Errors
 /// A text that is none of those known, or not whole.
-pub fn parse(text: &str) -> Result<Saved, AwsError> {
+pub fn parse(text: &str) -> Result<AwsOutput, AwsError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct Keys {
@@ -67,12 +67,12 @@ pub fn parse(text: &str) -> Result<Saved, AwsError> {
         const COMMAND: &str = "aws ec2 describe-instance-types";
         let shape = |error: String| AwsError::Shape { command: COMMAND, what: error };
         return Catalog::import(text)
-            .map(|file| Saved::Instances(file.instance))
+            .map(|file| AwsOutput::Instances(file.instance))
             .map_err(|e| shape(e.to_string()));
     }
     if let Some(listed) = keys.volumes {
-        return volumes::read(listed).map(Saved::Volumes);
+        return volumes::read(listed).map(AwsOutput::Volumes);
     }
     let list = keys.price_list.ok_or(AwsError::Unknown)?;
-    prices::read(&list).map(Saved::Prices)
+    prices::read(&list).map(AwsOutput::Prices)
 }

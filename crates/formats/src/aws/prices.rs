@@ -5,7 +5,7 @@
 //! is priced for a GiB/s.
 
 use super::AwsError;
-use ebbtide_model::catalog::{Date, HourPrice, ListedVolume, PriceList, Priced};
+use ebbtide_model::catalog::{Date, HourPrice, ListedVolume, PriceList, PricedItem};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -119,28 +119,28 @@ fn day(text: &str) -> Option<Date> {
 }
 
 /// The type and what is paid, from what stands behind `EBS:` in a usage type.
-fn volume(usage: &str) -> Option<(&str, Priced)> {
+fn volume(usage: &str) -> Option<(&str, PricedItem)> {
     let named = |id| if id == "piops" { "io1" } else { id };
     let (kind, id) = usage.split_once('.').unwrap_or((usage, "standard"));
     Some(match kind {
-        "VolumeUsage" => (named(id), Priced::Size),
+        "VolumeUsage" => (named(id), PricedItem::Size),
         "VolumeP-IOPS" => {
             // `io2`, `io2.tier2`, `io2.tier3`.
             let (id, tier) = id.split_once(".tier").unwrap_or((id, "1"));
-            (named(id), Priced::Iops(tier.parse::<usize>().ok()?.checked_sub(1)?))
+            (named(id), PricedItem::Iops(tier.parse::<usize>().ok()?.checked_sub(1)?))
         }
-        "VolumeP-Throughput" => (named(id), Priced::Throughput),
+        "VolumeP-Throughput" => (named(id), PricedItem::Throughput),
         _ => return None,
     })
 }
 
 /// By what a price for `unit` is multiplied for one GiB, IOPS or MiB/s and a month; nothing where it is for something else.
-fn unit(what: Priced, unit: &str) -> Result<Option<f64>, PriceError> {
+fn unit(what: PricedItem, unit: &str) -> Result<Option<f64>, PriceError> {
     let unit = unit.to_ascii_lowercase();
     Ok(match (what, unit.as_str()) {
-        (Priced::Size, "gb-mo" | "gb-month") | (Priced::Iops(_), "iops-mo") => Some(1.0),
-        (Priced::Throughput, "gibps-mo") => Some(1.0 / 1024.0),
-        (Priced::Throughput, "mibps-mo") => Some(1.0),
+        (PricedItem::Size, "gb-mo" | "gb-month") | (PricedItem::Iops(_), "iops-mo") => Some(1.0),
+        (PricedItem::Throughput, "gibps-mo") => Some(1.0 / 1024.0),
+        (PricedItem::Throughput, "mibps-mo") => Some(1.0),
         // Magnetic volumes' operations.
         (_, "ios") => None,
         _ => return Err(PriceError::Unit(unit)),

@@ -1,14 +1,14 @@
 //! The examples have the shape that the API references of EC2 and of the price list service document; ids and most attributes are made up.
 
 use super::*;
-use ebbtide_model::catalog::Priced;
+use ebbtide_model::catalog::PricedItem;
 
 const VOLUMES: &str = include_str!("examples/describe-volumes.json");
 const PRICES: &str = include_str!("examples/get-products.json");
 
 #[test]
 fn volumes_are_counted_by_what_they_are() {
-    let Ok(Saved::Volumes(owned)) = parse(VOLUMES) else { panic!("volumes") };
+    let Ok(AwsOutput::Volumes(owned)) = parse(VOLUMES) else { panic!("volumes") };
     let short: Vec<_> = owned
         .iter()
         .map(|o| (o.volume_type.as_str(), o.count, o.size_gib, o.iops, o.throughput_mib))
@@ -18,9 +18,9 @@ fn volumes_are_counted_by_what_they_are() {
 
 #[test]
 fn products_are_texts_in_a_list_and_throughput_is_for_a_gibibyte() {
-    let Ok(Saved::Prices(list)) = parse(PRICES) else { panic!("{:?}", parse(PRICES)) };
-    let of = |id: &str, region: &str| -> Vec<(Priced, f64)> {
-        let mut found: Vec<(Priced, f64)> = list
+    let Ok(AwsOutput::Prices(list)) = parse(PRICES) else { panic!("{:?}", parse(PRICES)) };
+    let of = |id: &str, region: &str| -> Vec<(PricedItem, f64)> {
+        let mut found: Vec<(PricedItem, f64)> = list
             .volumes
             .iter()
             .filter(|price| price.id == id && price.region == region)
@@ -29,17 +29,17 @@ fn products_are_texts_in_a_list_and_throughput_is_for_a_gibibyte() {
         found.sort_by_key(|(what, _)| *what);
         found
     };
-    let gp3 = [(Priced::Size, 0.08), (Priced::Iops(0), 0.005), (Priced::Throughput, 0.04)];
+    let gp3 = [(PricedItem::Size, 0.08), (PricedItem::Iops(0), 0.005), (PricedItem::Throughput, 0.04)];
     assert_eq!(of("gp3", "us-east-1"), gp3);
-    assert_eq!(of("gp3", "ap-northeast-1"), [(Priced::Size, 0.096)]);
+    assert_eq!(of("gp3", "ap-northeast-1"), [(PricedItem::Size, 0.096)]);
     let io2 = [
-        (Priced::Size, 0.125),
-        (Priced::Iops(0), 0.065),
-        (Priced::Iops(1), 0.0455),
-        (Priced::Iops(2), 0.03185),
+        (PricedItem::Size, 0.125),
+        (PricedItem::Iops(0), 0.065),
+        (PricedItem::Iops(1), 0.0455),
+        (PricedItem::Iops(2), 0.03185),
     ];
     assert_eq!(of("io2", "us-east-1"), io2);
-    assert_eq!(of("io1", "us-east-1"), [(Priced::Iops(0), 0.065)]);
+    assert_eq!(of("io1", "us-east-1"), [(PricedItem::Iops(0), 0.065)]);
     let [(id, hour)] = list.instances.as_slice() else { panic!("{:?}", list.instances) };
     assert_eq!((id.as_str(), hour.usd, hour.region.as_str()), ("m6i.2xlarge", 0.384, "us-east-1"));
     assert!(list.volumes.iter().all(|price| price.as_of.is_some()));

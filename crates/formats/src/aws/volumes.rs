@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Equal volumes that somebody has.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Owned {
+pub struct OwnedVolumes {
     /// Id of their type, for example `gp3`.
     pub volume_type: String,
     /// How many volumes of this kind there are.
@@ -33,7 +33,7 @@ struct Listed {
 /// Volumes on their way out.
 const GONE: [&str; 3] = ["deleting", "deleted", "error"];
 
-pub(super) fn read(listed: Value) -> Result<Vec<Owned>, AwsError> {
+pub(super) fn read(listed: Value) -> Result<Vec<OwnedVolumes>, AwsError> {
     let listed: Vec<Listed> = serde_json::from_value(listed)
         .map_err(|error| AwsError::Shape { command: "aws ec2 describe-volumes", what: error.to_string() })?;
     let mut groups: BTreeMap<_, u32> = BTreeMap::new();
@@ -43,7 +43,7 @@ pub(super) fn read(listed: Value) -> Result<Vec<Owned>, AwsError> {
         }
         *groups.entry((volume.volume_type, volume.size, volume.iops, volume.throughput)).or_default() += 1;
     }
-    let owned = |((volume_type, size_gib, iops, throughput_mib), count)| Owned {
+    let owned = |((volume_type, size_gib, iops, throughput_mib), count)| OwnedVolumes {
         volume_type,
         count,
         size_gib,

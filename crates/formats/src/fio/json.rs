@@ -6,7 +6,7 @@
 
 use ebbtide_model::samples::{Count, DeviceObservation, Histogram, OpSamples, ProcessUse, TrialSamples};
 use ebbtide_model::units::{Nanos, UnixTime};
-use ebbtide_model::workload::{LatencyTarget, OpKind, Steadied, SteadyMetric, SteadyState, Workload};
+use ebbtide_model::workload::{LatencyTarget, OpKind, SteadyMetric, SteadyResult, SteadyState, Workload};
 use serde_json::{Map, Value, json};
 
 /// Percentiles that fio reports unless told otherwise.
@@ -109,7 +109,7 @@ fn job(job: &Job<'_>) -> Value {
 }
 
 /// Whether it became steady, as fio 3.42 has it.
-fn steadystate(asked: &SteadyState, seen: &Steadied) -> Value {
+fn steadystate(asked: &SteadyState, seen: &SteadyResult) -> Value {
     let sign = if asked.criterion.percent { "%" } else { "" };
     let of = |metric: SteadyMetric| -> Vec<u64> {
         seen.moments.iter().map(|moment| metric.of(moment, asked.interval).unwrap_or(0.0) as u64).collect()

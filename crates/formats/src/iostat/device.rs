@@ -38,7 +38,7 @@ pub enum State {
 
 /// A device of which the log says something by itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Alone {
+pub struct SingleDevice {
     /// Means over the reports.
     pub figures: MemberFigures,
     /// What is the matter.
@@ -54,7 +54,7 @@ pub struct Alone {
 }
 
 /// What is to be said of the device with these means, from the reports that were compared.
-pub(super) fn judge(mean: &IostatRow, reports: &[IostatReport]) -> Option<Alone> {
+pub(super) fn judge(mean: &IostatRow, reports: &[IostatReport]) -> Option<SingleDevice> {
     let rows = || reports.iter().filter_map(|r| r.devices.iter().find(|d| d.device == mean.device));
     let busy: Vec<MemberFigures> = rows().map(IostatRow::figures).filter(never_idle).collect();
     let rates = || busy.iter().map(|figures| figures.requests_per_second);
@@ -69,7 +69,7 @@ pub(super) fn judge(mean: &IostatRow, reports: &[IostatReport]) -> Option<Alone>
     let figures = mean.figures();
     let state = state(&figures, reports.len() as f64, flat)?;
     let alike = |row: &&IostatRow| self::state(&row.figures(), 1.0, flat) == Some(state);
-    Some(Alone {
+    Some(SingleDevice {
         state,
         in_reports: rows().filter(alike).count(),
         each_ms: figures.util.unwrap_or(1.0).min(1.0) * 1000.0 / figures.requests_per_second,

@@ -1,6 +1,6 @@
 //! Groups devices of a log into arrays and compares their members.
 
-use super::device::{self, Alone};
+use super::device::{self, SingleDevice};
 use super::{IostatReport, IostatRow};
 use ebbtide_analysis::observe::outlier::{LEAST_REQUESTS, MemberFigures, Outlier, Spared, outliers, spared};
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub struct Explanation {
     /// Arrays that did something, whose members were not found.
     pub arrays_without_members: Vec<String>,
     /// Devices of which the log says something by themselves, the longest queue first.
-    pub devices: Vec<Alone>,
+    pub devices: Vec<SingleDevice>,
 }
 
 /// Members of an array, or devices taken for them.
@@ -94,7 +94,7 @@ pub fn explain(reports: &[IostatReport], members: &[String], every_report: bool)
     let active = means.iter().filter(|r| is_array(&r.device) && r.requests() > 0.0);
     let arrays_without_members = active.map(|r| r.device.clone()).filter(|name| !found(name)).collect();
     let leaves = (0..means.len()).filter(|i| is_leaf(&means, *i));
-    let mut devices: Vec<Alone> = leaves.filter_map(|i| device::judge(&means[i], compared)).collect();
+    let mut devices: Vec<SingleDevice> = leaves.filter_map(|i| device::judge(&means[i], compared)).collect();
     devices.sort_by(|a, b| b.figures.queue.total_cmp(&a.figures.queue));
     Explanation { reports: compared.len(), first_left_out, groups, arrays_without_members, devices }
 }

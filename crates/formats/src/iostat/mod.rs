@@ -6,7 +6,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-pub use device::{Alone, State};
+pub use device::{SingleDevice, State};
 pub use explain::{Explanation, Group, Grouping, explain};
 pub use parse::parse;
 

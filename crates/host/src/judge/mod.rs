@@ -78,6 +78,7 @@ pub fn mounts_on(sys: &Sys, path: &Path) -> Vec<Reason> {
 pub struct Program {
     /// Its name, as the kernel has it.
     pub name: String,
+    /// Its process ID.
     pub pid: u32,
     /// Its command line, where it is this very program.
     pub own: Option<Vec<String>>,

@@ -28,6 +28,7 @@ pub fn announce(root: &Process) -> io::Result<Announced> {
 /// One that holds processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
+    /// Its process ID.
     pub pid: u32,
     /// The process that it holds, with all that this starts: itself, where it has started what it holds.
     pub root: u32,

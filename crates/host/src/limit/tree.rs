@@ -12,6 +12,7 @@ const CHILD: u32 = 17;
 /// A process, as `/proc/PID/stat` has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
+    /// Its process ID.
     pub pid: u32,
     /// When it began, in clock ticks since boot.
     pub start: u64,

@@ -11,12 +11,12 @@ const MOST: usize = 3;
 
 /// The lines of members' devices: their numbers, and the beginnings of their names where sysfs lists no numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Ours {
+pub(super) struct MemberInterrupts {
     numbers: Vec<String>,
     names: Vec<String>,
 }
 
-impl Ours {
+impl MemberInterrupts {
     /// Adds those of the device at `place` in sysfs: of the nearest one above it that has any.
     pub fn add(&mut self, place: &Path) {
         let Ok(place) = std::fs::canonicalize(place) else { return };
@@ -72,7 +72,7 @@ impl Interrupts {
         &self,
         now: &Interrupts,
         cores: &[CoreUse],
-        ours: &Ours,
+        ours: &MemberInterrupts,
         (observed, measured): (Duration, Duration),
     ) -> Vec<InterruptUse> {
         let share = |core: &CoreUse| core.interrupt_share().unwrap_or(0.0);
@@ -141,7 +141,7 @@ mod tests {
     fn the_busiest_lines_of_the_core_with_the_most_interrupts() {
         let (before, after) = (parse(BEFORE), parse(AFTER));
         assert_eq!(before.cpus, [0, 1]);
-        let ours = Ours { numbers: vec!["36".into()], names: Vec::new() };
+        let ours = MemberInterrupts { numbers: vec!["36".into()], names: Vec::new() };
         let span = (Duration::from_secs(2), Duration::from_secs(2));
         let found = before.until(&after, &[core(10), core(800)], &ours, span);
         let device = found.iter().find(|line| line.of_member).expect("the disk's line");
@@ -169,7 +169,7 @@ mod tests {
              d /sys/devices/platform/a003e00.virtio_mmio/virtio1/block/vda\n",
         );
         let sys = Sys::below(root.path());
-        let mut ours = Ours::default();
+        let mut ours = MemberInterrupts::default();
         ours.add_disk(&sys, "259:0");
         assert!(ours.has("41", "nvme0q1") && !ours.has("16", "pcieport"), "{ours:?}");
         ours.add_disk(&sys, "254:0");

@@ -27,7 +27,7 @@ use devices::{add, is_remote, placed};
 use ebbtide_model::samples::{DeviceObservation, MemberObservation, NetworkUse, Observation};
 use ebbtide_model::units::{Bytes, Nanos, UnixTime};
 use group_limits::GroupLimits;
-use interrupts::{Interrupts, Ours};
+use interrupts::{Interrupts, MemberInterrupts};
 use limits::LimitsLog;
 use memory::MemoryBefore;
 use others::Others;
@@ -137,7 +137,7 @@ impl Observer {
             limits: LimitsLog::new(self.limits.as_ref(), devices.iter().map(|d| d.name.as_str())),
         }));
         let memory = MemoryBefore::read(&self.sys);
-        let mut lines = Ours::default();
+        let mut lines = MemberInterrupts::default();
         devices.iter().for_each(|device| lines.add_disk(&self.sys, &device.number));
         network.iter().for_each(|interface| lines.add_interface(&self.sys, &interface.interface));
         let interrupts = Interrupts::read(&self.sys);
@@ -257,7 +257,7 @@ pub struct Running {
     memory: MemoryBefore,
     interrupts: Interrupts,
     /// Lines of the members' devices.
-    lines: Ours,
+    lines: MemberInterrupts,
     timeline: Arc<Mutex<Timeline>>,
     watched: Arc<Mutex<Watched>>,
     started: Instant,
@@ -269,12 +269,12 @@ pub struct Running {
 /// Is told where a trial's own I/O begins and ends, so that what the disks do just before and just after it is not
 /// taken for a part of it: between two snapshots nobody knows when it happened.
 #[derive(Clone)]
-pub struct Lookout {
+pub struct EdgeListener {
     timeline: Arc<Mutex<Timeline>>,
     started: Instant,
 }
 
-impl Lookout {
+impl EdgeListener {
     /// The first operation comes next.
     pub fn begins(&self) {
         lock(&self.timeline).look_before_trial(|| self.started.elapsed());
@@ -288,9 +288,9 @@ impl Lookout {
 }
 
 impl Running {
-    /// See [`Lookout`].
-    pub fn lookout(&self) -> Lookout {
-        Lookout { timeline: Arc::clone(&self.timeline), started: self.started }
+    /// See [`EdgeListener`].
+    pub fn lookout(&self) -> EdgeListener {
+        EdgeListener { timeline: Arc::clone(&self.timeline), started: self.started }
     }
 
     /// Ends it; what was seen within `window`, or since the start.

@@ -33,7 +33,7 @@ pub(super) struct Timeline {
 }
 
 /// A window of a timeline.
-pub(super) struct Cut {
+pub(super) struct TimelineWindow {
     pub totals: Vec<DiskUse>,
     pub series: Vec<ObservedInterval>,
     pub cores: Vec<CoreUse>,
@@ -87,7 +87,7 @@ impl Timeline {
     }
 
     /// What happened from `from` to `to`: counters between snapshots are interpolated at both ends.
-    pub fn cut(&self, from: Duration, to: Duration) -> Cut {
+    pub fn cut(&self, from: Duration, to: Duration) -> TimelineWindow {
         let mut points: Vec<Snapshot> = Vec::new();
         points.extend(self.at(from));
         let within = self.snapshots.iter().filter(|s| s.at > from && s.at < to);
@@ -110,7 +110,7 @@ impl Timeline {
             (Some(first), Some(last)) => cores_between(first, last),
             _ => Vec::new(),
         };
-        Cut { totals: totals.iter().map(DiskCounters::to_use).collect(), series, cores }
+        TimelineWindow { totals: totals.iter().map(DiskCounters::to_use).collect(), series, cores }
     }
 
     /// The counters at an instant, between the snapshots around it.

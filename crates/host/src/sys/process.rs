@@ -8,6 +8,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 /// The fields of a `stat` file; those after the name are read when they are asked for.
 #[derive(Debug, Clone)]
 pub struct Stat<'a> {
+    /// The process ID, as this namespace has it.
     pub pid: u32,
     /// The name of its program, up to 15 bytes of anything, brackets too.
     pub name: &'a str,

@@ -90,7 +90,10 @@ pub enum AdaptError {
         "volume {volume} exists on this host, and a guest has only disks of its own: remove `file` or `device` and \
          write a `size`, or say `--on files`"
     )]
-    OfThisHost { volume: String },
+    OfThisHost {
+        /// Its name in the experiment.
+        volume: String,
+    },
     /// A disk that QEMU cannot have.
     #[error(transparent)]
     Disk(#[from] LabError),

@@ -83,12 +83,12 @@ impl Scale {
 /// A text that is no scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("write a fraction above 0 and at most 1, for example 1/20")]
-pub struct NoScale;
+pub struct ScaleError;
 
 impl FromStr for Scale {
-    type Err = NoScale;
+    type Err = ScaleError;
 
-    fn from_str(text: &str) -> Result<Self, NoScale> {
+    fn from_str(text: &str) -> Result<Self, ScaleError> {
         let number = |text: &str| text.trim().parse::<f64>().ok();
         let value = match text.split_once('/') {
             Some((a, b)) => number(a).zip(number(b)).map(|(a, b)| a / b),
@@ -96,7 +96,7 @@ impl FromStr for Scale {
         };
         match value {
             Some(value) if value > 0.0 && value <= 1.0 => Ok(Scale(value)),
-            _ => Err(NoScale),
+            _ => Err(ScaleError),
         }
     }
 }

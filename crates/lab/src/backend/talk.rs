@@ -14,7 +14,9 @@ use std::io;
 pub enum Order {
     /// Make the volumes ready. Comes once, first.
     Prepare {
+        /// Id of the session.
         id: String,
+        /// Seed of the session.
         seed: u64,
         /// The experiment, its volumes being disks of the guest.
         experiment: Box<Experiment>,

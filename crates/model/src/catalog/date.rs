@@ -19,15 +19,15 @@ impl Date {
 /// A text that is no day of the calendar.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no day; write for example 2016-01-31")]
-pub struct NoDay(String);
+pub struct DateError(String);
 
 impl FromStr for Date {
-    type Err = NoDay;
+    type Err = DateError;
 
     /// Reads `2016-01-31`, and no other of the forms of ISO 8601.
-    fn from_str(text: &str) -> Result<Self, NoDay> {
+    fn from_str(text: &str) -> Result<Self, DateError> {
         let day = text.trim().parse::<jiff::civil::Date>().map(Date).ok();
-        day.filter(|day| day.to_string() == text.trim()).ok_or_else(|| NoDay(text.to_owned()))
+        day.filter(|day| day.to_string() == text.trim()).ok_or_else(|| DateError(text.to_owned()))
     }
 }
 
@@ -38,8 +38,8 @@ impl fmt::Display for Date {
 }
 
 impl TryFrom<String> for Date {
-    type Error = NoDay;
-    fn try_from(text: String) -> Result<Self, NoDay> {
+    type Error = DateError;
+    fn try_from(text: String) -> Result<Self, DateError> {
         text.parse()
     }
 }

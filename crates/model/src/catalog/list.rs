@@ -17,7 +17,7 @@ pub struct PriceList {
 
 /// What a price is taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Priced {
+pub enum PricedItem {
     /// A GiB of size for a month.
     Size,
     /// An IOPS for a month, in the step of this number, from 0.
@@ -32,7 +32,7 @@ pub struct ListedVolume {
     /// The type's id, for example `gp3`.
     pub id: String,
     /// What the price is for.
-    pub what: Priced,
+    pub what: PricedItem,
     /// US dollars.
     pub usd: f64,
     /// The region in which it holds.
@@ -114,18 +114,18 @@ impl Catalog {
             let listed: Vec<&ListedVolume> =
                 list.volumes.iter().filter(|price| price.id == record.id && price.region == region).collect();
             let Some(price) = record.price.as_mut().filter(|_| !listed.is_empty()) else { continue };
-            let of = |what: Priced| listed.iter().find(|price| price.what == what).map(|price| price.usd);
+            let of = |what: PricedItem| listed.iter().find(|price| price.what == what).map(|price| price.usd);
             // What the list leaves out would be another region's.
-            let Some(gib_month) = of(Priced::Size) else { continue };
+            let Some(gib_month) = of(PricedItem::Size) else { continue };
             let step = |number: usize, step: &PriceStep| {
-                Some(PriceStep { above: step.above, each: of(Priced::Iops(number))? })
+                Some(PriceStep { above: step.above, each: of(PricedItem::Iops(number))? })
             };
             let iops: Option<Vec<PriceStep>> =
                 price.iops_month.iter().enumerate().map(|(number, old)| step(number, old)).collect();
             let throughput: Option<Vec<PriceStep>> = price
                 .throughput_month
                 .iter()
-                .map(|old| Some(PriceStep { above: old.above, each: of(Priced::Throughput)? }))
+                .map(|old| Some(PriceStep { above: old.above, each: of(PricedItem::Throughput)? }))
                 .collect();
             let (Some(iops_month), Some(throughput_month)) = (iops, throughput) else { continue };
             price.gib_month = gib_month;
@@ -149,7 +149,7 @@ impl Catalog {
 mod tests {
     use super::*;
 
-    fn listed(id: &str, what: Priced, usd: f64, region: &str) -> ListedVolume {
+    fn listed(id: &str, what: PricedItem, usd: f64, region: &str) -> ListedVolume {
         ListedVolume { id: id.into(), what, usd, region: region.into(), as_of: "2026-01-31".parse().ok() }
     }
 
@@ -159,12 +159,12 @@ mod tests {
         let list = PriceList {
             source: "list".into(),
             volumes: vec![
-                listed("gp3", Priced::Size, 0.1, "eu-west-1"),
-                listed("gp3", Priced::Iops(0), 0.006, "eu-west-1"),
-                listed("gp3", Priced::Throughput, 0.05, "eu-west-1"),
+                listed("gp3", PricedItem::Size, 0.1, "eu-west-1"),
+                listed("gp3", PricedItem::Iops(0), 0.006, "eu-west-1"),
+                listed("gp3", PricedItem::Throughput, 0.05, "eu-west-1"),
                 // Without its IOPS.
-                listed("io2", Priced::Size, 0.2, "eu-west-1"),
-                listed("gp2", Priced::Size, 0.3, "ap-south-1"),
+                listed("io2", PricedItem::Size, 0.2, "eu-west-1"),
+                listed("gp2", PricedItem::Size, 0.3, "ap-south-1"),
             ],
             instances: vec![],
         };

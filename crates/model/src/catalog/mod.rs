@@ -14,9 +14,9 @@ mod resolve;
 mod tests;
 mod types;
 
-pub use date::{Date, NoDay};
+pub use date::{Date, DateError};
 pub use known::{Candidate, Granted};
-pub use list::{AWS_REGIONS, ListedVolume, PriceList, Priced};
+pub use list::{AWS_REGIONS, ListedVolume, PriceList, PricedItem};
 pub use resolve::{Order, OrderError, Ordered};
 pub use types::{
     CatalogFile, DiskSpeed, HourPrice, Instance, InstanceLimits, IopsRule, LatencyFigures, LocalDisks, Price,

@@ -89,7 +89,9 @@ pub struct VolumeType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
+    /// Smallest size that is sold.
     pub min: u64,
+    /// Largest size that is sold.
     pub max: u64,
 }
 

@@ -160,6 +160,7 @@ impl LayoutName {
 }
 
 impl ArrayKind {
+    /// The layout of this kind of array.
     pub fn layout(self) -> LayoutName {
         self.into()
     }

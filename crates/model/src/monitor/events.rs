@@ -30,7 +30,7 @@ pub struct Found {
 /// What happened to a volume between two passes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum What {
+pub enum EventKind {
     /// It is attached to another host: the names of both.
     Moved {
         /// Name of the host before.
@@ -86,7 +86,7 @@ pub struct Event {
     pub since: UnixTime,
     /// What happened.
     #[serde(flatten)]
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// What happened from the pass at `since`, which found `before`, to the one at `at`, which found `now`.
@@ -99,23 +99,23 @@ pub fn events((since, before): (UnixTime, &Found), (at, now): (UnixTime, &Found)
     };
     if is_other {
         // What else differs is the hosts' difference.
-        all.push(event(What::Moved { before: before.host.clone(), after: now.host.clone() }));
+        all.push(event(EventKind::Moved { before: before.host.clone(), after: now.host.clone() }));
     } else {
         if changed(&before.boot, &now.boot).is_some() {
             let booted = now.booted.filter(|booted| (since..=at).contains(booted));
-            all.push(Event { at: booted.unwrap_or(at), since, what: What::Started });
+            all.push(Event { at: booted.unwrap_or(at), since, what: EventKind::Started });
         }
         let machine = changed(&before.machine, &now.machine);
-        all.extend(machine.map(|(before, after)| event(What::Machine { before, after })));
+        all.extend(machine.map(|(before, after)| event(EventKind::Machine { before, after })));
         let kernel = changed(&before.kernel, &now.kernel);
-        all.extend(kernel.map(|(before, after)| event(What::Kernel { before, after })));
+        all.extend(kernel.map(|(before, after)| event(EventKind::Kernel { before, after })));
         let device = changed(&before.device, &now.device);
-        all.extend(device.map(|(before, after)| event(What::Renamed { before, after })));
+        all.extend(device.map(|(before, after)| event(EventKind::Renamed { before, after })));
     }
     let size = changed(&before.bytes, &now.bytes);
-    all.extend(size.map(|(before, after)| event(What::Resized { before, after })));
+    all.extend(size.map(|(before, after)| event(EventKind::Resized { before, after })));
     let kind = changed(&before.kind, &now.kind);
-    all.extend(kind.map(|(before, after)| event(What::Kind { before, after })));
+    all.extend(kind.map(|(before, after)| event(EventKind::Kind { before, after })));
     all
 }
 
@@ -151,7 +151,7 @@ mod tests {
         events((SINCE, &found()), (AT, now))
     }
 
-    fn seen(what: What) -> Event {
+    fn seen(what: EventKind) -> Event {
         Event { at: AT, since: SINCE, what }
     }
 
@@ -177,10 +177,10 @@ mod tests {
         assert_eq!(
             of(&now),
             [
-                Event { at: UnixTime::from_secs(1500), since: SINCE, what: What::Started },
-                seen(What::Machine { before, after }),
-                seen(What::Kernel { before: "6.1".to_owned(), after: "6.12".to_owned() }),
-                seen(What::Renamed { before: "nvme1n1".to_owned(), after: "nvme2n1".to_owned() }),
+                Event { at: UnixTime::from_secs(1500), since: SINCE, what: EventKind::Started },
+                seen(EventKind::Machine { before, after }),
+                seen(EventKind::Kernel { before: "6.1".to_owned(), after: "6.12".to_owned() }),
+                seen(EventKind::Renamed { before: "nvme1n1".to_owned(), after: "nvme2n1".to_owned() }),
             ]
         );
         // A clock that was wrong at the start says nothing.
@@ -199,8 +199,8 @@ mod tests {
             bytes: Some(Bytes(200 << 30)),
             ..found()
         };
-        let moved = What::Moved { before: "db1".to_owned(), after: "db2".to_owned() };
-        let resized = What::Resized { before: Bytes(100 << 30), after: Bytes(200 << 30) };
+        let moved = EventKind::Moved { before: "db1".to_owned(), after: "db2".to_owned() };
+        let resized = EventKind::Resized { before: Bytes(100 << 30), after: Bytes(200 << 30) };
         assert_eq!(of(&now), [seen(moved.clone()), seen(resized)]);
         // Where it has no id, the name has to do.
         let nameless = Found { host: "db2".to_owned(), ..Found::default() };

@@ -49,6 +49,7 @@ pub struct Plan {
 /// One thing that is done, and what takes it back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
+    /// What the run will do.
     #[serde(rename = "do")]
     pub action: Action,
     /// What puts it back.
@@ -79,6 +80,7 @@ pub enum Action {
     Open {
         /// Name of the volume.
         volume: String,
+        /// The file or device.
         path: PathBuf,
         /// Whether trials write to it, so that what it holds is lost.
         overwrites: bool,

@@ -19,7 +19,7 @@ pub use observation::{
 
 use crate::per_op::PerOp;
 use crate::units::{Nanos, UnixTime};
-use crate::workload::{IoEngine, Steadied};
+use crate::workload::{IoEngine, SteadyResult};
 use serde::{Deserialize, Serialize};
 use std::ops::{AddAssign, SubAssign};
 
@@ -187,7 +187,7 @@ pub struct Execution {
     pub first_error: Option<i32>,
     /// Whether it became steady, where that was to end it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub steady: Option<Steadied>,
+    pub steady: Option<SteadyResult>,
     /// What the search for the most load that keeps a latency has come to, where the trial was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<DepthFound>,

@@ -19,21 +19,23 @@ pub struct Conditions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<Floor>,
     /// What fails without ending it.
-    #[serde(skip_serializing_if = "GoOn::is_default")]
-    pub go_on: GoOn,
+    #[serde(skip_serializing_if = "ContinueOnError::is_default")]
+    pub go_on: ContinueOnError,
 }
 
 /// Operations that may fail without ending a run (fio's `continue_on_error`), where a device says so of one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct GoOn {
+pub struct ContinueOnError {
+    /// Whether a read may fail.
     pub read: bool,
+    /// Whether a write may fail.
     pub write: bool,
 }
 
-impl GoOn {
+impl ContinueOnError {
     fn is_default(&self) -> bool {
-        *self == GoOn::default()
+        *self == ContinueOnError::default()
     }
 
     /// Whether it goes on after an operation of this kind has failed.

@@ -11,12 +11,12 @@ mod text;
 mod time;
 mod words;
 
-pub use conditions::{Conditions, Floor, GoOn, LatencyTarget};
+pub use conditions::{Conditions, ContinueOnError, Floor, LatencyTarget};
 pub use distribution::{Distribution, Zone};
 pub use generator::{Generator, Op, WorkloadError};
 pub use pace::Pace;
 pub use split::{Size, Split};
-pub use steady::{Criterion, Moment, Steadied, SteadyMetric, SteadyState};
+pub use steady::{Criterion, Moment, SteadyMetric, SteadyResult, SteadyState};
 pub use text::{Sizes, TextError};
 
 use crate::units::{Bytes, Nanos};
@@ -46,7 +46,9 @@ pub enum Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mix {
+    /// No writes.
     Read,
+    /// No reads.
     Write,
     /// Reads each block, then writes it back in place (bonnie++'s rewrite).
     Rewrite,

@@ -68,7 +68,7 @@ impl Moment {
 
 /// Whether a run became steady, and what the last window showed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Steadied {
+pub struct SteadyResult {
     /// Whether it did, which ended it.
     pub attained: bool,
     /// What is held against the limit; absent where the window was not full, or nothing completed in it.
@@ -178,8 +178,9 @@ impl SteadyState {
     ///
     /// The slope is that of the least squares line over the numbers of the measurements, 0, 1, 2..., as in fio (steadystate.c,
     /// `steadystate_slope`).
-    pub fn judge(&self, moments: Vec<Moment>) -> Steadied {
-        let mut seen = Steadied { attained: false, criterion: None, slope: None, deviation: None, moments };
+    pub fn judge(&self, moments: Vec<Moment>) -> SteadyResult {
+        let mut seen =
+            SteadyResult { attained: false, criterion: None, slope: None, deviation: None, moments };
         let values = seen.moments.iter().map(|moment| self.criterion.metric.of(moment, self.interval));
         let Some(values) = values.collect::<Option<Vec<f64>>>() else { return seen };
         if values.len() < self.measurements().max(2) {

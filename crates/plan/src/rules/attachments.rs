@@ -1,16 +1,16 @@
 //! The instance takes fewer volumes, one of which is its root's.
 
-use super::Short;
+use super::Shortfall;
 use crate::candidates::{Candidate, Medium};
 use ebbtide_model::need::Need;
 use ebbtide_model::units::format_count;
 
-pub(super) fn judge(candidate: &Candidate<'_>, _: &Need) -> Option<Short> {
+pub(super) fn judge(candidate: &Candidate<'_>, _: &Need) -> Option<Shortfall> {
     let most = candidate.instance?.volumes?.attachments?.saturating_sub(1);
     let members = candidate.array.members;
     (candidate.medium != Medium::Local && members > most).then(|| {
         let by =
             format!("{} beside the root's of {members} can be attached", format_count(most.into(), "volume"));
-        Short::new("more volumes than the instance takes", by, f64::from(most) / f64::from(members))
+        Shortfall::new("more volumes than the instance takes", by, f64::from(most) / f64::from(members))
     })
 }

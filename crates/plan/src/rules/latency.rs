@@ -1,6 +1,6 @@
 //! The volumes' service alone takes longer, before anything waits in a queue.
 
-use super::Short;
+use super::Shortfall;
 use crate::candidates::Candidate;
 use ebbtide_model::need::Need;
 use ebbtide_model::units::format_latency;
@@ -22,7 +22,7 @@ fn beyond(latency: &Latency, time: f64) -> f64 {
     }
 }
 
-pub(super) fn judge(candidate: &Candidate<'_>, need: &Need) -> Option<Short> {
+pub(super) fn judge(candidate: &Candidate<'_>, need: &Need) -> Option<Shortfall> {
     let asked = need.lat_p99?.0 as f64;
     let reads = f64::from(need.read_percent) / 100.0;
     let shape = &candidate.shape;
@@ -36,9 +36,9 @@ pub(super) fn judge(candidate: &Candidate<'_>, need: &Need) -> Option<Short> {
             if share(middle) > 0.01 { low = middle } else { high = middle }
         }
         let by = format!("p99 of {} at best, {} is asked for", format_latency(high), format_latency(asked));
-        Short {
+        Shortfall {
             is_latency: true,
-            ..Short::new("too slow: the latency of the volumes themselves", by, asked / high)
+            ..Shortfall::new("too slow: the latency of the volumes themselves", by, asked / high)
         }
     })
 }

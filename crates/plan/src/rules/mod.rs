@@ -16,7 +16,7 @@ use ebbtide_model::units::format_hours;
 
 /// What a design is short of.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Short {
+pub struct Shortfall {
     /// The reason, the same for all designs of one kind: "the volumes' IOPS are too few".
     pub why: String,
     /// How short: "gives 3.00 k of the 22.0 k IOPS needed".
@@ -29,13 +29,13 @@ pub struct Short {
     pub is_latency: bool,
 }
 
-impl Short {
-    pub(crate) fn new(why: impl Into<String>, by: impl Into<String>, has: f64) -> Short {
-        Short { why: why.into(), by: by.into(), has, is_budget: false, is_latency: false }
+impl Shortfall {
+    pub(crate) fn new(why: impl Into<String>, by: impl Into<String>, has: f64) -> Shortfall {
+        Shortfall { why: why.into(), by: by.into(), has, is_budget: false, is_latency: false }
     }
 }
 
-type Rule = fn(&Candidate<'_>, &Need) -> Option<Short>;
+type Rule = fn(&Candidate<'_>, &Need) -> Option<Shortfall>;
 
 /// The rules; of several that a design breaks, the first is the one that is told.
 const RULES: &[Rule] = &[
@@ -50,7 +50,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// Everything that `candidate` is short of, in the order of the rules.
-pub fn short_of(candidate: &Candidate<'_>, need: &Need) -> Vec<Short> {
+pub fn short_of(candidate: &Candidate<'_>, need: &Need) -> Vec<Shortfall> {
     RULES.iter().filter_map(|rule| rule(candidate, need)).collect()
 }
 
@@ -60,7 +60,7 @@ fn too_little(
     rate: f64,
     need: &Need,
     words: impl Fn(f64, f64) -> (String, String),
-) -> Option<(Bottleneck, Short)> {
+) -> Option<(Bottleneck, Shortfall)> {
     let required = |bound: &Bound| required(need, bound, rate);
     let short = bounds.iter().filter(|bound| !lasts(bound, required(bound), need));
     let ratio = |bound: &Bound| bound.rate_for(need.hours_a_day) / required(bound);
@@ -71,12 +71,12 @@ fn too_little(
     let (gives, asked) = words(bound.rate_for(need.hours_a_day), needed);
     let by = format!("gives {gives} of the {asked} needed{headroom}");
     let short = match hours > 0.0 {
-        true => Short::new(
+        true => Shortfall::new(
             format!("burst credits: {} for too few hours a day", bound.what),
             format!("{by}; at that rate credits last {hours:.1} of {} a day", format_hours(need.hours_a_day)),
             ratio(bound),
         ),
-        false => Short::new(format!("too little: {}", bound.what), by, ratio(bound)),
+        false => Shortfall::new(format!("too little: {}", bound.what), by, ratio(bound)),
     };
     Some((bound.what, short))
 }

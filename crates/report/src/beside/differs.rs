@@ -1,6 +1,6 @@
 //! What is not the same in the sessions that are compared.
 
-use super::Sided;
+use super::ComparedSession;
 use crate::{describe, words};
 use ebbtide_model::experiment::{Volume, VolumeSource};
 use ebbtide_model::session::Session;
@@ -21,7 +21,7 @@ pub struct Differs {
 type Fact = (String, String, String);
 
 /// Everything in which the sessions differ, the host first; things with the same values are told together.
-pub(super) fn differs(sides: &[Sided<'_>]) -> Vec<Differs> {
+pub(super) fn differs(sides: &[ComparedSession<'_>]) -> Vec<Differs> {
     let facts: Vec<Vec<Fact>> = sides.iter().map(|side| facts(side)).collect();
     // Every property in the order in which it first appears.
     let mut keys: Vec<(&str, &str)> = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn differs(sides: &[Sided<'_>]) -> Vec<Differs> {
         .collect()
 }
 
-fn facts(side: &Sided<'_>) -> Vec<Fact> {
+fn facts(side: &ComparedSession<'_>) -> Vec<Fact> {
     let (meta, experiment) = (&side.session.meta, &side.session.experiment);
     let mut facts: Vec<Fact> = Vec::new();
     let mut add = |what: &str, of: &str, value: String| {

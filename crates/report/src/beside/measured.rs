@@ -1,8 +1,8 @@
 //! What a session measured, as far as a comparison needs it.
 
-use super::Sided;
+use super::ComparedSession;
 use ebbtide_analysis::estimate::{estimate, median};
-use ebbtide_analysis::{Estimate, Ran};
+use ebbtide_analysis::{Estimate, TrialSummary};
 use ebbtide_model::metric::Metric;
 
 /// A design of a session under a workload.
@@ -13,28 +13,28 @@ pub(super) struct Measured {
     /// Index of the workload in its experiment.
     pub(super) workload: usize,
     /// The trials that gave samples, in the order in which they ran.
-    trials: Vec<Ran>,
+    trials: Vec<TrialSummary>,
     pub(super) failed: usize,
 }
 
 impl Measured {
     /// Everything that a side measured, by design, then by workload; none without a trial.
-    pub(super) fn all(side: &Sided<'_>) -> Vec<Measured> {
+    pub(super) fn all(side: &ComparedSession<'_>) -> Vec<Measured> {
         let experiment = &side.session.experiment;
         let workloads = experiment.workloads.len();
-        let mut asked: Vec<Vec<Ran>> = vec![Vec::new(); experiment.designs.len() * workloads];
+        let mut asked: Vec<Vec<TrialSummary>> = vec![Vec::new(); experiment.designs.len() * workloads];
         for ran in side.trials.iter().filter(|ran| ran.trial.workload < workloads && ran.is_candidate()) {
             if let Some(trials) = asked.get_mut(ran.trial.design * workloads + ran.trial.workload) {
                 trials.push(*ran);
             }
         }
-        let measured = |(place, asked): (usize, Vec<Ran>)| {
+        let measured = |(place, asked): (usize, Vec<TrialSummary>)| {
             let (design, workload) = (place / workloads, place % workloads);
             let counts = side.design.is_none_or(|only| only == experiment.designs[design].name);
             if asked.is_empty() || !counts {
                 return None;
             }
-            let trials: Vec<Ran> = asked.iter().filter(|ran| ran.has_figures()).copied().collect();
+            let trials: Vec<TrialSummary> = asked.iter().filter(|ran| ran.has_figures()).copied().collect();
             Some(Measured { design, workload, failed: asked.len() - trials.len(), trials })
         };
         asked.into_iter().enumerate().filter_map(measured).collect()

@@ -15,7 +15,7 @@ pub use csv::csv as beside_csv;
 pub use differs::Differs;
 
 use ebbtide_analysis::between::{self, Answered, Bounds, Gate, Question};
-use ebbtide_analysis::{Conclusion, Estimate, Ran, primary};
+use ebbtide_analysis::{Conclusion, Estimate, TrialSummary, primary};
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::{Ending, Session};
@@ -42,18 +42,18 @@ const UNANSWERED: Answered = Answered {
 
 /// A session that is to be compared, or one design of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Sided<'a> {
+pub struct ComparedSession<'a> {
     /// The session; its trials are not looked at.
     pub session: &'a Session,
     /// Its trials by their figures, in the order in which they ran.
-    pub trials: &'a [Ran],
+    pub trials: &'a [TrialSummary],
     /// The only design that counts; all of them where it is not given.
     pub design: Option<&'a str>,
 }
 
 /// What is asked of the sessions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct CompareRequest {
     /// Names of workloads, those of one table taken for the same work; empty: all, by their names.
     pub tables: Vec<Vec<String>>,
     /// Metrics that count; empty: the headline of each workload, and the 99th percentile of latency.
@@ -111,6 +111,7 @@ pub struct BesideRow {
     pub designs: [String; 2],
     /// Names of the workload in the first and in the other.
     pub workloads: [String; 2],
+    /// The figure that is compared.
     pub metric: Metric,
     /// Medians with their intervals, where it was measured.
     pub estimates: [Option<Estimate>; 2],
@@ -189,7 +190,7 @@ impl Beside {
     ///
     /// # Errors
     /// When a workload or a design that was asked for is in no session, or something is to be compared with itself.
-    pub fn new(sides: &[Sided<'_>], asked: &Asked) -> Result<Beside, BesideError> {
+    pub fn new(sides: &[ComparedSession<'_>], asked: &CompareRequest) -> Result<Beside, BesideError> {
         check(sides)?;
         let known = workload_names(sides);
         if let Some(name) = asked.tables.iter().flatten().find(|name| !known.contains(name)) {
@@ -254,7 +255,7 @@ pub(crate) fn letter(session: usize) -> String {
         .map_or_else(|| (session + 1).to_string(), |index| char::from(b'A' + index).to_string())
 }
 
-fn check(sides: &[Sided<'_>]) -> Result<(), BesideError> {
+fn check(sides: &[ComparedSession<'_>]) -> Result<(), BesideError> {
     for (index, side) in sides.iter().enumerate() {
         let session = || side.session.meta.id.clone();
         let designs = &side.session.experiment.designs;
@@ -262,7 +263,7 @@ fn check(sides: &[Sided<'_>]) -> Result<(), BesideError> {
             let known = designs.iter().map(|d| d.name.clone()).collect();
             return Err(BesideError::NoDesign { session: session(), name: name.to_owned(), known });
         }
-        let same = |other: &&Sided<'_>| {
+        let same = |other: &&ComparedSession<'_>| {
             other.session.meta.id == side.session.meta.id
                 && (other.design == side.design || other.design.is_none() || side.design.is_none())
         };
@@ -273,7 +274,7 @@ fn check(sides: &[Sided<'_>]) -> Result<(), BesideError> {
     Ok(())
 }
 
-fn session(side: &Sided<'_>) -> BesideSession {
+fn session(side: &ComparedSession<'_>) -> BesideSession {
     let (meta, experiment) = (&side.session.meta, &side.session.experiment);
     BesideSession {
         id: meta.id.clone(),
@@ -287,7 +288,7 @@ fn session(side: &Sided<'_>) -> BesideSession {
 }
 
 /// The iodepth at which both ran, where that is one that was found to keep a latency.
-fn depths(sides: &[Sided<'_>], one: &rows::Match<'_>) -> Option<String> {
+fn depths(sides: &[ComparedSession<'_>], one: &rows::Match<'_>) -> Option<String> {
     let [first, other] = one.both.map(|measured| measured.depth());
     if first.is_none() && other.is_none() {
         return None;
@@ -304,7 +305,7 @@ fn depths(sides: &[Sided<'_>], one: &rows::Match<'_>) -> Option<String> {
 }
 
 /// That a session did not run to its end.
-fn ended(index: usize, side: &Sided<'_>) -> Option<String> {
+fn ended(index: usize, side: &ComparedSession<'_>) -> Option<String> {
     let why = match &side.session.meta.ending {
         Ending::Interrupted => "was interrupted",
         Ending::Failed(_) => "failed before its end",
@@ -315,7 +316,7 @@ fn ended(index: usize, side: &Sided<'_>) -> Option<String> {
 }
 
 /// That a simulated session drew the same numbers as the first.
-fn same_draws(index: usize, side: &Sided<'_>, first: &Sided<'_>) -> Option<String> {
+fn same_draws(index: usize, side: &ComparedSession<'_>, first: &ComparedSession<'_>) -> Option<String> {
     let (one, other) = (&side.session.meta, &first.session.meta);
     let simulated = [one, other].iter().all(|meta| meta.backend == BackendKind::Sim);
     (simulated && one.seed == other.seed && one.id != other.id).then(|| {
@@ -328,7 +329,7 @@ fn same_draws(index: usize, side: &Sided<'_>, first: &Sided<'_>) -> Option<Strin
 }
 
 /// Names of all workloads, each once.
-fn workload_names(sides: &[Sided<'_>]) -> Vec<String> {
+fn workload_names(sides: &[ComparedSession<'_>]) -> Vec<String> {
     let mut known: Vec<String> = Vec::new();
     for workload in sides.iter().flat_map(|side| &side.session.experiment.workloads) {
         if !known.contains(&workload.name) {
@@ -340,7 +341,7 @@ fn workload_names(sides: &[Sided<'_>]) -> Vec<String> {
 
 /// A table for each of `asked`, or for each name of a workload.
 fn tables(
-    sides: &[Sided<'_>],
+    sides: &[ComparedSession<'_>],
     measured: &[Vec<Measured>],
     known: &[String],
     asked: &[Vec<String>],
@@ -353,7 +354,7 @@ fn tables(
 
 /// The table of the workloads called `names`; none when nothing was measured under them.
 fn table(
-    sides: &[Sided<'_>],
+    sides: &[ComparedSession<'_>],
     measured: &[Vec<Measured>],
     names: &[String],
     level: f64,

@@ -1,7 +1,7 @@
 //! Which designs and workloads of two sides are set against each other, and what is asked of them.
 
 use super::measured::Measured;
-use super::{BesideRow, Sided};
+use super::{BesideRow, ComparedSession};
 use ebbtide_analysis::between::{Question, Trials};
 use ebbtide_analysis::primary;
 use ebbtide_model::metric::Metric;
@@ -15,7 +15,7 @@ pub(super) struct Match<'a> {
 }
 
 /// Names of a side: of the design and the workload of something measured.
-pub(super) fn names<'a>(side: &Sided<'a>, measured: &Measured) -> (&'a str, &'a str) {
+pub(super) fn names<'a>(side: &ComparedSession<'a>, measured: &Measured) -> (&'a str, &'a str) {
     let experiment = &side.session.experiment;
     (&experiment.designs[measured.design].name, &experiment.workloads[measured.workload].name)
 }
@@ -23,7 +23,7 @@ pub(super) fn names<'a>(side: &Sided<'a>, measured: &Measured) -> (&'a str, &'a 
 /// What of the first side is matched with what of side `side`: designs of one name, or the only ones of both; workloads of one name, or
 /// of one of `tables`, in which names are taken for the same work.
 pub(super) fn matches<'a>(
-    sides: &[Sided<'_>],
+    sides: &[ComparedSession<'_>],
     measured: &'a [Vec<Measured>],
     side: usize,
     tables: &[Vec<String>],
@@ -56,7 +56,7 @@ pub(super) fn matches<'a>(
 }
 
 /// The metrics that count for a workload of the first side: what was asked for, or its headline and the 99th percentile of latency.
-pub(super) fn metrics(first: &Sided<'_>, workload: usize, asked: &[Metric]) -> Vec<Metric> {
+pub(super) fn metrics(first: &ComparedSession<'_>, workload: usize, asked: &[Metric]) -> Vec<Metric> {
     if !asked.is_empty() {
         return asked.to_vec();
     }
@@ -70,7 +70,7 @@ pub(super) fn metrics(first: &Sided<'_>, workload: usize, asked: &[Metric]) -> V
 /// The question that a match asks by `metric`, and the row that is to hold the answer; none where neither side knows the metric.
 /// Designs of the same session ran in the same rounds and are paired by them; sessions are not.
 pub(super) fn ask(
-    sides: &[Sided<'_>],
+    sides: &[ComparedSession<'_>],
     found: &Match<'_>,
     metric: Metric,
     level: f64,
@@ -108,7 +108,7 @@ pub(super) fn ask(
 
 /// Designs and workloads of one side that the other lacks, as sentences.
 pub(super) fn unmatched(
-    sides: &[Sided<'_>],
+    sides: &[ComparedSession<'_>],
     measured: &[Vec<Measured>],
     side: usize,
     found: &[Match<'_>],

@@ -9,18 +9,19 @@ fn imported(text: &str, id: &str) -> Session {
     import::session(first, id.to_owned(), "0.1.0", UnixTime(1_000_000_000_000))
 }
 
-fn figures(session: &Session) -> Vec<Ran> {
-    session.trials.iter().map(|record| Ran::of(&session.experiment, record)).collect()
+fn figures(session: &Session) -> Vec<TrialSummary> {
+    session.trials.iter().map(|record| TrialSummary::of(&session.experiment, record)).collect()
 }
 
-fn asked(tables: &[Vec<String>]) -> Asked {
-    Asked { tables: tables.to_vec(), metrics: Vec::new(), indifference: 0.02, threshold: 0.05 }
+fn asked(tables: &[Vec<String>]) -> CompareRequest {
+    CompareRequest { tables: tables.to_vec(), metrics: Vec::new(), indifference: 0.02, threshold: 0.05 }
 }
 
 fn of(tables: &[Vec<String>]) -> Result<Beside, BesideError> {
     let sessions = [imported(FIO, "one"), imported(BONNIE, "two")];
     let trials = sessions.each_ref().map(figures);
-    let sides = [0, 1].map(|side| Sided { session: &sessions[side], trials: &trials[side], design: None });
+    let sides =
+        [0, 1].map(|side| ComparedSession { session: &sessions[side], trials: &trials[side], design: None });
     Beside::new(&sides, &asked(tables))
 }
 
@@ -64,7 +65,7 @@ fn what_nobody_has_is_named() {
     let session = imported(FIO, "one");
     let trials = figures(&session);
     let sides = |designs: [Option<&'static str>; 2]| {
-        designs.map(|design| Sided { session: &session, trials: &trials, design })
+        designs.map(|design| ComparedSession { session: &session, trials: &trials, design })
     };
     let error = Beside::new(&sides([None, None]), &asked(&[])).unwrap_err().to_string();
     assert!(error.contains("named already"), "{error}");

@@ -11,7 +11,7 @@ use ebbtide_analysis::depth::DepthSearch;
 use ebbtide_model::samples::{Count, DepthFound, Execution, Histogram, MemberSamples, TrialSamples};
 use ebbtide_model::shown::{Paint, Styled, one_line};
 use ebbtide_model::units::{Nanos, format_iops, format_latency, format_throughput};
-use ebbtide_model::workload::{IoEngine, Moment, Steadied, SteadyState, Stop, Workload};
+use ebbtide_model::workload::{IoEngine, Moment, SteadyResult, SteadyState, Stop, Workload};
 
 /// Up to this many members have a line each.
 const MOST_MEMBERS: usize = 32;
@@ -24,7 +24,9 @@ const WAITED: u32 = 50;
 pub struct Single<'a> {
     /// What it ran on, in words.
     pub target: &'a str,
+    /// The workload of the trial.
     pub workload: &'a Workload,
+    /// Its samples.
     pub samples: &'a TrialSamples,
     /// What limits it, the best supported cause first.
     pub verdicts: &'a [Verdict],
@@ -249,7 +251,7 @@ fn depth_found(search: &DepthSearch, workload: &Workload) -> String {
 }
 
 /// Whether it became steady, and what the last window showed.
-fn steady(asked: &SteadyState, seen: &Steadied, elapsed: Nanos) -> Vec<String> {
+fn steady(asked: &SteadyState, seen: &SteadyResult, elapsed: Nanos) -> Vec<String> {
     let criterion = asked.criterion;
     let what = if criterion.slope { "slope" } else { "largest distance from their mean" };
     let reached = match (seen.attained, seen.criterion) {

@@ -12,7 +12,9 @@ use ebbtide_model::units::{format_iops, format_latency, format_throughput};
 /// A step of a profile.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfileStep<'a> {
+    /// Name of the step.
     pub name: &'a str,
+    /// Samples of its job.
     pub samples: &'a TrialSamples,
     /// What limits it, the best supported cause first; nothing where it was not judged.
     pub verdicts: &'a [Verdict],

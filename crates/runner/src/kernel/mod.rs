@@ -50,13 +50,13 @@ pub struct Kernel {
     /// Trials of a round that may stand on one build follow one another, and do.
     shares: bool,
     /// Builds of designs that are standing now.
-    standing: Vec<Standing>,
+    standing: Vec<StandingBuild>,
     /// What is run on without being built for it.
     held: Option<Held>,
 }
 
 /// A build that was not taken apart: what designs can share of it, without what is set and mounted for each trial.
-struct Standing {
+struct StandingBuild {
     /// The design that it was built for.
     design: Design,
     /// The trial that it was built for.
@@ -160,7 +160,7 @@ impl Kernel {
 
     /// The build of `design` on what stands already, where that may be.
     fn shared(&mut self, design: &Design, trial: &Trial) -> Result<Option<Build>> {
-        let may = |standing: &&Standing| {
+        let may = |standing: &&StandingBuild| {
             let same = standing.design == *design || standing.design.shares_build(design);
             // One build serves no two rounds, so that its luck does not stay with a design, nor both trials of the control.
             let of_turn = (trial.round, trial.role) == (standing.trial.round, standing.trial.role);
@@ -188,7 +188,7 @@ impl Kernel {
         let volumes = design.volumes();
         // Swap is the host's, whatever design brought it.
         let swaps = |design: &Design| !design.stack.swap.is_empty();
-        let in_the_way = self.standing.iter().any(|Standing { design: other, .. }| {
+        let in_the_way = self.standing.iter().any(|StandingBuild { design: other, .. }| {
             swaps(design) || swaps(other) || other.volumes().iter().any(|volume| volumes.contains(volume))
         });
         // Only in a guest do builds have names of their own. And without any there may be what an earlier trial could not take apart:
@@ -207,7 +207,7 @@ impl Kernel {
         let done = from..self.builder.mark();
         if !steps.is_empty() {
             let (design, trial) = (design.clone(), *trial);
-            self.standing.push(Standing { design, trial, md_numbers, steps, done });
+            self.standing.push(StandingBuild { design, trial, md_numbers, steps, done });
         }
         Ok(build)
     }

@@ -1,6 +1,6 @@
 //! The control groups of one run: announced to the guardian and in the journal before they are made.
 
-use super::Ways;
+use super::LimitMethods;
 use crate::journal::JournalFile;
 use ebbtide_host::limit::group::{Group, Hierarchy, devices};
 use ebbtide_host::limit::guardian::{Guardian, Message};
@@ -41,8 +41,8 @@ impl Groups {
     }
 
     /// Makes those that help: one to be frozen, and one that limits what storage sees.
-    pub fn make(&mut self, sys: &Sys, limits: &Limits, guardian: &mut Guardian) -> Ways {
-        let mut ways = Ways::default();
+    pub fn make(&mut self, sys: &Sys, limits: &Limits, guardian: &mut Guardian) -> LimitMethods {
+        let mut ways = LimitMethods::default();
         let wants = [Kind::Read, Kind::Write, Kind::Ops].iter().any(|kind| limits.of(*kind).is_some());
         let devices = if wants { devices(sys) } else { Vec::new() };
         for hierarchy in Hierarchy::all(sys) {

@@ -83,7 +83,7 @@ pub struct Wanted {
 
 /// How the rate is held.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ways {
+pub struct LimitMethods {
     /// The kernel's limit: what it is called, and on how many devices.
     pub kernel: Option<(&'static str, usize)>,
     /// Whether that sees what is written through the page cache.
@@ -131,7 +131,7 @@ pub enum End {
 /// What is told of a run as it goes on: a terminal, or a test.
 pub trait Watch {
     /// Before the first look.
-    fn begins(&mut self, ways: &Ways);
+    fn begins(&mut self, ways: &LimitMethods);
     /// From time to time, with what was moved so far.
     fn goes_on(&mut self, course: &Course);
     /// Something that is not as it was asked for.
@@ -236,7 +236,7 @@ impl Meter {
 ///
 /// # Errors
 /// When nothing was begun.
-pub fn run(wanted: &Wanted, watch: &mut dyn Watch) -> Result<(End, Course, Ways), LimitError> {
+pub fn run(wanted: &Wanted, watch: &mut dyn Watch) -> Result<(End, Course, LimitMethods), LimitError> {
     let sys = Sys::host();
     let process = match wanted.target {
         Target::Process(pid) => Some(target::check(&sys, pid, &wanted.limits)?),
@@ -292,9 +292,9 @@ pub fn run(wanted: &Wanted, watch: &mut dyn Watch) -> Result<(End, Course, Ways)
     let mut hold = Hold::new(&sys, guardian);
     let ways = match is_own {
         true => groups.make(&sys, &wanted.limits, hold.guardian()),
-        false => Ways {
+        false => LimitMethods {
             why: vec!["a process stays in the control groups that it is in".to_owned()],
-            ..Ways::default()
+            ..LimitMethods::default()
         },
     };
     if let Some(group) = &ways.frozen {

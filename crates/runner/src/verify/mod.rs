@@ -12,7 +12,7 @@ use crate::watch::Watch;
 use crate::{RunnerError, clock};
 use ebbtide_door::{Directory, Draft};
 use ebbtide_engine::files::FilesBackend;
-use ebbtide_engine::verify::{Found, Written, check, write};
+use ebbtide_engine::verify::{CheckResult, Written, check, write};
 use ebbtide_model::backend::{Backend, Control};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::layout::LayoutNode;
@@ -55,7 +55,7 @@ pub fn is_same(one: &Path, other: &Path) -> bool {
 pub struct Outcome {
     pub written: Written,
     /// What was found when it was read back at once.
-    pub found: Found,
+    pub found: CheckResult,
     /// What the ledger says of each unit.
     pub ledger: Ledger,
     /// What the reader must know about the job and the volumes.

@@ -23,7 +23,7 @@ pub enum Service {
 
 /// How operations go to several files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InTurn {
+pub struct FileOrder {
     /// So many bytes go to one file before the next has its turn; else one is finished before the next.
     pub chunk: Option<Bytes>,
     /// What the reader must know.
@@ -32,7 +32,7 @@ pub struct InTurn {
 
 /// Why a workload is not done on several files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InNoOrder {
+pub struct NotOnFiles {
     /// What does not go together.
     pub why: &'static str,
     /// What to write instead, as a clause.
@@ -60,9 +60,9 @@ impl Service {
     ///
     /// # Errors
     /// When they are not done in such an order.
-    pub fn in_turn(self, workload: &Workload) -> Result<InTurn, InNoOrder> {
-        let plain = |chunk| Ok(InTurn { chunk, note: None });
-        let wrong = |why, instead| Err(InNoOrder { why, instead });
+    pub fn in_turn(self, workload: &Workload) -> Result<FileOrder, NotOnFiles> {
+        let plain = |chunk| Ok(FileOrder { chunk, note: None });
+        let wrong = |why, instead| Err(NotOnFiles { why, instead });
         match (workload.access, self) {
             (Access::Sequential, Service::Sequential) | (Access::Random, Service::Random) => plain(None),
             (Access::Sequential, Service::RoundRobin) => {
@@ -83,7 +83,7 @@ impl Service {
             (Access::Random, Service::Sequential) => {
                 wrong("file_service_type=sequential and a random order", "write file_service_type=random")
             }
-            (Access::Random, Service::RoundRobin) => Ok(InTurn {
+            (Access::Random, Service::RoundRobin) => Ok(FileOrder {
                 chunk: None,
                 note: Some(
                     "file_service_type=roundrobin: of random operations each goes to any of the files (fio: to the next)",
@@ -97,10 +97,10 @@ impl Service {
 ///
 /// # Errors
 /// When that is less than a block.
-pub fn size_of_each(size: Bytes, files: u64, bs: Bytes) -> Result<Bytes, InNoOrder> {
+pub fn size_of_each(size: Bytes, files: u64, bs: Bytes) -> Result<Bytes, NotOnFiles> {
     let unit = if bs.0.is_multiple_of(PAGE) { bs.0 } else { PAGE };
     match size.0 / files.max(1) / unit * unit {
-        0 => Err(InNoOrder { why: "a size of less than a block for each", instead: "write a larger size" }),
+        0 => Err(NotOnFiles { why: "a size of less than a block for each", instead: "write a larger size" }),
         each => Ok(Bytes(each)),
     }
 }

@@ -3,7 +3,7 @@
 use super::files::size_of_each;
 use super::jobs::{FileJob, JobDraft, Target};
 use super::lines::Section;
-use super::{InNoOrder, Mistake};
+use super::{Mistake, NotOnFiles};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::options::Amount;
 use ebbtide_model::workload::{Access, Floor, Mix, Regions};
@@ -134,7 +134,7 @@ impl JobDraft {
         Ok(in_turn.chunk)
     }
 
-    fn in_no_order(&self, InNoOrder { why, instead }: InNoOrder) -> Mistake {
+    fn in_no_order(&self, NotOnFiles { why, instead }: NotOnFiles) -> Mistake {
         Mistake::FilesInNoOrder { files: self.files, why, instead }
     }
 

@@ -15,7 +15,7 @@ mod tests;
 pub(crate) mod values;
 
 pub use error::{JobFileError, Mistake, OptionMistake, ValueError};
-pub use files::{FILES_MOST, InNoOrder, InTurn, Service, size_of_each};
+pub use files::{FILES_MOST, FileOrder, NotOnFiles, Service, size_of_each};
 pub use jobs::{FileJob, Target, accept};
 pub use known::{Accepted, ONE_VALUE, WITHOUT_EFFECT, verified, without_effect};
 

@@ -2,7 +2,7 @@
 
 use super::look::{destroys, written};
 use super::renew::Renewed;
-use super::{Failure, Keeper, StepNow};
+use super::{Failure, Keeper, StepState};
 use crate::build::{BuildError, PATIENCE, SETTLE_MAX, STEP, lvm, mdadm, queue, run, undo};
 use ebbtide_door::pause_at;
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, LASTING_LVM_CONFIG};
@@ -63,16 +63,16 @@ impl Keeper<'_> {
                 step.undo.is_none() && index >= record.done && unmade.iter().any(|made| made + 1 == index);
             let now = match &step.undo {
                 // What stands on something that is not there cannot be asked.
-                Some(undo) if stands_on_any(undo, &unmade, record) => StepNow::Absent,
+                Some(undo) if stands_on_any(undo, &unmade, record) => StepState::Absent,
                 Some(_) => self.now(step)?,
-                None if open => StepNow::Absent,
-                None => StepNow::Stands,
+                None if open => StepState::Absent,
+                None => StepState::Stands,
             };
-            if now == StepNow::Stands {
+            if now == StepState::Stands {
                 continue;
             }
             unmade.push(index);
-            match self.wake(step)?.filter(|_| now == StepNow::Absent) {
+            match self.wake(step)?.filter(|_| now == StepState::Absent) {
                 Some(words) => planned.steps.push(words.join(" ")),
                 None => planned.steps.push(step.action.to_string()),
             }
@@ -242,7 +242,7 @@ impl Keeper<'_> {
     fn nothing_is_there(&self, record: &Record) -> Result<bool, Failure> {
         for step in &record.desired.build.steps {
             if step.undo.as_ref().is_some_and(destroys)
-                && (self.now(step)? != StepNow::Absent || self.wake(step)?.is_some())
+                && (self.now(step)? != StepState::Absent || self.wake(step)?.is_some())
             {
                 return Ok(false);
             }
@@ -272,7 +272,7 @@ impl Keeper<'_> {
                 .iter()
                 .filter(|member| paths.contains(&member.path.as_str()))
                 .collect();
-            if !of_step.is_empty() && self.now(step)? != StepNow::Stands && self.wake(step)?.is_none() {
+            if !of_step.is_empty() && self.now(step)? != StepState::Stands && self.wake(step)?.is_none() {
                 members.extend(of_step);
             }
         }
@@ -314,7 +314,7 @@ impl Keeper<'_> {
             };
             let now = self.now(&step)?;
             if !destroys(undo) {
-                if wanted(undo) && now != StepNow::Stands {
+                if wanted(undo) && now != StepState::Stands {
                     self.can_be_done(undo, &now)?;
                     self.act(&step)?;
                     count += 1;
@@ -325,7 +325,7 @@ impl Keeper<'_> {
             let unconfirmed = record.begun > index && record.done <= index;
             // A file system whose making was cut off may look whole.
             let remake = unconfirmed && matches!(undo, BuildUndo::WipeContent { .. });
-            let mut stands = now == StepNow::Stands && !remake;
+            let mut stands = now == StepState::Stands && !remake;
             if !stands
                 && !remake
                 && let Some(words) = self.wake(&step)?
@@ -347,7 +347,7 @@ impl Keeper<'_> {
             if record.done > index {
                 return Err(Failure::Refused(self.lost(record, undo, &now)));
             }
-            if let StepNow::Other(what) = &now {
+            if let StepState::Other(what) = &now {
                 let by_somebody = !unconfirmed || what.contains("with the label");
                 if by_somebody && !destroy {
                     return Err(Failure::Refused(format!(
@@ -417,7 +417,7 @@ impl Keeper<'_> {
         {
             // udev may be about to give it its name.
             self.settle();
-            if self.now(step)? == StepNow::Stands {
+            if self.now(step)? == StepState::Stands {
                 return Ok(true);
             }
             // It runs under another name, or in part.
@@ -437,9 +437,9 @@ impl Keeper<'_> {
     }
 
     /// Whether a step that can be done at any time can be done now.
-    fn can_be_done(&self, undo: &BuildUndo, now: &StepNow) -> Result<(), Failure> {
+    fn can_be_done(&self, undo: &BuildUndo, now: &StepState) -> Result<(), Failure> {
         match (undo, now) {
-            (BuildUndo::Unmount { mountpoint, .. }, StepNow::Other(what)) => {
+            (BuildUndo::Unmount { mountpoint, .. }, StepState::Other(what)) => {
                 Err(Failure::Refused(format!("{}: {what}; unmount that first", mountpoint.shown())))
             }
             _ => Ok(()),
@@ -455,7 +455,7 @@ impl Keeper<'_> {
                 if let Err(error) = run(self.runner, program, &arguments) {
                     // At boot others do the same from the same files: what they were faster with is done.
                     let again = step.undo.as_ref().is_some_and(|undo| !destroys(undo));
-                    if !again || self.now(step)? != StepNow::Stands {
+                    if !again || self.now(step)? != StepState::Stands {
                         return Err(error.into());
                     }
                 }
@@ -486,12 +486,12 @@ impl Keeper<'_> {
         let until = Instant::now() + PATIENCE;
         loop {
             match self.now(step)? {
-                StepNow::Stands => return Ok(()),
+                StepState::Stands => return Ok(()),
                 _ if Instant::now() < until => std::thread::sleep(STEP),
-                StepNow::Other(what) => {
+                StepState::Other(what) => {
                     return Err(Failure::Refused(format!("after `{}`: {what}", step.action)));
                 }
-                StepNow::Absent => {
+                StepState::Absent => {
                     return Err(Failure::Refused(format!(
                         "`{}` succeeded, but what it makes is not there",
                         step.action
@@ -502,9 +502,9 @@ impl Keeper<'_> {
     }
 
     /// That what was made once is gone, and why it is not made again.
-    fn lost(&self, record: &Record, undo: &BuildUndo, now: &StepNow) -> String {
+    fn lost(&self, record: &Record, undo: &BuildUndo, now: &StepState) -> String {
         let what = match now {
-            StepNow::Other(what) => what.clone(),
+            StepState::Other(what) => what.clone(),
             _ => format!("what `{undo}` would take away is gone"),
         };
         let name = &record.desired.name;

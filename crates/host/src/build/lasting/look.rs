@@ -7,14 +7,14 @@ use crate::probe::{Content, signature};
 use crate::sys;
 use ebbtide_model::plan::build::{BuildStep, BuildUndo};
 use ebbtide_model::shown::Shown;
-use ebbtide_provision::status::{Doing, MemberSeen, MemberState, Seen};
+use ebbtide_provision::status::{Activity, MemberSeen, MemberState, Seen};
 use ebbtide_provision::{Desired, Member, Phase, Record};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What there is of what a step makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StepNow {
+pub enum StepState {
     /// It is as it should be.
     Stands,
     /// It is not there.
@@ -46,18 +46,18 @@ pub(super) fn written(undo: &BuildUndo) -> Vec<&str> {
 
 impl Keeper<'_> {
     /// What there is of what `step` makes.
-    pub(super) fn now(&self, step: &BuildStep) -> Result<StepNow, Failure> {
-        let Some(undo) = &step.undo else { return Ok(StepNow::Stands) };
-        let is = |stands: bool| if stands { StepNow::Stands } else { StepNow::Absent };
+    pub(super) fn now(&self, step: &BuildStep) -> Result<StepState, Failure> {
+        let Some(undo) = &step.undo else { return Ok(StepState::Stands) };
+        let is = |stands: bool| if stands { StepState::Stands } else { StepState::Absent };
         let (sys, runner) = (&self.sys, self.runner);
         Ok(match undo {
             BuildUndo::StopMd { device, uuid, .. } => {
                 if mdadm::is_at(runner, uuid, device)? {
-                    return Ok(StepNow::Stands);
+                    return Ok(StepState::Stands);
                 }
                 match mdadm::arrays(sys, runner, uuid)?.first() {
-                    Some(name) => StepNow::Other(format!("the array is /dev/{name} and not {device}")),
-                    None => StepNow::Absent,
+                    Some(name) => StepState::Other(format!("the array is /dev/{name} and not {device}")),
+                    None => StepState::Absent,
                 }
             }
             BuildUndo::RemovePv { uuid, .. } => is(lvm::has_pv(runner, uuid)?),
@@ -67,9 +67,9 @@ impl Keeper<'_> {
             }
             BuildUndo::WipeContent { device, label, .. } => {
                 match undo::to_wipe(sys, runner, device, label, None) {
-                    Ok(_) => StepNow::Stands,
-                    Err(undo::Outcome::Left(what)) => StepNow::Other(what),
-                    Err(_) => StepNow::Absent,
+                    Ok(_) => StepState::Stands,
+                    Err(undo::Outcome::Left(what)) => StepState::Other(what),
+                    Err(_) => StepState::Absent,
                 }
             }
             BuildUndo::CloseCrypt { name } => {
@@ -78,22 +78,22 @@ impl Keeper<'_> {
             }
             BuildUndo::SwapOff { label, .. } => is(self.swap_is_on(label)),
             BuildUndo::Unmount { mountpoint, from } => match undo::mounted(sys, mountpoint, from.as_ref())? {
-                None => StepNow::Stands,
-                Some(undo::Outcome::Left(what)) => StepNow::Other(what),
-                Some(_) => StepNow::Absent,
+                None => StepState::Stands,
+                Some(undo::Outcome::Left(what)) => StepState::Other(what),
+                Some(_) => StepState::Absent,
             },
             BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => is(self.at(path).is_dir()),
             BuildUndo::RestoreQueue { set, .. } => match queue::get(sys, set) {
-                Ok(now) if now == set.value => StepNow::Stands,
-                Ok(now) => StepNow::Other(format!(
+                Ok(now) if now == set.value => StepState::Stands,
+                Ok(now) => StepState::Other(format!(
                     "{} of {} is {now} and not {}",
                     set.attribute.file(),
                     set.device,
                     set.value
                 )),
-                Err(_) => StepNow::Absent,
+                Err(_) => StepState::Absent,
             },
-            BuildUndo::DetachLoop { .. } => StepNow::Absent,
+            BuildUndo::DetachLoop { .. } => StepState::Absent,
         })
     }
 
@@ -128,9 +128,9 @@ impl Keeper<'_> {
             // What stands on something that is not there is not told again.
             let above = gone.iter().any(|below| undo.stands_on(below));
             match now {
-                StepNow::Stands => continue,
-                StepNow::Other(what) if !above => drift.push(what.clone()),
-                StepNow::Absent if !above => drift.push(absent(undo)),
+                StepState::Stands => continue,
+                StepState::Other(what) if !above => drift.push(what.clone()),
+                StepState::Absent if !above => drift.push(absent(undo)),
                 _ => {}
             }
             gone.push(undo);
@@ -151,13 +151,13 @@ impl Keeper<'_> {
             .steps
             .iter()
             .zip(&steps)
-            .any(|(step, now)| step.undo.as_ref().is_some_and(destroys) && *now != StepNow::Stands);
+            .any(|(step, now)| step.undo.as_ref().is_some_and(destroys) && *now != StepState::Stands);
         let (members, doing) = self.members(desired);
         Ok(Seen { members, doing, drift, missing })
     }
 
     /// Members as the kernel knows them, and what the arrays over them do.
-    fn members(&self, desired: &Desired) -> (Vec<MemberSeen>, Vec<Doing>) {
+    fn members(&self, desired: &Desired) -> (Vec<MemberSeen>, Vec<Activity>) {
         let block = self.sys.sys.join("block");
         let arrays: Vec<String> =
             sys::names(&block).into_iter().filter(|name| block.join(name).join("md").is_dir()).collect();
@@ -173,7 +173,7 @@ impl Keeper<'_> {
                     .filter(|action| action != "idle" && action != "frozen");
                 if let Some(action) = action.filter(|_| seen.insert(array.clone())) {
                     let done = sys::word(&md.join("sync_completed")).and_then(|text| share(&text));
-                    doing.push(Doing { action, done });
+                    doing.push(Activity { action, done });
                 }
                 let has = |word: &str| state.split(',').any(|part| part == word);
                 let now = match () {
@@ -197,10 +197,10 @@ impl Keeper<'_> {
     fn is_used_itself(&self, desired: &Desired, member: &Member) -> bool {
         desired.build.steps.iter().any(|step| match &step.undo {
             Some(BuildUndo::Unmount { from: Some(from), .. }) if from.device == member.path => {
-                matches!(self.now(step), Ok(StepNow::Stands))
+                matches!(self.now(step), Ok(StepState::Stands))
             }
             Some(BuildUndo::SwapOff { device, .. }) if *device == member.path => {
-                matches!(self.now(step), Ok(StepNow::Stands))
+                matches!(self.now(step), Ok(StepState::Stands))
             }
             _ => false,
         })

@@ -19,7 +19,7 @@ mod tests;
 mod undo;
 
 pub use apply::{Applied, Planned};
-pub use look::StepNow;
+pub use look::StepState;
 pub use records::Unreadable;
 pub use site::{kind, machine, may_build, stable_path, system};
 pub use undo::Undone;

@@ -26,7 +26,7 @@ pub const AFTER_INSTALL: [&[&str]; 3] =
 
 /// Whether the monitor is installed, and how it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MonitorNow {
+pub struct MonitorState {
     /// When the timer last started a pass; nothing where it has not yet, or does not run.
     pub last: Option<UnixTime>,
     /// When it does next.
@@ -132,7 +132,7 @@ impl Keeper<'_> {
     }
 
     /// How the monitor goes; nothing where it is not installed. What systemd does not say is not known.
-    pub fn monitor_now(&self) -> Option<MonitorNow> {
+    pub fn monitor_now(&self) -> Option<MonitorState> {
         if !is_installed(&self.sys) {
             return None;
         }
@@ -146,7 +146,7 @@ impl Keeper<'_> {
         let time = |property| instant(&ask(TIMER, "Timer", property)?);
         let ended = ask(SERVICE, "Service", "ExecMainExitTimestamp").and_then(|text| instant(&text));
         let status = || ask(SERVICE, "Service", "ExecMainStatus")?.parse().ok();
-        Some(MonitorNow {
+        Some(MonitorState {
             last: time("LastTriggerUSec"),
             next: time("NextElapseUSecRealtime"),
             active: ask(TIMER, "Unit", "ActiveState").as_deref() == Some("active"),
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(systemd.0.borrow()[..3], AFTER_INSTALL.map(|words| words.join(" ")));
         let now = keep(root, &systemd, NEVER, |keeper| keeper.monitor_now()).flatten().expect("installed");
         let last = Some(UnixTime::from_secs(1_795_271_405));
-        assert_eq!(now, MonitorNow { last, next: None, active: true, status: Some(1) });
+        assert_eq!(now, MonitorState { last, next: None, active: true, status: Some(1) });
         // What somebody else has beside it stays.
         let foreign = root.join("etc/systemd/system/other.timer");
         std::fs::write(&foreign, "[Timer]\n").expect("writes");

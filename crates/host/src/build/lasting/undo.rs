@@ -1,7 +1,7 @@
 //! Taking away what was made, and nothing else.
 
 use super::look::destroys;
-use super::{Failure, Keeper, Planned, StepNow};
+use super::{Failure, Keeper, Planned, StepState};
 use crate::build::{lvm, mdadm, run, undo};
 use crate::sys;
 use ebbtide_door::own;
@@ -77,7 +77,7 @@ impl Keeper<'_> {
             let Some(undo) = &step.undo else { continue };
             // What a tunable of an array was before goes with the array.
             let goes = matches!(undo, BuildUndo::RestoreQueue { old: None, .. });
-            if goes || self.now(step)? == StepNow::Absent {
+            if goes || self.now(step)? == StepState::Absent {
                 continue;
             }
             if destroy || !destroys(undo) {

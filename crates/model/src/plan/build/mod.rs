@@ -77,6 +77,7 @@ pub struct Build {
 /// One change of the system, and what takes it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildStep {
+    /// The change itself.
     #[serde(rename = "do")]
     pub action: BuildAction,
     /// What puts it back; nothing where it goes away with what it was done to.
@@ -175,6 +176,7 @@ pub enum BuildUndo {
     },
     /// Gives a queue's attribute its old value, if it still has the new one.
     RestoreQueue {
+        /// The attribute and the value that it was given.
         set: QueueSetting,
         /// The value before; filled in when the step is journaled.
         old: Option<String>,

@@ -4,8 +4,8 @@ use super::Grammar::{Command, Experiment, JobFile};
 use super::{After, Draft, Kind, Refused, Simulated, Unused, Word, WorkloadOption};
 use crate::units::{Bytes, Nanos};
 use crate::workload::{
-    Access, Arrival, Criterion, Distribution, GoOn, IoEngine, Mix, Sequence, Sizes, Split, Stop, TextError,
-    Workload,
+    Access, Arrival, ContinueOnError, Criterion, Distribution, IoEngine, Mix, Sequence, Sizes, Split, Stop,
+    TextError, Workload,
 };
 
 /// What an option is that says nothing more.
@@ -446,17 +446,17 @@ pub static OPTIONS: &[WorkloadOption] = &[
         doc: "What may fail without ending it, where a device says so of one operation; it is counted, is in no other figure, and \
               the exit status is 1",
         kind: Kind::Choice(&[
-            word("none", "the first error ends it", |d| d.workload.conditions.go_on = GoOn { read: false, write: false }),
-            word("read", "reads", |d| d.workload.conditions.go_on = GoOn { read: true, write: false }),
-            word("write", "writes", |d| d.workload.conditions.go_on = GoOn { read: false, write: true }),
-            word("io", "both", |d| d.workload.conditions.go_on = GoOn { read: true, write: true }),
-            word("all", "both, of which nothing is verified", |d| d.workload.conditions.go_on = GoOn { read: true, write: true }),
-            word("0", "", |d| d.workload.conditions.go_on = GoOn { read: false, write: false }),
-            word("1", "", |d| d.workload.conditions.go_on = GoOn { read: true, write: true }),
+            word("none", "the first error ends it", |d| d.workload.conditions.go_on = ContinueOnError { read: false, write: false }),
+            word("read", "reads", |d| d.workload.conditions.go_on = ContinueOnError { read: true, write: false }),
+            word("write", "writes", |d| d.workload.conditions.go_on = ContinueOnError { read: false, write: true }),
+            word("io", "both", |d| d.workload.conditions.go_on = ContinueOnError { read: true, write: true }),
+            word("all", "both, of which nothing is verified", |d| d.workload.conditions.go_on = ContinueOnError { read: true, write: true }),
+            word("0", "", |d| d.workload.conditions.go_on = ContinueOnError { read: false, write: false }),
+            word("1", "", |d| d.workload.conditions.go_on = ContinueOnError { read: true, write: true }),
         ]),
-        unused: &[reads_only(|d| d.workload.conditions.go_on == GoOn { read: false, write: true } && !d.workload.writes()),
+        unused: &[reads_only(|d| d.workload.conditions.go_on == ContinueOnError { read: false, write: true } && !d.workload.writes()),
             unused("nothing is read", Some(("rw", "randread")), Refused::NotInJobFiles,
-                |d| d.workload.conditions.go_on == GoOn { read: true, write: false } && !d.workload.reads())],
+                |d| d.workload.conditions.go_on == ContinueOnError { read: true, write: false } && !d.workload.reads())],
         fio: |w| w.conditions.go_on.name().map(str::to_owned), ..OPTION
     },
     WorkloadOption {

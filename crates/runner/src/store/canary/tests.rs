@@ -1,7 +1,7 @@
 use super::pack::{Cell, pack, unpack};
 use super::*;
 use ebbtide_model::monitor::Counted;
-use ebbtide_model::monitor::events::What;
+use ebbtide_model::monitor::events::EventKind;
 use ebbtide_model::units::Bytes;
 use std::path::PathBuf;
 
@@ -112,7 +112,7 @@ fn what_happened_between_passes_is_kept_and_two_in_one_second_are_two() {
     }
     let volume = &store.monitored().expect("reads")[0];
     let (at, since) = (UnixTime::from_secs(BEGIN + 900), UnixTime::from_secs(BEGIN + 1));
-    let what = What::Resized { before: Bytes(5), after: Bytes(7) };
+    let what = EventKind::Resized { before: Bytes(5), after: Bytes(7) };
     assert_eq!(store.events(volume).expect("reads"), [Event { at, since, what }]);
     assert_eq!(volume.passes, 4);
     let newest = store.newest(volume).expect("reads");

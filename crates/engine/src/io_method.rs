@@ -13,7 +13,7 @@ const THREADS_MAX: u32 = 256;
 
 /// How the I/O is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct IoMethod {
     pub(crate) ioengine: IoEngine,
     /// Threads of each job.
     pub(crate) threads: u32,
@@ -21,13 +21,13 @@ pub(crate) struct Way {
     pub(crate) depth: u32,
 }
 
-impl Way {
+impl IoMethod {
     pub(crate) fn ring(depth: u32) -> Self {
-        Way { ioengine: IoEngine::IoUring, threads: 1, depth }
+        IoMethod { ioengine: IoEngine::IoUring, threads: 1, depth }
     }
 
     pub(crate) fn psync(threads: u32) -> Self {
-        Way { ioengine: IoEngine::Psync, threads, depth: 1 }
+        IoMethod { ioengine: IoEngine::Psync, threads, depth: 1 }
     }
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn choose(
     clock: Clock,
     unavailable: impl Fn() -> Option<String>,
     collected: &mut Collected,
-) -> Way {
+) -> IoMethod {
     let iodepth = workload.depth();
     let psync = workload.ioengine == IoEngine::Psync;
     if iodepth < workload.iodepth {
@@ -50,7 +50,7 @@ pub(crate) fn choose(
         collected.note(format!("{why}: iodepth {} was not used", workload.iodepth));
     }
     if psync {
-        return Way::psync(1);
+        return IoMethod::psync(1);
     }
     if let Some(reason) = unavailable() {
         let threads = threads(iodepth, workload.numjobs);
@@ -62,10 +62,10 @@ pub(crate) fn choose(
             note += &format!(" (iodepth {iodepth} was not reached: at most {THREADS_MAX} threads in all)");
         }
         collected.note(note);
-        return Way::psync(threads);
+        return IoMethod::psync(threads);
     }
     if workload.engine.hipri || workload.engine.sqthread_poll {
-        return Way::ring(iodepth);
+        return IoMethod::ring(iodepth);
     }
     if let Some(times) = hand_over(target, clock) {
         let (ring, pread) = (format_latency(times.ring.0 as f64), format_latency(times.pread.0 as f64));
@@ -75,11 +75,11 @@ pub(crate) fn choose(
         );
         if iodepth == 1 {
             collected.note(format!("{seen}: pread and pwrite were used instead"));
-            return Way::psync(1);
+            return IoMethod::psync(1);
         }
         collected.note(format!("{seen}: the latencies contain that hand-over"));
     }
-    Way::ring(iodepth)
+    IoMethod::ring(iodepth)
 }
 
 /// Threads of each job that keep `iodepth` operations in flight, as far as that is possible.

@@ -9,7 +9,7 @@ use ebbtide_model::session::{Outcome, TrialRecord};
 
 /// A trial by its figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ran {
+pub struct TrialSummary {
     /// Its place in the session, its design and its workload.
     pub trial: Trial,
     /// Values in the order of [`Metric::ALL`]; nothing of one that failed or took no time.
@@ -20,9 +20,9 @@ pub struct Ran {
     pub depth: Option<u32>,
 }
 
-impl Ran {
+impl TrialSummary {
     /// The figures of a trial of `experiment`.
-    pub fn of(experiment: &Experiment, record: &TrialRecord) -> Ran {
+    pub fn of(experiment: &Experiment, record: &TrialRecord) -> TrialSummary {
         let trial = record.trial;
         let mut depth = None;
         let (values, io_seconds) = match &record.outcome {
@@ -39,7 +39,7 @@ impl Ran {
             }
             Outcome::Failed(_) => (None, 0.0),
         };
-        Ran { trial, values, io_seconds, depth }
+        TrialSummary { trial, values, io_seconds, depth }
     }
 
     /// Whether it measured something.

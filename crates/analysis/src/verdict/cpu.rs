@@ -60,7 +60,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         taken_by_others(case, facts),
         host.filter(|busy| *busy >= HOST_BUSY).and_then(|busy| all_cores(case, facts, busy)),
         of_ceiling.filter(|share| *share >= CEILING).map(tool_itself),
-        facts.stolen.filter(|share| *share >= STEAL).map(hypervisor),
+        facts.stolen.filter(|share| *share >= STEAL && may_have_waited(facts, *share)).map(hypervisor),
     ];
     // The first is told; the figures of all are.
     let told = grounds.into_iter().flatten().reduce(|mut first, more| {
@@ -113,6 +113,11 @@ fn tool_itself(share: f64) -> Verdict {
     let sentence =
         "the rate is within 20% of what the engine reaches with nothing behind it: this measures the tool";
     ground(0.8, share, sentence, vec![share_is(what, share, CEILING)])
+}
+
+/// Whether as many operations were elsewhere than at the devices, which is where they wait for a processor.
+fn may_have_waited(facts: &Facts<'_>, share: f64) -> bool {
+    facts.at_devices().is_none_or(|at_devices| 1.0 - at_devices >= share)
 }
 
 fn hypervisor(share: f64) -> Verdict {

@@ -23,7 +23,7 @@ const QUIET: f64 = 0.25;
 const STILL: f64 = 100e6;
 /// Share of all cores' time that the hypervisor may take during a case that counts: neither the load nor the programs beside it have what
 /// it takes, and the runs that say what the truth is need not have had it taken.
-const STOLEN: f64 = 0.03;
+const STOLEN: f64 = 0.05;
 const TURNS: u32 = 3;
 /// Share of what was asked that the disk may have read while a cache answers the rest.
 const CACHED: f64 = 0.20;

@@ -124,7 +124,7 @@ pub fn table(judged: &[Judged], drawn: usize) -> String {
     let _ = writeln!(
         out,
         "Not counted: {void} whose cause turned out not to be there, {moved} during which others moved more than 100 MB/s on\n\
-         the disk, {stolen} during which the hypervisor took more than 3% of the processors' time, {failed} that could not be run. Others used {:.0}% of the processors around the case in the middle; {ahead} cases ran\n\
+         the disk, {stolen} during which the hypervisor took more than 5% of the processors' time, {failed} that could not be run. Others used {:.0}% of the processors around the case in the middle; {ahead} cases ran\n\
          ahead of them.",
         middle * 100.0
     );

@@ -51,7 +51,8 @@ const EVEN: f64 = 0.75;
 
 #[test]
 fn which_copy_it_is_may_change_from_trial_to_trial() {
-    let turns = |t: &Trial| if t.round % 2 == 0 { reading(&[0, 1000, 0]) } else { reading(&[1000, 0, 0]) };
+    let turns =
+        |t: &Trial| if t.round.is_multiple_of(2) { reading(&[0, 1000, 0]) } else { reading(&[1000, 0, 0]) };
     assert_eq!(kinds(&six_rounds(&streamed(ArrayKind::Mirror, 3), turns))[0], IdleCopies);
 }
 

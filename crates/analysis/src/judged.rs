@@ -47,6 +47,8 @@ pub enum VerdictKind {
     RequestSize,
     /// An array of parity updates stripes in part, for which it reads.
     PartialStripe,
+    /// One copy answers what is read, and the others are idle.
+    IdleCopies,
     /// Readahead is too small.
     Readahead,
     /// A cache answered, not the volume.

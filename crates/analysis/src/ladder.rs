@@ -38,7 +38,7 @@ const LARGEST: u64 = Bytes::MIB;
 
 /// Whether a ladder says more of a result with these verdicts: nothing is known to limit it, or it may be the processors, but
 /// as well a rate that is set, or it is others, beside whom more in flight may have more done, or it is that too few are in flight, or one
-/// synchronous write, or members that work for parity, of which it is not known whether they could do more; and nothing but their completion
+/// synchronous write, or members that work for parity or with the only copy that is read, of which it is not known whether they could do more; and nothing but their completion
 /// holds back the next operation.
 pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
     let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
@@ -49,6 +49,7 @@ pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
         VerdictKind::Concurrency,
         VerdictKind::SyncWrites,
         VerdictKind::PartialStripe,
+        VerdictKind::IdleCopies,
     ];
     workload.is_free() && (unknown || weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
 }

@@ -24,6 +24,18 @@ fn observed_in_flight(trial: &TrialSamples, position: usize) -> Option<f64> {
     Some(weighted / trial.elapsed.as_secs_f64())
 }
 
+/// Operations in flight at a member on average; `None` where nothing says so.
+pub(super) fn in_flight(trial: &TrialSamples, position: usize) -> Option<f64> {
+    let member = trial.members.get(position)?;
+    let of_both = [&member.ops.read.latency, &member.ops.write.latency];
+    if of_both.iter().all(|latency| latency.is_empty()) && totals(member).ops > 0 {
+        return observed_in_flight(trial, position);
+    }
+    // Little's law: operations in flight are their rate times the time each stays.
+    let sum = of_both[0].sum().saturating_add(of_both[1].sum());
+    Some(sum as f64 / 1e9 / trial.elapsed.as_secs_f64())
+}
+
 /// The members of a design over its trials, in the order of the first trial.
 pub fn shares(trials: &[&TrialSamples]) -> Vec<MemberShare> {
     with_latencies(trials).into_iter().map(|(share, _)| share).collect()
@@ -36,7 +48,7 @@ pub(super) fn with_latencies(trials: &[&TrialSamples]) -> Vec<(MemberShare, Hist
     let mut moved_by_all = 0u64;
     let mut moved_by_each = Vec::with_capacity(first.members.len());
     for named in &first.members {
-        let (mut throughput, mut iops, mut in_flight) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut throughput, mut iops, mut queues) = (Vec::new(), Vec::new(), Vec::new());
         let (mut moved, mut errors) = (0u64, 0u64);
         let mut latencies = Vec::with_capacity(2 * trials.len());
         for trial in trials {
@@ -50,13 +62,7 @@ pub(super) fn with_latencies(trials: &[&TrialSamples]) -> Vec<(MemberShare, Hist
             if seconds > 0.0 {
                 throughput.push(bytes as f64 / seconds);
                 iops.push(ops as f64 / seconds);
-                if of_both.iter().all(|latency| latency.is_empty()) && ops > 0 {
-                    in_flight.extend(observed_in_flight(trial, position));
-                } else {
-                    // Little's law: operations in flight are their rate times the time each stays.
-                    let sum = of_both[0].sum().saturating_add(of_both[1].sum());
-                    in_flight.push(sum as f64 / 1e9 / seconds);
-                }
+                queues.extend(in_flight(trial, position));
             }
             latencies.extend(of_both);
         }
@@ -70,7 +76,7 @@ pub(super) fn with_latencies(trials: &[&TrialSamples]) -> Vec<(MemberShare, Hist
             iops: median(&iops).unwrap_or(0.0),
             lat_p50: all_latency.percentile(50.0).map(|v| v as f64),
             lat_p99: all_latency.percentile(99.0).map(|v| v as f64),
-            in_flight: median(&in_flight),
+            in_flight: median(&queues),
             errors,
         };
         shares.push((share, all_latency));

@@ -29,6 +29,10 @@ pub struct SeenView {
     pub disks: Vec<DiskSeen>,
     /// Network interfaces, where a member is remote, in the order of their coming.
     pub network: Vec<NetworkSeen>,
+    /// Share of the segments that TCP sent again, 0 to 1, where a member is remote.
+    pub sent_again: Option<f64>,
+    /// Nanoseconds of a round trip of the connection that moved most, where a member is remote.
+    pub round_trip: Option<f64>,
     /// Who else was at work on the disks, in the order of their coming.
     pub others: Vec<OtherSeen>,
 }
@@ -111,6 +115,10 @@ impl SeenView {
             dirty_after: memory().map(|(_, m)| m.dirty_after.0).max(),
             disks,
             network: of_each(&seen, |observed| &observed.network, |n| &n.interface, network),
+            sent_again: of_seen(&|o| {
+                o.tcp.as_ref().filter(|tcp| tcp.sent > 0).map(|tcp| tcp.sent_again as f64 / tcp.sent as f64)
+            }),
+            round_trip: of_seen(&|o| Some(o.tcp.as_ref()?.connections.first()?.round_trip?.0 as f64)),
             others: others(&seen),
         })
     }

@@ -2,6 +2,7 @@
 
 use rustix::fd::{FromRawFd, OwnedFd};
 use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// `SOCK_DIAG_BY_FAMILY` of linux/sock_diag.h.
 const BY_FAMILY: u16 = 20;
@@ -15,9 +16,14 @@ const STATES: u32 = 0xffe & !(1 << 10) & !(1 << 6);
 /// Bytes of `struct nlmsghdr` and `struct inet_diag_msg`.
 const HEADER: usize = 16;
 const MESSAGE: usize = 72;
-/// Where `idiag_cookie` and `idiag_inode` are in the latter, `tcpi_bytes_acked` and `tcpi_bytes_received` in `struct tcp_info`.
+/// Where `idiag_family`, `idiag_dport`, `idiag_dst`, `idiag_cookie` and `idiag_inode` are in the latter; `tcpi_rtt`, `tcpi_bytes_acked` and
+/// `tcpi_bytes_received` in `struct tcp_info`.
+const FAMILY: usize = 0;
+const PEER_PORT: usize = 6;
+const PEER: usize = 24;
 const COOKIE: usize = 44;
 const INODE: usize = 68;
+const RTT: usize = 68;
 const ACKED: usize = 120;
 const RECEIVED: usize = 128;
 
@@ -32,6 +38,10 @@ pub struct TcpSocket {
     pub acked: u64,
     /// Bytes that have arrived in order, read by the program or not.
     pub received: u64,
+    /// The other end; nothing of other families than IPv4 and IPv6.
+    pub peer: Option<SocketAddr>,
+    /// The smoothed round trip in microseconds (RFC 6298); 0 before anything was acknowledged.
+    pub round_trip: u32,
 }
 
 /// A way to ask for sockets.
@@ -136,7 +146,20 @@ fn socket(message: &[u8]) -> Option<TcpSocket> {
         cookie: bytes(message, COOKIE).map(u64::from_ne_bytes)?,
         acked: bytes(info, ACKED).map(u64::from_ne_bytes)?,
         received: bytes(info, RECEIVED).map(u64::from_ne_bytes)?,
+        peer: peer(message),
+        round_trip: bytes(info, RTT).map(u32::from_ne_bytes)?,
     })
+}
+
+/// The other end of the connection of one message.
+fn peer(message: &[u8]) -> Option<SocketAddr> {
+    let port = bytes(message, PEER_PORT).map(u16::from_be_bytes)?;
+    let address = match i32::from(*message.get(FAMILY)?) {
+        libc::AF_INET => IpAddr::from(Ipv4Addr::from(bytes::<4>(message, PEER)?)),
+        libc::AF_INET6 => IpAddr::from(Ipv6Addr::from(bytes::<16>(message, PEER)?)),
+        _ => return None,
+    };
+    Some(SocketAddr::new(address.to_canonical(), port))
 }
 
 #[cfg(test)]
@@ -167,6 +190,8 @@ mod tests {
         // The beginning of a connection counts as one byte that is acknowledged.
         assert!((100_000..=100_001).contains(&of(&one).acked), "{:?}", of(&one));
         assert_ne!(of(&one).cookie, of(&other).cookie);
+        assert_eq!(of(&one).peer, one.peer_addr().ok());
+        assert!((1..1_000_000).contains(&of(&one).round_trip), "{:?}", of(&one));
     }
 
     #[test]

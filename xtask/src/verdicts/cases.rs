@@ -27,7 +27,7 @@ pub struct Case {
 }
 
 /// Every class, in the order of the table.
-pub const CLASSES: [VerdictKind; 14] = [
+pub const CLASSES: [VerdictKind; 15] = [
     VerdictKind::VolumeLimit,
     VerdictKind::InstanceLimit,
     VerdictKind::Member,
@@ -41,6 +41,7 @@ pub const CLASSES: [VerdictKind; 14] = [
     VerdictKind::Readahead,
     VerdictKind::Background,
     VerdictKind::PartialStripe,
+    VerdictKind::IdleCopies,
     VerdictKind::Unknown,
 ];
 
@@ -359,6 +360,21 @@ pub fn case(truth: VerdictKind, seed: u64) -> Case {
             setup.workload.access = Access::Random;
             setup.workload.mix = Mix::Write;
             setup.workload.bs = Bytes(setup.random.one_of(&[4, 8, 16]) << 10);
+            setup.deep();
+            setup.experiment()
+        }
+        VerdictKind::IdleCopies => {
+            also = &[VerdictKind::VolumeLimit];
+            let chunk = Bytes(setup.random.one_of(&[64, 128, 256]) << 10);
+            setup.members = setup.random.one_of(&[2, 3, 4, 6]);
+            setup.kind = match setup.members {
+                // With three, near copies are on other members from chunk to chunk.
+                2 | 3 if setup.members == 3 || setup.random.chance(0.5) => ArrayKind::Mirror,
+                _ => ArrayKind::Raid10 { chunk, copies: 2, arrangement: Arrangement::Near },
+            };
+            setup.workload.access = Access::Sequential;
+            setup.workload.mix = Mix::Read;
+            setup.workload.bs = Bytes(setup.random.one_of(&[128, 256, 512]) << 10);
             setup.deep();
             setup.experiment()
         }

@@ -9,7 +9,8 @@
 //! What others take of a disk is their share of what it has least of: of its bytes, where it moves as many as it can, of
 //! its requests, where it serves as many as it can. A sequential neighbour of small random operations moves nearly all bytes
 //! and makes few requests, and the other way round. Which of them it is, declared limits say, or short runs with other
-//! sizes, or requests that are small (or large) whoever makes them; where nothing says it, the smaller share counts.
+//! sizes, or short runs with more in flight, beside which others get less: what all of them have together stays the same then. Or requests
+//! say it that are small (or large) whoever makes them; where nothing does, the smaller share counts.
 //!
 //! What others moved is no rate that the trial lost. On a full disk the trial could at most have had what they
 //! took, their share of all. But it could not have had more than its volumes and their link grant, nor could its
@@ -50,6 +51,8 @@ const LARGE: f64 = 256.0 * Bytes::KIB as f64;
 /// How the rate of operations falls with their size, as the exponent of it: 0 where operations limit, 1 where bytes do. Up to
 /// this it is operations, and from one less this on bytes.
 const AS_MANY: f64 = 0.3;
+/// What the disks do for all together, in one short run over another, up to which it is unchanged: rates of a moment vary by some percent.
+const UNCHANGED: f64 = 1.15;
 
 /// Busy share of the busiest disk below which there was room for both: others who moved bytes on a disk that idled
 /// half of the time did not hold the trial back.
@@ -178,7 +181,7 @@ fn taken(case: &Case<'_>) -> Option<Taken> {
 
 /// What the disks have least of: of what is known, and how; nothing where nothing says it.
 fn limiting(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
-    declared(case).or_else(|| by_sizes(case, facts)).or_else(|| {
+    declared(case).or_else(|| by_depths(facts)).or_else(|| by_sizes(case, facts)).or_else(|| {
         let mean = taken.mean_request?;
         let figure =
             |edge| evidence("mean request of the disks, from any source", mean, Unit::Bytes, Some(edge));
@@ -216,6 +219,37 @@ fn declared(case: &Case<'_>) -> Option<(Counted, Evidence)> {
     (used >= DISK_BUSY).then(|| (counted, share_is(what, used, DISK_BUSY)))
 }
 
+/// What all who use the disks have together stays the same when the load has more of it by keeping more in flight: its gain is what others lose.
+fn by_depths(facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
+    let rungs = facts.rungs.as_ref()?;
+    let (same, deepest) = (rungs.same?, *rungs.deeper.last()?);
+    if deepest.ops.rate < MORE * same.ops.rate {
+        return None;
+    }
+    let times = |of: fn(&DiskUse) -> u64| {
+        let rate = |step: &Step<'_>| {
+            let samples = &step.rung.samples;
+            let all: u64 = moved::disks(samples)?.iter().map(|disk| of(&disk.total)).sum();
+            Some(all as f64 / samples.elapsed.as_secs_f64()).filter(|rate| *rate > 0.0)
+        };
+        Some(rate(&deepest)? / rate(&same)?)
+    };
+    let (bytes, requests) = (times(|disk| disk.bytes.total())?, times(|disk| disk.ops.total())?);
+    let unchanged = |times: f64| times.ln().abs() <= UNCHANGED.ln();
+    let in_flight = deepest.rung.in_flight;
+    let figure = |of: &str, times| {
+        let what = format!(
+            "{of} of the disks, from any source, with {in_flight} of the load's in flight over those with as many as in the trials"
+        );
+        evidence(what, times, Unit::Times, Some(UNCHANGED))
+    };
+    if unchanged(bytes) && bytes.ln().abs() <= requests.ln().abs() {
+        Some((Counted::Bytes, figure("bytes", bytes)))
+    } else {
+        unchanged(requests).then(|| (Counted::Operations, figure("requests", requests)))
+    }
+}
+
 /// What stays the same in short runs with other sizes.
 fn by_sizes(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     let rungs = facts.rungs.as_ref()?;
@@ -225,7 +259,8 @@ fn by_sizes(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     }))?;
     let what = "how operations per second fall with their size: 0 as many of any, 1 as many bytes";
     let figure = |edge| evidence(what, falls, Unit::Exponent, Some(edge));
-    if falls <= AS_MANY {
+    // Larger operations are counted as several, and a disk that has few of them left is short of bytes.
+    if falls <= AS_MANY && case.workload.mean_bs() < LARGE {
         Some((Counted::Operations, figure(AS_MANY)))
     } else if falls >= 1.0 - AS_MANY {
         Some((Counted::Bytes, figure(1.0 - AS_MANY)))

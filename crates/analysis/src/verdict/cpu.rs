@@ -60,7 +60,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         taken_by_others(case, facts),
         host.filter(|busy| *busy >= HOST_BUSY).and_then(|busy| all_cores(case, facts, busy)),
         of_ceiling.filter(|share| *share >= CEILING).map(tool_itself),
-        facts.stolen.filter(|share| *share >= STEAL).map(hypervisor),
+        facts.stolen.filter(|share| *share >= STEAL && may_have_waited(facts, *share)).map(hypervisor),
     ];
     // The first is told; the figures of all are.
     let told = grounds.into_iter().flatten().reduce(|mut first, more| {
@@ -79,6 +79,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let crypt_cores = encrypting.as_ref().map(|seen| seen.cores);
         let in_crypt = encrypting.as_ref().map(|seen| seen.inside);
         Absent::because(why)
+            .seen_where_known("share of the operations in flight that are at the devices, which would have to be below", facts.at_devices().filter(|_| some), Unit::Share, 1.0 - WAITED)
             .seen_where_known("busy share of the busiest load thread", thread, Unit::Share, THREAD_FULL)
             .seen_where_known(THREAD_WAITED, waited, Unit::Share, WAITED)
             .seen_where_known(THREAD_PRESSED, facts.pressed, Unit::Share, THREAD_BUSY)
@@ -112,6 +113,11 @@ fn tool_itself(share: f64) -> Verdict {
     let sentence =
         "the rate is within 20% of what the engine reaches with nothing behind it: this measures the tool";
     ground(0.8, share, sentence, vec![share_is(what, share, CEILING)])
+}
+
+/// Whether as many operations were elsewhere than at the devices, which is where they wait for a processor.
+fn may_have_waited(facts: &Facts<'_>, share: f64) -> bool {
+    facts.at_devices().is_none_or(|at_devices| 1.0 - at_devices >= share)
 }
 
 fn hypervisor(share: f64) -> Verdict {
@@ -166,8 +172,11 @@ fn taken_by_others(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
     // waited for the thread to take note of it.
     let alone = case.in_flight() <= case.workload.numjobs;
     let at_devices = facts.at_devices();
-    let done = at_devices.is_some_and(|share| share < AT_DEVICES && share + pressed >= ACCOUNTED);
-    if pressed < THREAD_BUSY && !alone && !done {
+    let accounted = at_devices.filter(|share| share + pressed >= ACCOUNTED);
+    let done = accounted.is_some_and(|share| share < AT_DEVICES);
+    // Of those at the devices none waited for the thread: what it explains is at most the rest.
+    let rest = accounted.map(|share| 1.0 - share).filter(|rest| *rest >= WAITED);
+    if pressed < THREAD_BUSY && !alone && !done && rest.is_none() {
         return None;
     }
     let mut figures =
@@ -201,8 +210,14 @@ fn taken_by_others(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
         let who = if named.is_empty() { "by whom cannot be seen from here" } else { &named };
         format!("processors are taken by others: {times}; {who}{there}")
     };
-    let confidence = if pressed >= THREAD_BUSY { 0.9 } else { 0.75 };
-    Some(ground(confidence, waited, sentence, figures))
+    let (confidence, explains) = if pressed >= THREAD_BUSY {
+        (0.9, waited)
+    } else if alone || done {
+        (0.75, waited)
+    } else {
+        (0.6, waited.min(rest.unwrap_or(0.0)))
+    };
+    Some(ground(confidence, explains, sentence, figures))
 }
 
 /// Cores that the load may run on.

@@ -3,16 +3,25 @@
 //! Derivation. A link that carries `L` bytes (or operations) per second for all of its volumes bounds their sum,
 //! however many they are. When the sum is nearly `L` while the volumes' own limits are not reached, more
 //! volumes change nothing. An EBS volume also reports the time above the instance's limits (NVMe log page 0xD0).
+//! Of remote members the link is the network interface that they are reached by, whose speed its driver knows, or does not: then
+//! a network that is full looks like a rate that somebody set.
 
-use crate::evidence::{Unit, evidence};
+use crate::evidence::{Evidence, Unit, evidence, share_is};
+use crate::facts::calls::fullest_link;
 use crate::facts::case::Case;
 use crate::facts::exceeded::longest_exceeded;
 use crate::facts::usage::{NEAR, REACHED};
 use crate::facts::{Facts, usage};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{Count, TrialSamples};
+use ebbtide_model::samples::{Count, TcpUse, TrialSamples};
 use ebbtide_model::volume::{Limit, LinkShape};
+
+/// Share of an interface's speed from which on it is full. Its counters have the headers of Ethernet, but not what is between frames:
+/// with frames of 1,514 bytes, each of which takes the time of 1,538, they cannot show more than 98%.
+const INTERFACE_FULL: f64 = 0.90;
+/// Share of what the interface carried that must be the load's own at least: otherwise others fill it.
+const OWN: f64 = 0.50;
 
 pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
     let links = case.experiment.links.iter().enumerate();
@@ -36,7 +45,15 @@ pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
         let figures = vec![evidence(what, rate, unit, Some(limit))];
         return Ok(Verdict::new(VerdictKind::InstanceLimit, confidence, share, sentence, figures));
     }
-    by_report(case).ok_or_else(|| match fullest {
+    let interface = fullest_link(case);
+    by_report(case).or_else(|| by_interface(case, interface.as_ref()?)).ok_or_else(|| match fullest {
+        None if interface.is_some() => {
+            let (name, share) = interface.unwrap_or_default();
+            let what = format!("share of {name}'s speed");
+            let absent =
+                Absent::because("the network interface of the remote members is not full, or others fill it");
+            absent.seen(what, share, Unit::Share, INTERFACE_FULL).with(tcp_figures(case))
+        }
         Some((used, link)) => {
             let what = format!("use of the link `{}`", link.name);
             let absent = Absent::because("the link that the volumes share is not full");
@@ -117,4 +134,49 @@ fn by_report(case: &Case<'_>) -> Option<Verdict> {
     );
     let figures = longest.evidence("instance's");
     Some(Verdict::new(VerdictKind::InstanceLimit, 0.9, longest.share, sentence, figures))
+}
+
+/// By the network interface of remote members.
+fn by_interface(case: &Case<'_>, (name, share): &(String, f64)) -> Option<Verdict> {
+    if *share < INTERFACE_FULL {
+        return None;
+    }
+    let carried = case.median(|trial| {
+        let observed = trial.observed.as_ref()?;
+        let used = observed.network.iter().find(|used| used.interface == *name)?;
+        Some(used.sent.max(used.received) as f64 / trial.elapsed.as_secs_f64())
+    })?;
+    let own = case.median(|trial| {
+        let each = trial.members.iter().map(|member| member.ops.counts());
+        // The interface's busier direction carries one of them.
+        let (read, written) =
+            each.fold((0, 0), |sum, count| (sum.0 + count.read.bytes, sum.1 + count.write.bytes));
+        Some(read.max(written) as f64 / trial.elapsed.as_secs_f64())
+    })?;
+    if own < OWN * carried {
+        return None;
+    }
+    let sentence = format!(
+        "the network interface {name} carries {} of its {}: more volumes behind it add nothing",
+        Unit::BytesPerSecond.rate_in_words(carried),
+        Unit::BytesPerSecond.rate_in_words(carried / share)
+    );
+    let mut figures = vec![
+        share_is(format!("share of {name}'s speed"), *share, INTERFACE_FULL),
+        share_is("the load's own share of what it carries", (own / carried).min(1.0), OWN),
+    ];
+    figures.extend(tcp_figures(case));
+    Some(Verdict::new(VerdictKind::InstanceLimit, 0.85, share.min(1.0), sentence, figures))
+}
+
+/// What TCP says of the way: segments sent again, and the round trip of the busiest connection.
+fn tcp_figures(case: &Case<'_>) -> Vec<Evidence> {
+    let of = |value: fn(&TcpUse) -> Option<f64>| {
+        case.median(|trial| value(trial.observed.as_ref()?.tcp.as_ref()?))
+    };
+    let again = of(|tcp| (tcp.sent > 0).then(|| tcp.sent_again as f64 / tcp.sent as f64));
+    let round_trip = of(|tcp| Some(tcp.connections.first()?.round_trip?.0 as f64));
+    let again = again.map(|share| evidence("segments that TCP sent again, of all", share, Unit::Share, None));
+    let what = "round trip of the connection that moved most";
+    again.into_iter().chain(round_trip.map(|time| evidence(what, time, Unit::Nanoseconds, None))).collect()
 }

@@ -13,6 +13,7 @@ mod device_waves;
 mod encryption;
 mod far_end;
 mod first_touch;
+mod idle_copies;
 mod instance_limit;
 mod interrupts;
 mod member;

@@ -2,9 +2,9 @@
 //! only what another cause leaves to explain.
 
 use super::{
-    background, burst, cache, concurrency, cpu, device_waves, first_touch, instance_limit, member, memory,
-    partial_stripe, queue_limit, rate_limit, readahead, remote, request_size, shared_device, sync_writes,
-    unknown, volume_limit, write_cache,
+    background, burst, cache, concurrency, cpu, device_waves, first_touch, idle_copies, instance_limit,
+    member, memory, partial_stripe, queue_limit, rate_limit, readahead, remote, request_size, shared_device,
+    sync_writes, unknown, volume_limit, write_cache,
 };
 use crate::facts::case::Case;
 use crate::facts::{Facts, WHAT_SERVES};
@@ -41,13 +41,13 @@ impl Rule {
 }
 
 /// Causes behind a limit that is reached: credits that ran out, a cache that is full, requests too small for it, which use up the
-/// operations and leave the bytes, and what is read and written for parity, which a link carries too.
-const BEHIND_A_LIMIT: &[VerdictKind] = &[Burst, WriteCache, RequestSize, PartialStripe];
+/// operations and leave the bytes, what is read and written for parity, which a link carries too, and copies that are not read.
+const BEHIND_A_LIMIT: &[VerdictKind] = &[Burst, WriteCache, RequestSize, PartialStripe, IdleCopies];
 
 /// Every rule, in the order in which equals are ranked.
 ///
 /// Of memory that is freed by the thread that needs it, this thread's processor time and its wait for durability keep what is left.
-static RULES: [Rule; 20] = [
+static RULES: [Rule; 21] = [
     Rule::of(Cache, cache::judge),
     Rule::of(Member, member::judge).yields_to(&[Background]),
     Rule::of(Burst, burst::judge).yields_to(&[Background, WriteCache]),
@@ -62,11 +62,12 @@ static RULES: [Rule; 20] = [
         Member,
     ]),
     Rule::of(Background, background::judge).yields_to(&[InstanceLimit]),
+    Rule::of(IdleCopies, idle_copies::judge).yields_to(&[Cpu, InstanceLimit]),
     Rule::of(RateLimit, rate_limit::judge).yields_to(&[Member]).left_by(BEHIND_A_LIMIT),
     Rule::of(VolumeLimit, volume_limit::judge)
         .yields_to(&[QueueLimit, RateLimit, Cpu, InstanceLimit, Member, Background])
         .left_by(BEHIND_A_LIMIT),
-    Rule::of(InstanceLimit, instance_limit::judge).left_by(&[PartialStripe]),
+    Rule::of(InstanceLimit, instance_limit::judge).left_by(&[PartialStripe, IdleCopies]),
     Rule::of(Cpu, cpu::judge).left_by(&[Memory]),
     Rule::of(Memory, memory::judge),
     Rule::of(RemoteQueue, remote::judge).yields_to(&[Cpu]),

@@ -11,6 +11,7 @@ pub(crate) mod group_limits;
 mod interrupts;
 mod limits;
 mod memory;
+mod network;
 mod others;
 mod processors;
 mod remote;
@@ -22,14 +23,15 @@ pub use limits::{EbsLimits, LimitsPage, LimitsReader, NoLimits};
 
 use crate::chain;
 use crate::probe::dm::Tables;
-use crate::sys::{self, Sys};
+use crate::sys::Sys;
 use devices::{add, is_remote, placed};
-use ebbtide_model::samples::{DeviceObservation, MemberObservation, NetworkUse, Observation};
+use ebbtide_model::samples::{DeviceObservation, MemberObservation, Observation};
 use ebbtide_model::units::{Bytes, Nanos, UnixTime};
 use group_limits::GroupLimits;
 use interrupts::{Interrupts, MemberInterrupts};
 use limits::LimitsLog;
 use memory::MemoryBefore;
+use network::Network;
 use others::Others;
 use processors::Processors;
 use remote::Calls;
@@ -124,7 +126,6 @@ impl Observer {
     /// Looks at `members` and begins.
     pub fn start(&self, members: &[ObservedMember]) -> Running {
         let (devices, below, is_remote) = self.resolve(members);
-        let network = if is_remote { interfaces(&self.sys) } else { Vec::new() };
         let names = || devices.iter().map(|d| d.name.clone()).collect();
         let timeline = Arc::new(Mutex::new(Timeline::new(&self.sys, names())));
         let watched = Arc::new(Mutex::new(Watched {
@@ -133,13 +134,14 @@ impl Observer {
             processors: Processors::new(&self.sys, &self.cpus),
             waits: Waits::new(&self.sys),
             calls: Calls::new(&self.sys, below.iter().filter_map(|member| member.remote.as_ref())),
+            network: Network::new(&self.sys, is_remote),
             groups: GroupLimits::new(&self.sys, devices.iter().map(|d| d.number.as_str())),
             limits: LimitsLog::new(self.limits.as_ref(), devices.iter().map(|d| d.name.as_str())),
         }));
         let memory = MemoryBefore::read(&self.sys);
         let mut lines = MemberInterrupts::default();
         devices.iter().for_each(|device| lines.add_disk(&self.sys, &device.number));
-        network.iter().for_each(|interface| lines.add_interface(&self.sys, &interface.interface));
+        lock(&watched).network.names().for_each(|interface| lines.add_interface(&self.sys, interface));
         let interrupts = Interrupts::read(&self.sys);
         let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started = Instant::now();
@@ -158,7 +160,6 @@ impl Observer {
             devices,
             below,
             paths: members.iter().map(|m| m.path.clone()).collect(),
-            network,
             memory,
             interrupts,
             lines,
@@ -203,6 +204,7 @@ struct Watched {
     processors: Processors,
     waits: Waits,
     calls: Calls,
+    network: Network,
     groups: GroupLimits,
     limits: LimitsLog,
 }
@@ -216,6 +218,7 @@ impl Watched {
         let at = started.elapsed();
         self.waits.look(at);
         self.calls.look(started.elapsed());
+        self.network.look(started.elapsed());
         self.groups.look(started.elapsed());
         if self.others.last_look().is_none_or(|last| at.saturating_sub(last) >= OTHERS_INTERVAL) {
             self.others.look(at);
@@ -253,7 +256,6 @@ pub struct Running {
     devices: Vec<DeviceObservation>,
     below: Vec<MemberObservation>,
     paths: Vec<PathBuf>,
-    network: Vec<NetworkUse>,
     memory: MemoryBefore,
     interrupts: Interrupts,
     /// Lines of the members' devices.
@@ -311,6 +313,7 @@ impl Running {
         watched.processors.look(end);
         watched.waits.look(end);
         watched.calls.look(end);
+        watched.network.look(end);
         watched.groups.look(end);
         // The looks before take their time, and the reading's own instant counts.
         watched.limits.look(self.started.elapsed());
@@ -343,7 +346,8 @@ impl Running {
             interrupts,
             memory,
             others: Vec::new(),
-            network: network_since(&self.network, &interfaces(sys)),
+            network: watched.network.within(from, to),
+            tcp: watched.network.tcp(from, to),
             users: watched.processors.users(from, to),
             processor_waits: watched.processors.waited(from, to),
             io_waits: watched.waits.io(from, to),
@@ -360,46 +364,6 @@ impl Running {
         let to = from.saturating_add(Duration::from_nanos(window.elapsed.0)).min(end);
         if from < to { (from, to) } else { (Duration::ZERO, end) }
     }
-}
-
-/// Counters of every network interface but loopback.
-fn interfaces(sys: &Sys) -> Vec<NetworkUse> {
-    let text = sys::text(&sys.proc.join("net/dev")).unwrap_or_default();
-    let mut found = parse_net_dev(&text);
-    for interface in &mut found {
-        let speed: Option<i64> =
-            sys::number(&sys.sys.join("class/net").join(&interface.interface).join("speed"));
-        // In Mbit/s; -1 when the driver does not know.
-        interface.speed_bits = speed.filter(|s| *s > 0).and_then(|s| s.unsigned_abs().checked_mul(1_000_000));
-    }
-    found
-}
-
-fn parse_net_dev(text: &str) -> Vec<NetworkUse> {
-    text.lines()
-        .filter_map(|line| {
-            let (name, counters) = line.split_once(':')?;
-            let mut counters = counters.split_ascii_whitespace();
-            let received = counters.next()?.parse().ok()?;
-            let sent = counters.nth(7)?.parse().ok()?;
-            Some(NetworkUse { interface: name.trim().to_owned(), received, sent, speed_bits: None })
-        })
-        .filter(|i| i.interface != "lo")
-        .collect()
-}
-
-fn network_since(before: &[NetworkUse], now: &[NetworkUse]) -> Vec<NetworkUse> {
-    before
-        .iter()
-        .filter_map(|before| {
-            let now = now.iter().find(|n| n.interface == before.interface)?;
-            Some(NetworkUse {
-                received: now.received.checked_sub(before.received)?,
-                sent: now.sent.checked_sub(before.sent)?,
-                ..now.clone()
-            })
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -50,15 +50,6 @@ fn a_member_that_is_not_there_is_kept_without_devices() {
 }
 
 #[test]
-fn interfaces_of_a_recorded_table() {
-    let text = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs\n    \
-                lo: 1 2 3 4 5 6 7 8 9 10\n  eth0: 1000 2 0 0 0 0 0 0 2000 5 0 0 0 0 0 0\n";
-    let found = parse_net_dev(text);
-    assert_eq!(found.len(), 1);
-    assert_eq!((found[0].interface.as_str(), found[0].received, found[0].sent), ("eth0", 1000, 2000));
-}
-
-#[test]
 fn a_disk_has_queues_of_its_own_and_what_is_made_of_others_has_none() {
     let tree = unpack(
         "f /sys/devices/sda/queue/nr_requests\n|64\nf /sys/devices/sda/mq/0/cpu_list\n|0\nf /sys/devices/sda/mq/1/cpu_list\n|1\n\

@@ -12,9 +12,9 @@ pub use bytes::Malformed;
 pub use group_limit::GroupLimit;
 pub use histogram::{Bucket, Histogram};
 pub use observation::{
-    AsBuilt, CallUse, CoreUse, DeviceObservation, DiskUse, Encryption, ExceededInterval, GroupMemory,
-    InterruptUse, LimitsExceeded, MemberObservation, MemoryUse, NetworkUse, Observation, ObservedInterval,
-    OtherActivity, OtherKind, ProcessorUser, RemoteUse,
+    AsBuilt, CallUse, ConnectionUse, CoreUse, DeviceObservation, DiskUse, Encryption, ExceededInterval,
+    GroupMemory, InterruptUse, LimitsExceeded, MemberObservation, MemoryUse, NetworkUse, Observation,
+    ObservedInterval, OtherActivity, OtherKind, ProcessorUser, RemoteUse, TcpUse,
 };
 
 use crate::per_op::PerOp;

@@ -27,6 +27,9 @@ pub struct Observation {
     pub others: Vec<OtherActivity>,
     /// Network interfaces, where a member is remote.
     pub network: Vec<NetworkUse>,
+    /// What TCP did, where a member is remote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpUse>,
     /// Who else used the processors during the measurement, the busiest first; of a load that is bound to some, the busiest on these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<ProcessorUser>,
@@ -397,6 +400,30 @@ pub struct NetworkUse {
     pub sent: u64,
     /// Speed in bits per second, where the driver says it.
     pub speed_bits: Option<u64>,
+}
+
+/// What the host's TCP did over the measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TcpUse {
+    /// Segments sent, those that were sent again among them.
+    pub sent: u64,
+    /// Segments sent again, because no acknowledgement came in time.
+    pub sent_again: u64,
+    /// The connections to other hosts that moved most since the observation began, the busiest first.
+    pub connections: Vec<ConnectionUse>,
+}
+
+/// A connection to another host.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConnectionUse {
+    /// Address and port of the other end.
+    pub peer: String,
+    /// Bytes moved in both directions since the observation began.
+    pub bytes: u64,
+    /// The smoothed round trip at the end (RFC 6298).
+    pub round_trip: Option<Nanos>,
 }
 
 /// Time above limits between two readings of an EBS volume's log page.

@@ -89,6 +89,7 @@ fn network(report: &Report, seen: &[(&ResultView, &SeenView)]) -> Markup {
         table {
             thead { tr {
                 th { "design" } th { "workload" } th { "interface" } th.n { "received" } th.n { "sent" } th.n { "speed" }
+                th.n { "sent again" } th.n { "round trip" }
             } }
             tbody { @for (view, seen) in seen { @for interface in &seen.network { tr {
                 th scope="row" { (key(report, view.design)) }
@@ -97,6 +98,8 @@ fn network(report: &Report, seen: &[(&ResultView, &SeenView)]) -> Markup {
                 td.n { (or_dash(interface.received, format_throughput)) }
                 td.n { (or_dash(interface.sent, format_throughput)) }
                 td.n { (or_dash(interface.speed, format_throughput)) }
+                td.n { (or_dash(seen.sent_again, |share| format!("{:.2}%", share * 100.0))) }
+                td.n { (or_dash(seen.round_trip, format_latency)) }
             } } } }
         }
     }

@@ -73,7 +73,11 @@ fn table(labels: &Labels, seen: &[(&ResultView, &SeenView)]) -> Table {
                 let (received, sent) = (format_throughput(n.received?), format_throughput(n.sent?));
                 Some(format!("{} in {received}, out {sent}", n.interface))
             });
-            row.push(Cell::plain(&told.collect::<Vec<_>>().join("; ")));
+            let again = seen.sent_again.filter(|share| *share > 0.0);
+            let again = again.map(|share| format!("sent again {:.2}%", share * 100.0));
+            let round_trip = seen.round_trip.map(|time| format!("round trip {}", format_latency(time)));
+            let told: Vec<String> = told.chain(again).chain(round_trip).collect();
+            row.push(Cell::plain(&told.join("; ")));
         }
         row
     };

@@ -60,8 +60,14 @@ pub fn neighbour(group: &Group, path: &str, n: &Neighbour) -> Result<Beside, Str
     beside(command)
 }
 
-/// Time of all cores in ticks: busy, and all.
-fn ticks() -> Result<(u64, u64), String> {
+/// Time of all cores in ticks.
+struct Ticks {
+    busy: u64,
+    stolen: u64,
+    all: u64,
+}
+
+fn ticks() -> Result<Ticks, String> {
     let text = read(Path::new("/proc/stat"))?;
     let first = text.lines().next().unwrap_or_default();
     let fields: Vec<u64> = first.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
@@ -69,16 +75,25 @@ fn ticks() -> Result<(u64, u64), String> {
         return Err(format!("/proc/stat: {first}"));
     };
     let busy = user + nice + system + irq + softirq + steal;
-    Ok((busy, busy + idle + iowait))
+    Ok(Ticks { busy, stolen: steal, all: busy + idle + iowait })
+}
+
+/// Share of the time of all cores that the hypervisor takes while `work` runs.
+pub fn stolen_during<T>(work: impl FnOnce() -> T) -> Result<(f64, T), String> {
+    share_during(|ticks| ticks.stolen, work)
 }
 
 /// Busy share of all cores while `work` runs.
 pub fn busy_during<T>(work: impl FnOnce() -> T) -> Result<(f64, T), String> {
+    share_during(|ticks| ticks.busy, work)
+}
+
+fn share_during<T>(of: fn(&Ticks) -> u64, work: impl FnOnce() -> T) -> Result<(f64, T), String> {
     let before = ticks()?;
     let done = work();
     let after = ticks()?;
-    let all = after.1.saturating_sub(before.1).max(1);
-    Ok((after.0.saturating_sub(before.0) as f64 / all as f64, done))
+    let all = after.all.saturating_sub(before.all).max(1);
+    Ok((of(&after).saturating_sub(of(&before)) as f64 / all as f64, done))
 }
 
 /// Bytes that a disk has read and written since the system started (`/sys/block/NAME/stat`, in sectors of 512 bytes).

@@ -21,7 +21,10 @@ const REACHED: f64 = 0.50;
 const QUIET: f64 = 0.25;
 /// Bytes per second of others on the disk, before or after, up to which a case counts that is on it; and how often it runs.
 const STILL: f64 = 100e6;
-const TURNS: u32 = 2;
+/// Share of all cores' time that the hypervisor may take during a case that counts: neither the load nor the programs beside it have what
+/// it takes, and the runs that say what the truth is need not have had it taken.
+const STOLEN: f64 = 0.05;
+const TURNS: u32 = 3;
 /// Share of what was asked that the disk may have read while a cache answers the rest.
 const CACHED: f64 = 0.20;
 /// The same below which a load that is to read the disk goes around in a cache.
@@ -49,9 +52,18 @@ pub enum Outcome {
     Counted(Counted),
     /// The cause was not there, and why that is known.
     Void(String),
-    /// Others moved so many bytes per second on the disk, whenever it ran.
-    Disturbed(f64),
+    /// What others did, whenever it ran.
+    Disturbed(Disturbed),
     Failed(String),
+}
+
+/// What others did during a case.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Disturbed {
+    /// Moved so many bytes per second on the disk.
+    Moved(f64),
+    /// The hypervisor took this share of the processors' time.
+    Stole(f64),
 }
 
 /// A verdict on a case whose truth is known.
@@ -79,7 +91,7 @@ impl Counted {
     }
 }
 
-/// Makes a case, runs it, and takes all of it away again; once more where others were at work on its disk.
+/// Makes a case, runs it, and takes all of it away again; anew where others were at work beside it.
 pub fn judge(test_bed: &TestBed, case: &Case) -> Judged {
     let mut last = None;
     for _ in 0..TURNS {
@@ -118,12 +130,18 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
     let ahead = before > QUIET && !hogs;
     let place = if ahead { Place::Ahead } else { Place::Beside };
     let read = around::bytes_read(&disk)?;
-    let full = stage.run(&case.load, &all, place)?;
+    let (stolen, full) = around::stolen_during(|| stage.run(&case.load, &all, place))?;
+    let full = full?;
     let read = around::bytes_read(&disk)?.saturating_sub(read);
     let (after, moved_after) = around::look(&disk)?;
     let (others, moved) = (f64::midpoint(before, after), moved_before.max(moved_after));
-    if on_disk && moved > STILL {
-        let outcome = Outcome::Disturbed(moved);
+    let disturbed = if stolen > STOLEN {
+        Some(Disturbed::Stole(stolen))
+    } else {
+        (on_disk && moved > STILL).then_some(Disturbed::Moved(moved))
+    };
+    if let Some(by) = disturbed {
+        let outcome = Outcome::Disturbed(by);
         return Ok(Judged { case: case.clone(), outcome, others, gains: Vec::new(), ahead });
     }
     let moment = case.load.for_a_moment();

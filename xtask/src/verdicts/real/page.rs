@@ -1,7 +1,7 @@
 //! What came of the cases, as a line each and as the table of docs/verdict-accuracy.md.
 
 use super::draw::CLASSES;
-use super::judge::{Counted, Judged, Outcome};
+use super::judge::{Counted, Disturbed, Judged, Outcome};
 use ebbtide_analysis::VerdictKind;
 use std::fmt::Write as _;
 
@@ -47,7 +47,12 @@ pub fn line(judged: &Judged) -> String {
             format!("{how}{invented} {}{without}{want}{says}", names(&counted.named))
         }
         Outcome::Void(why) => format!("void: {why}"),
-        Outcome::Disturbed(rate) => format!("disturbed: others moved {:.0} MB/s on the disk", rate / 1e6),
+        Outcome::Disturbed(Disturbed::Moved(rate)) => {
+            format!("disturbed: others moved {:.0} MB/s on the disk", rate / 1e6)
+        }
+        Outcome::Disturbed(Disturbed::Stole(share)) => {
+            format!("disturbed: the hypervisor took {:.0}% of the processors' time", share * 100.0)
+        }
         Outcome::Failed(why) => format!("FAILED: {why}"),
     };
     format!(
@@ -109,7 +114,8 @@ pub fn table(judged: &[Judged], drawn: usize) -> String {
     }
     let number = |of: fn(&Outcome) -> bool| judged.iter().filter(|one| of(&one.outcome)).count();
     let void = number(|outcome| matches!(outcome, Outcome::Void(_)));
-    let disturbed = number(|outcome| matches!(outcome, Outcome::Disturbed(_)));
+    let moved = number(|outcome| matches!(outcome, Outcome::Disturbed(Disturbed::Moved(_))));
+    let stolen = number(|outcome| matches!(outcome, Outcome::Disturbed(Disturbed::Stole(_))));
     let failed = number(|outcome| matches!(outcome, Outcome::Failed(_)));
     let ahead = judged.iter().filter(|one| one.ahead).count();
     let mut others: Vec<f64> = judged.iter().map(|one| one.others).collect();
@@ -117,8 +123,8 @@ pub fn table(judged: &[Judged], drawn: usize) -> String {
     let middle = others.get(others.len() / 2).copied().unwrap_or(0.0);
     let _ = writeln!(
         out,
-        "Not counted: {void} whose cause turned out not to be there, {disturbed} during which others moved more than 100 MB/s on\n\
-         the disk, {failed} that could not be run. Others used {:.0}% of the processors around the case in the middle; {ahead} cases ran\n\
+        "Not counted: {void} whose cause turned out not to be there, {moved} during which others moved more than 100 MB/s on\n\
+         the disk, {stolen} during which the hypervisor took more than 5% of the processors' time, {failed} that could not be run. Others used {:.0}% of the processors around the case in the middle; {ahead} cases ran\n\
          ahead of them.",
         middle * 100.0
     );

@@ -1,6 +1,7 @@
 //! Made-up sessions with a known cause, each beside its opposite: the same set-up without the cause.
 
 mod around;
+mod copies;
 mod full_queues;
 mod group_limits;
 mod host;
@@ -118,7 +119,7 @@ fn kinds(session: &Session) -> Vec<VerdictKind> {
 }
 
 /// Each kind's page in the user guide.
-const PAGES: [(VerdictKind, &str); 21] = [
+const PAGES: [(VerdictKind, &str); 22] = [
     (VerdictKind::Member, include_str!("../../../../../docs/verdicts/member.md")),
     (VerdictKind::VolumeLimit, include_str!("../../../../../docs/verdicts/volume-limit.md")),
     (VerdictKind::RateLimit, include_str!("../../../../../docs/verdicts/rate-limit.md")),
@@ -131,6 +132,7 @@ const PAGES: [(VerdictKind, &str); 21] = [
     (VerdictKind::Concurrency, include_str!("../../../../../docs/verdicts/concurrency.md")),
     (VerdictKind::RequestSize, include_str!("../../../../../docs/verdicts/request-size.md")),
     (VerdictKind::PartialStripe, include_str!("../../../../../docs/verdicts/partial-stripe.md")),
+    (VerdictKind::IdleCopies, include_str!("../../../../../docs/verdicts/idle-copies.md")),
     (VerdictKind::Readahead, include_str!("../../../../../docs/verdicts/readahead.md")),
     (VerdictKind::Cache, include_str!("../../../../../docs/verdicts/cache.md")),
     (VerdictKind::Burst, include_str!("../../../../../docs/verdicts/burst.md")),

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::fixtures::trial;
-use VerdictKind::{Concurrency, Cpu, RemoteQueue, Unknown, VolumeLimit};
+use VerdictKind::{Concurrency, Cpu, InstanceLimit, RemoteQueue, Unknown, VolumeLimit};
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{CallUse, MemberObservation, NetworkUse, Observation, RemoteUse, TrialSamples};
+use ebbtide_model::samples::{
+    CallUse, ConnectionUse, MemberObservation, NetworkUse, Observation, RemoteUse, TcpUse, TrialSamples,
+};
 use ebbtide_model::session::Rung;
 
 /// A call's microseconds before it was sent and from then on; calls for each operation.
@@ -186,4 +188,39 @@ fn a_server_that_serves_no_faster() {
     let helped = climbed(&[(8, 2500), (16, 5000), (32, 9500), (64, 18_000)], waiting);
     let (why, _) = ruled_out(&helped, RemoteQueue);
     assert!(why.contains("lets more of them out"), "{why}");
+}
+
+/// A volume of iSCSI's behind a gigabit, of which so much is used.
+fn on_iscsi(ops: u64, share: f64) -> TrialSamples {
+    let mut samples = on_nfs(ops, 500, SENT, share);
+    if let Some(observed) = &mut samples.observed {
+        observed.members[0].remote = None;
+        let peer =
+            ConnectionUse { peer: "10.9.1.1:3260".into(), bytes: 1 << 30, round_trip: Some(Nanos(450_000)) };
+        observed.tcp = Some(TcpUse { sent: 20_000, sent_again: 40, connections: vec![peer] });
+    }
+    samples
+}
+
+#[test]
+fn the_interface_of_a_remote_volume_is_full() {
+    // 28,000 operations of 4 KiB are 115 MB/s of a gigabit's 125.
+    let full = six_rounds(&reads(16), |_| on_iscsi(28_000, 0.97));
+    let verdict = &verdicts(&full)[0];
+    assert_eq!(verdict.kind, InstanceLimit);
+    assert!(
+        verdict.sentence.starts_with("the network interface eth0 carries 121 MB/s of its 125 MB/s"),
+        "{}",
+        verdict.sentence
+    );
+    let figure = |what: &str| verdict.evidence.iter().find(|e| e.what.starts_with(what)).map(|e| e.value);
+    assert_eq!(figure("segments that TCP sent again"), Some(0.002));
+    assert_eq!(figure("round trip of the connection"), Some(450_000.0));
+    // Opposites: it has room; others fill it.
+    for (ops, share) in [(14_000, 0.5), (3_000, 0.97)] {
+        let session = six_rounds(&reads(16), |_| on_iscsi(ops, share));
+        assert!(!kinds(&session).contains(&InstanceLimit), "{ops}");
+        let (why, _) = ruled_out(&session, InstanceLimit);
+        assert!(why.contains("is not full, or others fill it"), "{why}");
+    }
 }

@@ -1,0 +1,163 @@
+//! `idle-copies`: of an array that holds copies, one copy answers what is read while the members with the others have little to do.
+//!
+//! Derivation. Any copy can answer a read, so that `n` members could give `n` times what one gives. md keeps a sequential
+//! stream on the member where it was (`raid1.c` and `raid10.c`, read_balance), which near copies leave with `n / copies` members at work; far copies are
+//! laid out like a stripe, of which a stream uses every member. Whether that costs anything depends on what waits: with no more
+//! operations in flight than members at work the others would have nothing to do either. Which copy it is may change from
+//! trial to trial, so that each trial is looked at by itself. What is asked has to touch all members alike: a layout without a linear
+//! part, offsets that are drawn evenly or ascend, over many stripes.
+
+use crate::below;
+use crate::evidence::{Unit, evidence, share_is};
+use crate::facts::Facts;
+use crate::facts::case::Case;
+use crate::judged::{Absent, Judged, Verdict, VerdictKind};
+use crate::members::in_flight;
+use ebbtide_model::layout::{ArrayKind, LayoutNode};
+use ebbtide_model::plan::build::Geometry;
+use ebbtide_model::samples::{Join, TrialSamples};
+use ebbtide_model::workload::{Access, Distribution, Mix};
+
+/// Share of what all would do, were each as busy as the busiest, below which some are idle: one of three, or a half of them.
+const EVEN: f64 = 0.75;
+/// Operations in flight for each member at work from which on others could have taken some.
+const WAITING: f64 = 1.5;
+/// Stripes that a load has to go over, so that each member holds as much of it.
+const STRIPES: u64 = 16;
+/// Share of the busiest member's bytes from which on a member is at work.
+const AT_WORK: f64 = 0.5;
+
+/// Who reads in one trial.
+#[derive(Debug, Clone, Copy)]
+struct Spread {
+    members: usize,
+    at_work: usize,
+    /// What all read, of what they would were each as busy as the busiest.
+    share: f64,
+    /// Operations in flight for each at work.
+    waiting: f64,
+}
+
+impl Spread {
+    /// Of what each read, with the operations in flight at each.
+    fn of(each: &[(u64, f64)]) -> Option<Spread> {
+        let most = each.iter().map(|(bytes, _)| *bytes).max().filter(|most| *most > 0)? as f64;
+        let all: f64 = each.iter().map(|(bytes, _)| *bytes as f64).sum();
+        let at_work = each.iter().filter(|(bytes, _)| *bytes as f64 >= AT_WORK * most).count();
+        let in_flight: f64 = each.iter().map(|(_, in_flight)| in_flight).sum();
+        let share = all / (most * each.len() as f64);
+        Some(Spread { members: each.len(), at_work, share, waiting: in_flight / at_work as f64 })
+    }
+}
+
+pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    if case.workload.mix != Mix::Read {
+        return Err(Absent::because("only reads can choose among copies"));
+    }
+    if facts.shared.is_some() {
+        return Err(Absent::yields(VerdictKind::SharedDevice, "it is one disk that several members share"));
+    }
+    facts.yield_to(VerdictKind::Cpu, "a processor is what is short, whichever copy is read")?;
+    if one_link(case) {
+        facts.yield_to(
+            VerdictKind::InstanceLimit,
+            "the link of all members is full, whichever copy is read",
+        )?;
+    }
+    let copies = case.result.below.iter().filter(|array| array.missing == 0);
+    let below = copies.filter(|array| matches!(array.join, Join::Mirror { .. } | Join::StripedMirror { .. }));
+    let candidates = below.map(|array| (array.name.as_str(), spread(case, |trial| of_devices(trial, array))));
+    let own = has_copies(case).then(|| ("the array", spread(case, of_members)));
+    let (name, seen) = own
+        .into_iter()
+        .chain(candidates)
+        .filter_map(|(name, seen)| Some((name, seen?)))
+        .min_by(|a, b| a.1.share.total_cmp(&b.1.share))
+        .ok_or_else(|| {
+            Absent::because(
+                "no array that holds copies, and of which all members were seen, was read evenly all over",
+            )
+        })?;
+    let what = "share of what the members would read if each were as busy as the busiest";
+    let waiting = "operations in flight for each member at work";
+    if seen.share >= EVEN || seen.waiting < WAITING {
+        let below = format!("{what}, which would have to be below");
+        return Err(Absent::because(
+            "every copy is read, or no operation waits that another copy could have answered",
+        )
+        .seen(below, seen.share, Unit::Share, EVEN)
+        .seen(waiting, seen.waiting, Unit::Operations, WAITING));
+    }
+    let how = match case.workload.access {
+        Access::Sequential => {
+            "a sequential stream stays on the copy where it is; far copies (RAID10 with arrangement = \"far\") are read like a stripe, \
+             and several readers spread over the copies"
+        }
+        Access::Random => {
+            "what chooses among the copies prefers some of the members: write-mostly, a rotational one beside others, or a resync"
+        }
+    };
+    let sentence = format!(
+        "of {} members of {name} {} at a time answer what is read, with {:.1} operations waiting at each: the copies on the others are idle; {how}",
+        seen.members, seen.at_work, seen.waiting
+    );
+    let figures = vec![
+        share_is(what, seen.share, EVEN),
+        evidence(waiting, seen.waiting, Unit::Operations, Some(WAITING)),
+    ];
+    Ok(Verdict::new(VerdictKind::IdleCopies, 0.95, 1.0 - seen.share, sentence, figures))
+}
+
+/// The trial in the middle, by how evenly its members read.
+fn spread(case: &Case<'_>, of: impl Fn(&TrialSamples) -> Option<Spread>) -> Option<Spread> {
+    let mut each: Vec<Spread> = case.trials.iter().filter_map(|trial| of(trial)).collect();
+    each.sort_by(|a, b| a.share.total_cmp(&b.share));
+    each.get(each.len() / 2).copied()
+}
+
+fn of_members(trial: &TrialSamples) -> Option<Spread> {
+    if trial.members.iter().any(|member| !member.errors.is_empty()) {
+        return None;
+    }
+    let members = trial.members.iter().enumerate();
+    let each = members.map(|(at, member)| {
+        let bytes = member.ops.read.count.bytes;
+        if bytes == 0 { Some((0, 0.0)) } else { Some((bytes, in_flight(trial, at)?)) }
+    });
+    Spread::of(&each.collect::<Option<Vec<_>>>()?)
+}
+
+fn of_devices(trial: &TrialSamples, array: &crate::ArrayBelow) -> Option<Spread> {
+    let found = below::same(trial, array)?;
+    let seconds = trial.elapsed.as_secs_f64();
+    let each = found.devices.iter().map(|device| {
+        let total = &device.total;
+        (total.bytes.read, total.weighted.as_secs_f64() / seconds)
+    });
+    Spread::of(&each.collect::<Vec<_>>())
+}
+
+/// Whether the design's own layout holds copies, and the load goes over all members alike.
+fn has_copies(case: &Case<'_>) -> bool {
+    let stripe = Geometry::of(&case.design.layout).map_or(0, |geometry| geometry.stripe().0);
+    let over = case.workload.span.map_or(u64::MAX, |span| span.0);
+    let evenly =
+        case.workload.access == Access::Sequential || case.workload.distribution == Distribution::Uniform;
+    evenly && over / STRIPES >= stripe && copies(&case.design.layout) > 1
+}
+
+/// Copies of every byte; none where members are used one after the other, or hold parity.
+fn copies(node: &LayoutNode) -> usize {
+    let LayoutNode::Array { kind, members } = node else { return 1 };
+    let below = members.iter().map(copies).min().unwrap_or(0);
+    let one_by_one = *kind == ArrayKind::Linear && members.len() > 1;
+    if one_by_one || kind.facts().parity > 0 { 0 } else { below * kind.copies_on(members.len()) }
+}
+
+/// Whether every member is behind the same link.
+fn one_link(case: &Case<'_>) -> bool {
+    let mut links =
+        case.result.members.iter().map(|member| case.shape(&member.name).and_then(|shape| shape.link));
+    let first = links.next().flatten();
+    first.is_some() && links.all(|link| link == first)
+}

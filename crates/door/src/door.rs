@@ -72,7 +72,7 @@ pub struct Wanted<'a> {
 /// What the caller takes a path for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// A regular file.
+    /// A regular file, addressed by device and inode.
     File,
     /// A block device.
     Device,

@@ -33,7 +33,7 @@ pub struct Summary {
     pub trials_per_round: u64,
     /// Least and most rounds.
     pub rounds: (u32, u32),
-    /// Bytes of new files.
+    /// Space that the run's own files take.
     pub new_file_bytes: u64,
     /// Time of one round in nanoseconds, without filling files; absent when a workload ends by size.
     pub round_ns: Option<u64>,

@@ -104,7 +104,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let reads = reads(case, seconds);
     if reads == Reads::Slow {
         return Err(Absent::because(
-            "reads slow down in a step too, of which a cache for writes knows nothing",
+            "reads also slow down in a step, which a write cache cannot explain",
         ));
     }
     if let Ok(even) = over_time(case, false) {

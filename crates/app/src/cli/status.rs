@@ -13,12 +13,12 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-/// Show how what `ebb apply` made is: members, redundancy left, resync, errors, what is not as it was
+/// Show the state of what `ebb apply` made: members, remaining redundancy, resync, errors, and what has drifted
 ///
 /// Exit status, for monitoring: 0 healthy, or nothing was applied; 1 degraded, drifted, or missing.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Only these
+    /// Only these arrays
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// As text for Prometheus (OpenMetrics 1.0), for its node exporter's textfile collector

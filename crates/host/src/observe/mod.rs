@@ -48,7 +48,7 @@ pub const INTERVAL: Duration = Duration::from_millis(250);
 /// Other processes are looked for this often: it costs a file per process.
 const OTHERS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A member to observe.
+/// A member and the devices whose counters are read for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedMember {
     /// Its name in the experiment.

@@ -16,7 +16,7 @@ pub enum Order {
     Prepare {
         /// Id of the session.
         id: String,
-        /// Seed of the session.
+        /// Seed that the guest's worker uses, as the host's session.
         seed: u64,
         /// The experiment, its volumes being disks of the guest.
         experiment: Box<Experiment>,

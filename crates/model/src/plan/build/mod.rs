@@ -124,9 +124,9 @@ pub enum BuildAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueAttribute {
-    /// `scheduler`.
+    /// `queue/scheduler` in sysfs.
     Scheduler,
-    /// `nr_requests`.
+    /// `queue/nr_requests`: requests that the queue holds.
     NrRequests,
     /// `max_sectors_kb`, in KiB.
     MaxSectorsKb,

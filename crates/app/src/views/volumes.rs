@@ -30,9 +30,12 @@ pub fn select(devices: &Devices, asked: &[String]) -> Result<BTreeSet<String>, N
     }
     let mut wanted = BTreeSet::new();
     for name in asked {
+        let leads_to = std::fs::canonicalize(name).ok().filter(|_| name.starts_with("/dev/"));
+        let leads_to = leads_to.as_deref().and_then(|path| path.file_name()?.to_str());
         let short = name.strip_prefix("/dev/mapper/").or(name.strip_prefix("/dev/")).unwrap_or(name);
         let device = devices
             .get(short)
+            .or_else(|| devices.get(leads_to?))
             .or_else(|| short.parse::<DevNum>().ok().and_then(|dev| devices.by_dev(dev)))
             .or_else(|| devices.devices.iter().find(|d| d.ids.matches(name)))
             .ok_or_else(|| NoSuchDevice {

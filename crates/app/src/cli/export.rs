@@ -99,7 +99,8 @@ pub fn run(args: &ExportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let text = match steps.as_slice() {
             [] => format!("{}: nothing to do, it is exported like that already\n", export.name),
             steps => {
-                let lines: String = (1..).zip(steps).map(|(number, step)| format!("{number:>4}. {step}\n")).collect();
+                let lines: String =
+                    (1..).zip(steps).map(|(number, step)| format!("{number:>4}. {step}\n")).collect();
                 format!("{}, to be exported:\n{lines}", export.name)
             }
         };
@@ -121,13 +122,23 @@ fn wanted(args: &ExportArgs) -> Result<Wanted, CliError> {
         .map_err(|error| CliError::Usage(format!("--listen: {error}")))?;
     let persistent = if args.persistent { Some(program()?) } else { None };
     let source = args.source.clone().unwrap_or_default();
-    Ok(Wanted { source, name: args.name.clone(), client, secret: args.secret.clone(), transport, listen, persistent })
+    Ok(Wanted {
+        source,
+        name: args.name.clone(),
+        client,
+        secret: args.secret.clone(),
+        transport,
+        listen,
+        persistent,
+    })
 }
 
 /// This program, which a unit is to start at boot.
 fn program() -> Result<PathBuf, CliError> {
     let program = std::env::current_exe().and_then(std::fs::canonicalize).map_err(|error| {
-        CliError::Failed(format!("it cannot be told where this program is, which the unit would run: {error}"))
+        CliError::Failed(format!(
+            "it cannot be told where this program is, which the unit would run: {error}"
+        ))
     })?;
     check_program(&program, found).map_err(CliError::failed)?;
     Ok(program)
@@ -228,7 +239,14 @@ fn list_text(all: &[Now]) -> String {
             let listen = format!("{} {}", export.transport, export.listen().shown());
             let lasts = if export.persistent { "persistent" } else { "until a boot" };
             let device = export.device.shown();
-            vec![export.name.clone(), device, listen, export.client.clone(), lasts.to_owned(), state.to_owned()]
+            vec![
+                export.name.clone(),
+                device,
+                listen,
+                export.client.clone(),
+                lasts.to_owned(),
+                state.to_owned(),
+            ]
         })
         .collect();
     let rows: Vec<&[String]> = rows.iter().map(Vec::as_slice).collect();

@@ -60,7 +60,9 @@ fn has_connection(sys: &Sys, listen: Listen) -> bool {
 /// Whether a line of /proc/net/tcp or tcp6 (Documentation/networking/proc_net_tcp.rst) is a connection to `listen`.
 fn is_connection(line: &str, listen: Listen) -> bool {
     let mut words = line.split_whitespace().skip(1);
-    let (Some(local), Some(_), Some(state)) = (words.next(), words.next(), words.next()) else { return false };
+    let (Some(local), Some(_), Some(state)) = (words.next(), words.next(), words.next()) else {
+        return false;
+    };
     let Some((address, port)) = local.split_once(':') else { return false };
     state == ESTABLISHED
         && u16::from_str_radix(port, 16) == Ok(listen.port)
@@ -90,7 +92,9 @@ mod tests {
     fn a_connection_is_told_from_the_listener_and_from_the_client_s_end() {
         let listen = |text: &str| Listen::parse(Some(text), Transport::NvmeTcp).expect("an address");
         let line = |local: &str, other: &str, state: &str| {
-            format!("   2: {local} {other} {state} 00000000:00000000 00:00000000 00000000     0        0 12080 2 0")
+            format!(
+                "   2: {local} {other} {state} 00000000:00000000 00:00000000 00000000     0        0 12080 2 0"
+            )
         };
         let here = listen("127.0.0.1:4420");
         let is = |line: &str| is_connection(line, here);

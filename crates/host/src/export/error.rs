@@ -47,7 +47,9 @@ pub enum ExportError {
     #[error("the kernel has no {module}: {why}; install the modules of the running kernel (`uname -r`)")]
     NoModule { module: String, why: String },
     /// There is no target.
-    #[error("the kernel's target for {transport} is not in /sys/kernel/config: mount it with `mount -t configfs configfs /sys/kernel/config`")]
+    #[error(
+        "the kernel's target for {transport} is not in /sys/kernel/config: mount it with `mount -t configfs configfs /sys/kernel/config`"
+    )]
     NoTarget { transport: Transport },
     /// Somebody else's port.
     #[error(
@@ -74,13 +76,17 @@ pub enum ExportError {
     )]
     Otherwise { name: String, differences: Vec<String> },
     /// Somebody removed a part of it.
-    #[error("a part of the export {name} was taken out of the kernel by hand: `ebb export --remove {name}` takes the rest away")]
+    #[error(
+        "a part of the export {name} was taken out of the kernel by hand: `ebb export --remove {name}` takes the rest away"
+    )]
     Half { name: String },
     /// No such export.
     #[error("there is no export {name}: {}", if names.is_empty() { "nothing is exported".to_owned() } else { format!("there are {}", names.join(", ")) })]
     Unknown { name: String, names: Vec<String> },
     /// Somebody uses it.
-    #[error("{name} is in use: {what}; disconnect there first (`ebb detach`), or say --force, which breaks the connection")]
+    #[error(
+        "{name} is in use: {what}; disconnect there first (`ebb detach`), or say --force, which breaks the connection"
+    )]
     Connected { name: String, what: String },
     /// It cannot be brought back at boot.
     #[error("{0}")]

@@ -11,6 +11,8 @@ mod records;
 mod seen;
 mod source;
 mod taking;
+#[cfg(test)]
+mod tests;
 
 mod unit;
 
@@ -260,8 +262,10 @@ impl Exporter<'_> {
         for module in modules {
             let loaded = self.sys.sys.join("module").join(module.replace('-', "_"));
             if !loaded.exists() {
-                run(self.runner, "modprobe", &[module])
-                    .map_err(|error| ExportError::NoModule { module: (*module).to_owned(), why: error.to_string() })?;
+                run(self.runner, "modprobe", &[module]).map_err(|error| ExportError::NoModule {
+                    module: (*module).to_owned(),
+                    why: error.to_string(),
+                })?;
             }
         }
         let config = at(&self.sys, Path::new(CONFIG));
@@ -421,7 +425,9 @@ impl Exporter<'_> {
             if is_it {
                 return match name.parse().ok().filter(|number| PORTS.contains(number)) {
                     Some(number) => Ok((number, true)),
-                    None => Err(ExportError::ForeignPort { listen: listen.shown(), object: place.join(name) }),
+                    None => {
+                        Err(ExportError::ForeignPort { listen: listen.shown(), object: place.join(name) })
+                    }
                 };
             }
         }

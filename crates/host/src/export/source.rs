@@ -70,7 +70,8 @@ pub(super) fn locate(host: &Sys, source: &Path) -> Result<Located, ExportError> 
     let found = match (std::fs::metadata(source), named) {
         (Err(error), Some(id)) => {
             let devices = probe::devices(host);
-            let is_it = |device: &&probe::BlockDevice| device.partition_of.is_none() && device.ids.matches(id);
+            let is_it =
+                |device: &&probe::BlockDevice| device.partition_of.is_none() && device.ids.matches(id);
             let device = devices.devices.iter().find(is_it).ok_or_else(|| missing(error))?;
             let path = host.dev.join(&device.name);
             let device = stable_path(host, &devices, &path).map_or_else(|| path.clone(), PathBuf::from);
@@ -106,9 +107,9 @@ pub(super) fn open<'a>(host: &Sys, located: &'a Located) -> Result<Opened<'a>, E
     }
     let source = match claim.device() {
         Some(number) => {
-            let node = probe::node(host, number).map(PathBuf::from).filter(|node| {
-                std::fs::metadata(node).is_ok_and(|found| found.rdev() == number)
-            });
+            let node = probe::node(host, number)
+                .map(PathBuf::from)
+                .filter(|node| std::fs::metadata(node).is_ok_and(|found| found.rdev() == number));
             let Some(node) = node else { return refuse("the kernel's own name of it is not below /dev") };
             Source::Device(node)
         }

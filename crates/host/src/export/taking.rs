@@ -68,9 +68,10 @@ pub fn stands(sys: &Sys, undo: &ExportUndo) -> bool {
 fn look(sys: &Sys, undo: &ExportUndo) -> Result<Result<Export, Outcome>, ExportError> {
     Ok(match records::of(sys, &undo.name)? {
         None => Err(Outcome::Before),
-        Some(export) if export.run != undo.run => {
-            Err(Outcome::Left(format!("{} was not touched by that run: `ebb export --list` shows it", undo.name)))
-        }
+        Some(export) if export.run != undo.run => Err(Outcome::Left(format!(
+            "{} was not touched by that run: `ebb export --list` shows it",
+            undo.name
+        ))),
         Some(export) if export.phase == Phase::Exported => Err(Outcome::Left(format!(
             "{} was made as a whole: `ebb export --remove {}` takes it away",
             undo.name, undo.name
@@ -80,7 +81,10 @@ fn look(sys: &Sys, undo: &ExportUndo) -> Result<Result<Export, Outcome>, ExportE
 }
 
 fn in_words(error: ExportError, name: &str) -> BuildError {
-    BuildError::Path { path: Path::new(records::RECORDS).join(format!("{name}.json")), what: error.to_string() }
+    BuildError::Path {
+        path: Path::new(records::RECORDS).join(format!("{name}.json")),
+        what: error.to_string(),
+    }
 }
 
 /// Takes away on the host of `sys` what a killed run left of an export.
@@ -88,12 +92,22 @@ fn in_words(error: ExportError, name: &str) -> BuildError {
 /// # Errors
 /// When it cannot be taken away.
 pub fn put_back(sys: &Sys, runner: &dyn Runner, undo: &ExportUndo) -> Result<Outcome, BuildError> {
+    put_back_with(sys, &Kernel, runner, undo)
+}
+
+/// [`put_back`] from `config`.
+pub(super) fn put_back_with(
+    sys: &Sys,
+    config: &dyn ConfigFs,
+    runner: &dyn Runner,
+    undo: &ExportUndo,
+) -> Result<Outcome, BuildError> {
     let done = || {
         let _lock = records::lock(sys)?;
         match look(sys, undo)? {
             Err(outcome) => Ok(outcome),
             Ok(export) => {
-                let taking = Taking { sys, config: &Kernel, runner, boundary: &|| {} };
+                let taking = Taking { sys, config, runner, boundary: &|| {} };
                 taking.take(undo, &export).map(|()| Outcome::Done)
             }
         }

@@ -18,7 +18,8 @@ pub(super) fn install(exporter: &Exporter<'_>, export: &Export, program: &Path) 
     let sys = &exporter.sys;
     if !sys.root().join(SYSTEMD).exists() {
         return Err(ExportError::Persistent(
-            "systemd does not run this host: leave out --persistent, and export it anew after a boot".to_owned(),
+            "systemd does not run this host: leave out --persistent, and export it anew after a boot"
+                .to_owned(),
         ));
     }
     let is_file = !export.device.starts_with("/dev");
@@ -30,7 +31,8 @@ pub(super) fn install(exporter: &Exporter<'_>, export: &Export, program: &Path) 
     };
     let part = unit.part();
     let now = sys::text(&at(sys, &part.path));
-    let text = part.put(&export.name, now.as_deref()).map_err(|error| ExportError::file(&part.path, error.what))?;
+    let text =
+        part.put(&export.name, now.as_deref()).map_err(|error| ExportError::file(&part.path, error.what))?;
     if now.is_none_or(|now| now.trim_end() != text.trim_end()) {
         (exporter.boundary)();
         (exporter.tell)(&format!("write {}", part.path.to_string_lossy()));

@@ -265,14 +265,17 @@ impl HostLook {
             return Vec::new();
         }
         let remedy = match device.ids.by_id.first() {
-            Some(id) => format!("if that is to be exported, name it so that no other device is meant: /dev/disk/by-id/{id}"),
+            Some(id) => format!(
+                "if that is to be exported, name it so that no other device is meant: /dev/disk/by-id/{id}"
+            ),
             None => format!(
                 "it has no name below /dev/disk/by-id that would mean this very device: erase it (`blkdiscard -f -z /dev/{}`) \
                  if that may be lost",
                 device.name
             ),
         };
-        let found = contents.into_iter().map(|Found { kind, what }| Reason { kind, what, remedy: remedy.clone() });
+        let found =
+            contents.into_iter().map(|Found { kind, what }| Reason { kind, what, remedy: remedy.clone() });
         found.chain(self.untold_openers()).collect()
     }
 

@@ -191,7 +191,8 @@ fn what_is_exported_is_in_use_and_so_is_what_shares_its_blocks() {
     assert!(found[0].what.contains("exported to other hosts over NVMe as nqn.2026-11.ebbtide:store-1:data"));
     assert!(found[0].remedy.contains("ebb export --remove data"), "{}", found[0].remedy);
     let disk = reasons("vdc");
-    let exported = |reason: &&Reason| reason.what.contains("vdc1 is exported to other hosts over SCSI as other");
+    let exported =
+        |reason: &&Reason| reason.what.contains("vdc1 is exported to other hosts over SCSI as other");
     let found = disk.iter().find(exported).expect("the disk of an exported partition");
     assert!(found.remedy.contains("target/core/iblock_0/other"), "{}", found.remedy);
     let now = probe::devices(&sys);

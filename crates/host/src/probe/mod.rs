@@ -243,7 +243,12 @@ impl<'a> Reader<'a> {
             made: Some(made).filter(|made| !made.of.is_empty()),
             shares,
             backing_file,
-            exports: self.exports.iter().filter(|seen| seen.exposed == Exposed::Device(dev)).cloned().collect(),
+            exports: self
+                .exports
+                .iter()
+                .filter(|seen| seen.exposed == Exposed::Device(dev))
+                .cloned()
+                .collect(),
             alias: dm_name.filter(|n| n != name),
             health: None,
         })

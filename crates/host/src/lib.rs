@@ -14,6 +14,7 @@
 pub mod build;
 pub mod chain;
 pub mod command;
+pub mod export;
 pub mod findings;
 pub mod hostinfo;
 pub mod judge;

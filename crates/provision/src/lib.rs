@@ -11,6 +11,7 @@
 pub mod boot;
 mod desired;
 mod diff;
+pub mod export;
 pub mod files;
 pub mod monitor;
 mod record;

@@ -12,6 +12,7 @@ mod completions;
 mod dialect;
 mod experiment;
 mod explain;
+mod export;
 mod fio;
 mod geometry;
 pub(crate) mod globals;
@@ -86,6 +87,7 @@ enum Command {
     /// Check experiment files, or print their JSON Schema
     Experiment(experiment::ExperimentArgs),
     Explain(explain::ExplainArgs),
+    Export(export::ExportArgs),
     Import(import::ImportArgs),
     Lab(lab::LabArgs),
     Layouts(layouts::LayoutsArgs),
@@ -175,6 +177,7 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Experiment(args) => experiment::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),
+        Command::Export(args) => export::run(args, globals),
         Command::Import(args) => import::run(args, globals),
         Command::Lab(args) => lab::run(args, globals),
         Command::Layouts(args) => layouts::run(args, globals),

@@ -245,6 +245,10 @@ impl View<'_> {
             let held = if used.0 == 0 { "nothing".to_owned() } else { used.short() };
             parts.push(format!("active swap, {held} in it"));
         }
+        parts.extend(device.exports.iter().map(|seen| match &seen.name {
+            Some(name) => format!("exported as {name}"),
+            None => format!("exported as {}", seen.target),
+        }));
         parts.extend(device.backing_file.iter().map(|f| format!("file {f}")));
         if device.read_only {
             parts.push("read-only".to_owned());

@@ -8,6 +8,7 @@ mod builds;
 #[path = "../common/mod.rs"]
 mod common;
 mod door;
+mod export;
 mod guests;
 mod kernel;
 mod kills;

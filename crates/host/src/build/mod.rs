@@ -230,12 +230,12 @@ impl Builder {
 }
 
 /// An absolute path on the host of `sys`.
-fn at(sys: &Sys, path: &Path) -> PathBuf {
+pub(crate) fn at(sys: &Sys, path: &Path) -> PathBuf {
     sys.root().join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Runs a program that must end with status 0, and returns its standard output.
-fn run(runner: &dyn Runner, program: &str, arguments: &[&str]) -> Result<String, BuildError> {
+pub(crate) fn run(runner: &dyn Runner, program: &str, arguments: &[&str]) -> Result<String, BuildError> {
     run_with(runner, program, arguments, b"")
 }
 

@@ -2,6 +2,7 @@
 
 use super::{BuildError, at, identity, insist, lvm, mdadm, queue, run};
 use crate::command::Runner;
+use crate::export;
 use crate::judge;
 use crate::limit::group;
 use crate::probe::tables::Mount;
@@ -59,6 +60,7 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
             Err(error) => Err(BuildError::Path { path: path.clone(), what: error.to_string() }),
         },
         BuildUndo::Unmount { mountpoint, from } => unmount(sys, runner, mountpoint, from.as_ref()),
+        BuildUndo::RemoveExport(undo) => export::put_back(sys, runner, undo),
     }
 }
 
@@ -84,6 +86,7 @@ pub fn foresee(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outco
             Ok(mounted(sys, mountpoint, from.as_ref())?.unwrap_or(Outcome::Done))
         }
         BuildUndo::RemoveDirectory(path) => directory(sys, path, own::is_empty),
+        BuildUndo::RemoveExport(undo) => export::foresee(sys, undo),
         _ => Ok(Outcome::Done),
     }
 }

@@ -84,6 +84,7 @@ impl BuildUndo {
             BuildUndo::SwapOff { label, .. } => is_label(label),
             BuildUndo::RemoveGroup(path) => !tag.is_empty() && is_group(path, run),
             BuildUndo::Unmount { mountpoint, .. } => is_mountpoint(mountpoint, &tag),
+            BuildUndo::RemoveExport(export) => export.is_of(run),
         }
     }
 }

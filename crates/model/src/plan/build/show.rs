@@ -1,6 +1,7 @@
 //! Builds as text: the exact commands, as one would type them.
 
 use super::{Build, BuildAction, BuildStep, BuildUndo, QueueAttribute, QueueSetting};
+use crate::export::ExportUndo;
 use crate::shown::Shown;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -96,6 +97,7 @@ impl fmt::Display for BuildUndo {
             BuildUndo::Unmount { mountpoint, .. } => {
                 write!(f, "umount {}", quoted(&mountpoint.to_string_lossy()))
             }
+            BuildUndo::RemoveExport(ExportUndo { name, .. }) => write!(f, "ebb export --remove {name}"),
         }
     }
 }
@@ -122,7 +124,10 @@ impl BuildUndo {
     pub fn programs(&self) -> &'static [&'static str] {
         match self {
             BuildUndo::DetachLoop { .. } => &["losetup"],
-            BuildUndo::RestoreQueue { .. } | BuildUndo::RemoveDirectory(_) | BuildUndo::RemoveGroup(_) => &[],
+            BuildUndo::RestoreQueue { .. }
+            | BuildUndo::RemoveDirectory(_)
+            | BuildUndo::RemoveGroup(_)
+            | BuildUndo::RemoveExport(_) => &[],
             BuildUndo::StopMd { .. } => &["mdadm"],
             BuildUndo::RemovePv { .. } => &["pvs", "pvremove"],
             BuildUndo::RemoveVg { .. } => &["vgs", "vgremove"],

@@ -21,6 +21,8 @@ pub mod limit;
 mod nvme;
 pub mod observe;
 pub mod probe;
+pub mod program;
+pub mod ssh;
 pub mod sys;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

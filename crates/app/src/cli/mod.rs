@@ -15,6 +15,7 @@ mod explain;
 mod fio;
 mod geometry;
 pub(crate) mod globals;
+mod identity;
 mod import;
 mod jobs;
 mod lab;
@@ -86,6 +87,9 @@ enum Command {
     /// Check experiment files, or print their JSON Schema
     Experiment(experiment::ExperimentArgs),
     Explain(explain::ExplainArgs),
+    /// Says which build this is, to another `ebb`
+    #[command(hide = true)]
+    Identity,
     Import(import::ImportArgs),
     Lab(lab::LabArgs),
     Layouts(layouts::LayoutsArgs),
@@ -175,6 +179,7 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Experiment(args) => experiment::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),
+        Command::Identity => identity::run(),
         Command::Import(args) => import::run(args, globals),
         Command::Lab(args) => lab::run(args, globals),
         Command::Layouts(args) => layouts::run(args, globals),

@@ -6,7 +6,7 @@
 
 mod error;
 mod free;
-mod identity;
+pub(crate) mod identity;
 mod kernel;
 pub mod lasting;
 mod lvm;
@@ -235,12 +235,12 @@ fn at(sys: &Sys, path: &Path) -> PathBuf {
 }
 
 /// Runs a program that must end with status 0, and returns its standard output.
-fn run(runner: &dyn Runner, program: &str, arguments: &[&str]) -> Result<String, BuildError> {
+pub(crate) fn run(runner: &dyn Runner, program: &str, arguments: &[&str]) -> Result<String, BuildError> {
     run_with(runner, program, arguments, b"")
 }
 
 /// [`run`] with `input` on its standard input.
-fn run_with(
+pub(crate) fn run_with(
     runner: &dyn Runner,
     program: &str,
     arguments: &[&str],

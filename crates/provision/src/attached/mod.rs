@@ -107,8 +107,12 @@ pub enum Phase {
     Attaching,
     /// It was made as a whole, and what is on the volume is its user's.
     Attached,
+    /// One that was whole is being connected again, after a boot: what is on the volume is its user's.
+    Returning,
     /// It is being taken away; what is on the volume stays.
     Detaching,
+    /// What never came to be whole is being taken away, and what it put on the volume with it.
+    Abandoning,
 }
 
 /// How a volume is encrypted here.

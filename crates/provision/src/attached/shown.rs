@@ -81,11 +81,11 @@ impl Attached {
     ) -> Attached {
         let waited = seen.since.map_or(0, |since| now.0.saturating_sub(since.0) / 1_000_000_000);
         let state = match record.phase {
-            Phase::Attaching | Phase::Detaching => Link::Unfinished,
-            Phase::Attached if !seen.there => Link::Missing,
-            Phase::Attached if seen.works => Link::Connected,
-            Phase::Attached if waited > record.hold_s => Link::Failing,
-            Phase::Attached => Link::Reconnecting,
+            _ if record.phase != Phase::Attached => Link::Unfinished,
+            _ if !seen.there => Link::Missing,
+            _ if seen.works => Link::Connected,
+            _ if waited > record.hold_s => Link::Failing,
+            _ => Link::Reconnecting,
         };
         Attached {
             name: record.name.clone(),

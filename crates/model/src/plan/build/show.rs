@@ -92,6 +92,7 @@ impl fmt::Display for BuildUndo {
             }
             BuildUndo::SwapOff { device, .. } => write!(f, "swapoff {}", quoted(device)),
             BuildUndo::CloseCrypt { name } => write!(f, "cryptsetup close {name}"),
+            BuildUndo::Detach { name, .. } => write!(f, "ebb detach {}", quoted(name)),
             BuildUndo::RemoveGroup(path) => write!(f, "rmdir {}", quoted(&path.to_string_lossy())),
             BuildUndo::Unmount { mountpoint, .. } => {
                 write!(f, "umount {}", quoted(&mountpoint.to_string_lossy()))
@@ -122,7 +123,10 @@ impl BuildUndo {
     pub fn programs(&self) -> &'static [&'static str] {
         match self {
             BuildUndo::DetachLoop { .. } => &["losetup"],
-            BuildUndo::RestoreQueue { .. } | BuildUndo::RemoveDirectory(_) | BuildUndo::RemoveGroup(_) => &[],
+            BuildUndo::RestoreQueue { .. }
+            | BuildUndo::RemoveDirectory(_)
+            | BuildUndo::RemoveGroup(_)
+            | BuildUndo::Detach { .. } => &[],
             BuildUndo::StopMd { .. } => &["mdadm"],
             BuildUndo::RemovePv { .. } => &["pvs", "pvremove"],
             BuildUndo::RemoveVg { .. } => &["vgs", "vgremove"],

@@ -155,9 +155,11 @@ impl Around for Real<'_> {
     }
 
     fn supervise(&self, name: &str) -> io::Result<()> {
-        // Whatever has become of the file: the same program. It keeps no directory, and nobody's pipe open.
-        Command::new("/proc/self/exe")
+        // It keeps no directory, and nobody's pipe open.
+        let (program, first) = program::again()?;
+        Command::new(program)
             .arg0("ebb")
+            .args(first)
             .args([SUBCOMMAND, name])
             .env_remove("EBB_TEST_HALT")
             .current_dir("/")

@@ -112,6 +112,11 @@ impl Keeper<'_> {
                 self.remove_export(&record, &tunnel, &mut left);
                 (self.boundary)();
             }
+            if tunnel.secret.is_some() || record.secret_file.is_some() {
+                if let Err(error) = self.around.drop_secret(&record, &tunnel) {
+                    left.push(format!("the file with the secret on {} stays: {error}", tunnel.destination));
+                }
+            }
             if let Err(error) = self.around.remove_copy(&record, &tunnel) {
                 left.push(format!("the copy {} on {} stays: {error}", tunnel.ebb, tunnel.destination));
             }
@@ -195,7 +200,7 @@ impl Keeper<'_> {
     fn remove_export(&self, record: &Record, tunnel: &Tunnel, left: &mut Vec<String>) {
         let words = ["export", "--remove", record.name.as_str()];
         (self.tell)(&format!("on {}: ebb {}", tunnel.destination, words.join(" ")));
-        let why = match self.around.far(record, tunnel, &words, b"") {
+        let why = match self.around.far(record, tunnel, &words) {
             Ok(said) if said.status == Some(0) => return,
             // Gone already, or never made.
             Ok(said) if said.stderr.contains(NO_EXPORT) => return,

@@ -262,20 +262,27 @@ impl Keeper<'_> {
                     sudo,
                     export_port: 0,
                     found: false,
+                    secret: None,
                 }
             }
         };
         if !record.begun.contains(&Step::Export) {
-            let said = self.far_json(record, &tunnel, &["export", "--list", "--json"], b"")?;
+            let said = self.far_json(record, &tunnel, &["export", "--list", "--json"])?;
             let exports: Exports = understood(destination, &said)?;
             tunnel.found = exports.exports.iter().any(|export| export.name == record.name);
         }
         record.tunnel = Some(tunnel.clone());
         self.begin(record, Step::Export)?;
-        let (words, input) = self.export_words(record, &tunnel)?;
+        if let Some(path) = &record.secret_file {
+            let secret = self.around.secret(path)?;
+            tunnel.secret = Some(self.around.put_secret(record, &tunnel, &secret)?);
+            record.tunnel = Some(tunnel.clone());
+            (self.boundary)();
+        }
+        let words = export_words(record, &tunnel);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         (self.tell)(&format!("on {destination}: ebb {}", words.join(" ")));
-        let said = self.far_json(record, &tunnel, &words, &input)?;
+        let said = self.far_json(record, &tunnel, &words)?;
         let exported: Exported = understood(destination, &said)?;
         if exported.schema != "ebbtide.export/1"
             || exported.name != record.name
@@ -301,36 +308,14 @@ impl Keeper<'_> {
         self.write(record)
     }
 
-    /// The words of the export there, and what goes to its standard input.
-    pub(super) fn export_words(
-        &self,
-        record: &Record,
-        tunnel: &Tunnel,
-    ) -> Result<(Vec<String>, Vec<u8>), Failure> {
-        let mut words: Vec<String> =
-            ["export", &tunnel.device, "--client", &record.client, "--name", &record.name]
-                .map(str::to_owned)
-                .to_vec();
-        words.extend(["--transport".to_owned(), record.transport.name().to_owned()]);
-        let mut input = Vec::new();
-        if let Some(path) = &record.secret_file {
-            words.extend(["--secret".to_owned(), "-".to_owned()]);
-            input = self.around.secret(path)?.into_bytes();
-            input.push(b'\n');
-        }
-        words.push("--json".to_owned());
-        Ok((words, input))
-    }
-
     /// Runs `ebb` there, which must succeed; what it printed.
     pub(super) fn far_json(
         &self,
         record: &Record,
         tunnel: &Tunnel,
         words: &[&str],
-        input: &[u8],
     ) -> Result<String, Failure> {
-        let said = self.around.far(record, tunnel, words, input)?;
+        let said = self.around.far(record, tunnel, words)?;
         match said.status {
             Some(0) => Ok(said.text().into_owned()),
             _ => Err(Failure::far(&tunnel.destination, crate::ssh::last_lines(&said.stderr))),
@@ -569,4 +554,16 @@ fn understood<T: serde::de::DeserializeOwned>(host: &str, said: &str) -> Result<
             ),
         )
     })
+}
+
+/// The words of the export on the other host.
+pub(super) fn export_words(record: &Record, tunnel: &Tunnel) -> Vec<String> {
+    let mut words: Vec<&str> =
+        vec!["export", &tunnel.device, "--client", &record.client, "--name", &record.name];
+    words.extend(["--transport", record.transport.name()]);
+    if let Some(secret) = &tunnel.secret {
+        words.extend(["--secret", secret]);
+    }
+    words.push("--json");
+    words.into_iter().map(str::to_owned).collect()
 }

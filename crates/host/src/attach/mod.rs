@@ -93,11 +93,23 @@ pub trait Around {
     /// When the host cannot be reached.
     fn remove_copy(&self, record: &Record, tunnel: &Tunnel) -> Result<(), Failure>;
 
-    /// Runs `ebb` with `words` on the other host, `input` on its standard input.
+    /// Runs `ebb` with `words` on the other host.
     ///
     /// # Errors
     /// When the host cannot be reached; a status other than 0 is not an error here.
-    fn far(&self, record: &Record, tunnel: &Tunnel, words: &[&str], input: &[u8]) -> Said;
+    fn far(&self, record: &Record, tunnel: &Tunnel, words: &[&str]) -> Said;
+
+    /// Puts the secret into a file of the user's own on the other host; where.
+    ///
+    /// # Errors
+    /// When the host cannot be reached.
+    fn put_secret(&self, record: &Record, tunnel: &Tunnel, secret: &str) -> Result<String, Failure>;
+
+    /// Removes that file.
+    ///
+    /// # Errors
+    /// When the host cannot be reached.
+    fn drop_secret(&self, record: &Record, tunnel: &Tunnel) -> Result<(), Failure>;
 
     /// Starts the supervising process of the attachment `name`.
     ///

@@ -28,6 +28,14 @@ const SECRET_MAX: u64 = 4096;
 /// them is taken while `ssh` is away.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
+/// Where the secret of an attachment is on the other host, in a directory of the user's own: `$f`, for the name `$1`.
+const SECRET_PLACE: &str = "\
+set -e
+umask 077
+d=${XDG_CACHE_HOME:-$HOME/.cache}/ebbtide
+f=$d/attach-$1.secret
+";
+
 /// Asks for a key; a new one twice.
 pub type AskKey<'a> = dyn Fn(bool) -> Result<Vec<u8>, Failure> + 'a;
 
@@ -147,10 +155,34 @@ impl Around for Real<'_> {
         self.ssh(record, tunnel)?.remove_copy(&Programs, &found).map_err(far)
     }
 
-    fn far(&self, record: &Record, tunnel: &Tunnel, command: &[&str], input: &[u8]) -> Said {
+    fn far(&self, record: &Record, tunnel: &Tunnel, command: &[&str]) -> Said {
         let far = |error| Failure::far(&tunnel.destination, error);
+        self.ssh(record, tunnel)?.run(&Programs, &words(&tunnel.ebb, tunnel.sudo, command), b"").map_err(far)
+    }
+
+    fn put_secret(&self, record: &Record, tunnel: &Tunnel, secret: &str) -> Result<String, Failure> {
+        let far = |error| Failure::far(&tunnel.destination, error);
+        let input = format!("{secret}\n");
+        let script = format!("{SECRET_PLACE}mkdir -p \"$d\"\ncat >\"$f\"\nprintf %s \"$f\"");
+        let ssh = self.ssh(record, tunnel)?;
+        let path = ssh
+            .succeed(&Programs, &["sh", "-c", &script, "sh", &record.name], input.as_bytes())
+            .map_err(far)?;
+        match path.starts_with('/') && !path.contains(char::is_control) {
+            true => Ok(path),
+            false => Err(Failure::far(
+                &tunnel.destination,
+                format!("it answered with a path that is none: {path}"),
+            )),
+        }
+    }
+
+    fn drop_secret(&self, record: &Record, tunnel: &Tunnel) -> Result<(), Failure> {
+        let far = |error| Failure::far(&tunnel.destination, error);
+        let script = format!("{SECRET_PLACE}rm -f -- \"$f\"");
         self.ssh(record, tunnel)?
-            .run(&Programs, &words(&tunnel.ebb, tunnel.sudo, command), input)
+            .succeed(&Programs, &["sh", "-c", &script, "sh", &record.name], b"")
+            .map(drop)
             .map_err(far)
     }
 

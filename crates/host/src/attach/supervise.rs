@@ -3,6 +3,7 @@
 //! It holds a lock while it lives. Whoever takes the attachment away first writes that into its record, and then looks at the lock; this
 //! process takes the lock first and then looks at the record: so either it is seen and ended, or it sees that it is not wanted.
 
+use super::make::export_words;
 use super::{Failure, RECORDS, RUNNING, Real};
 use crate::command::Real as Programs;
 use crate::limit::tree::Process;
@@ -234,11 +235,9 @@ impl Supervisor<'_> {
     /// Asks for the export again: a host that was booted meanwhile has none any more. What went wrong.
     fn export_again(&self, record: &Record, tunnel: &Tunnel) -> Option<String> {
         let real = Real::at(self.sys);
-        let done = real.keeper(&Programs, |keeper| {
-            let (words, input) = keeper.export_words(record, tunnel)?;
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            keeper.far_json(record, tunnel, &words, &input)
-        });
+        let words = export_words(record, tunnel);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let done = real.keeper(&Programs, |keeper| keeper.far_json(record, tunnel, &words));
         done.err().map(|error| error.to_string())
     }
 }

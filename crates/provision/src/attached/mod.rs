@@ -174,6 +174,9 @@ pub struct Tunnel {
     pub export_port: u16,
     /// Whether the export was there before: then it stays.
     pub found: bool,
+    /// The file there with the secret, of that user's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
 }
 
 /// All that is known of an attachment.

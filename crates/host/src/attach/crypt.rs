@@ -285,10 +285,18 @@ impl Keeper<'_> {
     pub(super) fn remove_backup(&self, record: &Record) -> Result<(), Failure> {
         let aside = self.header_aside(&record.name);
         own::remove(&aside).map_err(|error| Failure::file(&aside, error))?;
-        let backup = record.encryption.as_ref().and_then(|encrypted| encrypted.backup.as_ref());
-        let Some(Backup { path, made: Some(id) }) = backup else { return Ok(()) };
+        let Some(encrypted) = &record.encryption else { return Ok(()) };
+        let Some(Backup { path, made }) = &encrypted.backup else { return Ok(()) };
         let (directory, name) = Directory::of(path).map_err(|error| Failure::file(path, error))?;
-        directory.remove(&name, id).map(drop).map_err(|error| Failure::file(path, error))
+        let id = match (made, directory.look(&name)) {
+            (Some(id), _) => *id,
+            // Nothing was there before this was begun: what is there now and is a copy of this very header was made by it.
+            (None, Ok(Some(found))) if self.uuid_of(path).is_ok_and(|uuid| uuid == encrypted.uuid) => {
+                id_of(&found)
+            }
+            _ => return Ok(()),
+        };
+        directory.remove(&name, &id).map(drop).map_err(|error| Failure::file(path, error))
     }
 
     /// How the header is put back from its copy, as one types it.

@@ -23,7 +23,7 @@ pub fn with<T>(
 ) -> Result<T, CliError> {
     let quiet = globals.quiet || globals.json;
     let runner = Telling(if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) });
-    let boundary = keeping::boundaries();
+    let boundary = keeping::boundary();
     let tell = |line: &str| {
         if !quiet {
             views::say(&format!("ebb: {line}"));

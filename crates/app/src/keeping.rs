@@ -25,8 +25,8 @@ pub fn needs_root(command: &str) -> Result<(), CliError> {
     )))
 }
 
-/// What is called between any two changes: for tests it kills this process at one of them.
-pub fn boundaries() -> impl Fn() {
+/// What is called between any two changes.
+pub fn boundary() -> impl Fn() {
     let left: Cell<Option<u64>> = Cell::new(std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok()));
     move || match left.get() {
         Some(0) => {
@@ -45,7 +45,7 @@ pub fn with<T>(
 ) -> Result<T, Failure> {
     let quiet = globals.quiet || globals.json;
     let runner = Telling(if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) });
-    let boundary = boundaries();
+    let boundary = boundary();
     let tell = |line: &str| {
         if !quiet {
             views::say(&format!("ebb: {line}"));

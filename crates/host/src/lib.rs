@@ -15,6 +15,7 @@ pub mod attach;
 pub mod build;
 pub mod chain;
 pub mod command;
+pub mod export;
 pub mod findings;
 pub mod hostinfo;
 pub mod judge;

@@ -12,6 +12,7 @@ pub mod attached;
 pub mod boot;
 mod desired;
 mod diff;
+pub mod export;
 pub mod files;
 pub mod monitor;
 mod record;

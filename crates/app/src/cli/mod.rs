@@ -14,6 +14,7 @@ mod detach;
 mod dialect;
 mod experiment;
 mod explain;
+mod export;
 mod fio;
 mod geometry;
 pub(crate) mod globals;
@@ -97,6 +98,7 @@ enum Command {
     /// Says which build this is, to another `ebb`
     #[command(hide = true)]
     Identity,
+    Export(export::ExportArgs),
     Import(import::ImportArgs),
     Lab(lab::LabArgs),
     Layouts(layouts::LayoutsArgs),
@@ -190,6 +192,7 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Experiment(args) => experiment::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),
         Command::Identity => identity::run(),
+        Command::Export(args) => export::run(args, globals),
         Command::Import(args) => import::run(args, globals),
         Command::Lab(args) => lab::run(args, globals),
         Command::Layouts(args) => layouts::run(args, globals),

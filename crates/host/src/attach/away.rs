@@ -108,6 +108,12 @@ impl Keeper<'_> {
         }
         if let Some(tunnel) = record.tunnel.clone() {
             // While the connection stands it carries this, too.
+            if begun(Step::Export) && tunnel.found && !is_new {
+                left.push(format!(
+                    "the export {} on {} was there before it was attached, and stays",
+                    record.name, tunnel.destination
+                ));
+            }
             if begun(Step::Export) && !tunnel.found {
                 self.remove_export(&record, &tunnel, &mut left);
                 (self.boundary)();
@@ -198,7 +204,8 @@ impl Keeper<'_> {
 
     /// Has the other host take its export away, where it can be reached.
     fn remove_export(&self, record: &Record, tunnel: &Tunnel, left: &mut Vec<String>) {
-        let words = ["export", "--remove", record.name.as_str()];
+        // Whoever is still connected is this host, whose session has just ended.
+        let words = ["export", "--remove", record.name.as_str(), "--force"];
         (self.tell)(&format!("on {}: ebb {}", tunnel.destination, words.join(" ")));
         let why = match self.around.far(record, tunnel, &words) {
             Ok(said) if said.status == Some(0) => return,

@@ -44,6 +44,8 @@ struct Exported {
     port: u16,
     target: String,
     bytes: u64,
+    /// By a link that stays, where it has one.
+    device: String,
 }
 
 /// What `ebb export --list --json` says.
@@ -303,6 +305,8 @@ impl Keeper<'_> {
         record.bytes = Some(exported.bytes);
         if let Some(tunnel) = &mut record.tunnel {
             tunnel.export_port = exported.port;
+            // After a boot there another device may have the name that was written.
+            tunnel.device = exported.device;
         }
         (self.boundary)();
         self.write(record)

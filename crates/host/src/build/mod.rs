@@ -230,7 +230,7 @@ impl Builder {
 }
 
 /// An absolute path on the host of `sys`.
-fn at(sys: &Sys, path: &Path) -> PathBuf {
+pub(crate) fn at(sys: &Sys, path: &Path) -> PathBuf {
     sys.root().join(path.strip_prefix("/").unwrap_or(path))
 }
 

@@ -42,5 +42,6 @@ fn stands(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<bool, Buil
         BuildUndo::SwapOff { .. } => false,
         BuildUndo::CloseCrypt { name } => runner.run("cryptsetup", &["status", name])?.status == Some(0),
         BuildUndo::Unmount { mountpoint, from } => undo::mounted(sys, mountpoint, from.as_ref())?.is_none(),
+        BuildUndo::RemoveExport(export) => crate::export::stands(sys, export),
     })
 }

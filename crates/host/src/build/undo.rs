@@ -3,6 +3,7 @@
 use super::{BuildError, at, identity, insist, lvm, mdadm, queue, run};
 use crate::attach;
 use crate::command::Runner;
+use crate::export;
 use crate::judge;
 use crate::limit::group;
 use crate::probe::tables::Mount;
@@ -64,6 +65,7 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
             let put_back = attach::Real::at(sys).keeper(runner, |keeper| keeper.put_back(name, id));
             put_back.map_err(|error| BuildError::Attachment { name: name.clone(), what: error.to_string() })
         }
+        BuildUndo::RemoveExport(undo) => export::put_back(sys, runner, undo),
     }
 }
 
@@ -89,6 +91,7 @@ pub fn foresee(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outco
             Ok(mounted(sys, mountpoint, from.as_ref())?.unwrap_or(Outcome::Done))
         }
         BuildUndo::RemoveDirectory(path) => directory(sys, path, own::is_empty),
+        BuildUndo::RemoveExport(undo) => export::foresee(sys, undo),
         _ => Ok(Outcome::Done),
     }
 }

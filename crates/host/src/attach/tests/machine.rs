@@ -406,7 +406,9 @@ impl Around for Machine {
                     exports.keys().map(|name| format!("{{\"name\":\"{name}\"}}")).collect();
                 (0, format!("{{\"schema\":\"ebbtide.exports/1\",\"exports\":[{}]}}", list.join(",")))
             }
-            ["export", "--remove", name] => (i32::from(exports.remove(*name).is_none()), String::new()),
+            ["export", "--remove", name, "--force"] => {
+                (i32::from(exports.remove(*name).is_none()), String::new())
+            }
             ["export", device, "--client", client, "--name", name, ..] => {
                 assert!(client.starts_with("nqn.2014-08.org.nvmexpress:uuid:00112233-4455"));
                 assert_eq!(

@@ -96,6 +96,7 @@ impl Keeper<'_> {
                 Err(_) => StepState::Absent,
             },
             BuildUndo::DetachLoop { .. } => StepState::Absent,
+            BuildUndo::RemoveExport(export) => is(crate::export::stands(sys, export)),
         })
     }
 
@@ -242,5 +243,6 @@ fn absent(undo: &BuildUndo) -> String {
             format!("{} of {} cannot be read", set.attribute.file(), set.device)
         }
         BuildUndo::DetachLoop { device, .. } => format!("{device} has no file"),
+        BuildUndo::RemoveExport(export) => format!("the export {} is not there", export.name),
     }
 }

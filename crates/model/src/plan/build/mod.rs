@@ -22,6 +22,7 @@ pub use identity::Identity;
 pub use own::group;
 
 use crate::experiment::Design;
+use crate::export::ExportUndo;
 use crate::file_id::FileId;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -248,6 +249,8 @@ pub enum BuildUndo {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<Mounted>,
     },
+    /// Takes away an export to other hosts that did not come to be whole, or that was being taken away.
+    RemoveExport(ExportUndo),
 }
 
 /// A device that is mounted, by what it was at the time.

@@ -91,6 +91,7 @@ impl BuildUndo {
             BuildUndo::RemoveGroup(path) => !tag.is_empty() && is_group(path, run),
             BuildUndo::Unmount { mountpoint, .. } => is_mountpoint(mountpoint, &tag),
             BuildUndo::Detach { name, .. } => is_attachment(name),
+            BuildUndo::RemoveExport(export) => export.is_of(run),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Builds as text: the exact commands, as one would type them.
 
 use super::{Build, BuildAction, BuildStep, BuildUndo, QueueAttribute, QueueSetting};
+use crate::export::ExportUndo;
 use crate::shown::Shown;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -97,6 +98,7 @@ impl fmt::Display for BuildUndo {
             BuildUndo::Unmount { mountpoint, .. } => {
                 write!(f, "umount {}", quoted(&mountpoint.to_string_lossy()))
             }
+            BuildUndo::RemoveExport(ExportUndo { name, .. }) => write!(f, "ebb export --remove {name}"),
         }
     }
 }
@@ -126,6 +128,7 @@ impl BuildUndo {
             BuildUndo::RestoreQueue { .. }
             | BuildUndo::RemoveDirectory(_)
             | BuildUndo::RemoveGroup(_)
+            | BuildUndo::RemoveExport(_)
             | BuildUndo::Detach { .. } => &[],
             BuildUndo::StopMd { .. } => &["mdadm"],
             BuildUndo::RemovePv { .. } => &["pvs", "pvremove"],

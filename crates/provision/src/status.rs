@@ -1,5 +1,6 @@
 //! What arrays that stay are like now: one model, as text, as JSON (`ebbtide.status/1`), and for Prometheus.
 
+use crate::attached::{Attached, Link};
 use crate::{Record, can_lose};
 use ebbtide_model::shown::{Exposition, Shown, columns};
 use ebbtide_model::units::format_count;
@@ -121,6 +122,8 @@ pub struct Status {
     pub schema: &'static str,
     /// Each array, by name.
     pub arrays: Vec<Array>,
+    /// Each volume of another host that is attached, by name.
+    pub attached: Vec<Attached>,
 }
 
 impl Array {
@@ -173,14 +176,15 @@ impl Status {
     /// Name and version of its form in JSON.
     pub const SCHEMA: &str = "ebbtide.status/1";
 
-    /// The status of these arrays.
-    pub fn new(arrays: Vec<Array>) -> Status {
-        Status { schema: Status::SCHEMA, arrays }
+    /// The status of these arrays and attached volumes.
+    pub fn new(arrays: Vec<Array>, attached: Vec<Attached>) -> Status {
+        Status { schema: Status::SCHEMA, arrays, attached }
     }
 
     /// Whether monitoring need not wake anybody.
     pub fn is_healthy(&self) -> bool {
         self.arrays.iter().all(|array| array.state == State::Healthy)
+            && self.attached.iter().all(Attached::is_well)
     }
 
     /// What `ebb status` prints for people.
@@ -225,6 +229,7 @@ impl Status {
                 let _ = writeln!(text, "  drift: {line}");
             }
         }
+        text.extend(self.attached.iter().map(Attached::text));
         text
     }
 
@@ -296,6 +301,19 @@ impl Status {
             "Errors that the array has counted of a member since it was assembled.",
             errors.iter().map(|(labels, value)| (&labels[..], *value)),
         );
+        let attached: Vec<([(&str, &str); 2], f64)> = self
+            .attached
+            .iter()
+            .map(|one| {
+                let labels = [("volume", one.name.as_str()), ("host", one.host.as_str())];
+                (labels, f64::from(u8::from(one.state == Link::Connected)))
+            })
+            .collect();
+        text.gauge(
+            "ebbtide_attached_connected",
+            "1 while reads and writes of a volume of another host get through.",
+            attached.iter().map(|(labels, value)| (&labels[..], *value)),
+        );
         text.finish()
     }
 }
@@ -327,7 +345,7 @@ mod tests {
             ],
             drift: vec!["fstab".to_owned()],
         };
-        let text = Status { schema: Status::SCHEMA, arrays: vec![array] }.openmetrics();
+        let text = Status::new(vec![array], Vec::new()).openmetrics();
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let array = r#"array="data\"1""#;
         assert_eq!(
@@ -347,7 +365,7 @@ mod tests {
             ]
         );
         let kinds: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
-        assert!(kinds.len() == 7 && kinds.iter().all(|line| line.ends_with(" gauge")), "{text}");
+        assert!(kinds.len() == 8 && kinds.iter().all(|line| line.ends_with(" gauge")), "{text}");
         assert!(text.ends_with("# EOF\n"));
     }
 }

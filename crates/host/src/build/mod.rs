@@ -6,7 +6,7 @@
 
 mod error;
 mod free;
-mod identity;
+pub(crate) mod identity;
 mod kernel;
 pub mod lasting;
 mod lvm;
@@ -240,7 +240,7 @@ pub(crate) fn run(runner: &dyn Runner, program: &str, arguments: &[&str]) -> Res
 }
 
 /// [`run`] with `input` on its standard input.
-fn run_with(
+pub(crate) fn run_with(
     runner: &dyn Runner,
     program: &str,
     arguments: &[&str],

@@ -232,6 +232,13 @@ pub enum BuildUndo {
         /// What the swap space must carry to be switched off.
         label: String,
     },
+    /// Takes away what an attach or a detach of a volume of another host left that did not end.
+    Detach {
+        /// What it is called on this host.
+        name: String,
+        /// The id of its record: another one under that name is not touched.
+        id: String,
+    },
     /// Removes a control group that programs are held to a rate in; who is still in it goes on in the one above.
     RemoveGroup(PathBuf),
     /// Unmounts, if what is mounted there is what was.

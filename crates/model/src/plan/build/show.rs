@@ -93,6 +93,7 @@ impl fmt::Display for BuildUndo {
             }
             BuildUndo::SwapOff { device, .. } => write!(f, "swapoff {}", quoted(device)),
             BuildUndo::CloseCrypt { name } => write!(f, "cryptsetup close {name}"),
+            BuildUndo::Detach { name, .. } => write!(f, "ebb detach {}", quoted(name)),
             BuildUndo::RemoveGroup(path) => write!(f, "rmdir {}", quoted(&path.to_string_lossy())),
             BuildUndo::Unmount { mountpoint, .. } => {
                 write!(f, "umount {}", quoted(&mountpoint.to_string_lossy()))
@@ -127,7 +128,8 @@ impl BuildUndo {
             BuildUndo::RestoreQueue { .. }
             | BuildUndo::RemoveDirectory(_)
             | BuildUndo::RemoveGroup(_)
-            | BuildUndo::RemoveExport(_) => &[],
+            | BuildUndo::RemoveExport(_)
+            | BuildUndo::Detach { .. } => &[],
             BuildUndo::StopMd { .. } => &["mdadm"],
             BuildUndo::RemovePv { .. } => &["pvs", "pvremove"],
             BuildUndo::RemoveVg { .. } => &["vgs", "vgremove"],

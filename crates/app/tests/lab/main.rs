@@ -7,6 +7,7 @@ mod apply_system;
 mod builds;
 #[path = "../common/mod.rs"]
 mod common;
+mod copies;
 mod door;
 mod guests;
 mod kernel;

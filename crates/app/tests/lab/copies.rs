@@ -195,8 +195,9 @@ fn a_host_is_taken_out_and_brought_back() {
     with_tools(&mut guest, &format!("{apply} --without storage-c 2>&1; put C /dev/md/three 24"));
     with_tools(
         &mut guest,
-        "mdadm --quiet --assemble /dev/md/other --run /dev/disk/by-id/virtio-c; put D /dev/md/other 64; mdadm --quiet --stop /dev/md/other",
+        "mdadm --quiet --stop /dev/md/three; alone three c; put D /dev/md/three 64; mdadm --quiet --stop /dev/md/three; away c",
     );
+    with_tools(&mut guest, &format!("{apply} 2>&1; back c"));
     let said = refused(&mut guest, &format!("{apply} 2>&1"));
     assert!(said.contains("volume c on host storage-c is not brought back"), "{said}");
     // A disk that was exchanged for a blank one is filled.

@@ -11,7 +11,7 @@ use crate::problems::Span;
 use ebbtide_model::experiment::LOCAL_HOST;
 use ebbtide_model::layout::replicated::{Unplaceable, groups, of_group};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutError, LayoutName, LayoutNode, Map};
-use ebbtide_model::stack::{ArrayBacking, Backing};
+use ebbtide_model::stack::{ArrayBacking, Backing, Metadata};
 use ebbtide_model::units::Bytes;
 use std::str::FromStr;
 use strum::{EnumString, VariantNames};
@@ -203,6 +203,11 @@ impl Walk<'_> {
         if !chunkless {
             let leaves: Vec<LayoutNode> = groups.iter().flatten().copied().map(LayoutNode::Volume).collect();
             self.room_for_a_chunk(&leaves, chunk, span)?;
+        }
+        if let (Some(Metadata::V090), Some(at)) = (chosen(&raw.metadata), &raw.metadata) {
+            let what =
+                "metadata 0.90 does not tell a half that stood still from one that ran alone".to_owned();
+            self.problems.report(&at.span, Mistake::Geometry(what), "write \"1.2\", or remove it");
         }
         let backing = chosen(&raw.backing);
         let kind = match over {
@@ -407,6 +412,7 @@ mod tests {
             (&two, "members = [\"*\"]\nwrite_mostly = \"*\"", "nobody is left"),
             (&two, "members = [\"*\"]\nchunk = \"64KiB\"", "no array of it has chunks"),
             (&two, "members = [\"*\"]\narrangement = \"far\"", "they are mirrors"),
+            (&two, "members = [\"*\"]\nmetadata = \"0.90\"", "ran alone"),
             (&three, "members = [\"*\"]\nover = \"mirror\"", "write one of stripe, linear"),
             (&three, "members = [\"*\"]\nchunk = \"96KiB\"", "power of two"),
             (&three, "copies = 3\nmembers = [\"a0\", \"b0\", \"c0\", \"a0\"]", "used twice"),

@@ -10,7 +10,7 @@ const MIB: u64 = 1 << 20;
 /// Disks of each host: two for each array.
 const DISKS: usize = 4;
 /// How long is written in each round.
-const SECONDS: u64 = 18;
+const SECONDS: u64 = 14;
 
 /// Seeded numbers (xorshift64*, Vigna 2016).
 struct Dice(u64);
@@ -170,7 +170,7 @@ fn run_round(hosts: &mut Hosts, number: u64, files: &str, dice: &mut Dice, figur
     }
     let mut events: Vec<(Duration, Option<usize>)> = vec![(dice.time(1, 7), Some(round.victims[0]))];
     events.extend(round.victims.get(1).map(|second| (dice.time(1, 12), Some(*second))));
-    events.extend(round.client.then(|| (dice.time(1, 15), None)));
+    events.extend(round.client.then(|| (dice.time(1, SECONDS), None)));
     events.sort();
     let start = Instant::now();
     for (at, victim) in events {

@@ -329,6 +329,9 @@ impl<'a> Candidate<'a> {
             Permission::User { destroy: false, .. } => {
                 reopen(pin, OFlags::RDONLY | OFlags::EXCL).and(Err(Errno::PERM.into()))
             }
+            // Nothing is written here, and udev looks at a device anew when somebody closes it who might have.
+            Permission::Exported { .. } if device => reopen(pin, OFlags::RDONLY | OFlags::EXCL),
+            Permission::Exported { .. } => reopen(pin, OFlags::RDONLY),
             _ => reopen(pin, flags),
         };
         let (file, refused) = match opened {

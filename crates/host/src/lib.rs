@@ -11,9 +11,11 @@
 // Tests open files of their own; everything else goes through the door (clippy.toml).
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod attach;
 pub mod build;
 pub mod chain;
 pub mod command;
+pub mod export;
 pub mod findings;
 pub mod hostinfo;
 pub mod judge;
@@ -21,6 +23,8 @@ pub mod limit;
 mod nvme;
 pub mod observe;
 pub mod probe;
+pub mod program;
+pub mod ssh;
 pub mod sys;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -11,6 +11,7 @@ pub mod blank;
 pub mod catalog;
 pub mod civil;
 pub mod experiment;
+pub mod export;
 mod file_id;
 pub mod guard;
 pub mod journal;

@@ -216,7 +216,7 @@ pub enum ProvisionError {
 }
 
 /// Longest name: volume groups and md take more, but nobody reads more.
-const NAME_MAX: usize = 24;
+pub(crate) const NAME_MAX: usize = 24;
 
 /// What a design called so is called on a host where nobody says it.
 pub fn default_name(design: &str) -> String {
@@ -250,7 +250,11 @@ pub fn check_name(name: &str) -> Result<(), ProvisionError> {
 const NO_MOUNTPOINTS: [&str; 10] =
     ["/", "/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/run", "/sys", "/usr"];
 
-pub(crate) fn check_mountpoint(path: &Path) -> Result<(), ProvisionError> {
+/// Whether a file system can be mounted at `path` for good.
+///
+/// # Errors
+/// What is wrong with it, and what to write.
+pub fn check_mountpoint(path: &Path) -> Result<(), ProvisionError> {
     let fail = |what| Err(ProvisionError::Mountpoint { path: path.to_owned(), what });
     if !path.is_absolute() {
         return fail("is not absolute: begin it with /");

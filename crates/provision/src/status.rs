@@ -1,5 +1,6 @@
 //! What arrays that stay are like now: one model, as text, as JSON (`ebbtide.status/1`), and for Prometheus.
 
+use crate::attached::{Attached, Link};
 use crate::hosts::{self, HostStatus};
 use crate::{Record, can_lose};
 use ebbtide_model::shown::{Exposition, Shown, columns};
@@ -131,6 +132,8 @@ pub struct Status {
     pub schema: &'static str,
     /// Each array, by name.
     pub arrays: Vec<Array>,
+    /// Each volume of another host that is attached, by name.
+    pub attached: Vec<Attached>,
 }
 
 impl Array {
@@ -186,14 +189,15 @@ impl Status {
     /// Name and version of its form in JSON.
     pub const SCHEMA: &str = "ebbtide.status/1";
 
-    /// The status of these arrays.
-    pub fn new(arrays: Vec<Array>) -> Status {
-        Status { schema: Status::SCHEMA, arrays }
+    /// The status of these arrays and attached volumes.
+    pub fn new(arrays: Vec<Array>, attached: Vec<Attached>) -> Status {
+        Status { schema: Status::SCHEMA, arrays, attached }
     }
 
     /// Whether monitoring need not wake anybody.
     pub fn is_healthy(&self) -> bool {
         self.arrays.iter().all(|array| array.state == State::Healthy)
+            && self.attached.iter().all(Attached::is_well)
     }
 
     /// What `ebb status` prints for people.
@@ -241,6 +245,7 @@ impl Status {
                 let _ = writeln!(text, "  drift: {line}");
             }
         }
+        text.extend(self.attached.iter().map(Attached::text));
         text
     }
 
@@ -318,6 +323,19 @@ impl Status {
             .map(|array| (array.name.as_str(), array.hosts.as_slice(), array.can_lose_hosts))
             .collect();
         hosts::figures(&mut text, &of_hosts);
+        let attached: Vec<([(&str, &str); 2], f64)> = self
+            .attached
+            .iter()
+            .map(|one| {
+                let labels = [("volume", one.name.as_str()), ("host", one.host.as_str())];
+                (labels, f64::from(u8::from(one.state == Link::Connected)))
+            })
+            .collect();
+        text.gauge(
+            "ebbtide_attached_connected",
+            "1 while reads and writes of a volume of another host get through.",
+            attached.iter().map(|(labels, value)| (&labels[..], *value)),
+        );
         text.finish()
     }
 }
@@ -351,7 +369,7 @@ mod tests {
             ],
             drift: vec!["fstab".to_owned()],
         };
-        let text = Status { schema: Status::SCHEMA, arrays: vec![array] }.openmetrics();
+        let text = Status::new(vec![array], Vec::new()).openmetrics();
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let array = r#"array="data\"1""#;
         assert_eq!(
@@ -371,7 +389,7 @@ mod tests {
             ]
         );
         let kinds: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
-        assert!(kinds.len() == 7 && kinds.iter().all(|line| line.ends_with(" gauge")), "{text}");
+        assert!(kinds.len() == 8 && kinds.iter().all(|line| line.ends_with(" gauge")), "{text}");
         assert!(text.ends_with("# EOF\n"));
     }
 }

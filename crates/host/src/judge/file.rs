@@ -52,7 +52,11 @@ impl HostLook {
         if reasons.is_empty() && !matches!(permission, Permission::User { destroy: false, .. }) {
             reasons.extend(self.users_below(file));
         }
-        let Permission::User { id, destroy, .. } = permission else { return reasons };
+        let (id, destroy) = match permission {
+            Permission::User { id, destroy, .. } => (id, destroy),
+            Permission::Exported { id } => (id, true),
+            Permission::Built => return reasons,
+        };
         let in_use = !reasons.is_empty();
         if let Some(id) = id {
             reasons.push(Reason {

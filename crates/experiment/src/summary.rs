@@ -192,12 +192,13 @@ fn describe_volume(volume: &Volume, experiment: &Experiment) -> String {
         VolumeSource::Device { path, .. } => format!("device {}", path.shown()),
     };
     let size = volume.size.map_or_else(|| "its own size".to_owned(), |size| size.short());
+    let host = volume.host.as_ref().map_or_else(String::new, |host| format!(", on host {host}"));
     match &volume.shape {
-        None => format!("{size}, {source}, as fast as it is"),
+        None => format!("{size}, {source}, as fast as it is{host}"),
         Some(shape) => {
             let link = shape.link.and_then(|link| experiment.links.get(link));
             let link = link.map_or_else(String::new, |link| format!(", on link {}", link.name));
-            format!("{size}, {source}, {shape}{link}")
+            format!("{size}, {source}, {shape}{link}{host}")
         }
     }
 }

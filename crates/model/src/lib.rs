@@ -25,6 +25,7 @@ pub mod observe;
 pub mod per_op;
 pub mod plan;
 pub mod profile;
+pub mod remote;
 pub mod samples;
 pub mod schedule;
 pub mod session;

@@ -10,10 +10,12 @@
 
 pub mod attached;
 pub mod boot;
+pub mod copies;
 mod desired;
 mod diff;
 pub mod export;
 pub mod files;
+pub mod hosts;
 pub mod monitor;
 mod record;
 mod redundancy;
@@ -24,6 +26,6 @@ pub use desired::{
     Class, Desired, Member, Order, ProvisionError, Seed, Unfit, check_mountpoint, check_name, default_name,
 };
 pub use diff::diff;
-pub use record::{Phase, Record};
-pub use redundancy::can_lose;
+pub use record::{Phase, Record, TakenOut};
+pub use redundancy::{can_lose, can_lose_hosts};
 pub use system::{Initramfs, System};

@@ -51,7 +51,7 @@ pub fn run(args: &FioArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     jobs::cpus_exist(&from.spec)?;
     let globals = &args.dialect.globals(globals);
     match (from.verified, &args.ledger) {
-        (true, ledger) => verify::write(&from.spec, ledger.as_deref(), globals),
+        (true, ledger) => verify::write(&from.spec, (ledger.as_deref(), false), globals),
         (false, None) => jobs::run(from.spec, Some(&from.global), globals),
         (false, Some(_)) => {
             let what = "--ledger changes nothing: the file has no job with verify; remove it, or write verify=crc32c in the job";

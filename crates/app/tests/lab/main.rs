@@ -7,15 +7,18 @@ mod apply_system;
 mod builds;
 #[path = "../common/mod.rs"]
 mod common;
+mod copies;
 mod door;
 mod export;
 mod guests;
+mod hosts;
 mod kernel;
 mod kills;
 mod layouts;
 mod monitor;
 mod pattern;
 mod remote;
+mod replicated;
 mod sessions;
 mod sweep;
 mod system;

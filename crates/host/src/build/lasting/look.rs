@@ -180,6 +180,7 @@ impl Keeper<'_> {
                 }
                 let has = |word: &str| state.split(',').any(|part| part == word);
                 let now = match () {
+                    () if !self.answers(&name) => MemberState::Unreachable,
                     () if has("faulty") => MemberState::Faulty,
                     () if has("in_sync") => MemberState::InUse,
                     () if has("spare") => MemberState::Resyncing,
@@ -190,7 +191,11 @@ impl Keeper<'_> {
             let place = self.sys.sys.join("class/block").join(&name);
             let held = !sys::names(&place.join("holders")).is_empty();
             let used = held || self.is_used_itself(desired, member);
-            let state = if used { MemberState::InUse } else { MemberState::Unused };
+            let state = match used {
+                _ if !self.answers(&name) => MemberState::Unreachable,
+                true => MemberState::InUse,
+                false => MemberState::Unused,
+            };
             MemberSeen { state: Some(state), ..MemberSeen::default() }
         });
         (members.collect(), doing)

@@ -15,7 +15,7 @@ mod queue;
 mod show;
 mod swap;
 
-pub use array::{LASTING_LVM_CONFIG, LVM_CONFIG};
+pub use array::{LASTING_LVM_CONFIG, LVM_CONFIG, MemberFlags};
 pub use error::BuildPlanError;
 pub use geometry::Geometry;
 pub use identity::Identity;

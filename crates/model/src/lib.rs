@@ -13,6 +13,7 @@ pub mod civil;
 pub mod experiment;
 mod file_id;
 pub mod guard;
+pub mod hosts;
 pub mod journal;
 pub mod layout;
 pub mod limit;

@@ -86,7 +86,8 @@ pub fn on_hosts(
     meta.host = hostinfo::host_info(&Sys::host());
     experiment.clone_from(&placement.experiment);
     let hosts = Hosts::start(launcher, placement, meta.seed, destroy)?;
-    meta.hosts = hosts.infos().map(|(name, host)| NamedHost { name: name.to_owned(), host: host.clone() }).collect();
+    meta.hosts =
+        hosts.infos().map(|(name, host)| NamedHost { name: name.to_owned(), host: host.clone() }).collect();
     match hosts.ceiling() {
         Ok(iops) => meta.engine_ceiling_iops = Some(iops),
         Err(unknown) => meta.warnings.push(unknown),

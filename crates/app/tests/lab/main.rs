@@ -9,6 +9,7 @@ mod builds;
 mod common;
 mod door;
 mod guests;
+mod hosts;
 mod kernel;
 mod kills;
 mod layouts;

@@ -374,7 +374,8 @@ impl Backend for Hosts {
 
     fn finish(&mut self, keep: bool) -> Result<()> {
         let mut left = Vec::new();
-        let there: Vec<usize> = self.all().into_iter().filter(|host| self.links[*host].gone.is_none()).collect();
+        let there: Vec<usize> =
+            self.all().into_iter().filter(|host| self.links[*host].gone.is_none()).collect();
         for host in &there {
             self.links[*host].tell(&Order::Finish { keep });
         }
@@ -386,7 +387,9 @@ impl Backend for Hosts {
         // One by one: what one of them leaves is no reason to leave another's.
         for host in there {
             match self.wait_for(&[host], &Control::default(), finished) {
-                Ok(said) => left.extend(said.into_iter().flatten().map(|error| self.of_host(host, error).to_string())),
+                Ok(said) => {
+                    left.extend(said.into_iter().flatten().map(|error| self.of_host(host, error).to_string()))
+                }
                 Err(error) => left.push(error.to_string()),
             }
         }

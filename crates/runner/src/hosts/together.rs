@@ -69,7 +69,8 @@ impl Hosts {
             other => failed(other),
         })?;
         let windows: Vec<Window> = worked.iter().map(|(ran, _)| *ran).collect();
-        let window = Window::enough(&windows).map_err(|(worst, left)| self.too_little(&shares, &worked, worst, left))?;
+        let window = Window::enough(&windows)
+            .map_err(|(worst, left)| self.too_little(&shares, &worked, worst, left))?;
         for host in &hosts {
             self.links[*host].tell(&Order::Count(window));
         }
@@ -116,7 +117,10 @@ impl Hosts {
             };
             let own = self.on[part.host].designs.get(trial.design).copied().flatten();
             let design = own.ok_or_else(|| {
-                BackendError::Other(format!("design {} has no members on {}", design.name, self.links[part.host].host))
+                BackendError::Other(format!(
+                    "design {} has no members on {}",
+                    design.name, self.links[part.host].host
+                ))
             })?;
             // Hosts draw offsets of their own; the first draws those that it draws alone.
             let seed = trial.seed ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -153,7 +157,13 @@ impl Hosts {
     }
 
     /// That the hosts were at work together for too little of the trial: who began last, or ended first.
-    fn too_little(&self, shares: &[Share], worked: &[(Window, Nanos)], worst: usize, left: Nanos) -> BackendError {
+    fn too_little(
+        &self,
+        shares: &[Share],
+        worked: &[(Window, Nanos)],
+        worst: usize,
+        left: Nanos,
+    ) -> BackendError {
         let (Some(share), Some((ran, late))) = (shares.get(worst), worked.get(worst)) else {
             return BackendError::Other("no host ran anything".to_owned());
         };

@@ -38,10 +38,8 @@ impl Ears {
         patience: Option<Duration>,
     ) -> io::Result<Ears> {
         let (sender, receiver) = channel();
-        let heard = Arc::new(Heard {
-            last: AtomicU64::new(Clock::get().now().0),
-            hung_up: AtomicBool::new(false),
-        });
+        let heard =
+            Arc::new(Heard { last: AtomicU64::new(Clock::get().now().0), hung_up: AtomicBool::new(false) });
         let listener = Listener {
             mouth,
             control: control.clone(),
@@ -64,7 +62,9 @@ impl Ears {
             match orders.recv_timeout(TICK) {
                 Ok(order) => return order.map(Some),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                Err(RecvTimeoutError::Timeout) if self.heard.hung_up.load(Ordering::Relaxed) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if self.heard.hung_up.load(Ordering::Relaxed) => {
+                    return Ok(None);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -12,7 +12,7 @@ use crate::trial::{self, Trials};
 use crate::{clock, places, surroundings};
 use ears::Ears;
 use ebbtide_engine::Clock;
-use ebbtide_engine::files::{Fill, FilesBackend, Options};
+use ebbtide_engine::files::{FilesBackend, Fill, Options};
 use ebbtide_host::{hostinfo, sys::Sys};
 use ebbtide_lab::backend::talk::{Order, Word, line};
 use ebbtide_model::backend::{Backend, BackendError, Control, Inventory, TrialRun};
@@ -134,7 +134,9 @@ fn obey(
                 Word::Finished(work.take().map_or(Ok(()), |mut work| work.backend.finish(keep)))
             }
             // What is not the backend's is answered as it is heard.
-            (Order::Clock | Order::Begin { .. } | Order::Count(_) | Order::Stop | Order::Alive, _) => continue,
+            (Order::Clock | Order::Begin { .. } | Order::Count(_) | Order::Stop | Order::Alive, _) => {
+                continue;
+            }
         };
         mouth.say(&word)?;
     }

@@ -38,7 +38,7 @@ runtime = "{runtime}"
     )
 }
 
-const ONCE: &str = "trials_min = 2\ntrials_max = 2\nprecision = \"50%\"";
+const ONCE: &str = "level = 0.5\ntrials_min = 2\ntrials_max = 2\nprecision = \"50%\"";
 const LONG: &str = "trials_min = 400\ntrials_max = 400\nbudget = \"100s\"";
 
 /// A line of a run on two processes.
@@ -191,7 +191,7 @@ fn a_host_that_dies_fails_its_trials_is_named_and_the_others_put_everything_back
     home.write("two.toml", &two(LONG, "200ms"));
     let running = home.start_until(ON_TWO, 2);
     let beta =
-        workers(&home).into_iter().find(|(_, volumes)| volumes.iter().any(|name| name.starts_with("v1")));
+        workers(&home).into_iter().find(|(_, volumes)| volumes.iter().any(|name| name.contains("v1")));
     let (pid, _) = beta.expect("a worker has v1 open");
     let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
     assert!(killed.success());

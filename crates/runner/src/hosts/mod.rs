@@ -350,12 +350,19 @@ impl Backend for Hosts {
             inventory.notes.extend(self.wall_clocks(control)?);
             Ok(inventory)
         });
-        if told.is_err() {
-            // Those that are ready put everything back.
+        told.map_err(|error| {
+            // Those that are ready put everything back, and are not asked for anything more.
             self.signs = None;
-            self.links.iter_mut().for_each(|link| drop(link.end()));
-        }
-        told
+            let left = self.links.drain(..).filter_map(|mut link| {
+                let was_gone = link.gone.is_some();
+                let why = link.end().err().filter(|_| !was_gone)?;
+                Some(format!("host {}: {why}", link.host))
+            });
+            match left.collect::<Vec<_>>().join("; ") {
+                left if left.is_empty() => error,
+                left => BackendError::Other(format!("{error}; and then: {left}")),
+            }
+        })
     }
 
     fn run_trial(
@@ -376,9 +383,6 @@ impl Backend for Hosts {
         let mut left = Vec::new();
         let there: Vec<usize> =
             self.all().into_iter().filter(|host| self.links[*host].gone.is_none()).collect();
-        for host in &there {
-            self.links[*host].tell(&Order::Finish { keep });
-        }
         let finished = |word| match word {
             Word::Finished(Ok(())) => Answer::Is(None),
             Word::Finished(Err(error)) => Answer::Is(Some(error)),
@@ -386,6 +390,7 @@ impl Backend for Hosts {
         };
         // One by one: what one of them leaves is no reason to leave another's.
         for host in there {
+            self.links[host].tell(&Order::Finish { keep });
             match self.wait_for(&[host], &Control::default(), finished) {
                 Ok(said) => {
                     left.extend(said.into_iter().flatten().map(|error| self.of_host(host, error).to_string()))

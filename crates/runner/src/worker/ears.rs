@@ -17,7 +17,6 @@ pub(super) struct Ears {
     orders: Mutex<Receiver<io::Result<Order>>>,
     heard: Arc<Heard>,
     control: Arc<Control>,
-    gate: Arc<Turnstile>,
     patience: Option<Duration>,
 }
 
@@ -40,16 +39,11 @@ impl Ears {
         let (sender, receiver) = channel();
         let heard =
             Arc::new(Heard { last: AtomicU64::new(Clock::get().now().0), hung_up: AtomicBool::new(false) });
-        let listener = Listener {
-            mouth,
-            control: control.clone(),
-            gate: gate.clone(),
-            heard: heard.clone(),
-            to_work: sender,
-        };
+        let listener =
+            Listener { mouth, control: control.clone(), gate, heard: heard.clone(), to_work: sender };
         // It may wait for ever for a line that does not come; the process ends without it.
         std::thread::Builder::new().name("ebb-orders".to_owned()).spawn(move || listener.listen(orders))?;
-        Ok(Ears { orders: Mutex::new(receiver), heard, control, gate, patience })
+        Ok(Ears { orders: Mutex::new(receiver), heard, control, patience })
     }
 
     /// The next order for the backend; nothing when there are no more.
@@ -80,15 +74,6 @@ impl Ears {
     pub(super) fn hang_up(&self) {
         self.heard.hung_up.store(true, Ordering::Relaxed);
         self.control.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// Forgets what was said of earlier trials.
-    pub(super) fn trial_begins(&self) {
-        self.gate.close();
-        self.control.stop.store(false, Ordering::Relaxed);
-        if self.heard.hung_up.load(Ordering::Relaxed) {
-            self.control.stop.store(true, Ordering::Relaxed);
-        }
     }
 }
 
@@ -135,6 +120,12 @@ impl Listener {
                 true
             }
             Ok(Order::Alive) => true,
+            Ok(Order::Together(..)) => {
+                // Here, and not when it is begun: what is said next is said of this one.
+                self.gate.close();
+                self.control.stop.store(self.heard.hung_up.load(Ordering::Relaxed), Ordering::Relaxed);
+                self.to_work.send(order).is_ok()
+            }
             order => self.to_work.send(order).is_ok(),
         }
     }

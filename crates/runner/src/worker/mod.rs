@@ -117,7 +117,6 @@ fn obey(
                 Word::Ran(work.run(&trial, &workload, control).map(Box::new))
             }
             (Order::Together(trial, workload), Some(work)) => {
-                ears.trial_begins();
                 control.meeting.at(gate.clone());
                 let ran = work.run(&trial, &workload, control);
                 control.meeting.nowhere();

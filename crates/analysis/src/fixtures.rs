@@ -91,6 +91,7 @@ pub fn trial(members: &[Member<'_>]) -> TrialSamples {
         execution: Default::default(),
         mean_in_flight: Some(in_flight),
         observed: None,
+        hosts: Vec::new(),
         notes: Vec::new(),
     }
 }

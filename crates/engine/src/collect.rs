@@ -8,6 +8,7 @@ use ebbtide_model::samples::{
     Count, CpuUse, ErrorCount, Execution, Histogram, Interval, MemberSamples, TrialSamples,
 };
 use ebbtide_model::units::{Nanos, UnixTime};
+use std::collections::BTreeMap;
 
 /// Most intervals that a series keeps; a longer trial gets longer intervals.
 const INTERVALS_MAX: usize = 1200;
@@ -42,6 +43,8 @@ pub(crate) struct Collected {
     /// Nominal intervals in one part.
     factor: u64,
     errors: Errors,
+    /// Records by their interval, while it is not known which of them count.
+    waiting: Option<BTreeMap<u64, Box<Record>>>,
     /// How it is carried out.
     pub(crate) execution: Execution,
     notes: Vec<String>,
@@ -56,6 +59,7 @@ impl Collected {
             parts: Vec::new(),
             factor: 1,
             errors: Errors::new(),
+            waiting: None,
             execution: Execution::default(),
             notes: Vec::new(),
         }
@@ -74,9 +78,31 @@ impl Collected {
         }
     }
 
+    /// From now on records are kept until it is known which intervals count ([`count`](Self::count)).
+    pub(crate) fn wait(&mut self) {
+        self.waiting = Some(BTreeMap::new());
+    }
+
+    /// Adds the `number` whole intervals from `first` on of what was kept: they are all of the trial that counts.
+    pub(crate) fn count(&mut self, first: u64, number: u64) {
+        for (interval, record) in self.waiting.take().into_iter().flatten() {
+            if (first..first + number).contains(&interval) {
+                self.add_at(&record, interval - first);
+            }
+        }
+    }
+
     /// Adds one job's record of one interval; the warm-up's is left out.
     pub(crate) fn add(&mut self, record: &Record) {
         let Some(interval) = record.interval else { return };
+        match &mut self.waiting {
+            Some(kept) => kept.entry(interval).or_insert_with(|| Box::new(Record::kept(record))).add(record),
+            None => self.add_at(record, interval),
+        }
+    }
+
+    /// Adds `record` as what was seen in the interval number `interval`.
+    fn add_at(&mut self, record: &Record, interval: u64) {
         self.array.add(&record.array);
         if let Some(service) = &record.service {
             merge(self.service.get_or_insert_with(|| PerOp::each(Histogram::with_buckets)), service);
@@ -187,6 +213,7 @@ impl Collected {
             execution: self.execution,
             notes: self.notes,
             observed: None,
+            hosts: Vec::new(),
         }
     }
 }

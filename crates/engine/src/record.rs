@@ -93,6 +93,32 @@ impl Record {
         }
     }
 
+    /// An empty one for the sum of several like `like`, as small as what is added to it.
+    pub(crate) fn kept(like: &Record) -> Self {
+        let tally = || Tally { latency: PerOp::default(), bytes: PerOp::default() };
+        Record {
+            interval: like.interval,
+            array: tally(),
+            service: like.service.as_ref().map(|_| PerOp::default()),
+            lateness: Histogram::default(),
+            slot_waits: Histogram::default(),
+            syncs: Histogram::default(),
+            members: like.members.iter().map(|_| tally()).collect(),
+        }
+    }
+
+    /// Adds what another one of the same interval has seen.
+    pub(crate) fn add(&mut self, other: &Record) {
+        self.array.add(&other.array);
+        if let (Some(sum), Some(more)) = (&mut self.service, &other.service) {
+            merge(sum, more);
+        }
+        self.lateness.merge(&other.lateness);
+        self.slot_waits.merge(&other.slot_waits);
+        self.syncs.merge(&other.syncs);
+        self.members.iter_mut().zip(&other.members).for_each(|(sum, more)| sum.add(more));
+    }
+
     /// Empties it and keeps its memory.
     pub(crate) fn clear(&mut self) {
         self.array.clear();
@@ -145,6 +171,8 @@ pub(crate) struct Finished {
     /// What the reader must know of the job's end.
     pub(crate) note: Option<String>,
     pub(crate) begun: Begun,
+    /// When its thread was at work.
+    pub(crate) at_work: Option<Instant>,
 }
 
 /// Operations that a thread has begun, warm-up included.
@@ -273,6 +301,7 @@ impl Recorder {
             failure: None,
             note: None,
             begun: Begun::default(),
+            at_work: None,
         }
     }
 }

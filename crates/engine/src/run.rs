@@ -16,8 +16,9 @@ use crate::source::Source;
 use crate::steps::{Follows, StepWatcher};
 use crate::target::{Target, lock};
 use crate::verify::read_back;
-use ebbtide_model::backend::{Control, Edge};
-use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::backend::{Control, Edge, Gate};
+use ebbtide_model::hosts::Window;
+use ebbtide_model::samples::{CpuUse, TrialSamples};
 use ebbtide_model::units::{Bytes, Instant, MemberOffset, Nanos, UnixTime, format_latency};
 use ebbtide_model::workload::{Generator, IoEngine, SteadyResult, Stop, Workload};
 use std::sync::Mutex;
@@ -224,14 +225,16 @@ fn job<'a>(shared: &'a Shared<'a>, place: Place<'a>, ends: Ends) -> Result<Finis
     let _ = ends.to_collector.send(Message::Ready(notes));
     // No start: another job could not be set up, and that error is told.
     let Ok(times) = ends.started.recv() else { return Err(EngineError::Stopped { seen: None }) };
+    let at_work = Some(shared.clock.now());
     let members = if shared.plain { 0 } else { shared.target.members.len() };
     let open_loop = workload.is_open_loop();
     let recorder = Recorder::new(index as usize, members, open_loop, times, ends.to_collector, ends.recycled);
     let job = Job::new(shared, index, source, refill, recorder, times);
-    Ok(match io {
+    let finished = match io {
         Io::Ring(ring) => RingLoop::new(*ring, job).run(),
         Io::Psync(buffers) => PsyncLoop::new(job, buffers, (way.threads > 1).then_some(line)).run(),
-    })
+    };
+    Ok(Finished { at_work, ..finished })
 }
 
 /// Puts together what the jobs send.
@@ -250,12 +253,14 @@ impl Collector<'_> {
         self.wait_until_ready()?;
         let workload = shared.workload;
         self.wait_for_start(workload.details.start_delay)?;
+        let gate = shared.control.meeting.gate();
+        let agreed = gate.as_deref().map(|gate| self.wait_for_others(gate)).transpose()?;
         shared.control.edges.tell(Edge::Begins, shared.seed);
         let origin = clock.now();
-        let measure = origin + workload.before();
+        let measure = agreed.unwrap_or(origin) + workload.before();
         let end = workload.measured_at_most().map_or(Instant::NEVER, |most| measure + most);
         let times = Times { origin, measure, end, interval: workload.series_interval() };
-        let started_unix = UnixTime::from(SystemTime::now()) + workload.before();
+        let started_unix = UnixTime::from(SystemTime::now()) + (measure - origin);
         for line in &self.lines {
             let _ = line.start.send(times);
         }
@@ -263,6 +268,7 @@ impl Collector<'_> {
         let ended = clock.now();
         let mut jobs = Vec::new();
         let mut last = None;
+        let mut at_work = origin;
         let mut complete = true;
         let mut failure = seen.failure;
         let mut failed = Failed::default();
@@ -280,6 +286,7 @@ impl Collector<'_> {
             failed = failed.plus(finished.failed);
             jobs.extend(finished.time);
             last = last.max(finished.last);
+            at_work = at_work.max(finished.at_work.unwrap_or(origin));
             complete &= finished.complete;
             self.collected.errors(finished.errors);
             finished.note.into_iter().for_each(|note| self.collected.note(note));
@@ -313,6 +320,18 @@ impl Collector<'_> {
         let elapsed = until - measure;
         let cpu = cpu_use(&jobs, seen.process, seen.collector, elapsed);
         self.notes(stopped, failure.as_ref(), elapsed);
+        let mut part = Part { started_unix, elapsed, cpu };
+        if let (Some(gate), Some(agreed)) = (gate.as_deref(), agreed) {
+            // Of what was cut short everything is told that was seen.
+            let ran = Window { from: at_work - measure, until: elapsed };
+            let counts = match stopped || failure.is_some() {
+                true => Some(Window { from: Nanos(0), until: elapsed }),
+                false => gate.counts(ran, at_work - agreed, &|| shared.must_stop()),
+            };
+            let counts = counts.ok_or(EngineError::Stopped { seen: None })?;
+            part = self.cut(part, counts, times.interval);
+        }
+        let Part { started_unix, elapsed, cpu } = part;
         let mut samples = self.collected.finish(shared, started_unix, elapsed, cpu);
         samples.notes.extend(samples.own_lateness());
         match failure {
@@ -332,6 +351,33 @@ impl Collector<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Waits at `gate` until all begin; the instant that was agreed.
+    fn wait_for_others(&mut self, gate: &dyn Gate) -> Result<Instant, EngineError> {
+        let shared = self.shared;
+        self.collected.wait();
+        gate.begin(&|| shared.must_stop()).ok_or(EngineError::Stopped { seen: None })
+    }
+
+    /// Cuts the trial to the whole intervals in `counts`.
+    fn cut(&mut self, part: Part, counts: Window, interval: Nanos) -> Part {
+        let (first, number) = counts.whole_intervals(interval, part.elapsed);
+        self.collected.count(first, number);
+        let from = interval.times(first);
+        let until = interval.times(first + number).min(part.elapsed);
+        let elapsed = Nanos(until.0.saturating_sub(from.0));
+        let share = |time: Nanos| match part.elapsed.0 {
+            0 => time,
+            all => Nanos((u128::from(time.0) * u128::from(elapsed.0) / u128::from(all)) as u64),
+        };
+        // A thread's time is not known interval by interval.
+        let cpu = CpuUse {
+            load_user: share(part.cpu.load_user),
+            load_system: share(part.cpu.load_system),
+            ..part.cpu
+        };
+        Part { started_unix: part.started_unix + from, elapsed, cpu }
     }
 
     /// Waits for `delay`, unless the trial is stopped meanwhile.
@@ -416,6 +462,13 @@ impl Collector<'_> {
             self.collected.note(format!("stopped after {seconds:.1} s"));
         }
     }
+}
+
+/// The part of a trial that counts.
+struct Part {
+    started_unix: UnixTime,
+    elapsed: Nanos,
+    cpu: CpuUse,
 }
 
 /// What the collector has seen.

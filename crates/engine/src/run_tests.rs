@@ -434,3 +434,72 @@ fn what_the_kernel_refuses_for_ever_ends_with_the_trial() {
     assert!(!finished.complete && finished.note.is_none(), "{finished:?}");
     assert!(refused > 0, "{finished:?}");
 }
+
+/// A gate that opens at once, has the trial be late, and lets so much of it count.
+struct Opens {
+    late: Nanos,
+    counts: Option<Window>,
+    seen: Lock<Option<(Window, Nanos)>>,
+}
+
+impl Gate for Opens {
+    fn begin(&self, _: &dyn Fn() -> bool) -> Option<Instant> {
+        let agreed = Clock::get().now();
+        thread::sleep(Duration::from_nanos(self.late.0));
+        Some(agreed)
+    }
+
+    fn counts(&self, ran: Window, late: Nanos, _: &dyn Fn() -> bool) -> Option<Window> {
+        *self.seen.lock().expect("no panic") = Some((ran, late));
+        self.counts
+    }
+}
+
+/// A trial of 300 ms with intervals of 10 ms, of which this counts.
+fn through(
+    late: Nanos,
+    counts: Option<Window>,
+) -> (Result<TrialSamples, EngineError>, Option<(Window, Nanos)>) {
+    let gate = Arc::new(Opens { late, counts, seen: Lock::new(None) });
+    let control = Control::default();
+    control.meeting.at(gate.clone());
+    let stop = Stop::Runtime(Nanos::from_millis(300));
+    let workload = Workload { stop, iodepth: 2, numjobs: 2, ..writes(2, 2) };
+    let ran = run(&target(), &workload, 1, &control);
+    let seen = *gate.seen.lock().expect("no panic");
+    (ran, seen)
+}
+
+fn window(from: u64, until: u64) -> Window {
+    Window { from: Nanos::from_millis(from), until: Nanos::from_millis(until) }
+}
+
+#[test]
+fn of_a_trial_among_others_only_the_window_counts() {
+    let (whole, seen) = through(Nanos(0), Some(window(0, 300)));
+    let (whole, (ran, late)) = (whole.expect("runs"), seen.expect("was asked"));
+    assert_eq!((ran.until, whole.elapsed, whole.series.len()), (window(0, 300).until, ran.until, 30));
+    assert!(ran.from == late, "without a warm-up it is late by what is missing");
+    let sum = |samples: &TrialSamples| samples.series.iter().map(|i| i.array.write.ops).sum::<u64>();
+    assert_eq!(sum(&whole), whole.array.write.count.ops);
+    assert_eq!(whole.array.write.latency.count(), whole.array.write.count.ops);
+
+    let (part, _) = through(Nanos(0), Some(window(95, 250)));
+    let part = part.expect("runs");
+    assert_eq!((part.elapsed, part.series.len()), (Nanos::from_millis(150), 15));
+    assert_eq!(sum(&part), part.array.write.count.ops);
+    assert_eq!(part.series.last().map(|interval| interval.end), Some(part.elapsed));
+    let members: u64 = part.members.iter().map(|member| member.ops.write.count.ops).sum();
+    assert_eq!(members, part.array.write.count.ops);
+}
+
+#[test]
+fn a_trial_that_begins_late_says_so_and_ends_with_the_others() {
+    let late = Nanos::from_millis(120);
+    let (ran, seen) = through(late, Some(window(150, 300)));
+    let (ran, (own, told)) = (ran.expect("runs"), seen.expect("was asked"));
+    assert!(told >= late && own.from >= late && own.until == Nanos::from_millis(300), "{own:?} {told}");
+    assert_eq!((ran.elapsed, ran.series.len()), (Nanos::from_millis(150), 15));
+    let (none, _) = through(Nanos(0), None);
+    assert!(matches!(none, Err(EngineError::Stopped { seen: None })), "{none:?}");
+}

@@ -247,7 +247,12 @@ impl Backend for Lab {
 
     fn prepare(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory> {
         let inside = Box::new(self.adapted.inside.clone());
-        self.tell(&Order::Prepare { id: self.id.clone(), seed: self.seed, experiment: inside })?;
+        self.tell(&Order::Prepare {
+            id: self.id.clone(),
+            seed: self.seed,
+            experiment: inside,
+            destroy: true,
+        })?;
         let inside = match self.answer(control)? {
             Word::Prepared(prepared) => prepared?,
             _ => return Err(self.confused()),

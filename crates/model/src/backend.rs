@@ -1,14 +1,15 @@
 //! What every backend does: prepare volumes, run trials, put things back.
 
 use crate::experiment::{Design, Experiment};
+use crate::hosts::Window;
 use crate::samples::TrialSamples;
 use crate::trial::Trial;
-use crate::units::Bytes;
+use crate::units::{Bytes, Instant, Nanos};
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Which backend ran a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -20,6 +21,8 @@ pub enum BackendKind {
     Kernel,
     /// The kernel backend inside QEMU guests.
     Lab,
+    /// The `files` backend on several hosts at once.
+    Hosts,
     /// The simulator, in virtual time.
     Sim,
     /// Another program; its results were imported.
@@ -99,6 +102,8 @@ pub struct Control {
     pub prepare_total: AtomicU64,
     /// Who is told when a trial's own I/O begins and has ended.
     pub edges: Edges,
+    /// With whom trials begin at one instant, where they do.
+    pub meeting: Meeting,
 }
 
 /// Where a trial's own I/O begins and ends. What a backend does before and after it (making files durable, dropping
@@ -143,6 +148,44 @@ impl Edges {
 impl fmt::Debug for Edges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Edges").finish_non_exhaustive()
+    }
+}
+
+/// Who has trials begin at one instant, and says which part of each counts. A trial asks twice, on one thread.
+pub trait Gate: Send + Sync {
+    /// The trial is ready: waits until it is to begin, and says when that was agreed to be, by the engine's clock; nothing when it is not to
+    /// begin at all. `stopped` says whether it was stopped meanwhile.
+    fn begin(&self, stopped: &dyn Fn() -> bool) -> Option<Instant>;
+
+    /// The trial was at work in `ran`, the last of its jobs `late` after the agreed instant: waits until it is known which part of that counts. Nothing when none
+    /// does.
+    fn counts(&self, ran: Window, late: Nanos, stopped: &dyn Fn() -> bool) -> Option<Window>;
+}
+
+/// The gate of the trials that come, where there is one.
+#[derive(Default)]
+pub struct Meeting(Mutex<Option<Arc<dyn Gate>>>);
+
+impl Meeting {
+    /// Trials from now on pass `gate`.
+    pub fn at(&self, gate: Arc<dyn Gate>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate);
+    }
+
+    /// Trials from now on begin when they are ready, and count as a whole.
+    pub fn nowhere(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The gate, where there is one.
+    pub fn gate(&self) -> Option<Arc<dyn Gate>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for Meeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Meeting").finish_non_exhaustive()
     }
 }
 

@@ -14,6 +14,7 @@ pub mod experiment;
 pub mod export;
 mod file_id;
 pub mod guard;
+pub mod hosts;
 pub mod journal;
 pub mod layout;
 pub mod limit;

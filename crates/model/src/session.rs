@@ -27,6 +27,15 @@ pub struct HostInfo {
     pub machine: Option<String>,
 }
 
+/// One of several hosts that a session ran on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NamedHost {
+    /// As the user wrote it.
+    pub name: String,
+    /// What it said that it is.
+    pub host: HostInfo,
+}
+
 /// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,8 +69,11 @@ pub struct SessionMeta {
     pub ended_unix: Option<UnixTime>,
     /// Why there were no more trials.
     pub ending: Ending,
-    /// Where it was measured.
+    /// Where it was measured; of one on several hosts, where it was run from.
     pub host: HostInfo,
+    /// The hosts that ran the trials, where that were others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<NamedHost>,
     /// Operations per second that the engine reached on this host with nothing behind it, where measured:
     /// a result near it measures the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,6 +105,7 @@ impl SessionMeta {
             ended_unix: None,
             ending: Ending::Unfinished,
             host: HostInfo::default(),
+            hosts: Vec::new(),
             engine_ceiling_iops: None,
             inventory: Inventory::default(),
             warnings: Vec::new(),

@@ -1,6 +1,7 @@
 //! From a session and what the analysis says of it to the report model.
 
 use super::brief::is_large;
+use super::hosts::{HostsView, TrialHosts};
 use super::html::MOST_TRIALS;
 use super::model::{
     DesignFacts, LatencyView, Percentiles, Report, ResultView, SeriesPoint, TrialFigures, TrialView,
@@ -284,6 +285,7 @@ fn figures(samples: &TrialSamples, all: bool) -> TrialFigures {
         notes: samples.notes.clone(),
         cpu: (samples.cpu.cores > 0).then_some(samples.cpu),
         observed: None,
+        hosts: TrialHosts::new(samples),
     };
     if all {
         add_series(&mut figures, samples);
@@ -358,6 +360,7 @@ fn result_view(
         percentiles: PerOp { read: percentiles(OpKind::Read), write: percentiles(OpKind::Write) },
         median_trial: candidates.get(candidates.len().saturating_sub(1) / 2).map(|(position, _)| *position),
         seen: SeenView::new(&finished),
+        hosts: HostsView::new(&finished, level),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The report as JSON, schema `ebbtide.session/1`. Numbers are in base units: bytes, nanoseconds, operations per
 //! second; what is not known is `null`, never 0.
 
+use super::hosts::{HostFigures, HostRow, TrialHosts};
 use super::model::{LatencyView, Report, ResultView, TrialView};
 use super::race::{RaceView, objective_key, why};
 use super::words;
@@ -146,7 +147,7 @@ fn session(report: &Report) -> Value {
         Ending::Unfinished => ("unfinished", None),
     };
     let finished = report.trials.iter().filter(|t| t.outcome.is_ok()).count();
-    json!({
+    let mut object = json!({
         "id": meta.id,
         "backend": meta.backend,
         "seed": meta.seed,
@@ -166,7 +167,11 @@ fn session(report: &Report) -> Value {
         "host": meta.host,
         "engine_ceiling_iops": meta.engine_ceiling_iops,
         "inventory": meta.inventory,
-    })
+    });
+    if !meta.hosts.is_empty() {
+        object["hosts"] = json!(meta.hosts);
+    }
+    object
 }
 
 /// One object for each metric of a result.
@@ -202,9 +207,43 @@ fn results(view: &ResultView) -> Vec<Value> {
             if !result.below.is_empty() {
                 object["below"] = json!(result.below);
             }
+            if let Some(hosts) = &view.hosts {
+                object["hosts"] = hosts.rows.iter().map(|row| host_row(row, *metric)).collect();
+            }
             object
         })
         .collect()
+}
+
+/// A host's figures by the metric of a result, where hosts have that one.
+fn host_row(row: &HostRow, metric: Metric) -> Value {
+    let estimate = match metric {
+        Metric::Throughput => row.throughput.as_ref(),
+        Metric::Iops => row.iops.as_ref(),
+        Metric::LatP50 => row.lat_p50.as_ref(),
+        Metric::LatP99 => row.lat_p99.as_ref(),
+    };
+    json!({
+        "name": row.name,
+        "jobs": row.jobs,
+        "median": estimate.map(|of| of.median),
+        "ci_low": estimate.and_then(|of| of.interval).map(|i| i.0),
+        "ci_high": estimate.and_then(|of| of.interval).map(|i| i.1),
+        "late_ns": row.late,
+    })
+}
+
+/// What each host did in a trial.
+fn trial_hosts(hosts: &TrialHosts) -> Value {
+    let host = |host: &HostFigures| {
+        json!({
+            "name": host.name, "jobs": host.jobs, "iops": host.iops, "throughput": host.throughput,
+            "lat_p50": host.lat_p50, "lat_p99": host.lat_p99, "late_s": host.late_s,
+            "clock_ahead_s": host.clock_ahead_s.0, "clock_error_s": host.clock_ahead_s.1,
+            "wall_ahead_s": host.wall_ahead_s.0, "wall_error_s": host.wall_ahead_s.1,
+        })
+    };
+    hosts.hosts.iter().map(host).collect()
 }
 
 fn verdict(verdict: &Verdict) -> Value {
@@ -263,6 +302,11 @@ fn trial(report: &Report, trial: &TrialView) -> Value {
     };
     if let (Value::Object(object), Value::Object(details)) = (&mut object, details) {
         object.extend(details);
+    }
+    if let Some(hosts) = trial.outcome.as_ref().ok().and_then(|figures| figures.hosts.as_ref()) {
+        object["hosts"] = trial_hosts(hosts);
+        object["skew_s"] = json!(hosts.skew_s.map(|skew| skew.0));
+        object["skew_error_s"] = json!(hosts.skew_s.map(|skew| skew.1));
     }
     object
 }

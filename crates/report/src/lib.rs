@@ -10,6 +10,7 @@ mod brief;
 mod build;
 mod csv;
 mod describe;
+mod hosts;
 mod html;
 mod json;
 mod model;
@@ -25,6 +26,7 @@ pub use beside::{
 };
 pub use build::{Kept, OfDesign};
 pub use csv::{csv, csv_field};
+pub use hosts::{HostFigures, HostRow, HostsView, TrialHosts};
 pub use html::{beside_html, html, site};
 pub use json::{JsonOptions, SCHEMA, json};
 pub use model::{

@@ -4,6 +4,7 @@
 //! designs and workloads point into [`Report::designs`] and [`Report::workloads`]; text is as the
 //! user wrote it, so every view escapes it for its own medium.
 
+use super::hosts::{HostsView, TrialHosts};
 use super::race::RaceView;
 use super::seen::SeenView;
 use ebbtide_analysis::ordered::entry;
@@ -117,6 +118,8 @@ pub struct ResultView {
     pub median_trial: Option<usize>,
     /// What was seen around its trials, where somebody looked.
     pub seen: Option<SeenView>,
+    /// What each host did, where several ran its trials.
+    pub hosts: Option<HostsView>,
 }
 
 /// Median over the trials of what each of them has, with its interval.
@@ -182,6 +185,8 @@ pub struct TrialFigures {
     pub cpu: Option<CpuUse>,
     /// What was seen around it as it was recorded, where somebody looked.
     pub observed: Option<Box<Observation>>,
+    /// What each host did, where several ran it.
+    pub hosts: Option<TrialHosts>,
 }
 
 impl TrialFigures {
@@ -218,6 +223,27 @@ impl Report {
     /// Results with what was seen around their trials, where somebody looked.
     pub(super) fn seen(&self) -> Vec<(&ResultView, &SeenView)> {
         self.results.iter().filter_map(|view| Some((view, view.seen.as_ref()?))).collect()
+    }
+
+    /// Results whose trials were on several hosts, with what each host did.
+    pub(super) fn on_hosts(&self) -> Vec<(&ResultView, &HostsView)> {
+        self.results.iter().filter_map(|view| Some((view, view.hosts.as_ref()?))).collect()
+    }
+
+    /// How far apart hosts began, over all results: the worst is named.
+    pub(super) fn skew_in_words(&self) -> Option<String> {
+        let skews = self.on_hosts().into_iter().filter_map(|(view, hosts)| Some((view, hosts.skew?)));
+        let (view, (median, worst, error)) = skews.max_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
+        let told = ebbtide_model::units::format_latency;
+        Some(format!(
+            "hosts began within {} of one another (±{}) at worst, in a trial of {} under {}, where the median is {}; only the time in which \
+             all were at work counts",
+            told(worst),
+            told(error),
+            view.result.design,
+            view.result.workload,
+            told(median),
+        ))
     }
 
     /// The metric by which a workload is judged first.

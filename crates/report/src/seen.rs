@@ -240,6 +240,7 @@ mod tests {
             },
             execution: Default::default(),
             mean_in_flight: None,
+            hosts: Vec::new(),
             observed: Some(Box::new(Observation {
                 devices: vec![DeviceObservation {
                     name: "vdb".to_owned(),

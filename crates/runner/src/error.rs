@@ -1,5 +1,6 @@
 //! What can go wrong around trials, said with a remedy.
 
+use crate::hosts::HostsError;
 use crate::store::StoreError;
 use crate::verify::VerifyError;
 use ebbtide_engine::EngineError;
@@ -27,6 +28,9 @@ pub enum RunnerError {
     Adapt(#[from] AdaptError),
     #[error(transparent)]
     Lab(#[from] LabError),
+    /// A host has no worker.
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
     #[error(transparent)]
     Backend(#[from] BackendError),
     #[error(transparent)]

@@ -42,7 +42,7 @@ pub fn check(experiment: &Experiment, backend: BackendKind) -> Result<(), Unfit>
             Some(volume) => Err(Unfit::Shaped { volume: volume.name.clone() }),
             None => Ok(()),
         },
-        BackendKind::Files => {
+        BackendKind::Files | BackendKind::Hosts => {
             let mut designs =
                 experiment.designs.iter().map(|design| (&design.name, design.stack.kernel_only()));
             match designs.find(|(_, keys)| !keys.is_empty()) {

@@ -14,6 +14,7 @@ pub mod bench;
 pub mod clock;
 mod error;
 pub mod fit;
+pub mod hosts;
 pub mod journal;
 pub mod kernel;
 pub mod limit;

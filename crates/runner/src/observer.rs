@@ -24,12 +24,12 @@ impl Observer {
         Observer { kind, members }
     }
 
-    /// Begins to look; `control` tells the edges of the trial's I/O. Nothing of this host is around a trial in a guest, whose
-    /// worker looks for itself, or in virtual time.
+    /// Begins to look; `control` tells the edges of the trial's I/O. Nothing of this host is around a trial in a guest or on other hosts, whose
+    /// workers look for themselves, or in virtual time.
     pub fn begin(&self, run: &TrialRun<'_>, control: &Control) -> Option<Running> {
         match self.kind {
             BackendKind::Files | BackendKind::Kernel => {}
-            BackendKind::Lab | BackendKind::Sim | BackendKind::Import => return None,
+            BackendKind::Lab | BackendKind::Hosts | BackendKind::Sim | BackendKind::Import => return None,
         }
         // In the order of the layout's leaves, which is that of `TrialSamples::members`.
         let volumes = run.design.layout.volumes().into_iter();

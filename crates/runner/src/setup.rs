@@ -1,5 +1,6 @@
 //! What carries a session out: the backend that the user names. What is known where it measures goes into the session.
 
+use crate::hosts::{Hosts, Launcher};
 use crate::kernel::Kernel;
 use crate::simulated::Simulated;
 use crate::{RunnerError, places, surroundings};
@@ -10,8 +11,9 @@ use ebbtide_lab::backend::scale::Scale;
 use ebbtide_lab::backend::{Lab, how_long};
 use ebbtide_lab::{Laboratory, accelerator};
 use ebbtide_model::backend::{Backend, BackendKind, Control};
+use ebbtide_model::hosts::placing::Placement;
 use ebbtide_model::plan::Plan;
-use ebbtide_model::session::Session;
+use ebbtide_model::session::{NamedHost, Session};
 use std::sync::Arc;
 
 /// On this host, of the session's kind; `key` is for the designs that ask for one.
@@ -68,4 +70,27 @@ pub fn in_guest(
     meta.warnings.extend(adapted.scaling);
     *experiment = adapted.experiment;
     Ok(Box::new(lab))
+}
+
+/// On the hosts of `placement`, on each of which `launcher` starts a worker.
+///
+/// # Errors
+/// When one cannot be started.
+pub fn on_hosts(
+    session: &mut Session,
+    placement: Placement,
+    launcher: &dyn Launcher,
+    destroy: bool,
+) -> Result<Box<dyn Backend>, RunnerError> {
+    let Session { meta, experiment, .. } = session;
+    meta.host = hostinfo::host_info(&Sys::host());
+    experiment.clone_from(&placement.experiment);
+    let hosts = Hosts::start(launcher, placement, meta.seed, destroy)?;
+    meta.hosts =
+        hosts.infos().map(|(name, host)| NamedHost { name: name.to_owned(), host: host.clone() }).collect();
+    match hosts.ceiling() {
+        Ok(iops) => meta.engine_ceiling_iops = Some(iops),
+        Err(unknown) => meta.warnings.push(unknown),
+    }
+    Ok(Box::new(hosts))
 }

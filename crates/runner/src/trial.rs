@@ -143,6 +143,7 @@ mod tests {
                 mean_in_flight: None,
                 execution: Execution::default(),
                 observed: None,
+                hosts: Vec::new(),
                 notes: Vec::new(),
             })
         }

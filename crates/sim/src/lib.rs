@@ -165,6 +165,7 @@ fn simulate_within(
         execution: Execution { unfinished: outcome.unfinished, ..Execution::default() },
         mean_in_flight: outcome.recorded.mean_in_flight,
         observed: Some(Box::new(observed)),
+        hosts: Vec::new(),
         notes: scope::notes(workload),
     };
     if let Some(effect) = experiment.environment.planted.get(&design.name) {

@@ -15,7 +15,8 @@ use ebbtide_lab::{agent, image};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::volume::Limit;
-use ebbtide_runner::{clock, places, worker};
+use ebbtide_runner::worker::Whereabouts;
+use ebbtide_runner::{clock, places};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -149,7 +150,7 @@ pub fn run(args: &LabArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         LabCommand::List => list(globals),
         LabCommand::Clean(args) => clean(args, globals),
         LabCommand::Agent { port } => serve(port),
-        LabCommand::Worker => work(),
+        LabCommand::Worker => super::worker::run(Whereabouts::Guest),
     }
 }
 
@@ -244,11 +245,5 @@ fn serve(port: &std::path::Path) -> Result<ExitCode, CliError> {
     let from = open().map_err(failed)?;
     let to = from.try_clone().map_err(failed)?;
     agent::serve(from, to).map_err(failed)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn work() -> Result<ExitCode, CliError> {
-    worker::serve(std::io::stdin().lock(), views::to_program())
-        .map_err(|error| CliError::Failed(format!("the conversation with the host failed: {error}")))?;
     Ok(ExitCode::SUCCESS)
 }

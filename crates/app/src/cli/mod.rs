@@ -18,6 +18,7 @@ mod export;
 mod fio;
 mod geometry;
 pub(crate) mod globals;
+mod hosts;
 mod identity;
 mod import;
 mod jobs;
@@ -43,11 +44,13 @@ mod user_data;
 mod verify;
 mod volumes;
 mod watch;
+mod worker;
 mod workload;
 
 use crate::error::CliError;
 use crate::views;
 use clap::{CommandFactory, Parser, Subcommand};
+use ebbtide_runner::worker::Whereabouts;
 pub use globals::Globals;
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
@@ -118,6 +121,9 @@ enum Command {
     Where(locate::WhereArgs),
     Volumes(volumes::VolumesArgs),
     Watch(watch::WatchArgs),
+    /// The half of `ebb run --hosts` that is on each host
+    #[command(name = ebbtide_runner::hosts::WORKER, hide = true)]
+    Worker,
 }
 
 /// Parses the command line, runs the subcommand, and turns its end into an exit status:
@@ -209,5 +215,6 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Where(args) => locate::run(args, globals),
         Command::Volumes(args) => volumes::run(args, globals),
         Command::Watch(args) => watch::run(args, globals),
+        Command::Worker => worker::run(Whereabouts::Host),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::cli::best;
 use crate::cli::globals::Globals;
+use crate::cli::hosts::HostsArgs;
 use crate::error::CliError;
 use crate::experiment_file;
 use crate::key;
@@ -18,6 +19,7 @@ use ebbtide_lab::backend::how_long;
 use ebbtide_lab::backend::scale::{Scale, scaled};
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::experiment::Experiment;
+use ebbtide_model::hosts::placing::Placement;
 use ebbtide_model::plan::Plan;
 use ebbtide_model::session::{Ending, Session, SessionMeta};
 use ebbtide_model::shown::Shown;
@@ -70,6 +72,8 @@ pub struct RunArgs {
     /// Do not store the session
     #[arg(long)]
     no_save: bool,
+    #[command(flatten)]
+    hosts: HostsArgs,
 }
 
 /// A backend by name.
@@ -124,7 +128,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let ready = Ready::new(args, text, experiment)?;
     if args.dry_run {
-        return dry_run(&ready.experiment, ready.seed, args, &ready.options, globals);
+        return dry_run(&ready, args, globals);
     }
 
     let open = || Store::open(globals.store.as_deref()).map_err(CliError::failed);
@@ -176,6 +180,11 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 }
 
 impl RunArgs {
+    /// What carries it out.
+    fn kind(&self) -> BackendKind {
+        if self.hosts.any() { BackendKind::Hosts } else { self.on.kind() }
+    }
+
     /// Of a run of `file` that is stored and writes no report.
     pub(super) fn of(file: &Path, on: On, seed: Option<u64>, destroy: bool, dry_run: bool) -> RunArgs {
         RunArgs {
@@ -189,6 +198,7 @@ impl RunArgs {
             destroy,
             scale: None,
             no_save: false,
+            hosts: HostsArgs::default(),
         }
     }
 }
@@ -205,7 +215,7 @@ pub(super) fn plan(
 ) -> Result<ExitCode, CliError> {
     refuse_options(args)?;
     let ready = Ready::new(args, text, experiment)?;
-    dry_run(&ready.experiment, ready.seed, args, &ready.options, globals)
+    dry_run(&ready, args, globals)
 }
 
 /// Runs `experiment`, which was made of the file of `args`, and keeps its trials in `store`.
@@ -230,6 +240,8 @@ struct Ready {
     seed: u64,
     options: files::Options,
     scale: Option<Scale>,
+    /// Where it runs, where that is on several hosts.
+    placement: Option<Placement>,
 }
 
 impl Ready {
@@ -237,7 +249,9 @@ impl Ready {
     /// What the backend of `args` cannot do.
     fn new(args: &RunArgs, text: String, experiment: Experiment) -> Result<Ready, CliError> {
         let name = args.file.to_string_lossy();
-        fit::check(&experiment, args.on.kind()).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
+        let placement = args.hosts.placement(&experiment)?;
+        let experiment = placement.as_ref().map_or(experiment, |placement| placement.experiment.clone());
+        fit::check(&experiment, args.kind()).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
         let seed = args.seed.unwrap_or_else(|| u64::from(clock::random()));
         let options = files::Options {
             name: clock::session_id(),
@@ -251,30 +265,35 @@ impl Ready {
             Some(scale) => scaled(&experiment, scale),
             None => experiment,
         };
-        Ok(Ready { text, experiment, seed, options, scale })
+        Ok(Ready { text, experiment, seed, options, scale, placement })
     }
 
     /// Runs it, and tells how it is going.
     fn measure(self, args: &RunArgs, keep_in: &mut Keep<'_>, globals: &Globals) -> Result<Ended, CliError> {
-        let Ready { text, experiment, seed, options, scale } = self;
+        let Ready { text, experiment, seed, options, scale, placement } = self;
         let control = signals::stoppable(globals.quiet)?;
         let key = if args.on == On::Kernel { key::ask(&experiment, &control)? } else { None };
         let id = options.name.clone();
         let mut progress = Progress::new(globals.quiet);
         greet(&progress, &id, seed, &experiment);
         let mut session = Session {
-            meta: SessionMeta::new(id, args.on.kind(), seed, clock::now()),
+            meta: SessionMeta::new(id, args.kind(), seed, clock::now()),
             experiment,
             experiment_text: text,
             trials: Vec::new(),
         };
         session.meta.warnings.extend(scale.map(Scale::as_asked_for));
-        let mut backend = match args.on {
-            On::Lab => {
+        let mut backend = match (args.on, placement) {
+            (_, Some(placement)) => {
+                let launcher = args.hosts.launcher()?;
+                placement.in_words().iter().for_each(|line| progress.say(line));
+                setup::on_hosts(&mut session, placement, launcher.as_ref(), args.destroy)?
+            }
+            (On::Lab, None) => {
                 let lab_says = laboratory::says(globals.quiet);
                 setup::in_guest(&mut session, args.scale, &control, lab_says, &|text| progress.say(text))?
             }
-            On::Files | On::Kernel | On::Sim => setup::on_host(&mut session, options, key)?,
+            (On::Files | On::Kernel | On::Sim, None) => setup::on_host(&mut session, options, key)?,
         };
         let mut context =
             RunContext { keep_in, control, watch: &mut progress, keep: args.keep, destroy: args.destroy };
@@ -291,6 +310,12 @@ impl Ready {
 /// Options that the backend has no use for.
 fn refuse_options(args: &RunArgs) -> Result<(), CliError> {
     let what = match args.on {
+        On::Kernel | On::Lab | On::Sim if args.hosts.any() => {
+            "--hosts runs files and devices of the hosts as they are, as `--on files` does; leave out --on"
+        }
+        _ if args.hosts.any() && args.scale.is_some() => {
+            "--scale has no meaning with --hosts: what is on hosts is as fast as it is"
+        }
         On::Kernel if args.keep => {
             "--keep has no meaning with `--on kernel`: an array is taken apart after each trial"
         }
@@ -323,15 +348,12 @@ fn greet(progress: &Progress, id: &str, seed: u64, experiment: &Experiment) {
 }
 
 /// What would be done: steps, trials of the first rounds, space, longest time.
-fn dry_run(
-    experiment: &Experiment,
-    seed: u64,
-    args: &RunArgs,
-    options: &files::Options,
-    globals: &Globals,
-) -> Result<ExitCode, CliError> {
+fn dry_run(ready: &Ready, args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let Ready { experiment, seed, options, placement, .. } = ready;
     let on = args.on;
     let survey = match on {
+        // What room there is on other hosts they say when they are asked.
+        _ if placement.is_some() => Ok(files::Survey::default()),
         On::Files | On::Kernel => files::survey(experiment, options),
         On::Lab | On::Sim => Ok(files::Survey::default()),
     };
@@ -350,7 +372,7 @@ fn dry_run(
     let builds =
         built.map(|built| kernel::plan(built, &options.name)).transpose().map_err(CliError::failed)?;
     let experiment = guest.as_ref().map_or(experiment, |(adapted, _)| &adapted.experiment);
-    let plan = Plan::new(experiment, on.kind(), seed, args.destroy);
+    let plan = Plan::new(experiment, args.kind(), *seed, args.destroy);
     let text = if args.verbose { format!("{plan:#}") } else { plan.to_string() };
     let (mut text, mut places) = (text, Vec::new());
     let mut value = json!({ "schema": "ebbtide.dry-run/1", "plan": plan });
@@ -367,6 +389,11 @@ fn dry_run(
     if let Some((adapted, accelerator)) = &guest {
         value["guest"] = adapted.json();
         text += &format!("{adapted}{}\n", how_long(&plan, experiment, *accelerator));
+    }
+    if let Some(placement) = placement {
+        let lines = placement.in_words();
+        value["hosts"] = json!(lines);
+        lines.iter().chain(&placement.notes).for_each(|line| text += &format!("{line}\n"));
     }
     for place in survey.iter().flat_map(|survey| &survey.places) {
         places.push(json!({

@@ -1,220 +1,264 @@
-//! Three storage hosts and a client on a network of their own: hosts export their disks over iSCSI to the client by its name, and to nobody else; any
-//! of them can be cut from power or from the network.
+//! `ebb run --hosts` over ssh: two clients of a file server, the server running the session.
+//!
+//! The server stands for the one of the study of small files (experiments/efs-small-io.toml), a tenth as fast: what a client can
+//! send and what the server can send is limited, and each way takes 37 ms.
 
-use super::guests::laboratory;
-use ebbtide_lab::Laboratory;
+use super::guests::{laboratory, script};
 use ebbtide_lab::disks::{Bus, Disk, Throttle};
-use ebbtide_lab::guest::Finished;
-use ebbtide_lab::hardware::Hardware;
+use ebbtide_lab::guest::Guest;
 use ebbtide_lab::machine::{Machine, Use};
-use ebbtide_lab::network::{Network, Place, address};
-use ebbtide_model::remote::COPIES;
-use std::fmt::Write;
+use ebbtide_lab::network::{self, Network, Place};
+use serde_json::Value;
+use std::time::{Duration, Instant};
 
-/// Storage hosts.
-pub const HOSTS: [&str; 3] = ["storage-a", "storage-b", "storage-c"];
-/// Number of the client on the network; the hosts are 1 to 3.
-const CLIENT: u8 = 4;
-/// Name of the only initiator that may log in.
-pub const INITIATOR: &str = "iqn.2026-11.org.ebbtide:client";
+const STUDY: &str = include_str!("../../../../experiments/efs-small-io.toml");
 
-/// Exports the disks of a host, by LIO's configfs.
-const EXPORT: &str = r#"
-modprobe -a target_core_mod target_core_iblock iscsi_target_mod
-mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
-mkdir -p /etc/target /var/target/alua /var/target/pr
-core=/sys/kernel/config/target/core/iblock_0 group=/sys/kernel/config/target/iscsi/$TARGET/tpgt_1
-mkdir -p $group
-echo 0 >$group/attrib/authentication; echo 0 >$group/attrib/generate_node_acls
-mkdir -p $group/acls/$INITIATOR
-number=0
-for disk in $DISKS; do
-    mkdir -p $core/$disk
-    echo -n udev_path=/dev/disk/by-id/virtio-$disk >$core/$disk/control
-    echo 1 >$core/$disk/enable
-    mkdir -p $group/lun/lun_$number $group/acls/$INITIATOR/lun_$number
-    ln -s $core/$disk $group/lun/lun_$number/$disk
-    ln -s $group/lun/lun_$number $group/acls/$INITIATOR/lun_$number/$disk
-    number=$((number + 1))
-done
-mkdir -p $group/np/$ADDRESS:3260
-echo 1 >$group/enable
+/// Name, address and sshd of a guest; NAME and NUMBER are filled in.
+const HOST: &str = r#"
+    hostname NAME
+    printf '10.77.0.1 server\n10.77.0.2 a\n10.77.0.3 b\n' >>/etc/hosts
+    ip address add 10.77.0.NUMBER/24 dev eth0; ip link set eth0 up
+    mkdir -p /root/.ssh /etc/ssh /run/sshd; chmod 700 /root/.ssh
+    ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/host_key
+    printf 'HostKey /etc/ssh/host_key\nPermitRootLogin yes\nUsePAM no\nStrictModes no\n' >/etc/ssh/sshd_config
+    /usr/sbin/sshd -f /etc/ssh/sshd_config
 "#;
 
-/// All machines of a test.
-pub struct Hosts {
-    laboratory: Laboratory,
-    storage: Vec<Hardware>,
-    client: Hardware,
-    disks: usize,
+const SERVER: &str = r#"
+    modprobe nfsd; modprobe nfsv4
+    mkfs.ext4 -q /dev/vda
+    mkdir -p /srv/files /var/lib/nfs/v4recovery
+    mount /dev/vda /srv/files
+    mount -t nfsd nfsd /proc/fs/nfsd
+    touch /var/lib/nfs/etab /var/lib/nfs/rmtab
+    echo '/srv/files 10.77.0.0/24(rw,async,no_root_squash,no_subtree_check,fsid=0)' >/etc/exports
+    rpcbind; exportfs -ra; rpc.mountd -N 3; rpc.nfsd -N 3 8
+    ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
+    printf 'StrictHostKeyChecking accept-new\n' >/root/.ssh/config
+    cat /root/.ssh/id_ed25519.pub
+"#;
+
+const CLIENT: &str = r#"
+    modprobe nfsv4
+    mkdir -p /mnt/efs
+    mount -t nfs4 -o vers=4.2,rsize=65536,wsize=65536 server:/ /mnt/efs
+"#;
+
+/// 150 writes of 10 KiB in a second from each client, 350 reads in all, 37 ms each way.
+const LIMITS: [(&str, &str); 3] = [("server", "31mbit"), ("a", "13.3mbit"), ("b", "13.3mbit")];
+
+/// The server and its clients.
+struct Net {
+    server: Guest,
+    clients: Vec<Guest>,
 }
 
-fn target(host: usize) -> String {
-    format!("iqn.2026-11.org.ebbtide:{}", HOSTS[host])
-}
-
-/// The client's name for a disk of a host.
-pub fn path(host: usize, disk: usize) -> String {
-    format!("/dev/disk/by-path/ip-{}:3260-iscsi-{}-lun-{disk}", address(host as u8 + 1), target(host))
-}
-
-fn name(disk: usize) -> String {
-    format!("d{disk}")
-}
-
-/// Runs a script of bash, which must succeed; what it printed.
-fn script(hardware: &mut Hardware, text: &str) -> Result<String, String> {
-    let done = hardware.guest().and_then(|guest| guest.capture(&["bash", "-ec", text], b""));
-    let Finished { status, output, errors } = done.map_err(|error| error.to_string())?;
-    let (output, errors) = (String::from_utf8_lossy(&output), String::from_utf8_lossy(&errors));
-    if status == 0 {
-        Ok(output.into_owned())
-    } else {
-        Err(format!("status {status}: {output}{errors}\n{text}"))
-    }
-}
-
-impl Hosts {
-    /// Three hosts with so many disks of `bytes` each, exported, and a client with them attached.
-    pub fn new(test: &str, disks: usize, bytes: u64) -> Hosts {
-        let laboratory = laboratory();
+impl Net {
+    fn start(test: &str) -> Net {
         let network = Network::default();
-        let machine = |number: u8, memory_mib: u32, disks: Vec<(String, u64)>| Machine {
-            name: format!("test-{test}-{number}-{}", std::process::id()),
-            memory_mib,
-            cpus: if number == CLIENT { 2 } else { 1 },
-            disks: disks
-                .into_iter()
-                .map(|(name, size)| Disk {
-                    name,
-                    bus: Bus::Virtio,
-                    size,
-                    throttle: Throttle::default(),
-                    link: None,
-                })
-                .collect(),
-            links: Vec::new(),
-            place: Some(Place { network: network.clone(), number }),
-            usage: Use::Commands,
+        let boot = |number: u8, disks: Vec<Disk>| {
+            let machine = Machine {
+                name: format!("test-hosts-{test}-{number}-{}", std::process::id()),
+                memory_mib: 320,
+                cpus: 2,
+                disks,
+                links: Vec::new(),
+                place: Some(Place { network: network.clone(), number }),
+                usage: Use::Commands,
+            };
+            laboratory().boot(&machine).unwrap()
         };
-        let storage = (1..=3u8)
-            .map(|number| {
-                let own = (0..disks).map(|disk| (name(disk), bytes)).collect();
-                Hardware::new(&laboratory, machine(number, 256, own)).unwrap()
-            })
-            .collect();
-        let client =
-            Hardware::new(&laboratory, machine(CLIENT, 320, vec![("state".to_owned(), 256 << 20)])).unwrap();
-        let mut hosts = Hosts { laboratory, storage, client, disks };
-        for host in 0..HOSTS.len() {
-            hosts.start_host(host);
-        }
-        hosts.start_client(true);
-        hosts
-    }
-
-    /// Runs a script on the client, which must succeed; what it printed.
-    pub fn tell(&mut self, text: &str) -> String {
-        self.ask(text).unwrap()
-    }
-
-    /// Runs a script on the client.
-    pub fn ask(&mut self, text: &str) -> Result<String, String> {
-        script(&mut self.client, text)
-    }
-
-    /// Runs a script on a host, which must succeed; what it printed.
-    pub fn tell_host(&mut self, host: usize, text: &str) -> String {
-        script(&mut self.storage[host], text).unwrap()
-    }
-
-    fn network(number: u8) -> String {
-        format!(
-            "ip link set lo up; ip address add {}/24 dev eth0; ip link set eth0 up; hostname host{number}\n",
-            address(number)
-        )
-    }
-
-    /// Gives a host its power, and has it export its disks.
-    pub fn start_host(&mut self, host: usize) {
-        self.storage[host].boot(&self.laboratory).unwrap();
-        let disks: Vec<String> = (0..self.disks).map(name).collect();
-        let number = host as u8 + 1;
-        let text = format!(
-            "{}TARGET={} INITIATOR={INITIATOR} ADDRESS={} DISKS='{}'\n{EXPORT}",
-            Self::network(number),
-            target(host),
-            address(number),
-            disks.join(" ")
-        );
-        script(&mut self.storage[host], &text).unwrap();
-    }
-
-    /// Takes a host's power away.
-    pub fn kill_host(&mut self, host: usize) {
-        self.storage[host].cut_power();
-    }
-
-    /// Cuts a host from the network, or joins it again: nothing that it sends arrives.
-    pub fn cut_off(&mut self, host: usize, cut: bool) {
-        let text =
-            if cut { "tc qdisc replace dev eth0 root netem loss 100%" } else { "tc qdisc del dev eth0 root" };
-        self.tell_host(host, text);
-    }
-
-    /// Of all that hosts and the client send, so many percent are lost; 0 ends that.
-    pub fn lose(&mut self, percent: u32) {
-        let text = match percent {
-            0 => "tc qdisc del dev eth0 root 2>/dev/null || true".to_owned(),
-            _ => format!("tc qdisc replace dev eth0 root netem loss {percent}%"),
+        let disk = Disk {
+            name: "files".into(),
+            bus: Bus::Virtio,
+            size: 256 << 20,
+            throttle: Throttle::default(),
+            link: None,
         };
-        for hardware in self.storage.iter_mut().chain([&mut self.client]).filter(|hardware| hardware.is_on())
-        {
-            script(hardware, &text).unwrap();
+        assert_eq!(network::address(1), "10.77.0.1");
+        let named = |guest: &mut Guest, name: &str, number: u8| {
+            let text = HOST.replace("NAME", name).replace("NUMBER", &number.to_string());
+            script(guest, &text).unwrap();
+        };
+        let mut server = boot(1, vec![disk]);
+        named(&mut server, "server", 1);
+        let key = script(&mut server, SERVER).unwrap();
+        let mut clients = Vec::new();
+        for (number, name) in [(2, "a"), (3, "b")] {
+            let mut client = boot(number, Vec::new());
+            named(&mut client, name, number);
+            script(&mut client, &format!("echo '{}' >/root/.ssh/authorized_keys\n{CLIENT}", key.trim()))
+                .unwrap();
+            clients.push(client);
+        }
+        Net { server, clients }
+    }
+
+    /// Makes the links as slow as they are to be.
+    fn limit(&mut self) {
+        let guests = std::iter::once(&mut self.server).chain(&mut self.clients);
+        for (guest, (_, rate)) in guests.zip(LIMITS) {
+            let text = format!("tc qdisc replace dev eth0 root netem delay 37ms rate {rate} limit 10000");
+            script(guest, &text).unwrap();
         }
     }
 
-    /// Gives the client its power, and attaches what hosts export. What it keeps over boots is on a disk of its own.
-    pub fn start_client(&mut self, new: bool) {
-        self.client.boot(&self.laboratory).unwrap();
-        let make = if new { "mkfs.ext4 -q /dev/disk/by-id/virtio-state\n" } else { "" };
-        let mut text = format!(
-            "{}modprobe -a ext4 xfs raid0 raid1 raid10 iscsi_tcp sch_netem\n{make}\
-             mkdir -p /var/lib/ebbtide; mount /dev/disk/by-id/virtio-state /var/lib/ebbtide\n\
-             for place in mdadm udev/rules.d; do mkdir -p /var/lib/ebbtide/etc/$place /etc/$place; done\n\
-             touch /var/lib/ebbtide/etc/mdadm/mdadm.conf /var/lib/ebbtide/etc/fstab /etc/fstab\n\
-             mount --bind /var/lib/ebbtide/etc/mdadm /etc/mdadm; cat /var/lib/ebbtide/etc/fstab >/etc/fstab\n\
-             mkdir -p /etc/iscsi; echo InitiatorName={INITIATOR} >/etc/iscsi/initiatorname.iscsi; iscsid\n",
-            Self::network(CLIENT)
-        );
-        for host in 0..HOSTS.len() {
-            let node = format!("iscsiadm -m node -T {} -p {}:3260", target(host), address(host as u8 + 1));
-            writeln!(text, "{node} -o new >/dev/null").unwrap();
-            for (key, value) in COPIES.iscsi() {
-                writeln!(text, "{node} -o update -n '{key}' -v {value}").unwrap();
-            }
-        }
-        script(&mut self.client, &text).unwrap();
-        self.attach();
+    /// Puts `text` into a file of the server's.
+    fn write(&mut self, path: &str, text: &str) {
+        script(&mut self.server, &format!("cat >{path} <<'END'\n{text}END\n")).unwrap();
     }
 
-    /// Logs in at each host that is on and where the client is not logged in, and waits until all of them are attached.
-    pub fn attach(&mut self) {
-        for host in (0..HOSTS.len()).filter(|host| self.storage[*host].is_on()).collect::<Vec<_>>() {
-            let node = format!("iscsiadm -m node -T {} -p {}:3260", target(host), address(host as u8 + 1));
-            let last = path(host, self.disks - 1);
-            self.tell(&format!(
-                "iscsiadm -m session 2>/dev/null | grep -q '{0} ' || {node} --login >/dev/null\n\
-                 for i in $(seq 600); do udevadm settle; s=$(basename $(readlink -f {last}) 2>/dev/null || true)\n\
-                 [ -n \"$s\" ] && [ \"$(cat /sys/block/$s/device/state 2>/dev/null)\" = running ] && exit 0; sleep 0.1; done\n\
-                 cat /sys/class/iscsi_session/*/state; exit 1",
-                target(host)
-            ));
-        }
+    /// Nothing of `ebb` is left on `client`.
+    fn nothing_left(client: &mut Guest) {
+        let text = r#"
+            for i in $(seq 100); do pgrep -f '[e]bb worker' >/dev/null || break; sleep 0.2; done
+            pgrep -af '[e]bb worker' || true
+            find /mnt/efs /var/tmp /root/.cache/ebbtide /root/.local/state/ebbtide -mindepth 1 -name '*-*' 2>/dev/null || true
+        "#;
+        assert_eq!(script(client, text).unwrap(), "");
     }
+}
 
-    /// Takes the client's power away.
-    pub fn kill_client(&mut self) {
-        self.client.cut_power();
-    }
+/// The study with so many rounds of shorter trials and small volumes.
+fn study(rounds: u32) -> String {
+    let text = STUDY
+        .replace("size = \"8GiB\"", "size = \"8MiB\"")
+        .replace("runtime = \"5s\"", "runtime = \"2s\"")
+        .replace("ramp_time = \"1s\"", "ramp_time = \"500ms\"")
+        .replace("trials_max = 8", &format!("level = 0.5\ntrials_min = {rounds}\ntrials_max = {rounds}"));
+    assert!(text.contains("8MiB") && text.contains("trials_min"), "{text}");
+    text
+}
+
+const SHORT: &str = r#"name = "short"
+[volumes.client]
+count = 2
+size = "4MiB"
+[designs.one]
+layout = "linear"
+members = ["client1"]
+[designs.both]
+layout = "stripe"
+members = ["client[0..1]"]
+[workloads.write]
+rw = "randwrite"
+bs = "10KiB"
+numjobs = 4
+sync = true
+runtime = "1s"
+ramp_time = "200ms"
+[answer]
+level = 0.5
+trials_min = ROUNDS
+trials_max = ROUNDS
+"#;
+
+fn short(rounds: u32) -> String {
+    SHORT.replace("ROUNDS", &rounds.to_string())
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Median operations per second of a design under a workload.
+fn iops(session: &Value, design: &str, workload: &str) -> f64 {
+    let results = session["results"].as_array().unwrap();
+    let is = |result: &&Value| {
+        result["design"] == design && result["workload"] == workload && result["metric"] == "iops"
+    };
+    results.iter().find(is).and_then(|result| result["median"].as_f64()).unwrap()
+}
+
+#[test]
+fn the_study_of_small_files_from_one_and_from_two_clients() {
+    let mut net = Net::start("study");
+    net.limit();
+    net.write("/tmp/study.toml", &study(2));
+    let run = "ebb run /tmp/study.toml --hosts a,b --dir /mnt/efs --seed 1 -q >/tmp/said || [ $? = 3 ]; ebb report --json --full";
+    let said = script(&mut net.server, run).unwrap();
+    let session = json(&said);
+    let figures: Vec<String> = [
+        ("one-client", "write-1"),
+        ("one-client", "write-20"),
+        ("one-client", "write-40"),
+        ("two-clients", "write-80"),
+        ("one-client", "read-40"),
+        ("two-clients", "read-80"),
+    ]
+    .map(|(design, workload)| format!("{design} {workload} {:.1}", iops(&session, design, workload)))
+    .into();
+    eprintln!("{}", figures.join("\n"));
+    eprintln!("{}", script(&mut net.server, "ebb show").unwrap());
+    // What is limited limits, whatever the machine: two clients write more than one could, and read no more.
+    let ratio = |more: (&str, &str), less: (&str, &str)| {
+        iops(&session, more.0, more.1) / iops(&session, less.0, less.1)
+    };
+    assert!(ratio(("one-client", "write-20"), ("one-client", "write-1")) > 4.0, "{figures:?}");
+    assert!(ratio(("two-clients", "write-80"), ("one-client", "write-40")) > 1.3, "{figures:?}");
+    assert!(ratio(("two-clients", "read-80"), ("one-client", "read-40")) < 1.3, "{figures:?}");
+    net.clients.iter_mut().for_each(Net::nothing_left);
+}
+
+#[test]
+fn a_clock_that_is_wrong_changes_no_figure_and_is_said() {
+    let mut net = Net::start("clock");
+    script(&mut net.clients[1], "date -s @$(( $(date +%s) + 3 ))").unwrap();
+    net.write("/tmp/short.toml", &short(2));
+    let run = "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs -q >/tmp/said || [ $? = 3 ]; ebb report --json --full";
+    let said = script(&mut net.server, run).unwrap();
+    eprintln!("{}", script(&mut net.server, "cat /tmp/said").unwrap());
+    let session = json(&said);
+    let trials = session["trials"].as_array().unwrap();
+    let both = trials.iter().find(|trial| trial["design"] == "both").unwrap();
+    let host =
+        |name: &str| both["hosts"].as_array().unwrap().iter().find(|host| host["name"] == name).unwrap();
+    let ahead = |name: &str| host(name)["wall_ahead_s"].as_f64().unwrap();
+    assert!((1.5..4.5).contains(&(ahead("b") - ahead("a"))), "{both}");
+    let notes = session["session"]["inventory"]["notes"].to_string();
+    assert!(notes.contains("the wall clock of b is"), "{notes}");
+    // Both were at work in all of the time that counts, which is no shorter than most of what was asked.
+    assert!(both["elapsed_s"].as_f64().unwrap() > 0.8, "{both}");
+    net.clients.iter_mut().for_each(Net::nothing_left);
+}
+
+#[test]
+fn another_ebb_is_told_and_replaced_only_when_that_is_asked_for() {
+    let mut net = Net::start("version");
+    net.write("/tmp/short.toml", &short(2));
+    let old = "printf '#!/bin/sh\\n[ \"$1\" = --version ] && echo ebb 0.0.9\\n' >/usr/local/bin/ebb";
+    script(&mut net.clients[1], old).unwrap();
+    let refused = "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs -q 2>&1 && exit 1; true";
+    let said = script(&mut net.server, refused).unwrap();
+    assert!(said.contains("b has ebb 0.0.9, here is 0.1.0") && said.contains("--copy-ebb"), "{said}");
+    net.clients.iter_mut().for_each(Net::nothing_left);
+    // The user's own configuration: b is behind a.
+    script(&mut net.server, "printf 'Host b\\n  ProxyJump a\\n' >>/root/.ssh/config").unwrap();
+    let run = "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs --copy-ebb 2>&1 || [ $? = 3 ]";
+    let said = script(&mut net.server, run).unwrap();
+    assert!(said.contains("6 trials"), "{said}");
+    net.clients.iter_mut().for_each(Net::nothing_left);
+    let there = script(&mut net.clients[1], "ebb --version; find /root/.cache -name ebb 2>/dev/null || true")
+        .unwrap();
+    assert_eq!(there, "ebb 0.0.9\n", "what was there stays, and the copy is gone");
+}
+
+#[test]
+fn a_client_that_dies_fails_its_trials_is_named_and_leaves_nothing_running() {
+    let mut net = Net::start("killed");
+    net.write("/tmp/short.toml", &short(40));
+    let run =
+        "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs >/tmp/said 2>&1 </dev/null & echo $! >/tmp/pid";
+    script(&mut net.server, run).unwrap();
+    let ready =
+        "ebb list 2>/dev/null | grep -q short && ls /mnt/efs/ebbtide-*/*client1* >/dev/null 2>&1; sleep 3";
+    script(&mut net.clients[1], &format!("for i in $(seq 300); do ls /mnt/efs/ebbtide-*/*client1* >/dev/null 2>&1 && break; sleep 0.2; done; {ready}")).unwrap();
+    std::thread::sleep(Duration::from_secs(8));
+    drop(net.clients.remove(0));
+    let killed = Instant::now();
+    let wait = "for i in $(seq 1500); do kill -0 $(cat /tmp/pid) 2>/dev/null || break; sleep 0.2; done; cat /tmp/said";
+    let said = script(&mut net.server, wait).unwrap();
+    eprintln!("{:?} after the kill:\n{said}", killed.elapsed());
+    assert!(said.contains("host a is lost"), "{said}");
+    Net::nothing_left(&mut net.clients[0]);
 }

@@ -20,6 +20,7 @@ mod pattern;
 mod remote;
 mod replicated;
 mod sessions;
+mod storage_hosts;
 mod sweep;
 mod system;
 mod trees;

@@ -1,7 +1,7 @@
 //! No acknowledged write is lost: a client writes to arrays of copies over three hosts, with a ledger, while hosts die; then everything is brought back by
 //! `ebb apply`, and every acknowledged write is read back.
 
-use super::hosts::{HOSTS, Hosts, path};
+use super::storage_hosts::{HOSTS, Hosts, path};
 use serde_json::Value;
 use std::fmt::Write;
 use std::time::{Duration, Instant};

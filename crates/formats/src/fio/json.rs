@@ -194,6 +194,7 @@ fn nothing_done() -> Value {
         execution: Default::default(),
         mean_in_flight: None,
         observed: None,
+        hosts: Vec::new(),
         notes: Vec::new(),
     };
     direction(&empty, OpKind::Read)

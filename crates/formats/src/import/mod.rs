@@ -141,6 +141,7 @@ fn samples(ended: UnixTime, elapsed: Nanos, array: PerOp<OpSamples>, volume: &st
         execution: Default::default(),
         mean_in_flight: None,
         observed: None,
+        hosts: Vec::new(),
         notes: Vec::new(),
     }
 }

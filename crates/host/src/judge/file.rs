@@ -7,6 +7,7 @@ use ebbtide_door::read;
 use ebbtide_model::guard::{Permission, Reason, RefusalKind};
 use ebbtide_model::shown::Shown;
 use ebbtide_sys::lease::{Openers, openers};
+use rustix::io::Errno;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
@@ -30,10 +31,26 @@ const KERNELS: &[(u64, &str)] = &[
     (0x4249_4e4d, "binfmt_misc"),
 ];
 
+/// File systems that give a lease only where their server has promised to tell of other hosts (a delegation, an oplock; linux/magic.h,
+/// fs/smb/common/smb2pdu.h): without that promise they refuse one as if somebody had the file open, whoever has.
+const SERVED: [u64; 3] = [0x6969, 0xff53_4d42, 0xfe53_4d42];
+
+/// What `told` says of a file on the file system with this number.
+fn on_filesystem(magic: u64, told: Openers) -> Openers {
+    match told {
+        Openers::Some if SERVED.contains(&magic) => Openers::Untold(Errno::AGAIN),
+        told => told,
+    }
+}
+
+fn magic_of(file: &File) -> u64 {
+    rustix::fs::fstatfs(file).map_or(0, |found| found.f_type as u64 & 0xFFFF_FFFF)
+}
+
 impl HostLook {
     /// Every reason against writing the regular file that `file` is open on.
     pub(super) fn against_file(&self, file: &File, permission: Permission<'_>) -> Vec<Reason> {
-        let magic = rustix::fs::fstatfs(file).map_or(0, |found| found.f_type as u64 & 0xFFFF_FFFF);
+        let magic = magic_of(file);
         let mut reasons = Vec::new();
         let mut push = |kind, what: String, remedy: &str| {
             reasons.push(Reason { kind, what, remedy: remedy.to_owned() });
@@ -75,9 +92,9 @@ impl HostLook {
     /// Who else has the file open: loop devices, swap, programs.
     pub(super) fn users_of_file(&self, file: &File) -> Vec<Reason> {
         let Ok(found) = file.metadata() else { return vec![cannot_tell("what it is", "try again")] };
-        let begin = Instant::now();
+        let (begin, magic) = (Instant::now(), magic_of(file));
         let told = loop {
-            match openers(file) {
+            match on_filesystem(magic, openers(file)) {
                 Openers::None => return Vec::new(),
                 // One that has just been started still holds what its parent has.
                 Openers::Some if begin.elapsed() < PATIENCE => std::thread::sleep(STEP),
@@ -191,4 +208,18 @@ pub(super) fn open_backing(over: &LoopDevice, root: &std::path::Path) -> Option<
     let file = read::open(&path).ok()?;
     let found = file.metadata().ok()?;
     ((found.dev(), found.ino()) == (dev, ino)).then_some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_server_did_not_promise_says_nothing_of_who_has_a_file_open() {
+        let told = |magic| on_filesystem(magic, Openers::Some);
+        // NFS and SMB; ext4.
+        assert_eq!((told(0x6969), told(0xfe53_4d42)), (Openers::Untold(Errno::AGAIN), Openers::Untold(Errno::AGAIN)));
+        assert_eq!(told(0xef53), Openers::Some);
+        assert_eq!(on_filesystem(0x6969, Openers::None), Openers::None);
+    }
 }

@@ -147,7 +147,7 @@ impl Plan {
                 }
                 VolumeSource::ExistingFile { path } | VolumeSource::Device { path, .. } => {
                     // What may be overwritten is filled first, as a new file is, so that reads find data.
-                    let filled = destroy && backend == BackendKind::Files;
+                    let filled = destroy && matches!(backend, BackendKind::Files | BackendKind::Hosts);
                     let overwrites = writes || filled;
                     if overwrites && !destroy {
                         lost.push(format!("{name} ({})", path.shown()));

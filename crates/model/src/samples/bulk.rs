@@ -32,6 +32,12 @@ impl TrialSamples {
                 op.service = op.service.take().map(|service| service.coarsened(MEMBER_BITS));
             }
         }
+        for host in &mut self.hosts {
+            for op in [&mut host.ops.read, &mut host.ops.write] {
+                op.latency = op.latency.coarsened(MEMBER_BITS);
+                op.service = op.service.take().map(|service| service.coarsened(MEMBER_BITS));
+            }
+        }
         for interval in &mut self.series {
             interval.latency = interval.latency.coarsened(INTERVAL_BITS);
         }
@@ -57,11 +63,10 @@ impl TrialSamples {
                 .flat_map(|op| std::iter::once(&mut op.latency).chain(op.service.as_mut()))
         }
         let execution = &mut self.execution;
-        of(&mut self.array).chain(self.members.iter_mut().flat_map(|member| of(&mut member.ops))).chain([
-            &mut execution.syncs,
-            &mut execution.lateness,
-            &mut execution.slot_waits,
-        ])
+        of(&mut self.array)
+            .chain(self.members.iter_mut().flat_map(|member| of(&mut member.ops)))
+            .chain([&mut execution.syncs, &mut execution.lateness, &mut execution.slot_waits])
+            .chain(self.hosts.iter_mut().flat_map(|host| of(&mut host.ops)))
     }
 }
 

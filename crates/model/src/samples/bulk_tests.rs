@@ -50,6 +50,7 @@ fn samples() -> impl Strategy<Value = TrialSamples> {
             mean_in_flight: Some(7.5),
             execution: Execution { syncs, ..Execution::default() },
             observed: None,
+            hosts: Vec::new(),
             notes: vec!["a note".to_owned()],
         },
     )

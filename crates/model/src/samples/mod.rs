@@ -5,12 +5,14 @@ mod bulk;
 mod bytes;
 mod group_limit;
 mod histogram;
+mod hosts;
 mod observation;
 pub use below::{Array, Below, Cost, Join, Moves, Span};
 pub use bulk::{INTERVAL_BITS, MEMBER_BITS, Parted};
 pub use bytes::Malformed;
 pub use group_limit::GroupLimit;
 pub use histogram::{Bucket, Histogram};
+pub use hosts::{HostSamples, Skew};
 pub use observation::{
     AsBuilt, CallUse, ConnectionUse, CoreUse, DeviceObservation, DiskUse, Encryption, ExceededInterval,
     GroupMemory, InterruptUse, LimitsExceeded, MemberObservation, MemoryUse, NetworkUse, Observation,
@@ -285,6 +287,9 @@ pub struct TrialSamples {
     /// What was seen around it: devices, host, others; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Box<Observation>>,
+    /// What each host did, where several were at work at once; those of a session that knows hosts, one too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostSamples>,
     /// Things the reader must know, for example that O_DIRECT was refused.
     pub notes: Vec<String>,
 }

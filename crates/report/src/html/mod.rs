@@ -7,6 +7,7 @@
 
 mod beside;
 mod chart;
+mod hosts;
 mod intervals;
 mod latency;
 mod members;
@@ -76,6 +77,7 @@ const SECTIONS: &[Section<Report>] = &[
     Section::new("intervals", "Intervals side by side", intervals::section).short("Intervals"),
     Section::new("time", "Throughput over time", over_time::section).short("Over time"),
     Section::new("latency", "Latency", latency::section),
+    Section::new("hosts", "Hosts", hosts::section),
     Section::new("members", "Members", members::section),
     Section::new("seen", "Surroundings", seen::section),
     Section::new("order", "Trials in order", order::section).short("Trials"),

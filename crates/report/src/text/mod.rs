@@ -3,6 +3,7 @@
 
 mod below;
 mod beside;
+mod hosts;
 mod latency;
 mod race;
 mod seen;
@@ -49,6 +50,7 @@ pub fn text(report: &Report, width: usize, color: bool) -> Styled {
         page.more(report, told);
     }
     page.latencies(told, &labels);
+    page.hosts(told, &labels);
     if report.each_trial {
         page.trials(report);
     }

@@ -60,6 +60,7 @@ fn samples(members: usize) -> TrialSamples {
         execution: Default::default(),
         mean_in_flight: Some(7.5),
         observed: None,
+        hosts: Vec::new(),
         notes: vec!["a note".to_owned()],
     }
 }

@@ -1,0 +1,219 @@
+//! The other half, in a guest or on another host: a backend that is told trial by trial what to do.
+//!
+//! It ends when nobody is there any more who could tell it: its orders end, or, on another host, nothing is heard for
+//! [`PATIENCE`]. Then the trial that runs is stopped and everything is put back.
+
+mod ears;
+mod gate;
+
+use crate::kernel::Kernel;
+use crate::observer::Observer;
+use crate::trial::{self, Trials};
+use crate::{clock, places, surroundings};
+use ears::Ears;
+use ebbtide_engine::Clock;
+use ebbtide_engine::files::{FilesBackend, Fill, Options};
+use ebbtide_host::{hostinfo, sys::Sys};
+use ebbtide_lab::backend::talk::{Order, Word, line};
+use ebbtide_model::backend::{Backend, BackendError, Control, Inventory, TrialRun};
+use ebbtide_model::experiment::Experiment;
+use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::schedule::Trial;
+use ebbtide_model::workload::Workload;
+use gate::Turnstile;
+use std::io::{self, BufRead, Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often the other side hears how it is going.
+const TICK: Duration = Duration::from_millis(250);
+/// So long nothing may be heard on another host; the other side says every two seconds that it is there.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Random bytes of a key that an experiment names.
+const KEY_BYTES: u64 = 64;
+
+/// Where a worker is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// In a guest, whose disks are its own and go with it: the `kernel` backend.
+    Guest,
+    /// On another host, whose files and devices are somebody's: the `files` backend.
+    Host,
+}
+
+/// Whoever is told, word by word.
+struct Mouth(Mutex<Box<dyn Write + Send>>);
+
+impl Mouth {
+    fn say(&self, word: &Word) -> io::Result<()> {
+        let bytes = line(word)?;
+        let mut to = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        to.write_all(&bytes).and_then(|()| to.flush())
+    }
+}
+
+/// Answers orders until there are no more.
+///
+/// # Errors
+/// When the other side cannot be understood or reached.
+pub fn serve(
+    orders: impl BufRead + Send + 'static,
+    to: impl Write + Send + 'static,
+    whereabouts: Whereabouts,
+) -> io::Result<()> {
+    let mouth = Arc::new(Mouth(Mutex::new(Box::new(to))));
+    let host = hostinfo::host_info(&Sys::host());
+    let ceiling = surroundings::engine_ceiling().map_err(|unknown| unknown.to_string());
+    // Its first reading takes 20 ms, which would be part of the first round trip.
+    Clock::get();
+    mouth.say(&Word::Here { host, ceiling })?;
+    let control = Arc::new(Control::default());
+    let gate = Arc::new(Turnstile::new(mouth.clone()));
+    let patience = (whereabouts == Whereabouts::Host).then_some(PATIENCE);
+    let ears = Ears::open(orders, mouth.clone(), control.clone(), gate.clone(), patience)?;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| tell_progress(&mouth, &control, &ears, &done));
+        let result = obey(&ears, &mouth, &control, &gate, whereabouts);
+        done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+fn tell_progress(mouth: &Mouth, control: &Control, ears: &Ears, done: &AtomicBool) {
+    while !done.load(Ordering::Relaxed) {
+        std::thread::sleep(TICK);
+        let (ops, bytes) = (control.ops.load(Ordering::Relaxed), control.bytes.load(Ordering::Relaxed));
+        if mouth.say(&Word::Progress { ops, bytes }).is_err() || ears.is_silent() {
+            // Nobody is there: a guest goes with its host, and on a host everything is put back.
+            ears.hang_up();
+            return;
+        }
+    }
+}
+
+fn obey(
+    ears: &Ears,
+    mouth: &Mouth,
+    control: &Arc<Control>,
+    gate: &Arc<Turnstile>,
+    whereabouts: Whereabouts,
+) -> io::Result<()> {
+    let mut work: Option<Work> = None;
+    while let Some(order) = ears.next()? {
+        let unprepared = || BackendError::Other("the volumes were not prepared".to_owned());
+        let word = match (order, &mut work) {
+            (Order::Prepare { id, seed, experiment, destroy }, work) => {
+                let asked = Asked { id, seed, destroy, whereabouts };
+                Word::Prepared(Work::begin(asked, *experiment, control).map(|(begun, inventory)| {
+                    *work = Some(begun);
+                    inventory
+                }))
+            }
+            (Order::Trial(..) | Order::Together(..), None) => Word::Ran(Err(unprepared())),
+            (Order::Trial(trial, workload), Some(work)) => {
+                Word::Ran(work.run(&trial, &workload, control).map(Box::new))
+            }
+            (Order::Together(trial, workload), Some(work)) => {
+                control.meeting.at(gate.clone());
+                let ran = work.run(&trial, &workload, control);
+                control.meeting.nowhere();
+                Word::Ran(ran.map(|samples| Box::new(samples.condensed())))
+            }
+            (Order::Hold(..), None) => Word::Held(Err(unprepared())),
+            (Order::Hold(trial, workload), Some(work)) => {
+                let held = trial::of_experiment(&work.experiment, &trial)
+                    .and_then(|run| work.backend.hold(run.design, &workload, &trial, control));
+                Word::Held(held)
+            }
+            (Order::Release, work) => Word::Held(work.as_mut().map_or(Ok(()), |work| work.backend.release())),
+            (Order::Finish { keep }, work) => {
+                Word::Finished(work.take().map_or(Ok(()), |mut work| work.backend.finish(keep)))
+            }
+            // What is not the backend's is answered as it is heard.
+            (Order::Clock | Order::Begin { .. } | Order::Count(_) | Order::Stop | Order::Alive, _) => {
+                continue;
+            }
+        };
+        mouth.say(&word)?;
+    }
+    match work {
+        Some(mut work) => work.backend.finish(false).map_err(io::Error::other),
+        None => Ok(()),
+    }
+}
+
+/// What a worker is to prepare, beside the experiment.
+struct Asked {
+    id: String,
+    seed: u64,
+    destroy: bool,
+    whereabouts: Whereabouts,
+}
+
+/// An experiment that is being carried out.
+struct Work {
+    backend: Box<dyn Backend>,
+    observer: Observer,
+    experiment: Experiment,
+}
+
+impl Work {
+    fn begin(
+        asked: Asked,
+        experiment: Experiment,
+        control: &Arc<Control>,
+    ) -> Result<(Work, Inventory), BackendError> {
+        let other = |what: String| BackendError::Other(what);
+        let Asked { id, seed, destroy, whereabouts } = asked;
+        let options = Options { name: id, seed, destroy, ..Options::default() };
+        let around = surroundings::of_host(&options.name).map_err(|error| other(error.to_string()))?;
+        let mut backend: Box<dyn Backend> = match whereabouts {
+            Whereabouts::Guest => {
+                let key =
+                    make_keys(&experiment).map_err(|error| other(format!("cannot make a key: {error}")))?;
+                // The disks are not filled: their speed is the throttle's, whatever they hold.
+                let options = Options { fill: Fill::Only(Vec::new()), ..options };
+                Box::new(Kernel::new(options, around, Some(key)).keeping_builds())
+            }
+            Whereabouts::Host => {
+                let options = Options { places: places::for_volumes(), ..options };
+                Box::new(FilesBackend::new(options, around))
+            }
+        };
+        let inventory = backend.prepare(&experiment, control)?;
+        let observer = Observer::new(backend.kind(), &inventory);
+        Ok((Work { backend, observer, experiment }, inventory))
+    }
+
+    /// Runs `trial` with this workload.
+    fn run(
+        &mut self,
+        trial: &Trial,
+        workload: &Workload,
+        control: &Control,
+    ) -> Result<TrialSamples, BackendError> {
+        let mut trials = Trials { backend: self.backend.as_mut(), observer: &self.observer, control };
+        let run = trial::of_experiment(&self.experiment, trial)?;
+        trials.run_one(TrialRun { workload, ..run })
+    }
+}
+
+/// A key for whatever the designs encrypt, also in each key file that they name: the host's keys do not leave the host,
+/// and the guest's protects nothing that outlives it.
+fn make_keys(experiment: &Experiment) -> io::Result<Vec<u8>> {
+    let mut key = Vec::new();
+    ebbtide_door::read::open(Path::new("/dev/urandom"))?.take(KEY_BYTES).read_to_end(&mut key)?;
+    let encryptions = experiment.designs.iter().filter_map(|design| design.stack.encryption.as_ref());
+    for path in encryptions.filter_map(|encryption| encryption.key_file.as_ref()) {
+        ebbtide_door::Directory::make_all(path.parent().unwrap_or(Path::new("/")))?;
+        // Where the guest has a file of this name it is not this guest's to write.
+        ebbtide_door::own::create(path, 0o600, &key)?;
+    }
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests;

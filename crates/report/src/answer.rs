@@ -58,7 +58,9 @@ fn caveats(report: &Report, first: &Comparison) -> String {
         [first.design.as_str(), first.control.as_str()].into_iter().filter(|design| cached(design)).collect();
     if !cached.is_empty() {
         let of = cached.join(" and ");
-        caveats.push_str(&format!("; a cache answered for {of} there, so that this is not the speed of the volumes"));
+        caveats.push_str(&format!(
+            "; a cache answered for {of} there, so that this is not the speed of the volumes"
+        ));
     }
     let differs = report.headline_aa().any(|aa| aa.same == Some(false) && aa.workload == first.workload);
     if differs {

@@ -140,7 +140,11 @@ fn headline_table_json_and_exit_status_agree() {
         // Nobody who reads the answer takes its first design for the best under a workload where another one is.
         let gain = |c: &Value| {
             let ratio = c["ratio"].as_f64().expect("a number");
-            if c["metric"].as_str().is_some_and(|name| name.starts_with("lat_")) { 1.0 / ratio } else { ratio }
+            if c["metric"].as_str().is_some_and(|name| name.starts_with("lat_")) {
+                1.0 / ratio
+            } else {
+                ratio
+            }
         };
         if *conclusion != "inconclusive" {
             let mut better: Vec<&Value> = Vec::new();

@@ -94,9 +94,8 @@ pub fn devices(case: &Case<'_>) -> Option<Devices> {
 /// disks: what others do is then counted below them.
 fn own_share(case: &Case<'_>, trial: &TrialSamples) -> f64 {
     let disks = moved::disks(trial).zip(tops(trial));
-    let are_disks = disks.is_some_and(|(disks, tops)| {
-        tops.iter().all(|top| disks.iter().any(|disk| disk.name == top.name))
-    });
+    let are_disks = disks
+        .is_some_and(|(disks, tops)| tops.iter().all(|top| disks.iter().any(|disk| disk.name == top.name)));
     let requests = moved::requests(trial, case.workload).filter(|_| are_disks);
     requests.map_or(1.0, |(all, others)| 1.0 - (others / all).min(1.0))
 }

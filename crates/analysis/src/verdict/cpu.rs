@@ -110,8 +110,7 @@ fn full_thread(busy: f64) -> Verdict {
 
 fn tool_itself(share: f64) -> Verdict {
     let what = "operations per second against the engine's ceiling";
-    let sentence =
-        "the rate is within 20% of what the engine reaches with no device behind it: the tool is being measured, not the array";
+    let sentence = "the rate is within 20% of what the engine reaches with no device behind it: the tool is being measured, not the array";
     ground(0.8, share, sentence, vec![share_is(what, share, CEILING)])
 }
 

@@ -140,7 +140,8 @@ impl Activity {
                 budget,
             } => {
                 let most = (f64::from(*round_length) * f64::from(rounds.1) * share).ceil() as u32;
-                let time = duration(most_left(Spent::until(now, *began, *trial_began), *number, most, *budget));
+                let time =
+                    duration(most_left(Spent::until(now, *began, *trial_began), *number, most, *budget));
                 let first = format!(
                     "trial {number}, round {round}, {left} of {of} designs left: {what} | at most about {time} left"
                 );
@@ -165,7 +166,8 @@ impl Activity {
                     (true, false) => format!("{least} to {most}"),
                     (true, true) => format!("at most {most}"),
                 };
-                let left = time_left(Spent::until(now, *began, *trial_began), *number, (least, most), *budget);
+                let left =
+                    time_left(Spent::until(now, *began, *trial_began), *number, (least, most), *budget);
                 let first = format!("trial {number} of {of}, round {round}: {what} | {left}");
                 (first, figures(live, so_far.as_ref()))
             }

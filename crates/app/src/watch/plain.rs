@@ -152,10 +152,7 @@ pub fn sentence(remark: &Remark<'_>) -> String {
         Difference::Slow => "is slow",
         Difference::Busy => "does most of the work",
     };
-    format!(
-        "{member} in {array} {how}: over {seconds:.0} s {} (median of its siblings)",
-        outlier.reason()
-    )
+    format!("{member} in {array} {how}: over {seconds:.0} s {} (median of its siblings)", outlier.reason())
 }
 
 /// The reading as one JSON value: base units, names that say them; `null` for no data.

@@ -104,7 +104,14 @@ pub fn explain(reports: &[IostatReport], members: &[String], every_report: bool)
     // An array gives its members the same number of requests, whatever holds them back.
     devices.iter_mut().for_each(|device| device.same_rate &= !shares_rate(&groups, &device.figures));
     devices.sort_by(|a, b| b.figures.queue.total_cmp(&a.figures.queue));
-    Explanation { reports: compared.len(), first_left_out, groups, arrays_without_members, carried_by_one, devices }
+    Explanation {
+        reports: compared.len(),
+        first_left_out,
+        groups,
+        arrays_without_members,
+        carried_by_one,
+        devices,
+    }
 }
 
 /// Whether a sibling of the device in one of these groups does as many requests per second.
@@ -270,7 +277,10 @@ fn members_of(rows: &[IostatRow], array: &IostatRow, leaves: &[usize]) -> Option
         return Some((Grouping::AddUp(array.device.clone()), members));
     }
     let writes = array.write_bytes.filter(|w| *w > 0.0)?;
-    let mirrored: Vec<usize> =
-        leaves.iter().copied().filter(|i| rows[*i].write_bytes.is_some_and(|w| same_bytes(w, writes))).collect();
+    let mirrored: Vec<usize> = leaves
+        .iter()
+        .copied()
+        .filter(|i| rows[*i].write_bytes.is_some_and(|w| same_bytes(w, writes)))
+        .collect();
     (mirrored.len() > 1).then(|| (Grouping::Mirror(array.device.clone()), mirrored))
 }

@@ -192,7 +192,11 @@ fn no_member_of_many_is_left_out() {
 
 #[test]
 fn the_one_device_below_an_array_is_named() {
-    let log = [("sdb", 400.0, 25_600.0, 20.0, 8.0), ("sdc", 0.0, 0.0, 0.0, 0.0), ("md0", 400.0, 25_600.0, 0.0, 0.0)];
+    let log = [
+        ("sdb", 400.0, 25_600.0, 20.0, 8.0),
+        ("sdc", 0.0, 0.0, 0.0, 0.0),
+        ("md0", 400.0, 25_600.0, 0.0, 0.0),
+    ];
     let explanation = explained(&log);
     assert_eq!(explanation.arrays_without_members, ["md0"]);
     assert_eq!(explanation.carried_by_one.get("md0").map(String::as_str), Some("sdb"));

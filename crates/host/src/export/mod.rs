@@ -131,7 +131,7 @@ impl Exporter<'_> {
         self.secret(&export)?;
         let opened = source::open(&self.sys, &located)?;
         export.bytes = opened.bytes;
-        let placed = self.placed(&export, &opened.source.path().to_owned())?;
+        let placed = self.placed(&export, opened.source.path())?;
         let steps = steps(&export, &opened.source, &placed);
         Ok((export, steps))
     }

@@ -232,7 +232,11 @@ fn so_many_operations_or_bytes_whatever_else_are_a_rate_that_is_set() {
         assert_eq!(operations.sentence.ends_with("holds them back here"), seen.busy < 0.5);
         // 4.096 MB/s, which is no round number of anything.
         let bytes = &verdicts(&held(seen, [500, 250]))[0];
-        assert!(bytes.sentence.contains("set: 4.10 MB/s, whatever the depth (with larger"), "{}", bytes.sentence);
+        assert!(
+            bytes.sentence.contains("set: 4.10 MB/s, whatever the depth (with larger"),
+            "{}",
+            bytes.sentence
+        );
     }
     // The first moments of a limit let some more pass, which shows in a short run.
     assert_eq!(kinds(&held(SATURATED, [1055, 1035])), [RateLimit]);

@@ -9,6 +9,7 @@ mod builds;
 mod common;
 mod door;
 mod export;
+mod export_system;
 mod guests;
 mod kernel;
 mod kills;

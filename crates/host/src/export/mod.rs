@@ -214,6 +214,7 @@ impl Exporter<'_> {
         }
         let secret = self.secret(&export)?;
         let opened = source::open(&self.sys, &located)?;
+        self.forget_stale(&export)?;
         export.bytes = opened.bytes;
         let placed = self.placed(&export, opened.source.path())?;
         let steps = steps(&export, &opened.source, &placed);
@@ -347,6 +348,18 @@ impl Exporter<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Forgets what the same device was exported as before a boot, by another name.
+    fn forget_stale(&self, wanted: &Export) -> Result<(), ExportError> {
+        let is_stale = |export: &Export| {
+            export.device == wanted.device
+                && export.name != wanted.name
+                && export.boot != wanted.boot
+                && !export.persistent
+        };
+        let all = records::all(&self.sys)?;
+        all.iter().filter(|export| is_stale(export)).try_for_each(|stale| records::forget(&self.sys, &stale.name))
     }
 
     /// Whether the kernel has `export`, all of it.

@@ -255,7 +255,8 @@ pub const WAYS: &[Way] = &[
         name: "export",
         may: May::Nothing,
         command: |home, target| {
-            let mut command = home.ebb("export --dry-run --client nqn.2014-08.org.nvmexpress:uuid:1 --name x");
+            let mut command =
+                home.ebb("export --dry-run --client nqn.2014-08.org.nvmexpress:uuid:1 --name x");
             command.arg(target);
             command
         },

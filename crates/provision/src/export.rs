@@ -55,6 +55,7 @@ impl ExportUnit<'_> {
              [Service]\n\
              Type=oneshot\n\
              RemainAfterExit=yes\n\
+             Environment=HOME=/root\n\
              ExecStart={program} export --start {name}\n\
              TimeoutStartSec=180\n\
              \n\

@@ -57,7 +57,7 @@ pub struct ExportArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["source", "client", "secret", "name", "listen", "persistent", "dry_run"])]
     remove: Option<String>,
     /// With --remove: also while the client is connected
-    #[arg(long, requires = "remove")]
+    #[arg(long, requires = "remove", conflicts_with_all = ["source", "list", "start"])]
     force: bool,
     /// Bring the export of that name back, as its unit does at boot
     #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["source", "client", "list", "remove"])]

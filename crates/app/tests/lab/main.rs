@@ -10,6 +10,7 @@ mod common;
 mod copies;
 mod door;
 mod export;
+mod export_system;
 mod guests;
 mod hosts;
 mod kernel;

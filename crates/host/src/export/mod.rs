@@ -7,7 +7,9 @@
 mod config;
 mod connected;
 mod error;
+mod place;
 mod records;
+mod secret;
 mod seen;
 mod source;
 mod taking;
@@ -27,22 +29,18 @@ use crate::command::Runner;
 use crate::judge;
 use crate::sys::{self, Sys};
 use ebbtide_door::own::Locked;
-use ebbtide_door::{Claim, Lent, config as configfs, read};
+use ebbtide_door::{Claim, Lent, config as configfs};
 use ebbtide_model::export::{
-    Action, CONFIG, Export, Listen, PORTS, Phase, Placed, Step, Transport, check_secret, default_name, steps,
-    target,
+    Action, CONFIG, Export, Listen, Phase, Step, Transport, default_name, steps, target,
 };
 use ebbtide_model::guard::WriteRequest;
 use ebbtide_model::journal::{Entry, Journal};
 use ebbtide_model::plan::build::{BuildUndo, Identity};
-use ebbtide_model::shown::Shown;
 use source::{Located, Opened};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use taking::Taking;
 
-/// Longest file with a secret.
-const LONGEST_SECRET: u64 = 4096;
 /// The number that the only step has in its journal.
 const STEP: u64 = 0;
 
@@ -170,13 +168,7 @@ impl Exporter<'_> {
         export.phase = Phase::Removing;
         records::write(&self.sys, &export)?;
         (self.boundary)();
-        let taking = taking::Taking {
-            sys: &self.sys,
-            config: self.config,
-            runner: self.runner,
-            boundary: self.boundary,
-        };
-        taking.take(&undo, &export)?;
+        self.taking().take(&undo, &export)?;
         self.journal.write(&Entry::Undone(STEP))?;
         Ok(export)
     }
@@ -214,6 +206,7 @@ impl Exporter<'_> {
         }
         let secret = self.secret(&export)?;
         let opened = source::open(&self.sys, &located)?;
+        self.forget_stale(&export)?;
         export.bytes = opened.bytes;
         let placed = self.placed(&export, opened.source.path())?;
         let steps = steps(&export, &opened.source, &placed);
@@ -232,13 +225,7 @@ impl Exporter<'_> {
                 records::write(&self.sys, &export)
             });
         if let Err(error) = made {
-            let taking = taking::Taking {
-                sys: &self.sys,
-                config: self.config,
-                runner: self.runner,
-                boundary: self.boundary,
-            };
-            return Err(match taking.take(&undo, &export) {
+            return Err(match self.taking().take(&undo, &export) {
                 Ok(()) => {
                     self.journal.write(&Entry::Undone(STEP))?;
                     error
@@ -249,6 +236,10 @@ impl Exporter<'_> {
         (self.boundary)();
         self.journal.write(&Entry::Stays(STEP))?;
         Ok(Done { export, made: true, warnings })
+    }
+
+    fn taking(&self) -> Taking<'_> {
+        Taking { sys: &self.sys, config: self.config, runner: self.runner, boundary: self.boundary }
     }
 
     /// Whether this kernel can export by `transport` at all: its modules are loaded, its configfs is there. Both stay.
@@ -349,116 +340,26 @@ impl Exporter<'_> {
         Ok(None)
     }
 
+    /// Forgets what the same device was exported as before a boot, by another name.
+    fn forget_stale(&self, wanted: &Export) -> Result<(), ExportError> {
+        let is_stale = |export: &Export| {
+            export.device == wanted.device
+                && export.name != wanted.name
+                && export.boot != wanted.boot
+                && !export.persistent
+        };
+        let all = records::all(&self.sys)?;
+        all.iter()
+            .filter(|export| is_stale(export))
+            .try_for_each(|stale| records::forget(&self.sys, &stale.name))
+    }
+
     /// Whether the kernel has `export`, all of it.
     fn is_running(&self, export: &Export) -> bool {
         export.phase == Phase::Exported
             && export.boot == boot(&self.sys)
             && !export.paths.is_empty()
             && export.paths.iter().all(|path| at(&self.sys, path).symlink_metadata().is_ok())
-    }
-
-    /// The secret of `export`.
-    fn secret(&self, export: &Export) -> Result<Option<String>, ExportError> {
-        let Some(file) = &export.secret else { return Ok(None) };
-        let fail = |what: String| ExportError::Secret { file: file.clone(), what };
-        let open = read::regular(file).map_err(|error| fail(error.to_string()))?;
-        let found = open.metadata().map_err(|error| fail(error.to_string()))?;
-        if found.mode() & 0o077 != 0 {
-            return Err(fail(format!("others than its owner may read it: `chmod 600 {}`", file.shown())));
-        }
-        let text = read::text(file, LONGEST_SECRET).map_err(|error| fail(format!("it {error}")))?;
-        let secret = check_secret(&text, export.transport).map_err(|error| fail(error.to_string()))?;
-        Ok(Some(secret.to_owned()))
-    }
-
-    /// Whether the kernel asks for the secret that is in the file of `export`.
-    fn has_secret(&self, export: &Export) -> Result<bool, ExportError> {
-        let Some(secret) = self.secret(export)? else { return Ok(true) };
-        let config = at(&self.sys, Path::new(CONFIG));
-        let attribute = match export.transport {
-            Transport::NvmeTcp => config.join("nvmet/hosts").join(&export.client).join("dhchap_key"),
-            Transport::Iscsi => {
-                let group = config.join("target/iscsi").join(&export.target).join("tpgt_1");
-                group.join("acls").join(&export.client).join("auth/password")
-            }
-        };
-        Ok(sys::text(&attribute).is_some_and(|now| now == secret))
-    }
-
-    /// Where in the kernel `export` of what is at `path` goes.
-    fn placed(&self, export: &Export, path: &Path) -> Result<Placed, ExportError> {
-        let config = at(&self.sys, Path::new(CONFIG));
-        let mut placed = Placed::default();
-        match export.transport {
-            Transport::NvmeTcp => {
-                let client = config.join("nvmet/hosts").join(&export.client);
-                placed.has_client = client.exists();
-                (placed.number, placed.has_port) = self.port(export.listen())?;
-            }
-            Transport::Iscsi => {
-                if path.to_string_lossy().contains(',') {
-                    return Err(ExportError::Path {
-                        path: path.to_owned(),
-                        what: "LIO takes no path with a comma: rename it, or use --transport nvme-tcp",
-                    });
-                }
-                placed.has_iscsi = config.join("target/iscsi").exists();
-                let taken: Vec<u16> = sys::names(&config.join("target/core"))
-                    .iter()
-                    .filter_map(|adapter| adapter.rsplit('_').next()?.parse().ok())
-                    .collect();
-                placed.number = (0..u16::MAX).find(|number| !taken.contains(number)).unwrap_or(u16::MAX);
-            }
-        }
-        Ok(placed)
-    }
-
-    /// The port of nvmet that listens at `listen`, and whether it is there; it has to be one of `ebb`'s.
-    fn port(&self, listen: Listen) -> Result<(u16, bool), ExportError> {
-        let place = at(&self.sys, Path::new(CONFIG)).join("nvmet/ports");
-        let names = sys::names(&place);
-        for name in &names {
-            let of = |attribute: &str| sys::word(&place.join(name).join(attribute));
-            let is_it = of("addr_trtype").as_deref() == Some("tcp")
-                && of("addr_traddr").and_then(|text| text.parse().ok()) == Some(listen.address)
-                && of("addr_trsvcid").and_then(|text| text.parse().ok()) == Some(listen.port);
-            if is_it {
-                return match name.parse().ok().filter(|number| PORTS.contains(number)) {
-                    Some(number) => Ok((number, true)),
-                    None => {
-                        Err(ExportError::ForeignPort { listen: listen.shown(), object: place.join(name) })
-                    }
-                };
-            }
-        }
-        let free = PORTS.into_iter().find(|number| !names.contains(&number.to_string()));
-        free.map(|number| (number, false)).ok_or(ExportError::NoPort)
-    }
-
-    /// Notes in `export` what `steps` make, and what others made that it takes part in.
-    fn note_paths(&self, export: &mut Export, steps: &[Step]) -> Result<(), ExportError> {
-        let made = |shared: bool| {
-            let these = steps.iter().filter(move |step| step.shared == shared);
-            these.filter_map(|step| step.makes().map(Path::to_owned))
-        };
-        export.paths = made(false).collect();
-        export.shared = made(true).collect();
-        // What another export made and this one uses too is removed by the last of them.
-        let uses = |path: &PathBuf| {
-            steps.iter().any(|step| match &step.action {
-                Action::Link(target, link) => target == path || link.starts_with(path),
-                Action::Make(made) => made.starts_with(path),
-                _ => false,
-            })
-        };
-        for other in records::all(&self.sys)?.into_iter().filter(|other| other.boot == export.boot) {
-            for path in other.shared {
-                if uses(&path) && !export.shared.contains(&path) {
-                    export.shared.push(path);
-                }
-            }
-        }
-        Ok(())
     }
 
     fn carry_out(

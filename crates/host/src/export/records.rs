@@ -8,11 +8,14 @@ use ebbtide_door::{Directory, read};
 use ebbtide_model::export::Export;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Where records are.
 pub const RECORDS: &str = "/var/lib/ebbtide/exports";
 /// Longest record.
 const LONGEST: u64 = 1 << 20;
+/// How long another `ebb` that changes exports is waited for: several clients may come at once.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
 /// What tells this host's exports from those of others, made with the first of them.
 const HOST: &str = "host";
 
@@ -29,7 +32,14 @@ pub(super) fn lock(sys: &Sys) -> Result<Locked, ExportError> {
     let place = place(sys);
     let fail = |error| ExportError::file(&place, error);
     Directory::make_all(&place).map_err(fail)?;
-    own::try_lock(&place.join("lock")).map_err(fail)?.ok_or(ExportError::AtWork)
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match own::try_lock(&place.join("lock")).map_err(fail)? {
+            Some(locked) => return Ok(locked),
+            None if Instant::now() >= until => return Err(ExportError::AtWork),
+            None => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
 }
 
 /// The record of the export `name`; nothing where there is none.

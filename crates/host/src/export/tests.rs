@@ -486,7 +486,11 @@ fn a_boot_takes_the_kernel_s_part_and_a_unit_brings_it_back() {
     let other = Wanted { client: format!("{NQN}.b"), ..passing };
     host.export(&other).expect("exports");
     boot("3");
-    for name in ["a_img", "b_img"] {
+    // By another name it is forgotten under the old one.
+    host.export(&Wanted { name: Some("other".to_owned()), ..other }).expect("exports");
+    let names: Vec<String> = host.list().into_iter().map(|now| now.export.name).collect();
+    assert_eq!(names, ["a_img", "other"]);
+    for name in ["a_img", "other"] {
         host.remove(name).expect("removes");
     }
     assert!(host.is_clean() && !unit.exists());

@@ -1,0 +1,43 @@
+//! Secrets: read from their files, and asked of the kernel.
+
+use super::{ExportError, Exporter};
+use crate::build::at;
+use crate::sys;
+use ebbtide_door::read;
+use ebbtide_model::export::{CONFIG, Export, Transport, check_secret};
+use ebbtide_model::shown::Shown;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Longest file with a secret.
+const LONGEST_SECRET: u64 = 4096;
+
+impl Exporter<'_> {
+    /// The secret of `export`.
+    pub(super) fn secret(&self, export: &Export) -> Result<Option<String>, ExportError> {
+        let Some(file) = &export.secret else { return Ok(None) };
+        let fail = |what: String| ExportError::Secret { file: file.clone(), what };
+        let open = read::regular(file).map_err(|error| fail(error.to_string()))?;
+        let found = open.metadata().map_err(|error| fail(error.to_string()))?;
+        if found.mode() & 0o077 != 0 {
+            return Err(fail(format!("others than its owner may read it: `chmod 600 {}`", file.shown())));
+        }
+        let text = read::text(file, LONGEST_SECRET).map_err(|error| fail(format!("it {error}")))?;
+        let secret = check_secret(&text, export.transport).map_err(|error| fail(error.to_string()))?;
+        Ok(Some(secret.to_owned()))
+    }
+
+    /// Whether the kernel asks for the secret that is in the file of `export`.
+    pub(super) fn has_secret(&self, export: &Export) -> Result<bool, ExportError> {
+        let Some(secret) = self.secret(export)? else { return Ok(true) };
+        let config = at(&self.sys, Path::new(CONFIG));
+        let attribute = match export.transport {
+            Transport::NvmeTcp => config.join("nvmet/hosts").join(&export.client).join("dhchap_key"),
+            Transport::Iscsi => {
+                let group = config.join("target/iscsi").join(&export.target).join("tpgt_1");
+                group.join("acls").join(&export.client).join("auth/password")
+            }
+        };
+        Ok(sys::text(&attribute).is_some_and(|now| now == secret))
+    }
+}

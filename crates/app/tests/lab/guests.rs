@@ -5,6 +5,7 @@ use ebbtide_lab::disks::{Bus, Disk, Throttle};
 use ebbtide_lab::guest::{Finished, Guest};
 use ebbtide_lab::image::{self, Image};
 use ebbtide_lab::machine::{Machine, Use};
+use ebbtide_lab::network::{Network, Place};
 use ebbtide_lab::places::Places;
 use ebbtide_model::backend::Control;
 use ebbtide_runner::places;
@@ -43,6 +44,20 @@ pub fn guest_with(name: &str, disks: Vec<Disk>) -> Guest {
         disks,
         links: Vec::new(),
         place: None,
+        usage: Use::Commands,
+    };
+    laboratory().boot(&machine).unwrap()
+}
+
+/// A guest with these disks at place `number` of `network`.
+pub fn guest_on(network: &Network, number: u8, name: &str, disks: Vec<Disk>) -> Guest {
+    let machine = Machine {
+        name: format!("test-{name}-{number}-{}", std::process::id()),
+        memory_mib: 384,
+        cpus: 2,
+        disks,
+        links: Vec::new(),
+        place: Some(Place { network: network.clone(), number }),
         usage: Use::Commands,
     };
     laboratory().boot(&machine).unwrap()

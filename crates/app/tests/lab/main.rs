@@ -4,6 +4,7 @@
 
 mod apply;
 mod apply_system;
+mod attach;
 mod builds;
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,7 +1,7 @@
 //! No acknowledged write is lost: a client writes to arrays of copies over three hosts, with a ledger, while hosts die; then everything is brought back by
 //! `ebb apply`, and every acknowledged write is read back.
 
-use super::storage_hosts::{HOSTS, Hosts, path};
+use super::storage_hosts::{HOSTS, Hosts, How};
 use serde_json::Value;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -34,10 +34,10 @@ impl Dice {
 }
 
 /// The experiment; the array called `files` has XFS on it and is mounted, the other one is written to as it is.
-fn experiment(files: &str) -> String {
+fn experiment(hosts: &mut Hosts, files: &str) -> String {
     let mut text = "name = \"replicated\"\n".to_owned();
     for (host, name) in HOSTS.iter().enumerate() {
-        let paths: Vec<String> = (0..DISKS).map(|disk| format!("\"{}\"", path(host, disk))).collect();
+        let paths: Vec<String> = (0..DISKS).map(|disk| format!("\"{}\"", hosts.device(host, disk))).collect();
         let letter = name.trim_start_matches("storage-");
         writeln!(text, "[volumes.{letter}]\nhost = \"{name}\"\ndevice = [{}]", paths.join(", ")).unwrap();
     }
@@ -256,8 +256,9 @@ fn run_round(hosts: &mut Hosts, number: u64, files: &str, dice: &mut Dice, figur
 
 /// So many rounds, the file system on the array `files`.
 fn rounds(test: &str, count: u64, files: &str, seed: u64) -> Figures {
-    let mut hosts = Hosts::new(test, DISKS, 176 * MIB);
-    hosts.tell(&format!("cat >/var/lib/ebbtide/e.toml <<'E'\n{}E\n", experiment(files)));
+    let mut hosts = Hosts::new(test, How::Script, DISKS, 176 * MIB);
+    let text = experiment(&mut hosts, files);
+    hosts.tell(&format!("cat >/var/lib/ebbtide/e.toml <<'E'\n{text}E\n"));
     for array in ["two", "three"] {
         eprintln!("{}", hosts.tell(&format!("{} 2>&1", apply(array, files))));
     }
@@ -315,10 +316,72 @@ fn many_rounds_of_dying_hosts() {
 /// A second machine is kept out: hosts let in one initiator by its name.
 #[test]
 fn a_second_machine_is_refused() {
-    let mut hosts = Hosts::new("second", 1, 64 * MIB);
+    let mut hosts = Hosts::new("second", How::Script, 1, 64 * MIB);
     let said = hosts.tell(
         "iscsiadm -m node -u >/dev/null; echo InitiatorName=iqn.2026-11.org.ebbtide:another >/etc/iscsi/initiatorname.iscsi\n\
          kill $(pidof iscsid); sleep 1; iscsid; iscsiadm -m node --login 2>&1 || true; iscsiadm -m session 2>&1 || true",
     );
     assert!(said.contains("authorization failure") && said.contains("No active sessions"), "{said}");
+}
+
+/// What docs/remote.md says, over NVMe/TCP: `ebb export` on the hosts, `ebb attach`, `ebb apply` and `ebb status` on the client; a host is lost, another is
+/// taken out, the client loses its power, and all is healthy again.
+#[test]
+fn three_hosts_by_commands_alone() {
+    let mut hosts = Hosts::new("commands", How::Ebb, 1, 64 * MIB);
+    let mut text = "name = \"hosts\"\n".to_owned();
+    for (host, name) in HOSTS.iter().enumerate() {
+        let device = hosts.device(host, 0);
+        writeln!(text, "[volumes.v{host}]\nhost = \"{name}\"\ndevice = \"{device}\"").unwrap();
+    }
+    text += "[designs.data]\nlayout = \"replicated\"\ncopies = 2\nchunk = \"64KiB\"\nmembers = [\"*\"]\nfilesystem = \"ext4\"\n\
+             [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
+    hosts.tell(&format!("cat >/var/lib/ebbtide/e.toml <<'E'\n{text}E\n"));
+    let apply = "ebb apply /var/lib/ebbtide/e.toml --mount /data";
+    eprintln!("{}", hosts.tell(&format!("{apply} 2>&1")));
+    wait_healthy(&mut hosts);
+    let said = hosts.tell("ebb status");
+    assert!(said.contains("3 members on 3 hosts; you can lose one host"), "{said}");
+
+    hosts.tell("echo before >/data/before; sync");
+    hosts.kill_host(1);
+    let start = Instant::now();
+    hosts.tell("echo during >/data/during; sync");
+    eprintln!("a write and a sync took {:.1} s with a lost host", start.elapsed().as_secs_f64());
+    let said = hosts.tell("ebb status || true");
+    assert!(said.contains("host storage-b is gone: 1 of 3 members; no more host may be lost"), "{said}");
+    hosts.start_host(1);
+    let back = |hosts: &mut Hosts, how: &str| {
+        let start = Instant::now();
+        loop {
+            let said = hosts.tell(&format!("{apply} {how} 2>&1"));
+            let status = status(hosts);
+            if status["arrays"][0]["members"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|member| member["state"] != "unreachable")
+            {
+                return said;
+            }
+            assert!(start.elapsed() < Duration::from_secs(120), "{status:#}");
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    };
+    eprintln!("{}", back(&mut hosts, ""));
+    wait_healthy(&mut hosts);
+
+    let said = hosts.tell(&format!("{apply} --without storage-c 2>&1; ebb status || true"));
+    assert!(said.contains("host storage-c is out, as asked: 1 of 3 members"), "{said}");
+    hosts.kill_host(2);
+    hosts.tell("echo without >/data/without; sync");
+    hosts.start_host(2);
+    hosts.kill_client();
+    hosts.start_client(false);
+    // Its record is on a disk of its own; its fstab is not.
+    let said = hosts.tell(&format!("{apply} 2>&1; cat /data/before /data/during /data/without"));
+    assert!(said.ends_with("before\nduring\nwithout\n"), "{said}");
+    wait_healthy(&mut hosts);
+    let said = hosts.tell("ebb status; cat /proc/mdstat");
+    assert!(said.contains("3 members on 3 hosts; you can lose one host"), "{said}");
 }

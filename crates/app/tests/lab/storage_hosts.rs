@@ -41,8 +41,21 @@ mkdir -p $group/np/$ADDRESS:3260
 echo 1 >$group/enable
 "#;
 
+/// How disks come to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// A script exports them over iSCSI, and open-iscsi logs in.
+    Script,
+    /// `ebb export` and `ebb attach`, over NVMe/TCP.
+    Ebb,
+}
+
+/// The client's name as an NVMe host.
+const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:0a1b2c3d-4e5f-4678-9abc-def012345678";
+
 /// All machines of a test.
 pub struct Hosts {
+    how: How,
     laboratory: Laboratory,
     storage: Vec<Hardware>,
     client: Hardware,
@@ -56,6 +69,10 @@ fn target(host: usize) -> String {
 /// The client's name for a disk of a host.
 pub fn path(host: usize, disk: usize) -> String {
     format!("/dev/disk/by-path/ip-{}:3260-iscsi-{}-lun-{disk}", address(host as u8 + 1), target(host))
+}
+
+fn attachment(host: usize, disk: usize) -> String {
+    format!("{}{disk}", HOSTS[host].trim_start_matches("storage-"))
 }
 
 fn name(disk: usize) -> String {
@@ -76,7 +93,7 @@ fn script(hardware: &mut Hardware, text: &str) -> Result<String, String> {
 
 impl Hosts {
     /// Three hosts with so many disks of `bytes` each, exported, and a client with them attached.
-    pub fn new(test: &str, disks: usize, bytes: u64) -> Hosts {
+    pub fn new(test: &str, how: How, disks: usize, bytes: u64) -> Hosts {
         let laboratory = laboratory();
         let network = Network::default();
         let machine = |number: u8, memory_mib: u32, disks: Vec<(String, u64)>| Machine {
@@ -99,13 +116,15 @@ impl Hosts {
         };
         let storage = (1..=3u8)
             .map(|number| {
-                let own = (0..disks).map(|disk| (name(disk), bytes)).collect();
-                Hardware::new(&laboratory, machine(number, 256, own)).unwrap()
+                let own = (0..disks).map(|disk| (name(disk), bytes));
+                // What a host keeps over boots: by what its exports are known.
+                let state = (how == How::Ebb).then(|| ("state".to_owned(), 16 << 20));
+                Hardware::new(&laboratory, machine(number, 256, own.chain(state).collect())).unwrap()
             })
             .collect();
         let client =
             Hardware::new(&laboratory, machine(CLIENT, 320, vec![("state".to_owned(), 256 << 20)])).unwrap();
-        let mut hosts = Hosts { laboratory, storage, client, disks };
+        let mut hosts = Hosts { how, laboratory, storage, client, disks };
         for host in 0..HOSTS.len() {
             hosts.start_host(host);
         }
@@ -140,13 +159,30 @@ impl Hosts {
         self.storage[host].boot(&self.laboratory).unwrap();
         let disks: Vec<String> = (0..self.disks).map(name).collect();
         let number = host as u8 + 1;
-        let text = format!(
-            "{}TARGET={} INITIATOR={INITIATOR} ADDRESS={} DISKS='{}'\n{EXPORT}",
-            Self::network(number),
-            target(host),
-            address(number),
-            disks.join(" ")
-        );
+        let mut text = Self::network(number);
+        match self.how {
+            How::Script => {
+                let (target, address, disks) = (target(host), address(number), disks.join(" "));
+                write!(
+                    text,
+                    "TARGET={target} INITIATOR={INITIATOR} ADDRESS={address} DISKS='{disks}'\n{EXPORT}"
+                )
+                .unwrap();
+            }
+            How::Ebb => {
+                text += "modprobe ext4; mkdir -p /var/lib/ebbtide\n\
+                         blkid /dev/disk/by-id/virtio-state >/dev/null || mkfs.ext4 -q /dev/disk/by-id/virtio-state\n\
+                         mount /dev/disk/by-id/virtio-state /var/lib/ebbtide\n";
+                for disk in disks {
+                    writeln!(
+                        text,
+                        "ebb export /dev/disk/by-id/virtio-{disk} --client {NQN} --listen {} --name {disk} --json >/root/{disk}.json",
+                        address(number)
+                    )
+                    .unwrap();
+                }
+            }
+        }
         script(&mut self.storage[host], &text).unwrap();
     }
 
@@ -187,7 +223,10 @@ impl Hosts {
              mkdir -p /etc/iscsi; echo InitiatorName={INITIATOR} >/etc/iscsi/initiatorname.iscsi; iscsid\n",
             Self::network(CLIENT)
         );
-        for host in 0..HOSTS.len() {
+        if self.how == How::Ebb {
+            writeln!(text, "mkdir -p /etc/nvme; echo {NQN} >/etc/nvme/hostnqn").unwrap();
+        }
+        for host in (0..HOSTS.len()).filter(|_| self.how == How::Script) {
             let node = format!("iscsiadm -m node -T {} -p {}:3260", target(host), address(host as u8 + 1));
             writeln!(text, "{node} -o new >/dev/null").unwrap();
             for (key, value) in COPIES.iscsi() {
@@ -200,6 +239,9 @@ impl Hosts {
 
     /// Logs in at each host that is on and where the client is not logged in, and waits until all of them are attached.
     pub fn attach(&mut self) {
+        if self.how == How::Ebb {
+            return self.attach_by_ebb();
+        }
         for host in (0..HOSTS.len()).filter(|host| self.storage[*host].is_on()).collect::<Vec<_>>() {
             let node = format!("iscsiadm -m node -T {} -p {}:3260", target(host), address(host as u8 + 1));
             let last = path(host, self.disks - 1);
@@ -211,6 +253,35 @@ impl Hosts {
                 target(host)
             ));
         }
+    }
+
+    fn attach_by_ebb(&mut self) {
+        for host in (0..HOSTS.len()).filter(|host| self.storage[*host].is_on()).collect::<Vec<_>>() {
+            for disk in 0..self.disks {
+                let said = self.tell_host(host, &format!("cat /root/{}.json", name(disk)));
+                let export: serde_json::Value = serde_json::from_str(&said).unwrap();
+                let place = format!(
+                    "nvme-tcp://{}:4420/{}",
+                    address(host as u8 + 1),
+                    export["target"].as_str().unwrap()
+                );
+                self.tell(&format!(
+                    "ebb attach {place} --name {} --hold {}s",
+                    attachment(host, disk),
+                    COPIES.hold_s
+                ));
+            }
+        }
+    }
+
+    /// The client's name for a disk of a host, as `ebb attach` has noted it.
+    pub fn device(&mut self, host: usize, disk: usize) -> String {
+        if self.how == How::Script {
+            return path(host, disk);
+        }
+        let said = self.tell(&format!("cat /var/lib/ebbtide/attached/{}.json", attachment(host, disk)));
+        let record: serde_json::Value = serde_json::from_str(&said).unwrap();
+        record["device"].as_str().unwrap().to_owned()
     }
 
     /// Takes the client's power away.

@@ -3,7 +3,7 @@
 use super::look::{destroys, written};
 use super::renew::Renewed;
 use super::{Failure, Keeper, StepState};
-use crate::build::{BuildError, PATIENCE, SETTLE_MAX, STEP, lvm, mdadm, queue, run, undo};
+use crate::build::{BuildError, SETTLE_MAX, STEP, lvm, mdadm, queue, run, undo};
 use ebbtide_door::pause_at;
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, LASTING_LVM_CONFIG};
 use ebbtide_model::shown::Shown;
@@ -15,6 +15,10 @@ use std::time::{Duration, Instant};
 
 /// How long udev's events of a boot are waited for, in seconds.
 const SETTLE_AT_BOOT: u32 = 30;
+
+/// How long it may take until what a command made has its name: udev looks at what is on a new device first, and an array whose members are on
+/// other hosts, and synchronise meanwhile, is slow to read. (udev's own limit is three minutes.)
+const NAMING: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 120 });
 
 /// What an apply would do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -523,7 +527,7 @@ impl Keeper<'_> {
     }
 
     fn wait_for(&self, step: &BuildStep) -> Result<(), Failure> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + NAMING;
         loop {
             match self.now(step)? {
                 StepState::Stands => return Ok(()),

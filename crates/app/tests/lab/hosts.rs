@@ -228,12 +228,12 @@ fn another_ebb_is_told_and_replaced_only_when_that_is_asked_for() {
     net.write("/tmp/short.toml", &short(2));
     let old = "printf '#!/bin/sh\\n[ \"$1\" = --version ] && echo ebb 0.0.9\\n' >/usr/local/bin/ebb";
     script(&mut net.clients[1], old).unwrap();
-    let refused = "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs -q 2>&1 && exit 1; true";
+    // The user's own configuration: b is behind a, and has another name.
+    script(&mut net.server, "printf 'Host behind\\n  HostName b\\n  ProxyJump a\\n' >>/root/.ssh/config").unwrap();
+    let refused = "ebb run /tmp/short.toml --hosts a,behind --dir /mnt/efs -q 2>&1 && exit 1; true";
     let said = script(&mut net.server, refused).unwrap();
-    assert!(said.contains("b has ebb 0.0.9, here is 0.1.0") && said.contains("--copy-ebb"), "{said}");
+    assert!(said.contains("behind has ebb 0.0.9, here is 0.1.0") && said.contains("--copy-ebb"), "{said}");
     net.clients.iter_mut().for_each(Net::nothing_left);
-    // The user's own configuration: b is behind a.
-    script(&mut net.server, "printf 'Host b\\n  ProxyJump a\\n' >>/root/.ssh/config").unwrap();
     let run = "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs --copy-ebb 2>&1 || [ $? = 3 ]";
     let said = script(&mut net.server, run).unwrap();
     assert!(said.contains("6 trials"), "{said}");

@@ -190,8 +190,7 @@ fn a_host_that_dies_fails_its_trials_is_named_and_the_others_put_everything_back
     let home = Home::new();
     home.write("two.toml", &two(LONG, "200ms"));
     let running = home.start_until(ON_TWO, 2);
-    let beta =
-        workers(&home).into_iter().find(|(_, volumes)| volumes.iter().any(|name| name.contains("v1")));
+    let beta = workers(&home).into_iter().find(|(_, volumes)| volumes.iter().any(|name| name.contains("v1")));
     let (pid, _) = beta.expect("a worker has v1 open");
     let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
     assert!(killed.success());

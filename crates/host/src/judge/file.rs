@@ -212,7 +212,10 @@ mod tests {
     fn what_a_file_server_did_not_promise_says_nothing_of_who_has_a_file_open() {
         let told = |magic| on_filesystem(magic, Openers::Some);
         // NFS and SMB; ext4.
-        assert_eq!((told(0x6969), told(0xfe53_4d42)), (Openers::Untold(Errno::AGAIN), Openers::Untold(Errno::AGAIN)));
+        assert_eq!(
+            (told(0x6969), told(0xfe53_4d42)),
+            (Openers::Untold(Errno::AGAIN), Openers::Untold(Errno::AGAIN))
+        );
         assert_eq!(told(0xef53), Openers::Some);
         assert_eq!(on_filesystem(0x6969, Openers::None), Openers::None);
     }

@@ -104,15 +104,12 @@ fn send(child: &mut Child, program: &mut File) -> io::Result<()> {
     io::copy(program, to)?;
     to.flush()?;
     // Byte by byte, so that nothing of what the worker says is taken.
-    let mut said = Vec::new();
-    for byte in from.bytes() {
-        match byte? {
-            b'\n' if said == COPIED.as_bytes() => return Ok(()),
-            b'\n' => break,
-            byte => said.push(byte),
-        }
-        if said.len() > 200 {
-            break;
+    let (mut said, mut byte) = (Vec::new(), [0]);
+    while said.len() <= 200 && from.read(&mut byte)? > 0 {
+        match byte {
+            [b'\n'] if said == COPIED.as_bytes() => return Ok(()),
+            [b'\n'] => break,
+            [byte] => said.push(byte),
         }
     }
     Err(io::Error::other(format!("it said `{}`", String::from_utf8_lossy(&said))))

@@ -50,7 +50,7 @@ pub enum Unit {
     Requests,
     /// Short runs of a ladder.
     Runs,
-    /// Trials.
+    /// Trials of a session that show something.
     Trials,
 }
 
@@ -139,7 +139,7 @@ pub fn percent(share: f64) -> String {
 pub struct Evidence {
     /// What the figure is, for example "iops of vol3 against its limit".
     pub what: String,
-    /// In `unit`.
+    /// The measured figure, in `unit`.
     pub value: f64,
     /// What it is counted in.
     pub unit: Unit,

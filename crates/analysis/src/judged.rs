@@ -91,12 +91,12 @@ pub enum Basis {
 /// What limits a design under a workload, and why we say so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The cause.
+    /// Which limit is asserted.
     pub kind: VerdictKind,
     /// Of a limit: how it is known. Of `unknown`: that the load itself asks for no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<Basis>,
-    /// Confidence, 0 to 1.
+    /// How sure the rule is, 0 to 1; with `explains` it ranks verdicts.
     pub confidence: f64,
     /// How much of the gap between what is and what the next limit allows this cause explains, 0 to 1;
     /// verdicts are ranked by it.

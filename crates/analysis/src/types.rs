@@ -68,7 +68,7 @@ pub struct ArrayBelow {
 /// A device's part in an array below.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DeviceShare {
-    /// Its kernel name.
+    /// Kernel name of the device, such as `nvme1n1`.
     pub name: String,
     /// Its share of the bytes that all devices of the array moved, 0 to 1, over all trials; absent when nothing moved.
     pub share: Option<f64>,

@@ -25,6 +25,18 @@ pub fn needs_root(command: &str) -> Result<(), CliError> {
     )))
 }
 
+/// What is called between any two changes.
+pub fn boundary() -> impl Fn() {
+    let left: Cell<Option<u64>> = Cell::new(std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok()));
+    move || match left.get() {
+        Some(0) => {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        }
+        Some(count) => left.set(Some(count - 1)),
+        None => {}
+    }
+}
+
 /// Does `what` with the keeper of this host.
 pub fn with<T>(
     globals: &Globals,
@@ -33,14 +45,7 @@ pub fn with<T>(
 ) -> Result<T, Failure> {
     let quiet = globals.quiet || globals.json;
     let runner = Telling(if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) });
-    let left: Cell<Option<u64>> = Cell::new(std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok()));
-    let boundary = || match left.get() {
-        Some(0) => {
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-        }
-        Some(count) => left.set(Some(count - 1)),
-        None => {}
-    };
+    let boundary = boundary();
     let tell = |line: &str| {
         if !quiet {
             views::say(&format!("ebb: {line}"));

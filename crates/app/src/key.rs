@@ -28,7 +28,7 @@ pub fn ask(experiment: &Experiment, control: &Control) -> Result<Option<Vec<u8>>
             design.name
         ))
     })?;
-    let ended = typed(&terminal, control)
+    let ended = typed(&terminal, control, "key for the encryption (not shown): ")
         .map_err(|error| CliError::Failed(format!("the terminal failed: {error}")))?;
     match ended {
         Ended::Stopped => Err(CliError::Interrupted("no key was given, and nothing was done".to_owned())),
@@ -37,15 +37,43 @@ pub fn ask(experiment: &Experiment, control: &Control) -> Result<Option<Vec<u8>>
     }
 }
 
+/// Asks for the key of the volume `name`; a `new` one twice, because a mistake in it would be found when the data are needed.
+///
+/// # Errors
+/// Without a terminal, without a key, after Ctrl-C, and where the two differ.
+pub fn ask_for(name: &str, new: bool, control: &Control) -> Result<Vec<u8>, CliError> {
+    let terminal = ebbtide_door::kernel::terminal().map_err(|error| {
+        CliError::Usage(format!(
+            "there is no terminal to ask for the key at: {error}; write --encrypt KEYFILE"
+        ))
+    })?;
+    let once = |prompt: &str| {
+        let ended = typed(&terminal, control, prompt)
+            .map_err(|error| CliError::Failed(format!("the terminal failed: {error}")))?;
+        match ended {
+            Ended::Stopped => Err(CliError::Interrupted("no key was given".to_owned())),
+            Ended::Given(key) if key.is_empty() => {
+                Err(CliError::Usage("the key is empty; type one".to_owned()))
+            }
+            Ended::Given(key) => Ok(key),
+        }
+    };
+    let key = once(&format!("key for {name} (not shown): "))?;
+    if new && once(&format!("new key for {name} once more: "))? != key {
+        return Err(CliError::Usage("the two keys differ; nothing was encrypted".to_owned()));
+    }
+    Ok(key)
+}
+
 /// What is typed up to Enter, not shown.
-fn typed(mut terminal: &File, control: &Control) -> std::io::Result<Ended> {
+fn typed(mut terminal: &File, control: &Control, prompt: &str) -> std::io::Result<Ended> {
     let silent = Changed::new(terminal, OptionalActions::Flush, |modes| {
         modes.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
         // A read returns after a tenth of a second, so that a signal is noticed.
         modes.special_codes[SpecialCodeIndex::VMIN] = 0;
         modes.special_codes[SpecialCodeIndex::VTIME] = 1;
     })?;
-    terminal.write_all(b"key for the encryption (not shown): ")?;
+    terminal.write_all(prompt.as_bytes())?;
     let mut line = Line::default();
     let mut bytes = [0; 64];
     let ended = loop {

@@ -14,7 +14,7 @@ pub enum ValueError {
     NoMetric,
     #[error("write NAME=PATH")]
     NoPair,
-    #[error("nothing at all would stop the program for good; write at least 1B")]
+    #[error("a limit of 0 would stop the program for good; write at least 1B")]
     NoRate,
     #[error("the limit must be more than 0")]
     NoLimit,

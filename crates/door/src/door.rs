@@ -72,7 +72,7 @@ pub struct Wanted<'a> {
 /// What the caller takes a path for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// A regular file.
+    /// A regular file, addressed by device and inode.
     File,
     /// A block device.
     Device,
@@ -329,6 +329,9 @@ impl<'a> Candidate<'a> {
             Permission::User { destroy: false, .. } => {
                 reopen(pin, OFlags::RDONLY | OFlags::EXCL).and(Err(Errno::PERM.into()))
             }
+            // Nothing is written here, and udev looks at a device anew when somebody closes it who might have.
+            Permission::Exported { .. } if device => reopen(pin, OFlags::RDONLY | OFlags::EXCL),
+            Permission::Exported { .. } => reopen(pin, OFlags::RDONLY),
             _ => reopen(pin, flags),
         };
         let (file, refused) = match opened {

@@ -16,12 +16,14 @@
 //! | a file that grows line by line (journal, ledger) | [`Log`], [`Draft`] |
 //! | a database whose library opens it by name | [`Database`] |
 //! | an attribute of the kernel's, a control group, a terminal, a port | [`kernel`] |
+//! | an object of the kernel's that is made as a directory (configfs) | [`config`] |
 //! | `ebb`'s own files in its own directories | [`own`] |
 //! | a socket with a name, for this user | [`Socket`] |
 //!
 //! What is read is opened here too ([`read`]): a pipe has another end to wait for, and a device may have none.
 
 mod claim;
+pub mod config;
 mod database;
 mod directory;
 mod door;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How often a job looks at `Control` and reports to it.
 pub(crate) const TICK: Nanos = Nanos::from_millis(20);
 
-/// An operation that has begun.
+/// An operation in flight, until its last piece completes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BegunOp {
     pub(crate) op: Op,

@@ -1,6 +1,7 @@
 //! The keys of an array, of its encryption and of swap spaces.
 
 use super::read::{At, Choice, FromToml, Headed, KeySource, Size, section};
+use super::replicated::{DesignLayout, Over, REPLICATED};
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, LayoutName};
 use ebbtide_model::stack::{Backing, Bitmap, EncryptionFormat, Filesystem, Metadata};
@@ -14,24 +15,30 @@ section! {
     "an array"
     struct RawArray {
         #[schemars(required, description = layouts())]
-        layout: Choice<LayoutName>,
+        layout: Choice<DesignLayout>,
         /// Members in order: a volume's name, a range `vol[0..7]` (both ends included), a glob `vol*`, or a
         /// nested array `{ layout = ..., members = ... }`.
         #[schemars(required)]
         members: Vec<At<RawMember>>,
         /// Bytes on one member before the next member's turn, a multiple of 4KiB [default: 512KiB, as mdadm].
         chunk: Size,
-        /// raid10: copies of every chunk, from 2 to the number of members [default: 2].
+        /// raid10: copies of every chunk, from 2 to the number of members; replicated: copies of everything, from 2 to the number of
+        /// hosts [default: 2].
         copies: u32,
-        /// raid10: where the copies go: near, far or offset [default: near].
+        /// raid10, and replicated where there are more hosts than copies: where the copies go: near, far or offset [default: near;
+        /// replicated: offset].
         arrangement: Choice<Arrangement>,
-        /// What builds it in the kernel: md or lvm [default: md]. Other backends compute the same layout themselves.
+        /// replicated: how the arrays of copies make one: stripe or linear [default: stripe].
+        over: Choice<Over>,
+        /// What builds it in the kernel: md or lvm [default: md]; replicated: what is over the arrays of copies, which are md's. Other
+        /// backends compute the same layout themselves.
         backing: Choice<Backing>,
         /// md: version of the metadata [default: 1.2]. Kernel only.
         metadata: Choice<Metadata>,
-        /// md, where the layout is redundant: internal or none [default: none]. Kernel only.
+        /// md, where the layout is redundant: internal or none [default: none; replicated: internal]. Kernel only.
         bitmap: Choice<Bitmap>,
-        /// md mirror: members that are read only when the others fail, a name, range or glob. Kernel only.
+        /// md mirror: members that are read only when the others fail, a name, range or glob [default: none; replicated: those on
+        /// other hosts, of mirrors that have one on "localhost"]. Kernel only.
         write_mostly: String,
         /// Encryption of the whole design. Kernel only.
         encryption: RawEncryption,
@@ -56,7 +63,11 @@ section! {
 /// The key `layout` in the schema.
 fn layouts() -> String {
     let each = LayoutName::ALL.iter().map(|layout| format!("{} ({})", layout.name(), layout.facts().what));
-    format!("How the members are combined: {}.", each.collect::<Vec<_>>().join(", "))
+    let replicated = format!("{REPLICATED} (copies on different hosts, of a whole design)");
+    format!(
+        "How the members are combined: {}.",
+        each.chain(std::iter::once(replicated)).collect::<Vec<_>>().join(", ")
+    )
 }
 
 impl Headed for RawArray {

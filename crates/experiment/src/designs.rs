@@ -5,6 +5,7 @@ use super::error::{Mistake, Problem};
 use super::members::resolve_names;
 use super::names;
 use super::read::{At, Given, Named, required, valid};
+use super::replicated::DesignLayout;
 use super::stack;
 use super::volumes::{Volumes, multiple_of_block};
 use crate::problems::{Problems, Span};
@@ -64,7 +65,7 @@ pub(super) fn design(
 }
 
 /// Size that stands for one that the file does not say while geometry is checked.
-const STAND_IN: Bytes = Bytes(1 << 40);
+pub(super) const STAND_IN: Bytes = Bytes(1 << 40);
 
 /// Capacity of a design, where the file says the size of all its volumes.
 fn capacity(layout: &LayoutNode, volumes: &Volumes) -> Option<Bytes> {
@@ -75,14 +76,14 @@ fn capacity(layout: &LayoutNode, volumes: &Volumes) -> Option<Bytes> {
 }
 
 /// The walk through one design's tree.
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     design: &'a str,
-    volumes: &'a Volumes,
+    pub(super) volumes: &'a Volumes,
     /// Where each volume has been used already.
     used: Vec<Option<Span>>,
     /// How each array is built, an array before those among its members.
-    arrays: Vec<ArrayBacking>,
-    problems: &'a mut Problems,
+    pub(super) arrays: Vec<ArrayBacking>,
+    pub(super) problems: &'a mut Problems,
 }
 
 impl Walk<'_> {
@@ -92,7 +93,23 @@ impl Walk<'_> {
         let number = self.arrays.len();
         self.arrays.push(ArrayBacking::default());
         let layout = required(&raw.layout, "layout", "layout = \"stripe\"", section, self.problems)
-            .map(|(layout, _)| layout.0);
+            .map(|(layout, span)| (layout.0, span));
+        if let Some((DesignLayout::Replicated, span)) = layout {
+            self.arrays.pop();
+            return match number {
+                0 => self.replicated(raw, section),
+                _ => {
+                    let what = "a replicated layout is that of a whole design".to_owned();
+                    let remedy =
+                        "write it directly below `[designs.NAME]`, or name the arrays of copies one by one";
+                    self.problems.report(span, Mistake::Geometry(what), remedy);
+                    None
+                }
+            };
+        }
+        let layout = layout.and_then(|(layout, _)| layout.plain());
+        let only = ("a layout of its own has it", "remove it, or write `layout = \"replicated\"`");
+        stack::pointless(&raw.over, "over", layout.is_some(), only.0, only.1, self.problems);
         let chunk = self.chunk(raw, layout);
         let copies = self.raid10_only(&raw.copies, "copies", layout).copied();
         let arrangement = self.raid10_only(&raw.arrangement, "arrangement", layout);
@@ -152,7 +169,7 @@ impl Walk<'_> {
         groups
     }
 
-    fn chunk(&mut self, raw: &RawArray, layout: Option<LayoutName>) -> Option<Bytes> {
+    pub(super) fn chunk(&mut self, raw: &RawArray, layout: Option<LayoutName>) -> Option<Bytes> {
         let Some(at) = &raw.chunk else { return Some(CHUNK_DEFAULT) };
         if let Some(layout) = layout.filter(|layout| layout.facts().chunks == Chunks::None) {
             let why = format!("a {} array has no chunks", layout.name());
@@ -178,7 +195,7 @@ impl Walk<'_> {
     }
 
     /// The members; nothing when one of them is wrong.
-    fn members(&mut self, raw: &[At<RawMember>]) -> Option<Vec<LayoutNode>> {
+    pub(super) fn members(&mut self, raw: &[At<RawMember>]) -> Option<Vec<LayoutNode>> {
         let mut nodes = Vec::new();
         let mut complete = true;
         for at in raw {
@@ -222,7 +239,12 @@ impl Walk<'_> {
     }
 
     /// Reports a volume that is smaller than one chunk, which would hold nothing.
-    fn room_for_a_chunk(&mut self, members: &[LayoutNode], chunk: Bytes, span: &Span) -> Option<()> {
+    pub(super) fn room_for_a_chunk(
+        &mut self,
+        members: &[LayoutNode],
+        chunk: Bytes,
+        span: &Span,
+    ) -> Option<()> {
         for member in members {
             let LayoutNode::Volume(index) = member else { continue };
             if let Some(size) = self.volumes.sizes[*index].filter(|size| *size < chunk) {
@@ -253,7 +275,7 @@ impl Walk<'_> {
         None
     }
 
-    fn copies_fit(&mut self, copies: u32, members: usize, span: &Span) -> Option<()> {
+    pub(super) fn copies_fit(&mut self, copies: u32, members: usize, span: &Span) -> Option<()> {
         let most = u32::try_from(members).unwrap_or(u32::MAX);
         if (2..=most).contains(&copies) {
             return Some(());
@@ -269,7 +291,7 @@ impl Walk<'_> {
 }
 
 /// A mistake that only the layout's arithmetic sees.
-fn impossible(error: &LayoutError) -> Problem {
+pub(super) fn impossible(error: &LayoutError) -> Problem {
     let (what, remedy) = match error {
         LayoutError::Chunk { layout, chunk, wanted } => {
             (format!("{layout} cannot have a chunk of {chunk}"), format!("write {wanted}"))

@@ -17,6 +17,7 @@ mod paths;
 mod problems;
 mod profiles;
 mod read;
+mod replicated;
 mod schema;
 mod shapes;
 mod stack;

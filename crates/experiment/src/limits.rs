@@ -47,10 +47,10 @@ section! {
     #[schemars(rename = "Lognormal")]
     "a latency"
     struct RawLognormal {
-        /// Median.
+        /// Median latency of one operation.
         #[schemars(required)]
         median: Duration,
-        /// 99th percentile.
+        /// 99th percentile of that latency, at least the median.
         #[schemars(required)]
         p99: Duration,
     }

@@ -19,7 +19,7 @@ section! {
     struct RawNeed {
         /// Name of the need [default: the file's].
         name: String,
-        /// What it is for.
+        /// Free text, shown with the plans.
         description: String,
         /// Bytes that must fit, after what redundancy takes. Required, unless a `trace` says how far it reaches.
         capacity: Size,

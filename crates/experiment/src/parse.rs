@@ -28,7 +28,7 @@ section! {
         /// Name of the experiment.
         #[schemars(required)]
         name: String,
-        /// What it is for.
+        /// Free text, shown in reports.
         description: String,
         /// The volumes, by name.
         #[schemars(required)]

@@ -16,12 +16,12 @@ const TUNABLE_MAX: Bytes = Bytes(Bytes::GIB);
 const QUEUE_DEPTH_MIN: u32 = 4;
 
 /// The word that was given.
-fn chosen<T: Copy>(given: &Given<Choice<T>>) -> Option<T> {
+pub(super) fn chosen<T: Copy>(given: &Given<Choice<T>>) -> Option<T> {
     valid(given).map(|(choice, _)| choice.0)
 }
 
 /// Reports a key that is given and means nothing where it stands.
-fn pointless<T>(
+pub(super) fn pointless<T>(
     given: &Given<T>,
     key: &'static str,
     holds: bool,
@@ -63,11 +63,12 @@ pub(super) fn backing(
         metadata: chosen(&raw.metadata),
         bitmap: chosen(&raw.bitmap),
         write_mostly: write_mostly(raw, members, volumes, problems),
+        elsewhere: Vec::new(),
     }
 }
 
 /// Reports an array that LVM cannot build.
-fn lvm_builds(kind: ArrayKind, members: usize, span: &Span, problems: &mut Problems) {
+pub(super) fn lvm_builds(kind: ArrayKind, members: usize, span: &Span, problems: &mut Problems) {
     let two_near = |chosen| chosen == (2, Arrangement::Near) && members.is_multiple_of(2);
     let why = match kind.copies() {
         Some(chosen) if !two_near(chosen) => "LVM's raid10 has 2 near copies on an even number of members",
@@ -83,7 +84,7 @@ fn lvm_builds(kind: ArrayKind, members: usize, span: &Span, problems: &mut Probl
     problems.report(span, Mistake::Geometry(why.to_owned()), "change the array, or write `backing = \"md\"`");
 }
 
-fn write_mostly(
+pub(super) fn write_mostly(
     raw: &RawArray,
     members: &[LayoutNode],
     volumes: &Volumes,
@@ -239,6 +240,7 @@ mod tests {
             metadata: Some(Metadata::V10),
             bitmap: Some(Bitmap::Internal),
             write_mostly: vec![1],
+            elsewhere: Vec::new(),
         };
         let members = [5, 6].map(LayoutNode::Volume).to_vec();
         let mirror = LayoutNode::Array { kind: ArrayKind::Mirror, members };

@@ -33,7 +33,7 @@ pub struct Summary {
     pub trials_per_round: u64,
     /// Least and most rounds.
     pub rounds: (u32, u32),
-    /// Bytes of new files.
+    /// Space that the run's own files take.
     pub new_file_bytes: u64,
     /// Time of one round in nanoseconds, without filling files; absent when a workload ends by size.
     pub round_ns: Option<u64>,
@@ -192,12 +192,13 @@ fn describe_volume(volume: &Volume, experiment: &Experiment) -> String {
         VolumeSource::Device { path, .. } => format!("device {}", path.shown()),
     };
     let size = volume.size.map_or_else(|| "its own size".to_owned(), |size| size.short());
+    let host = volume.host.as_ref().map_or_else(String::new, |host| format!(", on host {host}"));
     match &volume.shape {
-        None => format!("{size}, {source}, as fast as it is"),
+        None => format!("{size}, {source}, as fast as it is{host}"),
         Some(shape) => {
             let link = shape.link.and_then(|link| experiment.links.get(link));
             let link = link.map_or_else(String::new, |link| format!(", on link {}", link.name));
-            format!("{size}, {source}, {shape}{link}")
+            format!("{size}, {source}, {shape}{link}{host}")
         }
     }
 }

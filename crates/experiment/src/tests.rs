@@ -81,7 +81,13 @@ fn every_key_reaches_the_model() {
     );
 
     let names: Vec<&str> = experiment.volumes.iter().map(|volume| volume.name.as_str()).collect();
-    assert_eq!(names, ["ssd0", "ssd1", "ssd2", "ssd3", "slow", "disk", "image", "moody", "cloud"]);
+    assert_eq!(
+        names,
+        ["ssd0", "ssd1", "ssd2", "ssd3", "slow", "disk", "image", "moody", "cloud", "far0", "near"]
+    );
+    let hosts: Vec<Option<&str>> =
+        experiment.volumes[8..].iter().map(|volume| volume.host.as_deref()).collect();
+    assert_eq!(hosts, [None, Some("storage-a"), Some("localhost")]);
     let ssd = &experiment.volumes[3];
     assert_eq!(ssd.source, VolumeSource::NewFile { directory: Some("/mnt/scratch".into()) });
     assert_eq!(ssd.size, Some(Bytes(Bytes::GIB)));
@@ -177,6 +183,7 @@ fn every_key_reaches_the_model() {
         ("raid6", array(ArrayKind::Raid6 { chunk }, volumes(&[0, 1, 2, 3]))),
         ("found", array(ArrayKind::Linear, volumes(&[5, 6]))),
         ("kernel", mirror(&[0, 1])),
+        ("replicated", mirror(&[9, 10])),
         ("prompted", array(ArrayKind::Linear, volumes(&[4]))),
         ("lvm", array(ArrayKind::Stripe { chunk: Bytes(256 * Bytes::KIB) }, volumes(&[0, 1, 2, 3]))),
     ];

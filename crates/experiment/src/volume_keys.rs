@@ -26,6 +26,9 @@ section! {
         device: Paths,
         /// Stable id (the name below /dev/disk/by-id) that the device must have before anything is written.
         id: String,
+        /// Name of the host that its storage is on, with which it is lost; "localhost" is this machine. A replicated design never
+        /// has two copies on one.
+        host: String,
         /// Type in the catalogue whose speed the volume is given, for example "aws:gp3" (`ebb catalog list`), or
         /// "aws:instance-store" for the instance's own disks.
         r#type: String,

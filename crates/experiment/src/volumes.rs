@@ -99,6 +99,10 @@ fn add(
     });
     let sources = sources(raw, entry, paths, problems);
     let size = size(raw, entry, problems);
+    let host = valid(&raw.host).map(|(host, span)| {
+        names::check(host, "a host", span, problems);
+        host.clone()
+    });
     let own = valid(&raw.shape).and_then(|(shape, span)| resolve_shape(shape, span, links, size, problems));
     let (shape, ordered) = figures.shape(raw, size, own, problems);
     if names.as_ref().is_some_and(|names| names.len() + volumes.list.len() > VOLUMES_MAX) {
@@ -116,8 +120,8 @@ fn add(
         }
         volumes.index.insert(name.clone(), volumes.list.len());
         volumes.sizes.push(size);
-        let (shape, ordered) = (shape.clone(), ordered.clone());
-        volumes.list.push(Volume { name: name.clone(), source: source.clone(), size, shape, ordered });
+        let (shape, ordered, host) = (shape.clone(), ordered.clone(), host.clone());
+        volumes.list.push(Volume { name: name.clone(), source: source.clone(), size, shape, ordered, host });
     }
     volumes.groups.push(Group { name: entry.name.clone(), volumes: names, counted });
 }

@@ -11,9 +11,11 @@
 // Tests open files of their own; everything else goes through the door (clippy.toml).
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod attach;
 pub mod build;
 pub mod chain;
 pub mod command;
+pub mod export;
 pub mod findings;
 pub mod hostinfo;
 pub mod judge;

@@ -62,6 +62,25 @@ pub fn own_file() -> io::Result<PathBuf> {
     })
 }
 
+/// The program and the first arguments that start what this process runs once more, also when its file was replaced since. Under a
+/// loader that was named itself they are the loader and what it was told.
+///
+/// # Errors
+/// When /proc does not say.
+pub fn again() -> io::Result<(PathBuf, Vec<String>)> {
+    let own = own_file()?;
+    if own == Path::new(STARTED) {
+        return Ok((own, Vec::new()));
+    }
+    let line = read::text(Path::new("/proc/self/cmdline"), MAPS_MAX).map_err(io::Error::from)?;
+    let words: Vec<&str> = line.split('\0').collect();
+    let at = words.iter().position(|word| Path::new(word) == own).unwrap_or(0);
+    Ok((
+        PathBuf::from(STARTED),
+        words[1.min(at)..=at].iter().map(|&word| word.to_owned()).filter(|_| at > 0).collect(),
+    ))
+}
+
 /// The file that `address` is mapped from, by a process's `maps`.
 fn mapped_at(maps: &str, address: u64) -> Option<PathBuf> {
     maps.lines().find_map(|line| {

@@ -21,6 +21,7 @@ mod files;
 mod frame;
 pub mod guest;
 mod guest_directory;
+pub mod hardware;
 pub mod image;
 mod kernel;
 mod laboratory;

@@ -57,7 +57,20 @@ pub fn pack(places: &Places, program: &Path) -> Result<PathBuf, LabError> {
     let (from, to) = (work.to_string_lossy(), new.to_string_lossy());
     tools::run(
         "mksquashfs",
-        &[&from, &to, "-all-root", "-comp", "lz4", "-noappend", "-no-progress", "-quiet", "-no-xattrs"],
+        &[
+            &from,
+            &to,
+            "-all-root",
+            "-comp",
+            "lz4",
+            "-noappend",
+            "-no-progress",
+            "-quiet",
+            "-no-xattrs",
+            // Other users of the guest than root run it, too.
+            "-root-mode",
+            "755",
+        ],
     )?;
     places.remove_marked(packing)?;
     rename(&new, &packed)?;

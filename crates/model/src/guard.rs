@@ -26,6 +26,11 @@ pub enum Permission<'a> {
         /// Whether this run has written it before: data on it without a signature are the run's.
         used: bool,
     },
+    /// The user, who gives another host access to write it: nothing is lost by that, but what is on it is in other hands then.
+    Exported {
+        /// Stable id that it was named by, as in [`User`](Self::User).
+        id: Option<&'a str>,
+    },
     /// Nobody needs to: this run built the device itself, and what is on it is the run's. It must still not be in use.
     Built,
 }

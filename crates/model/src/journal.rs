@@ -30,6 +30,8 @@ pub enum Entry {
     },
     /// The step with this number was put back.
     Undone(u64),
+    /// What the step with this number made is whole and has a record of its own: no longer the run's to put back.
+    Stays(u64),
 }
 
 impl Entry {
@@ -130,7 +132,7 @@ pub fn leftovers(entries: &[Entry]) -> Vec<Leftover> {
                 left.retain(|leftover| !leftover.is_step(*number));
                 left.push(Leftover::Step { number: *number, undo: undo.clone() });
             }
-            Entry::Undone(done) => {
+            Entry::Undone(done) | Entry::Stays(done) => {
                 left.retain(|leftover| !leftover.is_step(*done));
             }
         }

@@ -80,6 +80,24 @@ pub struct ArrayBacking {
     /// md mirror: volumes that are read only when the others fail; indices into `Experiment::volumes`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write_mostly: Vec<usize>,
+    /// md, redundant: the members that are on other hosts than the array, where each member is on a host of its own; indices into
+    /// `Experiment::volumes`. What follows from that: a bitmap, so that a host that comes back is brought up to date by what it missed;
+    /// errors of these members throw them out at once; and a mirror reads from its members that are here, where it has some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<usize>,
+}
+
+impl ArrayBacking {
+    /// Whether its members are on different hosts.
+    pub fn is_across_hosts(&self) -> bool {
+        !self.elsewhere.is_empty()
+    }
+
+    /// The bitmap, where the design does not say: with members on other hosts there is one.
+    pub fn bitmap_or_default(&self) -> Bitmap {
+        let default = if self.is_across_hosts() { Bitmap::Internal } else { Bitmap::None };
+        self.bitmap.unwrap_or(default)
+    }
 }
 
 /// What builds an array.

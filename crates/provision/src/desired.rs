@@ -4,7 +4,9 @@ use crate::files::{self, Part};
 use crate::system::System;
 use ebbtide_model::experiment::{Experiment, VolumeSource};
 use ebbtide_model::layout::LayoutNode;
-use ebbtide_model::plan::build::{self, Build, BuildPlanError, BuildUndo, Identity, Purpose, Site};
+use ebbtide_model::plan::build::{
+    self, Build, BuildPlanError, BuildStep, BuildUndo, Identity, Purpose, Site,
+};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::stack::Filesystem;
 use serde::{Deserialize, Serialize};
@@ -97,6 +99,9 @@ pub struct Member {
     /// The id that the experiment gives for it, which allows that what is on it is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// The host that its storage is on, where the experiment says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 /// All that is made for an array that stays.
@@ -127,6 +132,33 @@ pub struct Desired {
     pub after: Vec<Vec<String>>,
     /// What the reader must know.
     pub notes: Vec<String>,
+}
+
+impl Desired {
+    /// The host of the volume with this index, where the experiment says.
+    pub fn host_of(&self, volume: usize) -> Option<&str> {
+        self.members.iter().find(|member| member.volume == volume)?.host.as_deref()
+    }
+
+    /// Whether the array that `step` makes has its members on different hosts, which are lost one by one while it runs.
+    pub fn is_across_hosts(&self, step: &BuildStep) -> bool {
+        across_hosts(&self.members, step)
+    }
+
+    /// Whether any of its arrays has its members on different hosts.
+    pub fn has_hosts(&self) -> bool {
+        self.build.steps.iter().any(|step| self.is_across_hosts(step))
+    }
+}
+
+/// See [`Desired::is_across_hosts`].
+pub(crate) fn across_hosts(members: &[Member], step: &BuildStep) -> bool {
+    let Some(BuildUndo::StopMd { members: paths, .. }) = &step.undo else { return false };
+    let mut hosts = members
+        .iter()
+        .filter(|member| paths.contains(&member.path))
+        .filter_map(|member| member.host.as_deref());
+    hosts.next().is_some_and(|first| hosts.any(|host| host != first))
 }
 
 /// Why something is not made to stay.
@@ -184,7 +216,7 @@ pub enum ProvisionError {
 }
 
 /// Longest name: volume groups and md take more, but nobody reads more.
-const NAME_MAX: usize = 24;
+pub(crate) const NAME_MAX: usize = 24;
 
 /// What a design called so is called on a host where nobody says it.
 pub fn default_name(design: &str) -> String {
@@ -218,7 +250,11 @@ pub fn check_name(name: &str) -> Result<(), ProvisionError> {
 const NO_MOUNTPOINTS: [&str; 10] =
     ["/", "/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/run", "/sys", "/usr"];
 
-pub(crate) fn check_mountpoint(path: &Path) -> Result<(), ProvisionError> {
+/// Whether a file system can be mounted at `path` for good.
+///
+/// # Errors
+/// What is wrong with it, and what to write.
+pub fn check_mountpoint(path: &Path) -> Result<(), ProvisionError> {
     let fail = |what| Err(ProvisionError::Mountpoint { path: path.to_owned(), what });
     if !path.is_absolute() {
         return fail("is not absolute: begin it with /");
@@ -280,7 +316,15 @@ impl Order<'_> {
         let site = Site { run: &seed.0, build: 0, devices: self.devices, md_numbers: &[], purpose };
         let build = build::build(design, &site)
             .map_err(|error| ProvisionError::Build { design: design.name.clone(), error })?;
-        let parts = files::parts(self.name, self.class, &seed, design, &build, (self.system, self.program()));
+        let parts = files::parts(
+            self.name,
+            self.class,
+            &seed,
+            design,
+            &build,
+            &members,
+            (self.system, self.program()),
+        );
         let (after, notes) = self.after(&build);
         Ok(Desired {
             name: self.name.to_owned(),
@@ -309,7 +353,13 @@ impl Order<'_> {
             if !device.starts_with("/dev/disk/by-") {
                 return Err(ProvisionError::Unstable { volume: volume.name.clone(), path: path.shown() });
             }
-            Ok(Member { volume: index, name: volume.name.clone(), path: device.to_owned(), id: id.clone() })
+            Ok(Member {
+                volume: index,
+                name: volume.name.clone(),
+                path: device.to_owned(),
+                id: id.clone(),
+                host: volume.host.clone(),
+            })
         };
         design.volumes().into_iter().map(member).collect()
     }

@@ -8,18 +8,24 @@
 //! ([`Order`]). So the whole of it is known before the first step ([`Desired`]), is written down ([`Record`]), and each step can be asked
 //! whether it stands. `ebb apply` does what does not stand, `ebb status` says what does not, `ebb undo` takes away what does.
 
+pub mod attached;
 pub mod boot;
+pub mod copies;
 mod desired;
 mod diff;
+pub mod export;
 pub mod files;
+pub mod hosts;
 pub mod monitor;
 mod record;
 mod redundancy;
 pub mod status;
 mod system;
 
-pub use desired::{Class, Desired, Member, Order, ProvisionError, Seed, Unfit, check_name, default_name};
+pub use desired::{
+    Class, Desired, Member, Order, ProvisionError, Seed, Unfit, check_mountpoint, check_name, default_name,
+};
 pub use diff::diff;
-pub use record::{Phase, Record};
-pub use redundancy::can_lose;
+pub use record::{Phase, Record, TakenOut};
+pub use redundancy::{can_lose, can_lose_hosts};
 pub use system::{Initramfs, System};

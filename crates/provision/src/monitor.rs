@@ -347,7 +347,7 @@ pub fn is_installed(timer: &str) -> bool {
 }
 
 /// A word of ExecStart= (systemd.service(5), "Command lines"): in quotes where it has to be, specifiers and variables left alone.
-fn word(text: &str) -> String {
+pub(crate) fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:+=@,".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();

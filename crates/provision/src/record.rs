@@ -1,7 +1,9 @@
 //! What is written down of an array that stays: the record is the journal of its making, and what `ebb status` compares with.
 
+use crate::copies::{Known, Superblock};
 use crate::desired::Desired;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Where an array that stays is on its way.
@@ -32,8 +34,47 @@ pub struct Record {
     /// Bytes of each member when all of it was last taken up, in the order of the members; nothing where that could not be told.
     #[serde(default)]
     pub sizes: Vec<Option<u64>>,
+    /// Hosts that are out on purpose, and those whose members have not come back since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<TakenOut>,
+    /// What is known of the members of each array across hosts, by its uuid.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub copies: BTreeMap<String, Known>,
     /// What it should be.
     pub desired: Desired,
+}
+
+impl Record {
+    /// Whether `host` is to be left out.
+    pub fn is_out(&self, host: &str) -> bool {
+        self.without.iter().any(|out| out.stays_out && out.host == host)
+    }
+
+    /// What the superblock of the member at `path` said when it was let go on purpose, where it has not come back since.
+    pub fn left(&self, path: &str) -> Option<&Superblock> {
+        let left = self.without.iter().flat_map(|out| &out.left);
+        left.filter(|(known, _)| known == path).map(|(_, left)| left).next()
+    }
+
+    /// Notes that the member at `path` came back.
+    pub fn came_back(&mut self, path: &str) {
+        for out in &mut self.without {
+            out.left.retain(|(known, _)| known != path);
+        }
+        self.without.retain(|out| out.stays_out || !out.left.is_empty());
+    }
+}
+
+/// A host that was taken out of an array on purpose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenOut {
+    /// The host.
+    pub host: String,
+    /// Whether it is to be left out still.
+    pub stays_out: bool,
+    /// Its members by their paths, and what their superblocks said when they were let go: nobody writes to them until they are back, so
+    /// that they must say the same then.
+    pub left: Vec<(String, Superblock)>,
 }
 
 impl Record {
@@ -49,6 +90,8 @@ impl Record {
             done: 0,
             new_files: Vec::new(),
             sizes: Vec::new(),
+            without: Vec::new(),
+            copies: BTreeMap::new(),
             desired,
         }
     }

@@ -1,5 +1,7 @@
 //! What arrays that stay are like now: one model, as text, as JSON (`ebbtide.status/1`), and for Prometheus.
 
+use crate::attached::{Attached, Link};
+use crate::hosts::{self, HostStatus};
 use crate::{Record, can_lose};
 use ebbtide_model::shown::{Exposition, Shown, columns};
 use ebbtide_model::units::format_count;
@@ -38,6 +40,8 @@ pub enum MemberState {
     Resyncing,
     /// The array has thrown it out.
     Faulty,
+    /// The device is there, and what is behind it does not answer: its host is gone, or the way to it.
+    Unreachable,
     /// There is no such device.
     Missing,
 }
@@ -93,6 +97,13 @@ pub struct Array {
     pub members: Vec<MemberStatus>,
     /// How many more members may fail, whichever they are, before data are lost; nothing where they are lost or cannot be reached.
     pub can_lose: Option<usize>,
+    /// The hosts that its members are on, where the experiment says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostStatus>,
+    /// How many more hosts may be lost, whichever they are, before data are; nothing where they are lost or cannot be reached, or no member says
+    /// its host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub can_lose_hosts: Option<usize>,
     /// What it does beside its own work.
     pub doing: Vec<Activity>,
     /// What is not as it should be.
@@ -121,6 +132,8 @@ pub struct Status {
     pub schema: &'static str,
     /// Each array, by name.
     pub arrays: Vec<Array>,
+    /// Each volume of another host that is attached, by name.
+    pub attached: Vec<Attached>,
 }
 
 impl Array {
@@ -143,6 +156,7 @@ impl Array {
             member.is_some_and(|position| members[position].state == MemberState::InUse)
         };
         let can_lose = if seen.missing { None } else { can_lose(&desired.layout, &works) };
+        let (hosts, can_lose_hosts) = hosts::hosts(record, &members, seen.missing);
         let troubled = |member: &MemberStatus| {
             member.state != MemberState::InUse || member.errors > 0 || !member.troubles.is_empty()
         };
@@ -163,6 +177,8 @@ impl Array {
             state,
             members,
             can_lose,
+            hosts,
+            can_lose_hosts,
             doing: seen.doing,
             drift: seen.drift,
         }
@@ -173,14 +189,15 @@ impl Status {
     /// Name and version of its form in JSON.
     pub const SCHEMA: &str = "ebbtide.status/1";
 
-    /// The status of these arrays.
-    pub fn new(arrays: Vec<Array>) -> Status {
-        Status { schema: Status::SCHEMA, arrays }
+    /// The status of these arrays and attached volumes.
+    pub fn new(arrays: Vec<Array>, attached: Vec<Attached>) -> Status {
+        Status { schema: Status::SCHEMA, arrays, attached }
     }
 
     /// Whether monitoring need not wake anybody.
     pub fn is_healthy(&self) -> bool {
         self.arrays.iter().all(|array| array.state == State::Healthy)
+            && self.attached.iter().all(Attached::is_well)
     }
 
     /// What `ebb status` prints for people.
@@ -221,10 +238,14 @@ impl Status {
                 ]
             });
             text += &columns(&rows.collect::<Vec<_>>(), 2);
+            for line in hosts::sentences(&array.hosts, array.can_lose_hosts) {
+                let _ = writeln!(text, "  {line}");
+            }
             for line in &array.drift {
                 let _ = writeln!(text, "  drift: {line}");
             }
         }
+        text.extend(self.attached.iter().map(Attached::text));
         text
     }
 
@@ -296,6 +317,25 @@ impl Status {
             "Errors that the array has counted of a member since it was assembled.",
             errors.iter().map(|(labels, value)| (&labels[..], *value)),
         );
+        let of_hosts: Vec<(&str, &[HostStatus], Option<usize>)> = self
+            .arrays
+            .iter()
+            .map(|array| (array.name.as_str(), array.hosts.as_slice(), array.can_lose_hosts))
+            .collect();
+        hosts::figures(&mut text, &of_hosts);
+        let attached: Vec<([(&str, &str); 2], f64)> = self
+            .attached
+            .iter()
+            .map(|one| {
+                let labels = [("volume", one.name.as_str()), ("host", one.host.as_str())];
+                (labels, f64::from(u8::from(one.state == Link::Connected)))
+            })
+            .collect();
+        text.gauge(
+            "ebbtide_attached_connected",
+            "1 while reads and writes of a volume of another host get through.",
+            attached.iter().map(|(labels, value)| (&labels[..], *value)),
+        );
         text.finish()
     }
 }
@@ -321,13 +361,15 @@ mod tests {
             state: State::Degraded,
             members: vec![member("a", MemberState::InUse, 0), member("b", MemberState::Resyncing, 3)],
             can_lose: None,
+            hosts: Vec::new(),
+            can_lose_hosts: None,
             doing: vec![
                 Activity { action: "recover".to_owned(), done: Some(0.25) },
                 Activity { action: "check".to_owned(), done: None },
             ],
             drift: vec!["fstab".to_owned()],
         };
-        let text = Status { schema: Status::SCHEMA, arrays: vec![array] }.openmetrics();
+        let text = Status::new(vec![array], Vec::new()).openmetrics();
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let array = r#"array="data\"1""#;
         assert_eq!(
@@ -347,7 +389,7 @@ mod tests {
             ]
         );
         let kinds: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
-        assert!(kinds.len() == 7 && kinds.iter().all(|line| line.ends_with(" gauge")), "{text}");
+        assert!(kinds.len() == 8 && kinds.iter().all(|line| line.ends_with(" gauge")), "{text}");
         assert!(text.ends_with("# EOF\n"));
     }
 }

@@ -22,8 +22,21 @@ fn ordered(
     mountpoint: Option<&str>,
     system: &System,
 ) -> Result<Desired, ProvisionError> {
+    ordered_on(&|_| String::new(), lines, class, mountpoint, system)
+}
+
+/// The same, with further keys of each volume.
+fn ordered_on(
+    keys: &dyn Fn(usize) -> String,
+    lines: &str,
+    class: Class,
+    mountpoint: Option<&str>,
+    system: &System,
+) -> Result<Desired, ProvisionError> {
     let volumes: String = (0..8)
-        .map(|number| format!("[volumes.v{number}]\ndevice = \"/dev/disk/by-id/nvme-vol{number}\"\n"))
+        .map(|number| {
+            format!("[volumes.v{number}]\ndevice = \"/dev/disk/by-id/nvme-vol{number}\"\n{}", keys(number))
+        })
         .collect();
     let text = format!(
         "name = \"n\"\n{volumes}[designs.d]\n{lines}\n[workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n"
@@ -79,6 +92,21 @@ fn instance_store_is_made_anew_by_its_own_unit() {
     let bare = system("ID=debian\n", &[]);
     let error = ordered(lines, Class::Ephemeral, Some("/data"), &bare).unwrap_err().to_string();
     assert!(error.contains("does not run systemd"), "{error}");
+}
+
+/// Each has its copies on different hosts, one of them this machine: mdadm leaves it alone at boot, reads stay here.
+#[test]
+fn copies_over_hosts_are_started_by_a_unit_of_their_own() {
+    let host = |number: usize| format!("host = \"{}\"\n", ["localhost", "storage-b"][number % 2]);
+    let lines = "layout = \"replicated\"\nchunk = \"64KiB\"\nmembers = [\"v0\", \"v2\", \"v1\", \"v3\"]\nfilesystem = \"xfs\"";
+    let made = ordered_on(&host, lines, Class::Persistent, Some("/data"), &debian()).unwrap();
+    insta::assert_snapshot!(shown(&made));
+    let across: Vec<bool> = made.build.steps.iter().map(|step| made.is_across_hosts(step)).collect();
+    assert_eq!(&across[..3], [true, true, false]);
+    // Ordinary arrays whose volumes say hosts are as careful.
+    let lines = "layout = \"mirror\"\nmembers = [\"v0\", \"v1\"]";
+    let mirror = ordered_on(&host, lines, Class::Persistent, None, &debian()).unwrap();
+    assert!(mirror.has_hosts() && mirror.parts[0].lines.starts_with("ARRAY <ignore> "));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::model::Report;
 use super::words;
 use ebbtide_analysis::compare::least_rounds;
-use ebbtide_analysis::{Comparison, Conclusion};
+use ebbtide_analysis::{Comparison, Conclusion, VerdictKind};
 use ebbtide_model::metric::Metric;
 
 /// A gain that is larger by less than this factor is not worth telling before one of an earlier workload.
@@ -27,13 +27,73 @@ pub(crate) fn sentences(report: &Report) -> Vec<String> {
         Some(first) => compared(report, &headline, first),
         None => alone(report),
     };
-    if report.aa.iter().any(|aa| aa.same == Some(false) && aa.metric == headline_of(report, &aa.workload)) {
-        sentences.push(
-            "This machine could not tell the control from itself, so do not rely on small differences."
-                .to_owned(),
-        );
+    let several = report.workloads.len() > 1;
+    let differing = report.headline_aa().filter(|aa| aa.same == Some(false));
+    let told: Vec<String> = differing
+        .map(|aa| {
+            let under = if several { format!("under {}: ", aa.workload) } else { String::new() };
+            format!("{under}{}", range(aa.interval))
+        })
+        .collect();
+    if !told.is_empty() {
+        sentences.push(format!(
+            "This machine could not tell the control from itself ({}), so do not rely on small differences.",
+            told.join(", ")
+        ));
     }
     sentences
+}
+
+/// What takes from a comparison that it tells of the volumes, or that it can be relied on; it belongs beside the figure.
+fn caveats(report: &Report, first: &Comparison) -> String {
+    let mut caveats = String::new();
+    let cached = |design: &str| {
+        report.results.iter().any(|view| {
+            view.result.design == design
+                && report.workloads.get(view.workload).is_some_and(|w| w.name == first.workload)
+                && view.result.verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Cache)
+        })
+    };
+    let cached: Vec<&str> =
+        [first.design.as_str(), first.control.as_str()].into_iter().filter(|design| cached(design)).collect();
+    if !cached.is_empty() {
+        let of = cached.join(" and ");
+        caveats.push_str(&format!(
+            "; a cache answered for {of} there, so that this is not the speed of the volumes"
+        ));
+    }
+    let differs = report.headline_aa().any(|aa| aa.same == Some(false) && aa.workload == first.workload);
+    if differs {
+        caveats.push_str(&format!("; there this machine cannot tell {} from itself", first.control));
+    }
+    caveats
+}
+
+/// Other designs that are decidedly better than that of the first sentence under a workload: the best of each.
+fn better_elsewhere(report: &Report, all: &[&Comparison], first: &Comparison) -> Option<String> {
+    let decided = |c: &&&Comparison| matches!(c.conclusion, Conclusion::Faster | Conclusion::Slower);
+    let best = report.workloads.iter().filter_map(|workload| {
+        let here = || all.iter().filter(|c| c.workload == workload.name);
+        let own = here().find(|c| c.design == first.design)?;
+        let others = here().filter(|c| c.design != first.design).filter(decided);
+        let best = others.max_by(|a, b| speedup(a).total_cmp(&speedup(b)))?;
+        (speedup(best) > 1.0 && speedup(best) > speedup(own) * CLEARLY).then_some(*best)
+    });
+    let told: Vec<String> = best
+        .map(|c| {
+            let (verb, caveat) = (verb(report, &c.workload), caveats(report, c));
+            format!("{} {verb} {} ({}{caveat})", c.design, times(c, false), range(c.interval))
+        })
+        .collect();
+    match told.as_slice() {
+        [] => None,
+        few if few.len() <= MOST_CLAUSES => Some(format!("More than that: {}.", few.join("; "))),
+        many => Some(format!(
+            "Under {} workloads another design has a larger ratio than {} (see the table).",
+            many.len(),
+            first.design
+        )),
+    }
 }
 
 fn headline_of(report: &Report, workload: &str) -> Metric {
@@ -65,7 +125,8 @@ fn best<'a>(comparisons: &[&'a Comparison]) -> Option<&'a Comparison> {
 
 fn compared(report: &Report, all: &[&Comparison], first: &Comparison) -> Vec<String> {
     let verb = verb(report, &first.workload);
-    let (sure, open) = (sureness(first), open_elsewhere(report, first));
+    let sure = sureness(first);
+    let open = caveats(report, first) + &open_elsewhere(report, first);
     let (design, control) = (&first.design, &first.control);
     let mut sentences = vec![match first.conclusion {
         Conclusion::Faster | Conclusion::Slower => {
@@ -93,6 +154,9 @@ fn compared(report: &Report, all: &[&Comparison], first: &Comparison) -> Vec<Str
         let of_kind = |c: &&Comparison| c.metric.lower_is_better() == latencies;
         let others: Vec<&Comparison> = others.iter().copied().filter(of_kind).collect();
         sentences.extend(others_sentences(report, first, &others));
+    }
+    if first.conclusion != Conclusion::Inconclusive {
+        sentences.extend(better_elsewhere(report, all, first));
     }
     sentences
 }
@@ -226,7 +290,12 @@ fn others_sentences(report: &Report, first: &Comparison, others: &[&Comparison])
     }
     if !open.is_empty() {
         let told: Vec<String> = open.iter().map(|c| c.workload.clone()).collect();
-        let also = if open.len() <= MOST_CLAUSES { format!(" ({})", ranges(&open)) } else { String::new() };
+        let what = match open[0].metric {
+            metric if metric.lower_is_better() => format!("{} ", words::metric_label(metric)),
+            _ => String::new(),
+        };
+        let also =
+            if open.len() <= MOST_CLAUSES { format!(" ({what}{})", ranges(&open)) } else { String::new() };
         sentences.push(format!("No difference is shown yet for {}{also}.", words::list(&told)));
     }
     sentences

@@ -57,7 +57,7 @@ impl RaceView {
         let raced = &self.raced;
         let (of, by) = (words::count(raced.lanes.len() as u64, "design"), objective_words(&raced.objective));
         let percent = |share: f64| words::level(share);
-        let sure = format!("at most {} that the best was dropped", percent(raced.error));
+        let sure = format!("chance that the best was dropped: at most {}", percent(raced.error));
         let names = || {
             let mut names: Vec<String> =
                 raced.left.iter().take(MOST_NAMES).map(|design| self.name(*design).to_owned()).collect();
@@ -91,8 +91,7 @@ impl RaceView {
                 names()
             ),
             (None, left) if front => format!(
-                "No winner yet: {} of {of}{alike} are left {by}, and it is not shown that they are all better than each other in \
-                 something ({sure}): {}.",
+                "No winner yet: {} of {of}{alike} are left {by}, and it is not shown that each beats every other in some figure ({sure}): {}.",
                 left.len(),
                 names()
             ),

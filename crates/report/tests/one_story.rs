@@ -53,6 +53,7 @@ fn interval(of: &Value, separator: &str) -> String {
 fn headline_table_json_and_exit_status_agree() {
     let mut too_few = 0;
     let (mut undecided, mut latencies, mut left_out, mut decided_elsewhere) = (0, 0, 0, 0);
+    let (mut unsure_of_itself, mut better_elsewhere) = (0, 0);
     for seed in 0..72 {
         let session = session(seed);
         let analysis = analyse(&session);
@@ -129,6 +130,41 @@ fn headline_table_json_and_exit_status_agree() {
             assert!(first.contains("p99 latency"), "which percentile is it?\n{shown}");
         }
 
+        // A control that differs from itself stands beside the figure that was measured beside it.
+        let unsure = report
+            .headline_aa()
+            .any(|aa| aa.same == Some(false) && told["workload"].as_str() == Some(aa.workload.as_str()));
+        unsure_of_itself += usize::from(unsure);
+        assert_eq!(first.contains("cannot tell one from itself"), unsure, "{shown}");
+
+        // Nobody who reads the answer takes its first design for the best under a workload where another one is.
+        let gain = |c: &Value| {
+            let ratio = c["ratio"].as_f64().expect("a number");
+            if c["metric"].as_str().is_some_and(|name| name.starts_with("lat_")) {
+                1.0 / ratio
+            } else {
+                ratio
+            }
+        };
+        if *conclusion != "inconclusive" {
+            let mut better: Vec<&Value> = Vec::new();
+            for workload in &report.workloads {
+                let here = compared.iter().filter(|c| c["workload"] == workload.name.as_str());
+                let own = here.clone().find(|c| c["design"] == told["design"]).map_or(0.0, |c| gain(c));
+                let decided = |c: &&&Value| c["conclusion"] == "faster" || c["conclusion"] == "slower";
+                let best = here.filter(decided).max_by(|a, b| gain(a).total_cmp(&gain(b)));
+                better.extend(best.filter(|c| gain(c) > 1.0 && gain(c) > own * 1.02));
+            }
+            better_elsewhere += better.len();
+            for c in &better {
+                let design = c["design"].as_str().expect("text");
+                assert!(
+                    better.len() > 3 || answer.contains(design) && answer.contains(&interval(c, " to ")),
+                    "{design}\n{shown}"
+                );
+            }
+        }
+
         // What is open of another design stands in the first sentence, what is open of the same one in the answer.
         for c in &open {
             let (design, workload) =
@@ -172,4 +208,5 @@ fn headline_table_json_and_exit_status_agree() {
         too_few > 3 && latencies > 5 && left_out > 10 && decided_elsewhere > 0,
         "{too_few} {latencies} {left_out} {decided_elsewhere}"
     );
+    assert!(unsure_of_itself > 0 && better_elsewhere > 2, "{unsure_of_itself} {better_elsewhere}");
 }

@@ -8,9 +8,13 @@ use ebbtide_model::plan::build::Geometry;
 use ebbtide_model::units::{ArrayOffset, Bytes, Instant, MemberOffset, Nanos};
 use ebbtide_model::volume::{FailureKind, Link, LinkShape, Model};
 use ebbtide_model::workload::OpKind;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// No request is shorter than a sector.
 const REQUEST_LEAST: Bytes = Bytes(512);
+/// Counts for more than any queue: a member that returns errors is the last to be read from.
+const FAILED: usize = 1 << 32;
 
 /// One member of the array.
 #[derive(Debug, Clone)]
@@ -22,6 +26,19 @@ struct SimulatedMember {
     mortal: bool,
     /// Of its data area.
     size: Bytes,
+    /// Ends of what is in flight, and of what has ended since anybody asked; kept where there are copies to choose from.
+    ends: BinaryHeap<Reverse<Instant>>,
+}
+
+impl SimulatedMember {
+    /// I/Os in flight.
+    #[inline]
+    fn in_flight(&mut self, now: Instant) -> usize {
+        while self.ends.peek().is_some_and(|end| end.0 <= now) {
+            self.ends.pop();
+        }
+        self.ends.len()
+    }
 }
 
 /// The members and the links between them and the clients.
@@ -32,6 +49,7 @@ struct Below {
     links: Vec<Link>,
     links_each: usize,
     max_request: Bytes,
+    has_copies: bool,
 }
 
 impl Below {
@@ -52,14 +70,19 @@ impl Below {
             record(length, end);
             end
         };
-        if length <= self.max_request {
-            return request(offset, length);
-        }
-        let (mut at, stop, mut last) = (offset, offset + length, now);
-        while at < stop {
-            let length = self.max_request.min(stop - at);
-            last = last.max(request(at, length));
-            at += length;
+        let last = if length <= self.max_request {
+            request(offset, length)
+        } else {
+            let (mut at, stop, mut last) = (offset, offset + length, now);
+            while at < stop {
+                let length = self.max_request.min(stop - at);
+                last = last.max(request(at, length));
+                at += length;
+            }
+            last
+        };
+        if self.has_copies {
+            member.ends.push(Reverse(last));
         }
         last
     }
@@ -72,8 +95,6 @@ pub(super) struct Array {
     below: Below,
     /// By volume index of the experiment: position among the members.
     position: Vec<usize>,
-    /// Chooses among copies for random reads.
-    reads: u64,
     /// Members' worth of parity of an array directly over volumes: as many can be rebuilt from the others.
     parity: usize,
     any_mortal: bool,
@@ -86,8 +107,9 @@ pub(super) struct Array {
 /// Which copy a read should come from.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum CopyChoice {
-    /// Any: the next in turn.
-    Next,
+    /// That of the members with the fewest I/Os in flight, and of equals the first: what md's `raid1.c` and `raid10.c`
+    /// (`read_balance`) choose on disks without arms. One reader at a time thus finds the first copy idle each time.
+    LeastBusy,
     /// That of a stream with this number.
     Stream(u64),
 }
@@ -146,6 +168,7 @@ impl Array {
                 link: shape.link,
                 mortal,
                 size: sizes[*leaf],
+                ends: BinaryHeap::new(),
             });
         }
         let one_client: Vec<&LinkShape> = experiment.links.iter().collect();
@@ -162,11 +185,11 @@ impl Array {
         let any_mortal = members.iter().any(|member| member.mortal);
         let max_request = max_request.unwrap_or(Bytes(u64::MAX)).max(REQUEST_LEAST);
         let chunk = design.layout.smallest_chunk().unwrap_or(Bytes(u64::MAX));
+        let has_copies = map.copies() > 1;
         Ok(Array {
             map,
-            below: Below { members, links, links_each: one_client.len(), max_request },
+            below: Below { members, links, links_each: one_client.len(), max_request, has_copies },
             position,
-            reads: 0,
             parity,
             any_mortal,
             stripe: Geometry::of(&design.layout).map(Geometry::stripe),
@@ -223,6 +246,8 @@ impl Array {
     pub(super) fn leap(&mut self, earlier: &Array, now: Instant, cells: u64, cell: Nanos) {
         for (member, before) in self.below.members.iter_mut().zip(&earlier.below.members) {
             member.model.leap(&before.model, now, cells, cell);
+            let ends = member.ends.drain().map(|end| Reverse(end.0 + cell.times(cells)));
+            member.ends = ends.collect();
         }
         for (link, before) in self.below.links.iter_mut().zip(&earlier.below.links) {
             link.leap(before, now, cells, cell);
@@ -247,7 +272,7 @@ impl Array {
         if self.any_mortal || (request.op == OpKind::Write && !self.map.supports_write()) {
             return self.submit_slowly(now, request, recorder);
         }
-        let selector = self.selector(request.copy);
+        let selector = self.selector(now, request);
         let Array { map, below, position, .. } = self;
         let mut last = now;
         let mut sink = |extent: Extent| {
@@ -264,15 +289,29 @@ impl Array {
         Ok(Done::At(last))
     }
 
+    /// The copy that a request reads.
     #[inline]
-    fn selector(&mut self, copy: CopyChoice) -> u64 {
-        match copy {
+    fn selector(&mut self, now: Instant, request: &Request) -> u64 {
+        match request.copy {
             CopyChoice::Stream(stream) => stream,
-            CopyChoice::Next => {
-                self.reads = self.reads.wrapping_add(1);
-                self.reads
-            }
+            CopyChoice::LeastBusy if !self.below.has_copies || request.op == OpKind::Write => 0,
+            CopyChoice::LeastBusy => self.least_busy(now, request),
         }
+    }
+
+    fn least_busy(&mut self, now: Instant, request: &Request) -> u64 {
+        let Array { map, below, position, .. } = self;
+        let mut in_flight = |copy: &u64| {
+            let mut sum = 0;
+            // What is out of bounds fails where it is submitted.
+            let _in_range = map.read_extents(request.offset, request.length, *copy, &mut |extent: Extent| {
+                let member = &mut below.members[position[extent.member]];
+                let fails = member.mortal && member.model.fails(now).is_some();
+                sum += if fails { FAILED } else { member.in_flight(now) };
+            });
+            sum
+        };
+        (0..u64::from(map.copies())).min_by_key(&mut in_flight).unwrap_or(0)
     }
 
     fn fails(&self, member: usize, now: Instant) -> Option<FailureKind> {
@@ -331,7 +370,7 @@ impl Array {
         request: &Request,
         recorder: &mut Recorder,
     ) -> Result<Instant, BackendError> {
-        let first = self.selector(request.copy);
+        let first = self.selector(now, request);
         let mut last = now;
         let mut bad = None;
         for attempt in 0..u64::from(self.map.copies()) {

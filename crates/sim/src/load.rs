@@ -330,7 +330,7 @@ impl<'a> Load<'a> {
         let Slot { op, job, .. } = &self.slots[slot as usize];
         let copy = match self.workload.access {
             Access::Sequential => CopyChoice::Stream(u64::from(*job)),
-            Access::Random => CopyChoice::Next,
+            Access::Random => CopyChoice::LeastBusy,
         };
         let client = self.jobs[*job as usize].client;
         Request { op: op.kind, offset: op.offset, length: op.length, copy, client }

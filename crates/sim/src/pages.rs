@@ -267,8 +267,13 @@ impl Pages {
             return Ok(None);
         };
         let piece = to_boundary(self.piece, *offset).min(*length);
-        let request =
-            Request { op: OpKind::Write, offset: *offset, length: piece, copy: CopyChoice::Next, client: 0 };
+        let request = Request {
+            op: OpKind::Write,
+            offset: *offset,
+            length: piece,
+            copy: CopyChoice::LeastBusy,
+            client: 0,
+        };
         *offset += piece;
         *length -= piece;
         if *length == Bytes(0) {

@@ -16,7 +16,7 @@ pub struct Moved {
     /// Bytes that the disks have to move for it: as many where each is on one disk, twice as many to write to a mirror
     /// of two, and between bounds below parity.
     pub due: PerOp<Span>,
-    /// Operations that it asked.
+    /// Operations that the workload issued.
     pub asked_ops: u64,
     /// Bytes that the disks moved, whoever asked.
     pub moved: PerOp<u64>,

@@ -166,7 +166,7 @@ fn counted(
 
 /// How even a rate was.
 pub struct Evenness {
-    /// Operations per second.
+    /// Rate that was found, operations per second.
     rate: f64,
     /// Distance of what was done by some time from what an even rate would have done, of all.
     uneven: f64,

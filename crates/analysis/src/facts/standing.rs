@@ -1,6 +1,7 @@
 //! How the devices of the members stood during a trial or a rung: busy, and with how many requests at them.
 
 use super::case::{Case, part};
+use super::moved;
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::members;
 use crate::observe::share_of_cores;
@@ -68,7 +69,7 @@ pub struct Devices {
     /// Requests in flight at all of them.
     pub queue: f64,
     /// Share of the operations in flight that are at them: the others wait above. A copy for each member counts as often, and
-    /// neighbours that were merged into one request each on their own.
+    /// neighbours that were merged into one request each on their own. Requests that others made are left out as far as they are known.
     pub share: f64,
     /// How many they are.
     pub number: usize,
@@ -81,9 +82,22 @@ pub fn devices(case: &Case<'_>) -> Option<Devices> {
     Some(Devices {
         least_busy: case.median(|trial| of(trial)?.iter().map(|s| s.busy).reduce(f64::min))?,
         queue: sum(|s| s.queue)?,
-        share: sum(|s| s.merged)? / case.kept().max(1.0),
+        share: case.median(|trial| {
+            let merged: f64 = of(trial)?.iter().map(|s| s.merged).sum();
+            Some(merged * own_share(case, trial))
+        })? / case.kept().max(1.0),
         number: case.trials.iter().filter_map(|trial| Some(of(trial)?.len())).max()?,
     })
+}
+
+/// Share of the requests at the members' devices that the trial made; 1 where that is not known, and where the devices are no
+/// disks: what others do is then counted below them.
+fn own_share(case: &Case<'_>, trial: &TrialSamples) -> f64 {
+    let disks = moved::disks(trial).zip(tops(trial));
+    let are_disks = disks
+        .is_some_and(|(disks, tops)| tops.iter().all(|top| disks.iter().any(|disk| disk.name == top.name)));
+    let requests = moved::requests(trial, case.workload).filter(|_| are_disks);
+    requests.map_or(1.0, |(all, others)| 1.0 - (others / all).min(1.0))
 }
 
 /// Names of disks that have processors of their own, or a host's: no worker of this system has to run for them.

@@ -355,7 +355,7 @@ fn in_words(taken: &Taken, counted: Counted, known: bool) -> String {
             percent(share),
             percent(taken.share),
             if known {
-                "operations are what limits them"
+                "operations limit the disks"
             } else {
                 "whether operations or bytes limit them is not known"
             }
@@ -368,7 +368,7 @@ fn in_words(taken: &Taken, counted: Counted, known: bool) -> String {
             );
             match taken.requests.filter(|_| known) {
                 Some((share, _)) => {
-                    format!("{moved} ({} of the requests); bytes are what limits them", percent(share))
+                    format!("{moved} ({} of the requests); bytes limit the disks", percent(share))
                 }
                 None => moved,
             }

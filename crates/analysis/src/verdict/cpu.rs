@@ -110,8 +110,7 @@ fn full_thread(busy: f64) -> Verdict {
 
 fn tool_itself(share: f64) -> Verdict {
     let what = "operations per second against the engine's ceiling";
-    let sentence =
-        "the rate is within 20% of what the engine reaches with nothing behind it: this measures the tool";
+    let sentence = "the rate is within 20% of what the engine reaches with no device behind it: the tool is being measured, not the array";
     ground(0.8, share, sentence, vec![share_is(what, share, CEILING)])
 }
 
@@ -137,7 +136,7 @@ fn all_cores(case: &Case<'_>, facts: &Facts<'_>, busy: f64) -> Option<Verdict> {
         return Some(ground(
             0.8,
             busy,
-            "all cores of the host are busy: the array is not what limits",
+            "all cores of the host are busy: the array is not the limit",
             figures,
         ));
     }

@@ -26,6 +26,8 @@ pub const READ: f64 = 0.10;
 pub const NEEDLESS: f64 = 0.10;
 /// How far above the most that parity can take the reads may be.
 const SLACK: f64 = 1.10;
+/// What a disk counts in, in bytes.
+const SECTOR: f64 = 512.0;
 
 /// How an array of parity is put together.
 #[derive(Debug, Clone, PartialEq)]
@@ -275,7 +277,7 @@ fn verdict(case: &Case<'_>, seen: &Seen, what: [&str; 2]) -> Verdict {
     )
 }
 
-/// An average size in words.
+/// An average size in words, to whole sectors: no write is less.
 fn told(size: f64) -> String {
-    Bytes(size.round() as u64).short()
+    Bytes((size / SECTOR).round().max(1.0) as u64 * SECTOR as u64).short()
 }

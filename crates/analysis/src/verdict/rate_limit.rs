@@ -35,7 +35,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     sentence.push_str(", whatever the depth");
     sentence.push_str(match found.counted {
         Counted::Operations => " and the size",
-        Counted::Bytes => ", larger operations being fewer",
+        Counted::Bytes => " (with larger operations, fewer of them)",
     });
     sentence.push_str(if found.above {
         "; operations wait above the device, which has time to spare: a cgroup or the like holds them back here"

@@ -99,7 +99,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let sentence = format!(
         "calls to {} wait at this client for {:.0}% of their time, {} each, before they are sent: {at_server:.0} at a time are at the \
              server{connections}, answered in {} each, no later than {fewer:.0} at a time ({}); more connections (mount option nconnect) \
-             or slots (max_session_slots of nfs, tcp_max_slot_table_entries of sunrpc) would have more done",
+             or slots (max_session_slots of nfs, tcp_max_slot_table_entries of sunrpc) would raise the rate",
         place.source,
         queued * 100.0,
         format_latency(each.queued),

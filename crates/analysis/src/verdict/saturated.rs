@@ -1,7 +1,7 @@
 //! The volume itself is the limit, which nobody declared: inferred from the ladder.
 //!
 //! Derivation. In a closed loop of `N` operations the rate is `N / latency`. Where two and four times the `N` leave the rate
-//! as it is, only the latency grows: something serves at its own pace, however many wait. That it is the members'
+//! as it is; only the latency grows: something serves at its own pace, however many wait. That it is the members'
 //! devices shows in where the operations are: they are always busy, and what is in flight waits at them, not above
 //! (a lock in a file system, a throttle, a thread without time) nor below a link or a slow member that is known. The knee is
 //! the fewest in flight that have this rate.
@@ -111,7 +111,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         (format!("the {} volumes themselves are the limit", devices.number), "their disks are")
     };
     let sentence = format!(
-        "{volumes}: {} with {fewest} in flight and {} with {}, only the latency grows{grows}; {disks} busy {:.0}% \
+        "{volumes}: {} with {fewest} in flight and {} with {}; only the latency grows{grows}; {disks} busy {:.0}% \
          of the time with a queue of {:.0}{processors}",
         unit.rate_in_words(reference),
         unit.rate_in_words(rate),

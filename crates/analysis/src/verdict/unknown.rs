@@ -29,7 +29,7 @@ pub(super) fn verdict(case: &Case<'_>, facts: &Facts<'_>) -> Verdict {
         let arrived = format_iops(asked);
         served = done >= SERVED * asked;
         sentence = if served {
-            format!("no more is asked for: the array served the {arrived} operations/s that arrived")
+            format!("the load asks for no more: the array served the {arrived} operations/s that arrived")
         } else {
             format!(
                 "the array served {} of the {arrived} operations/s that arrived; nothing that was measured shows why",

@@ -191,8 +191,7 @@ fn by_arm(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
         n => format!("all {n} members are spindles: their arms work"),
     };
     let sentence = format!(
-        "{who} all the time, {} for each operation, while others wait in line: more operations in flight would only wait longer, more \
-         volumes raise this",
+        "{who} all the time, {} for each operation, while others wait in line: more operations in flight would only wait longer; more volumes would raise the rate",
         format_latency(each)
     );
     let what = "operations in flight at a member, the least of them";

@@ -103,9 +103,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let seconds = of(&|(_, down)| down.seconds);
     let reads = reads(case, seconds);
     if reads == Reads::Slow {
-        return Err(Absent::because(
-            "reads slow down in a step too, of which a cache for writes knows nothing",
-        ));
+        return Err(Absent::because("reads also slow down in a step, which a write cache cannot explain"));
     }
     if let Ok(even) = over_time(case, false) {
         let why = "the rate after the step is so even that somebody may have set it";

@@ -268,9 +268,10 @@ fn check_size(end: Bytes, wanted: Wanted) -> Result<(), CliError> {
             if wanted.offset.0 > 0 { format!(" with offset {}", wanted.offset) } else { String::new() };
         return Err(CliError::Usage(format!(
             "a size of {}{with} is no multiple of 4096 bytes, which a file needs for O_DIRECT; write for example \
-             {}1g",
+             {}{}",
             wanted.size.unwrap_or(end),
-            wanted.words.size
+            wanted.words.size,
+            Bytes(end.0.next_multiple_of(4096).saturating_sub(wanted.offset.0).max(4096))
         )));
     }
     Ok(())

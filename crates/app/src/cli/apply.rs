@@ -43,11 +43,15 @@ pub struct ApplyArgs {
     /// Overwrite members that carry something, where the experiment gives their ids: their content is lost
     #[arg(long)]
     destroy: bool,
+    /// Leave this host out: its members are taken from arrays that run, for its maintenance; where an array is started, what only this host
+    /// may have is given up. Without it, `ebb apply` brings the host back
+    #[arg(long, value_name = "HOST")]
+    without: Vec<String>,
     /// Print commands and changes of files, and touch nothing
     #[arg(long)]
     dry_run: bool,
     /// For the unit that `ebb apply` writes: start NAME, or make it anew where it is ephemeral and all its members are blank
-    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["file", "design", "name", "mount", "class", "destroy", "dry_run"])]
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["file", "design", "name", "mount", "class", "destroy", "without", "dry_run"])]
     at_boot: Option<String>,
 }
 
@@ -69,9 +73,10 @@ pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let lacks = missing(desired.build.programs.iter().map(String::as_str));
     lacks.map_err(|what| CliError::Failed(format!("this host cannot make it: {what}")))?;
     if args.dry_run {
-        let planned =
-            keeping::with(globals, &control.stop, |keeper| keeper.plan(desired.clone(), args.destroy))
-                .map_err(CliError::failed)?;
+        let planned = keeping::with(globals, &control.stop, |keeper| {
+            keeper.plan(desired.clone(), args.destroy, &args.without)
+        })
+        .map_err(CliError::failed)?;
         let value = json!({
             "schema": "ebbtide.apply-plan/1",
             "name": desired.name,
@@ -83,8 +88,10 @@ pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         return views::answer(globals.json, &value, &shown(&desired, &planned));
     }
     keeping::needs_root("ebb apply")?;
-    let applied = keeping::with(globals, &control.stop, |keeper| keeper.apply(desired.clone(), args.destroy))
-        .map_err(CliError::failed)?;
+    let applied = keeping::with(globals, &control.stop, |keeper| {
+        keeper.apply(desired.clone(), args.destroy, &args.without)
+    })
+    .map_err(CliError::failed)?;
     answer(&desired.name, &desired.notes, applied, globals)
 }
 

@@ -48,6 +48,10 @@ pub struct BenchArgs {
     /// With --verify: the ledger to create [default: one in the user's state directory]
     #[arg(long, value_name = "FILE", requires = "verify")]
     ledger: Option<PathBuf>,
+    /// With --verify: each write waits until the ledger has it on disk that it begins, so that what may be there is known after a power
+    /// cut of this machine too; the ledger must be on another disk than the target
+    #[arg(long, requires = "verify")]
+    durable_ledger: bool,
     /// Of a directory: so many temporary files instead of one, of equal parts of --size
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=FILES_MOST))]
     nrfiles: u64,
@@ -77,7 +81,7 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         if let Some(note) = verified(method).map_err(wrong)? {
             spec.jobs.iter_mut().for_each(|job| job.notes.push(note.clone()));
         }
-        return verify::write(&spec, args.ledger.as_deref(), globals);
+        return verify::write(&spec, (args.ledger.as_deref(), args.durable_ledger), globals);
     }
     jobs::run(spec, None, globals)
 }

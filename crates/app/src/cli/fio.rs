@@ -24,13 +24,13 @@ pub struct FioArgs {
     file: PathBuf,
     /// Where files with relative names are [default: the working directory]
     directory: Option<PathBuf>,
-    /// Measured time of the jobs that say none themselves, as in fio
+    /// Measured time of jobs that set no runtime themselves, as in fio
     #[arg(long, value_name = "TIME", visible_alias = "timeout")]
     runtime: Option<String>,
     /// Bytes that are used by the jobs that say none themselves, as in fio
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
-    /// The runtime is kept in full by the jobs that do not say whether
+    /// Jobs without time_based of their own run for the full runtime
     #[arg(long, alias = "time-based", value_name = "0|1", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     time_based: Option<String>,
     /// Of a job with verify: the ledger to create [default: one in the user's state directory]
@@ -51,7 +51,7 @@ pub fn run(args: &FioArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     jobs::cpus_exist(&from.spec)?;
     let globals = &args.dialect.globals(globals);
     match (from.verified, &args.ledger) {
-        (true, ledger) => verify::write(&from.spec, ledger.as_deref(), globals),
+        (true, ledger) => verify::write(&from.spec, (ledger.as_deref(), false), globals),
         (false, None) => jobs::run(from.spec, Some(&from.global), globals),
         (false, Some(_)) => {
             let what = "--ledger changes nothing: the file has no job with verify; remove it, or write verify=crc32c in the job";

@@ -114,7 +114,7 @@ impl Subject {
 
     /// `stripe of 4, chunk 256KiB, 4GiB`, and `text` below it.
     fn titled(&self, text: &str) -> String {
-        format!("{}, {}\n\n{text}", self.layout, self.map.capacity())
+        format!("{}, {}\n\n{text}", self.layout, self.map.capacity().short())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line: each subcommand has its own file with its arguments and a `run` function.
 
 mod apply;
+mod attach;
 mod attribute;
 mod bench;
 mod best;
@@ -9,9 +10,11 @@ mod changes;
 mod cleanup;
 mod compare;
 mod completions;
+mod detach;
 mod dialect;
 mod experiment;
 mod explain;
+mod export;
 mod fio;
 mod geometry;
 pub(crate) mod globals;
@@ -74,7 +77,12 @@ struct Cli {
 enum Command {
     Run(run::RunArgs),
     Apply(apply::ApplyArgs),
+    Attach(Box<attach::AttachArgs>),
+    /// Keeps the SSH connection of an attachment
+    #[command(name = attach::SUPERVISOR, hide = true)]
+    AttachSupervisor(attach::SupervisorArgs),
     Attribute(attribute::AttributeArgs),
+    Detach(detach::DetachArgs),
     Status(status::StatusArgs),
     Undo(undo::UndoArgs),
     Bench(Box<bench::BenchArgs>),
@@ -93,6 +101,7 @@ enum Command {
     /// Says which build this is, to another `ebb`
     #[command(hide = true)]
     Identity,
+    Export(export::ExportArgs),
     Import(import::ImportArgs),
     Lab(lab::LabArgs),
     Layouts(layouts::LayoutsArgs),
@@ -170,7 +179,10 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
     match command {
         Command::Run(args) => run::run(args, globals),
         Command::Apply(args) => apply::run(args, globals),
+        Command::Attach(args) => attach::run(args, globals),
+        Command::AttachSupervisor(args) => attach::supervise(args),
         Command::Attribute(args) => attribute::run(args, globals),
+        Command::Detach(args) => detach::run(args, globals),
         Command::Status(args) => status::run(args, globals),
         Command::Undo(args) => undo::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),
@@ -186,6 +198,7 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Experiment(args) => experiment::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),
         Command::Identity => identity::run(),
+        Command::Export(args) => export::run(args, globals),
         Command::Import(args) => import::run(args, globals),
         Command::Lab(args) => lab::run(args, globals),
         Command::Layouts(args) => layouts::run(args, globals),

@@ -54,7 +54,7 @@ struct RunArgs {
     /// Devices, stable ids or files [default: every disk but that of the root file system]
     #[arg(value_name = "VOLUME")]
     volumes: Vec<String>,
-    /// Read also what is busy, and while the host is
+    /// Read volumes that are busy too, and read while the host is busy
     #[arg(long)]
     busy_too: bool,
     /// Read nothing while this file exists [default: as `ebb monitor status` says]
@@ -66,7 +66,7 @@ struct RunArgs {
     metrics: Option<PathBuf>,
 }
 
-/// Show which volumes were monitored, when last, whether passes are paused, and how what `ebb monitor install` installed goes
+/// Show which volumes were monitored, when last, whether passes are paused, and the state of the service that `ebb monitor install` installed
 #[derive(Debug, Args)]
 struct StatusArgs {}
 

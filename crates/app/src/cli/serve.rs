@@ -24,7 +24,7 @@ pub struct ServeArgs {
     /// Address and port (0: any that is free), or the path of a socket, which only this user can open
     #[arg(long, value_name = "ADDRESS", default_value_t = Address::DEFAULT)]
     listen: Address,
-    /// File with a secret of 22 characters or more, which who looks must know; only its owner may have rights to it
+    /// File with a secret of 22 characters or more, which viewers must enter; only its owner may have rights to it
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Certificate for TLS with those that it is signed with, as PEM

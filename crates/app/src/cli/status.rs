@@ -1,9 +1,10 @@
-//! `ebb status`: how what `ebb apply` made is now.
+//! `ebb status`: how what `ebb apply` made and `ebb attach` attached is now.
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::{keeping, views};
+use crate::{attaching, keeping, views};
 use clap::Args;
+use ebbtide_host::attach::Real;
 use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::shown::Shown;
@@ -13,12 +14,12 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-/// Show how what `ebb apply` made is: members, redundancy left, resync, errors, what is not as it was
+/// Show the state of what `ebb apply` made (members, remaining redundancy, resync, errors, what has drifted) and of what `ebb attach` attached
 ///
-/// Exit status, for monitoring: 0 healthy, or nothing was applied; 1 degraded, drifted, or missing.
+/// Exit status, for monitoring: 0 healthy and connected, or nothing is there; 1 degraded, drifted, missing, or not connected.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Only these
+    /// Only these arrays and attached volumes
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// As text for Prometheus (OpenMetrics 1.0), for its node exporter's textfile collector
@@ -41,17 +42,25 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         ))
     })
     .map_err(CliError::failed)?;
-    if let Some(unknown) =
-        args.names.iter().find(|name| !records.iter().any(|record| record.desired.name == **name))
-    {
-        let names: Vec<&str> = records.iter().map(|record| record.desired.name.as_str()).collect();
+    let real = Real::at(&Sys::host());
+    let (mut attached, unread) =
+        attaching::with(globals, &real, &stop, false, |keeper| Ok(keeper.look_all()))?;
+    let names: Vec<&str> = records
+        .iter()
+        .map(|record| record.desired.name.as_str())
+        .chain(attached.iter().map(|one| one.name.as_str()))
+        .collect();
+    if let Some(unknown) = args.names.iter().find(|name| !names.contains(&name.as_str())) {
         let known = if names.is_empty() {
             "nothing was applied here".to_owned()
         } else {
             format!("there is {}", names.join(", "))
         };
-        return Err(CliError::Usage(format!("there is no {unknown} that `ebb apply` made; {known}")));
+        return Err(CliError::Usage(format!(
+            "there is no {unknown} that `ebb apply` made or `ebb attach` attached; {known}"
+        )));
     }
+    attached.retain(|one| args.names.is_empty() || args.names.contains(&one.name));
     let wanted =
         records.iter().filter(|record| args.names.is_empty() || args.names.contains(&record.desired.name));
     let mut arrays = Vec::new();
@@ -61,18 +70,26 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         ask_health(record, &mut seen);
         arrays.push(Array::of(record, seen));
     }
-    let status = Status::new(arrays);
+    let status = Status::new(arrays, attached);
     if args.openmetrics {
         views::print_data(&status.openmetrics())?;
     } else {
-        let none = status.arrays.is_empty() && bad.is_empty();
+        let none =
+            status.arrays.is_empty() && status.attached.is_empty() && bad.is_empty() && unread.is_empty();
         let text = if none { "nothing was applied on this host\n".to_owned() } else { status.text() };
         views::answer(globals.json, &json!(status), &text)?;
     }
     for bad in &bad {
         views::say(&format!("ebb: cannot read the record {}: {}", bad.path.shown(), bad.what));
     }
-    Ok(if status.is_healthy() && bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    for error in &unread {
+        views::say(&format!("ebb: cannot read a record: {error}"));
+    }
+    Ok(if status.is_healthy() && bad.is_empty() && unread.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Adds what NVMe drives among the members say of their own health.

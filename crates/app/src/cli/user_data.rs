@@ -42,7 +42,7 @@ pub struct UserDataArgs {
     /// instance store, persistent on all else]
     #[arg(long, value_name = "CLASS", value_parser = clap::builder::PossibleValuesParser::new(Class::VARIANTS))]
     class: Option<String>,
-    /// As what
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::CloudConfig)]
     format: Format,
 }

@@ -64,7 +64,11 @@ pub fn run(args: &VerifyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 }
 
 /// `ebb bench --verify`: runs `spec` with a ledger and reads everything back.
-pub(super) fn write(spec: &Spec, ledger: Option<&Path>, globals: &Globals) -> Result<ExitCode, CliError> {
+pub(super) fn write(
+    spec: &Spec,
+    (ledger, durable): (Option<&Path>, bool),
+    globals: &Globals,
+) -> Result<ExitCode, CliError> {
     for job in &spec.jobs {
         verify::fits(&job.workload)?;
     }
@@ -90,7 +94,7 @@ pub(super) fn write(spec: &Spec, ledger: Option<&Path>, globals: &Globals) -> Re
     }
     let control = signals::stoppable(globals.quiet)?;
     let mut progress = Progress::new(globals.quiet);
-    let outcome = verify::run(spec, &path, &control, &mut progress)?;
+    let outcome = verify::run(spec, verify::To { path: &path, durable }, &control, &mut progress)?;
     drop(progress);
     let names = Names::new(&outcome.ledger, &[], None);
     let (written, seconds) = (outcome.written, outcome.written.elapsed.as_secs_f64());
@@ -98,12 +102,17 @@ pub(super) fn write(spec: &Spec, ledger: Option<&Path>, globals: &Globals) -> Re
     value["ledger"] = path.to_string_lossy().into();
     value["bytes_written"] = written.bytes.into();
     value["seconds"] = seconds.into();
+    value["longest_pause_s"] = written.longest_pause.as_secs_f64().into();
+    value["slowest_write_s"] = written.slowest.as_secs_f64().into();
     value["notes"] = json!(outcome.notes);
     let rate = if seconds > 0.0 { written.bytes as f64 / seconds } else { 0.0 };
     let mut told = format!(
-        "written   {} in {seconds:.2} s, {} with a ledger (no measurement of the device)\n{}",
+        "written   {} in {seconds:.2} s, {} with a ledger (no measurement of the device)\n\
+         paused    {:.2} s at most without an acknowledgement, {:.2} s for the slowest write\n{}",
         Bytes(written.bytes),
         format_throughput(rate),
+        written.longest_pause.as_secs_f64(),
+        written.slowest.as_secs_f64(),
         text(&outcome.ledger, &outcome.found, &names)
     );
     told.extend(outcome.notes.iter().map(|note| format!("note      {note}\n")));

@@ -36,6 +36,8 @@ pub enum Activity {
         so_far: Option<(Metric, Estimate)>,
         /// When the first trial began.
         began: Instant,
+        /// When this one did.
+        trial_began: Instant,
         /// Time after which no round starts.
         budget: Duration,
     },
@@ -134,10 +136,12 @@ impl Activity {
                 race: Some((left, of, share)),
                 so_far,
                 began,
+                trial_began,
                 budget,
             } => {
                 let most = (f64::from(*round_length) * f64::from(rounds.1) * share).ceil() as u32;
-                let time = duration(most_left(now.duration_since(*began), *number, most, *budget));
+                let time =
+                    duration(most_left(Spent::until(now, *began, *trial_began), *number, most, *budget));
                 let first = format!(
                     "trial {number}, round {round}, {left} of {of} designs left: {what} | at most about {time} left"
                 );
@@ -151,6 +155,7 @@ impl Activity {
                 rounds,
                 so_far,
                 began,
+                trial_began,
                 budget,
                 race: None,
             } => {
@@ -161,7 +166,8 @@ impl Activity {
                     (true, false) => format!("{least} to {most}"),
                     (true, true) => format!("at most {most}"),
                 };
-                let left = time_left(now.duration_since(*began), *number, (least, most), *budget);
+                let left =
+                    time_left(Spent::until(now, *began, *trial_began), *number, (least, most), *budget);
                 let first = format!("trial {number} of {of}, round {round}: {what} | {left}");
                 (first, figures(live, so_far.as_ref()))
             }
@@ -200,9 +206,24 @@ fn figures(live: Option<(f64, f64)>, so_far: Option<&(Metric, Estimate)>) -> Str
     parts.join(" | ")
 }
 
+/// Time that trials took.
+#[derive(Debug, Clone, Copy)]
+struct Spent {
+    /// Those that have ended.
+    ended: Duration,
+    /// The one that runs.
+    running: Duration,
+}
+
+impl Spent {
+    fn until(now: Instant, began: Instant, trial_began: Instant) -> Spent {
+        Spent { ended: trial_began.duration_since(began), running: now.duration_since(trial_began) }
+    }
+}
+
 /// From the pace of the trials until now. Within the least rounds: the time to their end, or at least that where more may
 /// follow; after them: the time to the end of the most rounds, or that in which new rounds may begin where it is less.
-fn time_left(spent: Duration, number: u32, (least, most): (u32, u32), budget: Duration) -> String {
+fn time_left(spent: Spent, number: u32, (least, most): (u32, u32), budget: Duration) -> String {
     if number > least {
         return format!("at most about {} left", duration(most_left(spent, number, most, budget)));
     }
@@ -213,15 +234,17 @@ fn time_left(spent: Duration, number: u32, (least, most): (u32, u32), budget: Du
     format!("{bound} {} left", duration(to(spent, number, least)))
 }
 
-/// Seconds from trial number `number` to the end of trial number `end`, at the pace of those before it.
-fn to(spent: Duration, number: u32, end: u32) -> f64 {
-    let each = spent.as_secs_f64() / f64::from(number.saturating_sub(1).max(1));
-    each * f64::from((end + 1).saturating_sub(number))
+/// Seconds from within trial number `number` to the end of trial number `end`, at the pace of those before it.
+fn to(spent: Spent, number: u32, end: u32) -> f64 {
+    let each = spent.ended.as_secs_f64() / f64::from(number.saturating_sub(1).max(1));
+    // One that takes longer than the others is nearly over.
+    let this = (each - spent.running.as_secs_f64()).max(0.0);
+    if number > end { 0.0 } else { this + each * f64::from(end - number) }
 }
 
 /// Seconds until the last of `most` trials ends, or in which new rounds may begin where that is less. Two trials are too few for a pace.
-fn most_left(spent: Duration, number: u32, most: u32, budget: Duration) -> f64 {
-    let within = budget.saturating_sub(spent).as_secs_f64();
+fn most_left(spent: Spent, number: u32, most: u32, budget: Duration) -> f64 {
+    let within = budget.saturating_sub(spent.ended + spent.running).as_secs_f64();
     if number < 3 { within } else { within.min(to(spent, number, most)) }
 }
 
@@ -258,17 +281,23 @@ mod tests {
             "now 130 MB/s, 992 ops/s | so far 134 MB/s median of 6 trials, 95% interval 133 MB/s to 135 MB/s"
         );
         assert_eq!(figures(None, None), "");
-        let minute = Duration::from_secs(60);
-        assert_eq!(time_left(minute, 11, (20, 40), 2 * minute), "at least 1 min 00 s left");
-        assert_eq!(time_left(minute, 11, (20, 20), 2 * minute), "about 1 min 00 s left");
-        assert_eq!(time_left(minute, 21, (20, 80), 2 * minute), "at most about 1 min 00 s left");
+        let seconds = Duration::from_secs;
+        let budget = |minutes: u64| seconds(60 * minutes);
+        // So much for those that have ended, and in this one.
+        let spent = |ended: u64, running: u64| Spent { ended: seconds(ended), running: seconds(running) };
+        assert_eq!(time_left(spent(60, 0), 11, (20, 40), budget(2)), "at least 1 min 00 s left");
+        assert_eq!(time_left(spent(60, 0), 11, (20, 20), budget(2)), "about 1 min 00 s left");
+        assert_eq!(time_left(spent(60, 0), 21, (20, 80), budget(2)), "at most about 1 min 00 s left");
         // Three trials of the most rounds are left, whatever the budget.
-        assert_eq!(time_left(minute, 21, (20, 23), 7 * minute), "at most about 9 s left");
-        assert_eq!(most_left(minute, 21, 30, 7 * minute), 30.0);
+        assert_eq!(time_left(spent(60, 0), 21, (20, 23), budget(7)), "at most about 9 s left");
+        assert_eq!(most_left(spent(60, 0), 21, 30, budget(7)), 30.0);
         assert_eq!(
-            (most_left(minute, 2, 30, 7 * minute), most_left(minute, 40, 30, 2 * minute)),
+            (most_left(spent(60, 0), 2, 30, budget(7)), most_left(spent(60, 0), 40, 30, budget(2))),
             (360.0, 0.0)
         );
+        // It counts down within a trial, and waits where one takes longer than the others.
+        let left = [0, 3, 6, 60].map(|running| to(spent(60, running), 11, 20));
+        assert_eq!(left, [60.0, 57.0, 54.0, 54.0]);
         assert_eq!(filling(0, 0, None), "0 of 0 MiB");
         assert_eq!(filling(1 << 30, 2 << 30, Some(1e9)), "1024 of 2048 MiB, 1.00 GB/s, 1 s left");
     }

@@ -138,6 +138,7 @@ impl Watch for Progress {
             rounds: (experiment.answer.trials_min, experiment.answer.trials_max),
             so_far: so_far.and_then(|point| Some((point.metric, point.estimate?))),
             began,
+            trial_began: Instant::now(),
             budget: Duration::from_nanos(experiment.answer.budget.0),
         };
         self.set(activity, control);

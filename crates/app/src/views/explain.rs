@@ -66,7 +66,13 @@ pub fn iostat(explanation: &Explanation) -> String {
         (false, _) => ".\n",
     });
     for array in &explanation.arrays_without_members {
-        let _ = writeln!(text, "{array} was active, but no devices' bytes add up to its own.");
+        let _ = match explanation.carried_by_one.get(array) {
+            Some(device) => writeln!(
+                text,
+                "All that {array} moved went to {device} alone: it lies on that device only, or is linear, or the others are idle."
+            ),
+            None => writeln!(text, "{array} was active, but no devices' bytes add up to its own."),
+        };
     }
     if explanation.groups.is_empty() {
         // What is wrong with a device is the answer, where there is one.
@@ -147,7 +153,7 @@ fn of_group(group: &Group, reports: usize) -> String {
             format!("{names} are assumed to be mirrors in {array}: each writes as much as it does")
         }
         Grouping::Assumed => format!(
-            "{names} are assumed to be members of one array: they do about equal work, and no others do as much \
+            "{names} are assumed to be members of one array: they do about equal work \
              (if that is wrong, name the members with --members)"
         ),
     };

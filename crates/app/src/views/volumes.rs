@@ -30,9 +30,12 @@ pub fn select(devices: &Devices, asked: &[String]) -> Result<BTreeSet<String>, N
     }
     let mut wanted = BTreeSet::new();
     for name in asked {
+        let leads_to = std::fs::canonicalize(name).ok().filter(|_| name.starts_with("/dev/"));
+        let leads_to = leads_to.as_deref().and_then(|path| path.file_name()?.to_str());
         let short = name.strip_prefix("/dev/mapper/").or(name.strip_prefix("/dev/")).unwrap_or(name);
         let device = devices
             .get(short)
+            .or_else(|| devices.get(leads_to?))
             .or_else(|| short.parse::<DevNum>().ok().and_then(|dev| devices.by_dev(dev)))
             .or_else(|| devices.devices.iter().find(|d| d.ids.matches(name)))
             .ok_or_else(|| NoSuchDevice {
@@ -242,6 +245,10 @@ impl View<'_> {
             let held = if used.0 == 0 { "nothing".to_owned() } else { used.short() };
             parts.push(format!("active swap, {held} in it"));
         }
+        parts.extend(device.exports.iter().map(|seen| match &seen.name {
+            Some(name) => format!("exported as {name}"),
+            None => format!("exported as {}", seen.target),
+        }));
         parts.extend(device.backing_file.iter().map(|f| format!("file {f}")));
         if device.read_only {
             parts.push("read-only".to_owned());

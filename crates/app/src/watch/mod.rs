@@ -126,7 +126,9 @@ pub struct Remark<'a> {
     pub array: &'a str,
     /// Span of the figures, in seconds.
     pub seconds: f64,
-    /// The member and its figures.
+    /// The member as its row calls it.
+    pub member: String,
+    /// Its figures.
     pub outlier: Outlier,
 }
 
@@ -211,7 +213,11 @@ impl Watch {
         for (array, _) in &self.topology.groups {
             let Some(standing) = self.standing.get(array) else { continue };
             let seconds = standing.seconds();
-            found.extend(standing.outliers().into_iter().map(|outlier| Remark { array, seconds, outlier }));
+            found.extend(standing.outliers().into_iter().map(|outlier| {
+                let row = self.topology.shown.iter().find(|shown| shown.name == outlier.name);
+                let member = row.map_or(&outlier.name, |shown| &shown.label).clone();
+                Remark { array, seconds, member, outlier }
+            }));
         }
         found
     }

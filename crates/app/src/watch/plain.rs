@@ -147,16 +147,12 @@ pub fn table(watch: &Watch) -> String {
 
 /// What makes a member an outlier, in one line.
 pub fn sentence(remark: &Remark<'_>) -> String {
-    let Remark { array, seconds, outlier } = remark;
+    let Remark { array, seconds, member, outlier } = remark;
     let how = match outlier.difference {
         Difference::Slow => "is slow",
         Difference::Busy => "does most of the work",
     };
-    format!(
-        "{} in {array} {how}: over {seconds:.0} s {} (median of its siblings)",
-        outlier.name,
-        outlier.reason()
-    )
+    format!("{member} in {array} {how}: over {seconds:.0} s {} (median of its siblings)", outlier.reason())
 }
 
 /// The reading as one JSON value: base units, names that say them; `null` for no data.

@@ -1,6 +1,5 @@
 //! Files and directories that a run makes: announced in the journal, removed at the end.
 
-use super::place::mib;
 use ebbtide_door::{Claim, Directory, Door, Doubt, id_of};
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::journal::{Entry, FileId, Journal, JournalError};
@@ -25,9 +24,9 @@ const STEP: Duration = Duration::from_millis(100);
 pub(super) enum MadeError {
     #[error("cannot make {}: {source}", path.shown())]
     Make { path: PathBuf, source: io::Error },
-    #[error("cannot make {} of {}: larger than the file system or `ulimit -f` allows", path.shown(), mib(*size))]
+    #[error("cannot make {} of {}: larger than the file system or `ulimit -f` allows", path.shown(), size.short())]
     TooLarge { path: PathBuf, size: Bytes },
-    #[error("cannot make {} of {}: {source}; free some space", path.shown(), mib(*size))]
+    #[error("cannot make {} of {}: {source}; free some space", path.shown(), size.short())]
     NoSpace { path: PathBuf, size: Bytes, source: Errno },
     #[error("cannot remove {}", each(.0))]
     Remove(Vec<(PathBuf, io::Error)>),

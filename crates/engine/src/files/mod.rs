@@ -334,8 +334,8 @@ impl FilesBackend {
                     "volume {}: {} of {} were never written, and read as zeros without touching the disk: fill it \
                      first, or let ebb fill it with --destroy",
                     volume.name,
-                    place::mib(unwritten),
-                    place::mib(volume.size),
+                    unwritten.short(),
+                    volume.size.short(),
                 ));
             }
         }

@@ -2,7 +2,6 @@
 //! user's.
 
 use super::made::Made;
-use super::place::mib;
 use super::volume::{BLOCK, OpenVolume};
 use super::{Options, Surroundings};
 use ebbtide_door::{Directory, DoorError, Draft, Expected, Wanted};
@@ -70,7 +69,7 @@ pub(super) fn draft(
             Errno::FBIG => "; the file system or `ulimit -f` allows no file of that size",
             _ => "",
         };
-        failed(volume, format!("cannot make {} of {}: {errno}{advice}", path.shown(), mib(size)))
+        failed(volume, format!("cannot make {} of {}: {errno}{advice}", path.shown(), size.short()))
     })?;
     let claim = draft.claim().map_err(fail)?;
     Ok((OpenVolume::new(index, &volume.name, Some(size), claim)?, draft))

@@ -203,11 +203,11 @@ fn check_space(places: &[Place]) -> Result<(), BackendError> {
     for (needed, place) in by_device.into_values() {
         if !place.has_room_for(needed) {
             return Err(BackendError::Other(format!(
-                "the volumes need {} in {} and {} are free (64 MiB are left free beside them): free some space, lower \
+                "the volumes need {} in {} and {} is free (64MiB is left free beside them): free some space, lower \
                  `size`, or set `directory` to a larger file system",
-                mib(needed),
+                needed.short(),
                 place.directory.shown(),
-                mib(place.free),
+                place.free.short(),
             )));
         }
     }
@@ -215,10 +215,6 @@ fn check_space(places: &[Place]) -> Result<(), BackendError> {
 }
 
 /// In MiB, rounded up, for people.
-pub(super) fn mib(bytes: Bytes) -> String {
-    format!("{} MiB", bytes.0.div_ceil(Bytes::MIB))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,6 +236,6 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let place = look_at(directory.path(), Bytes(u64::MAX / 2)).expect("is there");
         let error = check_space(&[place]).expect_err("does not fit").to_string();
-        assert!(error.contains("MiB are free"), "{error}");
+        assert!(error.contains(" is free (64MiB"), "{error}");
     }
 }

@@ -9,4 +9,4 @@ mod write;
 
 pub use check::{BadRange, CheckResult, check};
 pub(crate) use read_back::read_back;
-pub use write::{Written, write};
+pub use write::{Book, Written, write};

@@ -24,7 +24,7 @@ const READERS: usize = 16;
 /// What the jobs wrote from, by its second word: pages of the buffers before they were stamped.
 type Pages = HashMap<u64, Vec<Vec<u8>>>;
 
-/// What was read back.
+/// Result of reading back what a trial wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ReadBack {
     /// Bytes, each copy counted.

@@ -30,13 +30,43 @@ pub struct Written {
     pub elapsed: Duration,
     /// Whether it was stopped before its end.
     pub stopped: bool,
+    /// Longest time in which no write was acknowledged, from the start or an acknowledgement to the next or the end.
+    pub longest_pause: Duration,
+    /// Longest time that a single write took.
+    pub slowest: Duration,
+}
+
+/// Where the ledger goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Book<'a> {
+    /// The file, to which lines are appended.
+    pub file: &'a File,
+    /// Whether it is durable that a write began before it begins, with all acknowledgements until then: then it is known after a power cut too
+    /// what may be there.
+    pub durable: bool,
+}
+
+/// When the last acknowledgement was, and how long it took at most until one.
+#[derive(Debug)]
+struct Pauses {
+    last: Instant,
+    longest: Duration,
+    slowest: Duration,
+}
+
+impl Pauses {
+    fn acknowledged(&mut self, now: Instant, took: Duration) {
+        self.longest = self.longest.max(now.saturating_duration_since(self.last));
+        self.slowest = self.slowest.max(took);
+        self.last = self.last.max(now);
+    }
 }
 
 /// What all slots see.
 struct All<'a> {
     target: &'a Target,
     control: &'a Control,
-    ledger: &'a File,
+    ledger: Book<'a>,
     run: u64,
     unit: Bytes,
     /// Number of the next write.
@@ -45,6 +75,7 @@ struct All<'a> {
     /// Offsets that somebody is writing: two writes of one place in flight would have no order.
     busy: Mutex<HashSet<ArrayOffset>>,
     failed: AtomicBool,
+    pauses: Mutex<Pauses>,
     end: Option<Instant>,
 }
 
@@ -57,7 +88,7 @@ pub fn write(
     target: &Target,
     workload: &Workload,
     (run, unit): (u64, Bytes),
-    ledger: &File,
+    ledger: Book<'_>,
     control: &Control,
 ) -> Result<Written, EngineError> {
     if !target.map.supports_write() {
@@ -89,6 +120,7 @@ pub fn write(
         written: AtomicU64::new(0),
         busy: Mutex::new(HashSet::new()),
         failed: AtomicBool::new(false),
+        pauses: Mutex::new(Pauses { last: started, longest: Duration::ZERO, slowest: Duration::ZERO }),
         end,
     };
     let results: Vec<Result<(), EngineError>> = std::thread::scope(|scope| {
@@ -117,7 +149,11 @@ pub fn write(
         }
     }
     let writes = all.written.load(Ordering::Relaxed);
+    let mut pauses = lock(&all.pauses);
+    pauses.acknowledged(Instant::now(), Duration::ZERO);
     Ok(Written {
+        longest_pause: pauses.longest,
+        slowest: pauses.slowest,
         writes,
         bytes: writes * workload.bs.0,
         elapsed: started.elapsed(),
@@ -153,9 +189,16 @@ fn slot(all: &All<'_>, mut generator: Generator) -> Result<(), EngineError> {
             let offset = op.offset + all.unit * index as u64;
             stamp(unit, Stamp { run: all.run, offset, generation });
         }
-        append(all.ledger, Entry::Begin { generation, offset: op.offset, length: op.length })?;
+        append(all.ledger.file, Entry::Begin { generation, offset: op.offset, length: op.length })?;
+        if all.ledger.durable {
+            let failed = |source| EngineError::System { what: "sync the ledger", source };
+            all.ledger.file.sync_data().map_err(failed)?;
+        }
+        let begun = Instant::now();
         put(all.target, op.offset, data)?;
-        append(all.ledger, Entry::Acknowledged { generation })?;
+        let now = Instant::now();
+        lock(&all.pauses).acknowledged(now, now - begun);
+        append(all.ledger.file, Entry::Acknowledged { generation })?;
         lock(&all.busy).remove(&op.offset);
         all.written.fetch_add(1, Ordering::Relaxed);
         all.control.ops.fetch_add(1, Ordering::Relaxed);

@@ -4,6 +4,7 @@ use super::FromToml;
 use crate::error::Mistake;
 use crate::names;
 use crate::problems::{Problems, Span};
+use crate::replicated::{DesignLayout, Over};
 use ebbtide_model::layout::{Arrangement, LayoutName};
 use ebbtide_model::stack::{Backing, Bitmap, EncryptionFormat, Filesystem, Metadata};
 use ebbtide_model::sweep::Builds;
@@ -29,14 +30,19 @@ pub(crate) trait Words: FromStr + VariantNames {
     }
 }
 
-impl Words for LayoutName {
+impl Words for DesignLayout {
     const WHAT: &'static str = "layout";
 
     fn remedy(found: &str) -> Option<String> {
         let plain = found.to_ascii_lowercase().replace(['-', '_', ' '], "");
-        let meant = Self::ALL.iter().find(|layout| layout.facts().other_names.contains(&plain.as_str()))?;
+        let meant =
+            LayoutName::ALL.iter().find(|layout| layout.facts().other_names.contains(&plain.as_str()))?;
         Some(format!("write \"{}\" for {}", meant.name(), meant.facts().what))
     }
+}
+
+impl Words for Over {
+    const WHAT: &'static str = "way of making one array";
 }
 
 impl Words for Arrangement {

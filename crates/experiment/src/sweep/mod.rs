@@ -57,7 +57,7 @@ section! {
         /// The design that is varied, one of [designs]. It runs itself only where [answer] has it as `control`.
         #[schemars(required)]
         design: String,
-        /// What varies.
+        /// Fields of the template and their levels.
         #[schemars(required)]
         vary: Vary,
         /// Combinations that are left out: fields, each with the value or values that are meant.

@@ -26,7 +26,7 @@ pub struct Job<'a> {
     pub workload: &'a Workload,
     /// The job's samples.
     pub samples: &'a TrialSamples,
-    /// Error number that it ended with; 0 where it did not fail, 1 where the failure has none.
+    /// fio's `error` field: 0 for none, as fio writes it, and 1 where the failure has no number.
     pub error: i32,
     /// What the process used while it ran.
     pub usage: ProcessUse,

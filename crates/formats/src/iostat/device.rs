@@ -68,7 +68,7 @@ pub(super) fn judge(mean: &IostatRow, reports: &[IostatReport]) -> Option<Single
 
     let figures = mean.figures();
     let state = state(&figures, reports.len() as f64, flat)?;
-    let alike = |row: &&IostatRow| self::state(&row.figures(), 1.0, flat) == Some(state);
+    let alike = |row: &&IostatRow| self::state(&row.figures(), reports.len() as f64, flat) == Some(state);
     Some(SingleDevice {
         state,
         in_reports: rows().filter(alike).count(),

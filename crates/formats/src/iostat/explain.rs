@@ -17,6 +17,8 @@ pub struct Explanation {
     pub groups: Vec<Group>,
     /// Arrays that did something, whose members were not found.
     pub arrays_without_members: Vec<String>,
+    /// Of these, those all of whose bytes went to one device, with it.
+    pub carried_by_one: BTreeMap<String, String>,
     /// Devices of which the log says something by themselves, the longest queue first.
     pub devices: Vec<SingleDevice>,
 }
@@ -92,11 +94,47 @@ pub fn explain(reports: &[IostatReport], members: &[String], every_report: bool)
         })
     };
     let active = means.iter().filter(|r| is_array(&r.device) && r.requests() > 0.0);
-    let arrays_without_members = active.map(|r| r.device.clone()).filter(|name| !found(name)).collect();
-    let leaves = (0..means.len()).filter(|i| is_leaf(&means, *i));
-    let mut devices: Vec<SingleDevice> = leaves.filter_map(|i| device::judge(&means[i], compared)).collect();
+    let without: Vec<&IostatRow> = active.filter(|r| !found(&r.device)).collect();
+    let leaves: Vec<usize> = (0..means.len()).filter(|i| is_leaf(&means, *i)).collect();
+    let carried = |array: &&IostatRow| Some((array.device.clone(), carrier(&means, array, &leaves)?));
+    let carried_by_one = without.iter().filter_map(carried).collect();
+    let arrays_without_members = without.iter().map(|r| r.device.clone()).collect();
+    let mut devices: Vec<SingleDevice> =
+        leaves.iter().filter_map(|i| device::judge(&means[*i], compared)).collect();
+    // An array gives its members the same number of requests, whatever holds them back.
+    devices.iter_mut().for_each(|device| device.same_rate &= !shares_rate(&groups, &device.figures));
     devices.sort_by(|a, b| b.figures.queue.total_cmp(&a.figures.queue));
-    Explanation { reports: compared.len(), first_left_out, groups, arrays_without_members, devices }
+    Explanation {
+        reports: compared.len(),
+        first_left_out,
+        groups,
+        arrays_without_members,
+        carried_by_one,
+        devices,
+    }
+}
+
+/// Whether a sibling of the device in one of these groups does as many requests per second.
+fn shares_rate(groups: &[Group], device: &MemberFigures) -> bool {
+    let near = |member: &&MemberFigures| {
+        member.name != device.name
+            && (member.requests_per_second - device.requests_per_second).abs()
+                <= EQUAL * device.requests_per_second
+    };
+    groups.iter().any(|group| {
+        group.members.iter().any(|m| m.name == device.name) && group.members.iter().any(|m| near(&m))
+    })
+}
+
+/// The one device that carries all of an array's bytes, where no other does.
+fn carrier(rows: &[IostatRow], array: &IostatRow, leaves: &[usize]) -> Option<String> {
+    let mut alike = leaves.iter().map(|i| &rows[*i]).filter(|row| same_bytes(row.bytes(), array.bytes()));
+    alike.next().filter(|_| alike.next().is_none()).map(|row| row.device.clone())
+}
+
+/// Whether bytes are the same as far as iostat tells.
+fn same_bytes(a: f64, b: f64) -> bool {
+    (a - b).abs() <= ADD_UP * b.max(1.0)
 }
 
 /// Those that worked, and the names of those that did nothing, where at least two worked: beside many that are idle each that
@@ -180,13 +218,17 @@ fn groups(rows: &[IostatRow], given: &[String], seconds: f64) -> Vec<(Grouping, 
     if found.is_empty() {
         // Unrelated disks are seldom equally busy, and idle ones always are.
         let busy = |i: &usize| rows[*i].requests() * seconds >= LEAST_REQUESTS && rows[*i].bytes() > 0.0;
-        let busiest =
-            leaves.iter().copied().filter(busy).max_by(|a, b| rows[*a].bytes().total_cmp(&rows[*b].bytes()));
-        let most = busiest.map(|i| (rows[i].bytes(), rows[i].requests())).unwrap_or_default();
+        let busy: Vec<usize> = leaves.iter().copied().filter(busy).collect();
+        let most = busy.iter().map(|i| rows[*i].bytes()).fold(0.0, f64::max);
         let near = |value: f64, of: f64| (value - of).abs() <= of * EQUAL;
-        let equal = |i: &usize| near(rows[*i].bytes(), most.0) && near(rows[*i].requests(), most.1);
-        let equal: Vec<usize> = leaves.iter().copied().filter(busy).filter(equal).collect();
-        if equal.len() > 1 {
+        let equal_to = |centre: &usize| -> Vec<usize> {
+            let (bytes, requests) = (rows[*centre].bytes(), rows[*centre].requests());
+            let equal = |i: &usize| near(rows[*i].bytes(), bytes) && near(rows[*i].requests(), requests);
+            busy.iter().copied().filter(equal).collect()
+        };
+        // Another disk may happen to move as many bytes: the most that are alike count.
+        let centres = busy.iter().filter(|i| rows[**i].bytes() >= PEER * most);
+        if let Some(equal) = centres.map(equal_to).max_by_key(Vec::len).filter(|equal| equal.len() > 1) {
             found.push((Grouping::Assumed, equal));
         }
     }
@@ -209,7 +251,6 @@ fn is_leaf(rows: &[IostatRow], index: usize) -> bool {
 /// Devices whose bytes add up to the array's, reads and writes each: the fewest that do, among equally busy ones, and others
 /// that do as much as these. What moves a few bytes beside them, a root's partition, would add up as well.
 fn members_of(rows: &[IostatRow], array: &IostatRow, leaves: &[usize]) -> Option<(Grouping, Vec<usize>)> {
-    let near = |a: f64, b: f64| (a - b).abs() <= ADD_UP * b.max(1.0);
     let adds_up = |members: &[usize]| {
         let sum = |of: fn(&IostatRow) -> Option<f64>| {
             members.iter().filter_map(|i| of(&rows[*i])).sum::<f64>() - of(array).unwrap_or(0.0)
@@ -222,7 +263,7 @@ fn members_of(rows: &[IostatRow], array: &IostatRow, leaves: &[usize]) -> Option
     let best = windows.into_iter().find(|members| adds_up(members));
     // A device that carries all of an array's bytes alone is what it rests on (dm-0 on sda3); any other beside it that
     // moves next to nothing would add up as well.
-    let alone = busy.iter().filter(|i| near(rows[**i].bytes(), array.bytes())).count() == 1;
+    let alone = carrier(rows, array, leaves).is_some();
     if let Some(best) = best.filter(|_| !alone) {
         let mut members = best.to_vec();
         let usual = rows[best[best.len() / 2]].bytes();
@@ -236,7 +277,10 @@ fn members_of(rows: &[IostatRow], array: &IostatRow, leaves: &[usize]) -> Option
         return Some((Grouping::AddUp(array.device.clone()), members));
     }
     let writes = array.write_bytes.filter(|w| *w > 0.0)?;
-    let mirrored: Vec<usize> =
-        leaves.iter().copied().filter(|i| rows[*i].write_bytes.is_some_and(|w| near(w, writes))).collect();
+    let mirrored: Vec<usize> = leaves
+        .iter()
+        .copied()
+        .filter(|i| rows[*i].write_bytes.is_some_and(|w| same_bytes(w, writes)))
+        .collect();
     (mirrored.len() > 1).then(|| (Grouping::Mirror(array.device.clone()), mirrored))
 }

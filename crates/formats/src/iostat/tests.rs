@@ -190,6 +190,43 @@ fn no_member_of_many_is_left_out() {
     assert_eq!(explained(&log).groups[0].members.len(), 40);
 }
 
+#[test]
+fn the_one_device_below_an_array_is_named() {
+    let log = [
+        ("sdb", 400.0, 25_600.0, 20.0, 8.0),
+        ("sdc", 0.0, 0.0, 0.0, 0.0),
+        ("md0", 400.0, 25_600.0, 0.0, 0.0),
+    ];
+    let explanation = explained(&log);
+    assert_eq!(explanation.arrays_without_members, ["md0"]);
+    assert_eq!(explanation.carried_by_one.get("md0").map(String::as_str), Some("sdb"));
+}
+
+/// A disk of a root moves as many bytes in a tenth of the requests.
+#[test]
+fn the_most_that_are_alike_are_compared() {
+    let mut log: Vec<(&str, f64, f64, f64, f64)> =
+        ["sda", "sdb", "sdc"].iter().map(|name| (*name, 400.0, 1600.0, 5.0, 2.0)).collect();
+    log.push(("sdd", 400.0, 1600.0, 65.0, 26.0));
+    log.push(("nvme0n1", 40.0, 1600.0, 0.2, 0.01));
+    let explanation = explained(&log);
+    let group = &explanation.groups[0];
+    assert_eq!((group.grouping.clone(), group.members.len()), (Grouping::Assumed, 4));
+    assert_eq!(group.outliers[0].name, "sdd");
+    // Its siblings do as many requests: nobody limited its rate.
+    assert!(explanation.devices.iter().all(|device| !device.same_rate), "{explanation:?}");
+}
+
+/// Few requests in a report are enough of them in all.
+#[test]
+fn a_slow_device_is_so_in_the_reports_that_show_it() {
+    let few = ("sda", 12.0, 120.0, 44.0, 0.6);
+    let text = [report(&[few]), report(&[few]), report(&[few])].concat();
+    let explanation = explain(&parse(&text).expect("reports"), &[], true);
+    let device = &explanation.devices[0];
+    assert_eq!((device.state, device.in_reports), (State::Slow, 3), "{device:?}");
+}
+
 /// The same guest: vdf alone, held to 150 requests/s with 26 in flight.
 #[test]
 fn a_full_disk_is_told_by_itself() {

@@ -64,6 +64,9 @@ pub enum BuildError {
         /// Whether it is only open in programs, which may be looking at it for a moment.
         passing: bool,
     },
+    /// What is left of an attachment could not be taken away.
+    #[error("{name}: {what}")]
+    Attachment { name: String, what: String },
     /// The journal could not be written, without which nothing is done.
     #[error("{0}")]
     Journal(String),

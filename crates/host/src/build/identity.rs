@@ -8,7 +8,7 @@ use ebbtide_model::plan::build::Mounted;
 use std::path::Path;
 
 /// The number of `device`, `major:minor`; nothing where it is not there.
-pub(super) fn number(sys: &Sys, device: &str) -> Option<String> {
+pub(crate) fn number(sys: &Sys, device: &str) -> Option<String> {
     let node = std::fs::canonicalize(at(sys, Path::new(device))).ok()?;
     let name = node.file_name()?.to_str()?;
     sys::word(&sys.sys.join("class/block").join(name).join("dev"))
@@ -37,7 +37,7 @@ pub(super) fn is_behind(sys: &Sys, device: &str, id: &FileId) -> Option<bool> {
 
 /// Whether `mount` is of `from`. Of file systems over several devices the mount has a number of its own: there its
 /// source tells.
-pub(super) fn is_mounted(sys: &Sys, mount: &Mount, from: &Mounted) -> bool {
+pub(crate) fn is_mounted(sys: &Sys, mount: &Mount, from: &Mounted) -> bool {
     let same_type = from.fstype.as_ref().is_none_or(|fstype| *fstype == mount.fstype);
     let device = from.number.clone().or_else(|| number(sys, &from.device));
     let own_number = mount.dev.major == 0;

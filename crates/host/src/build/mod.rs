@@ -6,7 +6,7 @@
 
 mod error;
 mod free;
-mod identity;
+pub(crate) mod identity;
 mod kernel;
 pub mod lasting;
 mod lvm;
@@ -230,17 +230,17 @@ impl Builder {
 }
 
 /// An absolute path on the host of `sys`.
-fn at(sys: &Sys, path: &Path) -> PathBuf {
+pub(crate) fn at(sys: &Sys, path: &Path) -> PathBuf {
     sys.root().join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Runs a program that must end with status 0, and returns its standard output.
-fn run(runner: &dyn Runner, program: &str, arguments: &[&str]) -> Result<String, BuildError> {
+pub(crate) fn run(runner: &dyn Runner, program: &str, arguments: &[&str]) -> Result<String, BuildError> {
     run_with(runner, program, arguments, b"")
 }
 
 /// [`run`] with `input` on its standard input.
-fn run_with(
+pub(crate) fn run_with(
     runner: &dyn Runner,
     program: &str,
     arguments: &[&str],

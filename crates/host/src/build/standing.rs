@@ -1,6 +1,7 @@
 //! Whether what was built still stands, so that more may be set, mounted and run on it: asked by identity, as an undo would.
 
 use super::{BuildError, Builder, at, lvm, mdadm, queue, undo};
+use crate::attach;
 use crate::command::Runner;
 use crate::sys::Sys;
 use ebbtide_model::plan::build::BuildUndo;
@@ -29,6 +30,7 @@ fn stands(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<bool, Buil
         }
         BuildUndo::RestoreQueue { set, .. } => queue::get(sys, set)? == set.value,
         BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => at(sys, path).is_dir(),
+        BuildUndo::Detach { name, .. } => attach::is_recorded(sys, name),
         BuildUndo::StopMd { device, uuid, .. } => mdadm::is_at(runner, uuid, device)?,
         // They stand as long as the logical volume in them does, whose group has the run's name.
         BuildUndo::RemovePv { .. } | BuildUndo::RemoveVg { .. } => true,
@@ -40,5 +42,6 @@ fn stands(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<bool, Buil
         BuildUndo::SwapOff { .. } => false,
         BuildUndo::CloseCrypt { name } => runner.run("cryptsetup", &["status", name])?.status == Some(0),
         BuildUndo::Unmount { mountpoint, from } => undo::mounted(sys, mountpoint, from.as_ref())?.is_none(),
+        BuildUndo::RemoveExport(export) => crate::export::stands(sys, export),
     })
 }

@@ -1,7 +1,9 @@
 //! Puts one step back. Already gone is success; something else under the same name is left alone.
 
 use super::{BuildError, at, identity, insist, lvm, mdadm, queue, run};
+use crate::attach;
 use crate::command::Runner;
+use crate::export;
 use crate::judge;
 use crate::limit::group;
 use crate::probe::tables::Mount;
@@ -59,6 +61,11 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
             Err(error) => Err(BuildError::Path { path: path.clone(), what: error.to_string() }),
         },
         BuildUndo::Unmount { mountpoint, from } => unmount(sys, runner, mountpoint, from.as_ref()),
+        BuildUndo::Detach { name, id } => {
+            let put_back = attach::Real::at(sys).keeper(runner, |keeper| keeper.put_back(name, id));
+            put_back.map_err(|error| BuildError::Attachment { name: name.clone(), what: error.to_string() })
+        }
+        BuildUndo::RemoveExport(undo) => export::put_back(sys, runner, undo),
     }
 }
 
@@ -84,6 +91,7 @@ pub fn foresee(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outco
             Ok(mounted(sys, mountpoint, from.as_ref())?.unwrap_or(Outcome::Done))
         }
         BuildUndo::RemoveDirectory(path) => directory(sys, path, own::is_empty),
+        BuildUndo::RemoveExport(undo) => export::foresee(sys, undo),
         _ => Ok(Outcome::Done),
     }
 }

@@ -121,11 +121,14 @@ pub(super) fn degraded(_facts: &Facts, device: &BlockDevice) -> Option<Found> {
                 .faulty
                 .iter()
                 .map(|name| format!("{name} failed: `mdadm /dev/{} --remove /dev/{name}`; ", device.name));
-            format!(
-                "{}add one: `mdadm /dev/{} --add DEVICE`; do not measure it like this",
-                failed.collect::<String>(),
-                device.name
-            )
+            let failed: String = failed.collect();
+            match md.action.as_deref() {
+                Some("recover") => format!("{failed}it is being rebuilt: measure it when that is done"),
+                _ => format!(
+                    "{failed}add one: `mdadm /dev/{} --add DEVICE`; do not measure it like this",
+                    device.name
+                ),
+            }
         },
     })
 }

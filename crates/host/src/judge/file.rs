@@ -2,6 +2,7 @@
 
 use super::users::{Backing, LoopDevice, PATIENCE, STEP};
 use super::{HostLook, cannot_tell, has_open, not_destroy};
+use crate::export::Exposed;
 use ebbtide_door::read;
 use ebbtide_model::guard::{Permission, Reason, RefusalKind};
 use ebbtide_model::shown::Shown;
@@ -69,7 +70,11 @@ impl HostLook {
         if reasons.is_empty() && !matches!(permission, Permission::User { destroy: false, .. }) {
             reasons.extend(self.users_below(file));
         }
-        let Permission::User { id, destroy, .. } = permission else { return reasons };
+        let (id, destroy) = match permission {
+            Permission::User { id, destroy, .. } => (id, destroy),
+            Permission::Exported { id } => (id, true),
+            Permission::Built => return reasons,
+        };
         let in_use = !reasons.is_empty();
         if let Some(id) = id {
             reasons.push(Reason {
@@ -151,6 +156,7 @@ impl HostLook {
                 _ => {}
             }
         }
+        reasons.extend(self.users.exports_of(&Exposed::File(file.0, file.1), "it"));
         for swap in &self.users.swaps {
             let path = self.sys.root().join(swap.path.trim_start_matches('/'));
             if std::fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == file) {

@@ -148,6 +148,7 @@ impl Look for HostLook {
         let contents = match opened.request.permission {
             Permission::Built => Vec::new(),
             Permission::User { used, .. } => self.contents(&Real, dev, opened.file, used),
+            Permission::Exported { .. } => self.contents(&Real, dev, opened.file, false),
         };
         self.against_device(dev, contents, opened.busy, opened.request)
     }
@@ -228,7 +229,11 @@ impl HostLook {
                 remedy: "choose another device".to_owned(),
             });
         }
-        let Permission::User { id, destroy, .. } = request.permission else { return reasons };
+        let (id, destroy) = match request.permission {
+            Permission::User { id, destroy, .. } => (id, Some(destroy)),
+            Permission::Exported { id } => (id, None),
+            Permission::Built => return reasons,
+        };
         let in_use = !reasons.is_empty();
         if let Some(id) = id
             && !device.ids.matches(id)
@@ -237,6 +242,7 @@ impl HostLook {
                 kind: RefusalKind::WrongId,
                 what: format!("its stable id is not `{id}`"),
                 remedy: match device.ids.best() {
+                    Some(own) if destroy.is_none() => format!("this device is `{own}`"),
                     Some(own) => format!("the experiment may mean another device; this one is `{own}`"),
                     None => "the device has no stable id".to_owned(),
                 },
@@ -244,9 +250,33 @@ impl HostLook {
         }
         // How to release what may not be written at all would be bad advice.
         if !in_use {
-            reasons.extend(self.not_allowed(device, contents, id, destroy));
+            reasons.extend(match destroy {
+                Some(destroy) => self.not_allowed(device, contents, id, destroy),
+                None => self.not_named(device, contents, id),
+            });
         }
         reasons
+    }
+
+    /// What is on the device, where it was not named in a way that means this very one: another host could overwrite what
+    /// nobody meant.
+    fn not_named(&self, device: &BlockDevice, contents: Vec<Found>, id: Option<&str>) -> Vec<Reason> {
+        if id.is_some() {
+            return Vec::new();
+        }
+        let remedy = match device.ids.by_id.first() {
+            Some(id) => format!(
+                "if that is to be exported, name it so that no other device is meant: /dev/disk/by-id/{id}"
+            ),
+            None => format!(
+                "it has no name below /dev/disk/by-id that would mean this very device: erase it (`blkdiscard -f -z /dev/{}`) \
+                 if that may be lost",
+                device.name
+            ),
+        };
+        let found =
+            contents.into_iter().map(|Found { kind, what }| Reason { kind, what, remedy: remedy.clone() });
+        found.chain(self.untold_openers()).collect()
     }
 
     /// What is on the device, and what lacks to be allowed to destroy it.

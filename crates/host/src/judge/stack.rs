@@ -9,6 +9,7 @@
 
 use super::users::{Backing, LoopDevice};
 use super::{HostLook, cannot_tell, claimed, has_open};
+use crate::export::Exposed;
 use crate::probe::DEEPEST;
 use crate::sys::{self, DevNum};
 use ebbtide_door::{Footprint, Identity};
@@ -221,6 +222,9 @@ impl HostLook {
                 format!("{name} is behind {}", loops.join(", ")),
                 format!("detach it first (`losetup -d /dev/{first}`) if nothing needs it"),
             );
+        }
+        for reason in self.users.exports_of(&Exposed::Device(dev), &name) {
+            add(reason);
         }
         for opener in self.users.writers(&self.sys, dev) {
             add(has_open(&opener, &format!("{name} open to write")));

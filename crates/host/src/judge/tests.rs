@@ -153,3 +153,48 @@ fn volumes_share_blocks_with_what_they_stand_on_and_not_with_their_neighbours() 
     }
     assert!(!of("md0").overlaps(&of("nvme3n1")));
 }
+
+/// As a guest of Debian 12 had it: nvmet has opened a disk and a file's name is not looked at; LIO has opened another disk.
+#[test]
+fn what_is_exported_is_in_use_and_so_is_what_shares_its_blocks() {
+    let root = unpack(ARRAYS);
+    let sys = Sys::below(root.path());
+    let whole = probe::devices(&sys);
+    let (nvme, scsi) = ("nvme3n1", "vdc1");
+    let put = |path: &str, text: &str| {
+        let path = root.path().join("sys/kernel/config").join(path);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("makes");
+        std::fs::write(path, text).expect("writes");
+    };
+    let namespace = "nvmet/subsystems/nqn.2026-11.ebbtide:store-1:data/namespaces/1";
+    put(&format!("{namespace}/device_path"), &format!("/dev/{nvme}\n"));
+    put(&format!("{namespace}/enable"), "0\n");
+    let store = "target/core/iblock_0/other";
+    let dev = whole.get(scsi).expect("recorded").dev;
+    let info = format!(
+        "Status: ACTIVATED  Max Queue Depth: 0  SectorSize: 512  HwMaxSectors: 4294967288\n        iBlock device: {scsi}  \
+         UDEV PATH: /dev/{scsi}  readonly: 0\n        Major: {} Minor: {}  CLAIMED: IBLOCK\n",
+        dev.major, dev.minor
+    );
+    put(&format!("{store}/info"), &info);
+    put(&format!("{store}/udev_path"), &format!("/dev/{scsi}\n"));
+    put(&format!("{store}/enable"), "1\n");
+    let reasons = |name: &str| {
+        let look = HostLook::new(sys.clone());
+        look.in_use(whole.get(name).expect("recorded").dev)
+    };
+    assert_eq!(reasons(nvme), [], "a namespace that is not enabled is not open");
+    put(&format!("{namespace}/enable"), "1\n");
+    let found = reasons(nvme);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].kind, RefusalKind::Held);
+    assert!(found[0].what.contains("exported to other hosts over NVMe as nqn.2026-11.ebbtide:store-1:data"));
+    assert!(found[0].remedy.contains("ebb export --remove data"), "{}", found[0].remedy);
+    let disk = reasons("vdc");
+    let exported =
+        |reason: &&Reason| reason.what.contains("vdc1 is exported to other hosts over SCSI as other");
+    let found = disk.iter().find(exported).expect("the disk of an exported partition");
+    assert!(found.remedy.contains("target/core/iblock_0/other"), "{}", found.remedy);
+    let now = probe::devices(&sys);
+    assert!(!now.get(nvme).expect("recorded").is_free() && whole.get(nvme).expect("recorded").is_free());
+}

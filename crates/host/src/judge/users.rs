@@ -2,9 +2,11 @@
 
 use super::programs::{self, Opener, Openers};
 use crate::chain;
+use crate::export::{self, Exposed, Seen};
 use crate::probe::tables::{self, Mount, Swap};
 use crate::probe::{Relation, relations};
 use crate::sys::{self, DevNum, Sys};
+use ebbtide_model::guard::{Reason, RefusalKind};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -53,6 +55,8 @@ pub(super) struct Users {
     pub(super) namespaces: Vec<Namespace>,
     pub(super) swaps: Vec<Swap>,
     pub(super) loops: Vec<LoopDevice>,
+    /// What is given to other hosts: nvmet claims nothing of it, and LIO no files.
+    pub(super) exports: Vec<Seen>,
     openers: OnceCell<Openers>,
 }
 
@@ -63,6 +67,7 @@ impl Users {
             namespaces: namespaces(sys),
             swaps: tables::swaps_of(sys),
             loops: loop_devices(sys),
+            exports: export::seen(sys),
             openers: OnceCell::new(),
         }
     }
@@ -92,6 +97,17 @@ impl Users {
     /// Programs with open files; looked at when first asked.
     pub(super) fn openers(&self, sys: &Sys) -> &Openers {
         self.openers.get_or_init(|| programs::openers(sys))
+    }
+
+    /// Reasons against writing what is exported, which is called `name`.
+    pub(super) fn exports_of(&self, what: &Exposed, name: &str) -> Vec<Reason> {
+        let these = self.exports.iter().filter(|seen| seen.exposed == *what);
+        let reason = |seen: &Seen| Reason {
+            kind: RefusalKind::Held,
+            what: format!("{name} is exported to other hosts over {} as {}", seen.protocol, seen.target),
+            remedy: seen.remedy(),
+        };
+        these.map(reason).collect()
     }
 
     pub(super) fn mounts(&self) -> impl Iterator<Item = &Mount> {

@@ -22,7 +22,7 @@ use std::process::{ChildStdin, Command, Stdio};
 pub enum Message {
     /// This process is about to be stopped.
     Stopping {
-        /// Its number.
+        /// Process ID.
         pid: u32,
         /// When it began, in clock ticks since boot.
         start: u64,
@@ -31,14 +31,14 @@ pub enum Message {
     Woke,
     /// This control group is about to be made; whoever is left in it belongs in `home`.
     Group {
-        /// Its directory.
+        /// The control group's directory.
         path: PathBuf,
         /// The directory of the other.
         home: PathBuf,
     },
     /// This socket is about to let less pass than it did.
     Narrowing {
-        /// Whose it is.
+        /// Socket file that identifies the owner.
         file: SocketFile,
         /// The window that it had.
         window: u32,

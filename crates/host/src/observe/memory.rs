@@ -7,7 +7,7 @@ use ebbtide_model::units::Bytes;
 use std::time::Duration;
 
 /// Writeback below this is the log of some daemon.
-const LEAST_WRITEBACK: u64 = 4 << 20;
+pub const LEAST_WRITEBACK: u64 = 4 << 20;
 
 /// What was read before the trial.
 pub(super) struct MemoryBefore {

@@ -48,7 +48,7 @@ pub const INTERVAL: Duration = Duration::from_millis(250);
 /// Other processes are looked for this often: it costs a file per process.
 const OTHERS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A member to observe.
+/// A member and the devices whose counters are read for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedMember {
     /// Its name in the experiment.
@@ -321,9 +321,12 @@ impl Running {
         timeline.ended_at(to);
         let seen = timeline.cut(from, to);
         let mut others = watched.others.within(from, to);
+        let written = seen.totals.iter().map(|total| total.bytes.write).max().unwrap_or(0);
         let memory = self.memory.after(sys).map(|memory| watched.waits.of_memory(memory, from, to));
         if !self.observer.buffered {
-            others.extend(self.memory.writeback(sys, end, to.saturating_sub(from)));
+            // The kernel tells of all disks together; what is written back goes to these only where they were written to.
+            let writeback = self.memory.writeback(sys, end, to.saturating_sub(from));
+            others.extend(writeback.filter(|_| written >= memory::LEAST_WRITEBACK));
         }
         for (member, path) in self.below.iter_mut().zip(&self.paths) {
             member.resident_after = (self.observer.residency)(path).map(Bytes);

@@ -32,7 +32,7 @@ pub(super) struct Timeline {
     buffer: String,
 }
 
-/// A window of a timeline.
+/// The part of a timeline between two instants.
 pub(super) struct TimelineWindow {
     pub totals: Vec<DiskUse>,
     pub series: Vec<ObservedInterval>,

@@ -4,6 +4,7 @@ use super::kind::Kind;
 use super::made::Made;
 use super::signature::Content;
 use super::tables::Mount;
+use crate::export::Seen;
 use crate::sys::DevNum;
 use ebbtide_model::observe::nvme::Health;
 use ebbtide_model::units::Bytes;
@@ -56,6 +57,9 @@ pub struct BlockDevice {
     pub shares: Option<Made>,
     /// The file behind a loop device.
     pub backing_file: Option<String>,
+    /// What gives it to other hosts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exports: Vec<Seen>,
     /// What an NVMe drive says of its health, once it was asked ([`ask_health`](super::ask_health)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
@@ -199,11 +203,12 @@ impl BlockDevice {
         !self.is_used() && !self.read_only && self.size.0 > 0 && self.content == Content::Nothing
     }
 
-    /// Whether it is mounted, swapped on, divided into partitions or part of another device.
+    /// Whether it is mounted, swapped on, divided into partitions, part of another device or given to another host.
     pub fn is_used(&self) -> bool {
         !(self.holders.is_empty()
             && self.partitions.is_empty()
             && self.mounts.is_empty()
+            && self.exports.is_empty()
             && self.swap_used.is_none())
     }
 

@@ -21,6 +21,7 @@ pub use relations::{Relation, relations};
 pub use signature::{Content, Signature};
 
 use crate::command::{Never, Real, Runner};
+use crate::export::{self, Exposed, Seen};
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_model::units::Bytes;
 use kind::Facts;
@@ -160,6 +161,7 @@ struct Reader<'a> {
     by_id: Vec<(String, String)>,
     tables: dm::Tables<'a>,
     file_systems: Vec<FileSystem>,
+    exports: Vec<Seen>,
 }
 
 impl<'a> Reader<'a> {
@@ -178,6 +180,7 @@ impl<'a> Reader<'a> {
             by_id: links.filter_map(|link| leads_to(&link).map(|name| (link, name))).collect(),
             tables: dm::Tables::new(runner),
             file_systems: file_systems(sys),
+            exports: export::seen(sys),
         }
     }
 
@@ -240,6 +243,12 @@ impl<'a> Reader<'a> {
             made: Some(made).filter(|made| !made.of.is_empty()),
             shares,
             backing_file,
+            exports: self
+                .exports
+                .iter()
+                .filter(|seen| seen.exposed == Exposed::Device(dev))
+                .cloned()
+                .collect(),
             alias: dm_name.filter(|n| n != name),
             health: None,
         })

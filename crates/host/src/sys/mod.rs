@@ -129,7 +129,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// A device number.
+/// Device number, major and minor, as in /proc and /sys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DevNum {
     /// Major number: the driver.

@@ -18,7 +18,7 @@ pub enum Order {
     Prepare {
         /// Id of the session.
         id: String,
-        /// Seed of the session.
+        /// Seed that the guest's worker uses, as the host's session.
         seed: u64,
         /// The experiment, its volumes being those of the guest or the host.
         experiment: Box<Experiment>,

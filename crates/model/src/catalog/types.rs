@@ -135,7 +135,7 @@ pub enum IopsRule {
     PerGib {
         /// What size 0 would have.
         base: f64,
-        /// Per GiB.
+        /// Rate granted for each GiB of size.
         per_gib: f64,
         /// Most that it grows to, operations per second.
         max: f64,
@@ -203,7 +203,7 @@ pub enum ThroughputRule {
     PerGib {
         /// What size 0 would have.
         base: f64,
-        /// Per GiB.
+        /// Rate granted for each GiB of size.
         per_gib: f64,
         /// Most that it grows to, in the unit of the rule.
         max: f64,

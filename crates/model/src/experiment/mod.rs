@@ -61,12 +61,18 @@ pub struct Volume {
     /// The order that the speed comes from, where it is that of a type in the catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordered: Option<Ordered>,
+    /// The host that its storage is on: what is lost together. [`LOCAL_HOST`] is the machine itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
+
+/// The host of volumes that are this machine's own.
+pub const LOCAL_HOST: &str = "localhost";
 
 impl Volume {
     /// A volume as fast as it is.
     pub fn new(name: impl Into<String>, source: VolumeSource, size: Option<Bytes>) -> Volume {
-        Volume { name: name.into(), source, size, shape: None, ordered: None }
+        Volume { name: name.into(), source, size, shape: None, ordered: None, host: None }
     }
 }
 
@@ -138,8 +144,10 @@ impl Design {
         for member in design.stack.swap.iter_mut().flat_map(|swap| &mut swap.members) {
             *member = member.with_volumes(of);
         }
-        for volume in design.stack.arrays.iter_mut().flat_map(|array| &mut array.write_mostly) {
-            *volume = of(*volume);
+        for array in &mut design.stack.arrays {
+            for volume in array.write_mostly.iter_mut().chain(&mut array.elsewhere) {
+                *volume = of(*volume);
+            }
         }
         design
     }

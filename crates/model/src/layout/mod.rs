@@ -14,6 +14,7 @@ mod name;
 mod parity;
 mod piece;
 mod raid10;
+pub mod replicated;
 mod stripe;
 #[cfg(test)]
 mod tests;

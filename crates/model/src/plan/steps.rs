@@ -211,7 +211,7 @@ impl fmt::Display for Plan {
                 Action::CreateFile { volume, directory, size } => {
                     write!(f, "create volume {volume}")?;
                     if let Some(size) = size {
-                        write!(f, ", {size}")?;
+                        write!(f, ", {}", size.short())?;
                     }
                     match directory {
                         Some(directory) => write!(f, ", in {}", directory.shown())?,
@@ -221,7 +221,7 @@ impl fmt::Display for Plan {
                 Action::GuestDisk { volume, size } => {
                     write!(f, "give the guest a disk for volume {volume}")?;
                     if let Some(size) = size {
-                        write!(f, ", {size}")?;
+                        write!(f, ", {}", size.short())?;
                     }
                 }
                 Action::Open { volume, path, overwrites } => {
@@ -243,6 +243,9 @@ impl fmt::Display for Plan {
                         let again = if trial.role == Role::ControlAgain { " (again, A/A)" } else { "" };
                         write!(f, "\n        {design} under {workload}{again}")?;
                     }
+                }
+                Action::MoreRounds { from, until } if from + 1 == *until => {
+                    write!(f, "round {until}, in a fresh order, if it is needed")?;
                 }
                 Action::MoreRounds { from, until } => write!(
                     f,

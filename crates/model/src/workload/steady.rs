@@ -4,7 +4,7 @@ use super::text::{Sizes, TextError};
 use crate::units::{Nanos, format_iops, format_latency, format_throughput};
 use serde::{Deserialize, Serialize};
 
-/// What has to be steady.
+/// Figure whose steadiness ends the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SteadyMetric {

@@ -1,7 +1,7 @@
 //! What each of the host's files says of an array that stays.
 
 use super::Part;
-use crate::desired::{Class, Seed};
+use crate::desired::{Class, Member, Seed, across_hosts};
 use crate::system::System;
 use ebbtide_model::experiment::Design;
 use ebbtide_model::plan::build::{Build, BuildUndo};
@@ -28,34 +28,63 @@ pub fn parts(
     seed: &Seed,
     design: &Design,
     build: &Build,
+    members: &[Member],
     (system, program): (&System, &str),
 ) -> Vec<Part> {
+    let boot = Boot::of(class, system, build, members);
     let mut parts = Vec::new();
     let mut add = |part: Part| {
         if !part.lines.is_empty() {
             parts.push(part);
         }
     };
-    add(Part::block(&system.mdadm_conf, arrays(build)));
+    add(Part::block(&system.mdadm_conf, arrays(build, members)));
     if system.udev {
         let rules = rules(build);
         if !rules.is_empty() {
             add(Part::file(format!("/etc/udev/rules.d/90-ebb-{name}.rules"), name, &rules));
         }
     }
-    if class == Class::Ephemeral {
-        add(Part::file(format!("/etc/systemd/system/{}", unit(name)), name, &boot_unit(name, program)));
+    if boot != Boot::Kernel {
+        add(Part::file(format!("/etc/systemd/system/{}", unit(name)), name, &boot_unit(name, program, boot)));
     }
     add(Part::block("/etc/crypttab", crypt(name, seed, design)));
-    add(Part::block("/etc/fstab", fstab(name, class, seed, design, build)));
+    add(Part::block("/etc/fstab", fstab(name, boot, seed, design, build)));
     parts
 }
 
+/// What starts an array at boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Boot {
+    /// udev, mdadm and LVM, from what is on the members.
+    Kernel,
+    /// `ebb`: it may have to be made anew.
+    MadeAnew,
+    /// `ebb`: its members come with the network, and whether those that are there may be run alone is to be judged.
+    AcrossHosts,
+}
+
+impl Boot {
+    fn of(class: Class, system: &System, build: &Build, members: &[Member]) -> Boot {
+        if class == Class::Ephemeral {
+            Boot::MadeAnew
+        } else if system.systemd && build.steps.iter().any(|step| across_hosts(members, step)) {
+            Boot::AcrossHosts
+        } else {
+            Boot::Kernel
+        }
+    }
+}
+
 /// mdadm.conf: each array by its uuid, under its name.
-fn arrays(build: &Build) -> String {
+///
+/// One with members on different hosts is to be left alone: udev would start what is there after 30 seconds (mdadm-last-resort), and what
+/// is there may be the half that was away while the other was written to.
+fn arrays(build: &Build, members: &[Member]) -> String {
     let mut lines = String::new();
     for step in &build.steps {
         if let Some(BuildUndo::StopMd { device, uuid, .. }) = &step.undo {
+            let device = if across_hosts(members, step) { "<ignore>" } else { device };
             let _ = writeln!(lines, "ARRAY {device} UUID={uuid}");
         }
     }
@@ -72,17 +101,18 @@ fn crypt(name: &str, seed: &Seed, design: &Design) -> String {
 }
 
 /// fstab: the file system and the swap spaces by their uuids. None keeps the host from booting.
-fn fstab(name: &str, class: Class, seed: &Seed, design: &Design, build: &Build) -> String {
+fn fstab(name: &str, boot: Boot, seed: &Seed, design: &Design, build: &Build) -> String {
     let mut lines = String::new();
     // What makes it at boot comes before it.
-    let made = match class {
-        Class::Ephemeral => format!(",x-systemd.requires={}", unit(name)),
-        Class::Persistent => String::new(),
+    let made = match boot {
+        Boot::MadeAnew => format!(",x-systemd.requires={}", unit(name)),
+        Boot::AcrossHosts => format!(",_netdev,x-systemd.requires={}", unit(name)),
+        Boot::Kernel => String::new(),
     };
-    let timeout = match class {
-        Class::Ephemeral => REBUILD_TIMEOUT,
-        Class::Persistent if design.stack.encryption.is_some() => UNLOCK_TIMEOUT,
-        Class::Persistent => DEVICE_TIMEOUT,
+    let timeout = match boot {
+        Boot::MadeAnew | Boot::AcrossHosts => REBUILD_TIMEOUT,
+        Boot::Kernel if design.stack.encryption.is_some() => UNLOCK_TIMEOUT,
+        Boot::Kernel => DEVICE_TIMEOUT,
     };
     let late = format!("nofail,x-systemd.device-timeout={timeout}s{made}");
     if let (Some(filesystem), Some(mountpoint)) = (design.stack.filesystem, &build.mountpoint) {
@@ -121,20 +151,32 @@ fn source(seed: &Seed, filesystem: Filesystem) -> String {
     }
 }
 
-/// The unit that makes an ephemeral array at boot.
+/// The unit that makes or starts an array at boot.
 pub fn unit(name: &str) -> String {
     format!("ebb-{name}.service")
 }
 
-/// What makes an ephemeral array at boot, before it is mounted: `ebb` itself, from the record, so that nothing but its own members, by
+/// What makes or starts an array at boot, before it is mounted: `ebb` itself, from the record, so that nothing but its own members, by
 /// their ids, is looked at.
-fn boot_unit(name: &str, program: &str) -> String {
+fn boot_unit(name: &str, program: &str, boot: Boot) -> String {
+    let (what, after) = match boot {
+        Boot::AcrossHosts => (
+            "started from the hosts that are there, where no other can have newer data",
+            "Wants=network-online.target\n\
+             After=network-online.target open-iscsi.service nvmf-autoconnect.service\n\
+             Before=remote-fs-pre.target umount.target\n",
+        ),
+        Boot::Kernel | Boot::MadeAnew => (
+            "started, or made anew where all its volumes came back blank",
+            "After=systemd-remount-fs.service systemd-udevd.service systemd-udev-trigger.service\n\
+             Before=umount.target\n",
+        ),
+    };
     format!(
         "[Unit]\n\
-         Description=Array {name}: started, or made anew where all its volumes came back blank\n\
+         Description=Array {name}: {what}\n\
          DefaultDependencies=no\n\
-         After=systemd-remount-fs.service systemd-udevd.service systemd-udev-trigger.service\n\
-         Before=umount.target\n\
+         {after}\
          Conflicts=umount.target\n\
          RequiresMountsFor={program} /var/lib/ebbtide\n\
          \n\

@@ -202,7 +202,7 @@ pub(super) fn method(beside: &Beside) -> Vec<String> {
     }
     if rows.iter().any(|row| row.answered.interval.is_some() && row.answered.detectable.is_none()) {
         remarks.push(format!(
-            "Where no difference would show, {} is too much for so few trials: ask less (`--workload`, `--metric`), or run more rounds.",
+            "Where `would show` says none, there are too few trials for {}: ask about fewer (`--workload`, `--metric`), or run more rounds.",
             words::count(rows.len() as u64, "comparison")
         ));
     }

@@ -321,7 +321,7 @@ fn same_draws(index: usize, side: &ComparedSession<'_>, first: &ComparedSession<
     let simulated = [one, other].iter().all(|meta| meta.backend == BackendKind::Sim);
     (simulated && one.seed == other.seed && one.id != other.id).then(|| {
         format!(
-            "{} was simulated with the seed of {}: chance was the same for both, and the intervals do not know it.",
+            "{} was simulated with the seed of {}: both drew the same random numbers, which the intervals do not take into account.",
             letter(index),
             letter(0)
         )

@@ -26,7 +26,7 @@ pub struct Single<'a> {
     pub target: &'a str,
     /// The workload of the trial.
     pub workload: &'a Workload,
-    /// Its samples.
+    /// Samples of the run that is shown.
     pub samples: &'a TrialSamples,
     /// What limits it, the best supported cause first.
     pub verdicts: &'a [Verdict],
@@ -338,7 +338,7 @@ fn failed(samples: &TrialSamples) -> Option<String> {
     (failed > 0).then(|| {
         let all = samples.array.counts().total().ops.saturating_add(failed);
         format!(
-            "{} of {all} failed and {} in no figure but errors; the run went on",
+            "{} of {all} failed and {} counted only as errors; the run went on",
             words::count(failed, "operation"),
             if failed == 1 { "is" } else { "are" }
         )

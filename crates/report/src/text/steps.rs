@@ -9,7 +9,7 @@ use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::shown::{Paint, Styled, one_line};
 use ebbtide_model::units::{format_iops, format_latency, format_throughput};
 
-/// A step of a profile.
+/// A profile's step with its result, as the text shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfileStep<'a> {
     /// Name of the step.

@@ -12,7 +12,7 @@ use crate::watch::Watch;
 use crate::{RunnerError, clock};
 use ebbtide_door::{Directory, Draft};
 use ebbtide_engine::files::FilesBackend;
-use ebbtide_engine::verify::{CheckResult, Written, check, write};
+use ebbtide_engine::verify::{Book, CheckResult, Written, check, write};
 use ebbtide_model::backend::{Backend, Control};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::layout::LayoutNode;
@@ -121,16 +121,26 @@ pub fn fits(workload: &Workload) -> Result<Bytes, RunnerError> {
     Ok(unit_of(workload.bs).ok_or(VerifyError::BlockSize(workload.bs))?)
 }
 
-/// Runs the one job of `spec` with a ledger at `path`, then reads everything back.
+/// The ledger of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct To<'a> {
+    /// Where it goes.
+    pub path: &'a Path,
+    /// Whether each write waits until it is durable that it began.
+    pub durable: bool,
+}
+
+/// Runs the one job of `spec` with a ledger, then reads everything back.
 ///
 /// # Errors
 /// When volumes, ledger or members fail; the text says which.
 pub fn run(
     spec: &Spec,
-    path: &Path,
+    to: To<'_>,
     control: &Arc<Control>,
     watch: &mut dyn Watch,
 ) -> Result<Outcome, RunnerError> {
+    let path = to.path;
     let job = spec.jobs.first().ok_or(VerifyError::NoJob)?;
     fits(&job.workload)?;
     // It has its name when everything else is ready: what is refused leaves no ledger.
@@ -138,7 +148,7 @@ pub fn run(
         .map_err(|error| VerifyError::Place { path: path.to_owned(), error })?;
     let id = clock::session_id();
     let mut backend = spec.backend(&id)?;
-    let result = prove(spec, job, path, draft, &mut backend, control, watch);
+    let result = prove(spec, job, to, draft, &mut backend, control, watch);
     watch.done();
     if result.is_ok() {
         backend.keep_named();
@@ -153,7 +163,7 @@ pub fn run(
 fn prove(
     spec: &Spec,
     job: &Job,
-    path: &Path,
+    To { path, durable }: To<'_>,
     draft: Draft,
     backend: &mut FilesBackend,
     control: &Arc<Control>,
@@ -192,7 +202,8 @@ fn prove(
     };
     let target = backend.target(design, &job.workload, &trial).map_err(VerifyError::from)?;
     let named = (header.run, header.unit);
-    let written = write(target, &job.workload, named, &file, control).map_err(VerifyError::from)?;
+    let written = write(target, &job.workload, named, Book { file: &file, durable }, control)
+        .map_err(VerifyError::from)?;
     let ledger = ledger(path)?;
     // What Ctrl-C has ended is read back all the same.
     let reading = Arc::new(Control::default());

@@ -1,5 +1,7 @@
 use super::*;
+use ebbtide_model::layout::Arrangement;
 use ebbtide_model::per_op::PerOp;
+use ebbtide_model::volume::{Failure, FailureKind};
 
 #[test]
 fn a_stripe_scales_until_the_link() {
@@ -52,6 +54,34 @@ fn a_mirror_reads_from_both_and_writes_to_both() {
     for member in &written.members {
         close(member.ops.write.count.ops as f64, ops(&written) as f64, 0.001);
     }
+}
+
+/// What md does, measured over three hosts (docs/studies/three-hosts.md): a mirror's first member answers everything.
+#[test]
+fn one_reader_of_a_mirror_finds_the_first_member_idle_each_time() {
+    let one = Workload { iodepth: 1, ..randread() };
+    let mirror = run(&experiment(3, ArrayKind::Mirror, &shape()), &one);
+    let reads: Vec<u64> = mirror.members.iter().map(|member| member.ops.read.count.ops).collect();
+    assert_eq!((reads[0], reads[1], reads[2]), (ops(&mirror), 0, 0));
+}
+
+#[test]
+fn one_reader_of_near_copies_reads_from_all_members() {
+    let one = Workload { iodepth: 1, ..randread() };
+    let kind = ArrayKind::Raid10 { copies: 2, arrangement: Arrangement::Near, chunk: CHUNK };
+    let near = run(&experiment(3, kind, &shape()), &one);
+    for member in &near.members {
+        close(member.ops.read.count.ops as f64, ops(&near) as f64 / 3.0, 0.05);
+    }
+}
+
+#[test]
+fn the_reads_of_a_lost_copy_go_to_all_that_are_left() {
+    let mut experiment = experiment(3, ArrayKind::Mirror, &shape());
+    let first = experiment.volumes[0].shape.as_mut().expect("has one");
+    first.character.failure = Some(Failure { kind: FailureKind::Error, at: Nanos(1), lasts: None });
+    let samples = run(&experiment, &randread());
+    close(iops(&samples), 6000.0, 0.02);
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub struct Counted {
     /// All verdicts in their order.
     pub named: Vec<VerdictKind>,
     pub sentence: String,
-    /// Why those that would be right were not named.
+    /// Why those that would be right, or hold the load back too, were not named.
     pub why_not: Vec<String>,
     /// Whether a cause was named that is not there, first or further down.
     pub invented: bool,
@@ -208,8 +208,9 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
                     || case.causes.iter().any(|cause| cause.kind() == *kind)
             };
             let invented = full.named.iter().any(|kind| !there(kind));
-            let why_not = right.iter().filter_map(|kind| full.why_not(*kind)).collect();
             let there = holding(case, &gains, full.iops);
+            let wanted = right.iter().chain(there.iter().filter(|kind| !right.contains(kind)));
+            let why_not = wanted.filter_map(|kind| full.why_not(*kind)).collect();
             let Said { named, sentence, .. } = full;
             Outcome::Counted(Counted { right, named, sentence, why_not, invented, there })
         }

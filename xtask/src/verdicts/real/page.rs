@@ -39,11 +39,9 @@ pub fn line(judged: &Judged) -> String {
                 [_, ..] if counted.is_right() => format!(" without {}", names(&unnamed)),
                 _ => String::new(),
             };
-            let says = if counted.is_right() {
-                String::new()
-            } else {
-                format!(": {}\n        not {}", counted.sentence, counted.why_not.join("\n        not "))
-            };
+            let says = if counted.is_right() { String::new() } else { format!(": {}", counted.sentence) };
+            let why_not: String = counted.why_not.iter().map(|why| format!("\n        not {why}")).collect();
+            let says = says + &why_not;
             format!("{how}{invented} {}{without}{want}{says}", names(&counted.named))
         }
         Outcome::Void(why) => format!("void: {why}"),

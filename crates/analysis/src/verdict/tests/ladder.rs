@@ -94,7 +94,7 @@ fn a_device_that_serves_no_faster_is_the_limit() {
     assert_eq!((verdict.kind, verdict.basis), (VolumeLimit, Some(Basis::Inferred)));
     assert_eq!(
         verdict.sentence,
-        "the volume itself is the limit: 99.0 k operations/s with 16 in flight and 101 k operations/s with 128, only the \
+        "the volume itself is the limit: 99.0 k operations/s with 16 in flight and 101 k operations/s with 128; only the \
          latency grows (x7.8); its disk is busy 100% of the time with a queue of 31, the processors 27%"
     );
     let several = &verdicts(&climbed(4, SATURATED, &FLAT))[0];
@@ -232,7 +232,11 @@ fn so_many_operations_or_bytes_whatever_else_are_a_rate_that_is_set() {
         assert_eq!(operations.sentence.ends_with("holds them back here"), seen.busy < 0.5);
         // 4.096 MB/s, which is no round number of anything.
         let bytes = &verdicts(&held(seen, [500, 250]))[0];
-        assert!(bytes.sentence.contains("set: 4.10 MB/s, whatever the depth, larger"), "{}", bytes.sentence);
+        assert!(
+            bytes.sentence.contains("set: 4.10 MB/s, whatever the depth (with larger"),
+            "{}",
+            bytes.sentence
+        );
     }
     // The first moments of a limit let some more pass, which shows in a short run.
     assert_eq!(kinds(&held(SATURATED, [1055, 1035])), [RateLimit]);

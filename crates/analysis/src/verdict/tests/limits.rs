@@ -386,6 +386,15 @@ fn a_processor_that_others_have_is_named_with_them() {
     let mut eight = stripe(1);
     eight.workloads[0].iodepth = 8;
     assert_eq!(kinds(&six_rounds(&eight, done(300, 0.4))), [Cpu]);
+    // A neighbour's requests at the same disk are none of those in flight: four of five were its.
+    let beside = |t: &Trial| {
+        let mut samples = done(300, 2.0)(t);
+        let own = samples.members[0].ops.read.count.ops;
+        let observed = samples.observed.as_mut().expect("is observed");
+        observed.devices[0].total.ops.read = 5 * own;
+        samples
+    };
+    assert!(kinds(&six_rounds(&eight, beside)).contains(&Cpu));
     // What is done wakes it: while it sleeps, most of what is in flight is neither done nor at the devices, but held.
     assert_eq!(kinds(&six_rounds(&eight, done(100, 0.1))), [Unknown]);
     // With one in flight, what it waits for is a part of every operation: the larger part of what is in the way comes first.

@@ -173,7 +173,7 @@ fn an_open_loop_is_served_or_not_and_never_too_shallow() {
     let session = six_rounds(&experiment, |_| trial(&[("v0", 930, 1_000_000)]));
     let verdict = &verdicts(&session)[0];
     assert_eq!(verdict.kind, Unknown);
-    assert!(verdict.sentence.starts_with("no more is asked for"), "{}", verdict.sentence);
+    assert!(verdict.sentence.starts_with("the load asks for no more"), "{}", verdict.sentence);
 }
 
 #[test]

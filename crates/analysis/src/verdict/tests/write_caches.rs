@@ -90,7 +90,7 @@ fn credits_are_none() {
     });
     assert_eq!(kinds(&session), [Burst]);
     let (why, _) = ruled_out(&session, WriteCache);
-    assert!(why.starts_with("reads slow down in a step too"), "{why}");
+    assert!(why.starts_with("reads also slow down in a step"), "{why}");
     // The rate in the end is even, as one that is set.
     let session = six_rounds(&writes(), |_| written(stepped(2000, 500, 12, 0)));
     assert_eq!(kinds(&session), [Burst]);

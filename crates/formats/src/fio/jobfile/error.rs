@@ -123,13 +123,13 @@ pub enum OptionMistake {
     #[error("only {0}")]
     Only(&'static str),
     /// An option of fio's that there is not: what to write instead.
-    #[error("this option of fio is not done by ebb: {0}")]
+    #[error("ebb does not support this fio option: {0}")]
     NotDone(&'static str),
     /// A name that no option has, and the nearest that one has.
     #[error("this option is not known; is it `{0}`?")]
     Misspelt(&'static str),
     /// Not done, and there is nothing to write instead.
-    #[error("this option of fio is not done by ebb (docs/bench.md lists those that are)")]
+    #[error("ebb does not support this fio option (docs/bench.md lists those that are)")]
     Unlisted,
 }
 

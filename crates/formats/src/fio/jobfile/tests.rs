@@ -151,7 +151,7 @@ fn what_is_not_done_is_refused_with_its_place() {
         (
             "[a]\nsize=1m\npercentage_random=50",
             3,
-            "percentage_random: this option of fio is not done by ebb: a job is sequential or random",
+            "percentage_random: ebb does not support this fio option: a job is sequential or random",
         ),
         ("[a]\nsize=1m\niodpeth=4", 3, "is it `iodepth`?"),
         ("[a]\nrw=trim", 2, "rw: `trim` is unknown; trim is not measured; write one of read"),

@@ -46,12 +46,13 @@ pub struct Applied {
 }
 
 impl Keeper<'_> {
-    /// What [`apply`](Self::apply) would do now; touches nothing.
+    /// What [`apply`](Self::apply) would do now; touches nothing. `without` are hosts that are left out.
     ///
     /// # Errors
     /// Why it would be refused, or a program that is asked fails.
-    pub fn plan(&self, desired: Desired, destroy: bool) -> Result<Planned, Failure> {
-        let renewed = self.renewed(desired)?;
+    pub fn plan(&self, desired: Desired, destroy: bool, without: &[String]) -> Result<Planned, Failure> {
+        let mut renewed = self.renewed(desired)?;
+        self.note_without(&mut renewed.record, without)?;
         let record = &renewed.record;
         let mut planned = Planned::default();
         planned.steps.extend(
@@ -72,7 +73,7 @@ impl Keeper<'_> {
                 continue;
             }
             unmade.push(index);
-            match self.wake(step)?.filter(|_| now == StepState::Absent) {
+            match self.wake(record, step)?.filter(|_| now == StepState::Absent) {
                 Some(words) => planned.steps.push(words.join(" ")),
                 None => planned.steps.push(step.action.to_string()),
             }
@@ -87,6 +88,17 @@ impl Keeper<'_> {
                 None => planned.notes.extend(self.cannot_grow(record)),
             }
         }
+        for back in self.returns(record)? {
+            match self.may_return(&back, destroy) {
+                Ok(()) => planned.steps.extend(back.commands()),
+                Err(why) => planned.notes.push(why),
+            }
+        }
+        planned.steps.extend(
+            self.to_take_out(record)?
+                .iter()
+                .map(|(device, member)| format!("mdadm {device} --fail {0} --remove {0}", member.path)),
+        );
         planned.files = self.diffs(&record.desired, &renewed.stale_parts)?;
         if !planned.files.is_empty() || record.phase != Phase::Applied {
             planned.after = record.desired.after.iter().map(|words| words.join(" ")).collect();
@@ -95,14 +107,22 @@ impl Keeper<'_> {
     }
 
     /// Makes everything of `desired` that is not there, and its record. What members that are not its own yet carry is lost only with
-    /// `destroy` and what the door asks for beside. Where a step of something new fails, what was made is taken away again.
+    /// `destroy` and what the door asks for beside. Where a step of something new fails, what was made is taken away again. Hosts in `without` are
+    /// left out: their members are taken from arrays that run, and what only they may have is given up where an array is started.
     ///
     /// # Errors
     /// The step that failed, or why nothing is done.
-    pub fn apply(&self, desired: Desired, destroy: bool) -> Result<Applied, Failure> {
+    pub fn apply(&self, desired: Desired, destroy: bool, without: &[String]) -> Result<Applied, Failure> {
         let lock = self.lock()?;
         let Renewed { mut record, stale, stale_parts, changed } = self.renewed(desired)?;
+        let changed = self.note_without(&mut record, without)? || changed;
         let is_new = self.is_new(&record)?;
+        if let Some(host) = without.first().filter(|_| is_new) {
+            return Err(Failure::Refused(format!(
+                "{} was never made, so nothing of it can be left out: remove --without {host}",
+                record.desired.name
+            )));
+        }
         let to_make = self.to_make(&record)?;
         if !to_make.is_empty() {
             (self.may_build)(&to_make, destroy).map_err(Failure::Refused)?;
@@ -158,6 +178,8 @@ impl Keeper<'_> {
             record.phase = Phase::Applied;
             self.write(record)?;
         }
+        applied.steps += self.take_out(record)?;
+        applied.steps += self.bring_back(record, destroy)?;
         Ok(applied)
     }
 
@@ -186,6 +208,10 @@ impl Keeper<'_> {
         };
         while let Some(path) = absent(&record) {
             if Instant::now() >= until {
+                if record.desired.has_hosts() {
+                    // Whether the others may be run without it is judged.
+                    break;
+                }
                 return Err(Failure::Refused(format!(
                     "{path} is not there after {} s: {name} is left as it is",
                     patience.as_secs()
@@ -203,7 +229,11 @@ impl Keeper<'_> {
                 BuildUndo::Unmount { .. } | BuildUndo::SwapOff { .. } | BuildUndo::RemoveDirectory(_)
             )
         };
-        let steps = self.make(&mut record, false, &|undo| !mounts(undo))?;
+        let mut steps = self.make(&mut record, false, &|undo| !mounts(undo))?;
+        match self.bring_back(&mut record, false) {
+            Ok(back) => steps += back,
+            Err(why) => (self.tell)(&why.to_string()),
+        }
         let applied = Applied { steps, files: 0 };
         if record.phase != Phase::Applied {
             record.phase = Phase::Applied;
@@ -242,7 +272,7 @@ impl Keeper<'_> {
     fn nothing_is_there(&self, record: &Record) -> Result<bool, Failure> {
         for step in &record.desired.build.steps {
             if step.undo.as_ref().is_some_and(destroys)
-                && (self.now(step)? != StepState::Absent || self.wake(step)?.is_some())
+                && (self.now(step)? != StepState::Absent || self.wake(record, step)?.is_some())
             {
                 return Ok(false);
             }
@@ -272,7 +302,10 @@ impl Keeper<'_> {
                 .iter()
                 .filter(|member| paths.contains(&member.path.as_str()))
                 .collect();
-            if !of_step.is_empty() && self.now(step)? != StepState::Stands && self.wake(step)?.is_none() {
+            if !of_step.is_empty()
+                && self.now(step)? != StepState::Stands
+                && self.wake(record, step)?.is_none()
+            {
                 members.extend(of_step);
             }
         }
@@ -280,11 +313,14 @@ impl Keeper<'_> {
     }
 
     /// The command that brings back what `step` made once and what is only not running; nothing where there is nothing.
-    fn wake(&self, step: &BuildStep) -> Result<Option<Vec<String>>, Failure> {
+    fn wake(&self, record: &Record, step: &BuildStep) -> Result<Option<Vec<String>>, Failure> {
         let words = |words: &[&str], rest: &[String]| {
             Some(words.iter().map(|&word| word.to_owned()).chain(rest.iter().cloned()).collect())
         };
         Ok(match &step.undo {
+            Some(BuildUndo::StopMd { .. }) if record.desired.is_across_hosts(step) => {
+                self.start_across_hosts(record, step)?
+            }
             Some(BuildUndo::StopMd { device, uuid, members })
                 if mdadm::is_on(&self.sys, self.runner, uuid, members)? =>
             {
@@ -328,8 +364,12 @@ impl Keeper<'_> {
             let mut stands = now == StepState::Stands && !remake;
             if !stands
                 && !remake
-                && let Some(words) = self.wake(&step)?
+                && let Some(words) = self.wake(record, &step)?
             {
+                let gives_up = self.gives_up(record, &step)?;
+                if gives_up {
+                    self.note_fork(record, &step, &words)?;
+                }
                 stands = self.woken(&step, undo, &words, record.done > index)?;
                 count += usize::from(stands);
             }
@@ -478,7 +518,7 @@ impl Keeper<'_> {
     }
 
     /// udev makes links, and looks at what changed.
-    fn settle(&self) {
+    pub(super) fn settle(&self) {
         let _ = self.runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_MAX}")]);
     }
 

@@ -2,6 +2,7 @@
 
 use super::super::{identity, lvm, mdadm, queue, undo};
 use super::{Failure, Keeper};
+use crate::attach;
 use crate::probe::tables;
 use crate::probe::{Content, signature};
 use crate::sys;
@@ -83,6 +84,7 @@ impl Keeper<'_> {
                 Some(_) => StepState::Absent,
             },
             BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => is(self.at(path).is_dir()),
+            BuildUndo::Detach { name, .. } => is(attach::is_recorded(sys, name)),
             BuildUndo::RestoreQueue { set, .. } => match queue::get(sys, set) {
                 Ok(now) if now == set.value => StepState::Stands,
                 Ok(now) => StepState::Other(format!(
@@ -94,6 +96,7 @@ impl Keeper<'_> {
                 Err(_) => StepState::Absent,
             },
             BuildUndo::DetachLoop { .. } => StepState::Absent,
+            BuildUndo::RemoveExport(export) => is(crate::export::stands(sys, export)),
         })
     }
 
@@ -177,6 +180,7 @@ impl Keeper<'_> {
                 }
                 let has = |word: &str| state.split(',').any(|part| part == word);
                 let now = match () {
+                    () if !self.answers(&name) => MemberState::Unreachable,
                     () if has("faulty") => MemberState::Faulty,
                     () if has("in_sync") => MemberState::InUse,
                     () if has("spare") => MemberState::Resyncing,
@@ -187,7 +191,11 @@ impl Keeper<'_> {
             let place = self.sys.sys.join("class/block").join(&name);
             let held = !sys::names(&place.join("holders")).is_empty();
             let used = held || self.is_used_itself(desired, member);
-            let state = if used { MemberState::InUse } else { MemberState::Unused };
+            let state = match used {
+                _ if !self.answers(&name) => MemberState::Unreachable,
+                true => MemberState::InUse,
+                false => MemberState::Unused,
+            };
             MemberSeen { state: Some(state), ..MemberSeen::default() }
         });
         (members.collect(), doing)
@@ -235,9 +243,11 @@ fn absent(undo: &BuildUndo) -> String {
         BuildUndo::Unmount { mountpoint, .. } => format!("nothing is mounted on {}", mountpoint.shown()),
         BuildUndo::RemoveDirectory(path) => format!("the directory {} is not there", path.shown()),
         BuildUndo::RemoveGroup(path) => format!("the control group {} is not there", path.shown()),
+        BuildUndo::Detach { name, .. } => format!("{name} is not attached"),
         BuildUndo::RestoreQueue { set, .. } => {
             format!("{} of {} cannot be read", set.attribute.file(), set.device)
         }
         BuildUndo::DetachLoop { device, .. } => format!("{device} has no file"),
+        BuildUndo::RemoveExport(export) => format!("the export {} is not there", export.name),
     }
 }

@@ -7,6 +7,7 @@
 //! name only what was there when they were written, and nothing that boot waits for.
 
 mod apply;
+mod copies;
 mod files;
 mod grow;
 mod look;

@@ -38,20 +38,20 @@ fn applied_again_nothing_changes_and_undone_nothing_is_left() {
         let machine = Machine::new();
         let before = machine.everything();
         let desired = machine.desired(lines, ebbtide_provision::Class::Persistent);
-        let planned = machine.keep(|keeper| keeper.plan(desired.clone(), false)).expect("plans");
+        let planned = machine.keep(|keeper| keeper.plan(desired.clone(), false, &[])).expect("plans");
         assert!(!planned.is_nothing() && machine.everything() == before, "{stack}");
         let applied = machine
-            .keep(|keeper| keeper.apply(desired.clone(), false))
+            .keep(|keeper| keeper.apply(desired.clone(), false, &[]))
             .unwrap_or_else(|error| panic!("{stack}: {error}"));
         assert_eq!(applied.files, planned.files.len(), "{stack}");
         machine.must_be_healthy(stack);
         let standing = machine.everything();
         assert!(
-            machine.keep(|keeper| keeper.plan(desired.clone(), false)).expect("plans").is_nothing(),
+            machine.keep(|keeper| keeper.plan(desired.clone(), false, &[])).expect("plans").is_nothing(),
             "{stack}"
         );
         assert_eq!(
-            machine.keep(|keeper| keeper.apply(desired.clone(), false)),
+            machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])),
             Ok(Applied::default()),
             "{stack}"
         );
@@ -78,7 +78,7 @@ fn everything_is_back_after_a_boot_and_after_an_undo_that_keeps_data() {
     for (stack, lines) in STACKS {
         let machine = Machine::new();
         let desired = machine.desired(lines, ebbtide_provision::Class::Persistent);
-        machine.keep(|keeper| keeper.apply(desired.clone(), false)).expect("applies");
+        machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
         machine.write_data();
         machine.power_off();
         machine.boot();
@@ -86,7 +86,7 @@ fn everything_is_back_after_a_boot_and_after_an_undo_that_keeps_data() {
         undone_as_planned(&machine, false, stack);
         assert!(machine.files().iter().all(|(_, text)| !text.contains("ebb")), "{stack}");
         machine
-            .keep(|keeper| keeper.apply(desired.clone(), false))
+            .keep(|keeper| keeper.apply(desired.clone(), false, &[]))
             .unwrap_or_else(|error| panic!("{stack}: {error}"));
         machine.must_be_healthy(stack);
         assert!(machine.has_data(), "{stack}");
@@ -101,7 +101,7 @@ fn a_step_that_fails_takes_what_was_made_with_it() {
             let before = machine.everything();
             let desired = machine.desired(lines, ebbtide_provision::Class::Persistent);
             machine.fail_at(fails);
-            let Err(error) = machine.keep(|keeper| keeper.apply(desired.clone(), false)) else {
+            let Err(error) = machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])) else {
                 assert!(fails > 3, "{stack}");
                 break;
             };
@@ -118,14 +118,14 @@ fn somebody_s_data_are_overwritten_with_leave_only() {
     let before = machine.everything();
     let desired = machine.desired(STACKS[0].1, ebbtide_provision::Class::Persistent);
     for attempt in [
-        machine.keep(|keeper| keeper.plan(desired.clone(), false)).map(drop),
-        machine.keep(|keeper| keeper.apply(desired.clone(), false)).map(drop),
+        machine.keep(|keeper| keeper.plan(desired.clone(), false, &[])).map(drop),
+        machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).map(drop),
     ] {
         let error = attempt.expect_err("is refused").to_string();
         assert!(error.contains("ext4") && error.contains("--destroy"), "{error}");
     }
     assert_eq!(machine.everything(), before);
-    machine.keep(|keeper| keeper.apply(desired.clone(), true)).expect("applies");
+    machine.keep(|keeper| keeper.apply(desired.clone(), true, &[])).expect("applies");
     machine.must_be_healthy("over somebody's data");
 }
 
@@ -133,13 +133,13 @@ fn somebody_s_data_are_overwritten_with_leave_only() {
 fn what_was_formatted_once_is_never_formatted_again() {
     let machine = Machine::new();
     let desired = machine.desired(STACKS[0].1, ebbtide_provision::Class::Persistent);
-    machine.keep(|keeper| keeper.apply(desired.clone(), false)).expect("applies");
+    machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
     machine.power_off();
     (0..4).for_each(|disk| machine.set_disk(disk, Disk::Blank));
     machine.boot();
     for destroy in [false, true] {
         let error = machine
-            .keep(|keeper| keeper.apply(desired.clone(), destroy))
+            .keep(|keeper| keeper.apply(desired.clone(), destroy, &[]))
             .expect_err("is refused")
             .to_string();
         assert!(error.contains("never made or formatted twice"), "{error}");
@@ -150,7 +150,7 @@ fn what_was_formatted_once_is_never_formatted_again() {
 fn instance_store_is_made_anew_where_all_of_it_is_blank() {
     let machine = Machine::new();
     let desired = machine.desired(STACKS[0].1, ebbtide_provision::Class::Ephemeral);
-    machine.keep(|keeper| keeper.apply(desired.clone(), false)).expect("applies");
+    machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
     machine.must_be_healthy("ephemeral");
     // A stop gave empty disks.
     machine.power_off();
@@ -183,14 +183,14 @@ fn tunables_and_the_mount_change_in_place_and_the_rest_is_refused() {
     let machine = Machine::new();
     let with = |lines: &str| machine.desired(lines, ebbtide_provision::Class::Persistent);
     let before = machine.everything();
-    machine.keep(|keeper| keeper.apply(with(STACKS[0].1), false)).expect("applies");
+    machine.keep(|keeper| keeper.apply(with(STACKS[0].1), false, &[])).expect("applies");
     machine.write_data();
     let tuned = STACKS[0]
         .1
         .replace("queue_depth = 64", "queue_depth = 32")
         .replace("noatime", "nodiratime")
         .replace("scheduler = \"none\"\n", "");
-    machine.keep(|keeper| keeper.apply(with(&tuned), false)).expect("applies the change");
+    machine.keep(|keeper| keeper.apply(with(&tuned), false, &[])).expect("applies the change");
     machine.must_be_healthy("tuned");
     assert!(machine.has_data() && machine.files().iter().any(|(_, text)| text.contains("nodiratime")));
     for (other, wanted) in [
@@ -199,7 +199,7 @@ fn tunables_and_the_mount_change_in_place_and_the_rest_is_refused() {
         (STACKS[0].1.replace("members", "chunk = \"64KiB\"\nmembers"), "cannot be changed in place"),
     ] {
         let error =
-            machine.keep(|keeper| keeper.apply(with(&other), true)).expect_err("is refused").to_string();
+            machine.keep(|keeper| keeper.apply(with(&other), true, &[])).expect_err("is refused").to_string();
         assert!(error.contains(wanted) && error.contains("ebb undo data"), "{error}");
     }
     machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
@@ -217,11 +217,11 @@ fn members_that_grow_are_taken_up_where_that_can_be() {
         let machine = Machine::new();
         machine.resize(100);
         let desired = machine.desired(lines, ebbtide_provision::Class::Persistent);
-        machine.keep(|keeper| keeper.apply(desired.clone(), false)).expect("applies");
+        machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
         machine.must_be_healthy(stack);
         assert!(machine.took_up().is_empty(), "{stack}");
         machine.resize(200);
-        let planned = machine.keep(|keeper| keeper.plan(desired.clone(), false)).expect("plans");
+        let planned = machine.keep(|keeper| keeper.plan(desired.clone(), false, &[])).expect("plans");
         assert_eq!(
             (planned.is_nothing(), planned.notes.is_empty()),
             (wanted.is_empty(), !wanted.is_empty()),
@@ -234,21 +234,21 @@ fn members_that_grow_are_taken_up_where_that_can_be() {
         );
         // Killed between any two of them, the next apply takes up all of it.
         machine.halt_in(3);
-        let first = unless_killed(|| machine.keep(|keeper| keeper.apply(desired.clone(), false)));
+        let first = unless_killed(|| machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])));
         machine.live();
         let took = machine.took_up();
         assert!(
             wanted.starts_with(&took.iter().map(String::as_str).collect::<Vec<_>>()),
             "{stack}: {took:?}"
         );
-        machine.keep(|keeper| keeper.apply(desired.clone(), false)).expect("applies");
+        machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
         assert!(
             first.is_some() && took == wanted || machine.took_up() == wanted,
             "{stack}: {first:?}, {took:?}"
         );
         machine.must_be_healthy(stack);
         assert!(
-            machine.keep(|keeper| keeper.plan(desired.clone(), false)).expect("plans").is_nothing(),
+            machine.keep(|keeper| keeper.plan(desired.clone(), false, &[])).expect("plans").is_nothing(),
             "{stack}"
         );
     }

@@ -40,6 +40,64 @@ pub(super) fn md_devices<'a>(layouts: impl Iterator<Item = &'a LayoutNode>, stac
     layouts.map(|layout| count(layout, stack, &mut next)).sum()
 }
 
+/// What mdadm is told of a single member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemberFlags {
+    /// An error of it throws it out at once, without the retries that are meant to save a bad sector. Of a member on another host an error
+    /// means that the host was waited for long enough ([`crate::remote`]).
+    pub failfast: bool,
+    /// It is read only when the others fail.
+    pub write_mostly: bool,
+}
+
+impl MemberFlags {
+    fn of(
+        kind: ArrayKind,
+        metadata: Metadata,
+        backing: &ArrayBacking,
+        members: &[LayoutNode],
+        member: &LayoutNode,
+    ) -> MemberFlags {
+        let is_in = |volumes: &[usize], member: &LayoutNode| matches!(member, LayoutNode::Volume(volume) if volumes.contains(volume));
+        let elsewhere = is_in(&backing.elsewhere, member);
+        let some_here = members.iter().any(|member| !is_in(&backing.elsewhere, member));
+        let chosen = is_in(&backing.write_mostly, member);
+        let far = backing.write_mostly.is_empty() && elsewhere && some_here;
+        MemberFlags {
+            // The old metadata has no place for it.
+            failfast: elsewhere && metadata != Metadata::V090,
+            write_mostly: kind == ArrayKind::Mirror && (chosen || far),
+        }
+    }
+
+    /// What the command with these `arguments`, which makes an array, says of its member `device`.
+    pub fn in_command(arguments: &[String], device: &str) -> MemberFlags {
+        let mut flags = MemberFlags::default();
+        for argument in arguments.iter().take_while(|argument| *argument != device) {
+            match argument.as_str() {
+                "--failfast" => flags.failfast = true,
+                "--nofailfast" => flags.failfast = false,
+                "--write-mostly" => flags.write_mostly = true,
+                "--readwrite" => flags.write_mostly = false,
+                _ => {}
+            }
+        }
+        flags
+    }
+
+    /// mdadm's options before a member of these, after one of `before`.
+    pub fn options(self, before: MemberFlags) -> Vec<&'static str> {
+        let mut options = Vec::new();
+        if self.failfast != before.failfast {
+            options.push(if self.failfast { "--failfast" } else { "--nofailfast" });
+        }
+        if self.write_mostly != before.write_mostly {
+            options.push(if self.write_mostly { "--write-mostly" } else { "--readwrite" });
+        }
+        options
+    }
+}
+
 impl Planner<'_> {
     /// The device of `node`, after the steps that make it.
     pub(super) fn node(&mut self, node: &LayoutNode, top: bool) -> Result<String, BuildPlanError> {
@@ -127,7 +185,7 @@ impl Planner<'_> {
         }
         arguments.extend(kind.chunk().map(|chunk| format!("--chunk={}K", chunk.0 / Bytes::KIB)));
         if facts.redundant {
-            let bitmap = backing.bitmap.unwrap_or(Bitmap::None);
+            let bitmap = backing.bitmap_or_default();
             arguments.push(format!("--bitmap={}", bitmap.as_ref()));
             if self.is_lasting() {
                 self.first_sync_note();
@@ -147,14 +205,16 @@ impl Planner<'_> {
             // mdadm takes a single member for a mistake.
             arguments.push("--force".into());
         }
-        let mostly = |position: usize| matches!(members.get(position), Some(LayoutNode::Volume(volume)) if backing.write_mostly.contains(volume));
-        // The option holds for all members after it, and a mirror's members have no order.
+        let flags: Vec<MemberFlags> =
+            members.iter().map(|member| MemberFlags::of(kind, metadata, backing, members, member)).collect();
         let (last, first): (Vec<_>, Vec<_>) =
-            devices.iter().cloned().enumerate().partition(|(position, _)| mostly(*position));
-        arguments.extend(first.into_iter().map(|(_, device)| device));
-        if !last.is_empty() {
-            arguments.push("--write-mostly".into());
-            arguments.extend(last.into_iter().map(|(_, device)| device));
+            devices.iter().zip(&flags).partition(|(_, flags)| flags.write_mostly);
+        // An option holds for all members after it, and a mirror's members have no order.
+        let mut before = MemberFlags::default();
+        for (device, flags) in first.into_iter().chain(last) {
+            arguments.extend(flags.options(before).into_iter().map(str::to_owned));
+            arguments.push(device.clone());
+            before = *flags;
         }
         devices.sort();
         let undo = BuildUndo::StopMd { device: device.clone(), uuid, members: devices };

@@ -15,13 +15,14 @@ mod queue;
 mod show;
 mod swap;
 
-pub use array::{LASTING_LVM_CONFIG, LVM_CONFIG};
+pub use array::{LASTING_LVM_CONFIG, LVM_CONFIG, MemberFlags};
 pub use error::BuildPlanError;
 pub use geometry::Geometry;
 pub use identity::Identity;
 pub use own::group;
 
 use crate::experiment::Design;
+use crate::export::ExportUndo;
 use crate::file_id::FileId;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -124,9 +125,9 @@ pub enum BuildAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueAttribute {
-    /// `scheduler`.
+    /// `queue/scheduler` in sysfs.
     Scheduler,
-    /// `nr_requests`.
+    /// `queue/nr_requests`: requests that the queue holds.
     NrRequests,
     /// `max_sectors_kb`, in KiB.
     MaxSectorsKb,
@@ -231,6 +232,13 @@ pub enum BuildUndo {
         /// What the swap space must carry to be switched off.
         label: String,
     },
+    /// Takes away what an attach or a detach of a volume of another host left that did not end.
+    Detach {
+        /// What it is called on this host.
+        name: String,
+        /// The id of its record: another one under that name is not touched.
+        id: String,
+    },
     /// Removes a control group that programs are held to a rate in; who is still in it goes on in the one above.
     RemoveGroup(PathBuf),
     /// Unmounts, if what is mounted there is what was.
@@ -241,6 +249,8 @@ pub enum BuildUndo {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<Mounted>,
     },
+    /// Takes away an export to other hosts that did not come to be whole, or that was being taken away.
+    RemoveExport(ExportUndo),
 }
 
 /// A device that is mounted, by what it was at the time.

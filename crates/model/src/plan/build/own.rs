@@ -61,6 +61,12 @@ fn is_group(path: &Path, run: &str) -> bool {
         && path.parent().is_some_and(|above| group(above, run) == path)
 }
 
+/// The name of an attachment, which is that of its record's file too.
+fn is_attachment(name: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
 impl BuildUndo {
     /// Whether what it puts back has a name, label or uuid as the run called `run` gives them.
     pub fn is_of(&self, run: &str) -> bool {
@@ -84,6 +90,8 @@ impl BuildUndo {
             BuildUndo::SwapOff { label, .. } => is_label(label),
             BuildUndo::RemoveGroup(path) => !tag.is_empty() && is_group(path, run),
             BuildUndo::Unmount { mountpoint, .. } => is_mountpoint(mountpoint, &tag),
+            BuildUndo::Detach { name, .. } => is_attachment(name),
+            BuildUndo::RemoveExport(export) => export.is_of(run),
         }
     }
 }
@@ -118,10 +126,12 @@ mod tests {
             BuildUndo::RemoveDirectory("/run/ebbtide".into()),
             BuildUndo::RemoveGroup("/sys/fs/cgroup/ebbtide-20261122-123909-a070".into()),
             BuildUndo::DetachLoop { device: device(), file: "/v/f".into(), id: None, sequence: None },
+            BuildUndo::Detach { name: "backup_1".to_owned(), id: "x".to_owned() },
         ] {
             assert!(ours.is_of(RUN), "{ours}");
         }
         for other in [
+            BuildUndo::Detach { name: "../../etc/passwd".to_owned(), id: "x".to_owned() },
             unmount("/any/mount"),
             unmount("/run/ebbtide/20261122_123909_b070"),
             unmount("/run/ebbtide/20261122_123909_a0701"),

@@ -1,6 +1,7 @@
 //! Builds as text: the exact commands, as one would type them.
 
 use super::{Build, BuildAction, BuildStep, BuildUndo, QueueAttribute, QueueSetting};
+use crate::export::ExportUndo;
 use crate::shown::Shown;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -92,10 +93,12 @@ impl fmt::Display for BuildUndo {
             }
             BuildUndo::SwapOff { device, .. } => write!(f, "swapoff {}", quoted(device)),
             BuildUndo::CloseCrypt { name } => write!(f, "cryptsetup close {name}"),
+            BuildUndo::Detach { name, .. } => write!(f, "ebb detach {}", quoted(name)),
             BuildUndo::RemoveGroup(path) => write!(f, "rmdir {}", quoted(&path.to_string_lossy())),
             BuildUndo::Unmount { mountpoint, .. } => {
                 write!(f, "umount {}", quoted(&mountpoint.to_string_lossy()))
             }
+            BuildUndo::RemoveExport(ExportUndo { name, .. }) => write!(f, "ebb export --remove {name}"),
         }
     }
 }
@@ -122,7 +125,11 @@ impl BuildUndo {
     pub fn programs(&self) -> &'static [&'static str] {
         match self {
             BuildUndo::DetachLoop { .. } => &["losetup"],
-            BuildUndo::RestoreQueue { .. } | BuildUndo::RemoveDirectory(_) | BuildUndo::RemoveGroup(_) => &[],
+            BuildUndo::RestoreQueue { .. }
+            | BuildUndo::RemoveDirectory(_)
+            | BuildUndo::RemoveGroup(_)
+            | BuildUndo::RemoveExport(_)
+            | BuildUndo::Detach { .. } => &[],
             BuildUndo::StopMd { .. } => &["mdadm"],
             BuildUndo::RemovePv { .. } => &["pvs", "pvremove"],
             BuildUndo::RemoveVg { .. } => &["vgs", "vgremove"],

@@ -163,7 +163,7 @@ pub fn named(name: &str) -> &'static WorkloadOption {
 pub static OPTIONS: &[WorkloadOption] = &[
     WorkloadOption {
         name: "rw", aliases: &["readwrite"], default: ["none, it is required", "read", "read"],
-        doc: "What is done in which order",
+        doc: "Direction and order of operations",
         kind: Kind::Choice(&[
             word("read", "sequential reads", |d| order(d, Access::Sequential, Mix::Read)),
             word("write", "sequential writes", |d| order(d, Access::Sequential, Mix::Write)),
@@ -329,7 +329,7 @@ pub static OPTIONS: &[WorkloadOption] = &[
     WorkloadOption {
         // The simulated cache of each trial is empty.
         name: "invalidate", default: ["true", "1", "1"], simulated: Simulated::No,
-        doc: "Before a run through the page cache what is cached of the target is dropped; with 0 it stays",
+        doc: "Before a run through the page cache the target's cached pages are dropped; 0 keeps them",
         kind: Kind::Switch { alone: false, words: &[], set: |d, on| d.workload.details.keep_cache = !on },
         unused: &[unused("O_DIRECT does not read from the page cache", Some(("direct", "0")), Refused::NotInJobFiles,
             |d| d.workload.direct && d.workload.details.keep_cache)],
@@ -435,7 +435,7 @@ pub static OPTIONS: &[WorkloadOption] = &[
     },
     WorkloadOption {
         name: "rate_cycle", aliases: &["ratecycle"], default: same("1s"), simulated: Simulated::No,
-        doc: "Over how long the rates of rate_min and rate_iops_min are taken",
+        doc: "Time over which rate_min and rate_iops_min are averaged",
         kind: Kind::Time { least: Nanos(1), bare: MILLISECOND, set: |d, time| d.floor.cycle = time },
         unused: &[unused("no rate is asked for at least", Some(("rate_iops_min", "1000")), Refused::NotInJobFiles,
             |d| !d.has_floor())],
@@ -487,7 +487,7 @@ pub static OPTIONS: &[WorkloadOption] = &[
     },
     WorkloadOption {
         name: "steadystate_duration", aliases: &["ss_dur"], simulated: Simulated::No,
-        doc: "With steadystate: the last so much time is judged", default: same("none, it is required"),
+        doc: "With steadystate: length of the window that is judged", default: same("none, it is required"),
         kind: Kind::Time { least: Nanos(1), bare: SECOND, set: |d, time| d.steady.window = time },
         unused: &[unsteady(|d| d.steady.criterion.is_none())],
         fio: |w| seconds(w.conditions.steady?.window), ..OPTION

@@ -135,7 +135,7 @@ fn measured(shown: &VolumePage) -> Option<Markup> {
     let charts = charts(shown, |measure| measure.is_of_volume())?;
     Some(html! {
         p.sub {
-            "The line is the median of what passes measured, between the faint least and most. The dark step is the level that is believed "
+            "The line is the median of what passes measured, between the faint lines of the lowest and highest value. The dark step is the level that is believed "
             "to last, the dashed line the moment of a lasting change"
             @if shown.happened().next().is_some() { ", a dotted line that of what " a href="#events" { "happened" } }
             "."

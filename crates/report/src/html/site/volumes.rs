@@ -52,7 +52,7 @@ pub(super) fn figure(measure: Measure, value: f64) -> String {
 
 pub(super) fn html(shown: &VolumesPage) -> String {
     let title = match shown.volumes.len() as u64 {
-        0 => "No volume was monitored yet: `ebb monitor run` measures each once".to_owned(),
+        0 => "No volume has been monitored yet: `ebb monitor run` measures each once".to_owned(),
         volumes => words::count(volumes, "volume"),
     };
     let header = html! { header { (bar(&html! { span.name { "Volumes" } })) (answer(&[title])) } };

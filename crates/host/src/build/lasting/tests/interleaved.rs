@@ -74,14 +74,15 @@ fn random_orders_of_apply_kill_power_cut_boot_and_undo() {
         // What the files are to be, by an apply that nobody disturbed.
         let files = wanted.entry((name, class.as_ref().to_owned())).or_insert_with(|| {
             let undisturbed = Machine::new();
-            undisturbed.keep(|keeper| keeper.apply(desired.clone(), false)).expect("applies");
+            undisturbed.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
             undisturbed.files()
         });
         for _ in 0..EVENTS {
             match dice.below(9) {
                 0..=2 => {
                     threaten(&machine, &mut dice);
-                    let done = unless_killed(|| machine.keep(|keeper| keeper.apply(desired.clone(), false)));
+                    let done =
+                        unless_killed(|| machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])));
                     machine.live();
                     story += &format!("\napply: {done:?}");
                     match done {
@@ -151,7 +152,7 @@ fn random_orders_of_apply_kill_power_cut_boot_and_undo() {
         }
         // From wherever that has led, it can be taken away as a whole.
         if machine.record().is_none() {
-            let _ = machine.keep(|keeper| keeper.apply(desired.clone(), false));
+            let _ = machine.keep(|keeper| keeper.apply(desired.clone(), false, &[]));
         }
         if machine.record().is_some_and(|record| record.phase == Phase::Undoing) {
             machine
@@ -159,7 +160,7 @@ fn random_orders_of_apply_kill_power_cut_boot_and_undo() {
                 .unwrap_or_else(|error| panic!("{story}: {error}"));
         } else {
             machine
-                .keep(|keeper| keeper.apply(desired.clone(), false))
+                .keep(|keeper| keeper.apply(desired.clone(), false, &[]))
                 .unwrap_or_else(|error| panic!("{story}: {error}"));
             machine
                 .keep(|keeper| keeper.undo("data", true))

@@ -1,0 +1,220 @@
+//! Three storage hosts and a client on a network of their own: hosts export their disks over iSCSI to the client by its name, and to nobody else; any
+//! of them can be cut from power or from the network.
+
+use super::guests::laboratory;
+use ebbtide_lab::Laboratory;
+use ebbtide_lab::disks::{Bus, Disk, Throttle};
+use ebbtide_lab::guest::Finished;
+use ebbtide_lab::hardware::Hardware;
+use ebbtide_lab::machine::{Machine, Use};
+use ebbtide_lab::network::{Network, Place, address};
+use ebbtide_model::remote::COPIES;
+use std::fmt::Write;
+
+/// Storage hosts.
+pub const HOSTS: [&str; 3] = ["storage-a", "storage-b", "storage-c"];
+/// Number of the client on the network; the hosts are 1 to 3.
+const CLIENT: u8 = 4;
+/// Name of the only initiator that may log in.
+pub const INITIATOR: &str = "iqn.2026-11.org.ebbtide:client";
+
+/// Exports the disks of a host, by LIO's configfs.
+const EXPORT: &str = r#"
+modprobe -a target_core_mod target_core_iblock iscsi_target_mod
+mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+mkdir -p /etc/target /var/target/alua /var/target/pr
+core=/sys/kernel/config/target/core/iblock_0 group=/sys/kernel/config/target/iscsi/$TARGET/tpgt_1
+mkdir -p $group
+echo 0 >$group/attrib/authentication; echo 0 >$group/attrib/generate_node_acls
+mkdir -p $group/acls/$INITIATOR
+number=0
+for disk in $DISKS; do
+    mkdir -p $core/$disk
+    echo -n udev_path=/dev/disk/by-id/virtio-$disk >$core/$disk/control
+    echo 1 >$core/$disk/enable
+    mkdir -p $group/lun/lun_$number $group/acls/$INITIATOR/lun_$number
+    ln -s $core/$disk $group/lun/lun_$number/$disk
+    ln -s $group/lun/lun_$number $group/acls/$INITIATOR/lun_$number/$disk
+    number=$((number + 1))
+done
+mkdir -p $group/np/$ADDRESS:3260
+echo 1 >$group/enable
+"#;
+
+/// All machines of a test.
+pub struct Hosts {
+    laboratory: Laboratory,
+    storage: Vec<Hardware>,
+    client: Hardware,
+    disks: usize,
+}
+
+fn target(host: usize) -> String {
+    format!("iqn.2026-11.org.ebbtide:{}", HOSTS[host])
+}
+
+/// The client's name for a disk of a host.
+pub fn path(host: usize, disk: usize) -> String {
+    format!("/dev/disk/by-path/ip-{}:3260-iscsi-{}-lun-{disk}", address(host as u8 + 1), target(host))
+}
+
+fn name(disk: usize) -> String {
+    format!("d{disk}")
+}
+
+/// Runs a script of bash, which must succeed; what it printed.
+fn script(hardware: &mut Hardware, text: &str) -> Result<String, String> {
+    let done = hardware.guest().and_then(|guest| guest.capture(&["bash", "-ec", text], b""));
+    let Finished { status, output, errors } = done.map_err(|error| error.to_string())?;
+    let (output, errors) = (String::from_utf8_lossy(&output), String::from_utf8_lossy(&errors));
+    if status == 0 {
+        Ok(output.into_owned())
+    } else {
+        Err(format!("status {status}: {output}{errors}\n{text}"))
+    }
+}
+
+impl Hosts {
+    /// Three hosts with so many disks of `bytes` each, exported, and a client with them attached.
+    pub fn new(test: &str, disks: usize, bytes: u64) -> Hosts {
+        let laboratory = laboratory();
+        let network = Network::default();
+        let machine = |number: u8, memory_mib: u32, disks: Vec<(String, u64)>| Machine {
+            name: format!("test-{test}-{number}-{}", std::process::id()),
+            memory_mib,
+            cpus: if number == CLIENT { 2 } else { 1 },
+            disks: disks
+                .into_iter()
+                .map(|(name, size)| Disk {
+                    name,
+                    bus: Bus::Virtio,
+                    size,
+                    throttle: Throttle::default(),
+                    link: None,
+                })
+                .collect(),
+            links: Vec::new(),
+            place: Some(Place { network: network.clone(), number }),
+            usage: Use::Commands,
+        };
+        let storage = (1..=3u8)
+            .map(|number| {
+                let own = (0..disks).map(|disk| (name(disk), bytes)).collect();
+                Hardware::new(&laboratory, machine(number, 256, own)).unwrap()
+            })
+            .collect();
+        let client =
+            Hardware::new(&laboratory, machine(CLIENT, 320, vec![("state".to_owned(), 256 << 20)])).unwrap();
+        let mut hosts = Hosts { laboratory, storage, client, disks };
+        for host in 0..HOSTS.len() {
+            hosts.start_host(host);
+        }
+        hosts.start_client(true);
+        hosts
+    }
+
+    /// Runs a script on the client, which must succeed; what it printed.
+    pub fn tell(&mut self, text: &str) -> String {
+        self.ask(text).unwrap()
+    }
+
+    /// Runs a script on the client.
+    pub fn ask(&mut self, text: &str) -> Result<String, String> {
+        script(&mut self.client, text)
+    }
+
+    /// Runs a script on a host, which must succeed; what it printed.
+    pub fn tell_host(&mut self, host: usize, text: &str) -> String {
+        script(&mut self.storage[host], text).unwrap()
+    }
+
+    fn network(number: u8) -> String {
+        format!(
+            "ip link set lo up; ip address add {}/24 dev eth0; ip link set eth0 up; hostname host{number}\n",
+            address(number)
+        )
+    }
+
+    /// Gives a host its power, and has it export its disks.
+    pub fn start_host(&mut self, host: usize) {
+        self.storage[host].boot(&self.laboratory).unwrap();
+        let disks: Vec<String> = (0..self.disks).map(name).collect();
+        let number = host as u8 + 1;
+        let text = format!(
+            "{}TARGET={} INITIATOR={INITIATOR} ADDRESS={} DISKS='{}'\n{EXPORT}",
+            Self::network(number),
+            target(host),
+            address(number),
+            disks.join(" ")
+        );
+        script(&mut self.storage[host], &text).unwrap();
+    }
+
+    /// Takes a host's power away.
+    pub fn kill_host(&mut self, host: usize) {
+        self.storage[host].cut_power();
+    }
+
+    /// Cuts a host from the network, or joins it again: nothing that it sends arrives.
+    pub fn cut_off(&mut self, host: usize, cut: bool) {
+        let text =
+            if cut { "tc qdisc replace dev eth0 root netem loss 100%" } else { "tc qdisc del dev eth0 root" };
+        self.tell_host(host, text);
+    }
+
+    /// Of all that hosts and the client send, so many percent are lost; 0 ends that.
+    pub fn lose(&mut self, percent: u32) {
+        let text = match percent {
+            0 => "tc qdisc del dev eth0 root 2>/dev/null || true".to_owned(),
+            _ => format!("tc qdisc replace dev eth0 root netem loss {percent}%"),
+        };
+        for hardware in self.storage.iter_mut().chain([&mut self.client]).filter(|hardware| hardware.is_on())
+        {
+            script(hardware, &text).unwrap();
+        }
+    }
+
+    /// Gives the client its power, and attaches what hosts export. What it keeps over boots is on a disk of its own.
+    pub fn start_client(&mut self, new: bool) {
+        self.client.boot(&self.laboratory).unwrap();
+        let make = if new { "mkfs.ext4 -q /dev/disk/by-id/virtio-state\n" } else { "" };
+        let mut text = format!(
+            "{}modprobe -a ext4 xfs raid0 raid1 raid10 iscsi_tcp sch_netem\n{make}\
+             mkdir -p /var/lib/ebbtide; mount /dev/disk/by-id/virtio-state /var/lib/ebbtide\n\
+             for place in mdadm udev/rules.d; do mkdir -p /var/lib/ebbtide/etc/$place /etc/$place; done\n\
+             touch /var/lib/ebbtide/etc/mdadm/mdadm.conf /var/lib/ebbtide/etc/fstab /etc/fstab\n\
+             mount --bind /var/lib/ebbtide/etc/mdadm /etc/mdadm; cat /var/lib/ebbtide/etc/fstab >/etc/fstab\n\
+             mkdir -p /etc/iscsi; echo InitiatorName={INITIATOR} >/etc/iscsi/initiatorname.iscsi; iscsid\n",
+            Self::network(CLIENT)
+        );
+        for host in 0..HOSTS.len() {
+            let node = format!("iscsiadm -m node -T {} -p {}:3260", target(host), address(host as u8 + 1));
+            writeln!(text, "{node} -o new >/dev/null").unwrap();
+            for (key, value) in COPIES.iscsi() {
+                writeln!(text, "{node} -o update -n '{key}' -v {value}").unwrap();
+            }
+        }
+        script(&mut self.client, &text).unwrap();
+        self.attach();
+    }
+
+    /// Logs in at each host that is on and where the client is not logged in, and waits until all of them are attached.
+    pub fn attach(&mut self) {
+        for host in (0..HOSTS.len()).filter(|host| self.storage[*host].is_on()).collect::<Vec<_>>() {
+            let node = format!("iscsiadm -m node -T {} -p {}:3260", target(host), address(host as u8 + 1));
+            let last = path(host, self.disks - 1);
+            self.tell(&format!(
+                "iscsiadm -m session 2>/dev/null | grep -q '{0} ' || {node} --login >/dev/null\n\
+                 for i in $(seq 600); do udevadm settle; s=$(basename $(readlink -f {last}) 2>/dev/null || true)\n\
+                 [ -n \"$s\" ] && [ \"$(cat /sys/block/$s/device/state 2>/dev/null)\" = running ] && exit 0; sleep 0.1; done\n\
+                 cat /sys/class/iscsi_session/*/state; exit 1",
+                target(host)
+            ));
+        }
+    }
+
+    /// Takes the client's power away.
+    pub fn kill_client(&mut self) {
+        self.client.cut_power();
+    }
+}

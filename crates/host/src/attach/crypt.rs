@@ -1,0 +1,311 @@
+//! Encryption on this side: a volume is formatted once, where it is blank, and opened ever after.
+
+use super::{Failure, Keeper, RUNNING};
+use crate::build::{self, BuildError};
+use crate::command::Shown as Line;
+use crate::probe::{Content, signature};
+use crate::sys;
+use ebbtide_door::{Directory, id_of, own, read};
+use ebbtide_model::plan::build::BuildUndo;
+use ebbtide_model::shown::Shown;
+use ebbtide_provision::attached::{Backup, Encrypted, Phase, Record, Step};
+use std::path::{Path, PathBuf};
+
+/// Longest copy of a header: LUKS2's is 16 MiB, and 4 MiB more where somebody asked for it.
+const HEADER_MAX: u64 = 64 << 20;
+/// Cipher and authentication of `--integrity`: cryptsetup(8) names this pair.
+const INTEGRITY: [&str; 4] = ["--cipher", "aes-xts-plain64", "--integrity", "hmac-sha256"];
+/// blkid's word for a LUKS header.
+const LUKS: &str = "crypto_LUKS";
+
+/// What of LUKS a volume carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Carried {
+    /// A header with this uuid.
+    Header(String),
+    /// Something else, in words.
+    Other(String),
+    /// Nothing that has a signature.
+    Nothing,
+}
+
+impl Keeper<'_> {
+    /// What is on the device at `path` now.
+    pub(super) fn content(&self, path: &str) -> Content {
+        signature::read(self.runner, &self.at(Path::new(path)))
+    }
+
+    /// What of LUKS the device at `path` carries.
+    pub(super) fn carried(&self, path: &str) -> Carried {
+        match self.content(path) {
+            Content::Signature(found) if found.kind == LUKS => {
+                Carried::Header(found.uuid.unwrap_or_default())
+            }
+            Content::Signature(found) => Carried::Other(found.kind),
+            Content::PartitionTable(kind) => Carried::Other(format!("a partition table ({kind})")),
+            Content::Unknown(why) => Carried::Other(format!("what cannot be told ({why})")),
+            Content::Nothing => Carried::Nothing,
+        }
+    }
+
+    /// The uuid of the LUKS mapping `name`, without hyphens as the device mapper has it; nothing where there is no mapping, an error where
+    /// the name is that of another kind of mapping.
+    pub(super) fn mapping(&self, name: &str) -> Result<Option<String>, Failure> {
+        let block = self.sys.sys.join("class/block");
+        let dm = sys::names(&block).into_iter().map(|device| block.join(device).join("dm"));
+        let Some(found) = dm.into_iter().find(|dm| sys::word(&dm.join("name")).as_deref() == Some(name))
+        else {
+            return Ok(None);
+        };
+        let uuid = sys::word(&found.join("uuid")).unwrap_or_default();
+        match uuid.strip_prefix("CRYPT-LUKS2-").and_then(|rest| rest.split('-').next()) {
+            Some(uuid) => Ok(Some(uuid.to_owned())),
+            None => Err(Failure::Refused(format!(
+                "/dev/mapper/{name} is something else already ({uuid}): attach it under another --name"
+            ))),
+        }
+    }
+
+    /// Encrypts and opens what `record` has attached, and keeps a copy of the header where that is asked for.
+    pub(super) fn encrypt(&self, record: &mut Record, backup: Option<&Path>) -> Result<(), Failure> {
+        let (Some(encrypted), Some(device)) = (record.encryption.clone(), record.device.clone()) else {
+            return Ok(());
+        };
+        let name = record.name.clone();
+        if let Some(open) = self.mapping(&name)? {
+            if open != encrypted.uuid.replace('-', "") {
+                return Err(Failure::Refused(format!(
+                    "/dev/mapper/{name} is the mapping of another LUKS header ({open}): attach it under another --name"
+                )));
+            }
+            record.path = Some(format!("/dev/mapper/{name}"));
+            return self.write(record);
+        }
+        let given = backup.filter(|path| path.symlink_metadata().is_ok());
+        let given = given.map(|path| self.uuid_of(path).map(|uuid| (path, uuid))).transpose()?;
+        let mut new = false;
+        match (self.carried(&device), &given) {
+            (Carried::Header(uuid), Some((path, other))) if uuid != *other => {
+                return Err(Failure::Refused(format!(
+                    "{} carries the LUKS header {uuid}, and {} is a copy of another one ({other}): name another file",
+                    record.place,
+                    path.shown()
+                )));
+            }
+            (Carried::Header(uuid), None) => {
+                if record.begun.contains(&Step::Open) && uuid != encrypted.uuid {
+                    return Err(Failure::Refused(format!(
+                        "{} carries the LUKS header {uuid} now, and carried {} before: somebody made it anew",
+                        record.place, encrypted.uuid
+                    )));
+                }
+                self.check_header(record, &device)?;
+                self.set(record, |encrypted| encrypted.uuid = uuid);
+            }
+            // The copy here is trusted, and the header there need not be. No file system is ever made in what it opens.
+            (carried, Some((path, uuid))) => {
+                let (path, uuid) = (path.to_path_buf(), uuid.clone());
+                if !matches!(carried, Carried::Header(_)) {
+                    let place = &record.place;
+                    (self.tell)(&format!("the header on {place} is gone: opening it with {}", path.shown()));
+                }
+                self.set(record, |encrypted| {
+                    encrypted.uuid = uuid;
+                    encrypted.header = Some(path);
+                });
+            }
+            (Carried::Other(what), None) => {
+                return Err(Failure::Refused(format!(
+                    "{} carries {what}: only a blank volume is encrypted, and what is on this one would be lost; erase it there if it may be (`blkdiscard -z` or `dd`)",
+                    record.place
+                )));
+            }
+            (Carried::Nothing, None) => {
+                if let Some(refused) = self.never_again(record) {
+                    return Err(refused);
+                }
+                if record.phase != Phase::Attaching {
+                    return Err(Failure::Refused(format!(
+                        "{} carried a LUKS header when it was attached, and has none now: it is not formatted a second time; `ebb detach {}`, and attach it with --header-backup and a copy of the header",
+                        record.place, record.name
+                    )));
+                }
+                self.around.is_blank(&self.at(Path::new(&device))).map_err(|why| {
+                    Failure::Refused(format!(
+                        "{} is not encrypted, because it is not blank: {why}",
+                        record.place
+                    ))
+                })?;
+                self.format(record, &device)?;
+                new = true;
+            }
+        }
+        self.back_up(record, &device, backup)?;
+        self.open(record, &device, new)
+    }
+
+    fn set(&self, record: &mut Record, change: impl FnOnce(&mut Encrypted)) {
+        if let Some(encrypted) = &mut record.encryption {
+            change(encrypted);
+        }
+    }
+
+    /// The uuid of the LUKS header in the file `path`.
+    fn uuid_of(&self, path: &Path) -> Result<String, Failure> {
+        let text = path.to_string_lossy().into_owned();
+        let said = self.runner.run("cryptsetup", &["luksUUID", &text])?;
+        match said.status {
+            Some(0) => Ok(said.text().trim().to_owned()),
+            _ => Err(Failure::Refused(format!(
+                "{} is there and is no copy of a LUKS header: name a file that is not there yet, or the copy",
+                path.shown()
+            ))),
+        }
+    }
+
+    /// Refuses a header that would have data written as they are: who has the other host can write any header there, and cryptsetup takes
+    /// one whose key slots are "encrypted" with nothing for any key.
+    fn check_header(&self, record: &Record, device: &str) -> Result<(), Failure> {
+        let said = build::run(self.runner, "cryptsetup", &["luksDump", "--dump-json-metadata", device])?;
+        match said.contains("cipher_null") {
+            false => Ok(()),
+            true => Err(Failure::Refused(format!(
+                "the LUKS header on {} encrypts nothing (cipher_null): it is not what was made here; attach it with --header-backup and the copy of its own header",
+                record.place
+            ))),
+        }
+    }
+
+    fn format(&self, record: &mut Record, device: &str) -> Result<(), Failure> {
+        let Some(encrypted) = record.encryption.clone() else { return Ok(()) };
+        let key = self.around.key(true)?;
+        self.begin(record, Step::Format)?;
+        let label = format!("ebb-{}", record.name);
+        let mut arguments = vec![
+            "luksFormat",
+            "--batch-mode",
+            "--type",
+            "luks2",
+            "--uuid",
+            &encrypted.uuid,
+            "--label",
+            &label,
+        ];
+        if encrypted.integrity {
+            arguments.extend(INTEGRITY);
+            (self.tell)("authenticating every sector: all of the volume is written once");
+        }
+        arguments.extend(["--key-file", "-", device]);
+        self.with_key("cryptsetup", &arguments, &key)?;
+        (self.boundary)();
+        record.made.insert(Step::Format);
+        self.write(record)
+    }
+
+    fn with_key(&self, program: &str, arguments: &[&str], key: &[u8]) -> Result<(), Failure> {
+        (self.tell)(&Line(program, arguments).to_string());
+        build::run_with(self.runner, program, arguments, key)?;
+        Ok(())
+    }
+
+    /// Opens the volume under the record's name.
+    fn open(&self, record: &mut Record, device: &str, new: bool) -> Result<(), Failure> {
+        let Some(encrypted) = record.encryption.clone() else { return Ok(()) };
+        // A key that was asked for a moment ago is known.
+        let key = self.around.key(false)?;
+        self.begin(record, Step::Open)?;
+        let header = encrypted.header.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let mut arguments = vec!["open", "--batch-mode", "--type", "luks2", "--key-file", "-"];
+        if let Some(header) = &header {
+            arguments.extend(["--header", header]);
+        }
+        arguments.extend([device, &record.name]);
+        self.with_key("cryptsetup", &arguments, &key).map_err(|error| match error {
+            // Status 2: no key of its fits (cryptsetup(8), return codes).
+            Failure::Build(BuildError::Command { status: Some(2), .. }) if !new => Failure::Refused(format!(
+                "the key does not open {}: give the one that it was encrypted with",
+                record.place
+            )),
+            other => other,
+        })?;
+        (self.boundary)();
+        record.path = Some(format!("/dev/mapper/{}", record.name));
+        self.write(record)
+    }
+
+    /// Puts a copy of the header of `device` into the file `backup`, where nothing is yet.
+    fn back_up(&self, record: &mut Record, device: &str, backup: Option<&Path>) -> Result<(), Failure> {
+        let Some(path) = backup else { return Ok(()) };
+        let known = |made| Backup { path: path.to_owned(), made };
+        if path.symlink_metadata().is_ok() {
+            self.set(record, |encrypted| encrypted.backup = Some(known(None)));
+            return Ok(());
+        }
+        self.set(record, |encrypted| encrypted.backup = Some(known(None)));
+        self.begin(record, Step::Backup)?;
+        let aside = self.header_aside(&record.name);
+        own::remove(&aside).map_err(|error| Failure::file(&aside, error))?;
+        let text = aside.to_string_lossy().into_owned();
+        let arguments = ["luksHeaderBackup", device, "--header-backup-file", &text];
+        (self.tell)(&format!("cryptsetup luksHeaderBackup {device} --header-backup-file {}", path.shown()));
+        build::run_with(self.runner, "cryptsetup", &arguments, b"")?;
+        let content =
+            read::bytes(&aside, HEADER_MAX).map_err(|error| Failure::file(&aside, format!("it {error}")));
+        let removed = own::remove(&aside).map_err(|error| Failure::file(&aside, error));
+        let content = content.and_then(|content| removed.map(|()| content))?;
+        let fail = |error: std::io::Error| {
+            Failure::file(path, format!("the copy of the header cannot be written there: {error}"))
+        };
+        own::create(path, 0o600, &content).map_err(fail)?;
+        let id = id_of(&path.symlink_metadata().map_err(fail)?);
+        (self.boundary)();
+        self.set(record, |encrypted| encrypted.backup = Some(known(Some(id))));
+        self.write(record)
+    }
+
+    /// Where cryptsetup writes a copy of a header first: in memory, root's alone.
+    pub(super) fn header_aside(&self, name: &str) -> PathBuf {
+        self.sys.run.join(RUNNING).join(name).join("header")
+    }
+
+    /// Closes the mapping of `record`; whether it was there.
+    pub(super) fn close(&self, record: &Record) -> Result<bool, Failure> {
+        let Some(open) = self.mapping(&record.name).unwrap_or(None) else { return Ok(false) };
+        let Some(encrypted) = &record.encryption else { return Ok(false) };
+        if open != encrypted.uuid.replace('-', "") {
+            return Ok(false);
+        }
+        let undo = BuildUndo::CloseCrypt { name: record.name.clone() };
+        (self.tell)(&undo.to_string());
+        build::undo(&self.sys, self.runner, &undo)?;
+        Ok(true)
+    }
+
+    /// Removes the copy of the header that an attachment made which never came to be whole.
+    pub(super) fn remove_backup(&self, record: &Record) -> Result<(), Failure> {
+        let aside = self.header_aside(&record.name);
+        own::remove(&aside).map_err(|error| Failure::file(&aside, error))?;
+        let Some(encrypted) = &record.encryption else { return Ok(()) };
+        let Some(Backup { path, made }) = &encrypted.backup else { return Ok(()) };
+        let (directory, name) = Directory::of(path).map_err(|error| Failure::file(path, error))?;
+        let id = match (made, directory.look(&name)) {
+            (Some(id), _) => *id,
+            // Nothing was there before this was begun: what is there now and is a copy of this very header was made by it.
+            (None, Ok(Some(found))) if self.uuid_of(path).is_ok_and(|uuid| uuid == encrypted.uuid) => {
+                id_of(&found)
+            }
+            _ => return Ok(()),
+        };
+        directory.remove(&name, &id).map(drop).map_err(|error| Failure::file(path, error))
+    }
+
+    /// How the header is put back from its copy, as one types it.
+    pub fn restore_command(record: &Record) -> Option<String> {
+        let backup = record.encryption.as_ref()?.backup.as_ref()?;
+        Some(format!(
+            "cryptsetup luksHeaderRestore {} --header-backup-file {}",
+            record.device.as_deref()?,
+            backup.path.shown()
+        ))
+    }
+}

@@ -1,0 +1,142 @@
+//! Records on disk, and what is known of volumes that were formatted here once.
+
+use super::{Failure, Keeper, RECORDS};
+use crate::sys;
+use ebbtide_door::own::Locked;
+use ebbtide_door::{Directory, own, read};
+use ebbtide_model::shown::Shown;
+use ebbtide_provision::attached::{Place, Record, Step};
+use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+/// Longest record.
+const LONGEST: u64 = 1 << 20;
+
+/// A volume that carries a LUKS header, after it was detached: it is never formatted again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Known {
+    /// Where it is.
+    pub place: Place,
+    /// Of its header.
+    pub uuid: String,
+    /// Where the copy of its header is.
+    pub backup: Option<PathBuf>,
+}
+
+impl Keeper<'_> {
+    /// Directory of the records.
+    fn place(&self) -> PathBuf {
+        self.sys.root().join(RECORDS)
+    }
+
+    fn path_of(&self, name: &str) -> PathBuf {
+        self.place().join(format!("{name}.json"))
+    }
+
+    fn known_path(&self, name: &str) -> PathBuf {
+        self.place().join(format!("{name}.known"))
+    }
+
+    /// Holds off every other `ebb` that would attach or detach on this host, until it is dropped.
+    pub(super) fn lock(&self) -> Result<Locked, Failure> {
+        let place = self.place();
+        Directory::make_all(&place).map_err(|error| Failure::file(&place, error))?;
+        let path = place.join("lock");
+        own::try_lock(&path).map_err(|error| Failure::file(&path, error))?.ok_or_else(|| {
+            Failure::Refused(
+                "another `ebb attach` or `ebb detach` is at work on this host; wait until it has ended"
+                    .to_owned(),
+            )
+        })
+    }
+
+    /// Every record of this host, by name; those that cannot be read with why.
+    pub fn records(&self) -> Vec<Result<Record, Failure>> {
+        let names = sys::names(&self.place());
+        let names =
+            names.iter().filter_map(|name| name.strip_suffix(".json")).filter(|name| !name.starts_with('.'));
+        names.filter_map(|name| self.record(name).transpose()).collect()
+    }
+
+    /// The record of `name`; nothing where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn record(&self, name: &str) -> Result<Option<Record>, Failure> {
+        let path = self.path_of(name);
+        let text = match read::text(&path, LONGEST) {
+            Err(read::ReadError::System(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|error| Failure::file(&path, format!("it {error}")))?,
+        };
+        let record: Record = serde_json::from_str(&text)
+            .map_err(|error| Failure::file(&path, format!("it is no record of this version: {error}")))?;
+        if record.schema != Record::SCHEMA || record.name != name {
+            return Err(Failure::file(
+                &path,
+                format!("it is a record of {} ({})", record.name, record.schema),
+            ));
+        }
+        Ok(Some(record))
+    }
+
+    /// Puts `record` on disk.
+    pub(super) fn write(&self, record: &Record) -> Result<(), Failure> {
+        let path = self.path_of(&record.name);
+        let mut text = serde_json::to_vec_pretty(record).map_err(|error| Failure::file(&path, error))?;
+        text.push(b'\n');
+        own::replace(&path, &text).map_err(|error| Failure::file(&path, error))?;
+        (self.boundary)();
+        Ok(())
+    }
+
+    /// Notes that `step` is about to be done.
+    pub(super) fn begin(&self, record: &mut Record, step: Step) -> Result<(), Failure> {
+        if record.begun.insert(step) {
+            self.write(record)?;
+        }
+        self.next()
+    }
+
+    /// Takes `record` away.
+    pub(super) fn forget(&self, record: &Record) -> Result<(), Failure> {
+        let path = self.path_of(&record.name);
+        own::remove(&path).map_err(|error| Failure::file(&path, error))?;
+        (self.boundary)();
+        Ok(())
+    }
+
+    /// What is known of a volume that was attached as `name` before.
+    pub(super) fn known(&self, name: &str) -> Option<Known> {
+        let text = read::text(&self.known_path(name), LONGEST).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Keeps what has to be known of the volume of `record` after it is detached.
+    pub(super) fn keep_known(&self, record: &Record) -> Result<(), Failure> {
+        let Some(encrypted) = &record.encryption else { return Ok(()) };
+        let known = Known {
+            place: record.place.clone(),
+            uuid: encrypted.uuid.clone(),
+            backup: encrypted.backup.as_ref().map(|backup| backup.path.clone()),
+        };
+        let path = self.known_path(&record.name);
+        let text = serde_json::to_vec_pretty(&known).map_err(|error| Failure::file(&path, error))?;
+        own::replace(&path, &text).map_err(|error| Failure::file(&path, error))
+    }
+
+    /// That a volume which carried a LUKS header once is not formatted again; nothing where nothing is known of it.
+    pub(super) fn never_again(&self, record: &Record) -> Option<Failure> {
+        let known = self.known(&record.name).filter(|known| known.place == record.place)?;
+        let backup = known.backup.map_or_else(
+            || "if its data may be lost".to_owned(),
+            |backup| format!("attach it with --header-backup {}; if its data may be lost", backup.shown()),
+        );
+        Some(Failure::Refused(format!(
+            "{} carried a LUKS header with uuid {} when it was attached last, and has none now: it is not formatted a second time; {backup}, remove {}",
+            record.place,
+            known.uuid,
+            self.known_path(&record.name).shown()
+        )))
+    }
+}

@@ -1,0 +1,281 @@
+//! Attaching and detaching on a made-up machine: what stands, what is left after every kill and every failure, and what is never done.
+
+mod machine;
+
+use super::*;
+use crate::build::Outcome;
+use ebbtide_provision::attached::{Link, Phase, Step};
+use machine::{KEY, Killed, Machine, On, SECRET};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Does `what`, which may be killed; nothing where it was.
+fn until_killed<T>(what: impl FnOnce() -> T) -> Option<T> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let done = catch_unwind(AssertUnwindSafe(what));
+    std::panic::set_hook(hook);
+    match done {
+        Ok(done) => Some(done),
+        Err(panic) if panic.is::<Killed>() => None,
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+fn attached(machine: &Machine) -> Done {
+    machine.with(|keeper| keeper.attach(&machine.wanted())).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn refused(machine: &Machine, wanted: &Wanted, words: &[&str]) {
+    let error = machine.with(|keeper| keeper.attach(wanted)).expect_err("it is refused").to_string();
+    for word in words {
+        assert!(error.contains(word), "{word} is not in {error}");
+    }
+}
+
+#[test]
+fn what_is_attached_stands_and_is_taken_away_as_a_whole() {
+    let machine = Machine::new();
+    let done = attached(&machine);
+    assert!(done.changed && done.encrypted && done.formatted);
+    assert_eq!(done.record.device.as_deref(), Some("/dev/disk/by-path/far"));
+    assert_eq!(done.record.path.as_deref(), Some("/dev/mapper/data"));
+    let status = machine.with(|keeper| keeper.look(&done.record));
+    assert!(status.is_well() && status.state == Link::Connected, "{}", status.text());
+    assert!(!machine.has_left());
+    let again = attached(&machine);
+    assert!(!again.changed && again.record == done.record);
+    let left = machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    assert_eq!(left, Vec::<String>::new());
+    // The copy of the header is its user's.
+    assert_eq!(machine.traces(), ["root/header"]);
+    assert!(
+        matches!(&*machine.volume.borrow(), On::Luks { filesystem: true, .. }),
+        "what is on the volume stays"
+    );
+    assert!(!machine.has_left());
+}
+
+#[test]
+fn neither_key_nor_secret_is_written_down_or_said_to_a_program() {
+    let machine = Machine::new();
+    attached(&machine);
+    let all = machine.written_down();
+    assert!(all.contains("luksFormat") && all.contains("ebb export"), "{all}");
+    let key = String::from_utf8_lossy(KEY);
+    assert!(!all.contains(&*key) && !all.contains(SECRET), "{all}");
+}
+
+#[test]
+fn a_kill_at_any_boundary_leaves_nothing_after_a_cleanup() {
+    let mut killed = 0;
+    for boundary in 0.. {
+        let machine = Machine::new();
+        machine.halt_in(Some(boundary));
+        let done = until_killed(|| machine.with(|keeper| keeper.attach(&machine.wanted())));
+        machine.halt_in(None);
+        if done.is_some() {
+            break;
+        }
+        killed += 1;
+        let whole = machine.with(|keeper| keeper.record("data").expect("reads"));
+        let said = machine.clean_up();
+        if whole.is_some_and(|record| record.phase == Phase::Attached) {
+            // It was whole when it was killed.
+            machine.with(|keeper| keeper.detach("data")).expect("detaches");
+            continue;
+        }
+        assert_eq!(machine.traces(), Vec::<String>::new(), "killed at boundary {boundary}: {said:?}");
+        assert_eq!(*machine.volume.borrow(), On::Blank, "killed at boundary {boundary}: {said:?}");
+        assert!(attached(&machine).formatted, "killed at boundary {boundary}");
+    }
+    assert!(killed > 20, "{killed}");
+}
+
+#[test]
+fn a_kill_while_it_is_taken_away_or_comes_back_costs_nothing_on_the_volume() {
+    for comes_back in [false, true] {
+        let mut killed = 0;
+        for boundary in 0.. {
+            let machine = Machine::new();
+            attached(&machine);
+            if comes_back {
+                machine.boot();
+            }
+            machine.halt_in(Some(boundary));
+            let done = until_killed(|| match comes_back {
+                true => machine.with(|keeper| keeper.attach(&machine.wanted())).map(drop),
+                false => machine.with(|keeper| keeper.detach("data")).map(drop),
+            });
+            machine.halt_in(None);
+            if let Some(done) = done {
+                done.expect("works");
+                break;
+            }
+            killed += 1;
+            let said = machine.clean_up();
+            let record = machine.with(|keeper| keeper.record("data").expect("reads"));
+            if record.is_none() {
+                assert_eq!(machine.traces(), ["root/header"], "boundary {boundary}: {said:?}");
+            } else {
+                // It was not begun, or whole already.
+                machine.with(|keeper| keeper.detach("data")).expect("detaches");
+            }
+            let stays = matches!(&*machine.volume.borrow(), On::Luks { filesystem: true, .. });
+            assert!(stays, "boundary {boundary}: {said:?}");
+            let done = attached(&machine);
+            assert!(!done.encrypted && !done.formatted, "boundary {boundary}");
+        }
+        assert!(killed >= 8, "{killed}");
+    }
+}
+
+#[test]
+fn what_fails_takes_away_what_was_made() {
+    let mut failed = 0;
+    for command in 0.. {
+        let machine = Machine::new();
+        machine.fail_in(Some(command));
+        let result = machine.with(|keeper| keeper.attach(&machine.wanted()));
+        if machine.still_to_fail() {
+            result.expect("nothing fails");
+            break;
+        }
+        failed += 1;
+        let error = result.expect_err("a command failed");
+        assert_eq!(machine.traces(), Vec::<String>::new(), "command {command}: {error}");
+        assert_eq!(*machine.volume.borrow(), On::Blank, "command {command}: {error}");
+        assert!(!machine.has_left(), "command {command}: {error}");
+    }
+    assert!(failed >= 6, "{failed}");
+}
+
+#[test]
+fn a_host_that_cannot_be_reached_keeps_nothing_here() {
+    let machine = Machine::new();
+    machine.reachable.set(false);
+    refused(&machine, &machine.wanted(), &["ada@store1", "cannot be reached"]);
+    assert_eq!(machine.traces(), Vec::<String>::new());
+    machine.reachable.set(true);
+    attached(&machine);
+    machine.reachable.set(false);
+    let left = machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    assert_eq!(machine.traces(), ["export data", "secret there", "root/header"]);
+    assert!(
+        left[0].contains("the export data on ada@store1") && left[0].contains("ebb export --remove data"),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn an_export_that_was_there_before_stays() {
+    let machine = Machine::new();
+    machine.exports.borrow_mut().insert("data".to_owned(), "/dev/vdb".to_owned());
+    attached(&machine);
+    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    assert_eq!(machine.traces(), ["export data", "root/header"]);
+}
+
+#[test]
+fn only_what_is_blank_is_encrypted_or_formatted() {
+    for on in [On::Foreign, On::Filesystem] {
+        let machine = Machine::new();
+        *machine.volume.borrow_mut() = on.clone();
+        refused(&machine, &machine.wanted(), &["only a blank volume is encrypted"]);
+        assert_eq!((machine.traces(), &*machine.volume.borrow()), (Vec::new(), &on));
+    }
+    let machine = Machine::new();
+    *machine.volume.borrow_mut() = On::Luks { uuid: "0-1".to_owned(), filesystem: false };
+    let wanted = Wanted { mount: None, ..machine.wanted() };
+    machine.with(|keeper| keeper.attach(&wanted)).expect("is opened");
+    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    refused(&machine, &machine.wanted(), &["was not encrypted by this attach"]);
+    let plain = Wanted { encrypt: None, ..machine.wanted() };
+    refused(&machine, &plain, &["crypto_LUKS", "no file system that can be mounted"]);
+}
+
+#[test]
+fn a_volume_is_never_formatted_twice_and_opens_with_the_copy_of_its_header() {
+    let machine = Machine::new();
+    attached(&machine);
+    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    let On::Luks { uuid, filesystem } = machine.volume.borrow().clone() else { panic!("a header") };
+    *machine.volume.borrow_mut() = On::Torn { uuid, filesystem };
+    let mut without = machine.wanted();
+    without.encrypt = Some(Encrypt { key_file: None, integrity: true, backup: None });
+    refused(&machine, &without, &["not formatted a second time", "--header-backup"]);
+    let done = attached(&machine);
+    assert!(!done.encrypted && !done.formatted);
+    assert_eq!(
+        done.record.encryption.as_ref().and_then(|encrypted| encrypted.header.clone()),
+        Some(machine.at("root/header"))
+    );
+    assert!(
+        Keeper::restore_command(&done.record)
+            .is_some_and(|line| line.contains("luksHeaderRestore /dev/disk/by-path/far"))
+    );
+}
+
+#[test]
+fn another_machine_opens_it_with_key_and_copy_alone() {
+    let (lost, found) = (Machine::new(), Machine::new());
+    attached(&lost);
+    *found.volume.borrow_mut() = lost.volume.borrow().clone();
+    std::fs::copy(lost.at("root/header"), found.at("root/header")).expect("copies");
+    let done = attached(&found);
+    assert!(!done.encrypted && !done.formatted);
+    assert_eq!(done.record.path.as_deref(), Some("/dev/mapper/data"));
+}
+
+#[test]
+fn a_copy_of_another_header_is_refused() {
+    let machine = Machine::new();
+    *machine.volume.borrow_mut() = On::Luks { uuid: "0-1".to_owned(), filesystem: true };
+    std::fs::write(machine.at("root/header"), "0-2").expect("writes");
+    refused(&machine, &machine.wanted(), &["copy of another one"]);
+    std::fs::write(machine.at("root/header"), "no header").expect("writes");
+    refused(&machine, &machine.wanted(), &["no copy of a LUKS header"]);
+    assert_eq!(machine.traces(), ["root/header"]);
+}
+
+#[test]
+fn after_a_boot_it_is_told_and_comes_back() {
+    let machine = Machine::new();
+    let before = attached(&machine).record;
+    machine.boot();
+    let status = machine.with(|keeper| keeper.look(&before));
+    assert!(
+        status.state == Link::Missing && status.text().contains("the same `ebb attach`"),
+        "{}",
+        status.text()
+    );
+    let done = attached(&machine);
+    assert!(done.changed && !done.encrypted && !done.formatted && done.record.id == before.id);
+    assert!(machine.with(|keeper| keeper.look(&done.record)).is_well());
+    // Its header destroyed meanwhile: nothing is made anew.
+    machine.boot();
+    *machine.volume.borrow_mut() = On::Blank;
+    let mut without = machine.wanted();
+    without.encrypt = Some(Encrypt { key_file: None, integrity: true, backup: None });
+    refused(&machine, &without, &["not formatted a second time"]);
+    assert_eq!(*machine.volume.borrow(), On::Blank);
+}
+
+#[test]
+fn what_is_asked_for_differently_is_refused() {
+    let machine = Machine::new();
+    attached(&machine);
+    let other = Wanted { hold_s: 5, ..machine.wanted() };
+    refused(&machine, &other, &["hold is 30 s and not 5 s", "ebb detach data"]);
+    let error = machine.with(|keeper| keeper.detach("other")).expect_err("is not there").to_string();
+    assert!(error.contains("there is no other") && error.contains("ebb status"), "{error}");
+}
+
+#[test]
+fn a_record_of_another_attachment_is_not_put_back() {
+    let machine = Machine::new();
+    let record = attached(&machine).record;
+    let put_back = |id: &str| machine.with(|keeper| keeper.put_back("data", id)).expect("looks");
+    assert_eq!(put_back("another"), Outcome::Before);
+    assert!(matches!(put_back(&record.id), Outcome::Left(_)));
+    assert!(record.begun.contains(&Step::Mount));
+}

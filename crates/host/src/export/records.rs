@@ -1,0 +1,88 @@
+//! Records of exports: what was made, for whom, and what brings it back.
+
+use super::ExportError;
+use crate::build::at;
+use crate::sys::{self, Sys};
+use ebbtide_door::own::{self, Locked};
+use ebbtide_door::{Directory, read};
+use ebbtide_model::export::Export;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Where records are.
+pub const RECORDS: &str = "/var/lib/ebbtide/exports";
+/// Longest record.
+const LONGEST: u64 = 1 << 20;
+/// What tells this host's exports from those of others, made with the first of them.
+const HOST: &str = "host";
+
+fn place(sys: &Sys) -> PathBuf {
+    at(sys, Path::new(RECORDS))
+}
+
+fn path(sys: &Sys, name: &str) -> PathBuf {
+    place(sys).join(format!("{name}.json"))
+}
+
+/// Holds off every other `ebb` that would change exports, until it is dropped.
+pub(super) fn lock(sys: &Sys) -> Result<Locked, ExportError> {
+    let place = place(sys);
+    let fail = |error| ExportError::file(&place, error);
+    Directory::make_all(&place).map_err(fail)?;
+    own::try_lock(&place.join("lock")).map_err(fail)?.ok_or(ExportError::AtWork)
+}
+
+/// The record of the export `name`; nothing where there is none.
+pub(super) fn of(sys: &Sys, name: &str) -> Result<Option<Export>, ExportError> {
+    let path = path(sys, name);
+    let fail = |what: String| ExportError::File { path: path.clone(), what };
+    let text = match read::text(&path, LONGEST) {
+        Err(read::ReadError::System(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(|error| fail(format!("it {error}")))?,
+    };
+    let export: Export = serde_json::from_str(&text)
+        .map_err(|error| fail(format!("it is no record of this version: {error}")))?;
+    match export.schema == Export::SCHEMA && export.name == name {
+        true => Ok(Some(export)),
+        false => Err(fail(format!("it is a record of {} ({})", export.name, export.schema))),
+    }
+}
+
+/// All records, by name.
+pub(super) fn all(sys: &Sys) -> Result<Vec<Export>, ExportError> {
+    let names = sys::names(&place(sys));
+    let names = names.iter().filter_map(|name| name.strip_suffix(".json"));
+    let found = names.filter(|name| !name.starts_with('.')).filter_map(|name| of(sys, name).transpose());
+    found.collect()
+}
+
+/// Puts `export` on disk.
+pub(super) fn write(sys: &Sys, export: &Export) -> Result<(), ExportError> {
+    let path = path(sys, &export.name);
+    let mut text = serde_json::to_vec_pretty(export).map_err(|error| ExportError::file(&path, error))?;
+    text.push(b'\n');
+    own::replace(&path, &text).map_err(|error| ExportError::file(&path, error))
+}
+
+/// Takes the record of `name` away.
+pub(super) fn forget(sys: &Sys, name: &str) -> Result<(), ExportError> {
+    let path = path(sys, name);
+    own::remove(&path).map_err(|error| ExportError::file(&path, error))
+}
+
+/// What targets of this host are called after: its name, and signs that no other host has.
+pub(super) fn host(sys: &Sys) -> Result<String, ExportError> {
+    let path = place(sys).join(HOST);
+    if let Some(host) = sys::word(&path) {
+        return Ok(host);
+    }
+    let random = sys::word(&sys.proc.join("sys/kernel/random/uuid")).unwrap_or_default();
+    let random = random.split('-').next().filter(|random| !random.is_empty()).unwrap_or("0").to_owned();
+    let name = sys::word(&sys.proc.join("sys/kernel/hostname")).unwrap_or_default().to_ascii_lowercase();
+    let name: String = name.split('.').next().unwrap_or_default().chars().take(40).collect();
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let host = format!("{name}-{random}");
+    let host = host.trim_start_matches('-').to_owned();
+    own::replace(&path, format!("{host}\n").as_bytes()).map_err(|error| ExportError::file(&path, error))?;
+    Ok(host)
+}

@@ -1,0 +1,242 @@
+//! Volumes that are given to other hosts: who may reach them and how ([`Export`]), what the kernel is told for that ([`steps`]), and
+//! what takes it back ([`ExportUndo`]).
+
+mod names;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+pub use names::{
+    ExportNameError, SecretError, check_client, check_name, check_secret, default_name, name_of_target,
+    target,
+};
+pub use steps::{Action, PORTS, Placed, Source, Step, steps};
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+/// Where the kernel's targets are made.
+pub const CONFIG: &str = "/sys/kernel/config";
+
+/// The protocol that a volume is reached by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// NVMe over TCP, by the kernel's nvmet.
+    NvmeTcp,
+    /// iSCSI, by the kernel's LIO.
+    Iscsi,
+}
+
+impl Transport {
+    /// Both, in the order in which they are offered.
+    pub const ALL: [Transport; 2] = [Transport::NvmeTcp, Transport::Iscsi];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::NvmeTcp => "nvme-tcp",
+            Transport::Iscsi => "iscsi",
+        }
+    }
+
+    /// The port that the protocol has by itself (IANA).
+    pub fn port(self) -> u16 {
+        match self {
+            Transport::NvmeTcp => 4420,
+            Transport::Iscsi => 3260,
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Transport {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Transport::ALL.into_iter().find(|transport| transport.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no transport: write nvme-tcp or iscsi"))
+    }
+}
+
+/// Where an export listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listen {
+    /// Address of this host; the unspecified one for all of them.
+    pub address: IpAddr,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl Listen {
+    /// As `text` says, `ADDRESS` or `ADDRESS:PORT`; loopback where it says nothing.
+    ///
+    /// # Errors
+    /// What to write instead.
+    pub fn parse(text: Option<&str>, transport: Transport) -> Result<Listen, String> {
+        let Some(text) = text else {
+            return Ok(Listen { address: Ipv4Addr::LOCALHOST.into(), port: transport.port() });
+        };
+        let alone = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+        if let Ok(address) = alone.parse::<IpAddr>() {
+            return Ok(Listen { address, port: transport.port() });
+        }
+        match text.parse::<SocketAddr>() {
+            Ok(place) if place.port() != 0 => Ok(Listen { address: place.ip(), port: place.port() }),
+            _ => Err(format!(
+                "`{text}` is no address of this host: write 127.0.0.1, 10.0.0.5:4420 or [::1]:4420; names are not looked up"
+            )),
+        }
+    }
+
+    /// Address and port as iSCSI and URLs write them.
+    pub fn shown(self) -> String {
+        SocketAddr::new(self.address, self.port).to_string()
+    }
+}
+
+/// Where an export is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// It is being made, or was when somebody ended `ebb`.
+    Making,
+    /// It was made as a whole.
+    Exported,
+    /// It is being taken away.
+    Removing,
+}
+
+/// The record of an export. It is on disk before anything is made, and has no secret in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Export {
+    /// Name and version of the form: [`Export::SCHEMA`].
+    pub schema: String,
+    /// How far it is.
+    pub phase: Phase,
+    /// The run that made it.
+    pub run: String,
+    /// The boot of the host in which it was made: after another the kernel knows nothing of it.
+    pub boot: String,
+    /// What it is called here.
+    pub name: String,
+    /// Protocol.
+    pub transport: Transport,
+    /// Address that it listens on.
+    pub address: IpAddr,
+    /// TCP port.
+    pub port: u16,
+    /// Its NQN or IQN.
+    pub target: String,
+    /// NQN or IQN of the one initiator that may log in.
+    pub client: String,
+    /// The file with the secret that the initiator has to know.
+    pub secret: Option<PathBuf>,
+    /// The device by a link that stays, or the file, without links.
+    pub device: PathBuf,
+    /// The stable id that the device was named by; nothing for a file, and for a device that was blank.
+    pub id: Option<String>,
+    /// Its size when it was exported.
+    pub bytes: u64,
+    /// Whether it comes back at boot.
+    pub persistent: bool,
+    /// What initiators know the volume by: the uuid of the namespace, the serial number of the unit.
+    pub uuid: String,
+    /// What was made in the kernel for it, in this order.
+    pub paths: Vec<PathBuf>,
+    /// Of these, what other exports use too.
+    pub shared: Vec<PathBuf>,
+}
+
+impl Export {
+    /// Name and version of what records look like.
+    pub const SCHEMA: &str = "ebbtide.export-record/1";
+
+    /// Where it listens.
+    pub fn listen(&self) -> Listen {
+        Listen { address: self.address, port: self.port }
+    }
+
+    /// How `other`, wanted of the same device, differs from it, in words; nothing where it does not.
+    pub fn differences(&self, other: &Export) -> Vec<String> {
+        let secret = |export: &Export| match &export.secret {
+            Some(file) => file.to_string_lossy().into_owned(),
+            None => "none".to_owned(),
+        };
+        let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+        let all = [
+            ("name", self.name.clone(), other.name.clone()),
+            (
+                "device",
+                self.device.to_string_lossy().into_owned(),
+                other.device.to_string_lossy().into_owned(),
+            ),
+            ("client", self.client.clone(), other.client.clone()),
+            ("secret", secret(self), secret(other)),
+            ("transport", self.transport.to_string(), other.transport.to_string()),
+            ("listen", self.listen().shown(), other.listen().shown()),
+            ("persistent", yes(self.persistent), yes(other.persistent)),
+        ];
+        let differs = all.into_iter().filter(|(_, now, wanted)| now != wanted);
+        differs.map(|(what, now, wanted)| format!("{what} is {now} and not {wanted}")).collect()
+    }
+
+    /// What takes it away, for `run`.
+    pub fn undo(&self, run: &str) -> ExportUndo {
+        ExportUndo {
+            run: run.to_owned(),
+            name: self.name.clone(),
+            paths: self.paths.clone(),
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+/// Takes an export away that `run` was making or taking away, and its record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportUndo {
+    /// The run.
+    pub run: String,
+    /// What the export is called.
+    pub name: String,
+    /// What was to be made in the kernel, in this order.
+    pub paths: Vec<PathBuf>,
+    /// Of these, what stays where another export uses it.
+    pub shared: Vec<PathBuf>,
+}
+
+impl ExportUndo {
+    /// Whether everything in it is named as `run` names what it makes.
+    pub fn is_of(&self, run: &str) -> bool {
+        self.run == run
+            && check_name(&self.name).is_ok()
+            && self.paths.iter().chain(&self.shared).all(|path| self.is_own(path))
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        let plain = path.components().skip(1).all(|part| matches!(part, Component::Normal(_)));
+        let Some(parts) = path.strip_prefix(CONFIG).ok().filter(|_| plain).and_then(Path::to_str) else {
+            return false;
+        };
+        let parts: Vec<&str> = parts.split('/').collect();
+        let own = |target: &str| names::is_target(target, &self.name);
+        let store = |hba: &str| hba.starts_with("iblock_") || hba.starts_with("fileio_");
+        match parts.as_slice() {
+            ["nvmet", "hosts", _] | ["target", "iscsi"] => true,
+            ["nvmet", "subsystems", target, ..] | ["target", "iscsi", target, ..] => own(target),
+            ["nvmet", "ports", number] => number.parse().is_ok_and(|number| PORTS.contains(&number)),
+            ["nvmet", "ports", _, "subsystems", target] => own(target),
+            ["target", "core", hba] => store(hba),
+            ["target", "core", hba, name] => store(hba) && *name == names::backstore(&self.name),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! How attachments are, for people and as JSON.
+
+use super::{Phase, Place, Record};
+use ebbtide_model::civil::Civil;
+use ebbtide_model::units::UnixTime;
+use serde::Serialize;
+use std::fmt::Write;
+use strum::AsRefStr;
+
+/// How the connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, AsRefStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Link {
+    /// Reads and writes get through.
+    Connected,
+    /// It is lost and tried again; reads and writes wait.
+    Reconnecting,
+    /// It is lost and tried again; reads and writes fail by now.
+    Failing,
+    /// Nothing is connected: after a boot, or because somebody ended the session.
+    Missing,
+    /// An attach or detach was ended before its end.
+    Unfinished,
+}
+
+/// What was seen of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Since {
+    /// Whether the session of the kernel is there.
+    pub there: bool,
+    /// Whether it and the way to it work.
+    pub works: bool,
+    /// Since when it is so, where that is known.
+    pub since: Option<UnixTime>,
+}
+
+/// How an attachment is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Attached {
+    /// Its name.
+    pub name: String,
+    /// How the connection is.
+    pub state: Link,
+    /// Since when, in seconds since 1970 in UTC, where that is known.
+    pub since_unix_s: Option<f64>,
+    /// Where the volume is.
+    pub place: String,
+    /// The host there.
+    pub host: String,
+    /// `nvme-tcp` or `iscsi`.
+    pub transport: &'static str,
+    /// Whether OpenSSH carries it.
+    pub ssh: bool,
+    /// NQN or IQN of the target.
+    pub target: String,
+    /// The device: its link below /dev/disk.
+    pub device: Option<String>,
+    /// What is to be used: the device, or the mapping that decrypts it.
+    pub path: Option<String>,
+    /// `luks2`, or `luks2-integrity`; nothing where it is not encrypted here.
+    pub encryption: Option<&'static str>,
+    /// Where it is mounted.
+    pub mountpoint: Option<String>,
+    /// How long reads and writes wait for a lost connection, in seconds.
+    pub hold_s: u64,
+    /// How often the SSH connection was lost since it was attached.
+    pub lost: Option<u64>,
+    /// What is not as it should be, with what to do.
+    pub troubles: Vec<String>,
+}
+
+impl Attached {
+    /// Of `record`, as it was `seen` at `now`; SSH was `lost` so often.
+    pub fn of(
+        record: &Record,
+        seen: Since,
+        lost: Option<u64>,
+        troubles: Vec<String>,
+        now: UnixTime,
+    ) -> Attached {
+        let waited = seen.since.map_or(0, |since| now.0.saturating_sub(since.0) / 1_000_000_000);
+        let state = match record.phase {
+            _ if record.phase != Phase::Attached => Link::Unfinished,
+            _ if !seen.there => Link::Missing,
+            _ if seen.works => Link::Connected,
+            _ if waited > record.hold_s => Link::Failing,
+            _ => Link::Reconnecting,
+        };
+        Attached {
+            name: record.name.clone(),
+            state,
+            since_unix_s: seen.since.map(UnixTime::as_secs_f64),
+            place: record.place.to_string(),
+            host: record.host.clone(),
+            transport: record.transport.name(),
+            ssh: matches!(record.place, Place::Ssh { .. }),
+            target: record.target.clone(),
+            device: record.device.clone(),
+            path: record.path.clone(),
+            encryption: record.encryption.as_ref().map(|encrypted| match encrypted.integrity {
+                true => "luks2-integrity",
+                false => "luks2",
+            }),
+            mountpoint: record.mount.as_ref().map(|mount| mount.directory.to_string_lossy().into_owned()),
+            hold_s: record.hold_s,
+            lost,
+            troubles,
+        }
+    }
+
+    /// Whether nobody need look after it.
+    pub fn is_well(&self) -> bool {
+        self.state == Link::Connected && self.troubles.is_empty()
+    }
+
+    /// What `ebb status` prints for people.
+    pub fn text(&self) -> String {
+        let since = self.since_unix_s.map_or_else(String::new, |since| {
+            let seconds = since as u64;
+            format!(" since {}", Civil::from_unix(UnixTime::from_secs(seconds)).rfc3339())
+        });
+        let what = match self.state {
+            Link::Connected => format!("attached, connected{since}"),
+            Link::Reconnecting => {
+                format!("attached, reconnecting{since}; reads and writes wait up to {} s", self.hold_s)
+            }
+            Link::Failing => format!(
+                "attached, reconnecting{since}; reads and writes fail, because that is more than {} s ago",
+                self.hold_s
+            ),
+            Link::Missing => "not connected: the same `ebb attach` connects it again".to_owned(),
+            Link::Unfinished => {
+                "an attach or detach did not end: `ebb cleanup` takes away what is left, or attach or detach again"
+                    .to_owned()
+            }
+        };
+        let path = self.path.as_deref().or(self.device.as_deref()).unwrap_or("no device");
+        let mounted = self.mountpoint.as_ref().map_or_else(String::new, |place| format!(" on {}", place));
+        let encrypted = match self.encryption {
+            None => "not encrypted here",
+            Some("luks2") => "encrypted here (LUKS2)",
+            Some(_) => "encrypted and authenticated here (LUKS2 with integrity)",
+        };
+        let through = if self.ssh { " through SSH" } else { "" };
+        let mut text = format!("{}: {what}\n", self.name);
+        let _ =
+            writeln!(text, "  {path}{mounted}, {encrypted}; {} over {}{through}", self.place, self.transport);
+        if let Some(lost) = self.lost.filter(|lost| *lost > 0) {
+            let _ = writeln!(text, "  the SSH connection was lost {lost} times, and made again");
+        }
+        for trouble in &self.troubles {
+            let _ = writeln!(text, "  trouble: {trouble}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Encrypted, MountedAt, Transport};
+    use super::*;
+    use ebbtide_model::stack::Filesystem;
+
+    fn record() -> Record {
+        let place: Place = "ada@store1:/dev/vdb".parse().expect("a place");
+        Record {
+            schema: Record::SCHEMA.to_owned(),
+            name: "backup".to_owned(),
+            id: "1".to_owned(),
+            phase: Phase::Attached,
+            host: place.host().to_owned(),
+            place,
+            transport: Transport::NvmeTcp,
+            target: "nqn.2026-11.ebbtide:backup".to_owned(),
+            address: "127.0.0.1".to_owned(),
+            port: 20_100,
+            client: "nqn.2014-08.org.nvmexpress:uuid:1".to_owned(),
+            device: Some("/dev/disk/by-id/nvme-uuid.1".to_owned()),
+            path: Some("/dev/mapper/backup".to_owned()),
+            bytes: Some(1 << 30),
+            hold_s: 60,
+            tunnel: None,
+            secret_file: None,
+            encryption: Some(Encrypted {
+                uuid: "u".to_owned(),
+                integrity: false,
+                key_file: None,
+                header: None,
+                backup: None,
+            }),
+            mount: Some(MountedAt {
+                directory: "/srv/backup".into(),
+                filesystem: Some("ext4".to_owned()),
+                wanted: Filesystem::Ext4,
+                label: None,
+                made: Vec::new(),
+            }),
+            begun: [super::super::Step::Export].into(),
+            made: [].into(),
+            since: Some(UnixTime::from_secs(1_764_000_000)),
+        }
+    }
+
+    #[test]
+    fn how_it_is_is_told_with_since_when() {
+        let since = Some(UnixTime::from_secs(1_764_000_000));
+        let now = UnixTime::from_secs(1_764_000_030);
+        let tell = |there, works, hold_s| {
+            let record = Record { hold_s, ..record() };
+            Attached::of(&record, Since { there, works, since }, Some(2), Vec::new(), now)
+        };
+        let text = tell(true, true, 60).text();
+        assert_eq!(
+            text,
+            "backup: attached, connected since 2025-11-24T16:00:00Z\n  /dev/mapper/backup on /srv/backup, encrypted here (LUKS2); \
+             ada@store1:/dev/vdb over nvme-tcp through SSH\n  the SSH connection was lost 2 times, and made again\n"
+        );
+        assert!(tell(true, true, 60).is_well());
+        for (status, state, words) in [
+            (
+                tell(true, false, 60),
+                Link::Reconnecting,
+                "reconnecting since 2025-11-24T16:00:00Z; reads and writes wait up to 60 s",
+            ),
+            (
+                tell(true, false, 10),
+                Link::Failing,
+                "reads and writes fail, because that is more than 10 s ago",
+            ),
+            (tell(false, false, 60), Link::Missing, "the same `ebb attach`"),
+        ] {
+            assert_eq!(status.state, state);
+            assert!(!status.is_well() && status.text().contains(words), "{}", status.text());
+        }
+        let half = Record { phase: Phase::Detaching, ..record() };
+        let half = Attached::of(&half, Since { there: true, works: true, since }, None, Vec::new(), now);
+        assert!(!half.is_well() && half.text().contains("ebb cleanup"));
+    }
+
+    #[test]
+    fn what_is_asked_for_differently_is_told() {
+        let other = Record { hold_s: 10, ..record() };
+        assert_eq!(record().differs(&other), Some("its hold is 60 s and not 10 s".to_owned()));
+        assert_eq!(record().differs(&record()), None);
+        let plain = Record { encryption: None, ..record() };
+        assert_eq!(record().differs(&plain), Some("its encryption is LUKS2 and not none".to_owned()));
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let text = serde_json::to_string(&record()).expect("writes");
+        assert_eq!(serde_json::from_str::<Record>(&text).expect("reads"), record());
+        let value: serde_json::Value = serde_json::from_str(&text).expect("reads");
+        for key in ["name", "host", "transport", "target", "address", "port", "device", "hold_s"] {
+            assert!(!value[key].is_null(), "{key}");
+        }
+    }
+}

@@ -3,12 +3,17 @@
 //! The server stands for the one of the study of small files (experiments/efs-small-io.toml), a tenth as fast: what a client can
 //! send and what the server can send is limited, and each way takes 37 ms.
 
-use super::guests::{laboratory, script};
+use super::common::tool;
+use super::guests::{lab, script};
+use ebbtide_lab::Laboratory;
 use ebbtide_lab::disks::{Bus, Disk, Throttle};
 use ebbtide_lab::guest::Guest;
 use ebbtide_lab::machine::{Machine, Use};
 use ebbtide_lab::network::{self, Network, Place};
+use ebbtide_model::backend::Control;
 use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const STUDY: &str = include_str!("../../../../experiments/efs-small-io.toml");
@@ -47,6 +52,21 @@ const CLIENT: &str = r#"
 /// 150 writes of 10 KiB in a second from each client, 350 reads in all, 37 ms each way.
 const LIMITS: [(&str, &str); 3] = [("server", "31mbit"), ("a", "13.3mbit"), ("b", "13.3mbit")];
 
+/// A lab whose guests have the `ebb` under test without its symbols, which is a quarter of what is to be copied between them.
+fn small_laboratory() -> Laboratory {
+    let small = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ebb-without-symbols");
+    let made = |path: &Path| std::fs::metadata(path).and_then(|found| found.modified());
+    let program = Path::new(env!("CARGO_BIN_EXE_ebb"));
+    if made(&small).ok() < made(program).ok() {
+        let new = small.with_extension("new");
+        tool("strip", &["-o", new.to_str().unwrap(), program.to_str().unwrap()]);
+        std::fs::rename(&new, &small).unwrap();
+    }
+    let (places, _) = lab();
+    let say = |text: &str| eprintln!("{text}");
+    Laboratory::with_program(places, &small, Arc::new(Control::default()), say).unwrap()
+}
+
 /// The server and its clients.
 struct Net {
     server: Guest,
@@ -66,7 +86,7 @@ impl Net {
                 place: Some(Place { network: network.clone(), number }),
                 usage: Use::Commands,
             };
-            laboratory().boot(&machine).unwrap()
+            small_laboratory().boot(&machine).unwrap()
         };
         let disk = Disk {
             name: "files".into(),
@@ -228,12 +248,13 @@ fn another_ebb_is_told_and_replaced_only_when_that_is_asked_for() {
     net.write("/tmp/short.toml", &short(2));
     let old = "printf '#!/bin/sh\\n[ \"$1\" = --version ] && echo ebb 0.0.9\\n' >/usr/local/bin/ebb";
     script(&mut net.clients[1], old).unwrap();
-    let refused = "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs -q 2>&1 && exit 1; true";
+    // The user's own configuration: b is behind a, and has another name.
+    script(&mut net.server, "printf 'Host behind\\n  HostName b\\n  ProxyJump a\\n' >>/root/.ssh/config")
+        .unwrap();
+    let refused = "ebb run /tmp/short.toml --hosts a,behind --dir /mnt/efs -q 2>&1 && exit 1; true";
     let said = script(&mut net.server, refused).unwrap();
-    assert!(said.contains("b has ebb 0.0.9, here is 0.1.0") && said.contains("--copy-ebb"), "{said}");
+    assert!(said.contains("behind has ebb 0.0.9, here is 0.1.0") && said.contains("--copy-ebb"), "{said}");
     net.clients.iter_mut().for_each(Net::nothing_left);
-    // The user's own configuration: b is behind a.
-    script(&mut net.server, "printf 'Host b\\n  ProxyJump a\\n' >>/root/.ssh/config").unwrap();
     let run = "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs --copy-ebb 2>&1 || [ $? = 3 ]";
     let said = script(&mut net.server, run).unwrap();
     assert!(said.contains("6 trials"), "{said}");
@@ -246,7 +267,7 @@ fn another_ebb_is_told_and_replaced_only_when_that_is_asked_for() {
 #[test]
 fn a_client_that_dies_fails_its_trials_is_named_and_leaves_nothing_running() {
     let mut net = Net::start("killed");
-    net.write("/tmp/short.toml", &short(40));
+    net.write("/tmp/short.toml", &short(12));
     let run =
         "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs >/tmp/said 2>&1 </dev/null & echo $! >/tmp/pid";
     script(&mut net.server, run).unwrap();
@@ -260,5 +281,9 @@ fn a_client_that_dies_fails_its_trials_is_named_and_leaves_nothing_running() {
     let said = script(&mut net.server, wait).unwrap();
     eprintln!("{:?} after the kill:\n{said}", killed.elapsed());
     assert!(said.contains("host a is lost"), "{said}");
+    // What the client had made is on the server still, and nobody's but its own.
+    let made = script(&mut net.clients[0], "ls -d /mnt/efs/ebbtide-*; ls /mnt/efs/ebbtide-*").unwrap();
+    assert!(made.contains("client0") && !made.contains("client1"), "{made}");
+    script(&mut net.server, "rm -r /srv/files/ebbtide-*").unwrap();
     Net::nothing_left(&mut net.clients[0]);
 }

@@ -17,6 +17,9 @@ const ERRORS_MOST: usize = 4000;
 /// Longest line: the samples of a trial are a few MB.
 const LINE_MOST: u64 = 1 << 30;
 
+/// A worker's standard input, until it cannot be reached any more.
+pub(super) type Input = Arc<Mutex<Option<ChildStdin>>>;
+
 /// What comes from a worker.
 pub(super) enum Heard {
     Word(Box<Word>),
@@ -28,7 +31,7 @@ pub(super) enum Heard {
 pub(super) struct Link {
     /// As the user wrote it.
     pub(super) host: String,
-    to: Arc<Mutex<Option<ChildStdin>>>,
+    to: Input,
     child: Child,
     errors: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
@@ -82,7 +85,7 @@ impl Link {
     }
 
     /// Its standard input, for whoever says that somebody is there.
-    pub(super) fn input(&self) -> Arc<Mutex<Option<ChildStdin>>> {
+    pub(super) fn input(&self) -> Input {
         self.to.clone()
     }
 

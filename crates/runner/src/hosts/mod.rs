@@ -24,11 +24,11 @@ use ebbtide_model::schedule::Trial;
 use ebbtide_model::session::HostInfo;
 use ebbtide_model::units::{Bytes, format_latency};
 use ebbtide_model::workload::Workload;
-use link::{Heard, Link};
+use link::{Heard, Input, Link};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -59,6 +59,7 @@ pub struct Hosts {
 
 /// The thread that tells all workers that somebody is there.
 struct Signs {
+    inputs: Arc<Mutex<Vec<Input>>>,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -99,12 +100,18 @@ impl Hosts {
             .collect::<std::result::Result<Vec<_>, _>>()
             .map_err(|error| BackendError::Other(error.to_string()))?;
         let (sender, heard) = channel();
+        // From the first on: starting the others may take long.
+        let signs = Signs::begin();
         let opened: Vec<_> = std::thread::scope(|scope| {
             let hosts = placement.hosts.iter().enumerate();
             let opening: Vec<_> = hosts
                 .map(|(number, host)| {
-                    let sender = sender.clone();
-                    scope.spawn(move || Link::open(launcher, host, number, sender))
+                    let (sender, signs) = (sender.clone(), &signs);
+                    scope.spawn(move || {
+                        let link = Link::open(launcher, host, number, sender)?;
+                        signs.tell_too(link.input());
+                        Ok::<Link, LaunchError>(link)
+                    })
                 })
                 .collect();
             opening.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
@@ -113,7 +120,6 @@ impl Hosts {
         for link in opened {
             links.push(link.map_err(|_| BackendError::Other("a launcher ended unexpectedly".to_owned()))??);
         }
-        let signs = Signs::begin(&links);
         let mut hosts = Hosts {
             placement,
             on,
@@ -323,18 +329,23 @@ fn at_host(mut volume: PreparedVolume, host: &str) -> PreparedVolume {
 }
 
 impl Signs {
-    fn begin(links: &[Link]) -> Signs {
-        let over = Arc::new(AtomicBool::new(false));
-        let inputs: Vec<_> = links.iter().map(Link::input).collect();
-        let stop = over.clone();
+    fn begin() -> Signs {
+        let (inputs, over) = (Arc::<Mutex<Vec<Input>>>::default(), Arc::new(AtomicBool::new(false)));
+        let (told, stop) = (inputs.clone(), over.clone());
         let thread = std::thread::spawn(move || {
             let Ok(alive) = line(&Order::Alive) else { return };
             while !stop.load(Ordering::Relaxed) {
-                inputs.iter().for_each(|input| link::tell(input, &alive));
+                let told = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                told.iter().for_each(|input| link::tell(input, &alive));
                 std::thread::park_timeout(SIGN);
             }
         });
-        Signs { over, thread: Some(thread) }
+        Signs { inputs, over, thread: Some(thread) }
+    }
+
+    /// From now on whoever reads `input` is told too.
+    fn tell_too(&self, input: Input) {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).push(input);
     }
 }
 

@@ -18,6 +18,7 @@ clean() {
 }
 field() { grep -o "\"$1\": \"[^\"]*" | sed 's/.*"//'; }
 refused() { local status=0; "$@" >/tmp/said 2>&1 || status=$?; cat /tmp/said; [ $status = 1 ]; }
+fails() { if "$@"; then echo "it did not fail: $*"; exit 1; fi; }
 wait_for() { for i in $(seq 100); do [ -e "$1" ] && return; sleep 0.1; done; ls -l "${1%/*}"; return 1; }
 set_up() {
     mkdir -p /data; mkfs.ext4 -q ${ID}-fs; mount ${ID}-fs /data; truncate -s 32M /data/file
@@ -65,7 +66,7 @@ fn a_disk_and_a_file_are_given_over_nvme_to_one_client_on_loopback() {
         r#"
         for name in a file; do
             T=$(ebb export --list --json | grep -o "nqn.2026[^\"]*:$name")
-            ! nvme connect -t tcp -a 127.0.0.1 -s 4420 -n $T --hostnqn=$NQN.other
+            fails nvme connect -t tcp -a 127.0.0.1 -s 4420 -n $T --hostnqn=$NQN.other
             U=$(cat /sys/kernel/config/nvmet/subsystems/$T/namespaces/1/device_uuid)
             nvme connect -t tcp -a 127.0.0.1 -s 4420 -n $T --hostnqn=$NQN
             wait_for /dev/disk/by-id/nvme-uuid.$U
@@ -130,7 +131,7 @@ fn a_disk_and_a_file_are_given_over_iscsi_to_who_knows_the_secret() {
         r#"
         (umask 077; echo a-secret-of-24-signs-123 >/root/secret)
         for what in ${ID}-a /data/file; do
-            strace=; ebb export $what --client $IQN --transport iscsi --secret /root/secret --json
+            ebb export $what --client $IQN --transport iscsi --secret /root/secret --json
         done
         ss -Hltn
         "#,
@@ -144,9 +145,9 @@ fn a_disk_and_a_file_are_given_over_iscsi_to_who_knows_the_secret() {
         for name in virtio-a file; do
             T=$(ebb export --list --json | grep -o "iqn.2026[^\"]*:$name")
             iscsiadm -m node -o new -T $T -p 127.0.0.1:3260,1 >/dev/null
-            echo none; ! login $T
+            echo none; fails login $T
             set_to $T authmethod CHAP; set_to $T username $IQN; set_to $T password another-secret-of-24-sign
-            echo wrong; ! login $T
+            echo wrong; fails login $T
             set_to $T password a-secret-of-24-signs-123
             echo right; login $T
             S=$(cat /sys/kernel/config/target/core/*/ebb_${name/-/_}/wwn/vpd_unit_serial | sed 's/.*: //' | cut -c1-25)
@@ -175,7 +176,7 @@ fn a_disk_and_a_file_are_given_over_iscsi_to_who_knows_the_secret() {
         for set in authmethod:CHAP username:$IQN password:a-secret-of-24-signs-123; do
             iscsiadm -m node -T $T -p 127.0.0.1:3260 -I other -o update -n node.session.auth.${set%%:*} -v ${set#*:}
         done
-        ! iscsiadm -m node -T $T -p 127.0.0.1:3260 -I other --login 2>&1
+        fails iscsiadm -m node -T $T -p 127.0.0.1:3260 -I other --login 2>&1
         "#,
     );
     assert!(said.contains("authorization failure"), "{said}");
@@ -186,7 +187,7 @@ fn a_disk_and_a_file_are_given_over_iscsi_to_who_knows_the_secret() {
         grep -rl a-secret-of-24 /root/.local /var/lib/ebbtide /etc/systemd /run 2>/dev/null | grep -v iscsi || true
         dmesg | grep a-secret-of-24 || true
         for p in $(ls -d /sys/kernel/config/target/iscsi/*:file/tpgt_1/acls/*/auth/password); do
-            ! setpriv --reuid=65534 --clear-groups cat $p 2>&1
+            fails setpriv --reuid=65534 --clear-groups cat $p 2>&1
         done
         EBB_LOG=trace ebb export /data/file --client $IQN --transport iscsi --secret /root/secret 2>&1
         ebb export --list --json

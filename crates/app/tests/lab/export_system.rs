@@ -9,6 +9,7 @@ const WORDS: &str = r#"
 NQN=nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555
 IQN=iqn.2026-11.other:host
 ID=/dev/disk/by-id/virtio
+fails() { if "$@"; then echo "it did not fail: $*"; exit 1; fi; }
 units() { find /etc/systemd/system | sort; find /etc/systemd/system -type f -exec md5sum {} + | sort; }
 "#;
 
@@ -41,14 +42,14 @@ fn what_is_persistent_is_back_after_a_reboot_and_gone_when_it_is_removed() {
         mkdir /data; mkfs.ext4 -q ${ID}-fs; echo "${ID}-fs /data ext4 nofail 0 0" >>/etc/fstab; systemctl daemon-reload; mount /data
         truncate -s 32M /data/f
         (umask 077; echo a-secret-of-24-signs-123 >/root/secret)
-        ! /ebb/ebb export ${ID}-a --client $NQN --name a --persistent 2>&1
+        cp /ebb/ebb /tmp/ebb; fails /tmp/ebb export ${ID}-a --client $NQN --name a --persistent 2>&1
         PATH=/usr/local/bin:$PATH
         ebb export ${ID}-a --client $NQN --name a --persistent 2>&1
         ebb export ${ID}-b --client $IQN --name b --transport iscsi --secret /root/secret --persistent 2>&1
         ebb export /data/f --client $NQN --persistent 2>&1
         systemctl is-enabled ebb-export-a ebb-export-b ebb-export-f
-        ! grep -r a-secret-of-24 /etc /var/lib/ebbtide /var/log 2>/dev/null
-        ! journalctl --no-pager | grep a-secret-of-24
+        fails grep -r a-secret-of-24 /etc /var/lib/ebbtide /var/log 2>/dev/null
+        if journalctl --no-pager | grep a-secret-of-24; then exit 1; fi
         # What the client puts on it, without naming the disk.
         T=$(ebb export --list --json | grep -o 'nqn.2026[^"]*:a'); modprobe nvme-tcp
         nvme connect -t tcp -a 127.0.0.1 -s 4420 -n $T --hostnqn=$NQN

@@ -34,7 +34,7 @@ const STORE: &str = r#"
     echo 'ada:x:1000:' >>/etc/group
     chown -R 1000:1000 /home/ada; chmod 700 /home/ada/.ssh
     echo 'ada ALL=(root) NOPASSWD: ALL' >/etc/sudoers.d/ada; chmod 440 /etc/sudoers.d/ada
-    printf 'auth sufficient pam_permit.so\naccount sufficient pam_permit.so\nsession sufficient pam_permit.so\n' >/etc/pam.d/sudo
+    printf 'auth sufficient pam_permit.so\naccount sufficient pam_permit.so\nsession sufficient pam_permit.so\n' >/etc/pam.d/sudo; cp /etc/pam.d/sudo /etc/pam.d/other
     /usr/sbin/sshd -f /etc/ssh/sshd_config
 "#;
 
@@ -120,7 +120,7 @@ fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
     let mut desk = net.client(2, "desk");
     tell(
         &mut net.store,
-        "tcpdump -i eth0 -U -s 0 -w /run/wire.pcap tcp port 22 >/dev/null 2>&1 & echo $! >/run/tcpdump.pid; sleep 2",
+        "setsid tcpdump -Z root -i eth0 -U -s 0 -w /run/wire.pcap tcp port 22 >/run/tcpdump.log 2>&1 & sleep 3; pgrep -x tcpdump || { cat /run/tcpdump.log; exit 1; }",
     );
     tell(&mut desk, "head -c 64 /dev/urandom >key");
     let attach = format!(
@@ -148,13 +148,13 @@ fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
         text.contains("backup: attached, connected since 20") && text.contains("encrypted here (LUKS2)"),
         "{text}"
     );
-    let header = tell(&mut desk, "base64 -w0 header");
+    let [header, whole_key] = ["header", "key"].map(|file| desk.capture(&["cat", file], b"").unwrap().output);
     let key = tell(&mut desk, "base64 -w0 key");
     secrets_are_nowhere(&mut desk, &key);
     secrets_are_nowhere(&mut net.store, &key);
     // The machine is lost: its disk, its records, its session.
     drop(desk);
-    tell(&mut net.store, "kill $(cat /run/tcpdump.pid); sleep 1; sync");
+    tell(&mut net.store, "pkill -x tcpdump; sleep 1; sync");
     let plain = tell(
         &mut net.store,
         &format!(
@@ -172,10 +172,10 @@ fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
         ),
     );
     let mut other = net.client(3, "other");
-    tell(
-        &mut other,
-        &format!("echo {header} | base64 -d >header; echo {key} | base64 -d >key; chmod 600 key header"),
-    );
+    for (file, content) in [("header", &header), ("key", &whole_key)] {
+        let write = format!("umask 077; cat >{file}");
+        assert_eq!(other.capture(&["bash", "-c", &write], content).unwrap().status, 0);
+    }
     let said = tell(&mut other, &attach);
     assert!(!said.contains("encrypted now"), "{said}");
     let restored = tell(&mut other, "cd /srv/backup; find tree -type f -exec md5sum {} + | sort -k2");

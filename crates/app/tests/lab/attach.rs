@@ -122,7 +122,7 @@ fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
         &mut net.store,
         "setsid tcpdump -Z root -i eth0 -U -s 0 -w /run/wire.pcap tcp port 22 >/run/tcpdump.log 2>&1 & sleep 3; pgrep -x tcpdump || { cat /run/tcpdump.log; exit 1; }",
     );
-    tell(&mut desk, "head -c 64 /dev/urandom >key");
+    tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key");
     let attach = format!(
         "ebb attach ada@store:{VOLUME} --name backup --encrypt key --header-backup header --mount /srv/backup"
     );
@@ -148,7 +148,7 @@ fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
         text.contains("backup: attached, connected since 20") && text.contains("encrypted here (LUKS2)"),
         "{text}"
     );
-    let header = tell(&mut desk, "base64 -w0 header");
+    let [header, whole_key] = ["header", "key"].map(|file| desk.capture(&["cat", file], b"").unwrap().output);
     let key = tell(&mut desk, "base64 -w0 key");
     secrets_are_nowhere(&mut desk, &key);
     secrets_are_nowhere(&mut net.store, &key);
@@ -172,10 +172,10 @@ fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
         ),
     );
     let mut other = net.client(3, "other");
-    tell(
-        &mut other,
-        &format!("echo {header} | base64 -d >header; echo {key} | base64 -d >key; chmod 600 key header"),
-    );
+    for (file, content) in [("header", &header), ("key", &whole_key)] {
+        let write = format!("umask 077; cat >{file}");
+        assert_eq!(other.capture(&["bash", "-c", &write], content).unwrap().status, 0);
+    }
     let said = tell(&mut other, &attach);
     assert!(!said.contains("encrypted now"), "{said}");
     let restored = tell(&mut other, "cd /srv/backup; find tree -type f -exec md5sum {} + | sort -k2");
@@ -210,7 +210,7 @@ fn secrets_are_nowhere(guest: &mut Guest, key: &str) {
 fn twenty_cuts_of_the_connection_corrupt_nothing() {
     let mut net = Net::new("cuts", 256 * MIB);
     let mut desk = net.client(2, "desk");
-    tell(&mut desk, "head -c 64 /dev/urandom >key");
+    tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key");
     tell(
         &mut desk,
         &format!("ebb attach root@store:{VOLUME} --name data --encrypt key --mount /srv/data --hold 120s -q"),
@@ -373,7 +373,7 @@ fn every() -> usize {
 fn a_kill_at_a_boundary_is_cleaned_up_on_both_sides() {
     let mut net = Net::new("kills", 64 * MIB);
     let mut desk = net.client(2, "desk");
-    tell(&mut desk, "head -c 64 /dev/urandom >key");
+    tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key");
     let attach = format!(
         "ebb attach ada@store:{VOLUME} --name data --encrypt key --header-backup header --mount /srv/data -q"
     );

@@ -3,6 +3,8 @@
 
 pub mod calls;
 pub mod case;
+pub mod crowded;
+pub mod durable;
 pub mod elsewhere;
 pub mod exceeded;
 pub mod group;
@@ -23,6 +25,7 @@ pub mod usage;
 use crate::evidence::Unit;
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use case::Case;
+use crowded::Crowded;
 use group::FullestLimit;
 use hot::Hot;
 use processors::{THREAD_BUSY, permille, users_by};
@@ -59,6 +62,8 @@ pub struct Facts<'a> {
     pub rungs: Option<Rungs<'a>>,
     /// How the members' devices stood.
     pub devices: Option<Devices>,
+    /// Disks of an array at which others are at work, and for which the load waits.
+    pub crowded: Option<Crowded>,
     /// The device of an array that is given more of the load than its siblings, and for which the load waits.
     pub hot: Option<Hot>,
     /// Queues of disks that were full.
@@ -100,6 +105,7 @@ impl<'a> Facts<'a> {
             set_rate: set_rate::find(case, rungs.as_ref(), devices, &full_queues),
             latency: latency::latency_over_floor(case),
             shared: shared::shared(case),
+            crowded: crowded::crowded(case),
             hot: hot::hot(case),
             busiest_thread: permille(case, |cpu| cpu.busiest_thread_permille),
             waited: permille(case, |cpu| cpu.most_waiting_permille),

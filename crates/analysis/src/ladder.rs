@@ -18,14 +18,21 @@ use ebbtide_model::workload::{IoEngine, Workload};
 pub const SHARE: f64 = 0.10;
 /// ...or this long, where that is more: a limit that is enforced every 100 ms, as those of the kernel are, does not show in less...
 pub const ENOUGH: Nanos = Nanos(3_000_000_000);
+/// ...or up to this long, where operations are so slow that the most telling rungs need it...
+const SLOW: Nanos = Nanos(6_000_000_000);
 /// ...but never more than this share of them.
 pub const MOST: f64 = 0.60;
 /// Longest rung, its start included: with 1 ms per operation and one in flight, 1000 operations.
 pub const LONGEST: Nanos = Nanos(1_000_000_000);
 /// Shortest rung. Rungs for which there is no time are left out, the most telling ones first in line.
 pub const SHORTEST: Nanos = Nanos(400_000_000);
+/// How many rungs are worth the longer time: twice as many in flight, as many, and four times as many.
+const MOST_TELLING: usize = 3;
 /// Operations that a rung has time for at the rate of the trials: of fewer, chance is most of the difference between two rates.
 const OPERATIONS: f64 = 10.0;
+/// How often what is in flight comes and goes in a rung. One operation of `n` takes `n` times what lies between two that complete (Little's
+/// law); before the first of them have come back from behind the others, what completes says nothing of `n`.
+const TURNS: f64 = 1.25;
 /// Share of a rung that is not counted: queues fill, and what was left unused is spent.
 const START: f64 = 0.2;
 /// Confidence of a verdict from which on a ladder does not change it.
@@ -62,17 +69,12 @@ pub fn rungs(workload: &Workload, trials: &[&TrialSamples]) -> Vec<Workload> {
     let half_full = half_full(trials, in_flight(workload));
     let done: u64 = trials.iter().map(|samples| operations(samples)).sum();
     let each = if done == 0 { 0.0 } else { measured.0 as f64 / done as f64 };
-    rungs_after(workload, measured, half_full, Nanos((each * OPERATIONS / (1.0 - START)) as u64))
+    rungs_after(workload, measured, half_full, Nanos(each as u64))
 }
 
-/// `telling` is how long a rung has to last at least to say anything; where there is no time for one, it is four times as many in
-/// flight for all the time that there is, to be held against the trials.
-fn rungs_after(
-    workload: &Workload,
-    measured: Nanos,
-    half_full: Option<u32>,
-    telling: Nanos,
-) -> Vec<Workload> {
+/// `each` lies between two operations that complete in the trials. Rungs for which there is no time are left out, with those after them; where
+/// there is none for any, it is four times as many in flight for all the time that there is, to be held against the trials.
+fn rungs_after(workload: &Workload, measured: Nanos, half_full: Option<u32>, each: Nanos) -> Vec<Workload> {
     // Of operations of several sizes there is no one size to change.
     let sizes = if workload.split.is_some() { [None, None] } else { other_sizes(workload.bs) };
     let mut rungs: Vec<Workload> = [
@@ -86,24 +88,44 @@ fn rungs_after(
     .into_iter()
     .flatten()
     .collect();
-    let budget = budget(measured);
-    let room = usize::try_from(budget / SHORTEST.max(telling).0).unwrap_or(usize::MAX);
+    let mut needed: Vec<u64> = rungs.iter().map(|rung| telling(workload, rung, each)).collect();
+    let wanted = needed.iter().take(MOST_TELLING).fold(0u64, |sum, needed| sum.saturating_add(*needed));
+    let budget = budget(measured, wanted);
+    let room = needed.iter().scan(0u64, |sum, needed| {
+        *sum = sum.saturating_add(*needed);
+        Some(*sum)
+    });
+    let room = room.take_while(|sum| *sum <= budget).count();
     if room == 0 && budget >= SHORTEST.0 {
         rungs = times(workload, 4, 1).into_iter().collect();
+        needed = vec![budget; rungs.len()];
     } else {
         rungs.truncate(room);
+        needed.truncate(room);
     }
-    let each = (budget / rungs.len().max(1) as u64).min(LONGEST.max(telling).0);
-    for rung in &mut rungs {
-        rung.last(Nanos(each), Nanos((each as f64 * START) as u64));
+    // What is left makes all of them longer.
+    let longer = budget as f64 / needed.iter().sum::<u64>().max(1) as f64;
+    for (rung, needed) in rungs.iter_mut().zip(needed) {
+        let length = ((needed as f64 * longer) as u64).min(LONGEST.0.max(needed));
+        rung.last(Nanos(length), Nanos((length as f64 * START) as u64));
     }
     rungs
 }
 
-/// Nanoseconds that the rungs may take when the trials took `measured`.
-fn budget(measured: Nanos) -> u64 {
+/// How long `rung` has to last at least to say anything where `each` lies between two operations of `workload`: where it is of
+/// larger ones, and bytes limit, they are as much farther apart.
+fn telling(workload: &Workload, rung: &Workload, each: Nanos) -> u64 {
+    let larger = (rung.bs.0 as f64 / workload.bs.0.max(1) as f64).max(1.0);
+    let turns = f64::from(in_flight(rung)) * TURNS;
+    let telling = each.0 as f64 * larger * turns.max(OPERATIONS / (1.0 - START));
+    (telling as u64).max(SHORTEST.0)
+}
+
+/// Nanoseconds that the rungs may take when the trials took `measured`, and the most telling of them want so many.
+fn budget(measured: Nanos, wanted: u64) -> u64 {
     let measured = measured.0 as f64;
-    (measured * SHARE).max((ENOUGH.0 as f64).min(measured * MOST)) as u64
+    let enough = (ENOUGH.0.max(wanted.min(SLOW.0)) as f64).min(measured * MOST);
+    (measured * SHARE).max(enough) as u64
 }
 
 /// `workload` with its operations in flight times `up` and divided by `down`; nothing where that is not a whole number
@@ -251,7 +273,7 @@ mod tests {
             let rungs = rungs_after(&workload(32, 4096), Nanos::from_secs(seconds), None, Nanos(0));
             let measured = seconds as f64 * 1e9;
             let most = (MOST * measured).min((SHARE * measured).max(ENOUGH.0 as f64));
-            assert!(time(&rungs) as f64 <= most, "{seconds} s");
+            assert!(time(&rungs) as f64 <= most + 1.0, "{seconds} s");
             let least = rungs.iter().all(|rung| time(std::slice::from_ref(rung)) >= SHORTEST.0);
             assert!(least, "{seconds} s");
         }
@@ -272,11 +294,31 @@ mod tests {
             Stop::Runtime(runtime) => runtime.0 + rungs[0].warm_up.0,
             Stop::Size(_) => 0,
         };
-        let (some, one) = (slow(1400), slow(60_000));
-        assert_eq!((shown(&some), length(&some)), (vec![(2, 4096), (1, 4096)], 1_400_000_000));
-        assert_eq!((shown(&one), length(&one)), (vec![(4, 4096)], 3_000_000_000));
+        let (some, one) = (slow(112), slow(4_800));
+        assert_eq!((shown(&some), length(&some)), (vec![(2, 4096), (1, 4096), (4, 4096)], 1_400_000_000));
+        assert_eq!((shown(&one), length(&one)), (vec![(4, 4096)], 6_000_000_000));
         let short = rungs_after(&workload(1, 4096), Nanos::from_millis(600), None, Nanos::from_secs(60));
         assert!(short.is_empty());
+    }
+
+    /// 1 MiB at 20 MB/s: eight in flight take 0.4 s each, and sixteen twice that.
+    #[test]
+    fn a_rung_lasts_until_what_is_in_flight_has_come_and_gone() {
+        let deep = |seconds| {
+            rungs_after(&workload(8, 1 << 20), Nanos::from_secs(seconds), None, Nanos::from_millis(52))
+        };
+        let length = |rung: &Workload| match rung.stop {
+            Stop::Runtime(runtime) => runtime.0 + rung.warm_up.0,
+            Stop::Size(_) => 0,
+        };
+        for seconds in [2, 4, 8, 30] {
+            for rung in deep(seconds) {
+                let turns = length(&rung) as f64 / (f64::from(in_flight(&rung)) * 52e6);
+                assert!(turns >= TURNS, "{turns} of {} in {seconds} s", in_flight(&rung));
+            }
+        }
+        assert_eq!(shown(&deep(4)), [(16, 1 << 20), (8, 1 << 20)]);
+        assert_eq!(shown(&deep(10))[..3], [(16, 1 << 20), (8, 1 << 20), (32, 1 << 20)]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use ebbtide_analysis::estimate::median;
 use ebbtide_analysis::observe::share_of_cores;
 use ebbtide_analysis::ordered::entry;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{DeviceObservation, NetworkUse, Observation, OtherActivity, TrialSamples};
+use ebbtide_model::samples::{DeviceObservation, Join, NetworkUse, Observation, OtherActivity, TrialSamples};
 use ebbtide_model::units::Nanos;
 
 /// What was seen around the trials of one result; a figure is the median over the trials that have it, unless it says
@@ -42,8 +42,12 @@ pub struct SeenView {
 pub struct DiskSeen {
     /// Kernel name.
     pub name: String,
+    /// Name that people use, where it differs.
+    pub alias: Option<String>,
     /// Whether it is a disk, and not made of others; all are where nobody recorded what is made of what.
     pub is_disk: bool,
+    /// Whether it is a disk, or another form of one alone: a partition, an encrypted or delayed disk.
+    pub is_of_one_disk: bool,
     /// Share of the time with a request in flight, 0 to 1.
     pub busy: Option<f64>,
     /// Bytes per second that it moved, whoever asked.
@@ -99,6 +103,9 @@ impl SeenView {
         };
         let memory = || seen.iter().filter_map(|(elapsed, observed)| Some((*elapsed, observed.memory?)));
         let mut disks = of_each(&seen, |observed| &observed.devices, |d| &d.name, disk);
+        for disk in &mut disks {
+            disk.is_of_one_disk = seen.iter().all(|(_, observed)| is_of_one_disk(observed, &disk.name));
+        }
         disks.sort_by(|a, b| b.busy.unwrap_or(0.0).total_cmp(&a.busy.unwrap_or(0.0)));
         Some(SeenView {
             busiest_core: of_seen(&|o| o.cores.iter().filter_map(|c| c.busy_share()).reduce(f64::max)),
@@ -130,9 +137,20 @@ impl SeenView {
         all
     }
 
-    /// The disk at the bottom that was busy for the largest share of the time.
+    /// The disk that was busy for the largest share of the time: what is made of it alone where that was busier, because what waits above a
+    /// disk (in dm-delay, behind dm-crypt's workers) is none of the disk's.
     pub fn busiest_disk(&self) -> Option<&DiskSeen> {
-        self.disks.iter().find(|disk| disk.is_disk).or(self.disks.first())
+        let disk = self.disks.iter().find(|disk| disk.is_disk);
+        let of_one = self.disks.iter().find(|disk| disk.is_of_one_disk);
+        let busier = |one: &&DiskSeen| disk.is_none_or(|disk| one.busy > disk.busy);
+        of_one.filter(busier).or(disk).or(self.disks.first())
+    }
+}
+
+impl DiskSeen {
+    /// The name to print: the alias where there is one.
+    pub fn shown_name(&self) -> &str {
+        self.alias.as_deref().unwrap_or(&self.name)
     }
 }
 
@@ -170,6 +188,20 @@ where
     named.into_iter().map(|(name, all)| view(name, &all)).collect()
 }
 
+/// Whether the device of this name is a disk, or made of one alone.
+fn is_of_one_disk(observed: &Observation, name: &str) -> bool {
+    let mut device = observed.devices.iter().find(|device| device.name == name);
+    for _ in 0..=observed.devices.len() {
+        let Some(below) = device.and_then(|device| device.below.as_ref()) else { return true };
+        match below.devices.as_slice() {
+            [] => return true,
+            [one] if below.join == Join::Through => device = observed.devices.get(*one),
+            _ => return false,
+        }
+    }
+    false
+}
+
 fn disk(name: &str, trials: &[(f64, &DeviceObservation)]) -> DiskSeen {
     let over = |figure: &dyn Fn(f64, &DeviceObservation) -> Option<f64>| {
         median(trials.iter().filter_map(|(seconds, device)| figure(*seconds, device)))
@@ -178,6 +210,8 @@ fn disk(name: &str, trials: &[(f64, &DeviceObservation)]) -> DiskSeen {
     let each = |d: &DeviceObservation, sum: f64| (requests(d) > 0.0).then(|| sum / requests(d));
     DiskSeen {
         name: name.to_owned(),
+        alias: trials.iter().find_map(|(_, device)| device.alias.clone()),
+        is_of_one_disk: false,
         is_disk: trials.iter().all(|(_, device)| device.below.as_ref().is_none_or(|b| b.devices.is_empty())),
         // Counters tick in milliseconds, and so a little more than the time may be counted.
         busy: over(&|seconds, d| Some((d.total.busy.as_secs_f64() / seconds).min(1.0))),
@@ -315,6 +349,27 @@ mod tests {
         let seen = SeenView::new(&[&trial]).unwrap();
         assert_eq!(seen.disks[0].name, "md0");
         assert_eq!(seen.busiest_disk().map(|disk| disk.name.as_str()), Some("vdb"));
+    }
+
+    #[test]
+    fn what_waits_above_one_disk_is_told_by_its_own_name() {
+        let mut trial = second(300, Vec::new());
+        let observed = trial.observed.as_mut().unwrap();
+        let mut slow = observed.devices[0].clone();
+        (slow.name, slow.alias) = ("dm-0".to_owned(), Some("slow".to_owned()));
+        slow.total.busy = Nanos::from_millis(980);
+        slow.below =
+            Some(ebbtide_model::samples::Below { devices: vec![0], join: Join::Through, missing: 0 });
+        observed.devices.push(slow);
+        let busiest = |trial: &TrialSamples| {
+            let seen = SeenView::new(&[trial]).unwrap();
+            seen.busiest_disk().map(|disk| disk.shown_name().to_owned())
+        };
+        assert_eq!(busiest(&trial), Some("slow".to_owned()));
+        // Where the disk has as much to do, it is the disk.
+        let observed = trial.observed.as_mut().unwrap();
+        observed.devices[1].total.busy = observed.devices[0].total.busy;
+        assert_eq!(busiest(&trial), Some("vdb".to_owned()));
     }
 
     #[test]

@@ -6,8 +6,11 @@ use super::usage::{Counted, NEAR};
 use crate::evidence::{Evidence, evidence};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Count, GroupLimit, TrialSamples};
-use ebbtide_model::units::format_throughput;
+use ebbtide_model::units::{Bytes, format_throughput};
 use ebbtide_model::workload::OpKind;
+
+/// What is charged over what the device did, from which on operations are charged more than once: counters are read at other moments.
+const CHARGED_MORE: f64 = 1.3;
 
 /// The fullest limit on the way of a member's operations.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +25,10 @@ pub struct FullestLimit {
     pub limit: f64,
     /// The same as it was used.
     pub used: f64,
+    /// The same as the device counted it, whoever asked.
+    moved: f64,
+    /// Mean size of a request that the device completed.
+    request: Option<Bytes>,
     kind: OpKind,
     counted: Counted,
 }
@@ -39,6 +46,9 @@ impl FullestLimit {
             OpKind::Write => "writes",
         };
         let FullestLimit { file, device, limit, used, .. } = self;
+        if let Some(charged) = self.charged_in_words(kind) {
+            return charged;
+        }
         if self.counted == Counted::Bytes {
             let (limit, used) = (format_throughput(*limit), format_throughput(*used));
             return format!("{file} allows {kind} of {limit} on {device}, and they move {used}");
@@ -48,6 +58,28 @@ impl FullestLimit {
             grouped(*limit),
             grouped(*used)
         )
+    }
+
+    /// That the kernel charges more than the device is asked for, where it does. An operation that is larger than a request of the device is
+    /// charged as it comes, then it is cut, and what it is cut into is charged as well (block/blk-throttle.c marks a bio as
+    /// charged, and block/bio.c passes no such mark on to its pieces). Seen on Linux 6.18: reads of 1 MiB in two pieces are three
+    /// operations and 2 MiB. Others of the group would have been seen at the device.
+    fn charged_in_words(&self, kind: &str) -> Option<String> {
+        let times = self.used / self.moved;
+        let request = self.request.filter(|_| self.moved > 0.0 && times >= CHARGED_MORE)?;
+        let told = |rate: f64| match self.counted {
+            Counted::Bytes => format_throughput(rate),
+            Counted::Operations => format!("{}/s", grouped(rate)),
+        };
+        Some(format!(
+            "{} allows {kind} of {} on {} and charges {} for the {} that it does: the kernel charges an operation whole and again for each \
+             piece that it is cut into, of {request} here; operations of at most that size would be granted up to {times:.1} times as much",
+            self.file,
+            told(self.limit),
+            self.device,
+            told(self.used),
+            told(self.moved),
+        ))
     }
 
     /// Whether it is used up.
@@ -97,6 +129,12 @@ fn in_trial(case: &Case<'_>, trial: &TrialSamples, member: &str) -> Option<Fulle
                     file: limit.file.clone(),
                     limit: limited,
                     used: used / seconds,
+                    moved: match counted {
+                        Counted::Operations => *device.total.ops.get(kind),
+                        Counted::Bytes => *device.total.bytes.get(kind),
+                    } as f64
+                        / seconds,
+                    request: device.total.bytes.get(kind).checked_div(*device.total.ops.get(kind)).map(Bytes),
                     kind,
                     counted,
                 };

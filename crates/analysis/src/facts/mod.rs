@@ -3,9 +3,12 @@
 
 pub mod calls;
 pub mod case;
+pub mod crowded;
+pub mod durable;
 pub mod elsewhere;
 pub mod exceeded;
 pub mod group;
+pub mod hot;
 pub mod latency;
 pub mod moved;
 pub mod processors;
@@ -22,7 +25,9 @@ pub mod usage;
 use crate::evidence::Unit;
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use case::Case;
+use crowded::Crowded;
 use group::FullestLimit;
+use hot::Hot;
 use processors::{THREAD_BUSY, permille, users_by};
 use queues::FullQueue;
 use rungs::Rungs;
@@ -57,6 +62,10 @@ pub struct Facts<'a> {
     pub rungs: Option<Rungs<'a>>,
     /// How the members' devices stood.
     pub devices: Option<Devices>,
+    /// Disks of an array at which others are at work, and for which the load waits.
+    pub crowded: Option<Crowded>,
+    /// The device of an array that is given more of the load than its siblings, and for which the load waits.
+    pub hot: Option<Hot>,
     /// Queues of disks that were full.
     pub full_queues: Vec<FullQueue>,
     /// The rate that somebody set, as it looks; or why it does not.
@@ -96,6 +105,8 @@ impl<'a> Facts<'a> {
             set_rate: set_rate::find(case, rungs.as_ref(), devices, &full_queues),
             latency: latency::latency_over_floor(case),
             shared: shared::shared(case),
+            crowded: crowded::crowded(case),
+            hot: hot::hot(case),
             busiest_thread: permille(case, |cpu| cpu.busiest_thread_permille),
             waited: permille(case, |cpu| cpu.most_waiting_permille),
             pressed: permille(case, |cpu| cpu.least_idle_permille.or(cpu.busiest_thread_permille)),

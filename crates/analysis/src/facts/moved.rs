@@ -2,7 +2,9 @@
 
 use crate::members;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{DeviceObservation, Join, MemberObservation, Span, TrialSamples};
+use ebbtide_model::samples::{
+    Count, DeviceObservation, Join, MemberObservation, MemberSamples, Span, TrialSamples,
+};
 use ebbtide_model::workload::Workload;
 
 /// Hit share from which on a cache shapes the result: the ratio of cached to uncached speed then exceeds 1.2.
@@ -107,6 +109,14 @@ pub fn beyond(trial: &TrialSamples, moved: &Moved, workload: &Workload) -> f64 {
     beyond(moved.moved.read, moved.due.read.most) + beyond(moved.moved.write, moved.due.write.most + journal)
 }
 
+/// Share of the bytes written to the disks that somebody else wrote, at least; nothing where none were, or the disks were not observed.
+pub fn written_by_others(trial: &TrialSamples, workload: &Workload) -> Option<f64> {
+    let moved = moved(trial).filter(|moved| moved.moved.write > 0)?;
+    let all = moved.moved.write as f64;
+    let own = moved.due.write.most + made_durable(trial, workload) * JOURNAL_BYTES;
+    Some((1.0 - own / all).max(0.0))
+}
+
 /// Share of the requests that are joined to others before a disk sees them, above which it is not known whose the rest are.
 const JOINED: f64 = 0.10;
 
@@ -114,19 +124,11 @@ const JOINED: f64 = 0.10;
 /// observed, where the trial goes through the page cache, or where it is not known how many requests one operation becomes
 /// (below arrays, and where neighbours are merged).
 pub fn requests(trial: &TrialSamples, workload: &Workload) -> Option<(f64, f64)> {
-    let observed = trial.observed.as_ref().filter(|_| workload.direct)?;
+    trial.observed.as_ref().filter(|_| workload.direct)?;
     let mut due = PerOp { read: 0.0, write: made_durable(trial, workload) * JOURNAL_REQUESTS };
     for member in trial.members.iter().filter(|member| members::totals(member).ops > 0) {
-        let below = observed.member(&member.name)?;
-        let path = devices_of_one_disk(trial, below)?;
-        let largest = path.iter().filter_map(|device| device.max_request).map(|most| most.0).min();
-        for (due, asked) in [(&mut due.read, member.ops.read.count), (&mut due.write, member.ops.write.count)]
-        {
-            let pieces = largest.filter(|most| *most > 0).map_or(asked.ops, |most| {
-                asked.bytes.div_ceil(asked.ops.max(1)).div_ceil(most).saturating_mul(asked.ops)
-            });
-            *due += pieces as f64;
-        }
+        let of_member = requests_of(trial, member)?;
+        due = PerOp { read: due.read + of_member.read, write: due.write + of_member.write };
     }
     let (mut all, mut merged, mut beyond) = (0.0, 0.0, PerOp { read: 0.0, write: 0.0 });
     for disk in disks(trial)? {
@@ -137,6 +139,26 @@ pub fn requests(trial: &TrialSamples, workload: &Workload) -> Option<(f64, f64)>
     }
     let others = (beyond.read - due.read).max(0.0) + (beyond.write - due.write).max(0.0);
     (all > 0.0 && merged <= JOINED * all).then_some((all, others))
+}
+
+/// Requests that one member makes of its disk at most for what it was asked, with those of a journal; nothing where that is not known.
+pub fn requests_due(trial: &TrialSamples, member: &MemberSamples, workload: &Workload) -> Option<PerOp<f64>> {
+    let due = requests_of(trial, member)?;
+    Some(PerOp { write: due.write + made_durable(trial, workload) * JOURNAL_REQUESTS, ..due })
+}
+
+/// The same of its operations alone.
+fn requests_of(trial: &TrialSamples, member: &MemberSamples) -> Option<PerOp<f64>> {
+    let below = trial.observed.as_ref()?.member(&member.name)?;
+    let path = devices_of_one_disk(trial, below)?;
+    let largest = path.iter().filter_map(|device| device.max_request).map(|most| most.0).min();
+    let pieces = |asked: Count| {
+        let pieces = largest.filter(|most| *most > 0).map_or(asked.ops, |most| {
+            asked.bytes.div_ceil(asked.ops.max(1)).div_ceil(most).saturating_mul(asked.ops)
+        });
+        pieces as f64
+    };
+    Some(PerOp { read: pieces(member.ops.read.count), write: pieces(member.ops.write.count) })
 }
 
 /// The devices from a member down to its disk; nothing where they are several, or one makes other requests of what it gets.

@@ -2,6 +2,7 @@
 
 use super::case::Case;
 use crate::estimate;
+use crate::metrics::operations;
 use crate::pace::{self, Pace};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Rung;
@@ -13,7 +14,12 @@ pub const NO_GAIN: f64 = 1.10;
 /// The same from which on they are a cause by themselves, where nothing is known of what one operation alone takes.
 pub const MORE: f64 = 1.25;
 /// Rate of the trials and of the rung that repeats them, the higher over the lower, up to which they are the same.
-const REPEATS: f64 = 1.25;
+pub const REPEATS: f64 = 1.25;
+/// Standard error of a rung's rate, relative to it, above which it tells nothing.
+const UNSURE: f64 = 0.25;
+/// The same of its two rates, as they were paced and as they were counted, the higher over the lower: of four lots one too many or too few
+/// is a quarter.
+const DISAGREE: f64 = 1.35;
 
 /// A rung with its pace.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +32,12 @@ pub struct Step<'a> {
 }
 
 impl Step<'_> {
+    /// Whether so few operations, or such uneven ones, are a rate.
+    fn tells(&self) -> bool {
+        let (low, high) = (self.low(), self.ops.rate.max(self.counted));
+        self.ops.error <= UNSURE && high <= DISAGREE * low
+    }
+
     /// The lower of the two.
     pub fn low(&self) -> f64 {
         self.ops.rate.min(self.counted)
@@ -48,6 +60,8 @@ pub struct Rungs<'a> {
     pub shallower: Vec<Step<'a>>,
     /// As many in flight, of other sizes, the smallest first.
     pub sizes: Vec<Step<'a>>,
+    /// Rungs with more in flight that are left out: so little was done in them that they have no rate.
+    pub untold: Vec<Step<'a>>,
     /// Operations per second of the rung that is the same as the trials, or of the trials where there is none.
     pub base: f64,
     /// Standard error of that, relative to it.
@@ -80,10 +94,16 @@ impl<'a> MoreInFlight<'a> {
     }
 }
 
-/// Rate of a rung as it was counted: a pace needs three intervals with something done.
+/// Rate of a rung; as it was counted where too little was done: a pace needs three intervals with something done.
+///
+/// Of `n` operations one more or less may belong to it, `1/n`. How they vary is not known of what was counted only: of a Poisson process `n` are
+/// `1/sqrt(n)` off.
 fn pace_of(rung: &Rung) -> Option<Pace> {
-    let counted = || Some(Pace { rate: rung.iops()?, error: 0.0, unevenness: 0.0, grain: 0.0, span: 0.0 });
-    pace::of(&rung.samples, Nanos(0)).or_else(counted).filter(|pace| pace.rate > 0.0)
+    let done = (operations(&rung.samples) as f64).max(1.0);
+    let error = 1.0 / done.sqrt();
+    let counted = || Some(Pace { rate: rung.iops()?, error, unevenness: 0.0, grain: 0.0, span: 0.0 });
+    let paced = pace::of(&rung.samples, Nanos(0)).map(|p| Pace { error: p.error.hypot(1.0 / done), ..p });
+    paced.or_else(counted).filter(|pace| pace.rate > 0.0)
 }
 
 impl<'a> Rungs<'a> {
@@ -97,6 +117,9 @@ impl<'a> Rungs<'a> {
             .filter(|rung| rung.design == case.design.name && rung.workload == case.workload.name)
             .filter_map(|rung| Some(Step { rung, ops: pace_of(rung)?, counted: rung.iops()? }))
             .collect();
+        let of_it = !all.is_empty();
+        let (all, untold): (Vec<Step<'_>>, Vec<Step<'_>>) = all.into_iter().partition(Step::tells);
+        let untold = untold.into_iter().filter(|step| step.rung.bs == bs && step.rung.in_flight > kept);
         let same = all.iter().copied().find(|step| step.rung.in_flight == kept && step.rung.bs == bs);
         let measured = measured(case).or(same.map(|step| step.ops.rate)).filter(|rate| *rate > 0.0)?;
         let sorted = |wanted: &dyn Fn(u32, Bytes) -> bool| {
@@ -110,12 +133,23 @@ impl<'a> Rungs<'a> {
             deeper: sorted(&|depth, size| size == bs && depth > kept),
             shallower: sorted(&|depth, size| size == bs && depth < kept),
             sizes: sorted(&|depth, size| size != bs && depth == kept),
+            untold: untold.collect(),
             base: same.map_or(measured, |step| step.ops.rate),
             error: same.map_or(0.0, |step| step.ops.error),
             measured,
             kept: f64::from(kept).max(1.0),
         };
-        (!all.is_empty()).then_some(rungs)
+        of_it.then_some(rungs)
+    }
+
+    /// What the rate with as many in flight as in `step` is over that of the trials where each doubling gains `by_doubling`.
+    pub fn needed(&self, step: &Step<'_>, by_doubling: f64) -> f64 {
+        1.0 + (by_doubling - 1.0) * (f64::from(step.rung.in_flight) / self.kept).log2()
+    }
+
+    /// Rate of the rung that repeats the trials over theirs; 1 where there is none.
+    pub fn repeated(&self) -> f64 {
+        self.base / self.measured
     }
 
     /// Whether the rung that repeats the trials had about their rate, so that others can be held against both.
@@ -138,8 +172,7 @@ impl<'a> Rungs<'a> {
     /// makes of it, over what ran as long as they, over the trials, and over what fewer had done; they did not where none of
     /// them gained that over either of the former, or over the latter. Nothing where none ran.
     pub fn more(&self, by_doubling: f64) -> Option<MoreInFlight<'a>> {
-        let needed =
-            |step: &Step<'_>| 1.0 + (by_doubling - 1.0) * (f64::from(step.rung.in_flight) / self.kept).log2();
+        let needed = |step: &Step<'_>| self.needed(step, by_doubling);
         // What fewer have done at least, as many can have done.
         let fewer = self.shallower.iter().map(|step| (1.0 - step.ops.error) * step.low()).fold(0.0, f64::max);
         let (slower, faster) = (self.base.min(self.measured), self.base.max(self.measured).max(fewer));
@@ -148,14 +181,16 @@ impl<'a> Rungs<'a> {
         if let Some(step) = self.deeper.iter().find(helped) {
             return Some(MoreInFlight::Helped(*step, step.ops.rate / self.base));
         }
-        let best = self.deeper.iter().max_by(|a, b| a.ops.rate.total_cmp(&b.ops.rate))?;
+        let most =
+            |of: fn(&Step<'_>) -> f64| self.deeper.iter().max_by(|a, b| of(a).total_cmp(&of(b))).copied();
+        let (best, surest) = (most(|step| step.ops.rate)?, most(|step| step.low())?);
         let flat_over = |rate: f64| self.deeper.iter().all(|step| step.low() / rate < needed(step));
-        Some(match best.ops.rate / self.base {
-            gain if self.repeat() && flat_over(slower) => MoreInFlight::Flat(*best, gain),
-            _ if self.repeat() && fewer > slower && flat_over(fewer) => {
-                MoreInFlight::Flat(*best, best.ops.rate / fewer)
-            }
-            gain => MoreInFlight::Unclear(*best, gain),
+        Some(if self.repeat() && flat_over(slower) {
+            MoreInFlight::Flat(surest, surest.low() / slower)
+        } else if self.repeat() && fewer > slower && flat_over(fewer) {
+            MoreInFlight::Flat(surest, surest.low() / fewer)
+        } else {
+            MoreInFlight::Unclear(best, best.ops.rate / self.base)
         })
     }
 }

@@ -12,6 +12,13 @@
 //! sizes, or short runs with more in flight, beside which others get less: what all of them have together stays the same then. Or requests
 //! say it that are small (or large) whoever makes them; where nothing does, the smaller share counts.
 //!
+//! Of an array the disk counts that the load waits for (`facts::crowded`): a neighbour on one of four disks makes a fifth of what all of
+//! them serve, and half of what this one does. It explains its share of that disk for the part of the load's time that is spent there.
+//!
+//! Of a write that is made durable before the next begins others explain no more than what it waits at the disks: of its requests there their share of
+//! what the disks served, and of the flushes their share of what was written, which is what a flush waits for. Neither the flush of its own bytes nor the file system's part
+//! goes away with them.
+//!
 //! What others moved is no rate that the trial lost. On a full disk the trial could at most have had what they
 //! took, their share of all. But it could not have had more than its volumes and their link grant, nor could its
 //! operations have taken less than one alone takes: the least of the three is what others can explain. Nor is a disk full that
@@ -21,13 +28,14 @@
 use crate::estimate::median;
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::case::Case;
+use crate::facts::crowded::Crowded;
 use crate::facts::group::FullestLimit;
 use crate::facts::rungs::{MORE, MoreInFlight, Step};
 use crate::facts::usage::Counted;
-use crate::facts::{Facts, moved};
+use crate::facts::{Facts, durable, moved};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::ordered::entry;
-use ebbtide_model::samples::{DiskUse, OtherKind, TrialSamples};
+use ebbtide_model::samples::{DeviceObservation, DiskUse, OtherKind, TrialSamples};
 use ebbtide_model::units::{Bytes, format_iops, format_throughput};
 
 /// Share of what limits the disks (bytes moved, requests served) that must be others': below it, file system metadata and the edges of the measurement
@@ -124,6 +132,21 @@ fn room(case: &Case<'_>, facts: &Facts<'_>) -> (f64, Vec<Evidence>) {
     (room.max(0.0), figures)
 }
 
+/// The part of the time of a write that is made durable, one at a time, that others explain who had such a `share` of the disks.
+fn of_durable_writes(case: &Case<'_>, share: f64) -> Option<(f64, Evidence)> {
+    durable::how(case.workload)?;
+    if case.kept() > f64::from(case.workload.numjobs) {
+        return None;
+    }
+    let part = case.median(|trial| {
+        let parts = durable::parts(case, trial)?;
+        let theirs = moved::written_by_others(trial, case.workload)?;
+        Some((parts.write * share + parts.flush * theirs) / parts.whole)
+    })?;
+    let what = "part of a write's time that others explain: their share of its requests' time and of what flushes wait for";
+    Some((part, evidence(what, part, Unit::Share, None)))
+}
+
 /// What others moved beside the most in flight of the ladder, over what they moved beside as many as in the trials, where that is about
 /// as much: what more in flight gained was not taken from them, and the disks had room for both.
 fn kept_up(facts: &Facts<'_>) -> Option<Evidence> {
@@ -163,7 +186,15 @@ struct Taken {
 }
 
 /// See [`Taken`]; nothing where the disks were not observed.
-fn taken(case: &Case<'_>) -> Option<Taken> {
+fn taken(case: &Case<'_>, facts: &Facts<'_>) -> Option<Taken> {
+    if let Some(crowded) = &facts.crowded {
+        return Some(Taken {
+            share: crowded.bytes,
+            rate: crowded.bytes_rate,
+            requests: Some((crowded.requests, crowded.requests_rate)),
+            mean_request: Some(crowded.mean_request),
+        });
+    }
     let seconds = |trial: &TrialSamples| trial.elapsed.as_secs_f64();
     let requests = |trial: &TrialSamples| moved::requests(trial, case.workload);
     let share = case.median(|trial| requests(trial).map(|(all, others)| others / all));
@@ -181,7 +212,7 @@ fn taken(case: &Case<'_>) -> Option<Taken> {
 
 /// What the disks have least of: of what is known, and how; nothing where nothing says it.
 fn limiting(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
-    declared(case).or_else(|| by_depths(facts)).or_else(|| by_sizes(case, facts)).or_else(|| {
+    declared(case, facts).or_else(|| by_depths(facts)).or_else(|| by_sizes(case, facts)).or_else(|| {
         let mean = taken.mean_request?;
         let figure =
             |edge| evidence("mean request of the disks, from any source", mean, Unit::Bytes, Some(edge));
@@ -195,17 +226,27 @@ fn limiting(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counte
     })
 }
 
+/// The disks that count: those that the load waits for beside others, or all.
+fn looked_at<'a>(facts: &Facts<'_>, trial: &'a TrialSamples) -> Option<Vec<&'a DeviceObservation>> {
+    let mut disks = moved::disks(trial)?;
+    if let Some(crowded) = &facts.crowded {
+        disks.retain(|disk| crowded.disks.iter().any(|name| name == disk.shown_name()));
+    }
+    Some(disks)
+}
+
 /// The fuller of the volumes' declared limits, of what all who use the disks took.
-fn declared(case: &Case<'_>) -> Option<(Counted, Evidence)> {
+fn declared(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     let (mut iops, mut throughput) = (0.0, 0.0);
-    for member in case.working() {
+    let crowded = facts.crowded.as_ref();
+    for member in case.working().filter(|m| crowded.is_none_or(|c| c.members.contains(&m.name))) {
         let shape = case.shape(&member.name).filter(|_| !case.slowed_by_tool(&member.name))?;
         iops += shape.iops.map_or(f64::INFINITY, |limit| limit.rate);
         throughput += shape.throughput.map_or(f64::INFINITY, |limit| limit.rate);
     }
     let of_disks = |of: fn(&DiskUse) -> u64| {
         case.median(|trial| {
-            let all: u64 = moved::disks(trial)?.iter().map(|disk| of(&disk.total)).sum();
+            let all: u64 = looked_at(facts, trial)?.iter().map(|disk| of(&disk.total)).sum();
             Some(all as f64 / trial.elapsed.as_secs_f64())
         })
     };
@@ -229,7 +270,7 @@ fn by_depths(facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     let times = |of: fn(&DiskUse) -> u64| {
         let rate = |step: &Step<'_>| {
             let samples = &step.rung.samples;
-            let all: u64 = moved::disks(samples)?.iter().map(|disk| of(&disk.total)).sum();
+            let all: u64 = looked_at(facts, samples)?.iter().map(|disk| of(&disk.total)).sum();
             Some(all as f64 / samples.elapsed.as_secs_f64()).filter(|rate| *rate > 0.0)
         };
         Some(rate(&deepest)? / rate(&same)?)
@@ -271,7 +312,7 @@ fn by_sizes(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let taken =
-        taken(case).ok_or_else(|| Absent::because("the disks below the members were not observed"))?;
+        taken(case, facts).ok_or_else(|| Absent::because("the disks below the members were not observed"))?;
     let (counted, why) = match (taken.requests, limiting(case, facts, &taken)) {
         (None, _) => (Counted::Bytes, None),
         (Some(_), Some((counted, why))) => (counted, Some(why)),
@@ -296,13 +337,22 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if share < OTHERS_SHARE || rate < least {
         return Err(absent("other processes did too little I/O"));
     }
-    let busy = busiest_disk(case).ok_or_else(|| absent("how busy the disks were is not known"))?;
+    let busy = facts.crowded.as_ref().map(|crowded| crowded.busy).or_else(|| busiest_disk(case));
+    let busy = busy.ok_or_else(|| absent("how busy the disks were is not known"))?;
     let busy_is = share_is("busy share of the busiest disk", busy, DISK_BUSY);
     if busy < DISK_BUSY {
         return Err(absent("the disks had room for both").with([busy_is]));
     }
-    let (room, figures) = room(case, facts);
-    let explains = share.min(room);
+    let (room, mut figures) = room(case, facts);
+    let waits = facts.crowded.as_ref().map_or(1.0, |crowded| crowded.waits);
+    if facts.crowded.is_some() {
+        let what = "share of the load's operations in flight that are at these disks";
+        figures.push(evidence(what, waits, Unit::Share, None));
+    }
+    let of_writes = of_durable_writes(case, share);
+    let room = of_writes.as_ref().map_or(room, |(part, _)| room.min(*part));
+    figures.extend(of_writes.map(|(_, figure)| figure));
+    let explains = (share * waits).min(room);
     if explains < HELD_BACK {
         let what = "part of the gap that limits and latency leave for others to explain";
         let absent = absent("others moved much, but did not hold the trial back");
@@ -341,36 +391,49 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         evidence(what, f64::from(*trials), Unit::Trials, None)
     }));
     let confidence = if who.is_empty() { 0.8 } else { 0.95 };
-    let sentence = format!("{}; {named}", in_words(&taken, counted, why.is_some()));
+    let sentence = format!("{}; {named}", in_words(&taken, counted, why.is_some(), facts.crowded.as_ref()));
     Ok(Verdict::new(VerdictKind::Background, confidence, explains, sentence, list))
 }
 
 /// What others took, by what is limiting; `known` says whether that is.
-fn in_words(taken: &Taken, counted: Counted, known: bool) -> String {
+fn in_words(taken: &Taken, counted: Counted, known: bool, crowded: Option<&Crowded>) -> String {
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
+    let (place, of_all) = crowded.map_or_else(
+        || ("the same disks".to_owned(), "the disks"),
+        |crowded| (crowded.disks.join(", "), if crowded.disks.len() == 1 { "it" } else { "they" }),
+    );
+    let limit =
+        |what: &str| crowded.map_or(format!("{what} limit the disks"), |_| format!("{what} limit it"));
+    let waits = crowded.map_or(String::new(), |crowded| {
+        format!(
+            ", for which {} waits: {} of the operations in flight are there",
+            crowded.array,
+            percent(crowded.waits)
+        )
+    });
     match taken.requests.filter(|_| counted == Counted::Operations) {
         Some((share, rate)) => format!(
-            "others made {} requests/s on the same disks, {} of all that the disks served ({} of the bytes); {}",
+            "others made {} requests/s on {place}, {} of all that {of_all} served ({} of the bytes){waits}; {}",
             format_iops(rate),
             percent(share),
             percent(taken.share),
             if known {
-                "operations limit the disks"
+                limit("operations")
             } else {
-                "whether operations or bytes limit them is not known"
+                "whether operations or bytes limit them is not known".to_owned()
             }
         ),
         None => {
             let moved = format!(
-                "others moved {} on the same disks, {} of all that the disks moved",
+                "others moved {} on {place}, {} of all that {of_all} moved",
                 format_throughput(taken.rate),
                 percent(taken.share)
             );
             match taken.requests.filter(|_| known) {
                 Some((share, _)) => {
-                    format!("{moved} ({} of the requests); bytes limit the disks", percent(share))
+                    format!("{moved} ({} of the requests){waits}; {}", percent(share), limit("bytes"))
                 }
-                None => moved,
+                None => format!("{moved}{waits}"),
             }
         }
     }

@@ -8,6 +8,11 @@
 //! One member is always the slowest. It is named only when it is so by a factor, and either by a large one or in
 //! the same place trial after trial: among `n` equals the same one is slowest in `k` trials with probability
 //! `n^-(k-1)`.
+//!
+//! Devices of an array that was there before are compared by the kernel's counters, and of them equals look like this for a time: at
+//! their limit they hold the queue in turn. Each trial therefore also tells whether the slowest was slow all along, with no more to do than its
+//! siblings. Chance hides that in some trials of a slow one, which are then no witnesses against it: the same one has to be the slowest in nearly
+//! all trials, and half of them have to tell that it is slow.
 
 use crate::estimate::median;
 use crate::evidence::{Evidence, Unit, evidence};
@@ -48,6 +53,8 @@ struct Outlier {
     /// Share of all operations in flight that it held, and what an equal share would be.
     share: f64,
     fair: f64,
+    /// Whether this trial alone shows that it is slow, and does not hold the queue in its turn or have more to do.
+    told: bool,
 }
 
 impl Outlier {
@@ -110,9 +117,9 @@ impl Group<'_> {
                 let workers: Vec<Worker<'_>> = workers.collect();
                 let requests: Vec<(String, f64)> =
                     workers.iter().map(|worker| (worker.name.to_owned(), worker.requests as f64)).collect();
-                slowest(workers).filter(|outlier| {
-                    !has_more_work(&outlier.name, &requests) && lasts(trial, &found.devices, outlier)
-                })
+                let outlier = slowest(workers)?;
+                let told = !has_more_work(&outlier.name, &requests) && lasts(trial, &found.devices, &outlier);
+                Some(Outlier { told, ..outlier })
             }
         }
     }
@@ -202,6 +209,7 @@ fn slowest(all: Vec<Worker<'_>>) -> Option<Outlier> {
         siblings_in_flight: others(|member| member.2)?,
         share: in_flight / all_in_flight,
         fair: 1.0 / working.len() as f64,
+        told: true,
     })
 }
 
@@ -273,6 +281,19 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
     if (same.len() as f64) < needed {
         let what = format!("trials in which {name} is the slowest by far, more than any other");
         return Err(too_alike().seen(&what, same.len() as f64, Unit::Trials, needed));
+    }
+    // One in ten trials of a slow one shows more requests of it than of its siblings by chance, or an interval in which it was not the
+    // slowest; but equals that hold the queue in turn show such things in most trials.
+    let told = same.iter().filter(|outlier| outlier.told).count();
+    if 2 * told < case.trials.len() {
+        let why = format!(
+            "{name} is the slowest by far, but as one that has more to do, or holds the queue for a turn"
+        );
+        let what = format!("trials in which {name} is slow all along with no more to do than its siblings");
+        let needed = case.trials.len() as f64 / 2.0;
+        return Err(Absent::because(why)
+            .seen("its factor over its siblings", usual, Unit::Times, OUTLIER)
+            .seen(&what, told as f64, Unit::Trials, needed));
     }
     // Nor when others hold its disk back; they are not what slows a volume that is slow by its shape.
     if !case.slowed_by_tool(name) {

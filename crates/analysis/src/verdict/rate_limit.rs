@@ -40,7 +40,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     sentence.push_str(if found.above {
         "; operations wait above the device, which has time to spare: a cgroup or the like holds them back here"
     } else {
-        "; the device's queue is full: it is held back behind it"
+        "; operations wait at the device, which always has some to do: it is held back behind it"
     });
     let types = fitting(case, found.counted, each);
     if !types.is_empty() {

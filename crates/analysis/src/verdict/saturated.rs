@@ -9,44 +9,126 @@
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::calls::{AT_SERVER, LINK, at_server, figures, fullest_link, place, typical};
 use crate::facts::case::Case;
+use crate::facts::hot::{self, Hot};
 use crate::facts::queues;
-use crate::facts::rungs::{MoreInFlight, NO_GAIN};
+use crate::facts::rungs::{MoreInFlight, NO_GAIN, REPEATS, Rungs, Step};
 use crate::facts::standing::{AT_DEVICES, BUSY, HOST_BUSY, at_devices_is, least_busy_is};
 use crate::facts::{Facts, standing};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
-use crate::metrics::natural;
+use crate::metrics::{natural, operations};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Rung;
-use ebbtide_model::units::format_latency;
+use ebbtide_model::units::{format_iops, format_latency};
 
 /// Share of the highest rate from which on a rung has it.
 const PLATEAU: f64 = 0.90;
+/// Requests of a device in a rung from which on they are a rate.
+const LEAST_REQUESTS: f64 = 20.0;
 
 /// What more in flight gained, as a figure.
-fn gained_is(gain: f64) -> Evidence {
-    let what = "most that more in flight gained, over the rate with as many or fewer";
-    evidence(what, gain, Unit::Times, Some(NO_GAIN))
+fn gained_is(gain: f64, needed: f64) -> Evidence {
+    let what = "most that more in flight gained, over the rate with as many or fewer; none is gained below";
+    evidence(what, gain, Unit::Times, Some(needed))
+}
+
+/// Why the ladder does not say whether more in flight have more done.
+fn unclear(rungs: &Rungs<'_>, more: &MoreInFlight<'_>) -> Absent {
+    let (step, gain) = more.seen();
+    let needed = rungs.needed(&step, NO_GAIN);
+    if !rungs.repeat() {
+        let why = "the short run with as many in flight as the trials had another rate than they, so that what more in \
+                   flight do is hidden by what else varies";
+        let what = "rate of that short run over that of the trials, which may be as much more or less";
+        return Absent::because(why).seen(what, rungs.repeated(), Unit::Times, REPEATS);
+    }
+    let what = format!(
+        "rate with {} in flight over that with as many as in the trials; below this nothing is gained",
+        step.rung.in_flight
+    );
+    let why = match more {
+        MoreInFlight::Helped(..) => "more in flight raise the rate",
+        _ => "whether more in flight raise the rate is hidden by what else varies",
+    };
+    Absent::because(why).seen(what, gain, Unit::Times, needed)
+}
+
+/// Why there is nothing to be seen with more in flight.
+fn unseen(rungs: Option<&Rungs<'_>>) -> Absent {
+    let untold = rungs.and_then(|rungs| rungs.untold.first());
+    untold.map_or_else(
+        || Absent::because("no short runs with more in flight were made, which would show whether they are one"),
+        |step| {
+            let why = "operations are so slow that the short runs with more in flight had too few of them for a rate; \
+                       trials that are longer have longer ones";
+            let what = format!("operations of the short run with {} in flight", step.rung.in_flight);
+            let done = operations(&step.rung.samples) as f64;
+            Absent::because(why).with([evidence(what, done, Unit::Operations, None)])
+        },
+    )
+}
+
+/// That one device of an array serves no faster, and all wait for it; nothing where that does not show.
+fn by_hot(case: &Case<'_>, facts: &Facts<'_>, hot: &Hot) -> Option<Judged> {
+    let rungs = facts.rungs.as_ref()?;
+    let rates: Vec<(&Step<'_>, f64)> = rungs
+        .deeper
+        .iter()
+        .chain(&rungs.untold)
+        .filter_map(|step| Some((step, hot::rate_of(&step.rung.samples, &hot.name)?)))
+        .filter(|(step, rate)| rate * step.rung.samples.elapsed.as_secs_f64() >= LEAST_REQUESTS)
+        .collect();
+    let (deepest, rate) = rates.last()?;
+    if rates.iter().any(|(step, rate)| rate / hot.rate >= rungs.needed(step, NO_GAIN)) {
+        return None;
+    }
+    if let Err(absent) = yield_to_others(case, facts) {
+        return Some(Err(absent));
+    }
+    let gain = rates.iter().map(|(_, rate)| rate / hot.rate).fold(0.0, f64::max);
+    let (kept, percent) = (case.in_flight(), |share: f64| format!("{:.0}%", share * 100.0));
+    let Hot { name, array, of, .. } = hot;
+    let sentence = format!(
+        "{name}, one of the {of} devices of {array}, is the limit: it has {} of the requests, and serves {} requests/s of them with {kept} in \
+         flight and {} with {}; it is busy {} of the time, the others {}, and {} of the operations in flight wait there: spread evenly, all \
+         would have as much to do",
+        percent(hot.share),
+        format_iops(hot.rate),
+        format_iops(*rate),
+        deepest.rung.in_flight,
+        percent(hot.busy),
+        percent(hot.siblings_busy),
+        percent(hot.waits),
+    );
+    let of_rates = format!("requests per second of {name} with {} in flight", deepest.rung.in_flight);
+    let figures = vec![
+        evidence(of_rates, *rate, Unit::RequestsPerSecond, Some(hot.rate)),
+        gained_is(gain, rungs.needed(deepest, NO_GAIN)),
+        share_is(format!("busy share of {name}"), hot.busy, BUSY),
+        evidence("busy share of its siblings", hot.siblings_busy, Unit::Share, None),
+        share_is(format!("share of the operations in flight that are at {name}"), hot.waits, AT_DEVICES),
+    ];
+    let confidence = if rates.len() > 1 { 0.8 } else { 0.7 };
+    let found = Verdict::new(VerdictKind::VolumeLimit, confidence, hot.waits, sentence, figures);
+    Some(Ok(found.known(Basis::Inferred)))
 }
 
 /// Whether the ladder shows that the members' devices serve no faster.
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
-    let rungs = facts.rungs.as_ref().filter(|rungs| !rungs.deeper.is_empty()).ok_or_else(|| {
-        Absent::because("no short runs with more in flight were made, which would show whether they are one")
-    })?;
+    if let Some(judged) = facts.hot.as_ref().and_then(|hot| by_hot(case, facts, hot)) {
+        return judged;
+    }
+    let rungs = facts.rungs.as_ref().filter(|rungs| !rungs.deeper.is_empty());
+    let rungs = rungs.ok_or_else(|| unseen(facts.rungs.as_ref()))?;
     let unknown = || Absent::because("no rate of a short run is known");
     let more = rungs.more(NO_GAIN).ok_or_else(unknown)?;
     let (step, gain) = more.seen();
     if !matches!(more, MoreInFlight::Flat(..)) {
-        let what = format!("rate with {} in flight over that with as many, at most", step.rung.in_flight);
-        let why = match more {
-            MoreInFlight::Helped(..) => "more in flight raise the rate",
-            _ => "whether more in flight raise the rate is hidden by what else varies",
-        };
-        return Err(Absent::because(why).seen(what, gain, Unit::Times, NO_GAIN));
+        return Err(unclear(rungs, &more));
     }
+    let needed = rungs.needed(&step, NO_GAIN);
     yield_to_others(case, facts)?;
     facts.yield_to(VerdictKind::QueueLimit, "more in flight do not reach the device")?;
-    let Some(devices) = facts.devices else { return by_server(case, gain) };
+    let Some(devices) = facts.devices else { return by_server(case, gain, needed) };
     let kept = case.in_flight();
     let served: Vec<&Rung> = rungs.depths().iter().map(|step| step.rung).collect();
     let (knee, deepest) = knee(&served).zip(served.last().copied()).ok_or_else(unknown)?;
@@ -90,7 +172,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let of_queue = "requests in flight at the members' devices, against operations in flight";
     let mut figures = vec![
         evidence(of_rates, rate, unit, Some(reference)),
-        gained_is(gain),
+        gained_is(gain, needed),
         least_busy_is(devices.least_busy),
         evidence(of_queue, devices.queue, Unit::Requests, Some(f64::from(kept))),
     ];
@@ -106,9 +188,17 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         processors = format!(", the processors {:.0}%", busy * 100.0);
     }
     let (volumes, disks) = if devices.number == 1 {
-        ("the volume itself is the limit".to_owned(), "its disk is")
+        let below = case.result.below.first().filter(|array| array.devices.len() > 1);
+        let disks = below.map_or("its disk is".to_owned(), |array| {
+            let busy = array.devices.iter().filter_map(|device| device.busy);
+            let least = busy.reduce(f64::min).map_or(String::new(), |least| {
+                format!(" (the least busy of its {} devices {:.0}%)", array.devices.len(), least * 100.0)
+            });
+            format!("{}{least} is", array.name)
+        });
+        ("the volume itself is the limit".to_owned(), disks)
     } else {
-        (format!("the {} volumes themselves are the limit", devices.number), "their disks are")
+        (format!("the {} volumes themselves are the limit", devices.number), "their disks are".to_owned())
     };
     let sentence = format!(
         "{volumes}: {} with {fewest} in flight and {} with {}; only the latency grows{grows}; {disks} busy {:.0}% \
@@ -149,7 +239,7 @@ fn knee<'a>(rungs: &[&'a Rung]) -> Option<&'a Rung> {
 }
 
 /// That the server is what serves no faster, where the ladder shows that more in flight, which gained so much at most, are of no use.
-fn by_server(case: &Case<'_>, gain: f64) -> Judged {
+fn by_server(case: &Case<'_>, gain: f64, needed: f64) -> Judged {
     let unseen =
         || Absent::because("the devices of the members were not observed, so that it may be anything");
     let (place, each) = place(case).zip(typical(case)).ok_or_else(unseen)?;
@@ -165,7 +255,7 @@ fn by_server(case: &Case<'_>, gain: f64) -> Judged {
     }
     let mut list: Vec<Evidence> =
         shares.into_iter().map(|(what, share)| share_is(what, share, AT_SERVER)).collect();
-    list.push(gained_is(gain));
+    list.push(gained_is(gain, needed));
     list.extend(figures(&each));
     let link = fullest_link(case).filter(|(_, share)| *share >= LINK);
     let which = link.map_or_else(

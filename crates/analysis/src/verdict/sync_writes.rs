@@ -3,87 +3,26 @@
 //! Derivation. A job that waits until each write is on stable storage (O_SYNC, fsync or fdatasync after it, as a database's log
 //! does) has one operation in flight, and its rate is one over what that takes, whatever the volume could do. What it takes is
 //! the device's own time for the write, the time in which the device empties its cache (the kernel counts flushes apart since
-//! 5.5), and the rest: the file system, whose journal commits, and the way there and back. Several writes that are made durable
+//! 5.5; below arrays see `facts::durable`), and the rest: the file system, whose journal commits, and the way there and back. Several writes that are made durable
 //! together share all but the first of these. Counters of the device are everybody's, so that the parts are at most what they
 //! say.
 
 use crate::evidence::{Evidence, Unit, evidence};
 use crate::facts::Facts;
 use crate::facts::case::Case;
-use crate::facts::moved::JOURNAL_REQUESTS;
+use crate::facts::durable::{self, Parts};
 use crate::facts::rungs::{MoreInFlight, NO_GAIN};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
-use crate::metrics::operations;
 use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::units::{Nanos, format_latency};
-use ebbtide_model::workload::Workload;
+use ebbtide_model::units::format_latency;
 
 /// Writes that are made durable together in the estimate that is told.
 const TOGETHER: f64 = 8.0;
 
-/// Most requests of one write: its own, and a journal's. More of them are others'.
-const MOST_REQUESTS: f64 = 1.0 + JOURNAL_REQUESTS;
-
-/// How each write is made durable; nothing where it is not.
-fn how(workload: &Workload) -> Option<&'static str> {
-    let details = &workload.details;
-    match (workload.sync, details.fsync_every, details.fdatasync_every) {
-        _ if !workload.writes() => None,
-        (true, ..) => Some("O_SYNC"),
-        (_, Some(1), _) => Some("fsync after each"),
-        (_, _, Some(1)) => Some("fdatasync after each"),
-        _ => None,
-    }
-}
-
-/// What an operation took of which part, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Parts {
-    whole: f64,
-    write: f64,
-    flush: f64,
-}
-
-impl Parts {
-    fn rest(&self) -> f64 {
-        (self.whole - self.write - self.flush).max(0.0)
-    }
-}
-
-/// Time of an operation, from the rate; what of it the members' devices had requests or flushes.
-fn parts(case: &Case<'_>, trial: &TrialSamples) -> Option<Parts> {
-    let ops = operations(trial) as f64;
-    if ops <= 0.0 {
-        return None;
-    }
-    let whole = trial.elapsed.0 as f64 * f64::from(case.workload.numjobs) / ops;
-    let observed = trial.observed.as_ref()?;
-    let (mut time, mut flush) = (0.0, 0.0);
-    let mut seen: Vec<usize> = Vec::new();
-    for member in &observed.members {
-        let device = *member.devices.first()?;
-        if seen.contains(&device) {
-            continue;
-        }
-        seen.push(device);
-        let total = observed.devices.get(device)?.total;
-        let requests = |count: u64| (count as f64).min(MOST_REQUESTS * ops) / count.max(1) as f64;
-        time += total.time.write.0 as f64 * requests(total.ops.write);
-        if case.workload.reads() {
-            time += total.time.read.0 as f64 * requests(total.ops.read);
-        }
-        flush += total.flush_time.unwrap_or(Nanos(0)).0 as f64;
-    }
-    // Requests of one operation may overlap (a journal's and the file's), and others' count too.
-    let flush = (flush / ops).min(whole);
-    let write = (time / ops).min(whole - flush);
-    (!seen.is_empty()).then_some(Parts { whole, write, flush })
-}
-
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let workload = case.workload;
-    let how = how(workload).ok_or_else(|| Absent::because("writes are not made durable one by one"))?;
+    let how =
+        durable::how(workload).ok_or_else(|| Absent::because("writes are not made durable one by one"))?;
     let jobs = f64::from(workload.numjobs);
     if !workload.is_free() || case.kept() > jobs {
         let why = "more than one write of a job is under way, or the workload holds itself back";
@@ -110,7 +49,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let iops = case.metric(Metric::Iops);
     let iops = iops.filter(|iops| *iops > 0.0).ok_or_else(|| Absent::because("no rate was measured"))?;
     let each = 1e9 * jobs / iops;
-    let of = |value: fn(Parts) -> f64| case.median(|trial| parts(case, trial).map(value));
+    let of = |value: fn(Parts) -> f64| case.median(|trial| durable::parts(case, trial).map(value));
     let parts = of(|p| p.whole).zip(of(|p| p.write)).zip(of(|p| p.flush));
     let parts = parts.map(|((whole, write), flush)| Parts { whole, write, flush });
     let mut figures = vec![evidence("time of a write until it is durable", each, Unit::Nanoseconds, None)];

@@ -94,6 +94,16 @@ fn arrays_of_the_host_are_no_caches_and_their_members_are_named() {
             wrong.push(format!("{line}: {}", run["verdicts"]));
         }
     }
+    // A mirror counts no flushes; its disks do.
+    let run = bench(&mut guest, "/dev/md1 --rw randwrite --bs 4k --fsync 1 --iodepth 1 --destroy");
+    let durable = run["verdicts"].as_array().unwrap().iter().find(|v| v["kind"] == "sync-writes");
+    let flushes = durable.and_then(|verdict| {
+        let parts = verdict["evidence"].as_array()?.iter();
+        parts.clone().find(|part| part["what"] == "of it the device's flushes")?["value"].as_f64()
+    });
+    if flushes.is_none_or(|time| time <= 0.0) {
+        wrong.push(format!("durable writes to a mirror: {}", run["verdicts"]));
+    }
     // An array over arrays; and one with a slow disk, for which it waits.
     let anew = "mdadm --quiet --stop /dev/md0; mdadm --quiet --stop /dev/md1; wipefs -q -a /dev/vd[abcd]
         mdadm --quiet --create /dev/md0 --run --assume-clean --level=0 --chunk=64 --raid-devices=2 /dev/vd[ab]

@@ -99,6 +99,16 @@ const CASES: &[(&str, &str, &[&str])] = &[
         $BENCH /dev/md0 --rw randread --bs 4k --iodepth 4; kill $other; wait $other || true",
         &["background"],
     ),
+    ("large reads of a disk with a limit of bytes", "$BENCH /dev/vdk --rw read --bs 1m --iodepth 2", LIMIT),
+    (
+        "another reader of one of the three disks of a RAID5",
+        r"reads() { awk '{ print $1 }' /sys/block/vdf/stat; }; before=$(reads)
+        fio --name=other --filename=/dev/vdf --size=64m --rw=randread --bs=4k --direct=1 --iodepth=32 --ioengine=io_uring \
+            --time_based --runtime=300 >/dev/null & other=$!
+        while kill -0 $other && [ $(reads) -lt $((before + 500)) ]; do sleep 0.1; done
+        $BENCH /dev/md5 --rw randread --bs 4k --iodepth 8; kill $other; wait $other || true",
+        &["background"],
+    ),
 ];
 
 fn first(guest: &mut Guest, start: &str) -> Result<Value, String> {

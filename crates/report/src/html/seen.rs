@@ -72,7 +72,7 @@ fn disks(report: &Report, seen: &[(&ResultView, &SeenView)]) -> Markup {
             tbody { @for (view, seen) in seen { @for disk in &seen.disks { tr {
                 th scope="row" { (key(report, view.design)) }
                 td { (view.result.workload) }
-                td { (disk.name) }
+                td { (disk.shown_name()) }
                 td.n { (or_dash(disk.busy, percent)) }
                 td.n { (or_dash(disk.bytes_per_second.read, format_throughput)) }
                 td.n { (or_dash(disk.bytes_per_second.write, format_throughput)) }

@@ -62,9 +62,10 @@ fn table(labels: &Labels, seen: &[(&ResultView, &SeenView)]) -> Table {
             Cell::plain(&view.result.workload),
             share(seen.busiest_core),
             share(seen.load_thread),
-            Cell::plain(&words::or_dash(disk.and_then(|d| Some((&d.name, d.busy?))), |(name, busy)| {
-                format!("{name} {}", words::percent(busy))
-            })),
+            Cell::plain(&words::or_dash(
+                disk.and_then(|d| Some((d.shown_name(), d.busy?))),
+                |(name, busy)| format!("{name} {}", words::percent(busy)),
+            )),
             Cell::plain(&words::or_dash(disk.and_then(|d| d.wait), format_latency)),
             share(seen.memory_waits),
         ];

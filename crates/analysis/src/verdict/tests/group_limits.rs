@@ -77,12 +77,48 @@ fn others_in_the_group_use_its_limit_up_too() {
             let device = &mut samples.observed.as_mut().expect("is observed").devices[0];
             let count = |ops| PerOp { read: Count { ops, bytes: ops * BS }, write: Count::default() };
             device.group_limits[0].used = used.map(count);
+            device.total.ops.read = used.unwrap_or(device.total.ops.read);
             samples
         })
     };
     assert_eq!(kinds(&with(Some(1990))), [RateLimit]);
     assert_eq!(kinds(&with(Some(1100))), [Unknown]);
     assert_eq!(kinds(&with(None)), [Unknown]);
+}
+
+/// 20 operations a second of 1 MiB, each charged whole and in two halves: the load gets half of what is allowed.
+#[test]
+fn operations_that_are_cut_are_charged_twice() {
+    const MIB: u64 = Bytes::MIB;
+    let mut experiment = stripe(1);
+    experiment.workloads[0].bs = Bytes(MIB);
+    let charged = |pieces: u64, charged: u64| {
+        six_rounds(&experiment, |_| {
+            let mut samples = limited(&[("v0", 20, 200_000_000)], &[None]);
+            for count in [&mut samples.array.read.count, &mut samples.members[0].ops.read.count] {
+                count.bytes = 40 * MIB;
+            }
+            let device = &mut samples.observed.as_mut().expect("is observed").devices[0];
+            (device.total.ops.read, device.total.bytes.read) = (40 * pieces, 40 * MIB);
+            let used = Count { ops: 40 * (pieces + 1), bytes: 40 * charged };
+            device.group_limits = vec![GroupLimit {
+                file: "/sys/fs/cgroup/blkio/db/blkio.throttle.*_device".into(),
+                bytes: PerOp { read: Some(Bytes(40 * MIB)), write: None },
+                used: Some(PerOp { read: used, write: Count::default() }),
+                ..GroupLimit::default()
+            }];
+            samples
+        })
+    };
+    let verdict = &verdicts(&charged(2, 2 * MIB))[0];
+    assert_eq!(verdict.kind, RateLimit);
+    assert_eq!(
+        verdict.sentence,
+        "the load's control group is held to a rate: /sys/fs/cgroup/blkio/db/blkio.throttle.*_device allows reads of 41.9 MB/s on \
+         loop0 and charges 41.9 MB/s for the 21.0 MB/s that it does: the kernel charges an operation whole and again for each piece \
+         that it is cut into, of 512KiB here; operations of at most that size would be granted up to 2.0 times as much"
+    );
+    assert!(!kinds(&charged(2, MIB)).contains(&RateLimit), "half of the limit is used");
 }
 
 #[test]

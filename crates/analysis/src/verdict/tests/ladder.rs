@@ -137,7 +137,7 @@ fn fewer_that_have_as_much_done_say_that_more_do_not_help() {
     let verdict = &verdicts(&uneven)[0];
     assert_eq!(verdict.kind, VolumeLimit);
     let gain = &verdict.evidence[1];
-    assert!((gain.value - 114.0 / 120.0).abs() < 1e-9, "{gain:?}");
+    assert!((gain.value - 114.0 / 120.0).abs() < 1e-4, "{gain:?}");
     let lower = climbed(1, SATURATED, &[(64, 112_000), (32, 98_000), (128, 124_000), (8, 99_000)]);
     assert_eq!(kinds(&lower), [Unknown]);
 }

@@ -219,7 +219,8 @@ fn durable(sync: bool, rungs: &[(u32, u64)]) -> Session {
         let total = DiskUse {
             ops: PerOp { read: 0, write: 2 * ops },
             bytes: PerOp { read: 0, write: ops * 4096 },
-            time: PerOp { read: Nanos(0), write: Nanos(ops * 500_000) },
+            // As the kernel does it, with the flushes that they waited for.
+            time: PerOp { read: Nanos(0), write: Nanos(ops * 2_500_000) },
             flushes: Some(ops),
             flush_time: Some(Nanos(ops * 2_000_000)),
             ..DiskUse::default()
@@ -268,4 +269,72 @@ fn one_synchronous_write_at_a_time_is_told_in_its_parts() {
     let mut deep = durable(true, &[]);
     deep.experiment.workloads[0].iodepth = 8;
     assert!(!kinds(&deep).contains(&VerdictKind::SyncWrites));
+}
+
+/// md and device mapper count no flushes: those of the disks below are put together by how the array is.
+#[test]
+fn what_disks_below_an_array_flush_is_told() {
+    use ebbtide_model::per_op::PerOp;
+    use ebbtide_model::samples::{Below, Join};
+    let over = |join: Join, [slow, fast]: [u64; 2]| {
+        let mut session = durable(true, &[(2, 560), (1, 300), (4, 1000)]);
+        for record in &mut session.trials {
+            let ebbtide_model::session::Outcome::Samples(samples) = &mut record.outcome else { continue };
+            let ops = samples.array.write.count.ops;
+            let observed = samples.observed.as_mut().expect("is observed");
+            let mut disk = observed.devices[0].clone();
+            disk.below = Some(Below::default());
+            let mut array = disk.clone();
+            array.name = "md0".into();
+            array.below = Some(Below { devices: vec![1, 2], join, missing: 0 });
+            (array.total.flushes, array.total.flush_time) = (Some(0), Some(Nanos(0)));
+            observed.devices = vec![array];
+            for (name, micros) in [("sda", slow), ("sdb", fast)] {
+                let mut disk = disk.clone();
+                disk.name = name.into();
+                disk.total.flush_time = Some(Nanos(ops * micros * 1000));
+                disk.total.time = PerOp { read: Nanos(0), write: Nanos(ops * (micros + 500) * 1000) };
+                observed.devices.push(disk);
+            }
+            observed.members[0].devices = vec![0, 1, 2];
+            observed.members[0].below = Some(Below { devices: vec![0], join: Join::Through, missing: 0 });
+        }
+        let verdict = verdicts(&session).swap_remove(0);
+        assert_eq!(verdict.kind, VerdictKind::SyncWrites);
+        verdict.sentence
+    };
+    // A mirror waits for the slower of the two, each of which has every write.
+    let mirror = over(Join::Mirror { copies: 2 }, [2000, 1000]);
+    assert!(mirror.contains("requests are 500 us (15%), its flushes 2.00 ms (60%)"), "{mirror}");
+    // Of a stripe one disk has the write, and both are flushed.
+    let stripe = over(Join::Stripe { chunk: None }, [2000, 1000]);
+    assert!(stripe.contains("requests are 1.00 ms (30%), its flushes 2.00 ms (60%)"), "{stripe}");
+    let raid10 = over(Join::StripedMirror { copies: 2, chunk: None }, [1000, 2000]);
+    assert!(raid10.contains("requests are 500 us (15%), its flushes 2.00 ms (60%)"), "{raid10}");
+}
+
+/// Others make most of the requests on the disk, but of a write's 3.33 ms its own request, which waits behind theirs, is 0.5 ms.
+#[test]
+fn others_explain_of_a_durable_write_what_it_waits_for_at_the_disk() {
+    let beside = |reads: u64, micros: u64| {
+        let mut session = durable(true, &[(2, 560), (1, 300), (4, 1000)]);
+        for record in &mut session.trials {
+            let ebbtide_model::session::Outcome::Samples(samples) = &mut record.outcome else { continue };
+            let ops = samples.array.write.count.ops;
+            let disk = &mut samples.observed.as_mut().expect("is observed").devices[0].total;
+            (disk.ops.read, disk.bytes.read) = (reads, reads * 4096);
+            disk.time.read = Nanos(reads * 5_000_000);
+            disk.busy = Nanos::from_millis(1990);
+            disk.time.write = Nanos(ops * (micros + 500) * 1000);
+            disk.flush_time = Some(Nanos(ops * 500_000));
+        }
+        verdicts(&session).iter().map(|v| (v.kind, (v.explains * 100.0).round())).collect::<Vec<_>>()
+    };
+    let apart = beside(6000, 500);
+    assert_eq!(apart[0].0, VerdictKind::SyncWrites, "{apart:?}");
+    let others = apart.iter().find(|(kind, _)| *kind == VerdictKind::Background).expect("both are named");
+    assert!(others.1 < 15.0, "{apart:?}");
+    // Opposite: the request waits behind theirs for most of the time.
+    let behind = beside(6000, 2500);
+    assert_eq!(behind[0].0, VerdictKind::Background, "{behind:?}");
 }

@@ -348,6 +348,142 @@ fn an_array_of_the_host_has_members_that_are_judged() {
     assert_eq!(kinds(&six_rounds(&one(), four(14, 20))), [Unknown]);
 }
 
+/// Chance gives a slow one some more requests than its siblings in one trial of ten: those trials are no witnesses against it.
+#[test]
+fn a_slow_disk_is_named_though_some_trials_do_not_tell() {
+    let told = |trials: u32| six_rounds(&one(), |t| four(14, if t.round < trials { 0 } else { 5 })(t));
+    let verdict = &verdicts(&told(4))[0];
+    assert_eq!(verdict.kind, Member);
+    assert!(verdict.sentence.starts_with("vdd answers in 5.6"), "{}", verdict.sentence);
+    // Opposite: that one that holds the queue because it has more to do shows so in most of them.
+    let busy = told(2);
+    assert_eq!(kinds(&busy), [Unknown]);
+    let (why, seen) = ruled_out(&busy, Member);
+    assert!(why.starts_with("vdd is the slowest by far, but"), "{why}");
+    assert_eq!(seen[1], (2.0, Some(3.0)));
+    // Nor does it count that each is slow in its turn.
+    let turns = six_rounds(&one(), |t| {
+        let mut samples = four(14, 0)(t);
+        let disks = &mut samples.observed.as_mut().expect("is observed").devices;
+        let (slow, other) = (disks[3].total, disks[1].total);
+        (disks[3].total, disks[1 + t.round as usize % 4].total) = (other, slow);
+        samples
+    });
+    assert_eq!(kinds(&turns), [Unknown]);
+}
+
+/// An array of four disks, one of which serves so many percent more requests, which others make: its queue holds both.
+fn neighbour(more: u64) -> impl Fn(&Trial) -> TrialSamples {
+    move |t: &Trial| {
+        let mut samples = four(1, 0)(t);
+        let devices = &mut samples.observed.as_mut().expect("is observed").devices[1..];
+        for device in devices.iter_mut() {
+            device.total.busy = Nanos::from_millis(300);
+            device.total.weighted = Nanos::from_millis(400);
+        }
+        let crowded = &mut devices[2].total;
+        let times = |own: u64| own + own * more / 100;
+        (crowded.ops.read, crowded.bytes.read) = (times(crowded.ops.read), times(crowded.bytes.read));
+        crowded.busy = Nanos::from_millis(1990);
+        // 3.4 of the load's four wait there, and as many of others in proportion.
+        crowded.weighted = Nanos(times(6_800_000_000));
+        crowded.time.read = crowded.weighted;
+        samples
+    }
+}
+
+/// What others take of one disk is what they take of an array that waits for it, however little it is of all its disks.
+#[test]
+fn others_on_one_disk_of_an_array_are_weighed_on_that_disk() {
+    let session = six_rounds(&one(), neighbour(122));
+    let verdict = &verdicts(&session)[0];
+    assert_eq!((verdict.kind, (verdict.explains * 100.0).round()), (Background, 47.0));
+    assert_eq!(
+        verdict.sentence,
+        "others made 1.52 k requests/s on vdd, 55% of all that it served (55% of the bytes), for which md0 waits: 85% of \
+         the operations in flight are there; operations limit it; by whom cannot be seen from here"
+    );
+    // On two of them.
+    let two = six_rounds(&one(), |t| {
+        let mut samples = neighbour(122)(t);
+        let devices = &mut samples.observed.as_mut().expect("is observed").devices;
+        devices[3].total.weighted = Nanos(devices[3].total.weighted.0 / 2);
+        devices[4].total = devices[3].total;
+        samples
+    });
+    let found = &verdicts(&two)[0];
+    assert_eq!(found.kind, Background);
+    assert!(found.sentence.contains("on vdd, vde, 55% of all that they served"), "{}", found.sentence);
+    // Opposites: a disk that the load itself uses more, so that the array moves no more than it was asked; others who
+    // take little of it; and those on a disk for which the load does not wait.
+    let skewed = six_rounds(&one(), |t| {
+        let mut samples = neighbour(122)(t);
+        let more = ASKED * 122 / 400;
+        for ops in [&mut samples.array, &mut samples.members[0].ops] {
+            ops.read.count.bytes += more;
+            ops.read.count.ops += more / BS;
+        }
+        samples
+    });
+    assert!(!kinds(&skewed).contains(&Background), "{:?}", kinds(&skewed));
+    assert!(!kinds(&six_rounds(&one(), neighbour(8))).contains(&Background));
+    let elsewhere = six_rounds(&one(), |t| {
+        let mut samples = neighbour(40)(t);
+        samples.observed.as_mut().expect("is observed").devices[3].total.weighted = Nanos::from_millis(400);
+        samples
+    });
+    assert!(!kinds(&elsewhere).contains(&Background), "{:?}", kinds(&elsewhere));
+}
+
+/// The same of members that a design names, of which it is known what they were asked.
+#[test]
+fn others_on_one_member_are_weighed_on_its_disk() {
+    let beside = |more: u64| {
+        six_rounds(&stripe(4), |_| {
+            let fast = ("v0", 500, 200_000);
+            let slow = ("v2", 500, 6_000_000);
+            let mut samples = trial(&[fast, ("v1", 500, 200_000), slow, ("v3", 500, 200_000)]);
+            let device = |at: usize| {
+                let own = 1000 + if at == 2 { more } else { 0 };
+                DeviceObservation {
+                    name: format!("vd{at}"),
+                    number: format!("8:{at}"),
+                    total: DiskUse {
+                        ops: PerOp { read: own, write: 0 },
+                        bytes: PerOp { read: own * BS, write: 0 },
+                        busy: Nanos::from_millis(if at == 2 { 1990 } else { 300 }),
+                        weighted: Nanos(own * if at == 2 { 6_000_000 } else { 200_000 }),
+                        ..DiskUse::default()
+                    },
+                    ..DeviceObservation::default()
+                }
+            };
+            samples.observed = Some(Box::new(Observation {
+                devices: (0..4).map(device).collect(),
+                members: (0..4)
+                    .map(|at| MemberObservation {
+                        member: format!("v{at}"),
+                        devices: vec![at],
+                        ..MemberObservation::default()
+                    })
+                    .collect(),
+                ..Observation::default()
+            }));
+            samples
+        })
+    };
+    let session = beside(1000);
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, Background);
+    assert!(
+        verdict.sentence.contains("on vd2, 50% of all that it served")
+            && verdict.sentence.contains("for which the array waits"),
+        "{}",
+        verdict.sentence
+    );
+    assert_eq!(kinds(&beside(0)), [Member], "with nobody else it is slow by itself");
+}
+
 /// One operation at a time leaves three of the four disks of an array idle, as it would leave a design's members.
 #[test]
 fn an_array_of_the_host_can_be_too_little_asked() {

@@ -116,8 +116,10 @@ impl Hosts {
         };
         let storage = (1..=3u8)
             .map(|number| {
-                let own = (0..disks).map(|disk| (name(disk), bytes)).collect();
-                Hardware::new(&laboratory, machine(number, 256, own)).unwrap()
+                let own = (0..disks).map(|disk| (name(disk), bytes));
+                // What a host keeps over boots: by what its exports are known.
+                let state = (how == How::Ebb).then(|| ("state".to_owned(), 16 << 20));
+                Hardware::new(&laboratory, machine(number, 256, own.chain(state).collect())).unwrap()
             })
             .collect();
         let client =
@@ -168,6 +170,9 @@ impl Hosts {
                 .unwrap();
             }
             How::Ebb => {
+                text += "modprobe ext4; mkdir -p /var/lib/ebbtide\n\
+                         blkid /dev/disk/by-id/virtio-state >/dev/null || mkfs.ext4 -q /dev/disk/by-id/virtio-state\n\
+                         mount /dev/disk/by-id/virtio-state /var/lib/ebbtide\n";
                 for disk in disks {
                     writeln!(
                         text,

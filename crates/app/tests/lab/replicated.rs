@@ -161,10 +161,12 @@ fn run_round(hosts: &mut Hosts, number: u64, files: &str, dice: &mut Dice, figur
     for array in arrays {
         start_writer(hosts, array, files, number, dice.next());
     }
-    let wait = |hosts: &mut Hosts| {
-        hosts.tell("for i in $(seq 200); do ls /var/lib/ebbtide/*.ledger >/dev/null 2>&1 && exit 0; sleep 0.1; done; cat /var/lib/ebbtide/*.said; exit 1");
-    };
-    wait(hosts);
+    for array in arrays {
+        let state = format!("/var/lib/ebbtide/{array}");
+        hosts.tell(&format!(
+            "for i in $(seq 600); do grep -q '^a ' {state}.ledger 2>/dev/null && exit 0; sleep 0.1; done; cat {state}.said; exit 1"
+        ));
+    }
     if round.loss {
         hosts.lose(2);
     }
@@ -231,7 +233,8 @@ fn run_round(hosts: &mut Hosts, number: u64, files: &str, dice: &mut Dice, figur
     let mut told = String::new();
     for array in arrays {
         let state = format!("/var/lib/ebbtide/{array}");
-        let said = hosts.tell(&format!("ebb verify {state}.ledger --json 2>/dev/null || [ $? = 3 ] || true"));
+        let said =
+            hosts.tell(&format!("ebb verify {state}.ledger --json 2>{state}.said || cat {state}.said >&2"));
         let found: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
         let number = |key: &str| found[key].as_u64().unwrap_or_else(|| panic!("{key}: {found}"));
         let bad = found["bad"].as_array().map_or(0, Vec::len) as u64;
@@ -241,7 +244,8 @@ fn run_round(hosts: &mut Hosts, number: u64, files: &str, dice: &mut Dice, figur
         let kind = if *array == files { "xfs" } else { "raw" };
         write!(told, "; {array} ({kind}): {} acknowledged", number("writes_acknowledged")).unwrap();
         assert_eq!(bad, 0, "round {number}, {}: {found:#}", round.told(), number = figures.rounds);
-        assert!(number("writes_acknowledged") > 0, "{found:#}");
+        // The last acknowledgements before a power cut may be missing in the ledger; then they count as in flight.
+        assert!(round.client || number("writes_acknowledged") > 0, "{found:#}");
     }
     figures.rounds += 1;
     let pause = pauses.iter().copied().fold(0.0, f64::max);

@@ -56,8 +56,8 @@ impl ExportUnit<'_> {
              Type=oneshot\n\
              RemainAfterExit=yes\n\
              Environment=HOME=/root\n\
-             ExecStart={program} export --start {name}\n\
-             TimeoutStartSec=180\n\
+             ExecStart={program} export --start {name} --quiet\n\
+             TimeoutStartSec=300\n\
              \n\
              [Install]\n\
              WantedBy=multi-user.target\n",
@@ -87,7 +87,7 @@ mod tests {
         let unit = ExportUnit { name: "a", program: Path::new("/usr/bin/ebb"), file: None, is_local: true };
         let part = unit.part();
         assert_eq!(part.path, Path::new("/etc/systemd/system/ebb-export-a.service"));
-        assert!(part.lines.contains("ExecStart=/usr/bin/ebb export --start a\n"), "{}", part.lines);
+        assert!(part.lines.contains("ExecStart=/usr/bin/ebb export --start a --quiet\n"), "{}", part.lines);
         assert!(!part.lines.contains("network") && !part.lines.contains("RequiresMountsFor"));
         assert!(is_unit("a", &part.lines) && !is_unit("b", &part.lines));
         assert_eq!(program_of(&part.lines), Some("/usr/bin/ebb".into()));

@@ -39,6 +39,7 @@ use ebbtide_model::plan::build::{BuildUndo, Identity};
 use source::{Located, Opened};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use taking::Taking;
 
 /// The number that the only step has in its journal.
@@ -111,8 +112,13 @@ impl Exporter<'_> {
     /// # Errors
     /// Why it must not be exported, or what failed; nothing is left of it then.
     pub fn export(&self, wanted: &Wanted) -> Result<Done, ExportError> {
+        self.export_within(wanted, records::PATIENCE)
+    }
+
+    /// The same, where another `ebb` is waited for so long.
+    fn export_within(&self, wanted: &Wanted, patience: Duration) -> Result<Done, ExportError> {
         self.may(wanted.transport)?;
-        let lock = records::lock(&self.sys)?;
+        let lock = records::lock(&self.sys, patience)?;
         self.make(wanted, &lock)
     }
 
@@ -153,7 +159,7 @@ impl Exporter<'_> {
     /// # Errors
     /// When there is none, somebody is connected, or the kernel does not let go.
     pub fn remove(&self, name: &str, force: bool) -> Result<Export, ExportError> {
-        let _lock = records::lock(&self.sys)?;
+        let _lock = records::lock(&self.sys, records::PATIENCE)?;
         let Some(mut export) = records::of(&self.sys, name)? else {
             let names = records::all(&self.sys)?.into_iter().map(|export| export.name).collect();
             return Err(ExportError::Unknown { name: name.to_owned(), names });
@@ -185,7 +191,7 @@ impl Exporter<'_> {
         };
         source::wait_for(self.runner, &export.device)?;
         let program = unit::program(&self.sys, name);
-        self.export(&Wanted {
+        let wanted = Wanted {
             source: export.device.clone(),
             name: Some(export.name.clone()),
             client: export.client.clone(),
@@ -193,7 +199,8 @@ impl Exporter<'_> {
             transport: export.transport,
             listen: export.listen(),
             persistent: program.filter(|_| export.persistent),
-        })
+        };
+        self.export_within(&wanted, records::PATIENCE_AT_BOOT)
     }
 
     fn make(&self, wanted: &Wanted, _lock: &Locked) -> Result<Done, ExportError> {

@@ -15,7 +15,9 @@ pub const RECORDS: &str = "/var/lib/ebbtide/exports";
 /// Longest record.
 const LONGEST: u64 = 1 << 20;
 /// How long another `ebb` that changes exports is waited for: several clients may come at once.
-const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
+pub(super) const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
+/// The same at boot, when all persistent ones come back at once.
+pub(super) const PATIENCE_AT_BOOT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 150 });
 /// What tells this host's exports from those of others, made with the first of them.
 const HOST: &str = "host";
 
@@ -27,12 +29,12 @@ fn path(sys: &Sys, name: &str) -> PathBuf {
     place(sys).join(format!("{name}.json"))
 }
 
-/// Holds off every other `ebb` that would change exports, until it is dropped.
-pub(super) fn lock(sys: &Sys) -> Result<Locked, ExportError> {
+/// Holds off every other `ebb` that would change exports, until it is dropped; one that is at work is waited for.
+pub(super) fn lock(sys: &Sys, patience: Duration) -> Result<Locked, ExportError> {
     let place = place(sys);
     let fail = |error| ExportError::file(&place, error);
     Directory::make_all(&place).map_err(fail)?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience;
     loop {
         match own::try_lock(&place.join("lock")).map_err(fail)? {
             Some(locked) => return Ok(locked),

@@ -103,7 +103,7 @@ pub(super) fn put_back_with(
     undo: &ExportUndo,
 ) -> Result<Outcome, BuildError> {
     let done = || {
-        let _lock = records::lock(sys)?;
+        let _lock = records::lock(sys, records::PATIENCE)?;
         match look(sys, undo)? {
             Err(outcome) => Ok(outcome),
             Ok(export) => {

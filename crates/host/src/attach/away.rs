@@ -118,10 +118,10 @@ impl Keeper<'_> {
                 self.remove_export(&record, &tunnel, &mut left);
                 (self.boundary)();
             }
-            if tunnel.secret.is_some() || record.secret_file.is_some() {
-                if let Err(error) = self.around.drop_secret(&record, &tunnel) {
-                    left.push(format!("the file with the secret on {} stays: {error}", tunnel.destination));
-                }
+            if record.secret_file.is_some()
+                && let Err(error) = self.around.drop_secret(&record, &tunnel)
+            {
+                left.push(format!("the file with the secret on {} stays: {error}", tunnel.destination));
             }
             if let Err(error) = self.around.remove_copy(&record, &tunnel) {
                 left.push(format!("the copy {} on {} stays: {error}", tunnel.ebb, tunnel.destination));

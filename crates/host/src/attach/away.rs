@@ -118,7 +118,7 @@ impl Keeper<'_> {
                 self.remove_export(&record, &tunnel, &mut left);
                 (self.boundary)();
             }
-            if (tunnel.secret.is_some() || record.secret_file.is_some())
+            if record.secret_file.is_some()
                 && let Err(error) = self.around.drop_secret(&record, &tunnel)
             {
                 left.push(format!("the file with the secret on {} stays: {error}", tunnel.destination));

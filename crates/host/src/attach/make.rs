@@ -2,14 +2,11 @@
 
 use super::{Encrypt, Failure, Keeper, Wanted, iscsi, nvme};
 use crate::build::{lasting, run};
-use crate::probe::{self, Content};
+use crate::probe;
 use ebbtide_door::pause_at;
-use ebbtide_model::experiment::Design;
 use ebbtide_model::journal::Entry;
-use ebbtide_model::layout::LayoutNode;
-use ebbtide_model::plan::build::{self, BuildAction, BuildUndo, Purpose, Site};
+use ebbtide_model::plan::build::BuildUndo;
 use ebbtide_model::shown::Shown;
-use ebbtide_model::stack::{Filesystem, Stack};
 use ebbtide_provision::attached::{Encrypted, MountedAt, Phase, Place, Record, Step, Transport, Tunnel};
 use serde::Deserialize;
 use std::path::Path;
@@ -19,9 +16,6 @@ use std::time::{Duration, Instant};
 const DEVICE_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
 /// How long the supervising process may take to connect: twice what `ssh` gives a host.
 const TUNNEL_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 45 });
-/// What a mount is told, beside its file system's own: that it goes before the network does.
-const MOUNT_OPTIONS: &str = "_netdev";
-
 /// What an attach did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
@@ -415,130 +409,6 @@ impl Keeper<'_> {
         record.path = Some(device.clone());
         record.device = Some(device);
         self.write(record)
-    }
-
-    /// Mounts what was attached, after making a file system where that is new.
-    fn mount(&self, record: &mut Record) -> Result<(), Failure> {
-        let (Some(mount), Some(path)) = (record.mount.clone(), record.path.clone()) else { return Ok(()) };
-        if self.is_mounted(record, &mount.directory) {
-            return Ok(());
-        }
-        let kind = match self.content(&path) {
-            Content::Signature(found) if found.usage.as_deref() == Some("filesystem") => found.kind,
-            Content::Nothing => {
-                self.may_format(record, &path)?;
-                self.make_file_system(record, &path, mount.wanted)?;
-                mount.wanted.as_ref().to_owned()
-            }
-            Content::Signature(found) => return Err(self.no_file_system(record, &found.kind)),
-            Content::PartitionTable(kind) => {
-                return Err(self.no_file_system(record, &format!("a partition table ({kind})")));
-            }
-            Content::Unknown(why) => {
-                return Err(self.no_file_system(record, &format!("what cannot be told ({why})")));
-            }
-        };
-        let made: Vec<_> = mount
-            .directory
-            .ancestors()
-            .filter(|directory| directory.parent().is_some() && !self.at(directory).exists())
-            .map(Path::to_owned)
-            .collect();
-        if let Some(mount) = &mut record.mount {
-            mount.filesystem = Some(kind.clone());
-            let known = std::mem::take(&mut mount.made);
-            mount.made = made.into_iter().rev().filter(|new| !known.contains(new)).collect();
-            mount.made.splice(0..0, known);
-        }
-        self.begin(record, Step::Mount)?;
-        let directory = mount.directory.to_string_lossy().into_owned();
-        for new in record.mount.iter().flat_map(|mount| &mount.made) {
-            if !self.at(new).exists() {
-                self.run("mkdir", &["--mode=755", &new.to_string_lossy()])?;
-                (self.boundary)();
-            }
-        }
-        self.run("mount", &["-t", &kind, "-o", MOUNT_OPTIONS, &path, &directory])?;
-        (self.boundary)();
-        Ok(())
-    }
-
-    fn no_file_system(&self, record: &Record, what: &str) -> Failure {
-        Failure::Refused(format!(
-            "{} carries {what}, which is no file system that can be mounted: attach it without --mount, and mount what is in it",
-            record.place
-        ))
-    }
-
-    /// Whether a file system may be made on `path`: on a volume that was blank when this attachment began, or in one that it has just
-    /// encrypted.
-    fn may_format(&self, record: &Record, path: &str) -> Result<(), Failure> {
-        if record.phase != Phase::Attaching {
-            return Err(Failure::Refused(format!(
-                "{} had a file system when it was attached, and has none now: none is made a second time; `ebb detach {}` takes away what is left here",
-                record.place, record.name
-            )));
-        }
-        if record.made.contains(&Step::Format) || record.begun.contains(&Step::Filesystem) {
-            return Ok(());
-        }
-        if record.encryption.is_some() {
-            return Err(Failure::Refused(format!(
-                "what {} decrypts to carries no file system, and it was not encrypted by this attach: nothing is made in it; attach it without --mount, and if nothing is lost `mkfs.{} {path}`",
-                record.place,
-                record.mount.as_ref().map_or("ext4", |mount| mount
-                    .wanted
-                    .as_ref()
-                    .split('.')
-                    .next()
-                    .unwrap_or("ext4"))
-            )));
-        }
-        self.around.is_blank(&self.at(Path::new(path))).map_err(|why| {
-            Failure::Refused(format!(
-                "no file system is made on {}, because it is not blank: {why}",
-                record.place
-            ))
-        })
-    }
-
-    fn make_file_system(
-        &self,
-        record: &mut Record,
-        path: &str,
-        filesystem: Filesystem,
-    ) -> Result<(), Failure> {
-        let design = Design {
-            name: record.name.clone(),
-            layout: LayoutNode::Volume(0),
-            stack: Stack { filesystem: Some(filesystem), ..Stack::default() },
-        };
-        let directory = record.mount.as_ref().map(|mount| mount.directory.clone());
-        let site = Site {
-            run: &record.id.clone(),
-            build: 0,
-            devices: &[path.to_owned()],
-            md_numbers: &[],
-            purpose: Purpose::Lasting { name: &record.name.clone(), mountpoint: directory.as_deref() },
-        };
-        let plan = build::build(&design, &site).map_err(|error| Failure::Refused(error.to_string()))?;
-        for step in plan.steps {
-            let (BuildAction::Run { program, arguments }, Some(BuildUndo::WipeContent { label, .. })) =
-                (&step.action, &step.undo)
-            else {
-                continue;
-            };
-            if let Some(mount) = &mut record.mount {
-                mount.label = Some(label.clone());
-            }
-            self.begin(record, Step::Filesystem)?;
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            self.run(program, &arguments)?;
-            (self.boundary)();
-            record.made.insert(Step::Filesystem);
-            self.write(record)?;
-        }
-        Ok(())
     }
 
     pub(super) fn run(&self, program: &str, arguments: &[&str]) -> Result<(), Failure> {

@@ -14,6 +14,7 @@ mod error;
 mod iscsi;
 mod look;
 mod make;
+mod mount;
 mod nvme;
 mod real;
 mod records;

@@ -10,9 +10,9 @@
 //! `n^-(k-1)`.
 //!
 //! Devices of an array that was there before are compared by the kernel's counters, and of them equals look like this for a time: at
-//! their limit they hold the queue in turn. Each trial therefore also tells whether the slowest was slow all along, with no more to do than its
-//! siblings. Chance hides that in some trials of a slow one, which are then no witnesses against it: the same one has to be the slowest in nearly
-//! all trials, and half of them have to tell that it is slow.
+//! their limit they hold the queue in turn. Each trial therefore also tells whether the slowest was slow all along, and all of them whether it
+//! has more to do than its siblings. A moment in which the machine stood still hides the former in some trials of a slow one, which are then no
+//! witnesses against it: the same one has to be the slowest in nearly all trials, and half of them have to tell that it is slow.
 
 use crate::estimate::median;
 use crate::evidence::{Evidence, Unit, evidence};
@@ -53,8 +53,10 @@ struct Outlier {
     /// Share of all operations in flight that it held, and what an equal share would be.
     share: f64,
     fair: f64,
-    /// Whether this trial alone shows that it is slow, and does not hold the queue in its turn or have more to do.
+    /// Whether this trial alone shows that it is slow all along, and does not hold the queue in its turn.
     told: bool,
+    /// Its requests, and those of its siblings' median, where who has more of them may hold the queue.
+    work: (f64, f64),
 }
 
 impl Outlier {
@@ -118,8 +120,9 @@ impl Group<'_> {
                 let requests: Vec<(String, f64)> =
                     workers.iter().map(|worker| (worker.name.to_owned(), worker.requests as f64)).collect();
                 let outlier = slowest(workers)?;
-                let told = !has_more_work(&outlier.name, &requests) && lasts(trial, &found.devices, &outlier);
-                Some(Outlier { told, ..outlier })
+                let told = lasts(trial, &found.devices, &outlier);
+                let work = work(&outlier.name, &requests)?;
+                Some(Outlier { told, work, ..outlier })
             }
         }
     }
@@ -177,13 +180,21 @@ fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier
     f64::from(slow) >= needed * f64::from(looked)
 }
 
-/// Whether the one of this name has more requests than its siblings, beyond chance: equal disks at their limit hold the
-/// longest queue in turn, and who holds it has more of them.
-fn has_more_work(name: &str, requests: &[(String, f64)]) -> bool {
+/// Requests of the one of this name, and of its siblings: their median.
+fn work(name: &str, requests: &[(String, f64)]) -> Option<(f64, f64)> {
     let (own, others): (Vec<_>, Vec<_>) = requests.iter().partition(|(other, _)| other == name);
-    let usual = median(others.into_iter().map(|(_, requests)| *requests));
-    let (Some((_, own)), Some(usual)) = (own.first(), usual) else { return false };
-    *own > usual + SAME_WORK_DEVIATIONS * usual.sqrt()
+    Some((own.first()?.1, median(others.into_iter().map(|(_, requests)| *requests))?))
+}
+
+/// How many times as many requests the one that holds the queue has as its siblings, and how many chance may make of it, where it is more. Equal
+/// disks at their limit hold the longest queue in turn, and who holds it has more of them: in a single trial one cannot be too careful,
+/// and a slow one is missed now and then. Over several the excess of one that always has more to do grows with their number,
+/// that of chance with its root: of the difference between a count and the median of three others, 2.5 roots are two in a hundred.
+fn more_work(same: &[&Outlier]) -> Option<(f64, f64)> {
+    const OF_SEVERAL: f64 = 2.5;
+    let (own, usual) = same.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.work.0, sum.1 + one.work.1));
+    let most = if same.len() > 1 { OF_SEVERAL } else { SAME_WORK_DEVIATIONS };
+    (own > usual + most * usual.sqrt()).then(|| (own / usual, 1.0 + most / usual.sqrt()))
 }
 
 /// The slowest of these against the median of its siblings; `None` below two comparable ones.
@@ -210,6 +221,7 @@ fn slowest(all: Vec<Worker<'_>>) -> Option<Outlier> {
         share: in_flight / all_in_flight,
         fair: 1.0 / working.len() as f64,
         told: true,
+        work: (0.0, 0.0),
     })
 }
 
@@ -282,14 +294,19 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
         let what = format!("trials in which {name} is the slowest by far, more than any other");
         return Err(too_alike().seen(&what, same.len() as f64, Unit::Trials, needed));
     }
-    // One in ten trials of a slow one shows more requests of it than of its siblings by chance, or an interval in which it was not the
-    // slowest; but equals that hold the queue in turn show such things in most trials.
+    if let Some((times, most)) = more_work(&same) {
+        let why = format!("{name} is the slowest by far, but has more to do than its siblings");
+        let what = "its requests over theirs, which would have to be below";
+        return Err(Absent::because(why)
+            .seen("its factor over its siblings", usual, Unit::Times, OUTLIER)
+            .seen(what, times, Unit::Times, most));
+    }
+    // A machine that stands still for a moment hides in some trials that a slow one always has something to do; equals that hold the
+    // queue in turn do not have it in most.
     let told = same.iter().filter(|outlier| outlier.told).count();
     if 2 * told < case.trials.len() {
-        let why = format!(
-            "{name} is the slowest by far, but as one that has more to do, or holds the queue for a turn"
-        );
-        let what = format!("trials in which {name} is slow all along with no more to do than its siblings");
+        let why = format!("{name} is the slowest by far, but as one that holds the queue for a turn");
+        let what = format!("trials in which {name} is slow all along");
         let needed = case.trials.len() as f64 / 2.0;
         return Err(Absent::because(why)
             .seen("its factor over its siblings", usual, Unit::Times, OUTLIER)

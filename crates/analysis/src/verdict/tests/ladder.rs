@@ -130,6 +130,20 @@ fn without_a_ladder_or_with_rates_that_grow_it_is_not_the_volume() {
     assert_eq!(kinds(&climbed(1, SATURATED, &[(64, 115_000), (32, 100_000), (128, 120_000)])), [Unknown]);
 }
 
+/// Two operations in a short run are no rate, and the reason says what would help.
+#[test]
+fn short_runs_with_few_operations_tell_nothing() {
+    let few = climbed(1, SATURATED, &[(64, 1), (32, 100_000)]);
+    assert_eq!(kinds(&few), [Unknown]);
+    let (why, seen) = ruled_out(&few, VolumeLimit);
+    assert!(why.contains("had too few of them for a rate; trials that are longer"), "{why}");
+    assert_eq!(seen, [(2.0, None)]);
+    // One that is not what the trials are hides what more do, and says so.
+    let (why, seen) = ruled_out(&climbed(1, SATURATED, &[(64, 64_000), (32, 60_000)]), VolumeLimit);
+    assert!(why.contains("as many in flight as the trials had another rate than they"), "{why}");
+    assert!((seen[0].0 - 0.6).abs() < 1e-3 && seen[0].1 == Some(1.25), "{seen:?}");
+}
+
 /// Noise hides what more in flight do against as many; against fewer that have more done already it does not.
 #[test]
 fn fewer_that_have_as_much_done_say_that_more_do_not_help() {

@@ -18,7 +18,9 @@ pub fn unit_path(name: &str) -> PathBuf {
 
 /// First line of the unit of the export `name`.
 fn mark(name: &str) -> String {
-    format!("# ebb: export {name} (written by `ebb export --persistent`; `ebb export --remove {name}` removes it)\n")
+    format!(
+        "# ebb: export {name} (written by `ebb export --persistent`; `ebb export --remove {name}` removes it)\n"
+    )
 }
 
 /// What the unit needs to know.
@@ -38,7 +40,8 @@ impl ExportUnit<'_> {
     /// The unit, a file of `ebb`'s own.
     pub fn part(&self) -> Part {
         let name = self.name;
-        let after = if self.is_local { "" } else { "Wants=network-online.target\nAfter=network-online.target\n" };
+        let after =
+            if self.is_local { "" } else { "Wants=network-online.target\nAfter=network-online.target\n" };
         let mounts = self.file.map_or_else(String::new, |file| {
             format!("RequiresMountsFor={}\n", crate::monitor::word(&file.to_string_lossy()))
         });

@@ -6,7 +6,10 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use names::{ExportNameError, SecretError, check_client, check_name, check_secret, default_name, name_of_target, target};
+pub use names::{
+    ExportNameError, SecretError, check_client, check_name, check_secret, default_name, name_of_target,
+    target,
+};
 pub use steps::{Action, PORTS, Placed, Source, Step, steps};
 
 use serde::{Deserialize, Serialize};
@@ -171,7 +174,11 @@ impl Export {
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
         let all = [
             ("name", self.name.clone(), other.name.clone()),
-            ("device", self.device.to_string_lossy().into_owned(), other.device.to_string_lossy().into_owned()),
+            (
+                "device",
+                self.device.to_string_lossy().into_owned(),
+                other.device.to_string_lossy().into_owned(),
+            ),
             ("client", self.client.clone(), other.client.clone()),
             ("secret", secret(self), secret(other)),
             ("transport", self.transport.to_string(), other.transport.to_string()),

@@ -36,7 +36,9 @@ pub enum ExportNameError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
     /// Of CHAP.
-    #[error("the secret of CHAP is one line of 12 to 255 letters, digits and other signs of ASCII, without blanks")]
+    #[error(
+        "the secret of CHAP is one line of 12 to 255 letters, digits and other signs of ASCII, without blanks"
+    )]
     Chap,
     /// Of DH-HMAC-CHAP.
     #[error("the secret of NVMe is one line `DHHC-1:00:...:`, as `nvme gen-dhchap-key` prints it")]

@@ -45,7 +45,10 @@ fn names_and_secrets_are_what_the_protocols_take() {
     assert_eq!(name("/dev/vdb"), "vdb");
     let ebs = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0a1b2c3d4e5f60718";
     assert_eq!(name(ebs), "ore_vol0a1b2c3d4e5f60718");
-    assert_eq!((name("/v/Back Up.img"), name("/v/---"), name("/")), ("back_up_img".into(), String::new(), String::new()));
+    assert_eq!(
+        (name("/v/Back Up.img"), name("/v/---"), name("/")),
+        ("back_up_img".into(), String::new(), String::new())
+    );
     assert!(check_name("a_1").is_ok() && check_name("").is_err() && check_name("A").is_err());
     assert!(check_name(&"a".repeat(25)).is_err());
     for (client, transport, fine) in [
@@ -70,10 +73,8 @@ fn names_and_secrets_are_what_the_protocols_take() {
 
 #[test]
 fn the_way_in_is_opened_last_and_everything_made_is_known() {
-    let (device, file) = (
-        Source::Device("/dev/vdb".into()),
-        Source::File { path: "/v/f".into(), buffered: true },
-    );
+    let (device, file) =
+        (Source::Device("/dev/vdb".into()), Source::File { path: "/v/f".into(), buffered: true });
     for transport in Transport::ALL {
         for source in [&device, &file] {
             let export = export(transport);
@@ -86,7 +87,8 @@ fn the_way_in_is_opened_last_and_everything_made_is_known() {
                 Transport::Iscsi => assert!(last.ends_with("tpgt_1/enable")),
             }
             assert_eq!(all.iter().filter(|step| matches!(step.action, Action::Open(_))).count(), 1);
-            let paths: Vec<PathBuf> = all.iter().filter_map(|step| step.makes().map(Path::to_owned)).collect();
+            let paths: Vec<PathBuf> =
+                all.iter().filter_map(|step| step.makes().map(Path::to_owned)).collect();
             let undo = ExportUndo { run: "r".into(), name: "a_disk".into(), paths, shared: Vec::new() };
             assert!(undo.is_of("r") && !undo.is_of("s"), "{undo:?}");
             assert!(!ExportUndo { name: "b_disk".into(), ..undo }.is_of("r"));

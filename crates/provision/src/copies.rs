@@ -223,8 +223,11 @@ mod tests {
     #[test]
     fn a_superblock_is_read_from_what_mdadm_prints() {
         let read = Superblock::parse(EXAMINED).expect("a superblock");
-        assert_eq!((read.role, read.in_use.as_slice(), read.events), (Some(1), &[true, true, false][..], 42));
-        assert_eq!(read.checksum, "6ba1a4a4");
+        assert_eq!((read.role, read.in_use.as_slice(), read.events), (Some(0), &[true, true][..], 17));
+        assert_eq!(read.checksum, "79409999");
+        let alone = EXAMINED.replace("AA ('A'", "A. ('A'").replace("Active device 0", "spare");
+        let alone = Superblock::parse(&alone).expect("a superblock");
+        assert_eq!((alone.role, alone.in_use.as_slice()), (None, &[true, false][..]));
         assert_eq!(Superblock::parse(&EXAMINED.replace("- correct", "- expected 00000000")), None);
         assert_eq!(Superblock::parse("mdadm: No md superblock detected on /dev/vdb.\n"), None);
     }

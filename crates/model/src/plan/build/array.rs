@@ -329,3 +329,37 @@ impl Planner<'_> {
         format!("/dev/{volume}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_says_of_a_member_is_read_back() {
+        let backing = ArrayBacking { elsewhere: vec![1, 2], ..ArrayBacking::default() };
+        let members = [0, 1, 2].map(LayoutNode::Volume);
+        let flags =
+            |kind, member: &LayoutNode| MemberFlags::of(kind, Metadata::V12, &backing, &members, member);
+        let mut arguments = vec!["--create".to_owned()];
+        let mut before = MemberFlags::default();
+        for (device, member) in ["a", "b", "c"].into_iter().zip(&members) {
+            let now = flags(ArrayKind::Mirror, member);
+            arguments.extend(now.options(before).into_iter().map(str::to_owned));
+            arguments.push(device.to_owned());
+            before = now;
+        }
+        assert_eq!(arguments, ["--create", "a", "--failfast", "--write-mostly", "b", "c"]);
+        for (device, member) in ["a", "b", "c"].into_iter().zip(&members) {
+            assert_eq!(MemberFlags::in_command(&arguments, device), flags(ArrayKind::Mirror, member));
+        }
+        // RAID10 reads from all, and the old metadata has no place for either.
+        let raid10 = ArrayKind::Raid10 { chunk: Bytes(65536), copies: 2, arrangement: Arrangement::Offset };
+        assert_eq!(flags(raid10, &members[1]), MemberFlags { failfast: true, write_mostly: false });
+        assert_eq!(before.options(MemberFlags::default()).len(), 2);
+        assert_eq!(MemberFlags::default().options(before), ["--nofailfast", "--readwrite"]);
+        // Where all are elsewhere, none is read less than another.
+        let all = ArrayBacking { elsewhere: vec![0, 1, 2], ..ArrayBacking::default() };
+        let flags = MemberFlags::of(ArrayKind::Mirror, Metadata::V12, &all, &members, &members[0]);
+        assert_eq!(flags, MemberFlags { failfast: true, write_mostly: false });
+    }
+}

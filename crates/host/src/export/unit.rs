@@ -57,7 +57,8 @@ pub(super) fn remove(taking: &Taking<'_>, name: &str) -> Result<(), ExportError>
     }
     let has_systemd = taking.sys.root().join(SYSTEMD).exists();
     if has_systemd {
-        run(taking.runner, "systemctl", &["disable", &unit_name(name)])?;
+        // Stopping it does nothing but that systemd forgets it.
+        run(taking.runner, "systemctl", &["disable", "--now", &unit_name(name)])?;
         (taking.boundary)();
     }
     own::remove(&place).map_err(|error| ExportError::file(&path, error))?;

@@ -133,7 +133,7 @@ fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
     let sums = tell(
         &mut desk,
         &format!(
-            "cd /srv/backup; mkdir -p tree/deep; for i in $(seq 40); do for j in $(seq 400); do echo '{MARKER}' $i $j; done >tree/deep/f$i; done
+            "cd /srv/backup; mkdir -p tree/deep; for i in $(seq 40); do for j in $(seq 200); do echo '{MARKER}' $i $j; done >tree/deep/f$i; done
              head -c 8M /dev/urandom >tree/random; ln -s deep/f1 tree/link; find tree -type f -exec md5sum {{}} + | sort -k2 >/root/sums; sync; cat /root/sums"
         ),
     );
@@ -245,7 +245,7 @@ echo 0 >count; setsid bash write.sh >/dev/null 2>&1 & sleep 1"#,
     assert!(lost >= 13, "{lost} connections were lost");
     let checked = tell(
         &mut desk,
-        r#"touch stop; while pgrep -f write.sh >/dev/null; do sleep 0.2; done; [ ! -e failed ] || { cat failed; exit 1; }
+        r#"touch stop; while pgrep -f '[w]rite.sh' >/dev/null; do sleep 0.2; done; [ ! -e failed ] || { cat failed; exit 1; }
            umount /srv/data; e2fsck -fn /dev/mapper/data >/dev/null; mount /dev/mapper/data /srv/data
            for n in $(seq $(cat count)); do [ "$(md5sum </srv/data/f$n)" = "$(cat sum$n)" ] || { echo "file $n differs"; exit 1; }; done; cat count"#,
     );

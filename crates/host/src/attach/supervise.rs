@@ -17,6 +17,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The hidden subcommand that leads to [`serve`].
@@ -194,6 +195,7 @@ impl Supervisor<'_> {
     fn watch(&mut self, mut child: Child, record: &Record, tunnel: &Tunnel, stop: &AtomicBool) -> String {
         let again = self.state.lost > 0;
         let mut stands = false;
+        let (tell, told) = mpsc::channel();
         loop {
             match child.try_wait() {
                 Ok(None) => {}
@@ -210,8 +212,16 @@ impl Supervisor<'_> {
             // The socket is made when the connection stands and its port is taken.
             if !stands && control(&self.place).exists() {
                 stands = true;
-                let trouble = if again { self.export_again(record, tunnel) } else { None };
-                self.set(true, trouble);
+                self.set(true, None);
+                if again {
+                    // Beside this: the connection may be lost once more before the other host has answered.
+                    let (sys, record, tunnel, tell) =
+                        (self.sys.clone(), record.clone(), tunnel.clone(), tell.clone());
+                    std::thread::spawn(move || tell.send(export_again(&sys, &record, &tunnel)));
+                }
+            }
+            if let Ok(Some(trouble)) = told.try_recv() {
+                self.set(true, Some(trouble));
             }
             std::thread::sleep(TICK);
         }
@@ -231,13 +241,13 @@ impl Supervisor<'_> {
         let _ = child.kill();
         let _ = child.wait();
     }
+}
 
-    /// Asks for the export again: a host that was booted meanwhile has none any more. What went wrong.
-    fn export_again(&self, record: &Record, tunnel: &Tunnel) -> Option<String> {
-        let real = Real::at(self.sys);
-        let words = export_words(record, tunnel);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let done = real.keeper(&Programs, |keeper| keeper.far_json(record, tunnel, &words));
-        done.err().map(|error| error.to_string())
-    }
+/// Asks for the export again: a host that was booted meanwhile has none any more. What went wrong.
+fn export_again(sys: &Sys, record: &Record, tunnel: &Tunnel) -> Option<String> {
+    let real = Real::at(sys);
+    let words = export_words(record, tunnel);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = real.keeper(&Programs, |keeper| keeper.far_json(record, tunnel, &words));
+    done.err().map(|error| error.to_string())
 }

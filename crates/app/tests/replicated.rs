@@ -11,14 +11,17 @@ const EXPERIMENT: &str = r#"name = "hosts"
 count = 2
 size = "4MiB"
 host = "storage-a"
+shape = { iops = 2000 }
 [volumes.b]
 count = 2
 size = "4MiB"
 host = "storage-b"
+shape = { iops = 2000 }
 [volumes.c]
 count = 2
 size = "4MiB"
 host = "storage-c"
+shape = { iops = 2000 }
 [designs.two]
 layout = "replicated"
 chunk = "64KiB"

@@ -11,14 +11,17 @@ const EXPERIMENT: &str = r#"name = "hosts"
 count = 2
 size = "4MiB"
 host = "storage-a"
+shape = { iops = 2000 }
 [volumes.b]
 count = 2
 size = "4MiB"
 host = "storage-b"
+shape = { iops = 2000 }
 [volumes.c]
 count = 2
 size = "4MiB"
 host = "storage-c"
+shape = { iops = 2000 }
 [designs.two]
 layout = "replicated"
 chunk = "64KiB"
@@ -60,14 +63,14 @@ fn every_backend_takes_what_a_replicated_design_is_made_of() {
     );
     // The same bytes in the same places as the layouts that it is made of.
     let place = |design: &str| {
-        let line = format!("where --file {file} --design {design} --offset 192KiB --length 64KiB --json");
+        let line = format!("where --file {file} --design {design} --offset 192KiB --length 64KiB");
         let mut value = home.json(&line, &[0]);
         value["extents"].take()
     };
     assert_eq!(place("two"), place("by-hand"));
     assert_eq!(place("two").as_array().map(Vec::len), Some(2));
     for backend in ["sim", "files"] {
-        let session: Value = home.json(&format!("run {file} --on {backend} --seed 1 --json"), &[0, 3]);
+        let session: Value = home.json(&format!("run {file} --on {backend} --seed 1"), &[0, 3]);
         assert_eq!(session["designs"].as_array().map(Vec::len), Some(3), "{backend}: {session:#}");
         assert!(session["results"].as_array().is_some_and(|results| !results.is_empty()), "{backend}");
     }

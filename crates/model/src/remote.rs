@@ -39,8 +39,8 @@ impl Waiting {
             // 5 and 5 by default.
             ("node.conn[0].timeo.noop_out_interval", self.ask_every_s),
             ("node.conn[0].timeo.noop_out_timeout", self.answer_within_s),
-            // 15 by default; an attempt to a host that is not there must not outlast the hold.
-            ("node.conn[0].timeo.login_timeout", self.hold_s),
+            // The login's own time stays at 15: the hold ends by itself meanwhile, and a busy host that is back takes more than seconds to
+            // let anybody in. With 5 a host under emulation did not come back at all.
             // 15, 30 and 30 by default: what a command that timed out is tried to be saved with, one after the other.
             ("node.session.err_timeo.abort_timeout", self.hold_s),
             ("node.session.err_timeo.lu_reset_timeout", self.hold_s),

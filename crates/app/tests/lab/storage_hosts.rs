@@ -247,7 +247,7 @@ impl Hosts {
             let last = path(host, self.disks - 1);
             self.tell(&format!(
                 "iscsiadm -m session 2>/dev/null | grep -q '{0} ' || {node} --login >/dev/null\n\
-                 for i in $(seq 600); do udevadm settle; s=$(basename $(readlink -f {last}) 2>/dev/null || true)\n\
+                 for i in $(seq 1800); do udevadm settle; s=$(basename $(readlink -f {last}) 2>/dev/null || true)\n\
                  [ -n \"$s\" ] && [ \"$(cat /sys/block/$s/device/state 2>/dev/null)\" = running ] && exit 0; sleep 0.1; done\n\
                  cat /sys/class/iscsi_session/*/state; exit 1",
                 target(host)

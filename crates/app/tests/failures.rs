@@ -43,7 +43,7 @@ fn a_burst_that_stops_virtual_time_is_refused() {
 
 #[test]
 fn a_disk_that_is_too_small() {
-    fails(&tiny("", SHORT).replace("8MiB", "4TiB"), "", &["MiB", "are free", "`size`", "directory"]);
+    fails(&tiny("", SHORT).replace("8MiB", "4TiB"), "", &["MiB", "is free", "`size`", "directory"]);
 }
 
 /// Many volumes in three designs, each with targets of its own.

@@ -5,6 +5,7 @@ use ebbtide_door::read;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What this process was started from, also when the file was replaced since. Under a loader that was named itself
 /// (`ld.so PROGRAM`) it is the loader.
@@ -60,6 +61,16 @@ pub fn own_file() -> io::Result<PathBuf> {
         Some(file) if file != started => file,
         _ => PathBuf::from(STARTED),
     })
+}
+
+/// This very program with these arguments, to be started.
+///
+/// # Errors
+/// As [`own_file`].
+pub fn own(arguments: &[&str]) -> io::Result<Command> {
+    let mut command = Command::new(own_file()?);
+    command.args(arguments);
+    Ok(command)
 }
 
 /// The program and the first arguments that start what this process runs once more, also when its file was replaced since. Under a

@@ -134,10 +134,8 @@ pub struct Processes;
 
 impl Launcher for Processes {
     fn launch(&self, host: &str) -> Result<Child, LaunchError> {
-        let program =
-            program::own_file().map_err(|error| LaunchError::Start { host: host.to_owned(), error })?;
-        let mut command = Command::new(program);
-        command.arg(WORKER);
+        let command =
+            program::own(&[WORKER]).map_err(|error| LaunchError::Start { host: host.to_owned(), error })?;
         start(host, command)
     }
 }

@@ -108,7 +108,7 @@ impl Keeper<'_> {
         record.made.clear();
         record.phase = Phase::Attached;
         record.since = Some(self.around.now());
-        self.write(record)?;
+        self.put(record)?;
         Ok(made)
     }
 

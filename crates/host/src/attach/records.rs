@@ -82,12 +82,17 @@ impl Keeper<'_> {
 
     /// Puts `record` on disk.
     pub(super) fn write(&self, record: &Record) -> Result<(), Failure> {
+        self.put(record)?;
+        (self.boundary)();
+        Ok(())
+    }
+
+    /// The same where nothing more is to be made: who is killed after this has ended.
+    pub(super) fn put(&self, record: &Record) -> Result<(), Failure> {
         let path = self.path_of(&record.name);
         let mut text = serde_json::to_vec_pretty(record).map_err(|error| Failure::file(&path, error))?;
         text.push(b'\n');
-        own::replace(&path, &text).map_err(|error| Failure::file(&path, error))?;
-        (self.boundary)();
-        Ok(())
+        own::replace(&path, &text).map_err(|error| Failure::file(&path, error))
     }
 
     /// Notes that `step` is about to be done.

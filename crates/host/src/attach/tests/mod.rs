@@ -4,7 +4,7 @@ mod machine;
 
 use super::*;
 use crate::build::Outcome;
-use ebbtide_provision::attached::{Link, Phase, Step};
+use ebbtide_provision::attached::{Link, Step};
 use machine::{KEY, Killed, Machine, On, SECRET};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -77,13 +77,7 @@ fn a_kill_at_any_boundary_leaves_nothing_after_a_cleanup() {
             break;
         }
         killed += 1;
-        let whole = machine.with(|keeper| keeper.record("data").expect("reads"));
         let said = machine.clean_up();
-        if whole.is_some_and(|record| record.phase == Phase::Attached) {
-            // It was whole when it was killed.
-            machine.with(|keeper| keeper.detach("data")).expect("detaches");
-            continue;
-        }
         assert_eq!(machine.traces(), Vec::<String>::new(), "killed at boundary {boundary}: {said:?}");
         assert_eq!(*machine.volume.borrow(), On::Blank, "killed at boundary {boundary}: {said:?}");
         assert!(attached(&machine).formatted, "killed at boundary {boundary}");

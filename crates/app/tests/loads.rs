@@ -231,7 +231,7 @@ fn a_run_that_is_slower_than_it_has_to_be_fails_with_its_figures() {
     assert_eq!((&job["error"], &value["error"]), (&1.into(), &job["ebbtide"]["error"]));
     // What is fast enough goes on to its end; limits of a job file are of each clone.
     let (_, status, errors) =
-        json(&mut null(&home, &["--rate_min=1k", "--rate_cycle=100", "--runtime=500ms"]));
+        json(&mut null(&home, &["--rate_min=1k", "--rate_cycle=1000", "--runtime=2500ms"]));
     assert_eq!(status, 0, "{errors}");
     let jobs = home.path().join("jobs.fio");
     fs::write(&jobs, "[a]\nfilename=/dev/null\nsize=1m\nrw=write\nnumjobs=3\nratemin=1000\n")

@@ -389,7 +389,7 @@ mod tests {
             ]
         );
         let kinds: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
-        assert!(kinds.len() == 8 && kinds.iter().all(|line| line.ends_with(" gauge")), "{text}");
+        assert!(kinds.len() == 7 && kinds.iter().all(|line| line.ends_with(" gauge")), "{text}");
         assert!(text.ends_with("# EOF\n"));
     }
 }

@@ -12,8 +12,8 @@ use ebbtide_lab::machine::{Machine, Use};
 use ebbtide_lab::network::{self, Network, Place};
 use ebbtide_model::backend::Control;
 use serde_json::Value;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 const STUDY: &str = include_str!("../../../../experiments/efs-small-io.toml");
@@ -54,17 +54,22 @@ const LIMITS: [(&str, &str); 3] = [("server", "31mbit"), ("a", "13.3mbit"), ("b"
 
 /// A lab whose guests have the `ebb` under test without its symbols, which is a quarter of what is to be copied between them.
 fn small_laboratory() -> Laboratory {
-    let small = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ebb-without-symbols");
-    let made = |path: &Path| std::fs::metadata(path).and_then(|found| found.modified());
-    let program = Path::new(env!("CARGO_BIN_EXE_ebb"));
-    if made(&small).ok() < made(program).ok() {
-        let new = small.with_extension("new");
-        tool("strip", &["-o", new.to_str().unwrap(), program.to_str().unwrap()]);
-        std::fs::rename(&new, &small).unwrap();
-    }
+    // Tests run beside one another.
+    static SMALL: OnceLock<PathBuf> = OnceLock::new();
+    let small = SMALL.get_or_init(|| {
+        let small = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ebb-without-symbols");
+        let made = |path: &Path| std::fs::metadata(path).and_then(|found| found.modified());
+        let program = Path::new(env!("CARGO_BIN_EXE_ebb"));
+        if made(&small).ok() < made(program).ok() {
+            let new = small.with_extension("new");
+            tool("strip", &["-o", new.to_str().unwrap(), program.to_str().unwrap()]);
+            std::fs::rename(&new, &small).unwrap();
+        }
+        small
+    });
     let (places, _) = lab();
     let say = |text: &str| eprintln!("{text}");
-    Laboratory::with_program(places, &small, Arc::new(Control::default()), say).unwrap()
+    Laboratory::with_program(places, small, Arc::new(Control::default()), say).unwrap()
 }
 
 /// The server and its clients.

@@ -3,21 +3,11 @@
 
 mod common;
 
-use common::Home;
+use common::{Home, refused};
 
 const ON_DEVICES: &str = "name = \"e\"\n[volumes]\na = { device = \"/dev/disk/by-id/none-a\" }\nb = { device = \"/dev/disk/by-id/none-b\" }\n\
     [designs.raid0-xfs]\nlayout = \"stripe\"\nchunk = \"64KiB\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"xfs\"\n\
     [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
-
-/// `line` must end with `status` and say each of `wanted`.
-fn refused(home: &Home, line: &str, status: i32, wanted: &[&str]) {
-    let output = home.ebb(line).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(status), "{line}: {said}");
-    for wanted in wanted {
-        assert!(said.contains(wanted), "{line}: {wanted} is not in {said}");
-    }
-}
 
 #[test]
 fn what_cannot_be_applied_is_wrong_usage_with_what_to_write() {

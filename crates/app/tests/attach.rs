@@ -3,17 +3,7 @@
 
 mod common;
 
-use common::Home;
-
-/// `line` must end with `status` and say each of `wanted`.
-fn refused(home: &Home, line: &str, status: i32, wanted: &[&str]) {
-    let output = home.ebb(line).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(status), "{line}: {said}");
-    for wanted in wanted {
-        assert!(said.contains(wanted), "{line}: {wanted} is not in {said}");
-    }
-}
+use common::{Home, refused};
 
 #[test]
 fn what_cannot_be_attached_is_wrong_usage_with_what_to_write() {

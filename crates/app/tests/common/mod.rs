@@ -220,3 +220,13 @@ runtime = "100ms"
 pub const SHORT: &str = "trials_min = 6\ntrials_max = 6\nbudget = \"30s\"";
 /// Would go on for a long time.
 pub const LONG: &str = "trials_min = 500\ntrials_max = 500\nbudget = \"100s\"";
+
+/// `line` must end with `status` and say each of `wanted`.
+pub fn refused(home: &Home, line: &str, status: i32, wanted: &[&str]) {
+    let output = home.ebb(line).output().expect("ebb runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{line}: {said}");
+    for wanted in wanted {
+        assert!(said.contains(wanted), "{line}: {wanted} is not in {said}");
+    }
+}

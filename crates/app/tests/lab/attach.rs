@@ -62,12 +62,14 @@ traces() {
 
 /// A storage host and clients on one network.
 struct Net {
+    /// The test's name, which its guests are named by: several tests run at once.
+    test: &'static str,
     network: Network,
     store: Guest,
 }
 
 impl Net {
-    fn new(test: &str, size: u64) -> Net {
+    fn new(test: &'static str, size: u64) -> Net {
         let network = Network::default();
         let disk =
             Disk { name: "volume".into(), bus: Bus::Virtio, size, throttle: Throttle::default(), link: None };
@@ -75,12 +77,12 @@ impl Net {
         script(&mut store, &HOST.replace("NAME", "store").replace("NUMBER", "1")).unwrap();
         script(&mut store, STORE).unwrap();
         assert_eq!(address(1), "10.77.0.1");
-        Net { network, store }
+        Net { test, network, store }
     }
 
     /// A client whose key the storage host knows.
     fn client(&mut self, number: u8, name: &str) -> Guest {
-        let mut client = guest_on(&self.network, number, &format!("attach-{name}"), Vec::new());
+        let mut client = guest_on(&self.network, number, &format!("attach-{}-{name}", self.test), Vec::new());
         script(&mut client, &HOST.replace("NAME", name).replace("NUMBER", &number.to_string())).unwrap();
         let key = script(&mut client, CLIENT).unwrap();
         let let_in = format!(

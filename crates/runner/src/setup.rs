@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// On this host, of the session's kind; `key` is for the designs that ask for one.
 ///
 /// # Errors
-/// When there is no place for the journal.
+/// When there is no place for the journal, or the session's kind of backend is not one of this host alone.
 pub fn on_host(
     session: &mut Session,
     options: Options,
@@ -27,17 +27,22 @@ pub fn on_host(
 ) -> Result<Box<dyn Backend>, RunnerError> {
     let meta = &mut session.meta;
     meta.host = hostinfo::host_info(&Sys::host());
-    if meta.backend == BackendKind::Sim {
-        return Ok(Box::new(Simulated::new(options.seed)));
-    }
+    let kernel = match meta.backend {
+        BackendKind::Sim => return Ok(Box::new(Simulated::new(options.seed))),
+        BackendKind::Kernel => true,
+        BackendKind::Files => false,
+        BackendKind::Lab | BackendKind::Hosts | BackendKind::Import => {
+            return Err(RunnerError::NotOfThisHost(meta.backend));
+        }
+    };
     let around = surroundings::of_host(&options.name)?;
     match surroundings::engine_ceiling() {
         Ok(iops) => meta.engine_ceiling_iops = Some(iops),
         Err(unknown) => meta.warnings.push(unknown.to_string()),
     }
-    Ok(match meta.backend {
-        BackendKind::Kernel => Box::new(Kernel::new(options, around, key)),
-        _ => Box::new(FilesBackend::new(options, around)),
+    Ok(match kernel {
+        true => Box::new(Kernel::new(options, around, key)),
+        false => Box::new(FilesBackend::new(options, around)),
     })
 }
 

@@ -33,8 +33,17 @@ impl RingLoop<'_> {
             } else if until - now > self.ahead.get() && (self.ring.in_flight() == 0 || now >= patience) {
                 return self.sleep_shortly_before(until, now);
             } else {
-                std::hint::spin_loop();
+                self.let_workers_run();
             }
+        }
+    }
+
+    /// Once around while it watches. What a worker of the kernel completes, such as an operation on a loop device, may wait for this very
+    /// core: without a chance to run there it would until the scheduler's tick, 1 to 4 ms (docs/performance.md).
+    fn let_workers_run(&self) {
+        match self.ring.in_flight() {
+            0 => std::hint::spin_loop(),
+            _ => std::thread::yield_now(),
         }
     }
 

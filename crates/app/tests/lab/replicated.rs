@@ -334,20 +334,24 @@ fn a_second_machine_is_refused() {
 #[test]
 #[ignore = "four guests take many minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab replicated::three_hosts_by_commands_alone -- --ignored`"]
 fn three_hosts_by_commands_alone() {
-    let mut hosts = Hosts::new("commands", How::Ebb, 1, 64 * MIB);
+    let mut hosts = Hosts::new("commands", How::Ebb, 2, 64 * MIB);
     let mut text = "name = \"hosts\"\n".to_owned();
     for (host, name) in HOSTS.iter().enumerate() {
-        let device = hosts.device(host, 0);
-        writeln!(text, "[volumes.v{host}]\nhost = \"{name}\"\ndevice = \"{device}\"").unwrap();
+        let paths: Vec<String> = (0..2).map(|disk| format!("\"{}\"", hosts.device(host, disk))).collect();
+        let letter = name.trim_start_matches("storage-");
+        writeln!(text, "[volumes.{letter}]\nhost = \"{name}\"\ndevice = [{}]", paths.join(", ")).unwrap();
     }
-    text += "[designs.data]\nlayout = \"replicated\"\ncopies = 2\nchunk = \"64KiB\"\nmembers = [\"*\"]\nfilesystem = \"ext4\"\n\
-             [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
+    // The study's own design, on volumes that exist.
+    let study = include_str!("../../../../experiments/three-hosts.toml");
+    let (_, designs) = study.split_at(study.find("[designs.").unwrap());
+    let (designs, _) = designs.split_at(designs.find("[answer]").unwrap());
+    text += &designs.replace("[designs.replicated]\n", "[designs.replicated]\nfilesystem = \"ext4\"\n");
     hosts.tell(&format!("cat >/var/lib/ebbtide/e.toml <<'E'\n{text}E\n"));
-    let apply = "ebb apply /var/lib/ebbtide/e.toml --mount /data";
+    let apply = "ebb apply /var/lib/ebbtide/e.toml --design replicated --name data --mount /data";
     eprintln!("{}", hosts.tell(&format!("{apply} 2>&1")));
     wait_healthy(&mut hosts);
     let said = hosts.tell("ebb status");
-    assert!(said.contains("3 members on 3 hosts; you can lose one host"), "{said}");
+    assert!(said.contains("6 members on 3 hosts; you can lose one host"), "{said}");
 
     hosts.tell("echo before >/data/before; sync");
     hosts.kill_host(1);
@@ -355,7 +359,7 @@ fn three_hosts_by_commands_alone() {
     hosts.tell("echo during >/data/during; sync");
     eprintln!("a write and a sync took {:.1} s with a lost host", start.elapsed().as_secs_f64());
     let said = hosts.tell("ebb status || true");
-    assert!(said.contains("host storage-b is gone: 1 of 3 members; no more host may be lost"), "{said}");
+    assert!(said.contains("host storage-b is gone: 2 of 6 members; no more host may be lost"), "{said}");
     hosts.start_host(1);
     let back = |hosts: &mut Hosts, how: &str| {
         let start = Instant::now();
@@ -378,7 +382,7 @@ fn three_hosts_by_commands_alone() {
     wait_healthy(&mut hosts);
 
     let said = hosts.tell(&format!("{apply} --without storage-c 2>&1; ebb status || true"));
-    assert!(said.contains("host storage-c is out, as asked: 1 of 3 members"), "{said}");
+    assert!(said.contains("host storage-c is out, as asked: 2 of 6 members"), "{said}");
     hosts.kill_host(2);
     hosts.tell("echo without >/data/without; sync");
     hosts.start_host(2);
@@ -389,5 +393,5 @@ fn three_hosts_by_commands_alone() {
     assert!(said.ends_with("before\nduring\nwithout\n"), "{said}");
     wait_healthy(&mut hosts);
     let said = hosts.tell("ebb status; cat /proc/mdstat");
-    assert!(said.contains("3 members on 3 hosts; you can lose one host"), "{said}");
+    assert!(said.contains("6 members on 3 hosts; you can lose one host"), "{said}");
 }

@@ -20,6 +20,7 @@ pub mod set_rate;
 pub mod shared;
 pub mod standing;
 pub mod steps;
+pub mod undisturbed;
 pub mod usage;
 
 use crate::evidence::Unit;

@@ -10,7 +10,8 @@
 //! its requests, where it serves as many as it can. A sequential neighbour of small random operations moves nearly all bytes
 //! and makes few requests, and the other way round. Which of them it is, declared limits say, or short runs with other
 //! sizes, or short runs with more in flight, beside which others get less: what all of them have together stays the same then. Or requests
-//! say it that are small (or large) whoever makes them; where nothing does, the smaller share counts.
+//! say it that are small (or large) whoever makes them; where nothing does, the smaller share counts, or the larger one where the latency of operations that met
+//! nobody says how much it can be.
 //!
 //! Of an array the disk counts that the load waits for (`facts::crowded`): a neighbour on one of four disks makes a fifth of what all of
 //! them serve, and half of what this one does. It explains its share of that disk for the part of the load's time that is spent there.
@@ -23,7 +24,8 @@
 //! took, their share of all. But it could not have had more than its volumes and their link grant, nor could its
 //! operations have taken less than one alone takes: the least of the three is what others can explain. Nor is a disk full that
 //! does more for the trial, when that keeps more in flight, and as much as before for the others: there an operation lost no more than
-//! it waited, and the fastest of them waited least.
+//! it waited, and the fastest of them waited least. The same holds where the load has one operation in flight, which waits for none of its own, and others
+//! are not always there (`facts::undisturbed`).
 
 use crate::estimate::median;
 use crate::evidence::{Evidence, Unit, evidence, share_is};
@@ -32,7 +34,7 @@ use crate::facts::crowded::Crowded;
 use crate::facts::group::FullestLimit;
 use crate::facts::rungs::{MORE, MoreInFlight, Step};
 use crate::facts::usage::Counted;
-use crate::facts::{Facts, durable, moved};
+use crate::facts::{Facts, durable, moved, undisturbed};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::ordered::entry;
 use ebbtide_model::samples::{DeviceObservation, DiskUse, OtherKind, TrialSamples};
@@ -123,13 +125,22 @@ fn room(case: &Case<'_>, facts: &Facts<'_>) -> (f64, Vec<Evidence>) {
         let what = "mean latency of the members, against what one operation alone takes";
         figures.push(evidence(what, latency, Unit::Nanoseconds, Some(floor)));
     }
-    if let Some((kept_up, fastest)) = kept_up(facts).zip(fastest(case)) {
+    if let Some(undisturbed) = undisturbed(case, facts) {
+        room = room.min(1.0 - undisturbed);
+        let what = "latency of the operations that found nobody else at the disks, over the mean: the rest may be waits";
+        figures.push(evidence(what, undisturbed, Unit::Share, None));
+    } else if let Some((kept_up, fastest)) = kept_up(facts).zip(fastest(case)) {
         room = room.min(1.0 - fastest);
         figures.push(kept_up);
         let what = "latency of the fastest hundredth of the operations, over the mean: the rest may be waits";
         figures.push(evidence(what, fastest, Unit::Share, None));
     }
     (room.max(0.0), figures)
+}
+
+/// What an operation takes that met nobody else, over the mean; nothing where it is known otherwise what one alone takes.
+fn undisturbed(case: &Case<'_>, facts: &Facts<'_>) -> Option<f64> {
+    undisturbed::over_mean(case).filter(|_| facts.latency.is_none())
 }
 
 /// The part of the time of a write that is made durable, one at a time, that others explain who had such a `share` of the disks.
@@ -316,7 +327,10 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let (counted, why) = match (taken.requests, limiting(case, facts, &taken)) {
         (None, _) => (Counted::Bytes, None),
         (Some(_), Some((counted, why))) => (counted, Some(why)),
-        (Some((share, _)), None) if share < taken.share => (Counted::Operations, None),
+        // How long its operations waited says how much it is, whichever is short.
+        (Some((share, _)), None) if (share < taken.share) != undisturbed(case, facts).is_some() => {
+            (Counted::Operations, None)
+        }
         (Some(_), None) => (Counted::Bytes, None),
     };
     let (what, (share, rate), (least, unit)) = match taken.requests.filter(|_| counted == Counted::Operations)

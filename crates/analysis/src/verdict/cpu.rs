@@ -53,10 +53,12 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let of_ceiling = ceiling.zip(case.metric(Metric::Iops)).map(|(ceiling, iops)| iops / ceiling);
     let encrypting = encryption::find(case, &facts.users);
     let interrupts = interrupts::find(case);
+    let small_window = facts.asserted(VerdictKind::Readahead).is_some();
     let grounds = [
         encrypting.as_ref().filter(|seen| seen.holds()).map(|seen| seen.finding()),
         interrupts.as_ref().and_then(|seen| seen.finding(thread)),
-        thread.filter(|busy| *busy >= THREAD_FULL).map(full_thread),
+        // One that is busy with a small readahead window has less to do with a larger one.
+        thread.filter(|busy| *busy >= THREAD_FULL && !small_window).map(full_thread),
         taken_by_others(case, facts),
         host.filter(|busy| *busy >= HOST_BUSY).and_then(|busy| all_cores(case, facts, busy)),
         of_ceiling.filter(|share| *share >= CEILING).map(tool_itself),

@@ -68,7 +68,7 @@ static RULES: [Rule; 21] = [
         .yields_to(&[QueueLimit, RateLimit, Cpu, InstanceLimit, Member, Background])
         .left_by(BEHIND_A_LIMIT),
     Rule::of(InstanceLimit, instance_limit::judge).left_by(&[PartialStripe, IdleCopies]),
-    Rule::of(Cpu, cpu::judge).left_by(&[Memory]),
+    Rule::of(Cpu, cpu::judge).yields_to(&[Readahead]).left_by(&[Memory]),
     Rule::of(Memory, memory::judge),
     Rule::of(RemoteQueue, remote::judge).yields_to(&[Cpu]),
     Rule::of(SyncWrites, sync_writes::judge).yields_to(&[Background]).left_by(&[Memory]),

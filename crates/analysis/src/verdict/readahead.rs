@@ -2,7 +2,8 @@
 //!
 //! Derivation. A sequential reader through the page cache waits for one request at a time; what is in flight is what
 //! the kernel reads ahead. A window smaller than a whole stripe (chunk times members) leaves members without work while
-//! the reader waits, and disks that are idle part of the time while a reader waits for them were not asked enough.
+//! the reader waits, and disks that are idle part of the time while a reader waits for them were not asked enough. A window that is a small part of each
+//! operation also has the reader ask that often, which may take all of its time.
 
 use crate::evidence::{Unit, evidence, share_is};
 use crate::facts::case::Case;
@@ -17,6 +18,8 @@ use ebbtide_model::workload::{Access, Mix};
 pub const DISKS_IDLE: f64 = 0.80;
 /// Share of a load thread's time from which on the reader, not the disks, is the slow part.
 const READER_BUSY: f64 = 0.80;
+/// Windows that make up one operation from which on asking for them is what the reader does.
+const WINDOWS: f64 = 4.0;
 /// Window that keeps a single network volume at work: at 1 ms and 250 MB/s, 250 KB are in flight.
 const SINGLE_WINDOW: u64 = 256 * Bytes::KIB;
 
@@ -49,7 +52,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         return Err(Absent::because("the disks or their readahead were not observed"));
     };
     let needed_bytes = needed as f64;
-    let reader_busy = reader.is_some_and(|share| share >= READER_BUSY);
+    let asks = window > 0.0 && case.workload.mean_bs() >= WINDOWS * window;
+    let reader_busy = !asks && reader.is_some_and(|share| share >= READER_BUSY);
     if window >= needed_bytes || busy >= DISKS_IDLE || from_disk < missed || reader_busy {
         let why = "the window is large enough, the disks had no time to spare, or the reader had none";
         let below = ", which would have to be below";

@@ -77,7 +77,9 @@ fn each_way_is_measured_beside_the_others() {
             };
             let said = tell(
                 &mut net.store,
-                &format!("ebb export {disk} --name {name} --client {client} --transport {transport} --listen 10.77.0.1 --json"),
+                &format!(
+                    "ebb export {disk} --name {name} --client {client} --transport {transport} --listen 10.77.0.1 --json"
+                ),
             );
             let export: serde_json::Value = serde_json::from_str(&said).unwrap();
             format!("{transport}://store/{}", export["target"].as_str().unwrap())
@@ -110,7 +112,10 @@ fn each_way_is_measured_beside_the_others() {
         serde_json::from_str(&tell(&mut desk, "cd /root/run; ebb report --store store.ebb --json")).unwrap();
     println!("{json:#}");
     for (name, ..) in WAYS {
-        assert!(json["results"].as_array().unwrap().iter().any(|result| result["design"] == *name), "{json:#}");
+        assert!(
+            json["results"].as_array().unwrap().iter().any(|result| result["design"] == *name),
+            "{json:#}"
+        );
     }
     for (name, ..) in WAYS {
         tell(&mut desk, &format!("ebb detach {name} -q"));

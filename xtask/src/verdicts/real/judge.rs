@@ -73,6 +73,8 @@ pub struct Counted {
     /// All verdicts in their order.
     pub named: Vec<VerdictKind>,
     pub sentence: String,
+    /// Each verdict with its figures.
+    pub figures: Vec<String>,
     /// Why those that would be right, or hold the load back too, were not named.
     pub why_not: Vec<String>,
     /// Whether a cause was named that is not there, first or further down.
@@ -211,8 +213,8 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
             let there = holding(case, &gains, full.iops);
             let wanted = right.iter().chain(there.iter().filter(|kind| !right.contains(kind)));
             let why_not = wanted.filter_map(|kind| full.why_not(*kind)).collect();
-            let Said { named, sentence, .. } = full;
-            Outcome::Counted(Counted { right, named, sentence, why_not, invented, there })
+            let Said { named, sentence, figures, .. } = full;
+            Outcome::Counted(Counted { right, named, sentence, figures, why_not, invented, there })
         }
     };
     Ok(Judged { case: case.clone(), outcome, others, gains, ahead })

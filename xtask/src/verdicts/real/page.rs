@@ -41,7 +41,9 @@ pub fn line(judged: &Judged) -> String {
             };
             let says = if counted.is_right() { String::new() } else { format!(": {}", counted.sentence) };
             let why_not: String = counted.why_not.iter().map(|why| format!("\n        not {why}")).collect();
-            let says = says + &why_not;
+            let is = counted.figures.iter().filter(|_| !counted.is_right());
+            let is: String = is.map(|figures| format!("\n        is {figures}")).collect();
+            let says = says + &is + &why_not;
             format!("{how}{invented} {}{without}{want}{says}", names(&counted.named))
         }
         Outcome::Void(why) => format!("void: {why}"),

@@ -10,8 +10,19 @@ pub struct Said {
     pub bytes: f64,
     pub named: Vec<VerdictKind>,
     pub sentence: String,
+    /// Each verdict with its figures, the first one first.
+    pub figures: Vec<String>,
     /// `ruled_out` of its answer.
     ruled_out: Value,
+}
+
+/// The evidence of a verdict, or of one that was ruled out.
+fn figures(of: &Value) -> String {
+    let figure = |one: &Value| {
+        let what = one["what"].as_str().unwrap_or_default();
+        format!("; {what}: {:.3} ({})", one["value"], one["reference"])
+    };
+    of["evidence"].as_array().map(Vec::as_slice).unwrap_or_default().iter().map(figure).collect()
 }
 
 impl Said {
@@ -19,16 +30,7 @@ impl Said {
     pub fn why_not(&self, kind: VerdictKind) -> Option<String> {
         let of_kind = |one: &&Value| one["kind"] == kind.name();
         let found = self.ruled_out.as_array()?.iter().find(of_kind)?;
-        let figure = |one: &Value| {
-            format!(
-                "; {}: {:.3} ({})",
-                one["what"].as_str().unwrap_or_default(),
-                one["value"],
-                one["reference"]
-            )
-        };
-        let figures: String = found["evidence"].as_array()?.iter().map(figure).collect();
-        Some(format!("{}: {}{figures}", kind.name(), found["why"].as_str()?))
+        Some(format!("{}: {}{}", kind.name(), found["why"].as_str()?, figures(found)))
     }
 }
 
@@ -47,7 +49,18 @@ pub fn understood(document: &Value) -> Option<Said> {
     let kind = |verdict: &Value| serde_json::from_value(verdict["kind"].clone()).ok();
     let sentence = verdicts.first().and_then(|verdict| verdict["sentence"].as_str()).unwrap_or_default();
     let named = verdicts.iter().filter_map(kind).collect();
-    Some(Said { iops, bytes, named, sentence: sentence.to_owned(), ruled_out: said["ruled_out"].clone() })
+    let told = |verdict: &Value| {
+        let kind = verdict["kind"].as_str().unwrap_or_default();
+        format!("{kind}: explains {} at {}{}", verdict["explains"], verdict["confidence"], figures(verdict))
+    };
+    Some(Said {
+        iops,
+        bytes,
+        named,
+        sentence: sentence.to_owned(),
+        figures: verdicts.iter().map(told).collect(),
+        ruled_out: said["ruled_out"].clone(),
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::fixtures::{BS, trial};
 use VerdictKind::{Background, Cache, FirstTouch, Readahead, RequestSize, Unknown};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, OtherActivity, OtherKind,
+    CoreUse, DeviceObservation, DiskUse, Histogram, MemberObservation, Observation, OtherActivity, OtherKind,
 };
 use ebbtide_model::workload::{Access, Mix};
 
@@ -112,6 +112,34 @@ fn others_explain_no_more_than_limits_and_latency_leave() {
     // Without a known limit their share of the bytes is the bound.
     let unknown = &verdicts(&six_rounds(&stripe(1), beside(5000, 800_000)))[0];
     assert_eq!((unknown.kind, (unknown.explains * 100.0).round()), (Background, 80.0));
+}
+
+/// One operation at a time, a third of which meets others' large requests on a disk of which nothing is known: nine tenths of its bytes are theirs, and a few percent of
+/// its requests. What they explain is what the operations that met nobody did not take.
+#[test]
+fn others_explain_what_one_at_a_time_waits_beyond_those_that_met_nobody() {
+    let run = |slow: u64, queue: f64| {
+        move |_: &Trial| {
+            let mut samples = trial(&[("v0", 2000, 100_000)]);
+            let mut latency = Histogram::default();
+            (0..4000).for_each(|i| latency.record(if i % 3 == 0 { slow } else { 100_000 }));
+            samples.array.read.latency = latency.clone();
+            samples.members[0].ops.read.latency = latency;
+            let own = 4000 * BS;
+            let seen = observed(&mut samples, 10 * own, 0, 4200, 0.95);
+            seen.devices[0].total.weighted = Nanos::from_secs_f64(2.0 * (1.0 + queue));
+            samples
+        }
+    };
+    let mut one = stripe(1);
+    one.workloads[0].iodepth = 1;
+    let found = verdicts(&six_rounds(&one, run(1_000_000, 1.0)));
+    let others = found.iter().find(|v| v.kind == Background).expect("they hold it back");
+    assert!((others.explains - 0.75).abs() < 0.01, "{others:?}");
+    let asserts = |run| kinds(&six_rounds(&one, run)).contains(&Background);
+    // Opposites: those that met somebody took no longer; somebody was there all the time, so that nothing says what one alone takes.
+    assert!(!asserts(run(100_000, 1.0)));
+    assert!(!asserts(run(1_000_000, 8.0)), "the smaller share counts");
 }
 
 #[test]
@@ -386,6 +414,17 @@ fn a_window_that_does_not_cover_a_stripe() {
     assert_eq!(kinds(&six_rounds(&experiment, run(128 * Bytes::KIB, 0.3))), [Readahead]);
     assert_eq!(kinds(&six_rounds(&experiment, run(Bytes::MIB, 0.3))), [Unknown]);
     assert_eq!(kinds(&six_rounds(&experiment, run(128 * Bytes::KIB, 0.99))), [Unknown]);
+    // A reader that is busy asking for windows which are a small part of each operation; and one that is busy by itself.
+    let busy = |window: u64| {
+        move |t: &Trial| {
+            let mut samples = run(window, 0.6)(t);
+            samples.cpu.busiest_thread_permille = Some(980);
+            samples
+        }
+    };
+    experiment.workloads[0].bs = Bytes(BS);
+    assert_eq!(kinds(&six_rounds(&experiment, busy(BS / 8))), [Readahead]);
+    assert_eq!(kinds(&six_rounds(&experiment, busy(BS))), [VerdictKind::Cpu]);
     experiment.workloads[0].mix = Mix::Write;
     assert_eq!(kinds(&six_rounds(&experiment, run(128 * Bytes::KIB, 0.3))), [Unknown]);
 }

@@ -1,0 +1,39 @@
+//! What an operation of a load that has one in flight takes where none of others' requests are in its way.
+//!
+//! Derivation. Such operations never wait for one another. When others have `q` requests at the disks on average, and these come
+//! independently, `e^-q` of the time there is none (Poisson): so many operations find the disks idle, and these are the fastest. The middle one of
+//! them is the quantile `e^-q / 2` of all. Above `q` of [`MOST`] others may keep a number in flight all the time, and then nothing finds the disks
+//! idle.
+
+use super::case::Case;
+use super::moved;
+use ebbtide_model::samples::TrialSamples;
+
+/// Requests of others at the disks on average up to which a twentieth of the operations finds none: `e^-3`.
+const MOST: f64 = 3.0;
+
+/// That middle one's latency over the mean of all, 0 to 1, median over the trials; nothing where a job has more in flight than one or a cache may answer, where others
+/// always are at the disks, or where these were not observed.
+pub fn over_mean(case: &Case<'_>) -> Option<f64> {
+    let kept = case.kept();
+    if !case.workload.direct || kept > f64::from(case.workload.numjobs) {
+        return None;
+    }
+    case.median(|trial| {
+        let free = (-others_in_flight(trial, kept)?).exp();
+        let latency = trial.latency();
+        Some((latency.percentile(free * 50.0)? as f64 / latency.mean()?).min(1.0))
+    })
+}
+
+/// Requests at a disk beyond the load's `kept`, on average: at most what others have there, as some of the load's may be elsewhere. Nothing above [`MOST`].
+fn others_in_flight(trial: &TrialSamples, kept: f64) -> Option<f64> {
+    let seconds = trial.elapsed.as_secs_f64();
+    let disks = moved::disks(trial).filter(|disks| !disks.is_empty() && seconds > 0.0)?;
+    let all: f64 = disks.iter().map(|disk| disk.total.weighted.as_secs_f64()).sum();
+    if all <= 0.0 {
+        return None;
+    }
+    let others = (all / seconds - kept).max(0.0) / disks.len() as f64;
+    (others <= MOST).then_some(others)
+}

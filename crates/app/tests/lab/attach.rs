@@ -233,17 +233,18 @@ fn a_lost_host_is_an_error_after_the_hold_time() {
     }
 }
 
-/// Directly, over both protocols, with a secret that is nowhere to be seen.
+/// Directly, over both protocols: one with a secret that is nowhere to be seen, one encrypted.
 #[test]
 fn targets_on_a_network_of_one_s_own_are_attached_directly() {
     let mut net = Net::new("direct", 64 * MIB);
     let mut desk = net.client(2, "desk");
-    tell(&mut desk, "modprobe iscsi_tcp; iscsid");
+    tell(&mut desk, "modprobe iscsi_tcp; iscsid; head -c 48 /dev/urandom | base64 -w0 >key; chmod 600 key");
     let nqn = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-000000000002";
     for (transport, client, secret) in
         [("iscsi", "iqn.2026-11.ebbtide.test:desk", Some("a-secret-of-chap-0123")), ("nvme-tcp", nqn, None)]
     {
         let with = secret.map_or("", |_| "--secret secret");
+        let encrypted = secret.map_or("--encrypt key --header-backup header", |_| "");
         for guest in [&mut desk, &mut net.store] {
             tell(guest, &format!("umask 077; echo '{}' >secret", secret.unwrap_or_default()));
         }
@@ -259,7 +260,7 @@ fn targets_on_a_network_of_one_s_own_are_attached_directly() {
         tell(
             &mut desk,
             &format!(
-                "ebb attach {place} --name data {with} --mount /srv/data -q; echo '{MARKER}' >/srv/data/f"
+                "ebb attach {place} --name data {with} {encrypted} --mount /srv/data -q; echo '{MARKER}' >/srv/data/f"
             ),
         );
         let now = status(&mut desk);
@@ -283,7 +284,7 @@ fn targets_on_a_network_of_one_s_own_are_attached_directly() {
         let again = tell(
             &mut desk,
             &format!(
-                "ebb attach {place} --name data {with} --mount /srv/data; cat /srv/data/f; ebb detach data -q"
+                "ebb attach {place} --name data {with} {encrypted} --mount /srv/data; cat /srv/data/f; ebb detach data -q"
             ),
         );
         assert!(again.contains(MARKER), "{again}");

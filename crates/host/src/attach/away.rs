@@ -244,13 +244,19 @@ impl Keeper<'_> {
             let path = place.join(name);
             own::remove(&path).map_err(|error| Failure::file(&path, error))?;
         }
+        self.remove_running(&record.name);
+        Ok(())
+    }
+
+    /// Removes the directory of what is shown of `name` where nothing is in it.
+    pub(super) fn remove_running(&self, name: &str) {
+        let place = self.running(name);
         for place in
             [Some(place.as_path()), place.parent()].into_iter().flatten().filter(|place| place.is_dir())
         {
             // Another attachment's may be beside it.
             let _ = own::remove_empty(place);
         }
-        Ok(())
     }
 }
 

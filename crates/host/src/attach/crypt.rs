@@ -1,6 +1,6 @@
 //! Encryption on this side: a volume is formatted once, where it is blank, and opened ever after.
 
-use super::{Failure, Keeper, RUNNING};
+use super::{Failure, Keeper};
 use crate::build::{self, BuildError};
 use crate::command::Shown as Line;
 use crate::probe::{Content, signature};
@@ -243,15 +243,18 @@ impl Keeper<'_> {
         }
         self.set(record, |encrypted| encrypted.backup = Some(known(None)));
         self.begin(record, Step::Backup)?;
+        self.remove_aside(&record.name)?;
         let aside = self.header_aside(&record.name);
-        own::remove(&aside).map_err(|error| Failure::file(&aside, error))?;
+        // Without SSH no process has made it.
+        let place = self.running(&record.name);
+        Directory::make_all(&place).map_err(|error| Failure::file(&place, error))?;
         let text = aside.to_string_lossy().into_owned();
         let arguments = ["luksHeaderBackup", device, "--header-backup-file", &text];
         (self.tell)(&format!("cryptsetup luksHeaderBackup {device} --header-backup-file {}", path.shown()));
         build::run_with(self.runner, "cryptsetup", &arguments, b"")?;
         let content =
             read::bytes(&aside, HEADER_MAX).map_err(|error| Failure::file(&aside, format!("it {error}")));
-        let removed = own::remove(&aside).map_err(|error| Failure::file(&aside, error));
+        let removed = self.remove_aside(&record.name);
         let content = content.and_then(|content| removed.map(|()| content))?;
         let fail = |error: std::io::Error| {
             Failure::file(path, format!("the copy of the header cannot be written there: {error}"))
@@ -265,7 +268,15 @@ impl Keeper<'_> {
 
     /// Where cryptsetup writes a copy of a header first: in memory, root's alone.
     pub(super) fn header_aside(&self, name: &str) -> PathBuf {
-        self.sys.run.join(RUNNING).join(name).join("header")
+        self.running(name).join("header")
+    }
+
+    /// Removes that copy, and its directory where nothing else is there.
+    fn remove_aside(&self, name: &str) -> Result<(), Failure> {
+        let aside = self.header_aside(name);
+        own::remove(&aside).map_err(|error| Failure::file(&aside, error))?;
+        self.remove_running(name);
+        Ok(())
     }
 
     /// Closes the mapping of `record`; whether it was there.
@@ -283,8 +294,7 @@ impl Keeper<'_> {
 
     /// Removes the copy of the header that an attachment made which never came to be whole.
     pub(super) fn remove_backup(&self, record: &Record) -> Result<(), Failure> {
-        let aside = self.header_aside(&record.name);
-        own::remove(&aside).map_err(|error| Failure::file(&aside, error))?;
+        self.remove_aside(&record.name)?;
         let Some(encrypted) = &record.encryption else { return Ok(()) };
         let Some(Backup { path, made }) = &encrypted.backup else { return Ok(()) };
         let (directory, name) = Directory::of(path).map_err(|error| Failure::file(path, error))?;

@@ -10,6 +10,8 @@ use ebbtide_door::{Access, Claim, Expected, Wanted};
 use ebbtide_model::export::{Export, Source};
 use ebbtide_model::guard::{Permission, WriteRequest};
 use ebbtide_model::shown::Shown;
+use rustix::io::Errno;
+use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -121,6 +123,10 @@ pub(super) fn open<'a>(host: &Sys, located: &'a Located) -> Result<Opened<'a>, E
             if bytes % BLOCK != 0 {
                 return refuse("its size is no multiple of 4 KiB: make it one with `truncate -s %4K`");
             }
+            // As the kernel is going to, where root is kept out by nothing but this.
+            if let Err(error) = claim.open(Access { write: true, ..Access::default() }) {
+                return Err(unwritable(path, error));
+            }
             let buffered = claim.open(Access { direct: true, ..Access::default() }).is_err();
             Source::File { path: file, buffered }
         }
@@ -129,6 +135,20 @@ pub(super) fn open<'a>(host: &Sys, located: &'a Located) -> Result<Opened<'a>, E
         return refuse("the kernel takes no name with signs that are no text: rename it");
     }
     Ok(Opened { claim, request, source, bytes })
+}
+
+/// Why a client could not write to the file at `path`, which cannot be opened to be written, and what to do.
+fn unwritable(path: &Path, error: io::Error) -> ExportError {
+    let advice = match Errno::from_io_error(&error) {
+        Some(Errno::PERM) => {
+            "; it is immutable or takes appended data only (`lsattr` shows it): `chattr -i -a` lifts that, if it may be written"
+        }
+        Some(Errno::ROFS) => {
+            "; its file system is mounted read-only: export a file elsewhere, or remount it (`mount -o remount,rw`)"
+        }
+        _ => "",
+    };
+    ExportError::file(path, format!("a client could not write to it: {error}{advice}"))
 }
 
 /// Waits until `device` is there after a boot, and until udev has looked at it.

@@ -5,6 +5,7 @@ use crate::build::lasting::stable_path;
 use crate::command::{Runner, installed};
 use crate::judge;
 use crate::probe;
+use crate::rbd;
 use crate::sys::Sys;
 use ebbtide_door::{Access, Claim, Expected, Wanted};
 use ebbtide_model::export::{Export, Source};
@@ -68,6 +69,15 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, ExportError> {
 /// Finds `source`: a device, a file, or the stable id of a device.
 pub(super) fn locate(host: &Sys, source: &Path) -> Result<Located, ExportError> {
     let missing = |error| ExportError::NotThere { path: source.to_owned(), error };
+    if let Some(mapped) = rbd::named_by(host, source)? {
+        let path = host.dev.join(&mapped.device);
+        return Ok(Located {
+            device: path.clone(),
+            path,
+            id: Some(mapped.image.to_string()),
+            is_device: true,
+        });
+    }
     let named = source.to_str().filter(|text| !text.contains('/'));
     let found = match (std::fs::metadata(source), named) {
         (Err(error), Some(id)) => {

@@ -179,7 +179,7 @@ fn small_root() -> Result<(), String> {
         println!("== root tests: SKIPPED, they need root and loop devices");
         return Ok(());
     }
-    test("root tests", "--test root --test failures --test trees --test watch -- --ignored")
+    test("root tests", "--test root --test failures --test trees --test watch --test rbd -- --ignored")
 }
 
 /// The tests of the door, of the program with these `features`. Each uses many loop devices.

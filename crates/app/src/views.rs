@@ -92,7 +92,9 @@ pub fn save(path: &Path, text: &str) -> Result<(), CliError> {
         let what = cannot_save(path, &error);
         match error {
             DoorError::System { .. } => CliError::Failed(what),
-            DoorError::Refused(_) | DoorError::NoVolume { .. } => CliError::Usage(what),
+            DoorError::Refused(_) | DoorError::NoVolume { .. } | DoorError::Unnamed(_) => {
+                CliError::Usage(what)
+            }
         }
     })
 }
@@ -102,6 +104,7 @@ fn cannot_save(path: &Path, error: &DoorError) -> String {
     let (what, remedy) = match error {
         DoorError::Refused(refusal) => (refusal.reasons_in_words(), "name another file"),
         DoorError::NoVolume { what, .. } => (format!("it is {what}"), "name another file"),
+        DoorError::Unnamed(what) => (what.clone(), "name another file"),
         DoorError::System { source, .. } => {
             let remedy = match source.kind() {
                 ErrorKind::NotFound => "its directory does not exist: make it, or name another file",

@@ -126,6 +126,54 @@ fn text_fits_a_hundred_columns_and_says_why_not() {
     }
 }
 
+/// Three hosts are planned, and their experiment is one of replicated layout that gives the plan's figures.
+#[test]
+fn copies_over_hosts_are_planned_until_md_is_outgrown() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("plans")).expect("makes");
+    let answer = home.json(&format!("plan {} -o plans --plans 1", need("three-hosts")), &[0]);
+    assert_eq!((&answer["need"]["over"]["hosts"], &answer["need"]["may_lose"]), (&3.into(), &1.into()));
+    assert!(answer["outgrown"].is_null() && answer["instead"].is_null(), "{answer}");
+    let plan = &answer["plans"][0];
+    let text = plan["experiment"].as_str().expect("a text");
+    assert!(text.contains("layout = \"replicated\"") && text.contains("host = \"storage-c\""), "{text}");
+    assert_eq!(number(&plan["hosts"]), 3.0);
+    assert!(number(&plan["volumes"][0]["count"]) % 3.0 == 0.0);
+    assert!(plan["remarks"].to_string().contains("no other host may be lost"), "{plan}");
+    let file = plan["experiment_file"].as_str().expect("a path");
+    ran(&home, &format!("experiment check {file}"), 0);
+    let report = home.json(&format!("run {file} --on sim --seed 1 --no-save"), &[0, 3]);
+    let results = report["results"].as_array().expect("a list");
+    let found =
+        results.iter().find(|r| r["workload"] == "random" && r["metric"] == "iops").expect("is there");
+    assert_eq!(found["median"], plan["iops"]["median"], "{found}");
+    let shown = stdout(&ran(&home, &format!("plan {} --plans 1", need("three-hosts")), 0));
+    assert!(shown.contains("2 copies over 3 hosts") && shown.contains("3 storage hosts"), "{shown}");
+
+    let text = std::fs::read_to_string(need("three-hosts")).expect("reads");
+    for (more, rule, said) in [
+        ("hosts = 5\n", "hosts", "5 hosts are 10 pairs"),
+        ("hosts = 3\nwriters = 2\n", "writers", "2 clients write to the same volume"),
+        ("hosts = 3\nself_healing = true\n", "self-healing", "Ceph begins 10 minutes after"),
+    ] {
+        home.write("more.toml", &text.replace("hosts = 3\n", more));
+        let answer = home.json("plan more.toml", &[3]);
+        assert_eq!(answer["outgrown"].as_array().map(Vec::len), Some(1), "{answer}");
+        assert_eq!(answer["outgrown"][0]["rule"], rule);
+        assert!(
+            answer["plans"] == Value::Array(vec![])
+                && answer["instead"][0].to_string().contains("rbd:POOL/IMAGE")
+        );
+        let shown = stdout(&ran(&home, "plan more.toml", 3));
+        let shown: String = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains("What has outgrown md over hosts") && shown.contains(said), "{shown}");
+    }
+    // A petabyte is too much to repair through one client, behind whatever is allowed.
+    home.write("large.toml", "capacity = \"1PB\"\nhosts = 3\n");
+    let answer = home.json("plan large.toml", &[3]);
+    assert_eq!(answer["outgrown"][0]["rule"], "repair", "{answer}");
+}
+
 #[test]
 fn a_need_that_nothing_meets_names_the_nearest() {
     let home = Home::new();

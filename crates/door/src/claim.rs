@@ -93,7 +93,7 @@ impl Claim {
         Claim::new(file, path, true, None)
     }
 
-    /// Its path, as it was asked for.
+    /// Its path, as it was asked for, or the kernel's own where it was asked for by another name.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -193,7 +193,7 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Its path, as it was asked for.
+    /// Its path, as it was asked for, or the kernel's own where it was asked for by another name.
     pub fn path(&self) -> &Path {
         &self.path
     }

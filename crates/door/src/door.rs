@@ -37,6 +37,23 @@ pub struct Opened<'a> {
 pub trait Judge: Send + Sync {
     /// Looks at the host as it is now.
     fn look(&self) -> Box<dyn Look + '_>;
+
+    /// The device that `path` means by now where it is no path but a name that this host gives devices; nothing where it is a path.
+    ///
+    /// # Errors
+    /// In words, where no device has the name.
+    fn named(&self, _path: &Path) -> Result<Option<NamedDevice>, String> {
+        Ok(None)
+    }
+}
+
+/// A device that is named by something else than its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedDevice {
+    /// The kernel's own node for it.
+    pub node: PathBuf,
+    /// Its number as `stat` gives it.
+    pub number: u64,
 }
 
 /// The host at one instant, which what was opened before is judged by.
@@ -94,6 +111,9 @@ pub enum DoorError {
         /// What it is instead, and what to write.
         what: String,
     },
+    /// It is the name of no device of this host.
+    #[error("{0}")]
+    Unnamed(String),
     /// A system call failed.
     #[error("cannot {what} {}: {source}", path.shown())]
     System {
@@ -189,9 +209,25 @@ impl Door {
 
 impl Door {
     fn open<'a>(&self, wanted: &'a Wanted<'a>) -> Result<Candidate<'a>, DoorError> {
-        let pin = pin(wanted.request.path, wanted.expected)?;
+        let path = wanted.request.path;
+        let named = self.judge.named(path).map_err(DoorError::Unnamed)?;
+        let at = named.as_ref().map_or(path, |named| named.node.as_path());
+        let pin = pin(at, wanted.expected)?;
         pause_at("volume.pinned");
-        Candidate::of(&pin, &wanted.request, wanted.write).map_err(|error| self.name_holders(error, &pin))
+        let candidate = Candidate::of(&pin, &wanted.request, wanted.write)
+            .map_err(|error| self.name_holders(error, &pin))?;
+        let Some(named) = named else { return Ok(candidate) };
+        // What is open keeps its number, which may have been another device's a moment ago.
+        let number = candidate.file.metadata().map_err(DoorError::system("look at", path))?.rdev();
+        match self.judge.named(path).map_err(DoorError::Unnamed)? {
+            Some(now) if now == named && now.number == number => {
+                Ok(Candidate { node: Some(named.node), ..candidate })
+            }
+            _ => {
+                let what = "another device by now than a moment ago; try again".to_owned();
+                Err(DoorError::NoVolume { path: path.to_owned(), what })
+            }
+        }
     }
 
     /// `error` of opening what `pin` holds on to, with who holds a lease on it where it was that.
@@ -303,6 +339,8 @@ fn numbered<T>((index, result): (usize, Result<T, DoorError>)) -> Result<T, (usi
 /// What was opened to be claimed, and is not yet judged.
 struct Candidate<'a> {
     request: &'a WriteRequest<'a>,
+    /// The path of a device that was named by something else.
+    node: Option<PathBuf>,
     write: bool,
     file: File,
     device: bool,
@@ -319,7 +357,15 @@ impl<'a> Candidate<'a> {
         let device = found.file_type().is_block_device();
         if !write {
             let file = reopen(pin, OFlags::RDONLY).map_err(DoorError::system("open", path))?;
-            return Ok(Candidate { request, write, file, device, refused: None, lock: Lock(None) });
+            return Ok(Candidate {
+                request,
+                node: None,
+                write,
+                file,
+                device,
+                refused: None,
+                lock: Lock(None),
+            });
         }
         let mut flags = OFlags::RDWR;
         flags.set(OFlags::EXCL, device);
@@ -341,7 +387,7 @@ impl<'a> Candidate<'a> {
             }
         };
         let lock = if device { Lock::take(&file, path)? } else { Lock(None) };
-        Ok(Candidate { request, write, file, device, refused, lock })
+        Ok(Candidate { request, node: None, write, file, device, refused, lock })
     }
 
     fn judge(&self, look: &dyn Look) -> Result<(), DoorError> {
@@ -383,14 +429,15 @@ impl<'a> Candidate<'a> {
 
     fn claim(self, look: &dyn Look, held: Option<Held>) -> Result<Claim, DoorError> {
         self.judge(look)?;
-        let Candidate { request, write, file, device, lock, .. } = self;
+        let Candidate { request, node, write, file, device, lock, .. } = self;
         let path = request.path;
         if write && !device {
             lock_file(&file, path)?;
         }
         drop(lock);
         pause_at("volume.judged");
-        Claim::new(file, path, write, held).map_err(DoorError::system("look at", path))
+        Claim::new(file, node.as_deref().unwrap_or(path), write, held)
+            .map_err(DoorError::system("look at", path))
     }
 }
 

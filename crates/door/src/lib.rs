@@ -42,7 +42,7 @@ mod tree;
 pub use claim::{Access, Claim, Handle, Lent};
 pub use database::Database;
 pub use directory::{Directory, Removed, foreign_content, id_of, is_hidden_name};
-pub use door::{Door, DoorError, Doubt, Expected, Judge, Look, Opened, Wanted, is_claimed};
+pub use door::{Door, DoorError, Doubt, Expected, Judge, Look, NamedDevice, Opened, Wanted, is_claimed};
 pub use draft::{Draft, Published};
 pub use footprint::{Footprint, Identity};
 pub use log::Log;

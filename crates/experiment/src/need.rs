@@ -6,7 +6,7 @@ use super::syntax;
 use super::typed::{Day, from_catalog};
 use crate::problems::{Problems, Span};
 use ebbtide_model::catalog::Catalog;
-use ebbtide_model::need::{Need, Recorded, is_meant};
+use ebbtide_model::need::{Need, OverHosts, Recorded, is_meant};
 use ebbtide_model::units::{Bytes, format_number};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -43,6 +43,18 @@ section! {
         /// Volumes that may be lost, whichever they are, without loss of data, 0 to 3 [default: 0].
         #[schemars(range(min = 0, max = 3))]
         may_lose: u32,
+        /// Storage hosts that copies are to be on, 2 to 100; a client makes one volume of their exports (`layout = "replicated"`). `instance` is then
+        /// what each of them and the client is [default: the volumes are the instance's own].
+        #[schemars(range(min = 2, max = 100))]
+        hosts: u32,
+        /// Copies of every byte with `hosts`, no two on one, 2 or 3 [default: 2]. All but one of them may be lost.
+        #[schemars(range(min = 2, max = 3))]
+        copies: u32,
+        /// Clients that write to the same volume at one time, with `hosts` [default: 1].
+        #[schemars(range(min = 1, max = 1000))]
+        writers: u32,
+        /// Whether copies of a lost host are to be made anew on the others by themselves, with `hosts` [default: false].
+        self_healing: bool,
         /// Whether the data may be gone when the instance stops, so that its own disks are enough [default: false].
         ephemeral: bool,
         /// Most US dollars a month for the volumes.
@@ -139,6 +151,12 @@ const BS: Bytes = Bytes(4096);
 const BS_MOST: Bytes = Bytes(Bytes::MIB);
 /// More copies than anybody pays for.
 const MAY_LOSE_MOST: u32 = 3;
+/// More storage hosts than a slip of the pen.
+const HOSTS_MOST: u32 = 100;
+/// Copies that `layout = "replicated"` is planned with.
+const COPIES_MOST: u32 = 3;
+/// The same of clients.
+const WRITERS_MOST: u32 = 1000;
 const HEADROOM: f64 = 0.1;
 /// Beyond what any array of today has: a slip of the pen.
 const CAPACITY_MOST: Bytes = Bytes(16 << 50);
@@ -222,6 +240,7 @@ fn read(
         }
         *lost
     });
+    let over = over(&raw, problems);
     let hours_a_day = valid(&raw.hours_a_day).map_or(24.0, |(hours, span)| {
         if !(*hours > 0.0 && *hours <= 24.0) {
             let remedy = "write for example `hours_a_day = 8`";
@@ -270,7 +289,8 @@ fn read(
             .map(|(share, _)| share.0)
             .or_else(|| Some(recorded.as_ref()?.read_percent))
             .unwrap_or(READ_PERCENT),
-        may_lose,
+        may_lose: over.map_or(may_lose, |over| over.copies - 1),
+        over,
         ephemeral: valid(&raw.ephemeral).is_some_and(|(ephemeral, _)| *ephemeral),
         budget_month: valid(&raw.budget_month).map(|(dollars, _)| *dollars),
         instances: instances.into_iter().filter_map(|at| at.value).collect(),
@@ -279,6 +299,57 @@ fn read(
         as_of,
         hours_a_day,
         headroom: valid(&raw.headroom).map_or(HEADROOM, |(Fraction(share), _)| *share),
+    })
+}
+
+/// The hosts that copies are to be on.
+fn over(raw: &RawNeed, problems: &mut Problems) -> Option<OverHosts> {
+    let number = |given: &Given<u32>, key, default, (least, most): (u32, u32), problems: &mut Problems| {
+        let Some((number, span)) = valid(given) else { return default };
+        if !(least..=most).contains(number) {
+            let range = format!("from {least} to {most}");
+            problems.out_of_range(
+                span,
+                key,
+                number,
+                range,
+                format!("write for example `{key} = {}`", least.max(default)),
+            );
+        }
+        (*number).clamp(least, most)
+    };
+    if raw.hosts.is_none() {
+        let given = [
+            ("copies", raw.copies.as_ref().map(|at| &at.span)),
+            ("writers", raw.writers.as_ref().map(|at| &at.span)),
+            ("self_healing", raw.self_healing.as_ref().map(|at| &at.span)),
+        ];
+        for (key, span) in given.into_iter().filter_map(|(key, span)| Some((key, span?))) {
+            let why = "it is asked of copies on several hosts";
+            problems.pointless(span, key, why, "write `hosts = 3` with it, or remove it");
+        }
+        return None;
+    }
+    let hosts = number(&raw.hosts, "hosts", 3, (2, HOSTS_MOST), problems);
+    let copies = number(&raw.copies, "copies", 2, (2, COPIES_MOST), problems);
+    if let (Some((_, span)), true) = (valid(&raw.copies), copies > hosts) {
+        let range = format!("at most the {hosts} `hosts`: no two copies are on one");
+        problems.out_of_range(span, "copies", copies, range, "write `copies = 2`, or more hosts");
+    }
+    if let Some(at) = &raw.may_lose {
+        let why = "with `hosts` all copies but one may be lost";
+        problems.pointless(
+            &at.span,
+            "may_lose",
+            why,
+            "write `copies = 3` for two that may be lost, and remove it",
+        );
+    }
+    Some(OverHosts {
+        hosts,
+        copies,
+        writers: number(&raw.writers, "writers", 1, (1, WRITERS_MOST), problems),
+        self_healing: valid(&raw.self_healing).is_some_and(|(healing, _)| *healing),
     })
 }
 
@@ -437,7 +508,10 @@ mod tests {
         let need = of("capacity = \"2TiB\"").expect("is one");
         assert_eq!((need.name.as_str(), need.bs, need.read_percent), ("db", Bytes(4096), 70));
         assert_eq!((need.hours_a_day, need.headroom, need.may_lose), (24.0, 0.1, 0));
-        assert!(need.instances.is_empty() && need.iops.is_none());
+        assert!(need.instances.is_empty() && need.iops.is_none() && need.over.is_none());
+        let need = of("capacity = \"2TiB\"\nhosts = 4\ncopies = 3\nwriters = 2").expect("is one");
+        let over = OverHosts { hosts: 4, copies: 3, writers: 2, self_healing: false };
+        assert_eq!((need.over, need.may_lose), (Some(over), 2));
         let need = of(
             "capacity = \"10GB\"\ninstances = [\"m6i.*\", \"r5.large\"]\ntypes = \"gp3\"\nrwmix = \"30%\"\n\
                        as_of = 2025-01-01\nheadroom = 0\nthroughput = \"100MB/s\"\nlat_p99 = \"2ms\"",
@@ -486,6 +560,13 @@ mod tests {
             ("capacity = \"1TiB\"\nas_of = 2019-13-41", "there is no such day"),
             ("capacity = \"1TiB\"\nas_of = \"2019-02-30\"", "expected a day of the calendar"),
             ("capacity = \"1TiB\"\nthroughput = \"100Mb/s\"", "write \"12.5MB/s\""),
+            ("capacity = \"1TiB\"\nhosts = 1", "from 2 to 100"),
+            ("capacity = \"1TiB\"\nhosts = 3\ncopies = 4", "from 2 to 3"),
+            ("capacity = \"1TiB\"\nhosts = 2\ncopies = 3", "at most the 2 `hosts`"),
+            ("capacity = \"1TiB\"\nhosts = 3\nwriters = 0", "from 1 to 1000"),
+            ("capacity = \"1TiB\"\ncopies = 2", "write `hosts = 3` with it"),
+            ("capacity = \"1TiB\"\nself_healing = true", "write `hosts = 3` with it"),
+            ("capacity = \"1TiB\"\nhosts = 3\nmay_lose = 1", "all copies but one may be lost"),
             ("[volumes.vol]\nsize = \"1GiB\"", "db.toml:1:2: error: this is an experiment"),
             ("capacity = ", "valid TOML"),
         ] {

@@ -113,7 +113,7 @@ impl JsonSchema for Paths {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "anyOf": [
-                { "type": "string", "description": "A path, or a range of paths" },
+                { "type": "string", "description": "A path, rbd:POOL/IMAGE, or a range of them" },
                 { "type": "array", "items": { "type": "string" }, "minItems": 1 }
             ]
         })

@@ -22,9 +22,11 @@ section! {
         /// An existing file instead of a new one. Written to only with `--destroy`.
         file: String,
         /// A block device instead of a file, best by its stable path below /dev/disk/by-id; several as a list or a range
-        /// "/dev/nvme[1..24]n1", which gives vol0 to vol23. Written to only with `--destroy`.
+        /// "/dev/nvme[1..24]n1", which gives vol0 to vol23. "rbd:POOL/IMAGE" is an image of Ceph that the kernel has mapped here.
+        /// Written to only with `--destroy`.
         device: Paths,
-        /// Stable id (the name below /dev/disk/by-id) that the device must have before anything is written.
+        /// Stable id (the name below /dev/disk/by-id; of an image of Ceph "rbd:POOL/IMAGE") that the device must have before
+        /// anything is written.
         id: String,
         /// Name of the host that its storage is on, with which it is lost; "localhost" is this machine. A replicated design never
         /// has two copies on one.

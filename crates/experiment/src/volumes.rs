@@ -9,6 +9,7 @@ use super::typed::Figures;
 use super::volume_keys::RawVolume;
 use crate::problems::{Problems, Span};
 use ebbtide_model::experiment::{Volume, VolumeSource};
+use ebbtide_model::rbd::Image;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::volume::LinkShape;
 use std::collections::HashMap;
@@ -225,15 +226,24 @@ fn source(
     known: &mut HashMap<String, String>,
     problems: &mut Problems,
 ) -> VolumeSource {
+    let device = || {
+        match Image::named(path) {
+        Ok(None) if !path.starts_with("/dev/") => Some((
+            "the path of a device",
+            "write its path below /dev, for example \"/dev/disk/by-id/nvme-...\", or \"rbd:POOL/IMAGE\" for an image of Ceph; a regular file is given \
+             by `file = `"
+                .to_owned(),
+        )),
+        Ok(_) => None,
+        Err(error) => Some(("an image of Ceph", error.remedy)),
+    }
+    };
     let wrong = match key {
-        _ if path.is_empty() => Some("write a path"),
-        "device" if !path.starts_with("/dev/") => Some(
-            "write its path below /dev, for example \"/dev/disk/by-id/nvme-...\"; a regular file is given by `file = `",
-        ),
+        _ if path.is_empty() => Some(("a path", "write a path".to_owned())),
+        "device" => device(),
         _ => None,
     };
-    if let Some(remedy) = wrong {
-        let expected = if key == "device" { "the path of a device" } else { "a path" };
+    if let Some((expected, remedy)) = wrong {
         problems.report(span, Mistake::WrongUnit { expected, found: path.clone() }, remedy);
     }
     if key != "directory" {

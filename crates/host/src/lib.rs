@@ -24,6 +24,7 @@ mod nvme;
 pub mod observe;
 pub mod probe;
 pub mod program;
+pub mod rbd;
 pub mod ssh;
 pub mod sys;
 #[cfg(any(test, feature = "testing"))]

@@ -11,6 +11,8 @@ use std::path::Path;
 pub const ARRAYS: &str = include_str!("../tests/trees/arrays.tree");
 /// A guest with LVM of every kind, md over md, dm-crypt and btrfs.
 pub const STACKS: &str = include_str!("../tests/trees/stacks.tree");
+/// A host with images of Ceph: two clusters, one image mapped twice, a snapshot. Not recorded.
+pub const RBD: &str = include_str!("../tests/trees/rbd.tree");
 
 /// Unpacks `text` below a new temporary directory.
 pub fn unpack(text: &str) -> tempfile::TempDir {

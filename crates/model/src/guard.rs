@@ -18,8 +18,8 @@ pub struct WriteRequest<'a> {
 pub enum Permission<'a> {
     /// The user, with what they said.
     User {
-        /// Stable id that the experiment gives for it: a name below /dev/disk/by-id, a serial, a WWID, or an EBS volume
-        /// id.
+        /// Stable id that the experiment gives for it: a name below /dev/disk/by-id, a serial, a WWID, an EBS volume
+        /// id, or an image of Ceph as `rbd:POOL/IMAGE`.
         id: Option<&'a str>,
         /// Whether the command line says `--destroy`.
         destroy: bool,

@@ -26,6 +26,7 @@ pub mod observe;
 pub mod per_op;
 pub mod plan;
 pub mod profile;
+pub mod rbd;
 pub mod remote;
 pub mod samples;
 pub mod schedule;

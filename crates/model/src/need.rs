@@ -34,6 +34,9 @@ pub struct Need {
     pub read_percent: u8,
     /// Volumes that may be lost, whichever they are, without loss of data.
     pub may_lose: u32,
+    /// The hosts that copies are on, where they are to be on several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<OverHosts>,
     /// Whether the data may be gone when the instance stops: its own disks are enough then.
     pub ephemeral: bool,
     /// Most US dollars a month for the volumes.
@@ -53,6 +56,19 @@ pub struct Need {
     pub hours_a_day: f64,
     /// What volumes must give beyond the need, as a share of it: EBS promises 90% of what is ordered in 99% of the year.
     pub headroom: f64,
+}
+
+/// Copies on storage hosts, of which a client makes one volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OverHosts {
+    /// Storage hosts, at least 2.
+    pub hosts: u32,
+    /// Copies of every byte, no two on one host: 2 or more, at most as many as hosts.
+    pub copies: u32,
+    /// Clients that write to the same volume at one time, at least 1.
+    pub writers: u32,
+    /// Whether the copies of a host that is lost are to be made anew on the others by themselves.
+    pub self_healing: bool,
 }
 
 /// What a recorded load asked of storage.
@@ -113,6 +129,7 @@ mod tests {
             bs: Bytes(4096),
             read_percent: 70,
             may_lose: 0,
+            over: None,
             ephemeral: false,
             budget_month: None,
             instances: Vec::new(),

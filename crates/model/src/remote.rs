@@ -21,10 +21,28 @@ pub struct Waiting {
 /// is made anew; only what stays away for 5 s more costs a copy, which has to be brought up to date again.
 pub const COPIES: Waiting = Waiting { ask_every_s: 2, answer_within_s: 3, hold_s: 5 };
 
+/// How long reads and writes of a volume that nobody else has a copy of wait for a lost connection, where nobody says: seconds.
+///
+/// The kernel's own are nvme-tcp: without end (`fast_io_fail_tmo` off) until `ctrl_loss_tmo` takes the device away after 600 s; iSCSI:
+/// `replacement_timeout` 120 s. A minute is more than OpenSSH and this program need to notice a dead link (10 to 15 s) and to
+/// connect again, and a router's restart; and less than the two minutes after which the kernel calls a task hung (`hung_task_timeout_secs`).
+pub const HOLD_S: u32 = 60;
+
+/// Of a volume whose protocol goes through SSH, which notices by itself that the other host is gone. Its one stream may hold a sign of
+/// life up behind data: 32 MiB, as much as is on its way at most, take 10 Mbit/s 27 s.
+const THROUGH_SSH: Waiting = Waiting { ask_every_s: 15, answer_within_s: 30, hold_s: HOLD_S };
+
 /// Attempts to connect again are so far apart, in seconds: a host that is back is in use a second later, and an attempt costs a packet.
 pub const RECONNECT_S: u32 = 1;
 
 impl Waiting {
+    /// Of one volume whose reads and writes wait for `hold_s` seconds. A host that is gone is noticed as soon as that of a copy is: only
+    /// what then happens differs.
+    pub const fn of_volume(hold_s: u32, through_ssh: bool) -> Waiting {
+        let asked = if through_ssh { THROUGH_SSH } else { COPIES };
+        Waiting { hold_s, ..asked }
+    }
+
     /// Longest time, in seconds, between the loss of the host and the error that the array above gets.
     pub const fn longest_pause_s(self) -> u32 {
         self.ask_every_s + self.answer_within_s + self.hold_s
@@ -42,9 +60,9 @@ impl Waiting {
             // The login's own time stays at 15: the hold ends by itself meanwhile, and a busy host that is back takes more than seconds to
             // let anybody in. With 5 a host under emulation did not come back at all.
             // 15, 30 and 30 by default: what a command that timed out is tried to be saved with, one after the other.
-            ("node.session.err_timeo.abort_timeout", self.hold_s),
-            ("node.session.err_timeo.lu_reset_timeout", self.hold_s),
-            ("node.session.err_timeo.tgt_reset_timeout", self.hold_s),
+            ("node.session.err_timeo.abort_timeout", self.hold_s.min(15)),
+            ("node.session.err_timeo.lu_reset_timeout", self.hold_s.min(30)),
+            ("node.session.err_timeo.tgt_reset_timeout", self.hold_s.min(30)),
         ]
     }
 
@@ -82,5 +100,22 @@ mod tests {
         let noticed = of("keep_alive_tmo") * 3 / 2;
         assert!(noticed + of("fast_io_fail_tmo") <= i64::from(COPIES.longest_pause_s()) + 1, "{nvme:?}");
         assert_eq!(of("ctrl_loss_tmo"), -1);
+    }
+
+    #[test]
+    fn a_volume_alone_is_asked_as_a_copy_is_and_held_for_as_long_as_is_said() {
+        assert_eq!(Waiting::of_volume(COPIES.hold_s, false), COPIES);
+        let waiting = Waiting::of_volume(HOLD_S, false);
+        assert_eq!(waiting.nvme_tcp()[0], ("keep_alive_tmo", 4));
+        assert!(waiting.nvme_tcp().contains(&("fast_io_fail_tmo", 60)));
+        let iscsi = waiting.iscsi();
+        assert!(iscsi.contains(&("node.session.timeo.replacement_timeout", 60)));
+        // No longer than open-iscsi's own.
+        assert!(iscsi.contains(&("node.session.err_timeo.abort_timeout", 15)));
+        // A sign of life may be behind 27 s of data in one stream.
+        let tunnel = Waiting::of_volume(10, true);
+        assert_eq!(tunnel.nvme_tcp()[0], ("keep_alive_tmo", 30));
+        assert!(tunnel.iscsi().contains(&("node.conn[0].timeo.noop_out_timeout", 30)));
+        assert!(tunnel.nvme_tcp().contains(&("fast_io_fail_tmo", 10)));
     }
 }

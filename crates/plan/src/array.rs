@@ -15,6 +15,24 @@ pub struct Array {
     pub kind: ArrayKind,
     /// How many they are, at least 1.
     pub members: u32,
+    /// Storage hosts that they are on, as many on each; 1 where they are the client's own. Copies are on different ones.
+    pub hosts: u32,
+}
+
+/// Volumes of each host that are tried.
+const PER_HOST: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 24];
+
+/// The arrays of `copies` over `hosts`, in chunks of `chunk`: what `layout = "replicated"` makes of equal hosts.
+pub fn replicated(hosts: u32, copies: u32, chunk: Bytes) -> Vec<Array> {
+    let of = |each: u32| match (each, hosts == copies) {
+        (1, true) => Array { kind: ArrayKind::Mirror, members: hosts, hosts },
+        // A stripe over mirrors or over RAID10 of one member of each host: what an operation costs is the same.
+        _ => {
+            let kind = ArrayKind::Raid10 { chunk, copies, arrangement: Arrangement::Offset };
+            Array { kind, members: hosts * each, hosts }
+        }
+    };
+    PER_HOST.into_iter().map(of).collect()
 }
 
 /// The arrays of `members` volumes in chunks of `chunk` that survive the loss of any `may_lose` and offer the most of what does.
@@ -36,7 +54,7 @@ pub fn arrays(members: u32, may_lose: u32, chunk: Bytes) -> Vec<Array> {
             raid10.into_iter().chain(parity.filter(|_| n <= PARITY_MOST)).collect()
         }
     };
-    kinds.into_iter().map(|kind| Array { kind, members }).collect()
+    kinds.into_iter().map(|kind| Array { kind, members, hosts: 1 }).collect()
 }
 
 impl Array {
@@ -61,9 +79,11 @@ impl Array {
         Some(chunk * u64::from(self.members - self.parity()))
     }
 
-    /// Its name: `single`, `stripe-4`, `mirror-2`, `raid10-6`, `raid5-4`; of RAID10 with more than two copies `raid10-6-of-3`.
+    /// Its name: `single`, `stripe-4`, `mirror-2`, `raid10-6`, `raid5-4`; of RAID10 with more than two copies `raid10-6-of-3`; over hosts
+    /// `replicated-6-over-3`.
     pub fn name(&self) -> String {
         match self.kind {
+            _ if self.hosts > 1 => format!("replicated-{}-over-{}", self.members, self.hosts),
             ArrayKind::Linear => "single".to_owned(),
             ArrayKind::Raid10 { copies, .. } if copies > 2 => format!("raid10-{}-of-{copies}", self.members),
             kind => format!("{}-{}", kind.name(), self.members),
@@ -109,6 +129,19 @@ mod tests {
             }
         }
         assert!(seen > 20, "{seen}");
+    }
+
+    #[test]
+    fn copies_over_hosts_are_on_as_many_members_of_each() {
+        for (hosts, copies) in [(2, 2), (3, 2), (3, 3), (4, 3)] {
+            for array in replicated(hosts, copies, CHUNK) {
+                assert_eq!((array.members % hosts, array.copies()), (0, copies), "{array:?}");
+                let data = f64::from(array.members) / f64::from(copies);
+                assert!((array.data_members() - data).abs() < 1e-9, "{array:?}");
+            }
+        }
+        assert_eq!(replicated(3, 3, CHUNK)[0].kind, ArrayKind::Mirror);
+        assert_eq!(replicated(3, 2, CHUNK)[1].name(), "replicated-6-over-3");
     }
 
     #[test]

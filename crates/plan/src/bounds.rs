@@ -145,8 +145,8 @@ struct Cost {
     units: f64,
     /// Against the volumes' bytes.
     bytes: f64,
-    /// Against the instance's bytes.
-    carried: f64,
+    /// Against the instance's bytes, in each direction.
+    carried: PerOp<f64>,
 }
 
 /// Some bounds as one: the least that is sustained, and what a burst of all together gives and for how long.
@@ -206,13 +206,14 @@ fn cost(array: &Array, shape: &Shape, load: &Load, copies: f64) -> Cost {
     let units = if continues && unit.is_finite() { size / unit } else { (size / unit).ceil().max(1.0) };
     let bytes = if whole_units { units * unit } else { size.max(costs.min_bytes.0 as f64) };
     let mut cost = Cost::default();
+    let counts = PerOp { read: each(|op| op.read), write: each(|op| op.write) };
     for (count, weight, written) in
-        [(each(|op| op.read), costs.read, 1.0), (each(|op| op.write), costs.write, costs.write_bytes)]
+        [(counts.read, costs.read, 1.0), (counts.write, costs.write, costs.write_bytes)]
     {
         cost.units += count * units * weight;
         cost.bytes += count * bytes * written;
-        cost.carried += count * size;
     }
+    cost.carried = PerOp { read: counts.read * size, write: counts.write * size };
     cost
 }
 
@@ -237,10 +238,13 @@ pub fn bounds(array: &Array, shape: &Shape, link: Option<&LinkShape>, load: &Loa
         of(Bottleneck::VolumeIops, shape.iops, members, borne.units),
         of(Bottleneck::VolumeThroughput, shape.throughput, members, borne.bytes),
     ];
-    let instance = link.map_or([None, None], |link| {
+    let instance = link.map_or([None; 4], |link| {
+        let (bytes, way) = (carried.carried, Bottleneck::InstanceThroughput);
         [
             of(Bottleneck::InstanceIops, link.iops, 1.0, carried.units),
-            of(Bottleneck::InstanceThroughput, link.throughput, 1.0, carried.carried),
+            of(way, link.throughput, 1.0, bytes.read + bytes.write),
+            of(way, link.one_way.read.throughput, 1.0, bytes.read),
+            of(way, link.one_way.write.throughput, 1.0, bytes.write),
         ]
     });
     volumes.into_iter().chain(instance).flatten().collect()

@@ -1,17 +1,20 @@
 //! Every design that is considered: each type in each number and layout behind each instance, ordered as small as the need allows.
 
-use crate::array::{Array, COUNTS, arrays};
+use crate::array::{Array, COUNTS, arrays, replicated};
 use crate::bounds::{Bottleneck, Bound, Load, bounds, tightest};
 use ebbtide_model::catalog::{Catalog, Instance, IopsRule, Order, VolumeType};
 use ebbtide_model::need::Need;
+use ebbtide_model::per_op::PerOp;
 use ebbtide_model::units::Bytes;
-use ebbtide_model::volume::{LinkShape, Shape};
+use ebbtide_model::volume::{Limit, LinkShape, OneWay, Shape};
 use std::collections::BTreeSet;
 
 /// Chunk of striped arrays, as large as an operation that EBS counts once.
 const CHUNK: Bytes = Bytes(256 << 10);
 /// Provisioned IOPS and throughput come in steps of these.
 const IOPS_STEP: f64 = 10.0;
+/// What the link over hosts is called; an experiment on an instance's own disks has one of that instance's name already.
+const NETWORK: &str = "network";
 /// How much more than the need is ordered where a latency must be kept: queues are short when there is room.
 const ROOM: [f64; 4] = [1.0, 1.25, 1.5, 2.0];
 
@@ -68,7 +71,7 @@ impl<'c> Candidate<'c> {
             // The price of the instance has it in it.
             Medium::Local => Some(0.0),
         };
-        let link = link(instance).filter(|_| medium != Medium::Local);
+        let link = link(need, instance, medium == Medium::Local);
         let of = |load| bounds(&array, &shape, link.as_ref(), &load);
         Candidate {
             random: of(random(need)),
@@ -105,9 +108,15 @@ impl<'c> Candidate<'c> {
         format!("{of}-{}{on}", self.array.name())
     }
 
-    /// US dollars a month of the volumes and, where its price is known, of the instance: what designs are ranked by.
+    /// US dollars a month of the volumes and, where their price is known, of the instances: what designs are ranked by.
     pub fn total(&self) -> f64 {
-        self.price.unwrap_or(f64::INFINITY) + self.instance.and_then(Instance::month_usd).unwrap_or(0.0)
+        self.price.unwrap_or(f64::INFINITY) + self.instances_month_usd().unwrap_or(0.0)
+    }
+
+    /// US dollars a month of the instance; of storage hosts and the client, where there are such.
+    pub(crate) fn instances_month_usd(&self) -> Option<f64> {
+        let machines = if self.array.hosts > 1 { self.array.hosts + 1 } else { 1 };
+        Some(self.instance?.month_usd()? * f64::from(machines))
     }
 
     /// Whether it needs burst credits for the need's rates.
@@ -153,9 +162,44 @@ pub(crate) fn required(need: &Need, bound: &Bound, rate: f64) -> f64 {
     if bound.what.is_volumes() { need.with_headroom(rate) } else { rate }
 }
 
-/// The instance's limits towards its volumes.
-pub(crate) fn link(instance: Option<&Instance>) -> Option<LinkShape> {
-    instance.and_then(Instance::link)
+/// What the volumes have in common: the instance's limits towards them, or, of copies over hosts which are instances of that type,
+/// those of all hosts together and the client's network in each direction. A host's own disks have no limit of the first kind.
+pub(crate) fn link(need: &Need, instance: Option<&Instance>, own_disks: bool) -> Option<LinkShape> {
+    let instance = instance?;
+    let Some(over) = need.over else { return instance.link().filter(|_| !own_disks) };
+    let volumes = instance.link().filter(|_| !own_disks && instance.volumes.is_some());
+    let volumes = volumes.map(|link| link.scaled(f64::from(over.hosts)));
+    let rate = |gbps: f64| OneWay { iops: None, throughput: Some(Limit::steady(gbps * 1e9 / 8.0)) };
+    let network = instance.network_gbps.map(rate);
+    if volumes.is_none() && network.is_none() {
+        return None;
+    }
+    let network = network.unwrap_or_default();
+    Some(LinkShape {
+        name: NETWORK.to_owned(),
+        iops: volumes.as_ref().and_then(|link| link.iops),
+        throughput: volumes.as_ref().and_then(|link| link.throughput),
+        one_way: PerOp { read: network, write: network },
+    })
+}
+
+/// The arrays of `members` volumes that survive what `need` says; over hosts, those of a number are [`replicated`].
+fn arrays_of(need: &Need, members: u32, chunk: Bytes) -> Vec<Array> {
+    match need.over {
+        None => arrays(members, need.may_lose, chunk),
+        Some(over) => {
+            let all = replicated(over.hosts, over.copies, chunk).into_iter();
+            all.filter(|array| array.members == members).collect()
+        }
+    }
+}
+
+/// Numbers of volumes that are tried for `need`.
+fn counts(need: &Need) -> Vec<u32> {
+    match need.over {
+        None => COUNTS.to_vec(),
+        Some(over) => replicated(over.hosts, over.copies, CHUNK).iter().map(|array| array.members).collect(),
+    }
 }
 
 /// Every design for `need` out of `catalog`, in no particular order, and what was left out before any arithmetic.
@@ -172,7 +216,7 @@ pub fn candidates<'c>(need: &Need, catalog: &'c Catalog) -> (Vec<Candidate<'c>>,
     }
     let unknown: Vec<&str> =
         current.iter().filter(|one| one.volumes.is_none()).map(|one| one.id.as_str()).collect();
-    if !unknown.is_empty() {
+    if !unknown.is_empty() && need.over.is_none() {
         let names = unknown.join(", ");
         notes.push(format!(
             "the limits of {names} towards volumes are not known: its network's count instead"
@@ -187,9 +231,9 @@ pub fn candidates<'c>(need: &Need, catalog: &'c Catalog) -> (Vec<Candidate<'c>>,
     let mut found = Vec::new();
     for instance in instances {
         for record in &types {
-            for members in COUNTS {
+            for members in counts(need) {
                 let chunk = CHUNK.max(Bytes(record.io_unit_kib.unwrap_or(0) << 10));
-                for array in arrays(members, need.may_lose, chunk) {
+                for array in arrays_of(need, members, chunk) {
                     ordered(need, instance, record, array, &mut found);
                 }
             }
@@ -211,7 +255,7 @@ pub(crate) fn one<'c>(
     order: Order,
     members: u32,
 ) -> Option<Candidate<'c>> {
-    let array = arrays(members, need.may_lose, CHUNK).into_iter().next()?;
+    let array = arrays_of(need, members, CHUNK).into_iter().next()?;
     let shape = record.shape(&order).ok()?;
     Some(Candidate::new(need, instance, Medium::Ordered(record, order), (order.size, shape), array))
 }
@@ -359,12 +403,16 @@ fn provision(need: &Need, record: &VolumeType, array: Array, smallest: u64, room
     Some(order(gib, iops, throughput))
 }
 
-/// The instance's own disks: as few as hold the capacity, and all of them.
+/// The instance's own disks, or those of each host: as few as hold the capacity, and all of them.
 fn local<'c>(need: &Need, instance: &'c Instance, found: &mut Vec<Candidate<'c>>) {
     let (Some(disks), Some(shape)) = (&instance.disks, instance.disk_shape()) else { return };
     let size = Bytes(disks.size_gb.saturating_mul(1_000_000_000));
-    for members in (1..=disks.count).filter(|n| COUNTS.contains(n) || *n == disks.count) {
-        for array in arrays(members, need.may_lose, CHUNK) {
+    let hosts = need.over.map_or(1, |over| over.hosts);
+    let known = counts(need);
+    for members in
+        (1..=disks.count).map(|each| each * hosts).filter(|n| known.contains(n) || *n == disks.count)
+    {
+        for array in arrays_of(need, members, CHUNK) {
             let volume = (size, shape.clone());
             found.push(Candidate::new(need, Some(instance), Medium::Local, volume, array));
         }

@@ -217,7 +217,9 @@ fn instance(need: &Need, catalog: &Catalog, all: &[Candidate<'_>]) -> Option<Str
     };
     let candidate = all.iter().filter(fits).find(|candidate| candidate.instance.is_some())?;
     let enough = |instance: &&Instance| {
-        let Some(link) = link(Some(instance)).filter(|_| instance.volumes.is_some()) else { return false };
+        let Some(link) = link(need, Some(instance), false).filter(|_| instance.volumes.is_some()) else {
+            return false;
+        };
         let of = |load| crate::bounds::bounds(&candidate.array, &candidate.shape, Some(&link), &load);
         let lasts = |bounds: Vec<crate::bounds::Bound>, rate: Option<f64>| {
             rate.is_none_or(|rate| {

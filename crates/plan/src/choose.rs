@@ -4,6 +4,7 @@ use crate::bounds::Bound;
 use crate::candidates::{Candidate, candidates, one};
 use crate::changes::{self, Objection};
 use crate::notes;
+use crate::outgrown::{self, Outgrown};
 use crate::predict::{Interval, Predict, Prediction, missed};
 use crate::rules::{Shortfall, short_of};
 use crate::write::work;
@@ -53,8 +54,11 @@ pub struct Plan {
     pub instance: Option<String>,
     /// US dollars a month for the volumes.
     pub price_month_usd: f64,
-    /// US dollars a month for the instance, where its price is known.
+    /// US dollars a month for the instance, where its price is known; for storage hosts and client together, where there are such.
     pub instance_month_usd: Option<f64>,
+    /// Storage hosts, of which each is such an instance and the client another, where copies are over several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<u32>,
     /// Sequential bytes per second.
     pub throughput: Interval,
     /// Random operations per second.
@@ -114,6 +118,10 @@ pub fn have(
     order: Order,
     count: u32,
 ) -> Option<ExistingVolumes> {
+    if need.over.is_some() {
+        // Nobody says on which hosts they are.
+        return None;
+    }
     let instance = catalog.instances().iter().find(|instance| need.may_use(&instance.id));
     let candidate = one(need, instance, record, order, count)?;
     // What is there has been paid for: a budget is for what is bought.
@@ -140,6 +148,12 @@ pub struct Answer {
     pub plans: Vec<Plan>,
     /// What does not, the most frequent reason first.
     pub rejected: Vec<Rejected>,
+    /// Why md over hosts is the wrong answer; nothing where it is not, or none are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outgrown: Vec<Outgrown>,
+    /// What to take in its place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub instead: Vec<String>,
     /// How far the first plan goes.
     pub reach: Vec<String>,
     /// What would change the answer.
@@ -314,7 +328,12 @@ pub fn plan(
     rank(&mut chosen);
     chosen.truncate(wanted);
     answer.reach = chosen.first().map_or_else(Vec::new, |(best, _)| changes::reach(best, need));
-    answer.changes = changes::of(need, catalog, &all, &chosen, &against, predict);
+    answer.outgrown = outgrown::everywhere(need, catalog);
+    if answer.outgrown.is_empty() {
+        answer.changes = changes::of(need, catalog, &all, &chosen, &against, predict);
+    } else {
+        answer.instead = outgrown::instead(need);
+    }
     let told: Vec<&Candidate<'_>> = chosen.iter().map(|(candidate, _)| *candidate).collect();
     answer.notes.extend(notes::of(need, &told, &reasons.slow, today));
     answer.notes.extend(notes::elsewhere(need, &all));
@@ -333,6 +352,7 @@ fn remarks(candidate: &Candidate<'_>, prediction: &Prediction, need: &Need) -> V
     };
     let mut said: Vec<String> = less(&prediction.iops, need.iops, "", " IOPS").into_iter().collect();
     said.extend(less(&prediction.throughput, need.throughput, "B/s", ""));
+    said.extend(need.over.map(|over| outgrown::repair(need, over, outgrown::network(candidate.instance))));
     if candidate.array.parity() > 0 && !candidate.is_local() {
         said.push(
             "parity on EBS: AWS advises against it, for 20 to 30% fewer usable IOPS than a stripe has; and a crash in the middle of a \
@@ -385,7 +405,8 @@ fn planned(rank: usize, (candidate, prediction): (&Candidate<'_>, Prediction), n
         volumes: vec![volumes(candidate)],
         instance: candidate.instance.map(|instance| instance.id.clone()),
         price_month_usd: candidate.price.unwrap_or(0.0),
-        instance_month_usd: candidate.instance.and_then(|instance| instance.month_usd()),
+        instance_month_usd: candidate.instances_month_usd(),
+        hosts: need.over.map(|over| over.hosts),
         throughput: prediction.throughput,
         iops: prediction.iops,
         lat_p99: prediction.lat_p99,

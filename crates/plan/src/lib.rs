@@ -20,6 +20,7 @@ mod candidates;
 mod changes;
 mod choose;
 mod notes;
+pub mod outgrown;
 mod predict;
 mod rules;
 pub mod table;

@@ -108,6 +108,19 @@ pub(crate) fn of(
     if told.iter().any(|candidate| candidate.medium == Medium::Local) {
         notes.push("an instance's own disks lose everything when it stops or fails".to_owned());
     }
+    if let (Some(over), false) = (need.over, told.is_empty()) {
+        notes.push(format!(
+            "the client's network carries every read once and every write {} times; its round trip, a few tenths of a millisecond in a zone, is in no latency here, \
+             and no other load on it or on the hosts",
+            over.copies
+        ));
+        if told.iter().any(|candidate| candidate.instance.is_none_or(|one| one.network_gbps.is_none())) {
+            notes.push(
+                "no network is known: repairs are told for 10 Gbit/s, and no network limits the rates"
+                    .to_owned(),
+            );
+        }
+    }
     let shared = told.iter().any(|one| one.bursting(need).iter().any(|what| !what.is_volumes()));
     if shared {
         notes.push(

@@ -2,7 +2,6 @@
 
 use crate::array::Array;
 use crate::bounds::{Bottleneck, Bound, Load, bounds};
-use crate::candidates::link;
 use ebbtide_model::catalog::{Instance, Order, OrderError, VolumeType};
 use ebbtide_model::layout::ArrayKind;
 use ebbtide_model::units::Bytes;
@@ -71,7 +70,7 @@ pub fn table(
 ) -> Result<Vec<Row>, OrderError> {
     let shape = record.shape(order)?;
     let row = |instance: &&Instance| {
-        let link = link(Some(instance));
+        let link = instance.link();
         let own = instance.disk_shape().zip(instance.disks.as_ref());
         Row {
             instance: instance.id.clone(),
@@ -85,8 +84,8 @@ pub fn table(
 
 /// One volume, and `count` of them where that is more.
 fn both(shape: &Shape, count: u32, link: Option<&LinkShape>) -> Vec<Cells> {
-    let single = ("single", Array { kind: ArrayKind::Linear, members: 1 });
-    let raid0 = ("raid0", Array { kind: ArrayKind::Stripe { chunk: CHUNK }, members: count });
+    let single = ("single", Array { kind: ArrayKind::Linear, members: 1, hosts: 1 });
+    let raid0 = ("raid0", Array { kind: ArrayKind::Stripe { chunk: CHUNK }, members: count, hosts: 1 });
     [single, raid0]
         .into_iter()
         .filter(|(_, array)| array.kind == ArrayKind::Linear || count > 1)

@@ -42,10 +42,17 @@ fn write(text: &mut String, candidate: &Candidate<'_>, need: &Need) -> std::fmt:
         "#     ebb run FILE --on files --scale 1/20          the same on files that are held to these limits"
     )?;
     writeln!(text, "#")?;
-    writeln!(
-        text,
-        "# On the volumes themselves: in [volumes.vol] their paths as `device` instead of all else.\n"
-    )?;
+    match candidate.array.hosts {
+        1 => writeln!(
+            text,
+            "# On the volumes themselves: in [volumes.vol] their paths as `device` instead of all else.\n"
+        )?,
+        _ => writeln!(
+            text,
+            "# On the volumes themselves: `ebb export` on each host, `ebb attach` here, and what that says as `device` instead of all else\n\
+             # but `host` (docs/remote.md).\n"
+        )?,
+    }
     writeln!(text, "name = \"{}\"", short_name(&format!("plan-{name}")))?;
     if let Some(day) = need.as_of {
         writeln!(text, "as_of = {day}")?;
@@ -55,22 +62,66 @@ fn write(text: &mut String, candidate: &Candidate<'_>, need: &Need) -> std::fmt:
         writeln!(text, "instance = {:?}", instance.id)?;
     }
     let bursting = candidate.bursting(need);
-    let given = |what: Bottleneck, limit: &Limit| {
-        let hours = if bursting.contains(&what) { need.hours_a_day } else { 24.0 };
-        Bound::new(what, limit, 1.0).rate_for(hours)
-    };
-    let in_burst = format!("what its burst credits give for {} a day", format_hours(need.hours_a_day));
-    let link = link(candidate.instance).filter(|_| !local);
+    let given = |what: Bottleneck, limit: &Limit| rate_given(candidate, need, what, limit);
+    let link = link(need, candidate.instance, local);
     if let Some(link) = &link {
         let bursts = bursting.iter().any(|what| !what.is_volumes());
-        let why = if bursts { &in_burst } else { "its baseline; what it does in a burst is left out" };
-        writeln!(text, "\n# The instance towards its volumes: {why}.")?;
+        let why = match bursts {
+            true => in_burst(need),
+            false => "its baseline; what it does in a burst is left out".to_owned(),
+        };
+        let whose = match candidate.array.hosts {
+            1 => "The instance towards its volumes",
+            _ => "All storage hosts towards their volumes, and the client's network in each direction",
+        };
+        writeln!(text, "\n# {whose}: {why}.")?;
         writeln!(text, "[links.{:?}]", link.name)?;
         limits(text, link, given)?;
     }
-    writeln!(text, "\n[volumes.vol]")?;
-    if members > 1 {
-        writeln!(text, "count = {members}")?;
+    let each = members / candidate.array.hosts;
+    let groups: Vec<String> = match candidate.array.hosts {
+        1 => vec!["vol".to_owned()],
+        hosts => (b'a'..=b'z').take(hosts as usize).map(|letter| char::from(letter).to_string()).collect(),
+    };
+    for group in &groups {
+        let host = (groups.len() > 1).then(|| format!("storage-{group}"));
+        volume(text, candidate, need, (group, each, host.as_deref()), link.as_ref())?;
+    }
+    let array = &candidate.array;
+    writeln!(text, "\n[designs.{}]", array.name())?;
+    writeln!(text, "layout = \"{}\"", if array.hosts > 1 { "replicated" } else { array.kind.name() })?;
+    if let Some(chunk) = array.kind.chunk() {
+        writeln!(text, "chunk = \"{chunk}\"")?;
+    }
+    if array.hosts > 1 || array.kind.copies().is_some() {
+        writeln!(text, "copies = {}", array.copies())?;
+    }
+    let named = groups.iter().map(|group| match each {
+        1 => format!("\"{group}\""),
+        _ => format!("\"{group}[0..{}]\"", each - 1),
+    });
+    writeln!(text, "members = [{}]", named.collect::<Vec<_>>().join(", "))?;
+    workloads(text, candidate, need)?;
+    writeln!(text, "\n[answer]\nbudget = \"1h\"")
+}
+
+/// The volumes `group`, `each` of them, of a host where there are several.
+fn volume(
+    text: &mut String,
+    candidate: &Candidate<'_>,
+    need: &Need,
+    (group, each, host): (&str, u32, Option<&str>),
+    link: Option<&LinkShape>,
+) -> std::fmt::Result {
+    let bursting = candidate.bursting(need);
+    let given = |what: Bottleneck, limit: &Limit| rate_given(candidate, need, what, limit);
+    let in_burst = in_burst(need);
+    writeln!(text, "\n[volumes.{group}]")?;
+    if each > 1 {
+        writeln!(text, "count = {each}")?;
+    }
+    if let Some(host) = host {
+        writeln!(text, "host = \"{host}\"")?;
     }
     writeln!(
         text,
@@ -94,9 +145,9 @@ fn write(text: &mut String, candidate: &Candidate<'_>, need: &Need) -> std::fmt:
     let credits =
         [of(shape.iops, Bottleneck::VolumeIops), of(shape.throughput, Bottleneck::VolumeThroughput)];
     if link.is_some() || credits.iter().any(Option::is_some) {
-        writeln!(text, "\n[volumes.vol.shape]")?;
+        writeln!(text, "\n[volumes.{group}.shape]")?;
     }
-    if let Some(link) = &link {
+    if let Some(link) = link {
         writeln!(text, "link = {:?}", link.name)?;
     }
     if let Some((true, iops)) = credits[0] {
@@ -108,21 +159,17 @@ fn write(text: &mut String, candidate: &Candidate<'_>, need: &Need) -> std::fmt:
     if credits.iter().flatten().any(|(bursts, _)| !bursts) {
         writeln!(text, "credits_at_start = 0       # what is sustained, not the burst")?;
     }
-    let array = &candidate.array;
-    writeln!(text, "\n[designs.{}]", array.name())?;
-    writeln!(text, "layout = \"{}\"", array.kind.name())?;
-    if let Some(chunk) = array.kind.chunk() {
-        writeln!(text, "chunk = \"{chunk}\"")?;
-    }
-    if let Some((copies, _)) = array.kind.copies() {
-        writeln!(text, "copies = {copies}")?;
-    }
-    match members {
-        1 => writeln!(text, "members = [\"vol\"]")?,
-        _ => writeln!(text, "members = [\"vol[0..{}]\"]", members - 1)?,
-    }
-    workloads(text, candidate, need)?;
-    writeln!(text, "\n[answer]\nbudget = \"1h\"")
+    Ok(())
+}
+
+/// What `limit` gives as long as the need takes.
+fn rate_given(candidate: &Candidate<'_>, need: &Need, what: Bottleneck, limit: &Limit) -> f64 {
+    let hours = if candidate.bursting(need).contains(&what) { need.hours_a_day } else { 24.0 };
+    Bound::new(what, limit, 1.0).rate_for(hours)
+}
+
+fn in_burst(need: &Need) -> String {
+    format!("what its burst credits give for {} a day", format_hours(need.hours_a_day))
 }
 
 /// Names of experiments have an end.
@@ -140,6 +187,11 @@ fn limits(
     }
     if let Some(limit) = &link.throughput {
         writeln!(text, "throughput = \"{}\"", rate(given(Bottleneck::InstanceThroughput, limit)))?;
+    }
+    for (key, way) in [("reads", &link.one_way.read), ("writes", &link.one_way.write)] {
+        if let Some(limit) = &way.throughput {
+            writeln!(text, "[links.{:?}.{key}]\nthroughput = \"{}\"", link.name, rate(limit.rate))?;
+        }
     }
     Ok(())
 }

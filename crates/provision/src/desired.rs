@@ -7,6 +7,7 @@ use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::plan::build::{
     self, Build, BuildPlanError, BuildStep, BuildUndo, Identity, Purpose, Site,
 };
+use ebbtide_model::rbd::Image;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::stack::Filesystem;
 use serde::{Deserialize, Serialize};
@@ -180,6 +181,12 @@ pub enum ProvisionError {
         "volume {volume}: {path} may be another device after a reboot, and no link below /dev/disk leads to it; give the volume its link in /dev/disk/by-id (`ebb volumes` shows it)"
     )]
     Unstable { volume: String, path: String },
+    /// An image of Ceph, which `ebb` does not map.
+    #[error(
+        "volume {volume}: {image} is there at boot only once something has mapped it, which `ebb` does not do: put a file system on the image itself, have rbdmap(8) \
+         map it (/etc/ceph/rbdmap) and mount it with `_netdev`; Ceph keeps copies and stripes already. `ebb run --on kernel` builds on it for a session"
+    )]
+    Image { volume: String, image: Image },
     /// A mount point that cannot be one.
     #[error("the mount point {} {what}", path.shown())]
     Mountpoint {
@@ -349,6 +356,9 @@ impl Order<'_> {
             let VolumeSource::Device { path, id } = &volume.source else {
                 return Err(ProvisionError::NoDevice { volume: volume.name.clone() });
             };
+            if let Ok(Some(image)) = Image::named_by(path) {
+                return Err(ProvisionError::Image { volume: volume.name.clone(), image });
+            }
             let device = self.devices.get(index).map_or("", String::as_str);
             if !device.starts_with("/dev/disk/by-") {
                 return Err(ProvisionError::Unstable { volume: volume.name.clone(), path: path.shown() });

@@ -6,11 +6,13 @@ use crate::experiment_file;
 use ebbtide_door::kernel;
 use ebbtide_engine::files::{Fill, Options};
 use ebbtide_host::probe::tables;
+use ebbtide_host::rbd;
 use ebbtide_host::sys::{DevNum, Sys};
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::{Answer, Experiment, Volume, VolumeSource};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
+use ebbtide_model::rbd::Image;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;
@@ -134,7 +136,8 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
     let usage = |what: String| Err(CliError::Usage(what));
     let volume = |source, size: Option<Bytes>| Volume::new(shown.clone(), source, size);
     let word = wanted.words.size;
-    let found = match std::fs::metadata(path) {
+    let at = rbd::path_of(&Sys::host(), path).map_err(CliError::usage)?;
+    let found = match std::fs::metadata(&at) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if is_for_devices(path) {
@@ -160,6 +163,9 @@ pub fn resolve(path: &Path, wanted: Wanted) -> Result<Resolved, CliError> {
         Err(error) => return usage(format!("cannot look at {shown}: {error}")),
     };
     let kind = found.file_type();
+    if at != path && !kind.is_block_device() {
+        return usage(format!("{shown} has no device node at {}: is udev at work?", at.shown()));
+    }
     if kind.is_dir() {
         let size = wanted.end().unwrap_or(SIZE_DEFAULT);
         check_size(size, wanted)?;
@@ -252,7 +258,7 @@ fn open_storage(path: &Path) -> Option<File> {
 
 /// Bytes of the file or device at `path`, where it can be told.
 pub fn length(path: &Path) -> Option<Bytes> {
-    let file = open_storage(path)?;
+    let file = open_storage(&rbd::path_of(&Sys::host(), path).ok()?)?;
     rustix::fs::seek(&file, SeekFrom::End(0)).ok().filter(|end| *end > 0).map(Bytes)
 }
 
@@ -277,8 +283,11 @@ fn check_size(end: Bytes, wanted: Wanted) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A device that is named by a link below /dev/disk/by-id is named by its stable id.
+/// A device that is named by a link below /dev/disk/by-id is named by its stable id, and so is an image of Ceph.
 fn stable_id(path: &Path) -> Option<String> {
+    if let Ok(Some(image)) = Image::named_by(path) {
+        return Some(image.to_string());
+    }
     path.parent().filter(|parent| parent.ends_with("disk/by-id"))?;
     path.file_name().map(|name| name.to_string_lossy().into_owned())
 }

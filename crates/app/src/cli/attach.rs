@@ -9,10 +9,11 @@ use ebbtide_host::attach::{Done, Encrypt, Failure, Keeper, Real, Wanted, supervi
 use ebbtide_host::build::missing;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::backend::Control;
+use ebbtide_model::remote::HOLD_S;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::stack::Filesystem;
 use ebbtide_model::units::{Bytes, Nanos};
-use ebbtide_provision::attached::{HOLD_S, Place, Transport};
+use ebbtide_provision::attached::{Place, Transport};
 use ebbtide_provision::{check_mountpoint, check_name};
 use serde_json::json;
 use std::cell::RefCell;

@@ -36,6 +36,10 @@ pub fn plans(need: &Need, answer: &Answer, files: Option<&[PathBuf]>) -> String 
             text.push_str("\n`-o DIR` writes each plan's experiment; `--json` has it as `experiment`.\n");
         }
     }
+    let outgrown: Vec<String> =
+        answer.outgrown.iter().map(|row| format!("{} ({})", row.because, row.source)).collect();
+    section(&mut text, "What has outgrown md over hosts", &outgrown);
+    section(&mut text, "What to take instead", &answer.instead);
     section(&mut text, "How far the first plan goes", &answer.reach);
     section(&mut text, "What would change the answer", &answer.changes);
     let have: Vec<String> = answer.have.iter().map(owned).collect();
@@ -59,7 +63,9 @@ fn asked(need: &Need) -> String {
     words.extend(need.iops.map(|rate| format!("{} IOPS of {} ({reads})", format_iops(rate), need.bs)));
     words.extend(need.throughput.map(|rate| format!("{} sequential ({reads})", format_throughput(rate))));
     words.extend(need.lat_p99.map(|time| format!("p99 at most {}", format_latency(time.0 as f64))));
-    if need.may_lose > 0 {
+    if let Some(over) = need.over {
+        words.push(format!("{} copies over {} hosts", over.copies, over.hosts));
+    } else if need.may_lose > 0 {
         words.push(format!("any {} may be lost", volumes(need.may_lose)));
     }
     if need.hours_a_day < 24.0 {
@@ -136,7 +142,14 @@ fn ordered(volumes: &Volumes) -> String {
 fn detail(need: &Need, plan: &Plan, file: Option<&PathBuf>) -> String {
     let mut text = String::new();
     let volumes: Vec<String> = plan.volumes.iter().map(ordered).collect();
-    let on = plan.instance.as_ref().map_or(String::new(), |instance| format!(" on {}", instance));
+    let on = match (&plan.instance, plan.hosts) {
+        (Some(instance), None) => format!(" on {instance}"),
+        (Some(instance), Some(hosts)) => {
+            format!(" on {hosts} storage hosts, which as the client are each {instance}")
+        }
+        (None, Some(hosts)) => format!(" on {hosts} storage hosts"),
+        (None, None) => String::new(),
+    };
     wrapped(&mut text, &format!("{}. {}: {}{on}", plan.rank, plan.design, volumes.join("; ")), 0);
     let of = |bounds: &[Bound], words: &dyn Fn(f64) -> String| {
         let least = |is_volumes: bool| {
@@ -169,8 +182,8 @@ fn detail(need: &Need, plan: &Plan, file: Option<&PathBuf>) -> String {
     }
     plan.remarks.iter().for_each(|remark| wrapped(&mut text, remark, 3));
     if let Some(instance) = plan.instance_month_usd {
-        let dollars =
-            format!("${:.2} for the volumes, ${instance:.2} for the instance", plan.price_month_usd);
+        let whose = if plan.hosts.is_some() { "the hosts and the client" } else { "the instance" };
+        let dollars = format!("${:.2} for the volumes, ${instance:.2} for {whose}", plan.price_month_usd);
         wrapped(&mut text, &dollars, 3);
     }
     if let Some(file) = file {

@@ -6,6 +6,7 @@ use ebbtide_host::chain;
 use ebbtide_host::command::{Never, Real};
 use ebbtide_host::probe::dm::Tables;
 use ebbtide_host::probe::{self, DEEPEST, Relation};
+use ebbtide_host::rbd::{self, NotHere};
 use ebbtide_host::sys::{self, Sys};
 use ebbtide_model::observe::host::HostCounters;
 use ebbtide_model::samples::Join;
@@ -47,6 +48,9 @@ pub enum WatchError {
         /// Type of its file system.
         kind: Option<String>,
     },
+    /// A target is an image of Ceph that is no device of this host.
+    #[error(transparent)]
+    NotMapped(#[from] NotHere),
     /// A single device has no siblings.
     #[error("--siblings: only {0} was named, which has no sibling; name another device")]
     Alone(String),
@@ -214,7 +218,8 @@ fn targets(sys: &Sys, devices: &Devices, wanted: &Wanted) -> Result<Vec<String>,
     let mut tops: Vec<String> = Vec::new();
     for target in &wanted.targets {
         let short = target.strip_prefix("/dev/mapper/").or(target.strip_prefix("/dev/")).unwrap_or(target);
-        let names: Vec<String> = match devices.get(short) {
+        let image = rbd::named_by(sys, Path::new(target))?.map(|mapped| mapped.device);
+        let names: Vec<String> = match devices.get(image.as_deref().unwrap_or(short)) {
             Some(device) => vec![device.name.clone()],
             None => {
                 let target = target.clone();

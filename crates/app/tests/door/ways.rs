@@ -250,5 +250,16 @@ pub const WAYS: &[Way] = &[
         may: May::Nothing,
         command: |home, target| with_store(home, target, "import results.csv"),
     },
+    Way {
+        // Nothing is written by it, but another host could: what may not be written is refused.
+        name: "export",
+        may: May::Nothing,
+        command: |home, target| {
+            let mut command =
+                home.ebb("export --dry-run --client nqn.2014-08.org.nvmexpress:uuid:1 --name x");
+            command.arg(target);
+            command
+        },
+    },
     Way { name: "list --store", may: May::Nothing, command: |home, target| with_store(home, target, "list") },
 ];

@@ -68,6 +68,17 @@ const MISTAKES: &[Mistake] = &[
         &[("chunk = '64KiB'\nmembers = ['vol[0..3]']", "chunk = '64KiB'\nmembers = ['vol']")],
     ),
     ("heading-twice", &[("[designs.stripe]", "[designs.linear]")]),
+    (
+        "image-without-a-pool",
+        &[
+            ("count = 4\nsize = '256MiB'", "device = 'rbd:vol1'"),
+            ("layout = 'linear'\nmembers = ['vol[0..3]']", "layout = 'linear'\nmembers = ['vol']"),
+            (
+                "layout = 'stripe'\nchunk = '64KiB'\nmembers = ['vol[0..3]']",
+                "layout = 'linear'\nmembers = ['vol']",
+            ),
+        ],
+    ),
     ("iops-as-text", &[("", "\n[volumes.vol.shape]\niops = '3k'\n")]),
     ("key-of-another-section", &[("size = '256MiB'", "size = '256MiB'\niops = 3000")]),
     ("libaio", &[("iodepth = 32", "iodepth = 32\nioengine = 'libaio'")]),

@@ -3,7 +3,7 @@
 //!
 //! The secret goes into the node record's file, which root alone may read, and never into the arguments of `iscsiadm`.
 
-use super::{Failure, Keeper};
+use super::{Failure, Keeper, waiting};
 use crate::build::BuildError;
 use crate::command::Shown as Line;
 use crate::sys::{self, Sys};
@@ -11,10 +11,6 @@ use ebbtide_door::{own, read};
 use ebbtide_provision::attached::Record;
 use std::path::{Path, PathBuf};
 
-/// Between two signs of life, and how long one is waited for, in seconds: open-iscsi's own.
-const NOOP_S: u64 = 5;
-/// The same through SSH, which notices by itself that the other host is gone.
-const NOOP_SSH_S: u64 = 15;
 /// How often a login is tried: open-iscsi's own is 8 times 15 s.
 const LOGIN_TRIES: &str = "2";
 /// Status of `iscsiadm` where there is no such record, and where there is no such session (iscsiadm(8), exit status).
@@ -113,17 +109,10 @@ impl Keeper<'_> {
     /// Logs in to the target of `record`.
     pub(super) fn iscsi_login(&self, record: &Record, secret: Option<&str>) -> Result<(), Failure> {
         self.must(record, &["-o", "new"])?;
-        let hold = record.hold_s.to_string();
-        let own = if record.tunnel.is_some() { NOOP_SSH_S } else { NOOP_S };
-        let noop = own.min((record.hold_s / 2).max(1)).to_string();
-        for (key, value) in [
-            ("node.startup", "manual"),
-            ("node.session.timeo.replacement_timeout", hold.as_str()),
-            ("node.session.initial_login_retry_max", LOGIN_TRIES),
-            ("node.conn[0].timeo.noop_out_interval", noop.as_str()),
-            ("node.conn[0].timeo.noop_out_timeout", noop.as_str()),
-        ] {
-            self.must(record, &["-o", "update", "-n", key, "-v", value])?;
+        let times = waiting(record).iscsi().into_iter().map(|(key, seconds)| (key, seconds.to_string()));
+        let settings = [("node.startup", "manual"), ("node.session.initial_login_retry_max", LOGIN_TRIES)];
+        for (key, value) in settings.map(|(key, value)| (key, value.to_owned())).into_iter().chain(times) {
+            self.must(record, &["-o", "update", "-n", key, "-v", &value])?;
         }
         if let Some(secret) = secret {
             let path = self.node_file(record)?;

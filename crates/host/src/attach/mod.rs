@@ -30,6 +30,7 @@ pub use supervise::Supervised;
 use crate::command::{Output, Runner};
 use crate::sys::Sys;
 use ebbtide_model::journal::Journal;
+use ebbtide_model::remote::Waiting;
 use ebbtide_model::stack::Filesystem;
 use ebbtide_model::units::UnixTime;
 use ebbtide_provision::attached::{Place, Record, Transport, Tunnel};
@@ -45,6 +46,12 @@ pub const RUNNING: &str = "ebbtide-attached";
 /// Whether there is a record of an attachment `name` on the host of `sys`.
 pub fn is_recorded(sys: &Sys, name: &str) -> bool {
     sys.root().join(RECORDS).join(format!("{name}.json")).exists()
+}
+
+/// How long the host of `record` is waited for.
+fn waiting(record: &Record) -> Waiting {
+    let hold = u32::try_from(record.hold_s).unwrap_or(u32::MAX);
+    Waiting::of_volume(hold, record.tunnel.is_some())
 }
 
 /// What is asked for.

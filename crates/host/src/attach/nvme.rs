@@ -2,18 +2,12 @@
 //!
 //! Options are written to the kernel and not to a program's command line, where everybody could read the secret among them.
 
-use super::{Failure, Keeper};
+use super::{Failure, Keeper, waiting};
 use crate::build::lasting::machine;
 use crate::sys::{self, Sys};
 use ebbtide_provision::attached::Record;
 use std::path::Path;
 
-/// Between two attempts of the kernel to connect again, in seconds. The kernel's own is 10, a sixth of the hold time.
-const RECONNECT_DELAY_S: u64 = 1;
-/// Silence after which the kernel takes a controller for lost, in seconds (`keep_alive_tmo`): its own is 5.
-const KEEP_ALIVE_S: u64 = 5;
-/// The same through SSH, which notices by itself that the other host is gone; its one stream may hold a keep-alive up behind data.
-const KEEP_ALIVE_SSH_S: u64 = 30;
 /// Commands in a queue through SSH: at most 32 of 1 MiB are on their way, which a link of 10 Mbit/s carries in the 30 s after which
 /// the kernel gives a command up (`nvme_core.io_timeout`). Its own is 128 for each processor.
 const QUEUE_SSH: u64 = 32;
@@ -95,11 +89,13 @@ fn host_id(sys: &Sys, nqn: &str) -> Option<String> {
 /// What the kernel is told to connect to the target of `record`; the secret last, so that it can be left out.
 fn options(sys: &Sys, record: &Record, secret: Option<&str>) -> String {
     let through_ssh = record.tunnel.is_some();
-    let keep_alive = if through_ssh { KEEP_ALIVE_SSH_S } else { KEEP_ALIVE_S.min(record.hold_s.max(2)) };
     let mut options = format!(
-        "transport=tcp,traddr={},trsvcid={},nqn={},hostnqn={},reconnect_delay={RECONNECT_DELAY_S},ctrl_loss_tmo=-1,fast_io_fail_tmo={},keep_alive_tmo={keep_alive}",
-        record.address, record.port, record.target, record.client, record.hold_s
+        "transport=tcp,traddr={},trsvcid={},nqn={},hostnqn={}",
+        record.address, record.port, record.target, record.client
     );
+    for (key, value) in waiting(record).nvme_tcp() {
+        options += &format!(",{key}={value}");
+    }
     if let Some(id) = host_id(sys, &record.client) {
         options += &format!(",hostid={id}");
     }

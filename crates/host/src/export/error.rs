@@ -1,6 +1,7 @@
 //! Why something is not exported, or not taken away.
 
 use crate::build::BuildError;
+use crate::rbd::NotHere;
 use ebbtide_door::DoorError;
 use ebbtide_model::export::Transport;
 use ebbtide_model::guard::Refusal;
@@ -22,6 +23,9 @@ pub enum ExportError {
     /// There is nothing of that name.
     #[error("{}: {error}; write a device (`ebb volumes` lists them), the stable id of one, or a file", path.shown())]
     NotThere { path: PathBuf, error: std::io::Error },
+    /// It is an image of Ceph that is no device of this host.
+    #[error(transparent)]
+    NotMapped(#[from] NotHere),
     /// No export can be called after it.
     #[error("no export can be called after {}: say what it is to be called with --name", .0.shown())]
     NoName(PathBuf),
@@ -118,6 +122,7 @@ impl ExportError {
         matches!(
             self,
             ExportError::NotThere { .. }
+                | ExportError::NotMapped(_)
                 | ExportError::NoName(_)
                 | ExportError::Unstable(_)
                 | ExportError::Secret { .. }

@@ -5,11 +5,14 @@ use crate::build::lasting::stable_path;
 use crate::command::{Runner, installed};
 use crate::judge;
 use crate::probe;
+use crate::rbd;
 use crate::sys::Sys;
 use ebbtide_door::{Access, Claim, Expected, Wanted};
 use ebbtide_model::export::{Export, Source};
 use ebbtide_model::guard::{Permission, WriteRequest};
 use ebbtide_model::shown::Shown;
+use rustix::io::Errno;
+use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -66,6 +69,15 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, ExportError> {
 /// Finds `source`: a device, a file, or the stable id of a device.
 pub(super) fn locate(host: &Sys, source: &Path) -> Result<Located, ExportError> {
     let missing = |error| ExportError::NotThere { path: source.to_owned(), error };
+    if let Some(mapped) = rbd::named_by(host, source)? {
+        let path = host.dev.join(&mapped.device);
+        return Ok(Located {
+            device: path.clone(),
+            path,
+            id: Some(mapped.image.to_string()),
+            is_device: true,
+        });
+    }
     let named = source.to_str().filter(|text| !text.contains('/'));
     let found = match (std::fs::metadata(source), named) {
         (Err(error), Some(id)) => {
@@ -121,6 +133,10 @@ pub(super) fn open<'a>(host: &Sys, located: &'a Located) -> Result<Opened<'a>, E
             if bytes % BLOCK != 0 {
                 return refuse("its size is no multiple of 4 KiB: make it one with `truncate -s %4K`");
             }
+            // As the kernel is going to, where root is kept out by nothing but this.
+            if let Err(error) = claim.open(Access { write: true, ..Access::default() }) {
+                return Err(unwritable(path, error));
+            }
             let buffered = claim.open(Access { direct: true, ..Access::default() }).is_err();
             Source::File { path: file, buffered }
         }
@@ -129,6 +145,20 @@ pub(super) fn open<'a>(host: &Sys, located: &'a Located) -> Result<Opened<'a>, E
         return refuse("the kernel takes no name with signs that are no text: rename it");
     }
     Ok(Opened { claim, request, source, bytes })
+}
+
+/// Why a client could not write to the file at `path`, which cannot be opened to be written, and what to do.
+fn unwritable(path: &Path, error: io::Error) -> ExportError {
+    let advice = match Errno::from_io_error(&error) {
+        Some(Errno::PERM) => {
+            "; it is immutable or takes appended data only (`lsattr` shows it): `chattr -i -a` lifts that, if it may be written"
+        }
+        Some(Errno::ROFS) => {
+            "; its file system is mounted read-only: export a file elsewhere, or remount it (`mount -o remount,rw`)"
+        }
+        _ => "",
+    };
+    ExportError::file(path, format!("a client could not write to it: {error}{advice}"))
 }
 
 /// Waits until `device` is there after a boot, and until udev has looked at it.

@@ -19,9 +19,10 @@ mod users;
 pub use mounted::mounted_over;
 
 use crate::command::{Never, Real};
-use crate::probe::{self, BlockDevice};
+use crate::probe::{self, BlockDevice, Kind};
+use crate::rbd;
 use crate::sys::{self, DevNum, Sys};
-use ebbtide_door::{Door, Footprint, Identity, Judge, Look, Opened};
+use ebbtide_door::{Door, Footprint, Identity, Judge, Look, NamedDevice, Opened};
 use ebbtide_model::guard::{Permission, Reason, RefusalKind, WriteRequest};
 use programs::Opener;
 use std::fs::File;
@@ -110,6 +111,15 @@ struct HostJudge;
 impl Judge for HostJudge {
     fn look(&self) -> Box<dyn Look + '_> {
         Box::new(HostLook::new(Sys::host()))
+    }
+
+    fn named(&self, path: &Path) -> Result<Option<NamedDevice>, String> {
+        let sys = Sys::host();
+        let found = rbd::named_by(&sys, path).map_err(|error| error.to_string())?;
+        Ok(found.map(|mapped| NamedDevice {
+            node: sys.dev.join(&mapped.device),
+            number: rustix::fs::makedev(mapped.dev.major, mapped.dev.minor),
+        }))
     }
 }
 
@@ -223,10 +233,20 @@ impl HostLook {
             reasons.push(claimed(format!("the kernel or a program has claimed {name} for itself")));
         }
         if device.read_only {
+            let snapshot = device.kind == Kind::Rbd && device.ids.best().is_some_and(|id| id.contains('@'));
             reasons.push(Reason {
                 kind: RefusalKind::ReadOnly,
-                what: format!("{} is read-only", device.name),
-                remedy: "choose another device".to_owned(),
+                what: format!(
+                    "{} is {}",
+                    device.name,
+                    if snapshot { "a snapshot, which can be read only" } else { "read-only" }
+                ),
+                remedy: if snapshot {
+                    "name the image without its @SNAPSHOT"
+                } else {
+                    "choose another device"
+                }
+                .to_owned(),
             });
         }
         let (id, destroy) = match request.permission {

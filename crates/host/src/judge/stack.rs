@@ -11,6 +11,7 @@ use super::users::{Backing, LoopDevice};
 use super::{HostLook, cannot_tell, claimed, has_open};
 use crate::export::Exposed;
 use crate::probe::DEEPEST;
+use crate::rbd;
 use crate::sys::{self, DevNum};
 use ebbtide_door::{Footprint, Identity};
 use ebbtide_model::guard::{Reason, RefusalKind};
@@ -221,6 +222,13 @@ impl HostLook {
                 RefusalKind::Held,
                 format!("{name} is behind {}", loops.join(", ")),
                 format!("detach it first (`losetup -d /dev/{first}`) if nothing needs it"),
+            );
+        }
+        if let Some(other) = rbd::same_image(&self.sys, &self.kernel_name(dev)).first() {
+            push(
+                RefusalKind::Held,
+                format!("{name} is the same image of Ceph as {other}"),
+                format!("unmap one of them (`rbd device unmap /dev/{other}`)"),
             );
         }
         for reason in self.users.exports_of(&Exposed::Device(dev), &name) {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::probe::{Content, Devices};
-use crate::testing::unpack;
+use crate::testing::{RBD, unpack};
 use std::path::Path;
 
 const ARRAYS: &str = include_str!("../../tests/trees/arrays.tree");
@@ -14,7 +14,11 @@ struct Recorded {
 
 impl Recorded {
     fn new() -> Recorded {
-        let root = unpack(ARRAYS);
+        Recorded::of(ARRAYS)
+    }
+
+    fn of(tree: &str) -> Recorded {
+        let root = unpack(tree);
         let sys = Sys::below(root.path());
         Recorded { devices: probe::devices(&sys), look: HostLook::new(sys), _root: root }
     }
@@ -152,6 +156,22 @@ fn volumes_share_blocks_with_what_they_stand_on_and_not_with_their_neighbours() 
         assert!(of("md0").overlaps(&of(member)), "{member}");
     }
     assert!(!of("md0").overlaps(&of("nvme3n1")));
+}
+
+#[test]
+fn an_image_of_ceph_is_released_by_its_own_name_and_not_written_under_another_mapping() {
+    let host = Recorded::of(RBD);
+    assert_eq!(host.kinds("rbd0", None, true), []);
+    assert_eq!(host.kinds("rbd1", Some("rbd:fast/team-a/db"), true), []);
+    assert_eq!(host.kinds("rbd1", Some("rbd:fast/db"), true), [RefusalKind::WrongId]);
+    assert_eq!(host.kinds("rbd1", None, true), [RefusalKind::Signature, RefusalKind::NoId]);
+    // The other mapping is the same blocks, whoever uses it.
+    assert_eq!(host.kinds("rbd2", Some("rbd:rbd/twice"), true), [RefusalKind::Held, RefusalKind::WrongId]);
+    assert_eq!(host.kinds("rbd3", None, true), [RefusalKind::Held]);
+    // Two clusters have an image of one name, which is then nobody's id.
+    assert_eq!(host.kinds("rbd4", None, true), []);
+    assert_eq!(host.kinds("rbd4", Some("rbd:rbd/everywhere"), true), [RefusalKind::WrongId]);
+    assert_eq!(host.kinds("rbd10", Some("rbd:rbd/vol1@monday"), true), [RefusalKind::ReadOnly]);
 }
 
 /// As a guest of Debian 12 had it: nvmet has opened a disk and a file's name is not looked at; LIO has opened another disk.

@@ -74,7 +74,7 @@ pub struct Ids {
     pub serial: Option<String>,
     /// World-wide identifier (NGUID, EUI-64, NAA).
     pub wwid: Option<String>,
-    /// EBS volume id with its dash.
+    /// What its provider calls it: an EBS volume id with its dash, an image of Ceph as `rbd:POOL/IMAGE`.
     pub volume_id: Option<String>,
     /// Names below /dev/disk/by-id.
     pub by_id: Vec<String>,

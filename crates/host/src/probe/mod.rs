@@ -22,6 +22,7 @@ pub use signature::{Content, Signature};
 
 use crate::command::{Never, Real, Runner};
 use crate::export::{self, Exposed, Seen};
+use crate::rbd;
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_model::units::Bytes;
 use kind::Facts;
@@ -301,7 +302,10 @@ impl<'a> Reader<'a> {
             .or_else(|| sys::word(&place.join("device/wwid")))
             .or_else(|| udev.get("ID_WWN").map(str::to_owned));
         let kind = kind_at(place, name, model.as_deref());
-        let volume_id = serial.as_deref().and_then(|s| kind::ebs_volume_id(kind, s));
+        let volume_id = match kind {
+            Kind::Rbd => rbd::id(self.sys, name),
+            _ => serial.as_deref().and_then(|s| kind::ebs_volume_id(kind, s)),
+        };
         (kind, Ids { model, serial, wwid, volume_id, by_id: self.by_id(name, udev) })
     }
 

@@ -92,7 +92,7 @@ pub enum VolumeSource {
     },
     /// A block device; its content is overwritten only with `--destroy` and its stable id.
     Device {
-        /// Its path, best a stable one below /dev/disk/by-id.
+        /// Its path, best a stable one below /dev/disk/by-id; or the name of an image of Ceph ([`crate::rbd`]).
         path: PathBuf,
         /// Stable id that must match before anything is written.
         id: Option<String>,

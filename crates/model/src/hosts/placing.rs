@@ -7,6 +7,7 @@
 use crate::experiment::{Design, Experiment, Volume, VolumeSource};
 use crate::layout::{ArrayKind, LayoutNode};
 use crate::near;
+use crate::rbd::Image;
 use crate::stack::Stack;
 use crate::workload::Workload;
 use std::collections::BTreeSet;
@@ -333,7 +334,7 @@ fn resolve<'a>(
         });
     };
     match path.map(Path::new) {
-        Some(path) if !path.is_absolute() => Err(PlaceError::Relative {
+        Some(path) if !path.is_absolute() && !is_image(path) => Err(PlaceError::Relative {
             volume: volume.clone(),
             host: hosts[host].clone(),
             path: path.to_string_lossy().into_owned(),
@@ -345,15 +346,22 @@ fn resolve<'a>(
 /// Has `volume` be what is at `path`: a device where the path is that of one. Its own size counts.
 fn put_at(volume: &mut Volume, path: &Path) {
     let path = PathBuf::from(path);
-    volume.source = match path.starts_with("/dev") {
+    volume.source = match path.starts_with("/dev") || is_image(&path) {
         true => VolumeSource::Device { id: stable_id(&path), path },
         false => VolumeSource::ExistingFile { path },
     };
     volume.size = None;
 }
 
-/// The id that a path below /dev/disk/by-id is made of: whoever writes it means that very device.
+fn is_image(path: &Path) -> bool {
+    matches!(Image::named_by(path), Ok(Some(_)))
+}
+
+/// The id that a path below /dev/disk/by-id, or the name of an image of Ceph, is made of: whoever writes it means that very device.
 fn stable_id(path: &Path) -> Option<String> {
+    if let Ok(Some(image)) = Image::named_by(path) {
+        return Some(image.to_string());
+    }
     let name = path.strip_prefix("/dev/disk/by-id").ok()?;
     Some(name.to_string_lossy().into_owned())
 }

@@ -7,7 +7,7 @@ use ebbtide_model::units::format_count;
 
 pub(super) fn judge(candidate: &Candidate<'_>, _: &Need) -> Option<Shortfall> {
     let most = candidate.instance?.volumes?.attachments?.saturating_sub(1);
-    let members = candidate.array.members;
+    let members = candidate.array.members / candidate.array.hosts;
     (candidate.medium != Medium::Local && members > most).then(|| {
         let by =
             format!("{} beside the root's of {members} can be attached", format_count(most.into(), "volume"));

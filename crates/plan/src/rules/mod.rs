@@ -6,6 +6,7 @@ mod capacity;
 mod iops;
 mod known;
 mod latency;
+mod outgrown;
 mod priced;
 mod throughput;
 
@@ -39,6 +40,7 @@ type Rule = fn(&Candidate<'_>, &Need) -> Option<Shortfall>;
 
 /// The rules; of several that a design breaks, the first is the one that is told.
 const RULES: &[Rule] = &[
+    outgrown::judge,
     capacity::judge,
     attachments::judge,
     known::judge,

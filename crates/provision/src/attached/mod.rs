@@ -70,13 +70,6 @@ impl Transport {
     }
 }
 
-/// How long reads and writes wait for a lost connection before they fail, where nobody says: seconds.
-///
-/// The kernel's own are nvme-tcp: without end (`fast_io_fail_tmo` off) until `ctrl_loss_tmo` takes the device away after 600 s; iSCSI:
-/// `replacement_timeout` 120 s. A minute is more than OpenSSH and this program need to notice a dead link (10 to 15 s) and to
-/// connect again, and a router's restart; and less than the two minutes after which the kernel calls a task hung (`hung_task_timeout_secs`).
-pub const HOLD_S: u64 = 60;
-
 /// What is done for an attachment, in this order; undone in reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,6 +1,7 @@
 //! Where designs are built: the volumes' block devices and free device numbers.
 
 use ebbtide_host::build::{Missing, free_loops, free_md_numbers, missing, missing_in_kernel};
+use ebbtide_host::rbd;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::experiment::{Design, Experiment, VolumeSource};
 use ebbtide_model::plan::build::{self, Build, BuildPlanError, Purpose, Site};
@@ -55,7 +56,9 @@ pub fn plan(experiment: &Experiment, name: &str) -> Result<KernelPlan, BuildPlan
     for index in used {
         devices[index] = match &experiment.volumes[index].source {
             VolumeSource::Device { path, .. } => {
-                let text = path.to_str();
+                // The door says why, where it is not there when it is opened.
+                let node = rbd::path_of(&Sys::host(), path).unwrap_or_else(|_| path.clone());
+                let text = node.to_str();
                 text.ok_or_else(|| BuildPlanError::Path { path: path.shown() })?.to_owned()
             }
             VolumeSource::NewFile { .. } | VolumeSource::ExistingFile { .. } => {

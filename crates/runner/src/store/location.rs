@@ -39,6 +39,7 @@ pub(super) fn claim(path: &Path, make: bool) -> Result<Option<Database>, StoreEr
     let file = Database::at(path, make).map_err(|error| match error {
         DoorError::Refused(refusal) => open(refusal.reasons_in_words()),
         DoorError::NoVolume { what, .. } => open(format!("it is {what}")),
+        DoorError::Unnamed(what) => open(what),
         DoorError::System { source, .. } => open(source.to_string()),
     })?;
     match file.as_ref().and_then(Database::foreign) {

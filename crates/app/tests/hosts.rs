@@ -159,6 +159,8 @@ fn mistakes_are_told_before_anything_is_started() {
         };
         assert_eq!((status(&refused), stderr(&refused).contains(said)), (2, true), "{line}: {refused:?}");
     }
+    let option = home.ebb("run two.toml --hosts a,-oProxyCommand=x").output().unwrap();
+    assert!(stderr(&option).contains("is no host") && status(&option) == 2, "{option:?}");
     // Two volumes that are one another's copies have no host that could keep them.
     let mirror = two(ONCE, "300ms").replace("layout = \"stripe\"", "layout = \"mirror\"");
     home.write("mirror.toml", &mirror);

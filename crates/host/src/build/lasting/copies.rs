@@ -102,8 +102,8 @@ impl Keeper<'_> {
         step: &BuildStep,
     ) -> Result<Option<Vec<String>>, Failure> {
         let Some(copies) = Copies::of(record, step) else { return Ok(None) };
-        let (mut there, mut left_out): (Vec<(&Member, Superblock)>, Vec<(&Member, Superblock)>) =
-            Default::default();
+        let mut there: Vec<(&Member, Superblock)> = Vec::new();
+        let mut left_out: Vec<(&Member, Superblock)> = Vec::new();
         for member in &copies.members {
             if !self.kernel_name(&member.path).is_some_and(|name| self.answers(&name)) {
                 continue;

@@ -159,6 +159,8 @@ fn mistakes_are_told_before_anything_is_started() {
         };
         assert_eq!((status(&refused), stderr(&refused).contains(said)), (2, true), "{line}: {refused:?}");
     }
+    let option = home.ebb("run two.toml --hosts a,-oProxyCommand=x").output().unwrap();
+    assert!(stderr(&option).contains("is no host") && status(&option) == 2, "{option:?}");
     // Two volumes that are one another's copies have no host that could keep them.
     let mirror = two(ONCE, "300ms").replace("layout = \"stripe\"", "layout = \"mirror\"");
     home.write("mirror.toml", &mirror);
@@ -200,8 +202,9 @@ fn a_host_that_dies_fails_its_trials_is_named_and_the_others_put_everything_back
     let ended = running.wait();
     assert!(stderr(&ended).contains("host beta is lost"), "{}", stderr(&ended));
     let session = home.json("report --full", &[0]);
-    let failed =
-        |design: &str| trials(&session, design, "read").iter().filter(|t| t["failed"].is_string()).count();
+    // On a busy machine a trial may fail for beginning late.
+    let lost = |trial: &&&Value| trial["failed"].as_str().is_some_and(|why| why.contains("beta"));
+    let failed = |design: &str| trials(&session, design, "read").iter().filter(lost).count();
     assert!(failed("both") > 0 && failed("one") == 0, "{} {}", failed("both"), failed("one"));
     // What the one that was killed has made stays with its journal.
     assert!(workers(&home).is_empty());

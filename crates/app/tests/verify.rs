@@ -344,3 +344,27 @@ fn a_job_file_writes_and_verifies() {
         assert!(self::text(&output).contains(said), "{}", self::text(&output));
     }
 }
+
+/// A machine that lost its power may have lost the end of the ledger, and what was written after it is there.
+#[test]
+fn a_ledger_without_its_end_proves_less_and_calls_nothing_lost() {
+    let home = directory();
+    let (volume, ledger) = (home.path().join("v"), home.path().join("ledger"));
+    fs::write(&volume, vec![0; 1 << 16]).expect("writes");
+    let output = ebb(&home, &["bench", "--rw=randwrite", "--bs=4k", "--io_size=1m", "--destroy", "--verify"])
+        .arg("--ledger")
+        .args([&ledger, &volume])
+        .output()
+        .expect("runs");
+    assert!(output.status.success(), "{}", text(&output));
+    let whole = fs::read_to_string(&ledger).expect("reads");
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    fs::write(&ledger, lines[..lines.len() / 2].concat()).expect("writes");
+    let (code, value, human) = verify(&home, &ledger, &[]);
+    assert_eq!((code, &value["ok"], &value["bad"]), (Some(3), &Value::Bool(false), &serde_json::json!([])));
+    assert!(value["blocks_newer"].as_u64() > Some(0), "{value}");
+    assert!(
+        human.contains("its end is lost") && !human.contains("every acknowledged write is there"),
+        "{human}"
+    );
+}

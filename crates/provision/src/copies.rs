@@ -57,6 +57,11 @@ impl Superblock {
         self.in_use.get(place).copied().unwrap_or(false)
     }
 
+    /// Whether this has what `other` has, and was written to without it since.
+    pub fn went_on_without(&self, other: &Superblock) -> bool {
+        self.denies(other) && !other.denies(self)
+    }
+
     /// Whether `other` was lost, or taken out, before this was written.
     fn denies(&self, other: &Superblock) -> bool {
         other.role.is_some_and(|place| !self.has(place))
@@ -256,7 +261,9 @@ mod tests {
         assert_eq!(newest(std::slice::from_ref(&a), &|place| place == 1), Ok(vec![0]));
         let went_on = superblock(1, ".A", 9);
         assert_eq!(newest(std::slice::from_ref(&went_on), &none), Ok(vec![0]));
-        assert_eq!(newest(&[a, went_on.clone()], &none), Ok(vec![1]));
+        assert_eq!(newest(&[a.clone(), went_on.clone()], &none), Ok(vec![1]));
+        assert!(went_on.went_on_without(&a) && !a.went_on_without(&went_on) && !a.went_on_without(&b));
+        assert!(!went_on.went_on_without(&superblock(0, "A.", 9)));
         // Both ran alone: as many events, and neither is right.
         assert_eq!(newest(&[superblock(0, "A.", 9), went_on], &none), Err(Unsure::Apart(0, 1)));
     }

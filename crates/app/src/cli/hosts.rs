@@ -2,6 +2,7 @@
 
 use crate::error::CliError;
 use clap::{Args, ValueEnum};
+use ebbtide_host::ssh::Ssh;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::hosts::placing::{Place, Placement};
 use ebbtide_runner::hosts::{Launcher, OpenSsh, Processes};
@@ -55,6 +56,10 @@ impl HostsArgs {
                 "--dir {}: write the whole path, from /; it is one of the hosts'",
                 relative.to_string_lossy()
             )));
+        }
+        if self.launch == Launch::Ssh {
+            // What `ssh` would take for something else is refused before anything begins.
+            self.hosts.iter().try_for_each(|host| Ssh::new(host).map(drop)).map_err(CliError::usage)?;
         }
         let place =
             || Placement::new(experiment, &self.hosts, &self.place, directory).map_err(CliError::usage);

@@ -28,7 +28,7 @@ const MOST_SHOWN: usize = 20;
 /// Reads every copy of every block whose write the ledger records as acknowledged, for example after a crash, a
 /// failover or a rebuild. Nothing is written.
 ///
-/// Exit status: 0 all is there, 1 something is not, 2 wrong usage, 3 no write was acknowledged, 130 interrupted.
+/// Exit status: 0 all is there, 1 something is not, 2 wrong usage, 3 not proved (no write was acknowledged, or the ledger lacks its end), 130 interrupted.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// The ledger that `ebb bench --verify` wrote
@@ -155,6 +155,9 @@ fn ending(ledger: &Ledger, found: &CheckResult) -> Result<ExitCode, CliError> {
     if found.stopped {
         return Err(CliError::Interrupted(format!("{} blocks had been checked", found.units)));
     }
+    if found.newer > 0 {
+        return Err(CliError::Inconclusive(without_end(found)));
+    }
     if ledger.acknowledged == 0 {
         return Err(CliError::Inconclusive(
             "the ledger has no acknowledged write, so nothing is proved: write more with `ebb bench --verify`"
@@ -162,6 +165,18 @@ fn ending(ledger: &Ledger, found: &CheckResult) -> Result<ExitCode, CliError> {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a ledger without its end cannot prove.
+fn without_end(found: &CheckResult) -> String {
+    format!(
+        "{} newer writes than the ledger knows of: its end is lost, and what was acknowledged then cannot be proved; \
+         a ledger on another host or --durable-ledger keeps it",
+        match found.newer {
+            1 => "1 block holds".to_owned(),
+            count => format!("{count} blocks hold"),
+        }
+    )
 }
 
 fn text(ledger: &Ledger, found: &CheckResult, names: &Names) -> String {
@@ -180,9 +195,12 @@ fn text(ledger: &Ledger, found: &CheckResult, names: &Names) -> String {
         found.units,
         header.unit.0,
         found.good,
-        found.units - found.good - found.in_flight,
+        found.units - found.good - found.in_flight - found.newer,
         found.in_flight,
     );
+    if found.newer > 0 {
+        let _ = writeln!(text, "newer     {}", without_end(found));
+    }
     for bad in found.bad.iter().take(MOST_SHOWN) {
         let copy = if bad.copy > 0 { format!(", copy {}", bad.copy) } else { String::new() };
         let _ = writeln!(
@@ -204,7 +222,7 @@ fn text(ledger: &Ledger, found: &CheckResult, names: &Names) -> String {
     }
     if found.bad.is_empty() && !found.stopped && ledger.acknowledged == 0 {
         text.push_str("result    no write was acknowledged: nothing is proved\n");
-    } else if found.bad.is_empty() && !found.stopped {
+    } else if found.bad.is_empty() && !found.stopped && found.newer == 0 {
         text.push_str("result    every acknowledged write is there and none is torn\n");
     }
     text
@@ -240,7 +258,7 @@ fn json(ledger: &Ledger, found: &CheckResult, names: &Names) -> Value {
     };
     json!({
         "schema": "ebbtide.verify/1",
-        "ok": found.bad.is_empty() && !found.stopped && ledger.acknowledged > 0,
+        "ok": found.bad.is_empty() && found.newer == 0 && !found.stopped && ledger.acknowledged > 0,
         "complete": !found.stopped,
         "writes_acknowledged": ledger.acknowledged,
         "writes_in_flight": ledger.in_flight,
@@ -250,6 +268,7 @@ fn json(ledger: &Ledger, found: &CheckResult, names: &Names) -> Value {
         "blocks": found.units,
         "blocks_good": found.good,
         "blocks_undecided": found.in_flight,
+        "blocks_newer": found.newer,
         "bad": found.bad.iter().map(bad).collect::<Vec<_>>(),
     })
 }

@@ -95,6 +95,15 @@ fn halves_that_ran_apart_are_neither_run_nor_merged() {
             && said.contains("ebbtide_array_can_lose_hosts{array=\"two\"} 0\n"),
         "{said}"
     );
+    // What is known to be older is not run, whatever is to be left out.
+    let said =
+        refused(&mut guest, &format!("mdadm --quiet --stop /dev/md/two; {apply} --without storage-a 2>&1"));
+    assert!(
+        said.contains("two is not started without a on host storage-a")
+            && said.contains("b on host storage-b was away"),
+        "{said}"
+    );
+    with_tools(&mut guest, "alone two a");
     let said = with_tools(&mut guest, &format!("{apply} --dry-run; {apply} 2>&1; synced; mismatches two"));
     assert!(said.contains("--re-add") && !said.contains("--add") && said.ends_with("\n0\n"), "{said}");
     assert_eq!(status(&mut guest)["can_lose_hosts"], 1);

@@ -34,6 +34,8 @@ pub struct CheckResult {
     pub good: u64,
     /// Those over which a write was in flight and that are not whole: nothing was promised of them.
     pub in_flight: u64,
+    /// Those that hold a newer write than the ledger knows of: its end is lost.
+    pub newer: u64,
     /// The others, neighbours with the same trouble together.
     pub bad: Vec<BadRange>,
     /// Whether it was stopped before its end.
@@ -78,6 +80,7 @@ pub fn check(target: &Target, ledger: &Ledger, control: &Control) -> Result<Chec
             match verdict {
                 Verdict::Good => found.good += 1,
                 Verdict::InFlight => found.in_flight += 1,
+                Verdict::Newer { .. } => found.newer += 1,
                 bad => note(&mut found.bad, *offset, unit, copy, words(bad)),
             }
         }
@@ -94,7 +97,7 @@ pub(super) fn copy_of(extent: &Extent) -> u32 {
 
 fn words(verdict: Verdict) -> String {
     match verdict {
-        Verdict::Good | Verdict::InFlight => String::new(),
+        Verdict::Good | Verdict::InFlight | Verdict::Newer { .. } => String::new(),
         Verdict::Lost { .. } => "an older write is there: the acknowledged one is lost".to_owned(),
         Verdict::Misplaced { .. } => "it holds what was written to another place".to_owned(),
         Verdict::Foreign => "it holds what another run wrote".to_owned(),

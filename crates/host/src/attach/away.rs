@@ -1,7 +1,9 @@
 //! Taking away, in reverse: the mount first, because what is in use keeps everything else.
 
+use super::crypt::LUKS;
 use super::{Failure, Keeper, iscsi};
 use crate::build::{self, BuildError, Outcome};
+use crate::probe::Content;
 use crate::ssh::last_lines;
 use ebbtide_door::own;
 use ebbtide_model::plan::build::BuildUndo;
@@ -80,6 +82,8 @@ impl Keeper<'_> {
     /// Takes away what was begun of `record`, the last first, and the record with it; what stays with why.
     pub(super) fn take_away(&self, mut record: Record) -> Result<Vec<String>, Failure> {
         let mut left = Vec::new();
+        let before = record.phase;
+        let ours = self.session_state(&record).is_some() || self.is_of_this_host(&record);
         // What an attach has put on the volume which never came to be whole is nobody's.
         let is_new = matches!(record.phase, Phase::Attaching | Phase::Abandoning);
         let phase = if is_new { Phase::Abandoning } else { Phase::Detaching };
@@ -88,25 +92,26 @@ impl Keeper<'_> {
             self.write(&record)?;
         }
         let begun = |step| record.begun.contains(&step);
-        if begun(Step::Mount) {
-            self.unmount(&record, &mut left)?;
-            (self.boundary)();
-        }
-        if is_new && begun(Step::Filesystem) && record.encryption.is_none() {
-            self.erase(&record, record.device.as_deref(), &mut left)?;
-        }
-        if begun(Step::Open) {
-            self.close(&record)?;
-            (self.boundary)();
-        }
-        if is_new && begun(Step::Format) {
-            self.erase(&record, record.device.as_deref(), &mut left)?;
+        if let Err(why) = self.let_go(&record, is_new, &mut left) {
+            // It goes on being used: whoever keeps the connection has to go on, too.
+            if before == Phase::Attached {
+                record.phase = before;
+                self.put(&record)?;
+            }
+            return Err(why);
         }
         if begun(Step::Session) {
             self.end_session(&record)?;
             (self.boundary)();
         }
-        if let Some(tunnel) = record.tunnel.clone() {
+        if !ours && let Some(tunnel) = &record.tunnel {
+            left.push(format!(
+                "what is on {} stays: it was made for the host that logs in as {}, of which this one may be a clone; if nobody uses it, run \
+                 `ebb export --remove {} --force` there as root",
+                tunnel.destination, record.client, record.name
+            ));
+        }
+        if let Some(tunnel) = record.tunnel.clone().filter(|_| ours) {
             // While the connection stands it carries this, too.
             if begun(Step::Export) && tunnel.found && !is_new {
                 left.push(format!(
@@ -142,6 +147,33 @@ impl Keeper<'_> {
         Ok(left)
     }
 
+    /// Takes away what stands on the device, and sees to it that nothing else does: what is mounted or part of an array loses what was not
+    /// written yet when its device goes.
+    fn let_go(&self, record: &Record, is_new: bool, left: &mut Vec<String>) -> Result<(), Failure> {
+        let begun = |step| record.begun.contains(&step);
+        if begun(Step::Mount) {
+            self.unmount(record, left)?;
+            (self.boundary)();
+        }
+        if is_new && begun(Step::Filesystem) && record.encryption.is_none() {
+            self.erase(record, left)?;
+        }
+        if begun(Step::Open) {
+            self.close(record)?;
+            (self.boundary)();
+        }
+        if is_new && begun(Step::Format) {
+            self.erase(record, left)?;
+        }
+        match self.block_name(record).map(|name| (self.around.users(&Path::new("/dev").join(&name)), name)) {
+            Some((users, name)) if !users.is_empty() => Err(Failure::Refused(format!(
+                "/dev/{name} is in use, and its session goes on: {}",
+                users.join("; ")
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     fn unmount(&self, record: &Record, left: &mut Vec<String>) -> Result<(), Failure> {
         let Some(mount) = &record.mount else { return Ok(()) };
         let undo = BuildUndo::Unmount { mountpoint: mount.directory.clone(), from: self.mounted(record) };
@@ -162,21 +194,41 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// Makes what a new attachment has begun to write look blank again, where it can be reached.
-    fn erase(&self, record: &Record, device: Option<&str>, left: &mut Vec<String>) -> Result<(), Failure> {
-        let Some(device) = device.filter(|_| self.session_state(record) == Some(true)) else {
+    /// Makes what a new attachment has begun to write look blank again, where it can be reached, and where it is what was written: after a
+    /// kill somebody may have used the volume.
+    fn erase(&self, record: &Record, left: &mut Vec<String>) -> Result<(), Failure> {
+        let device = record.device.as_deref().filter(|_| self.session_state(record) == Some(true));
+        let Some(device) = device else {
             left.push(format!(
                 "what was written to {} stays there, because it is not connected: erase it there before it is used (`blkdiscard -z`, `dd`)",
                 record.place
             ));
             return Ok(());
         };
+        if let Some(what) = self.foreign(record, device) {
+            left.push(format!("{device} carries {what}, which this attach has not put there: it stays"));
+            return Ok(());
+        }
         (self.tell)(&format!("erasing what was begun on {device}"));
         self.around
             .erase(&self.at(Path::new(device)))
             .map_err(|why| Failure::Refused(format!("what was begun on {device} cannot be erased: {why}")))?;
         (self.boundary)();
         Ok(())
+    }
+
+    /// What `device` carries that `record` has not put there; nothing where it carries nothing, or that.
+    fn foreign(&self, record: &Record, device: &str) -> Option<String> {
+        let header = record.encryption.as_ref().map(|encrypted| encrypted.uuid.as_str());
+        let label = record.mount.as_ref().and_then(|mount| mount.label.as_deref());
+        match self.content(device) {
+            Content::Nothing => None,
+            Content::Signature(found) if found.kind == LUKS && found.uuid.as_deref() == header => None,
+            Content::Signature(found) if label.is_some() && found.label.as_deref() == label => None,
+            Content::Signature(found) => Some(found.kind),
+            Content::PartitionTable(kind) => Some(format!("a partition table ({kind})")),
+            Content::Unknown(why) => Some(format!("what cannot be told ({why})")),
+        }
     }
 
     fn end_session(&self, record: &Record) -> Result<(), Failure> {

@@ -16,7 +16,7 @@ const HEADER_MAX: u64 = 64 << 20;
 /// Cipher and authentication of `--integrity`: cryptsetup(8) names this pair.
 const INTEGRITY: [&str; 4] = ["--cipher", "aes-xts-plain64", "--integrity", "hmac-sha256"];
 /// blkid's word for a LUKS header.
-const LUKS: &str = "crypto_LUKS";
+pub(super) const LUKS: &str = "crypto_LUKS";
 
 /// What of LUKS a volume carries.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use super::{Failure, Keeper, RUNNING, Supervised, iscsi, nvme};
 use crate::build::identity;
+use crate::build::lasting::machine;
 use crate::probe::tables;
 use crate::sys;
 use ebbtide_door::own;
@@ -16,6 +17,17 @@ impl Keeper<'_> {
             Transport::NvmeTcp => nvme::find(&self.sys, record).map(|controller| controller.state == "live"),
             Transport::Iscsi => iscsi::find(&self.sys, record).map(|session| session.state == "LOGGED_IN"),
         }
+    }
+
+    /// Whether it was this host that made `record`, and not one that it is a clone of: then the volume is that one's.
+    pub(super) fn is_of_this_host(&self, record: &Record) -> bool {
+        let machine = machine(&self.sys);
+        let client = match record.transport {
+            Transport::NvmeTcp => nvme::client(&self.sys),
+            Transport::Iscsi => iscsi::client(&self.sys),
+        };
+        (machine.is_empty() || record.machine.is_empty() || machine == record.machine)
+            && client.map_or(true, |client| client == record.client)
     }
 
     /// The kernel's name of the device of `record`; nothing where it is not there.

@@ -1,7 +1,8 @@
 //! Attaching, step by step, from whatever is there.
 
 use super::{Encrypt, Failure, Keeper, Wanted, iscsi, nvme};
-use crate::build::{lasting, run};
+use crate::build::lasting::{self, machine};
+use crate::build::run;
 use crate::probe;
 use ebbtide_door::pause_at;
 use ebbtide_model::journal::Entry;
@@ -51,6 +52,9 @@ struct Exports {
 #[derive(Debug, Clone, Deserialize)]
 struct Named {
     name: String,
+    /// Whether its client is connected; nothing where that cannot be told.
+    #[serde(default)]
+    connected: Option<bool>,
 }
 
 impl Keeper<'_> {
@@ -81,9 +85,19 @@ impl Keeper<'_> {
                 if self.stands(&standing)? {
                     return Ok(Done { record: standing, changed: false, encrypted: false, formatted: false });
                 }
+                if !self.is_of_this_host(&standing) {
+                    return Err(Failure::Refused(format!(
+                        "{0} was attached by a host that logs in as {1}, and this one, which is {2}, may be a clone of it: two that write to one \
+                         volume destroy what is on it; `ebb detach {0}` forgets it here and leaves it to that host",
+                        standing.name, standing.client, asked.client
+                    )));
+                }
                 Record { phase: Phase::Returning, ..standing }
             }
-            None => asked,
+            None => {
+                self.check_alone(&asked)?;
+                asked
+            }
         };
         let (name, id) = (record.name.clone(), record.id.clone());
         let (encrypted, formatted) =
@@ -100,6 +114,22 @@ impl Keeper<'_> {
                 }
             })?;
         Ok(Done { record, changed: true, encrypted, formatted })
+    }
+
+    /// Refuses what is attached under another name already: two attachments have one session, and the end of one is that of both.
+    fn check_alone(&self, asked: &Record) -> Result<(), Failure> {
+        let there = |record: &Record| {
+            let target = |record: &Record| (record.target.clone(), record.address.clone(), record.port);
+            record.place == asked.place || !asked.target.is_empty() && target(record) == target(asked)
+        };
+        let mut others = self.records().into_iter().flatten().filter(|other| other.name != asked.name);
+        match others.find(there) {
+            Some(other) => Err(Failure::Refused(format!(
+                "{} is attached as {} already: `ebb detach {}` first, or use it under that name",
+                asked.place, other.name, other.name
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Notes that all of it stands: from now on what is on the volume is its user's. Whether it was encrypted, and a file system made.
@@ -184,6 +214,7 @@ impl Keeper<'_> {
             address,
             port,
             client,
+            machine: machine(&self.sys),
             device: None,
             path: None,
             bytes: None,
@@ -262,10 +293,13 @@ impl Keeper<'_> {
                 }
             }
         };
+        let mut connected = false;
         if !record.begun.contains(&Step::Export) {
             let said = self.far_json(record, &tunnel, &["export", "--list", "--json"])?;
             let exports: Exports = understood(destination, &said)?;
-            tunnel.found = exports.exports.iter().any(|export| export.name == record.name);
+            let found = exports.exports.iter().find(|export| export.name == record.name);
+            tunnel.found = found.is_some();
+            connected = found.is_some_and(|export| export.connected == Some(true));
         }
         record.tunnel = Some(tunnel.clone());
         self.begin(record, Step::Export)?;
@@ -293,6 +327,16 @@ impl Keeper<'_> {
             return Err(Failure::far(
                 destination,
                 format!("its ebb answered with a target that is none: {}", said.trim()),
+            ));
+        }
+        if connected {
+            return Err(Failure::far(
+                destination,
+                format!(
+                    "somebody who logs in as this host does, {0}, is connected to the export {1}: a clone of this host, or what it had before and has \
+                     forgotten; two that write to one volume destroy what is on it. Detach it there, or, if nobody uses it, `ebb export --remove {1} --force` on {destination}",
+                    record.client, record.name
+                ),
             ));
         }
         record.target = exported.target;
@@ -372,6 +416,11 @@ impl Keeper<'_> {
 
     /// Has the kernel log in, and waits for the device and its link.
     fn session(&self, record: &mut Record) -> Result<(), Failure> {
+        if !record.begun.contains(&Step::Session)
+            && let Some(what) = self.others_session(record)
+        {
+            return Err(Failure::Refused(what));
+        }
         self.begin(record, Step::Session)?;
         if self.session_state(record).is_none() {
             let secret = record.secret_file.as_deref().map(|path| self.around.secret(path)).transpose()?;
@@ -409,6 +458,22 @@ impl Keeper<'_> {
         record.path = Some(device.clone());
         record.device = Some(device);
         self.write(record)
+    }
+
+    /// That this host has something of the target of `record` already, and how it is ended: it is another's to use, to set and to end.
+    fn others_session(&self, record: &Record) -> Option<String> {
+        let Record { target, address, port, .. } = record;
+        let connected = self.session_state(record).is_some();
+        match record.transport {
+            Transport::NvmeTcp if connected => Some(format!(
+                "this host is connected to {target} at {address}:{port} already, and not by `ebb attach`: `nvme disconnect -n {target}` ends that"
+            )),
+            Transport::Iscsi if connected || iscsi::has_node(&self.sys, record) => Some(format!(
+                "this host has a node record or a session of {target} already, and not by `ebb attach`: `iscsiadm -m node -T {target} --logout` and \
+                 `iscsiadm -m node -T {target} -o delete` take them away"
+            )),
+            _ => None,
+        }
     }
 
     pub(super) fn run(&self, program: &str, arguments: &[&str]) -> Result<(), Failure> {

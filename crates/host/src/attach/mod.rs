@@ -152,6 +152,9 @@ pub trait Around {
     /// In words.
     fn is_blank(&self, path: &Path) -> Result<(), String>;
 
+    /// Who would lose what they have written to the device at `path` if it went away, with what to do.
+    fn users(&self, path: &Path) -> Vec<String>;
+
     /// Makes the device at `path`, on which this attachment put something, look blank.
     ///
     /// # Errors

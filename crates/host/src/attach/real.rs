@@ -28,13 +28,18 @@ const SECRET_MAX: u64 = 4096;
 /// them is taken while `ssh` is away.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
-/// Where the secret of an attachment is on the other host, in a directory of the user's own: `$f`, for the name `$1`.
+/// Where the secret of an attachment is on the other host, in a directory of the user's own: `$f`, for [`secret_name`] as `$1`.
 const SECRET_PLACE: &str = "\
 set -e
 umask 077
 d=${XDG_CACHE_HOME:-$HOME/.cache}/ebbtide
 f=$d/attach-$1.secret
 ";
+
+/// What tells the secret of `record` from those of other attachments of that name, by other hosts: they have other ids.
+fn secret_name(record: &Record) -> String {
+    format!("{}-{}", record.name, record.id)
+}
 
 /// Asks for a key; a new one twice.
 pub type AskKey<'a> = dyn Fn(bool) -> Result<Vec<u8>, Failure> + 'a;
@@ -166,7 +171,7 @@ impl Around for Real<'_> {
         let script = format!("{SECRET_PLACE}mkdir -p \"$d\"\ncat >\"$f\"\nprintf %s \"$f\"");
         let ssh = self.ssh(record, tunnel)?;
         let path = ssh
-            .succeed(&Programs, &["sh", "-c", &script, "sh", &record.name], input.as_bytes())
+            .succeed(&Programs, &["sh", "-c", &script, "sh", &secret_name(record)], input.as_bytes())
             .map_err(far)?;
         match path.starts_with('/') && !path.contains(char::is_control) {
             true => Ok(path),
@@ -181,7 +186,7 @@ impl Around for Real<'_> {
         let far = |error| Failure::far(&tunnel.destination, error);
         let script = format!("{SECRET_PLACE}rm -f -- \"$f\"");
         self.ssh(record, tunnel)?
-            .succeed(&Programs, &["sh", "-c", &script, "sh", &record.name], b"")
+            .succeed(&Programs, &["sh", "-c", &script, "sh", &secret_name(record)], b"")
             .map(drop)
             .map_err(far)
     }
@@ -235,6 +240,11 @@ impl Around for Real<'_> {
 
     fn is_blank(&self, path: &Path) -> Result<(), String> {
         self.claim(path, Permission::User { id: None, destroy: true, used: false }).map(drop)
+    }
+
+    fn users(&self, path: &Path) -> Vec<String> {
+        let reasons = judge::losers_of_device(&self.sys, &path.to_string_lossy());
+        reasons.into_iter().map(|reason| format!("{} ({})", reason.what, reason.remedy)).collect()
     }
 
     fn erase(&self, path: &Path) -> Result<(), String> {

@@ -111,10 +111,16 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// What is known of a volume that was attached as `name` before.
-    pub(super) fn known(&self, name: &str) -> Option<Known> {
-        let text = read::text(&self.known_path(name), LONGEST).ok()?;
-        serde_json::from_str(&text).ok()
+    /// What is known of the volume at `place`, under whatever name it was attached, and the file that says so.
+    fn known(&self, place: &Place) -> Option<(Known, PathBuf)> {
+        let names = sys::names(&self.place());
+        let paths =
+            names.iter().filter_map(|name| name.strip_suffix(".known")).map(|name| self.known_path(name));
+        let mut known = paths.filter_map(|path| {
+            let known: Known = serde_json::from_str(&read::text(&path, LONGEST).ok()?).ok()?;
+            Some((known, path))
+        });
+        known.find(|(known, _)| known.place == *place)
     }
 
     /// Keeps what has to be known of the volume of `record` after it is detached.
@@ -132,7 +138,7 @@ impl Keeper<'_> {
 
     /// That a volume which carried a LUKS header once is not formatted again; nothing where nothing is known of it.
     pub(super) fn never_again(&self, record: &Record) -> Option<Failure> {
-        let known = self.known(&record.name).filter(|known| known.place == record.place)?;
+        let (known, path) = self.known(&record.place)?;
         let backup = known.backup.map_or_else(
             || "if its data may be lost".to_owned(),
             |backup| format!("attach it with --header-backup {}; if its data may be lost", backup.shown()),
@@ -141,7 +147,7 @@ impl Keeper<'_> {
             "{} carried a LUKS header with uuid {} when it was attached last, and has none now: it is not formatted a second time; {backup}, remove {}",
             record.place,
             known.uuid,
-            self.known_path(&record.name).shown()
+            path.shown()
         )))
     }
 }

@@ -47,6 +47,12 @@ pub enum ExportError {
          write --transport iscsi, which has CHAP, or leave out --secret and let clients come through SSH to a listener on loopback"
     )]
     NoDhChap,
+    /// The client has one.
+    #[error(
+        "{client} has another secret already, which its other exports of this host ask for: give the file with that one, or take those away first \
+         (`ebb export --list`)"
+    )]
+    OtherSecret { client: String },
     /// A module that is not there.
     #[error("the kernel has no {module}: {why}; install the modules of the running kernel (`uname -r`)")]
     NoModule { module: String, why: String },

@@ -128,11 +128,12 @@ impl Exporter<'_> {
     /// As there.
     pub fn plan(&self, wanted: &Wanted) -> Result<(Export, Vec<Step>), ExportError> {
         let located = source::locate(&self.sys, &wanted.source)?;
-        let mut export = self.draft(wanted, &located, "HOST")?;
+        let mut export = self.draft(wanted, &located, &records::known_host(&self.sys))?;
         if let Some(there) = self.there(&export)? {
             return Ok((there, Vec::new()));
         }
-        self.secret(&export)?;
+        let secret = self.secret(&export)?;
+        self.check_other_secrets(&export, secret.as_deref())?;
         let opened = source::open(&self.sys, &located)?;
         export.bytes = opened.bytes;
         let placed = self.placed(&export, opened.source.path())?;
@@ -212,6 +213,7 @@ impl Exporter<'_> {
             return Ok(Done { export: there, made: false, warnings });
         }
         let secret = self.secret(&export)?;
+        self.check_other_secrets(&export, secret.as_deref())?;
         let opened = source::open(&self.sys, &located)?;
         self.forget_stale(&export)?;
         export.bytes = opened.bytes;
@@ -285,8 +287,11 @@ impl Exporter<'_> {
         if wanted.persistent.is_some() {
             located.check_lasting()?;
         }
-        let target = target(wanted.transport, host, &name);
         let device = located.device.to_string_lossy();
+        // Another device under the same name has another target: an initiator that comes back (iSCSI's asks no more than the name) would go on
+        // writing to it what was meant for this one.
+        let uuid = Identity::new(&device, 0, &name).uuid();
+        let target = target(wanted.transport, &format!("{host}-{}", &uuid[..8]), &name);
         let uuid = Identity::new(&format!("{host}/{device}"), 0, &name).uuid();
         Ok(Export {
             schema: Export::SCHEMA.to_owned(),

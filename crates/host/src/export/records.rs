@@ -82,6 +82,11 @@ pub(super) fn forget(sys: &Sys, name: &str) -> Result<(), ExportError> {
     own::remove(&path).map_err(|error| ExportError::file(&path, error))
 }
 
+/// What targets of this host are called after, as far as it is known by now.
+pub(super) fn known_host(sys: &Sys) -> String {
+    sys::word(&place(sys).join(HOST)).unwrap_or_else(|| "HOST".to_owned())
+}
+
 /// What targets of this host are called after: its name, and signs that no other host has.
 pub(super) fn host(sys: &Sys) -> Result<String, ExportError> {
     let path = place(sys).join(HOST);

@@ -6,6 +6,7 @@ use crate::sys;
 use ebbtide_door::read;
 use ebbtide_model::export::{CONFIG, Export, Transport, check_secret};
 use ebbtide_model::shown::Shown;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -22,9 +23,26 @@ impl Exporter<'_> {
         if found.mode() & 0o077 != 0 {
             return Err(fail(format!("others than its owner may read it: `chmod 600 {}`", file.shown())));
         }
-        let text = read::text(file, LONGEST_SECRET).map_err(|error| fail(format!("it {error}")))?;
+        let mut text = String::new();
+        let long = open.take(LONGEST_SECRET).read_to_string(&mut text);
+        long.map_err(|error| fail(error.to_string()))?;
         let secret = check_secret(&text, export.transport).map_err(|error| fail(error.to_string()))?;
         Ok(Some(secret.to_owned()))
+    }
+
+    /// Refuses a secret for a client of nvmet's that has another one: it has one for all its exports, and would be let in by none of the
+    /// others any more.
+    pub(super) fn check_other_secrets(
+        &self,
+        export: &Export,
+        secret: Option<&str>,
+    ) -> Result<(), ExportError> {
+        let (Some(secret), Transport::NvmeTcp) = (secret, export.transport) else { return Ok(()) };
+        let config = at(&self.sys, Path::new(CONFIG));
+        match sys::word(&config.join("nvmet/hosts").join(&export.client).join("dhchap_key")) {
+            Some(now) if now != secret => Err(ExportError::OtherSecret { client: export.client.clone() }),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the kernel asks for the secret that is in the file of `export`.

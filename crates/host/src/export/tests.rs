@@ -265,7 +265,8 @@ fn an_export_is_made_once_listed_and_taken_away() {
         let done = host.export(&wanted).expect("exports");
         assert!(done.made && done.export.name == "a_img" && done.export.bytes == 4 << 20);
         assert!(
-            done.export.target.ends_with(".2026-11.ebbtide:store-0123abcd:a-img"),
+            done.export.target.contains(".2026-11.ebbtide:store-0123abcd-")
+                && done.export.target.ends_with(":a-img"),
             "{}",
             done.export.target
         );
@@ -360,6 +361,26 @@ fn a_secret_is_asked_for_and_written_nowhere_else() {
     host.fake.auth = true;
     host.export(&wanted).expect("exports");
     assert_eq!(host.attribute(&format!("nvmet/hosts/{NQN}/dhchap_key")), key.trim_end());
+    // A client has one secret for all its exports.
+    host.secret(&key.replace('A', "B"), 0o600);
+    let other = Wanted { source: host.root.path().join("b.img"), ..wanted.clone() };
+    let refused = host.export(&other).expect_err("another secret").to_string();
+    assert!(refused.contains("another secret already"), "{refused}");
+    assert_eq!(host.attribute(&format!("nvmet/hosts/{NQN}/dhchap_key")), key.trim_end());
+    host.secret(&key, 0o600);
+    host.export(&other).expect("the same secret");
+}
+
+#[test]
+fn another_volume_under_the_same_name_is_another_target() {
+    let host = Host::new();
+    let mut targets = Vec::new();
+    for file in ["a.img", "b.img", "a.img"] {
+        let wanted = Wanted { name: Some("data".to_owned()), ..host.wanted(file, Transport::Iscsi) };
+        targets.push(host.export(&wanted).expect("exports").export.target);
+        host.remove("data").expect("removes");
+    }
+    assert!(targets[0] == targets[2] && targets[0] != targets[1], "{targets:?}");
 }
 
 #[test]

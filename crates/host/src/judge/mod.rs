@@ -43,6 +43,13 @@ pub fn users_of_device(sys: &Sys, device: &str) -> Vec<Reason> {
     look_at(sys, device).map_or_else(Vec::new, |(look, number)| claims_on(&look, device, number))
 }
 
+/// Who would lose what they have written to the block device at `device` if it went away: mounts, swap, devices over it and its
+/// partitions, programs that have it open to write. It is not opened, so that one that does not answer holds nobody up. Nothing on a host
+/// that is not this one.
+pub fn losers_of_device(sys: &Sys, device: &str) -> Vec<Reason> {
+    look_at(sys, device).map_or_else(Vec::new, |(look, number)| look.uses_above(DevNum::from_raw(number)))
+}
+
 /// The host as it is now, and the number of the block device at `device`; nothing on a host that is not this one.
 fn look_at(sys: &Sys, device: &str) -> Option<(HostLook, u64)> {
     let found = std::fs::metadata(device).ok()?;

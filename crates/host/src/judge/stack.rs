@@ -108,12 +108,18 @@ impl HostLook {
 
     /// Every use of `dev` and of what shares its blocks.
     pub(super) fn in_use(&self, dev: DevNum) -> Vec<Reason> {
+        let mut reasons = self.uses_above(dev);
+        self.below_in_use(dev, 0, &mut reasons);
+        reasons
+    }
+
+    /// Every use of `dev` itself and of its partitions, but for programs that only read it.
+    pub(super) fn uses_above(&self, dev: DevNum) -> Vec<Reason> {
         let mut reasons = Vec::new();
         // Writing to a disk writes to its partitions too.
         for part in std::iter::once(dev).chain(self.partitions(dev)) {
             self.use_of(part, None, &mut reasons);
         }
-        self.below_in_use(dev, 0, &mut reasons);
         reasons
     }
 

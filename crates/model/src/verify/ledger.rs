@@ -149,6 +149,11 @@ pub enum Verdict {
         /// The generation that is there.
         found: u64,
     },
+    /// A generation that the ledger does not know of: its end is lost, and what was acknowledged then cannot be proved.
+    Newer {
+        /// The generation that is there.
+        found: u64,
+    },
     /// The unit of another place.
     Misplaced {
         /// The place that it says.
@@ -285,6 +290,9 @@ impl Ledger {
                     || unit.in_flight.contains(&stamp.generation) =>
             {
                 Verdict::Good
+            }
+            Ok(stamp) if Some(stamp.generation) > unit.acknowledged => {
+                Verdict::Newer { found: stamp.generation }
             }
             Ok(stamp) => Verdict::Lost { found: stamp.generation },
         }

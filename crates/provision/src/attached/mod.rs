@@ -197,6 +197,9 @@ pub struct Record {
     pub port: u16,
     /// The NQN or IQN by which this host logs in.
     pub client: String,
+    /// What tells this host from others (`/etc/machine-id`), where it has that: a clone of it has this record, too.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
     /// The device: its link below /dev/disk; nothing before it is there.
     pub device: Option<String>,
     /// What is to be read and written: the device, or the mapping that decrypts it.

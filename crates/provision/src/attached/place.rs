@@ -167,10 +167,13 @@ impl Place {
             Place::Direct { target, .. } => target.rsplit([':', '/', '.']).next().unwrap_or(target),
         };
         let sign = |sign: char| if sign.is_ascii_alphanumeric() { sign.to_ascii_lowercase() } else { '_' };
-        let name: String = last.chars().map(sign).take(crate::desired::NAME_MAX).collect();
-        match name.starts_with(|first: char| first.is_ascii_lowercase()) {
-            true => name,
-            false => format!("v{name}").chars().take(crate::desired::NAME_MAX).collect(),
+        let name: Vec<char> = last.chars().map(sign).collect();
+        // What tells volumes apart is at the end: links below /dev/disk/by-id begin alike.
+        let end = |length: usize| name[name.len().saturating_sub(length)..].iter().collect::<String>();
+        let whole = end(crate::desired::NAME_MAX);
+        match whole.starts_with(|first: char| first.is_ascii_lowercase()) {
+            true => whole,
+            false => format!("v{}", end(crate::desired::NAME_MAX - 1)),
         }
     }
 }
@@ -184,6 +187,11 @@ mod tests {
         for (text, shown, name) in [
             ("ada@store1:/dev/vdb", "ada@store1:/dev/vdb", "vdb"),
             ("store1:/srv/backup.img", "store1:/srv/backup.img", "backup_img"),
+            (
+                "store1:/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123456789abcdef0",
+                "store1:/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123456789abcdef0",
+                "ore_vol0123456789abcdef0",
+            ),
             ("[fe80::1]:/dev/disk/by-id/virtio-a", "[fe80::1]:/dev/disk/by-id/virtio-a", "virtio_a"),
             ("a@b@store1:/dev/0", "a@b@store1:/dev/0", "v0"),
             (

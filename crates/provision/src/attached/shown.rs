@@ -122,6 +122,11 @@ impl Attached {
         });
         let what = match self.state {
             Link::Connected => format!("attached, connected{since}"),
+            // Nothing tells since when a connection that the kernel keeps by itself is lost.
+            Link::Reconnecting if self.since_unix_s.is_none() => format!(
+                "attached, reconnecting; reads and writes wait, and fail from {} s after it was lost",
+                self.hold_s
+            ),
             Link::Reconnecting => {
                 format!("attached, reconnecting{since}; reads and writes wait up to {} s", self.hold_s)
             }
@@ -147,7 +152,9 @@ impl Attached {
         let _ =
             writeln!(text, "  {path}{mounted}, {encrypted}; {} over {}{through}", self.place, self.transport);
         if let Some(lost) = self.lost.filter(|lost| *lost > 0) {
-            let _ = writeln!(text, "  the SSH connection was lost {lost} times, and made again");
+            let times = if lost == 1 { "once".to_owned() } else { format!("{lost} times") };
+            let again = if self.state == Link::Connected { ", and made again" } else { "" };
+            let _ = writeln!(text, "  the SSH connection was lost {times}{again}");
         }
         for trouble in &self.troubles {
             let _ = writeln!(text, "  trouble: {trouble}");
@@ -176,6 +183,7 @@ mod tests {
             address: "127.0.0.1".to_owned(),
             port: 20_100,
             client: "nqn.2014-08.org.nvmexpress:uuid:1".to_owned(),
+            machine: "m".to_owned(),
             device: Some("/dev/disk/by-id/nvme-uuid.1".to_owned()),
             path: Some("/dev/mapper/backup".to_owned()),
             bytes: Some(1 << 30),
@@ -217,7 +225,15 @@ mod tests {
              ada@store1:/dev/vdb over nvme-tcp through SSH\n  the SSH connection was lost 2 times, and made again\n"
         );
         assert!(tell(true, true, 60).is_well());
+        let unknown = Since { there: true, works: false, since: None };
+        let unknown = Attached::of(&record(), unknown, Some(1), Vec::new(), now);
+        assert!(unknown.text().ends_with("the SSH connection was lost once\n"), "{}", unknown.text());
         for (status, state, words) in [
+            (
+                unknown,
+                Link::Reconnecting,
+                "reconnecting; reads and writes wait, and fail from 60 s after it was lost",
+            ),
             (
                 tell(true, false, 60),
                 Link::Reconnecting,

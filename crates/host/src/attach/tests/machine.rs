@@ -56,6 +56,14 @@ pub struct Machine {
     pub far_secret: Cell<bool>,
     /// Whether the other host answers.
     pub reachable: Cell<bool>,
+    /// Whether somebody is connected to its exports.
+    pub connected: Cell<bool>,
+    /// Whether somebody has a file in what is mounted open.
+    pub busy: Cell<bool>,
+    /// Who else uses the device.
+    pub users: RefCell<Vec<String>>,
+    /// Label of the file system that was made.
+    label: RefCell<String>,
     /// The lock of the supervising process, while it lives.
     supervisor: RefCell<Option<Locked>>,
     /// uuid of the open mapping.
@@ -101,6 +109,10 @@ impl Machine {
             exports: RefCell::default(),
             far_secret: Cell::new(false),
             reachable: Cell::new(true),
+            connected: Cell::new(false),
+            busy: Cell::new(false),
+            users: RefCell::default(),
+            label: RefCell::default(),
             supervisor: RefCell::default(),
             mapping: RefCell::default(),
             journal: Written::default(),
@@ -252,6 +264,15 @@ impl Machine {
         }
     }
 
+    /// sysfs of a connection of the kernel's.
+    pub fn controller(&self, target: &str, address: &str) {
+        let place = self.at("sys/class/nvme/nvme7");
+        fs::create_dir_all(place.join("nvme7c7n1")).expect("makes");
+        for (file, text) in [("subsysnqn", target), ("address", address), ("state", "live")] {
+            fs::write(place.join(file), text).expect("writes");
+        }
+    }
+
     fn gone(&self) {
         let _ = fs::remove_dir_all(self.at("sys/class/nvme/nvme7"));
         let _ = fs::remove_dir_all(self.at("sys/class/block").join(DISK));
@@ -276,7 +297,11 @@ impl Machine {
                 On::Foreign => Some("xfs"),
             }
         };
-        content.map_or((2, String::new()), |kind| (0, format!("TYPE={kind}\nUSAGE=filesystem\n")))
+        let label = self.label.borrow();
+        content.map_or((2, String::new()), |kind| {
+            let label = if kind == "ext4" { format!("LABEL={label}\n") } else { String::new() };
+            (0, format!("{label}TYPE={kind}\nUSAGE=filesystem\n"))
+        })
     }
 
     fn cryptsetup(&self, arguments: &[&str], input: &[u8]) -> i32 {
@@ -335,6 +360,8 @@ impl Machine {
             "cryptsetup" => self.cryptsetup(arguments, input),
             "udevadm" | "modprobe" => 0,
             "mkfs.ext4" => {
+                let at = arguments.iter().position(|word| *word == "-L").expect("a label");
+                arguments[at + 1].clone_into(&mut self.label.borrow_mut());
                 let mut volume = self.volume.borrow_mut();
                 match &mut *volume {
                     On::Luks { filesystem, .. } if !*filesystem => *filesystem = true,
@@ -352,6 +379,7 @@ impl Machine {
                 fs::write(self.at("proc/self/mountinfo"), line).expect("writes");
                 0
             }
+            "umount" if self.busy.get() => 32,
             "umount" => {
                 fs::write(self.at("proc/self/mountinfo"), "").expect("writes");
                 0
@@ -402,8 +430,10 @@ impl Around for Machine {
         let mut exports = self.exports.borrow_mut();
         let (status, text) = match words {
             ["export", "--list", ..] => {
-                let list: Vec<String> =
-                    exports.keys().map(|name| format!("{{\"name\":\"{name}\"}}")).collect();
+                let list: Vec<String> = exports
+                    .keys()
+                    .map(|name| format!("{{\"name\":\"{name}\",\"connected\":{}}}", self.connected.get()))
+                    .collect();
                 (0, format!("{{\"schema\":\"ebbtide.exports/1\",\"exports\":[{}]}}", list.join(",")))
             }
             ["export", "--remove", name, "--force"] => {
@@ -473,15 +503,8 @@ impl Around for Machine {
             "{options}"
         );
         assert!(options.contains("fast_io_fail_tmo=30,") && self.supervisor.borrow().is_some());
-        let place = self.at("sys/class/nvme/nvme7");
-        fs::create_dir_all(place.join("nvme7c7n1"))?;
-        for (file, text) in [
-            ("subsysnqn", "nqn.2026-11.ebbtide:store1:data"),
-            ("address", "traddr=127.0.0.1,trsvcid=20007,src_addr=127.0.0.1"),
-            ("state", "live"),
-        ] {
-            fs::write(place.join(file), text)?;
-        }
+        let target = options.split(',').find_map(|option| option.strip_prefix("nqn=")).expect("a target");
+        self.controller(target, "traddr=127.0.0.1,trsvcid=20007,src_addr=127.0.0.1");
         self.device(DISK, "259:7");
         fs::write(self.at("dev").join(DISK), "")?;
         std::os::unix::fs::symlink(format!("../../{DISK}"), self.at("dev/disk/by-path/far"))?;
@@ -499,6 +522,11 @@ impl Around for Machine {
             On::Blank => Ok(()),
             other => Err(format!("it carries {other:?}")),
         }
+    }
+
+    fn users(&self, path: &Path) -> Vec<String> {
+        assert_eq!(path, Path::new("/dev").join(DISK));
+        self.users.borrow().clone()
     }
 
     fn erase(&self, _: &Path) -> Result<(), String> {

@@ -197,6 +197,9 @@ fn a_volume_is_never_formatted_twice_and_opens_with_the_copy_of_its_header() {
     let mut without = machine.wanted();
     without.encrypt = Some(Encrypt { key_file: None, integrity: true, backup: None });
     refused(&machine, &without, &["not formatted a second time", "--header-backup"]);
+    // Whatever it is called this time.
+    let renamed = Wanted { name: "other".to_owned(), ..without };
+    refused(&machine, &renamed, &["not formatted a second time", "data.known"]);
     let done = attached(&machine);
     assert!(!done.encrypted && !done.formatted);
     assert_eq!(
@@ -272,4 +275,110 @@ fn a_record_of_another_attachment_is_not_put_back() {
     assert_eq!(put_back("another"), Outcome::Before);
     assert!(matches!(put_back(&record.id), Outcome::Left(_)));
     assert!(record.begun.contains(&Step::Mount));
+}
+
+#[test]
+fn what_is_busy_stays_attached() {
+    let machine = Machine::new();
+    let record = attached(&machine).record;
+    machine.busy.set(true);
+    machine.with(|keeper| keeper.detach("data")).expect_err("it is busy");
+    // A connection that is lost now is still made again.
+    assert_eq!(machine.with(|keeper| keeper.record("data").expect("reads")), Some(record));
+    assert!(!machine.has_left());
+    machine.busy.set(false);
+    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    assert_eq!(machine.traces(), ["root/header"]);
+}
+
+#[test]
+fn what_somebody_else_mounted_or_built_on_is_not_pulled_away() {
+    let machine = Machine::new();
+    let wanted = Wanted { encrypt: None, mount: None, ..machine.wanted() };
+    machine.with(|keeper| keeper.attach(&wanted)).expect("attaches");
+    machine.users.borrow_mut().push("nvme7n1 is mounted on /mnt (unmount it)".to_owned());
+    let error = machine.with(|keeper| keeper.detach("data")).expect_err("it is in use").to_string();
+    assert!(error.contains("its session goes on") && error.contains("mounted on /mnt"), "{error}");
+    let record = machine.with(|keeper| keeper.record("data").expect("reads")).expect("a record");
+    let status = machine.with(|keeper| keeper.look(&record));
+    assert!(status.is_well() && !machine.has_left(), "{}", status.text());
+    machine.users.borrow_mut().clear();
+    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    assert_eq!(machine.traces(), Vec::<String>::new());
+}
+
+#[test]
+fn one_volume_is_not_attached_under_two_names() {
+    let machine = Machine::new();
+    attached(&machine);
+    let other = Wanted { name: "other".to_owned(), ..machine.wanted() };
+    refused(&machine, &other, &["attached as data already", "ebb detach data"]);
+    let status = machine.with(|keeper| keeper.look_all().0);
+    assert!(status.len() == 1 && status[0].is_well());
+}
+
+#[test]
+fn a_session_of_somebody_else_s_is_neither_used_nor_ended() {
+    let machine = Machine::new();
+    let target = "nqn.2026-11.ebbtide:store1:data";
+    machine.controller(target, "traddr=10.0.0.1,trsvcid=4420");
+    let place = format!("nvme-tcp://10.0.0.1/{target}").parse().expect("a place");
+    let wanted = Wanted { place, secret_file: None, encrypt: None, mount: None, ..machine.wanted() };
+    refused(&machine, &wanted, &["connected to nqn", "nvme disconnect -n"]);
+    assert_eq!(machine.traces(), ["controller"]);
+}
+
+#[test]
+fn a_clone_of_this_host_neither_connects_nor_takes_the_export_away() {
+    for clone in ["etc/machine-id", "etc/nvme/hostnqn"] {
+        let machine = Machine::new();
+        attached(&machine);
+        machine.boot();
+        std::fs::create_dir_all(machine.at("etc/nvme")).expect("makes");
+        // The name by which it logs in is cloned, too; or the machine's id is.
+        let other = match clone {
+            "etc/machine-id" => {
+                let nqn = "nqn.2014-08.org.nvmexpress:uuid:00112233-4455-6677-8899-aabbccddeeff";
+                std::fs::write(machine.at("etc/nvme/hostnqn"), nqn).expect("writes");
+                "ffeeddccbbaa99887766554433221100"
+            }
+            _ => "nqn.2014-08.org.nvmexpress:uuid:00112233-4455-1",
+        };
+        std::fs::write(machine.at(clone), other).expect("writes");
+        refused(&machine, &machine.wanted(), &["may be a clone of it", "ebb detach data"]);
+        let left = machine.with(|keeper| keeper.detach("data")).expect("detaches");
+        assert!(left[0].contains("clone") && left[0].contains("ebb export --remove data"), "{left:?}");
+        assert_eq!(machine.traces(), ["export data", "secret there", "root/header"]);
+    }
+}
+
+#[test]
+fn an_export_that_somebody_of_this_host_s_name_is_connected_to_is_left_to_them() {
+    let machine = Machine::new();
+    machine.exports.borrow_mut().insert("data".to_owned(), "/dev/vdb".to_owned());
+    machine.connected.set(true);
+    refused(&machine, &machine.wanted(), &["logs in as this host does", "ebb export --remove data --force"]);
+    assert_eq!(machine.traces(), ["export data"]);
+}
+
+#[test]
+fn a_clean_up_erases_what_a_killed_attach_wrote_and_nothing_else() {
+    let mut others = 0;
+    for boundary in 0.. {
+        let machine = Machine::new();
+        let plain = Wanted { encrypt: None, ..machine.wanted() };
+        let wanted = if boundary % 2 == 0 { machine.wanted() } else { plain };
+        machine.halt_in(Some(boundary / 2));
+        let done = until_killed(|| machine.with(|keeper| keeper.attach(&wanted)));
+        machine.halt_in(None);
+        if done.is_some() {
+            break;
+        }
+        // Before it is cleaned up somebody makes use of the volume.
+        *machine.volume.borrow_mut() = On::Foreign;
+        let said = machine.clean_up();
+        assert_eq!(*machine.volume.borrow(), On::Foreign, "killed at boundary {boundary}: {said:?}");
+        others += usize::from(said.iter().any(|said| said.contains("carries xfs")));
+    }
+    assert!(others >= 3, "{others}");
 }

@@ -58,6 +58,9 @@ impl Keeper<'_> {
         let mut renewed = self.renewed(desired)?;
         self.note_without(&mut renewed.record, without)?;
         let record = &renewed.record;
+        if !without.is_empty() {
+            refuse_new(record, self.is_new(record)?, without)?;
+        }
         let mut planned = Planned::default();
         planned.steps.extend(
             renewed.stale.iter().rev().filter_map(|step| step.undo.as_ref()).map(ToString::to_string),
@@ -121,15 +124,19 @@ impl Keeper<'_> {
         let Renewed { mut record, stale, stale_parts, changed } = self.renewed(desired)?;
         let changed = self.note_without(&mut record, without)? || changed;
         let is_new = self.is_new(&record)?;
-        if let Some(host) = without.first().filter(|_| is_new) {
-            return Err(Failure::Refused(format!(
-                "{} was never made, so nothing of it can be left out: remove --without {host}",
-                record.desired.name
-            )));
-        }
+        refuse_new(&record, is_new, without)?;
         let to_make = self.to_make(&record)?;
         if !to_make.is_empty() {
             (self.may_build)(&to_make, destroy).map_err(Failure::Refused)?;
+        }
+        if !without.is_empty() {
+            // Nothing is noted of a choice that is refused.
+            for step in record.desired.build.steps.iter().filter(|step| record.desired.is_across_hosts(step))
+            {
+                if self.now(step)? == StepState::Absent {
+                    self.wake(&record, step)?;
+                }
+            }
         }
         if changed {
             self.note_tunables(&mut record);
@@ -572,4 +579,15 @@ fn belonging(steps: &[BuildStep], index: usize) -> usize {
 fn stands_on_any(undo: &BuildUndo, unmade: &[usize], record: &Record) -> bool {
     let below = unmade.iter().filter_map(|index| record.desired.build.steps[*index].undo.as_ref());
     destroys(undo) && below.filter(|below| destroys(below)).any(|below| undo.stands_on(below))
+}
+
+/// Refuses to leave hosts out of what `is_new`.
+fn refuse_new(record: &Record, is_new: bool, without: &[String]) -> Result<(), Failure> {
+    match without.first().filter(|_| is_new) {
+        Some(host) => Err(Failure::Refused(format!(
+            "{} was never made, so nothing of it can be left out: remove --without {host}",
+            record.desired.name
+        ))),
+        None => Ok(()),
+    }
 }

@@ -103,13 +103,14 @@ impl Keeper<'_> {
     ) -> Result<Option<Vec<String>>, Failure> {
         let Some(copies) = Copies::of(record, step) else { return Ok(None) };
         let mut there: Vec<(&Member, Superblock)> = Vec::new();
+        let mut left_out: Vec<(&Member, Superblock)> = Vec::new();
         for member in &copies.members {
-            let out = member.host.as_ref().is_some_and(|host| record.is_out(host));
-            if out || !self.kernel_name(&member.path).is_some_and(|name| self.answers(&name)) {
+            if !self.kernel_name(&member.path).is_some_and(|name| self.answers(&name)) {
                 continue;
             }
             if let Some(found) = self.superblock(&member.path)?.filter(|found| found.array == copies.uuid) {
-                there.push((member, found));
+                let out = member.host.as_ref().is_some_and(|host| record.is_out(host));
+                if out { &mut left_out } else { &mut there }.push((member, found));
             }
         }
         if there.is_empty() {
@@ -121,6 +122,22 @@ impl Keeper<'_> {
         };
         let found: Vec<Superblock> = there.iter().map(|(_, found)| found.clone()).collect();
         let newest = newest(&found, &given_up).map_err(|unsure| unsure_of(&copies, &there, &unsure))?;
+        // To give up what may be lost is one thing, to take what is known to be old another.
+        for at in &newest {
+            let ahead = left_out.iter().find(|(_, left_out)| left_out.went_on_without(&there[*at].1));
+            if let Some((ahead, _)) = ahead {
+                let (member, device) = (there[*at].0, Path::new(copies.device));
+                return Err(Failure::Refused(format!(
+                    "{} is not started without {}{}, which is there and was written to when {}{} was away: run this without --without first, and take it \
+                     out when the others are up to date (`ebb status`); or disconnect it, if what only it has may be lost",
+                    device.file_name().map_or(copies.device.into(), |name| name.to_string_lossy()),
+                    ahead.name,
+                    on_host(ahead),
+                    member.name,
+                    on_host(member)
+                )));
+            }
+        }
         let mut words: Vec<String> =
             ["mdadm", "--assemble", copies.device, &format!("--uuid={}", copies.uuid), "--run", "--quiet"]
                 .map(str::to_owned)

@@ -363,7 +363,11 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let what = "share of the load's operations in flight that are at these disks";
         figures.push(evidence(what, waits, Unit::Share, None));
     }
-    let of_writes = of_durable_writes(case, share);
+    // Flushes wait behind others' requests too, which the latency of those that met nobody has in it.
+    let of_writes = match undisturbed(case, facts) {
+        Some(_) => None,
+        None => of_durable_writes(case, share),
+    };
     let room = of_writes.as_ref().map_or(room, |(part, _)| room.min(*part));
     figures.extend(of_writes.map(|(_, figure)| figure));
     let explains = (share * waits).min(room);

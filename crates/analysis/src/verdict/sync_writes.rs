@@ -72,7 +72,11 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     }
     // What a thread waits for a processor is not the device's, and what a write waits behind those of others not its own.
     let waited = facts.waited.unwrap_or(0.0);
-    let explains = 0.9 * (1.0 - waited) * (1.0 - facts.behind_others());
+    let behind = facts.behind_others();
+    // The device's own request would wait behind them whether it is made durable or not.
+    let durable =
+        parts.filter(|_| behind > 0.0).map_or(1.0, |parts| 1.0 - (parts.write / parts.whole).min(1.0));
+    let explains = 0.9 * (1.0 - waited) * (1.0 - behind) * durable;
     let confidence = if helped.is_some() { 0.9 } else { 0.75 };
     Ok(Verdict::new(VerdictKind::SyncWrites, confidence, explains, sentence, figures))
 }

@@ -197,8 +197,10 @@ fn lab_and_door() -> Result<(), String> {
     run_both(lab, &[door_tests(FEATURES)])
 }
 
+/// One more at a time than there are processors: each waits for its guests much of the time.
 fn lab_tests() -> Step {
-    cargo_test("guests with real kernels", &format!("{FEATURES} --test lab"))
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from) + 1;
+    cargo_test("guests with real kernels", &format!("{FEATURES} --test lab -- --test-threads {at_once}"))
 }
 
 fn browser() -> Result<(), String> {

@@ -20,13 +20,18 @@ pub fn over_mean(case: &Case<'_>) -> Option<f64> {
         return None;
     }
     case.median(|trial| {
-        let free = (-others_in_flight(trial, kept)?).exp();
+        let free = (-others_in_flight(trial, kept).filter(|others| *others <= MOST)?).exp();
         let latency = trial.latency();
         Some((latency.percentile(free * 50.0)? as f64 / latency.mean()?).min(1.0))
     })
 }
 
-/// Requests at a disk beyond the load's `kept`, on average: at most what others have there, as some of the load's may be elsewhere. Nothing above [`MOST`].
+/// Whether others have so many requests at the disks that hardly any operation found these idle; false where that is not known.
+pub fn others_stay(case: &Case<'_>) -> bool {
+    case.median(|trial| others_in_flight(trial, case.kept())).is_some_and(|others| others > MOST)
+}
+
+/// Requests at a disk beyond the load's `kept`, on average: at most what others have there, as some of the load's may be elsewhere.
 fn others_in_flight(trial: &TrialSamples, kept: f64) -> Option<f64> {
     let seconds = trial.elapsed.as_secs_f64();
     let disks = moved::disks(trial).filter(|disks| !disks.is_empty() && seconds > 0.0)?;
@@ -34,6 +39,5 @@ fn others_in_flight(trial: &TrialSamples, kept: f64) -> Option<f64> {
     if all <= 0.0 {
         return None;
     }
-    let others = (all / seconds - kept).max(0.0) / disks.len() as f64;
-    (others <= MOST).then_some(others)
+    Some((all / seconds - kept).max(0.0) / disks.len() as f64)
 }

@@ -129,7 +129,9 @@ fn room(case: &Case<'_>, facts: &Facts<'_>) -> (f64, Vec<Evidence>) {
         room = room.min(1.0 - undisturbed);
         let what = "latency of the operations that found nobody else at the disks, over the mean: the rest may be waits";
         figures.push(evidence(what, undisturbed, Unit::Share, None));
-    } else if let Some((kept_up, fastest)) = kept_up(facts).zip(fastest(case)) {
+    } else if let Some((kept_up, fastest)) =
+        kept_up(facts).zip(fastest(case)).filter(|_| !undisturbed::others_stay(case))
+    {
         room = room.min(1.0 - fastest);
         figures.push(kept_up);
         let what = "latency of the fastest hundredth of the operations, over the mean: the rest may be waits";

@@ -6,7 +6,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros, clippy::print_stdout)] // a bench has a clock and prints
 
-use ebbtide_model::monitor::events::Found;
+use ebbtide_model::monitor::events::VolumeContext;
 use ebbtide_model::monitor::{Measure, Pass, Watched};
 use ebbtide_model::units::UnixTime;
 use ebbtide_runner::store::{HOURS_DAYS, SINGLE_DAYS, Store};
@@ -67,7 +67,7 @@ fn passes(number: u64) -> Vec<Pass> {
         let boot = (at - BEGIN + number / 8 * DAY_S) / (60 * DAY_S);
         let host = format!("h{}", number / 8);
         // Once a day is enough for what happens every other month.
-        let found = || Found { host: host.clone(), boot: Some(boot.to_string()), ..Found::default() };
+        let found = || VolumeContext { host: host.clone(), boot: Some(boot.to_string()), ..VolumeContext::default() };
         let found = at.is_multiple_of(DAY_S).then(found);
         let volume =
             Watched { id: format!("vol-{number:05}"), name: format!("nvme{}n1", 1 + number % 8), host };

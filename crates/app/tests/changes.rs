@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Home, status, stderr};
-use ebbtide_model::monitor::events::Found;
+use ebbtide_model::monitor::events::VolumeContext;
 use ebbtide_model::monitor::{Measure, Pass, Watched};
 use ebbtide_model::units::{Bytes, UnixTime};
 use ebbtide_runner::store::Store;
@@ -96,7 +96,7 @@ fn a_change_stands_with_what_happened_then() {
     // Made up: the resize is seen by the pass that is the first at the new level.
     for (at, bytes) in [(STEP - 890, 100_000_000_000), (STEP + 10, 200_000_000_000)] {
         let volume = Watched { id: "vol-sdf".into(), name: "sdf".into(), host: "db1".into() };
-        let found = Found { host: "db1".into(), bytes: Some(Bytes(bytes)), ..Found::default() };
+        let found = VolumeContext { host: "db1".into(), bytes: Some(Bytes(bytes)), ..VolumeContext::default() };
         let at = UnixTime::from_secs(at);
         store
             .add_passes(&[Pass { volume, at, values: Vec::new(), counted: None, found: Some(found) }])

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Home, status, stderr};
-use ebbtide_model::monitor::events::Found;
+use ebbtide_model::monitor::events::VolumeContext;
 use ebbtide_model::monitor::{Measure, Pass, Watched};
 use ebbtide_model::session::{Session, SessionMeta};
 use ebbtide_model::testing::session::{self as fixture, Recipe};
@@ -150,7 +150,7 @@ fn monitored(home: &Home, last: UnixTime) {
                 (Measure::LoadWait, 0.001),
             ];
             let kernel = if hour < 18 * 24 { "6.1".to_owned() } else { format!("6.2{EVIL}") };
-            let found = Some(Found { host: "h".to_owned(), kernel: Some(kernel), ..Found::default() });
+            let found = Some(VolumeContext { host: "h".to_owned(), kernel: Some(kernel), ..VolumeContext::default() });
             let at = UnixTime::from_secs(begin + hour * 3600);
             passes.push(Pass { volume, at, values, counted: None, found });
         }

@@ -5,6 +5,7 @@ use crate::door::kind_name;
 use rustix::fs::{CWD, Mode, OFlags};
 use std::fs::{File, FileType};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Why a file is not read.
@@ -24,6 +25,9 @@ pub enum ReadError {
         /// Bytes that are read of such a file.
         most: u64,
     },
+    /// It is to be a secret, and is none.
+    #[error("may be read by others than its owner; `chmod 600` it first")]
+    NotSecret,
     /// Its content is not UTF-8.
     #[error("line {line} is not UTF-8 text; save the file as UTF-8")]
     NotText {
@@ -71,6 +75,18 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
     up_to(&mut regular(path)?, most)
 }
 
+/// The content of the regular file `path` of at most `most` bytes, which its owner alone may read: a key or another secret.
+///
+/// # Errors
+/// See [`ReadError`].
+pub fn secret(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
+    let mut file = regular(path)?;
+    if file.metadata()?.mode() & 0o077 != 0 {
+        return Err(ReadError::NotSecret);
+    }
+    up_to(&mut file, most)
+}
+
 /// What is left of `file`, at most `most` bytes.
 ///
 /// # Errors
@@ -92,7 +108,19 @@ pub fn up_to(file: &mut File, most: u64) -> Result<Vec<u8>, ReadError> {
 /// # Errors
 /// See [`ReadError`].
 pub fn text(path: &Path, most: u64) -> Result<String, ReadError> {
-    String::from_utf8(bytes(path, most)?).map_err(|error| {
+    as_text(bytes(path, most)?)
+}
+
+/// The text of a [`secret`].
+///
+/// # Errors
+/// See [`ReadError`].
+pub fn secret_text(path: &Path, most: u64) -> Result<String, ReadError> {
+    as_text(secret(path, most)?)
+}
+
+fn as_text(content: Vec<u8>) -> Result<String, ReadError> {
+    String::from_utf8(content).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         ReadError::NotText { line: good.iter().filter(|byte| **byte == b'\n').count() + 1 }
     })
@@ -101,6 +129,18 @@ pub fn text(path: &Path, most: u64) -> Result<String, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_is_its_owner_s_alone() {
+        let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let path = place.path().join("key");
+        std::fs::write(&path, "one").expect("writes");
+        for (mode, may) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o601, false)] {
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+                .expect("sets");
+            assert_eq!(secret(&path, 3).ok(), may.then(|| b"one".to_vec()), "{mode:o}");
+        }
+    }
 
     #[test]
     fn what_is_no_file_or_too_long_is_refused_at_once() {

@@ -397,7 +397,7 @@ impl Collector<'_> {
     }
 
     /// Adds records up until every job has ended, and ends them before their time where what is seen says so.
-    fn collect(&mut self, measure: Instant) -> Seen {
+    fn collect(&mut self, measure: Instant) -> CollectorView {
         let clock = self.shared.clock;
         let mut start = None;
         let mut results = Vec::new();
@@ -437,7 +437,7 @@ impl Collector<'_> {
             }
         }
         let (process, collector) = start.unwrap_or((CpuTime::of_process(), CpuTime::of_thread()));
-        Seen {
+        CollectorView {
             results,
             failure,
             steadied: looking.and_then(|looking| looking.steadied()),
@@ -472,7 +472,7 @@ struct Part {
 }
 
 /// What the collector has seen.
-struct Seen {
+struct CollectorView {
     results: Vec<Result<Finished, EngineError>>,
     /// That it was slower than it has to be.
     failure: Option<EngineError>,

@@ -73,7 +73,7 @@ fn busy(mut rates: Vec<f64>) -> f64 {
 
 /// Operations of a load so far.
 #[derive(Debug, Default)]
-struct Seen {
+struct Totals {
     /// Operations and bytes of each second.
     seconds: BTreeMap<u64, (u64, u64)>,
     reads: u64,
@@ -86,7 +86,7 @@ struct Seen {
     ends: BTreeMap<String, u64>,
 }
 
-impl Seen {
+impl Totals {
     fn add(&mut self, second: u64, file: &str, is_read: bool, (offset, length): (u64, u64)) {
         let end = offset.saturating_add(length);
         let slot = self.seconds.entry(second).or_default();
@@ -118,7 +118,7 @@ fn touch(ranges: &mut BTreeMap<u64, u64>, mut from: u64, mut to: u64) {
 }
 
 fn iolog(text: &str) -> Result<Recorded, TraceError> {
-    let mut seen = Seen::default();
+    let mut seen = Totals::default();
     let mut last = 0;
     for (index, line) in text.lines().enumerate().skip(1) {
         let wrong = |what: &str| TraceError::Line { line: index + 1, what: what.to_owned() };

@@ -111,7 +111,7 @@ impl Forward {
 
 /// An `ebb` on another host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct RemoteProgram {
     /// What to call there: `ebb`, or the path of a copy.
     pub program: String,
     /// Which one it is; only its version where it is too old to say more.
@@ -120,7 +120,7 @@ pub struct Found {
     pub sha256: Option<String>,
 }
 
-impl Found {
+impl RemoteProgram {
     fn short(&self) -> String {
         match &self.sha256 {
             Some(sum) => format!("{} ({})", self.version, sum.get(..12).unwrap_or(sum)),
@@ -279,7 +279,7 @@ impl Ssh {
     ///
     /// # Errors
     /// When the host cannot be reached, or what is called `ebb` there is something else.
-    pub fn find(&self, runner: &dyn Runner) -> Result<Option<Found>, SshError> {
+    pub fn find(&self, runner: &dyn Runner) -> Result<Option<RemoteProgram>, SshError> {
         let said = self.run(runner, &["sh", "-c", FIND], b"")?;
         if said.status == Some(NOT_FOUND) {
             return Ok(None);
@@ -292,7 +292,7 @@ impl Ssh {
         };
         let own = lines.next().and_then(|line| serde_json::from_str::<Identity>(line).ok());
         let own = own.filter(|own| own.version == version && is_sum(&own.sha256));
-        Ok(Some(Found {
+        Ok(Some(RemoteProgram {
             program: "ebb".to_owned(),
             version: version.to_owned(),
             sha256: own.map(|own| own.sha256),
@@ -303,7 +303,7 @@ impl Ssh {
     ///
     /// # Errors
     /// When there is none, or another: both are named, with what to write.
-    pub fn same(&self, runner: &dyn Runner, here: &Identity) -> Result<Found, SshError> {
+    pub fn same(&self, runner: &dyn Runner, here: &Identity) -> Result<RemoteProgram, SshError> {
         match self.find(runner)? {
             Some(found) if found.sha256.as_ref() == Some(&here.sha256) => Ok(found),
             Some(found) => {
@@ -323,14 +323,14 @@ impl Ssh {
         runner: &dyn Runner,
         here: &Identity,
         program: &File,
-    ) -> Result<Found, SshError> {
+    ) -> Result<RemoteProgram, SshError> {
         match self.same(runner, here) {
             Err(SshError::Differs { .. } | SshError::NoProgram { .. }) => self.copy(runner, here, program),
             found => found,
         }
     }
 
-    fn copy(&self, runner: &dyn Runner, here: &Identity, program: &File) -> Result<Found, SshError> {
+    fn copy(&self, runner: &dyn Runner, here: &Identity, program: &File) -> Result<RemoteProgram, SshError> {
         let script =
             format!("{MAKE_COPY}cat >\"$d/ebb\"\n{CHECK_COPY}trap - EXIT\nprintf '%s\\n' \"$d/ebb\"");
         let words = ["sh", "-c", &script, "sh", &here.sha256];
@@ -341,7 +341,7 @@ impl Ssh {
         if !is_copy(path) {
             return Err(self.odd(path));
         }
-        Ok(Found {
+        Ok(RemoteProgram {
             program: path.to_owned(),
             version: here.version.clone(),
             sha256: Some(here.sha256.clone()),
@@ -362,7 +362,7 @@ impl Ssh {
     ///
     /// # Errors
     /// When it cannot be removed.
-    pub fn remove_copy(&self, runner: &dyn Runner, found: &Found) -> Result<(), SshError> {
+    pub fn remove_copy(&self, runner: &dyn Runner, found: &RemoteProgram) -> Result<(), SshError> {
         if !is_copy(&found.program) {
             return Ok(());
         }

@@ -100,7 +100,7 @@ pub struct Pass {
     /// What the kernel had counted by then.
     pub counted: Option<Counted>,
     /// What the volume and its host were.
-    pub found: Option<events::Found>,
+    pub found: Option<events::VolumeContext>,
 }
 
 /// What the kernel had counted for a device since it appeared.

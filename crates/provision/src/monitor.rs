@@ -112,7 +112,7 @@ impl fmt::Display for Every {
 
 /// What a file is, for [`check_program`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct ProgramFile {
     /// Number of the user whose it is.
     pub owner: u32,
     /// Permission bits of the file.
@@ -125,7 +125,7 @@ pub struct Found {
 ///
 /// # Errors
 /// When a reboot takes it away, the service does not see it, or another user than root may change it.
-pub fn check_program(path: &Path, look: impl Fn(&Path) -> Option<Found>) -> Result<(), MonitorError> {
+pub fn check_program(path: &Path, look: impl Fn(&Path) -> Option<ProgramFile>) -> Result<(), MonitorError> {
     // What the service has its own of, or nothing (`ProtectHome=`, `PrivateTmp=`), and what is cleared from time to time.
     const HIDDEN: [(&str, &str); 7] = [
         ("/tmp", "is below /tmp, which is cleared"),
@@ -428,8 +428,8 @@ mod tests {
 
     #[test]
     fn a_program_that_others_may_change_or_a_reboot_takes_is_refused() {
-        let fine = Found { owner: 0, mode: 0o755, in_memory: false };
-        let check = |path: &str, odd: &str, found: Option<Found>| {
+        let fine = ProgramFile { owner: 0, mode: 0o755, in_memory: false };
+        let check = |path: &str, odd: &str, found: Option<ProgramFile>| {
             check_program(Path::new(path), |part| if part == Path::new(odd) { found } else { Some(fine) })
         };
         assert_eq!(check("/usr/local/bin/ebb", "-", None), Ok(()));
@@ -438,10 +438,10 @@ mod tests {
             ("/home/a/ebb", "-", None, "home"),
             ("/opt/a b/ebb", "-", None, "named in a unit"),
             ("ebb", "-", None, "named in a unit"),
-            ("/usr/bin/ebb", "/usr", Some(Found { owner: 1000, ..fine }), "whose /usr is"),
-            ("/usr/bin/ebb", "/usr/bin/ebb", Some(Found { mode: 0o775, ..fine }), "write to it"),
-            ("/mnt/ebb", "/mnt", Some(Found { mode: 0o1777, ..fine }), "write to /mnt"),
-            ("/mnt/ebb", "/mnt", Some(Found { in_memory: true, ..fine }), "in memory"),
+            ("/usr/bin/ebb", "/usr", Some(ProgramFile { owner: 1000, ..fine }), "whose /usr is"),
+            ("/usr/bin/ebb", "/usr/bin/ebb", Some(ProgramFile { mode: 0o775, ..fine }), "write to it"),
+            ("/mnt/ebb", "/mnt", Some(ProgramFile { mode: 0o1777, ..fine }), "write to /mnt"),
+            ("/mnt/ebb", "/mnt", Some(ProgramFile { in_memory: true, ..fine }), "in memory"),
             ("/mnt/ebb", "/mnt", None, "looked at"),
         ] {
             let error = check(path, odd, found).expect_err(path).to_string();

@@ -68,7 +68,7 @@ pub struct MemberSeen {
 
 /// What was seen of an array that stays.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Seen {
+pub struct ArraySeen {
     /// Each member, in the record's order.
     pub members: Vec<MemberSeen>,
     /// What its arrays do beside.
@@ -138,7 +138,7 @@ pub struct Status {
 
 impl Array {
     /// Of `record`, as it was `seen`.
-    pub fn of(record: &Record, seen: Seen) -> Array {
+    pub fn of(record: &Record, seen: ArraySeen) -> Array {
         let desired = &record.desired;
         let seen_of = |position: usize| seen.members.get(position).cloned().unwrap_or_default();
         let members: Vec<MemberStatus> = desired

@@ -24,9 +24,11 @@
 //! took, their share of all. But it could not have had more than its volumes and their link grant, nor could its
 //! operations have taken less than one alone takes: the least of the three is what others can explain. Nor is a disk full that
 //! does more for the trial, when that keeps more in flight, and as much as before for the others: there an operation lost no more than
-//! it waited, and the fastest of them waited least. The same holds where the load has one operation in flight, which waits for none of its own, and others
+//! it waited, and the fastest of them waited least. And the operations of one thread come no faster than it gets round to them: who is at
+//! the disks can explain that it slept, and nothing of the time in which it ran or waited for a processor. The same holds where the load has one operation in flight, which waits for none of its own, and others
 //! are not always there (`facts::undisturbed`).
 
+use super::cpu::WAITED;
 use crate::estimate::median;
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::case::Case;
@@ -125,6 +127,11 @@ fn room(case: &Case<'_>, facts: &Facts<'_>) -> (f64, Vec<Evidence>) {
         let what = "mean latency of the members, against what one operation alone takes";
         figures.push(evidence(what, latency, Unit::Nanoseconds, Some(floor)));
     }
+    if let Some(pressed) = one_thread(case, facts) {
+        room = room.min(1.0 - pressed);
+        let what = "share of the time that the load's one thread ran or waited to: the disks explain what it slept at most";
+        figures.push(evidence(what, pressed, Unit::Share, None));
+    }
     if let Some(undisturbed) = undisturbed(case, facts) {
         room = room.min(1.0 - undisturbed);
         let what = "latency of the operations that found nobody else at the disks, over the mean: the rest may be waits";
@@ -138,6 +145,14 @@ fn room(case: &Case<'_>, facts: &Facts<'_>) -> (f64, Vec<Evidence>) {
         figures.push(evidence(what, fastest, Unit::Share, None));
     }
     (room.max(0.0), figures)
+}
+
+/// Share of the time that the load's only thread ran or waited for a processor, where it waited so much that this may be what it lacks; nothing
+/// where it is always busy with asking whether something is done.
+fn one_thread(case: &Case<'_>, facts: &Facts<'_>) -> Option<f64> {
+    let asks = case.workload.engine.hipri || !case.workload.is_free();
+    let waits = facts.waited.is_some_and(|waited| waited >= WAITED);
+    facts.pressed.filter(|_| case.workload.numjobs == 1 && waits && !asks)
 }
 
 /// What an operation takes that met nobody else, over the mean; nothing where it is known otherwise what one alone takes.

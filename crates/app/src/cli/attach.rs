@@ -46,7 +46,7 @@ pub struct AttachArgs {
     /// What it is called on both hosts [default: after the device or the target]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Encrypt it on this side with LUKS2: the file with the key, or `ask`. A blank volume is formatted once, and never again
+    /// Encrypt it on this side with LUKS2: the file with the key, which its owner alone may read, or `ask`. A blank volume is formatted once, and never again
     #[arg(long, value_name = "KEYFILE|ask")]
     encrypt: Option<PathBuf>,
     /// Authenticate every sector, so that what was changed on the other side is an error and not data; for a blank volume, all of which is
@@ -68,7 +68,7 @@ pub struct AttachArgs {
     /// How long reads and writes wait for a lost connection before they fail, such as 10s or 5m; without end is not offered
     #[arg(long, value_name = "TIME", default_value_t = format!("{HOLD_S}s"), value_parser = hold)]
     hold: String,
-    /// The file with the secret that the target asks for (DH-HMAC-CHAP for NVMe, CHAP for iSCSI)
+    /// A file that only its owner may read, with the secret that the target asks for (DH-HMAC-CHAP for NVMe, CHAP for iSCSI)
     #[arg(long, value_name = "FILE")]
     secret: Option<PathBuf>,
     /// Copy this `ebb` to the other host where it has none, or another; the copy goes with the attachment
@@ -145,11 +145,11 @@ fn ask(
 /// The key in the file of `--encrypt`; nothing where it is asked for.
 fn key_of(args: &AttachArgs) -> Result<Option<Vec<u8>>, CliError> {
     let Some(path) = args.encrypt.as_ref().filter(|path| path.as_os_str() != ASK) else { return Ok(None) };
-    let key = read::bytes(path, KEY_MAX)
+    let key = read::secret(path, KEY_MAX)
         .map_err(|error| CliError::Usage(format!("the key file {} {error}", path.shown())))?;
     match key.is_empty() {
         true => Err(CliError::Usage(format!(
-            "the key file {} is empty: `head -c 64 /dev/urandom > {}` makes a key",
+            "the key file {} is empty: `(umask 077; head -c 64 /dev/urandom > {})` makes a key",
             path.shown(),
             path.shown()
         ))),

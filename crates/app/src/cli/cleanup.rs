@@ -8,7 +8,7 @@ use ebbtide_host::build::Outcome;
 use ebbtide_host::judge::Program;
 use ebbtide_model::journal::Leftover;
 use ebbtide_model::shown::Shown;
-use ebbtide_runner::journal::{self, Found, Held};
+use ebbtide_runner::journal::{self, LeftBehind, Held};
 use ebbtide_runner::kernel::telling::Telling;
 use ebbtide_runner::places;
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ fn subcommand(line: &[String]) -> &str {
 }
 
 /// What runs left, and who holds the journals of those that are not over.
-fn look(directory: &Path) -> Result<(Found, Vec<Vec<Program>>), CliError> {
+fn look(directory: &Path) -> Result<(LeftBehind, Vec<Vec<Program>>), CliError> {
     let mut look = 1;
     loop {
         let found = journal::abandoned(directory)?;

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use view::{Outcome, Seen};
+use view::{Outcome, VolumePass};
 
 /// Measure volumes for a moment, again and again, and keep what was seen for years
 #[derive(Debug, Args)]
@@ -97,7 +97,7 @@ fn pass(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     if paused.is_none() {
         std::thread::sleep(busy::LOOK);
     }
-    let mut seen: Vec<Seen> = Vec::new();
+    let mut seen: Vec<VolumePass> = Vec::new();
     let mut passes: Vec<Pass> = Vec::new();
     for subject in subjects {
         let now = Reading::now(&sys);
@@ -107,7 +107,7 @@ fn pass(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             .or_else(|| host_busy.clone())
             .or_else(|| is_busy(&subject, &now, &before).filter(|_| !args.busy_too));
         let (pass, outcome) = one(&subject, &known, (&sys, &now), alone, &control)?;
-        seen.push(Seen {
+        seen.push(VolumePass {
             volume: pass.volume.clone(),
             values: pass.values.clone(),
             outcome,
@@ -115,7 +115,7 @@ fn pass(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         });
         passes.push(pass);
     }
-    seen.extend(absent.into_iter().map(|absent| Seen {
+    seen.extend(absent.into_iter().map(|absent| VolumePass {
         volume: Watched { id: absent.name.clone(), name: absent.name, host: String::new() },
         values: Vec::new(),
         outcome: Outcome::Failed(absent.why),

@@ -9,7 +9,7 @@ use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::Record;
-use ebbtide_provision::status::{Array, Seen, Status};
+use ebbtide_provision::status::{Array, ArraySeen, Status};
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -93,7 +93,7 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 }
 
 /// Adds what NVMe drives among the members say of their own health.
-fn ask_health(record: &Record, seen: &mut Seen) {
+fn ask_health(record: &Record, seen: &mut ArraySeen) {
     let sys = Sys::host();
     let mut devices = probe::devices(&sys);
     probe::ask_health(&sys, &mut devices, ebbtide_engine::nvme::log_page);

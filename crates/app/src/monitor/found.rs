@@ -4,30 +4,30 @@ use ebbtide_host::build::lasting;
 use ebbtide_host::hostinfo::host_info;
 use ebbtide_host::probe::BlockDevice;
 use ebbtide_host::sys::{self, Sys};
-use ebbtide_model::monitor::events::Found;
+use ebbtide_model::monitor::events::VolumeContext;
 use ebbtide_model::units::UnixTime;
 
 /// Of the host alone.
-pub fn host(sys: &Sys) -> Found {
+pub fn host(sys: &Sys) -> VolumeContext {
     let info = host_info(sys);
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
     let stat = sys::text(&sys.proc.join("stat")).unwrap_or_default();
-    Found {
+    VolumeContext {
         host: info.hostname,
         machine_id: some(lasting::machine(sys)),
         machine: info.machine,
         boot: sys::word(&sys.proc.join("sys/kernel/random/boot_id")),
         booted: sys::field(&stat, "btime").and_then(|text| text.parse().ok()).map(UnixTime::from_secs),
         kernel: some(info.kernel),
-        ..Found::default()
+        ..VolumeContext::default()
     }
 }
 
 /// The same with what is found of `device`.
-pub fn device(host: &Found, device: &BlockDevice) -> Found {
+pub fn device(host: &VolumeContext, device: &BlockDevice) -> VolumeContext {
     let kind = device.kind.label();
     let model = device.ids.model.as_deref().map(str::trim).filter(|model| !model.is_empty());
-    Found {
+    VolumeContext {
         device: Some(device.name.clone()),
         kind: Some(model.map_or_else(|| kind.to_owned(), |model| format!("{kind} ({model})"))),
         bytes: Some(device.size),

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use ebbtide_host::probe::{self, BlockDevice, Devices, Kind};
 use ebbtide_host::sys::{DevNum, Sys};
 use ebbtide_model::monitor::Watched;
-use ebbtide_model::monitor::events::Found;
+use ebbtide_model::monitor::events::VolumeContext;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{Bytes, format_bytes};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -21,7 +21,7 @@ pub struct Subject {
     /// The kernel's name for it, where it is a device.
     pub device: Option<String>,
     /// What it and its host are.
-    pub found: Found,
+    pub found: VolumeContext,
     /// What the reader of its figures must know.
     pub note: Option<String>,
 }
@@ -117,7 +117,7 @@ fn is_disk(device: &BlockDevice) -> bool {
     !made && device.partition_of.is_none() && !device.removable && device.size.0 > 0
 }
 
-fn of_device(device: &BlockDevice, sys: &Sys, of_host: &Found) -> Subject {
+fn of_device(device: &BlockDevice, sys: &Sys, of_host: &VolumeContext) -> Subject {
     let host = &of_host.host;
     let path = sys.dev.join(&device.name);
     // A name is not stable, and that of another host's device is another one.
@@ -127,7 +127,7 @@ fn of_device(device: &BlockDevice, sys: &Sys, of_host: &Found) -> Subject {
     Subject { path, watched, device: Some(device.name.clone()), found, note: None }
 }
 
-fn named(name: &str, devices: &Devices, sys: &Sys, of_host: &Found) -> Result<Subject, Absent> {
+fn named(name: &str, devices: &Devices, sys: &Sys, of_host: &VolumeContext) -> Result<Subject, Absent> {
     if let Some(device) =
         devices.devices.iter().find(|device| device.name == name || device.ids.matches(name))
     {
@@ -150,7 +150,7 @@ fn named(name: &str, devices: &Devices, sys: &Sys, of_host: &Found) -> Result<Su
     let host = of_host.host.clone();
     let watched = Watched { id: format!("{host}:{name}"), name, host };
     let bytes = Some(Bytes(found.len()));
-    let of_file = Found { bytes, ..of_host.clone() };
+    let of_file = VolumeContext { bytes, ..of_host.clone() };
     Ok(Subject { watched, path, device: None, found: of_file, note: holes(found.len(), found.blocks()) })
 }
 

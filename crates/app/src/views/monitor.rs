@@ -28,7 +28,7 @@ pub enum Outcome {
 
 /// What a pass saw of a volume.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct VolumePass {
     /// The volume that the pass looked at.
     pub volume: Watched,
     pub values: Vec<(Measure, f64)>,
@@ -39,7 +39,7 @@ pub struct Seen {
 }
 
 /// A pass, for programs.
-pub fn pass_json(seen: &[Seen]) -> Value {
+pub fn pass_json(seen: &[VolumePass]) -> Value {
     let volumes: Vec<Value> = seen
         .iter()
         .map(|seen| {
@@ -68,10 +68,10 @@ pub fn pass_json(seen: &[Seen]) -> Value {
 }
 
 /// A pass, for people.
-pub fn pass_text(seen: &[Seen]) -> String {
+pub fn pass_text(seen: &[VolumePass]) -> String {
     let mut rows =
         vec![["VOLUME", "SEEKS", "THROUGHPUT", "THE HOST'S LOAD SINCE THE LAST PASS", ""].map(str::to_owned)];
-    for Seen { volume, values, outcome, note } in seen {
+    for VolumePass { volume, values, outcome, note } in seen {
         let value =
             |wanted: Measure| values.iter().find(|(measure, _)| *measure == wanted).map(|(_, value)| *value);
         let wait = value(Measure::LoadWait).map(|wait| format!(", {} each", format_latency(wait * 1e9)));

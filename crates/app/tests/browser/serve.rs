@@ -3,7 +3,7 @@
 
 use super::devtools::Browser;
 use super::{WINDOWS, complaints};
-use ebbtide_model::monitor::events::Found;
+use ebbtide_model::monitor::events::VolumeContext;
 use ebbtide_model::monitor::{Measure, Pass, Watched};
 use ebbtide_model::testing::session::{self as fixture, Recipe};
 use ebbtide_model::units::{Bytes, UnixTime};
@@ -95,11 +95,11 @@ pub fn store(directory: &Path) -> (PathBuf, Vec<String>) {
                 at: UnixTime::from_secs(1_770_000_000 + hour * 3600),
                 values,
                 counted: None,
-                found: Some(Found {
+                found: Some(VolumeContext {
                     host: "db1".to_owned(),
                     kernel: Some(format!("6.1.{}", hour / 500)),
                     bytes: Some(Bytes(100_000_000_000 * (1 + u64::from(hour > 600)))),
-                    ..Found::default()
+                    ..VolumeContext::default()
                 }),
             });
         }

@@ -56,7 +56,7 @@ fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
         &mut net.store,
         "setsid tcpdump -Z root -i eth0 -U -s 0 -w /run/wire.pcap tcp port 22 >/run/tcpdump.log 2>&1 & sleep 3; pgrep -x tcpdump || { cat /run/tcpdump.log; exit 1; }",
     );
-    tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key");
+    tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key; chmod 600 key");
     let attach = format!(
         "ebb attach ada@store:{VOLUME} --name backup --encrypt key --header-backup header --mount /srv/backup"
     );
@@ -145,7 +145,7 @@ fn secrets_are_nowhere(guest: &mut Guest, key: &str) {
 fn twenty_cuts_of_the_connection_corrupt_nothing() {
     let mut net = Net::new("cuts", 256 * MIB);
     let mut desk = net.client(2, "desk");
-    tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key");
+    tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key; chmod 600 key");
     tell(
         &mut desk,
         &format!("ebb attach root@store:{VOLUME} --name data --encrypt key --mount /srv/data --hold 120s -q"),
@@ -298,6 +298,63 @@ fn targets_on_a_network_of_one_s_own_are_attached_directly() {
     }
 }
 
+/// The key is typed, the program is copied to a host that has none, and each sector is authenticated: one that was changed over there is an
+/// error, and all others are what was written.
+#[test]
+fn a_sector_that_was_changed_on_the_other_side_is_an_error() {
+    let mut net = Net::new("integrity", 64 * MIB);
+    let mut desk = net.client(2, "desk");
+    tell(&mut net.store, "rm /usr/local/bin/ebb");
+    let attach = format!("ebb attach ada@store:{VOLUME} --name data --encrypt ask --integrity");
+    let none = script(&mut desk, &attach).unwrap_err();
+    assert!(none.contains("has no ebb") && none.contains("--copy-ebb"), "{none}");
+    let asked = |guest: &mut Guest, prompts: &[&str]| {
+        let answers = prompts.iter().map(|prompt| {
+            format!("until grep -q '{prompt}' said; do pgrep -x script >/dev/null || break; sleep 0.2; done; sleep 1; echo 'correct horse' >&3\n")
+        });
+        tell(
+            guest,
+            &format!(
+                "rm -f in said; mkfifo in; script -q -e -f -c '{attach} --copy-ebb' said <in >/dev/null & exec 3<>in
+                 {}wait $! || {{ cat said; exit 1; }}; cat said",
+                answers.collect::<String>()
+            ),
+        )
+    };
+    let said = asked(&mut desk, &["key for data .not shown.", "once more"]);
+    assert!(said.contains("attached as /dev/mapper/data") && said.contains("encrypted now"), "{said}");
+    assert!(!said.contains("correct horse"), "{said}");
+    let text = tell(&mut desk, "ebb status");
+    assert!(text.contains("encrypted and authenticated here (LUKS2 with integrity)"), "{text}");
+    tell(
+        &mut desk,
+        "head -c $(blockdev --getsize64 /dev/mapper/data) /dev/urandom >content
+         dd if=content of=/dev/mapper/data bs=64k oflag=direct conv=fsync status=none; ebb detach data -q",
+    );
+    assert_eq!(traces(&mut desk), "");
+    net.nothing_there("after the detach");
+    tell(
+        &mut net.store,
+        &format!("dd if=/dev/urandom of={VOLUME} bs=4k count=1 seek=$((40 << 8)) conv=fsync status=none"),
+    );
+    let said = asked(&mut desk, &["key for data .not shown."]);
+    assert!(!said.contains("once more") && !said.contains("encrypted now"), "{said}");
+    let compared = tell(
+        &mut desk,
+        "size=$(stat -c %s content); differ=0; failed=0
+         dd if=/dev/mapper/data of=/dev/null bs=64k status=none 2>/dev/null && echo 'all of it was read'
+         for ((at = 0; at * 65536 < size; at++)); do
+             if dd if=/dev/mapper/data bs=64k count=1 skip=$at iflag=direct status=none 2>/dev/null >one; then
+                 dd if=content bs=64k count=1 skip=$at status=none | cmp -s - one || differ=$((differ + 1))
+             else failed=$((failed + 1)); fi
+         done; echo $differ differ, $failed failed",
+    );
+    assert!(compared == "0 differ, 1 failed\n" || compared == "0 differ, 2 failed\n", "{compared}");
+    tell(&mut desk, "ebb detach data -q");
+    assert_eq!(traces(&mut desk), "");
+    net.nothing_there("at the end");
+}
+
 /// Every so many boundaries one is tried; `EBB_TEST_EVERY=1` asks for all.
 fn every() -> usize {
     std::env::var("EBB_TEST_EVERY").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(7)
@@ -310,7 +367,7 @@ fn every() -> usize {
 fn a_kill_at_a_boundary_is_cleaned_up_on_both_sides() {
     let mut net = Net::new("kills", 64 * MIB);
     let mut desk = net.client(2, "desk");
-    tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key");
+    tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key; chmod 600 key");
     let attach = format!(
         "ebb attach ada@store:{VOLUME} --name data --encrypt key --header-backup header --mount /srv/data -q"
     );

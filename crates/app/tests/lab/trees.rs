@@ -39,6 +39,13 @@ fn below(run: &Value) -> Vec<String> {
     arrays.collect()
 }
 
+/// What the flushes of the disks take of a write, where `sync-writes` is named.
+fn flushed(run: &Value) -> Option<f64> {
+    let durable = run["verdicts"].as_array()?.iter().find(|verdict| verdict["kind"] == "sync-writes")?;
+    let mut parts = durable["evidence"].as_array()?.iter();
+    parts.find(|part| part["what"] == "of it the device's flushes")?["value"].as_f64()
+}
+
 const SET_UP: &str = r#"
     mdadm --quiet --create /dev/md0 --run --assume-clean --level=0 --chunk=64 --raid-devices=2 /dev/vd[ab]
     mdadm --quiet --create /dev/md1 --run --assume-clean --level=1 --bitmap=none --raid-devices=2 /dev/vd[cd]
@@ -94,14 +101,16 @@ fn arrays_of_the_host_are_no_caches_and_their_members_are_named() {
             wrong.push(format!("{line}: {}", run["verdicts"]));
         }
     }
-    // A mirror counts no flushes; its disks do.
-    let run = bench(&mut guest, "/dev/md1 --rw randwrite --bs 4k --fsync 1 --iodepth 1 --destroy");
-    let durable = run["verdicts"].as_array().unwrap().iter().find(|v| v["kind"] == "sync-writes");
-    let flushes = durable.and_then(|verdict| {
-        let parts = verdict["evidence"].as_array()?.iter();
-        parts.clone().find(|part| part["what"] == "of it the device's flushes")?["value"].as_f64()
-    });
-    if flushes.is_none_or(|time| time <= 0.0) {
+    // A mirror counts no flushes; its disks do. In a guest that gets little of the host's processors four at a time are hardly faster, and
+    // nothing is named.
+    let durable = "/dev/md1 --rw randwrite --bs 4k --fsync 1 --iodepth 1 --destroy";
+    let mut run = bench(&mut guest, durable);
+    for _ in 0..3 {
+        if flushed(&run).is_none() {
+            run = bench(&mut guest, durable);
+        }
+    }
+    if flushed(&run).is_none_or(|time| time <= 0.0) {
         wrong.push(format!("durable writes to a mirror: {}", run["verdicts"]));
     }
     // An array over arrays; and one with a slow disk, for which it waits.

@@ -6,7 +6,7 @@ use crate::command::{Real as Programs, Runner};
 use crate::judge;
 use crate::limit::tree::Process;
 use crate::program;
-use crate::ssh::{Found, Ssh, last_lines};
+use crate::ssh::{RemoteProgram, Ssh, last_lines};
 use crate::sys::Sys;
 use ebbtide_door::{DoorError, Expected, Wanted, kernel, read};
 use ebbtide_model::guard::{Permission, RefusalKind, WriteRequest};
@@ -24,9 +24,11 @@ use std::time::{Duration, SystemTime};
 
 /// Longest secret: one line.
 const SECRET_MAX: u64 = 4096;
-/// Ports of tunnels: below those that the kernel gives to whoever asks for any (`ip_local_port_range`, from 32768), so that none of
-/// them is taken while `ssh` is away.
-const PORTS: std::ops::Range<u16> = 20_000..30_000;
+/// Ports of tunnels: of those that root alone may take (ip(7), `ip_unprivileged_port_start`), so that nobody answers the kernel in the place of
+/// an `ssh` that is away; below those from which NFS mounts go out (`sunrpc.min_resvport`, 665).
+const PORTS: std::ops::Range<u16> = 600..665;
+/// Those of them that have a service: IPMI, IPP, LDAPS, DHCP's failover (services(5)).
+const OF_SERVICES: [u16; 4] = [623, 631, 636, 647];
 
 /// Where the secret of an attachment is on the other host, in a directory of the user's own: `$f`, for [`secret_name`] as `$1`.
 const SECRET_PLACE: &str = "\
@@ -156,7 +158,7 @@ impl Around for Real<'_> {
         if !tunnel.ebb.starts_with('/') {
             return Ok(());
         }
-        let found = Found { program: tunnel.ebb.clone(), version: String::new(), sha256: None };
+        let found = RemoteProgram { program: tunnel.ebb.clone(), version: String::new(), sha256: None };
         self.ssh(record, tunnel)?.remove_copy(&Programs, &found).map_err(far)
     }
 
@@ -220,7 +222,9 @@ impl Around for Real<'_> {
         // The same name tends to have the same port, so that the device's link by path is the same, too.
         let hash = name.bytes().fold(0_u16, |hash, byte| hash.wrapping_mul(31).wrapping_add(u16::from(byte)));
         let count = PORTS.end - PORTS.start;
-        let mut ports = (0..count).map(|offset| PORTS.start + (hash % count + offset) % count);
+        let mut ports = (0..count)
+            .map(|offset| PORTS.start + (hash % count + offset) % count)
+            .filter(|port| !OF_SERVICES.contains(port));
         let free = ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
         free.ok_or_else(|| io::ErrorKind::AddrInUse.into())
     }
@@ -254,7 +258,7 @@ impl Around for Real<'_> {
     }
 
     fn secret(&self, path: &Path) -> Result<String, Failure> {
-        let text = read::text(path, SECRET_MAX)
+        let text = read::secret_text(path, SECRET_MAX)
             .map_err(|error| Failure::file(path, format!("the secret {error}")))?;
         let line = text.trim();
         match !line.is_empty() && line.chars().all(|sign| sign.is_ascii_graphic() && sign != ',') {

@@ -21,7 +21,7 @@ mod unit;
 pub use config::{ConfigFs, Kernel};
 pub use error::ExportError;
 pub use records::RECORDS;
-pub use seen::{Exposed, Seen, seen};
+pub use seen::{Exposed, KernelExport, seen};
 pub use taking::{foresee, put_back, stands};
 
 use crate::build::{at, run};

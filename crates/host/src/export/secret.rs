@@ -5,9 +5,6 @@ use crate::build::at;
 use crate::sys;
 use ebbtide_door::read;
 use ebbtide_model::export::{CONFIG, Export, Transport, check_secret};
-use ebbtide_model::shown::Shown;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Longest file with a secret.
@@ -18,14 +15,8 @@ impl Exporter<'_> {
     pub(super) fn secret(&self, export: &Export) -> Result<Option<String>, ExportError> {
         let Some(file) = &export.secret else { return Ok(None) };
         let fail = |what: String| ExportError::Secret { file: file.clone(), what };
-        let open = read::regular(file).map_err(|error| fail(error.to_string()))?;
-        let found = open.metadata().map_err(|error| fail(error.to_string()))?;
-        if found.mode() & 0o077 != 0 {
-            return Err(fail(format!("others than its owner may read it: `chmod 600 {}`", file.shown())));
-        }
-        let mut text = String::new();
-        let long = open.take(LONGEST_SECRET).read_to_string(&mut text);
-        long.map_err(|error| fail(error.to_string()))?;
+        let text =
+            read::secret_text(file, LONGEST_SECRET).map_err(|error| fail(format!("the secret {error}")))?;
         let secret = check_secret(&text, export.transport).map_err(|error| fail(error.to_string()))?;
         Ok(Some(secret.to_owned()))
     }

@@ -20,7 +20,7 @@ pub enum Exposed {
 
 /// A namespace of nvmet or a backstore of LIO that the kernel has opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Seen {
+pub struct KernelExport {
     /// What is exported, by the path that the kernel was given.
     pub path: PathBuf,
     /// "NVMe" or "SCSI".
@@ -38,7 +38,7 @@ pub struct Seen {
     pub object: PathBuf,
 }
 
-impl Seen {
+impl KernelExport {
     /// What to do to end it.
     pub fn remedy(&self) -> String {
         match &self.name {
@@ -53,7 +53,7 @@ impl Seen {
 }
 
 /// Everything that the host of `sys` exports.
-pub fn seen(sys: &Sys) -> Vec<Seen> {
+pub fn seen(sys: &Sys) -> Vec<KernelExport> {
     let mut found = namespaces(sys);
     found.extend(backstores(sys));
     found
@@ -67,7 +67,7 @@ fn is_on(attribute: &Path) -> bool {
     sys::word(attribute).is_some_and(|value| value == "1")
 }
 
-fn namespaces(sys: &Sys) -> Vec<Seen> {
+fn namespaces(sys: &Sys) -> Vec<KernelExport> {
     let place = config(sys).join("nvmet/subsystems");
     let mut found = Vec::new();
     for target in sys::names(&place) {
@@ -80,14 +80,14 @@ fn namespaces(sys: &Sys) -> Vec<Seen> {
             if is_on(&object.join("enable")) {
                 let (path, name) = (PathBuf::from(path), name_of_target(&target));
                 let exposed = behind(sys, &path);
-                found.push(Seen { path, protocol: "NVMe", target: target.clone(), name, exposed, object });
+                found.push(KernelExport { path, protocol: "NVMe", target: target.clone(), name, exposed, object });
             }
         }
     }
     found
 }
 
-fn backstores(sys: &Sys) -> Vec<Seen> {
+fn backstores(sys: &Sys) -> Vec<KernelExport> {
     let place = config(sys).join("target/core");
     let mut found = Vec::new();
     for adapter in sys::names(&place) {
@@ -111,7 +111,7 @@ fn backstores(sys: &Sys) -> Vec<Seen> {
             let name = targets.iter().find_map(|target| name_of_target(target));
             let name = name.or_else(|| store.strip_prefix("ebb_").map(str::to_owned));
             let target = if targets.is_empty() { store } else { targets.join(", ") };
-            found.push(Seen { path, protocol: "SCSI", target, name, exposed, object });
+            found.push(KernelExport { path, protocol: "SCSI", target, name, exposed, object });
         }
     }
     found

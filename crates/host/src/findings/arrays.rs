@@ -1,6 +1,6 @@
 //! Rules about arrays: md, and striped logical volumes as far as their queue limits show them.
 
-use super::{Facts, Found};
+use super::{Facts, Fault};
 use crate::probe::{BlockDevice, Content, Kind};
 use crate::sys;
 use ebbtide_model::samples::Join;
@@ -37,7 +37,7 @@ fn uuid_of_md(uuid: &str) -> Option<String> {
 }
 
 /// Members of an md array that is not assembled, as after `mdadm --stop`.
-pub(super) fn not_assembled(facts: &Facts) -> Vec<(String, Found)> {
+pub(super) fn not_assembled(facts: &Facts) -> Vec<(String, Fault)> {
     let mut arrays: BTreeMap<&str, Vec<&BlockDevice>> = BTreeMap::new();
     let mut inactive: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for device in facts.all() {
@@ -81,7 +81,7 @@ pub(super) fn not_assembled(facts: &Facts) -> Vec<(String, Found)> {
         };
         let what =
             format!("an md array{called} is there and not assembled: {} hold{s} its {members}", names.join(", "));
-        (names.first().map_or_else(String::new, |name| (*name).to_owned()), Found { what, remedy })
+        (names.first().map_or_else(String::new, |name| (*name).to_owned()), Fault { what, remedy })
     });
     let waiting = inactive.into_iter().map(|(array, members)| {
         let what =
@@ -89,16 +89,16 @@ pub(super) fn not_assembled(facts: &Facts) -> Vec<(String, Found)> {
         let remedy = format!(
             "`mdadm --run /dev/{array}` starts it as it is; `mdadm --stop /dev/{array}` gives its members free"
         );
-        (members.first().map_or_else(String::new, |name| (*name).to_owned()), Found { what, remedy })
+        (members.first().map_or_else(String::new, |name| (*name).to_owned()), Fault { what, remedy })
     });
     stopped.chain(waiting).collect()
 }
 
-pub(super) fn small_readahead(_facts: &Facts, device: &BlockDevice) -> Option<Found> {
+pub(super) fn small_readahead(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     let (chunk, members) = stripe(device)?;
     let least = chunk.0.checked_mul(members)?.checked_mul(STRIPES_READ_AHEAD)?;
     let readahead = device.queue.readahead.filter(|r| members > 1 && r.0 < least)?;
-    Some(Found {
+    Some(Fault {
         what: format!(
             "{} reads {readahead} ahead; {members} members with a chunk of {chunk} need {} to be busy together",
             device.shown_name(),
@@ -112,9 +112,9 @@ pub(super) fn small_readahead(_facts: &Facts, device: &BlockDevice) -> Option<Fo
     })
 }
 
-pub(super) fn degraded(_facts: &Facts, device: &BlockDevice) -> Option<Found> {
+pub(super) fn degraded(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     let md = device.md.as_ref().filter(|md| md.degraded > 0)?;
-    Some(Found {
+    Some(Fault {
         what: format!("{} ({}) lacks {} of {} members", device.name, md.level, md.degraded, md.members),
         remedy: {
             let failed = md
@@ -133,18 +133,18 @@ pub(super) fn degraded(_facts: &Facts, device: &BlockDevice) -> Option<Found> {
     })
 }
 
-pub(super) fn resync(_facts: &Facts, device: &BlockDevice) -> Option<Found> {
+pub(super) fn resync(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     let md = device.md.as_ref()?;
     let action = md.action.as_deref().filter(|a| !matches!(*a, "idle" | "frozen"))?;
     let done = md.done.map(|d| format!(", {:.0}% done", d * 100.0)).unwrap_or_default();
-    Some(Found {
+    Some(Fault {
         what: format!("{} is busy with its own {action}{done}", device.name),
         remedy: "measurements meanwhile show less than the array can do; /proc/mdstat says how long it takes"
             .to_owned(),
     })
 }
 
-pub(super) fn shared_disk(facts: &Facts) -> Vec<(String, Found)> {
+pub(super) fn shared_disk(facts: &Facts) -> Vec<(String, Fault)> {
     let mut users: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut found = Vec::new();
     for array in facts.all().filter(|d| d.slaves.len() > 1 || d.md.is_some()) {
@@ -163,7 +163,7 @@ pub(super) fn shared_disk(facts: &Facts) -> Vec<(String, Found)> {
             let what = format!("{} has two members on {disk}: {one} and {other}", array.shown_name());
             let remedy =
                 "the disk does the work of two and its failure takes both: give each member its own disk";
-            found.push((array.name.clone(), Found { what, remedy: remedy.to_owned() }));
+            found.push((array.name.clone(), Fault { what, remedy: remedy.to_owned() }));
         }
         // An array over arrays shares its disks with them by design: only the lowest layer counts.
         if array.slaves.iter().all(|s| facts.devices.get(s).is_some_and(|d| d.slaves.is_empty())) {
@@ -178,12 +178,12 @@ pub(super) fn shared_disk(facts: &Facts) -> Vec<(String, Found)> {
     for (disk, arrays) in users.into_iter().filter(|(_, all)| all.len() > 1 && !all.iter().all(is_lvm)) {
         let what = format!("{} are on the same disk {disk}", arrays.join(" and "));
         let remedy = "they slow each other down; measure one at a time, or give each its own disk".to_owned();
-        found.push((disk.to_owned(), Found { what, remedy }));
+        found.push((disk.to_owned(), Fault { what, remedy }));
     }
     found
 }
 
-pub(super) fn geometry(facts: &Facts, device: &BlockDevice) -> Option<Found> {
+pub(super) fn geometry(facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     let (chunk, members) = stripe(device)?;
     let mount = device.mounts.first()?;
     let option = |key: &str| {
@@ -233,5 +233,5 @@ pub(super) fn geometry(facts: &Facts, device: &BlockDevice) -> Option<Found> {
         }
         _ => return None,
     };
-    Some(Found { what, remedy })
+    Some(Fault { what, remedy })
 }

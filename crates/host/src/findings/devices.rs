@@ -1,6 +1,6 @@
 //! Rules about single devices and their mounts.
 
-use super::{Facts, Found};
+use super::{Facts, Fault};
 use crate::probe::{BlockDevice, Kind};
 use ebbtide_model::units::Bytes;
 
@@ -10,7 +10,7 @@ const BUSY_REQUESTS_PER_SECOND: f64 = 20.0;
 /// Every device of today works in pages of at least this, whatever it says.
 const PAGE: u64 = 4096;
 
-pub(super) fn access_times(facts: &Facts, device: &BlockDevice) -> Option<Found> {
+pub(super) fn access_times(facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     const LOCAL: &[&str] = &["ext2", "ext3", "ext4", "xfs", "btrfs", "jfs", "f2fs"];
     let mount = device.mounts.iter().find(|m| LOCAL.contains(&m.fstype.as_str()))?;
     let quiet = ["noatime", "ro"].iter().any(|o| mount.has_option(o));
@@ -28,7 +28,7 @@ pub(super) fn access_times(facts: &Facts, device: &BlockDevice) -> Option<Found>
     } else {
         "at every read (strictatime)".to_owned()
     };
-    Some(Found {
+    Some(Fault {
         what: format!("{} on {} writes access times {how}", device.shown_name(), mount.mountpoint),
         remedy: format!(
             "if nothing reads them: `mount -o remount,noatime {}`, and in /etc/fstab",
@@ -37,26 +37,26 @@ pub(super) fn access_times(facts: &Facts, device: &BlockDevice) -> Option<Found>
     })
 }
 
-pub(super) fn unused_instance_store(_facts: &Facts, device: &BlockDevice) -> Option<Found> {
+pub(super) fn unused_instance_store(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     let unused = device.kind == Kind::InstanceStore && device.partition_of.is_none() && device.is_free();
-    unused.then(|| Found {
+    unused.then(|| Fault {
         what: format!("{} is {} of local NVMe with nothing on it", device.name, device.size),
         remedy: "use it for swap, scratch or caches; what is on it is lost when the instance stops"
             .to_owned(),
     })
 }
 
-pub(super) fn lazy_init(facts: &Facts) -> Vec<(String, Found)> {
+pub(super) fn lazy_init(facts: &Facts) -> Vec<(String, Fault)> {
     let device = facts.all().find(|d| d.mounts.iter().any(|m| m.fstype == "ext4"));
     let found = |device: &BlockDevice| {
         let what = "ext4 is zeroing inode tables in the background (ext4lazyinit)".to_owned();
         let remedy = "the first write test on a fresh file system reads low: wait, or `mkfs.ext4 -E lazy_itable_init=0`";
-        (device.name.clone(), Found { what, remedy: remedy.to_owned() })
+        (device.name.clone(), Fault { what, remedy: remedy.to_owned() })
     };
     device.filter(|_| facts.lazy_init).map(found).into_iter().collect()
 }
 
-pub(super) fn misaligned(_facts: &Facts, part: &BlockDevice) -> Option<Found> {
+pub(super) fn misaligned(_facts: &Facts, part: &BlockDevice) -> Option<Fault> {
     let start = part.start?;
     let physical = part.queue.physical_block.map_or(PAGE, |b| b.0.max(PAGE));
     let unit = match part.queue.minimum_io {
@@ -66,7 +66,7 @@ pub(super) fn misaligned(_facts: &Facts, part: &BlockDevice) -> Option<Found> {
     if start.0.is_multiple_of(unit) {
         return None;
     }
-    Some(Found {
+    Some(Fault {
         what: format!(
             "{} begins at byte {} ({} past a multiple of {})",
             part.name,
@@ -112,7 +112,7 @@ const ODD: &[Odd] = &[
     },
 ];
 
-pub(super) fn odd_scheduler(_facts: &Facts, device: &BlockDevice) -> Option<Found> {
+pub(super) fn odd_scheduler(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     let odd = ODD.iter().find(|o| {
         device.partition_of.is_none()
             && o.kinds.contains(&device.kind)
@@ -120,21 +120,21 @@ pub(super) fn odd_scheduler(_facts: &Facts, device: &BlockDevice) -> Option<Foun
             && device.queue.scheduler.as_deref() == Some(o.scheduler)
             && device.queue.schedulers.iter().any(|s| s == o.better)
     })?;
-    Some(Found {
+    Some(Fault {
         what: format!("{} uses {}, which {}", device.name, odd.scheduler, odd.why),
         remedy: format!("measure with `echo {} > /sys/block/{}/queue/scheduler`", odd.better, device.name),
     })
 }
 
-pub(super) fn drive_health(_facts: &Facts, device: &BlockDevice) -> Option<Found> {
+pub(super) fn drive_health(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     let troubles = device.health.as_ref()?.troubles();
-    (!troubles.is_empty()).then(|| Found {
+    (!troubles.is_empty()).then(|| Fault {
         what: format!("{} reports: {}", device.name, troubles.join(", ")),
         remedy: "move what is on it and replace it; what is measured on it is not its usual speed".to_owned(),
     })
 }
 
-pub(super) fn network_swap(facts: &Facts, device: &BlockDevice) -> Option<Found> {
+pub(super) fn network_swap(facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     device.swap_used?;
     let disk = facts
         .devices
@@ -142,7 +142,7 @@ pub(super) fn network_swap(facts: &Facts, device: &BlockDevice) -> Option<Found>
         .into_iter()
         .filter_map(|name| facts.devices.get(name))
         .find(|disk| disk.kind.is_network() == Some(true))?;
-    Some(Found {
+    Some(Fault {
         what: format!("swap on {} is on {} storage", device.shown_name(), disk.kind.label()),
         remedy:
             "under memory pressure swapping competes with data for the network and its limits: use local \

@@ -93,13 +93,13 @@ pub struct Rule {
 
 enum Check {
     /// Of one device after the other.
-    Each(fn(&Facts, &BlockDevice) -> Option<Found>),
+    Each(fn(&Facts, &BlockDevice) -> Option<Fault>),
     /// Of all of them together; each with the name of its device.
-    All(fn(&Facts) -> Vec<(String, Found)>),
+    All(fn(&Facts) -> Vec<(String, Fault)>),
 }
 
 /// What a rule's check returns.
-struct Found {
+struct Fault {
     what: String,
     remedy: String,
 }
@@ -173,7 +173,7 @@ pub fn find(facts: &Facts) -> Vec<Finding> {
                 facts.all().filter_map(|device| Some((device.name.clone(), check(facts, device)?))).collect()
             }
         };
-        findings.extend(found.into_iter().map(|(device, Found { what, remedy })| Finding {
+        findings.extend(found.into_iter().map(|(device, Fault { what, remedy })| Finding {
             rule: rule.id,
             severity: rule.severity,
             device,

@@ -2,7 +2,7 @@
 
 use super::file::open_backing;
 use super::users::Backing;
-use super::{Found, HostLook};
+use super::{Loss, HostLook};
 use crate::command::Runner;
 use crate::probe::{Content, signature};
 use crate::sys::DevNum;
@@ -31,18 +31,18 @@ fn foreign_data(device: &File) -> io::Result<Option<u64>> {
 impl HostLook {
     /// What is on the device `dev`, which `file` is open on, and on what it stands on, that would be lost; of one that was
     /// `used` by this run signatures only.
-    pub(super) fn contents(&self, runner: &dyn Runner, dev: DevNum, file: &File, used: bool) -> Vec<Found> {
+    pub(super) fn contents(&self, runner: &dyn Runner, dev: DevNum, file: &File, used: bool) -> Vec<Loss> {
         let mut found = Vec::new();
         let partitions = self.partition_names(dev);
         found.extend(named(&signature::read_open(runner, file), "it", partitions.len()));
         if found.is_empty() && !partitions.is_empty() {
             let what = format!("it has the partitions {}", partitions.join(", "));
-            found.push(Found { kind: RefusalKind::PartitionTable, what });
+            found.push(Loss { kind: RefusalKind::PartitionTable, what });
         }
         if found.is_empty() && !used {
             match foreign_data(file) {
                 Ok(None) => {}
-                Ok(Some(at)) => found.push(Found {
+                Ok(Some(at)) => found.push(Loss {
                     kind: RefusalKind::Data,
                     what: format!("it carries data of an unknown kind (byte {at} is not zero)"),
                 }),
@@ -61,7 +61,7 @@ impl HostLook {
 
     /// A file system or a superblock of the whole disk that a partition is on, or of all of what a loop device is a part
     /// of: writing the part damages it.
-    fn contents_below(&self, runner: &dyn Runner, dev: DevNum, found: &mut Vec<Found>) {
+    fn contents_below(&self, runner: &dyn Runner, dev: DevNum, found: &mut Vec<Loss>) {
         if let Some(over) = self.users.loops.iter().find(|over| over.dev == dev) {
             match over.backing {
                 Backing::Device(below) => self.whole(runner, below, true, found),
@@ -83,7 +83,7 @@ impl HostLook {
     }
 
     /// What is on all of the device `dev`; a partition table counts where what is written is no partition.
-    fn whole(&self, runner: &dyn Runner, dev: DevNum, table: bool, found: &mut Vec<Found>) {
+    fn whole(&self, runner: &dyn Runner, dev: DevNum, table: bool, found: &mut Vec<Loss>) {
         let Some(relation) = self.users.relation(dev) else { return };
         let path = self.sys.dev.join(&relation.name);
         let opened = read::open(&path).and_then(|file| {
@@ -118,7 +118,7 @@ impl HostLook {
             },
             Err(error) => Some(unreadable("it", &error.to_string())),
         };
-        let reason = |Found { kind, what }| Reason {
+        let reason = |Loss { kind, what }| Reason {
             kind,
             what,
             remedy: "no run leaves that; remove the file yourself (`rm`) if it may be lost".to_owned(),
@@ -127,12 +127,12 @@ impl HostLook {
     }
 }
 
-fn unreadable(what: &str, why: &str) -> Found {
-    Found { kind: RefusalKind::Unreadable, what: format!("what is on {what} cannot be read: {why}") }
+fn unreadable(what: &str, why: &str) -> Loss {
+    Loss { kind: RefusalKind::Unreadable, what: format!("what is on {what} cannot be read: {why}") }
 }
 
 /// `content` of `who` in words; nothing where there is none.
-pub(super) fn named(content: &Content, who: &str, partitions: usize) -> Option<Found> {
+pub(super) fn named(content: &Content, who: &str, partitions: usize) -> Option<Loss> {
     let (kind, what) = match content {
         Content::Nothing => return None,
         Content::Signature(s) => {
@@ -145,5 +145,5 @@ pub(super) fn named(content: &Content, who: &str, partitions: usize) -> Option<F
         ),
         Content::Unknown(why) => return Some(unreadable(who, why)),
     };
-    Some(Found { kind, what })
+    Some(Loss { kind, what })
 }

@@ -211,7 +211,7 @@ fn has_open(opener: &Opener, what: &str) -> Reason {
 
 /// Something found on a device that would be lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+struct Loss {
     kind: RefusalKind,
     what: String,
 }
@@ -222,7 +222,7 @@ impl HostLook {
     fn against_device(
         &self,
         dev: DevNum,
-        contents: Vec<Found>,
+        contents: Vec<Loss>,
         busy: bool,
         request: &WriteRequest<'_>,
     ) -> Vec<Reason> {
@@ -287,7 +287,7 @@ impl HostLook {
 
     /// What is on the device, where it was not named in a way that means this very one: another host could overwrite what
     /// nobody meant.
-    fn not_named(&self, device: &BlockDevice, contents: Vec<Found>, id: Option<&str>) -> Vec<Reason> {
+    fn not_named(&self, device: &BlockDevice, contents: Vec<Loss>, id: Option<&str>) -> Vec<Reason> {
         if id.is_some() {
             return Vec::new();
         }
@@ -302,7 +302,7 @@ impl HostLook {
             ),
         };
         let found =
-            contents.into_iter().map(|Found { kind, what }| Reason { kind, what, remedy: remedy.clone() });
+            contents.into_iter().map(|Loss { kind, what }| Reason { kind, what, remedy: remedy.clone() });
         found.chain(self.untold_openers()).collect()
     }
 
@@ -310,7 +310,7 @@ impl HostLook {
     fn not_allowed(
         &self,
         device: &BlockDevice,
-        contents: Vec<Found>,
+        contents: Vec<Loss>,
         id: Option<&str>,
         destroy: bool,
     ) -> Vec<Reason> {
@@ -331,7 +331,7 @@ impl HostLook {
         };
         let mut reasons: Vec<Reason> = contents
             .into_iter()
-            .map(|Found { kind, what }| Reason { kind, what, remedy: remedy.clone() })
+            .map(|Loss { kind, what }| Reason { kind, what, remedy: remedy.clone() })
             .collect();
         reasons.extend(untold);
         if destroy {

@@ -23,7 +23,7 @@ impl Recorded {
         Recorded { devices: probe::devices(&sys), look: HostLook::new(sys), _root: root }
     }
 
-    fn found(&self, name: &str) -> Vec<Found> {
+    fn found(&self, name: &str) -> Vec<Loss> {
         let device = self.devices.get(name).expect("recorded");
         content::named(&device.content, "it", device.partitions.len()).into_iter().collect()
     }
@@ -31,7 +31,7 @@ impl Recorded {
     fn kinds_with(
         &self,
         name: &str,
-        contents: Vec<Found>,
+        contents: Vec<Loss>,
         id: Option<&str>,
         destroy: bool,
     ) -> Vec<RefusalKind> {

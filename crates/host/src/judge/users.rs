@@ -2,7 +2,7 @@
 
 use super::programs::{self, Opener, Openers};
 use crate::chain;
-use crate::export::{self, Exposed, Seen};
+use crate::export::{self, Exposed, KernelExport};
 use crate::probe::tables::{self, Mount, Swap};
 use crate::probe::{Relation, relations};
 use crate::sys::{self, DevNum, Sys};
@@ -56,7 +56,7 @@ pub(super) struct Users {
     pub(super) swaps: Vec<Swap>,
     pub(super) loops: Vec<LoopDevice>,
     /// What is given to other hosts: nvmet claims nothing of it, and LIO no files.
-    pub(super) exports: Vec<Seen>,
+    pub(super) exports: Vec<KernelExport>,
     openers: OnceCell<Openers>,
 }
 
@@ -102,7 +102,7 @@ impl Users {
     /// Reasons against writing what is exported, which is called `name`.
     pub(super) fn exports_of(&self, what: &Exposed, name: &str) -> Vec<Reason> {
         let these = self.exports.iter().filter(|seen| seen.exposed == *what);
-        let reason = |seen: &Seen| Reason {
+        let reason = |seen: &KernelExport| Reason {
             kind: RefusalKind::Held,
             what: format!("{name} is exported to other hosts over {} as {}", seen.protocol, seen.target),
             remedy: seen.remedy(),

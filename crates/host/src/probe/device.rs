@@ -4,7 +4,7 @@ use super::kind::Kind;
 use super::made::Made;
 use super::signature::Content;
 use super::tables::Mount;
-use crate::export::Seen;
+use crate::export::KernelExport;
 use crate::sys::DevNum;
 use ebbtide_model::observe::nvme::Health;
 use ebbtide_model::units::Bytes;
@@ -59,7 +59,7 @@ pub struct BlockDevice {
     pub backing_file: Option<String>,
     /// What gives it to other hosts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub exports: Vec<Seen>,
+    pub exports: Vec<KernelExport>,
     /// What an NVMe drive says of its health, once it was asked ([`ask_health`](super::ask_health)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,

@@ -21,7 +21,7 @@ pub use relations::{Relation, relations};
 pub use signature::{Content, Signature};
 
 use crate::command::{Never, Real, Runner};
-use crate::export::{self, Exposed, Seen};
+use crate::export::{self, Exposed, KernelExport};
 use crate::rbd;
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_model::units::Bytes;
@@ -162,7 +162,7 @@ struct Reader<'a> {
     by_id: Vec<(String, String)>,
     tables: dm::Tables<'a>,
     file_systems: Vec<FileSystem>,
-    exports: Vec<Seen>,
+    exports: Vec<KernelExport>,
 }
 
 impl<'a> Reader<'a> {

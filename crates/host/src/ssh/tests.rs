@@ -196,7 +196,7 @@ fn only_copies_are_removed() {
     }
     assert!(is_copy("/home/a da/.cache/ebbtide/copy-aB345678/ebb"));
     let ssh = Ssh::new("alpha").expect("a host");
-    let found = Found { program: "ebb".into(), version: "1".into(), sha256: None };
+    let found = RemoteProgram { program: "ebb".into(), version: "1".into(), sha256: None };
     ssh.remove_copy(&Says(1, ""), &found).expect("nothing to do");
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What a pass finds of a volume and of the host that it is attached to; nothing where it cannot be told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Found {
+pub struct VolumeContext {
     /// Name of the host.
     pub host: String,
     /// What tells the host from others whatever it is called (`/etc/machine-id`).
@@ -90,7 +90,7 @@ pub struct Event {
 }
 
 /// What happened from the pass at `since`, which found `before`, to the one at `at`, which found `now`.
-pub fn events((since, before): (UnixTime, &Found), (at, now): (UnixTime, &Found)) -> Vec<Event> {
+pub fn events((since, before): (UnixTime, &VolumeContext), (at, now): (UnixTime, &VolumeContext)) -> Vec<Event> {
     let event = |what| Event { at, since, what };
     let mut all = Vec::new();
     let is_other = match (&before.machine_id, &now.machine_id) {
@@ -133,8 +133,8 @@ mod tests {
     const SINCE: UnixTime = UnixTime::from_secs(1000);
     const AT: UnixTime = UnixTime::from_secs(1900);
 
-    fn found() -> Found {
-        Found {
+    fn found() -> VolumeContext {
+        VolumeContext {
             host: "db1".to_owned(),
             machine_id: Some("m1".to_owned()),
             machine: Some("Amazon EC2 m5.large".to_owned()),
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    fn of(now: &Found) -> Vec<Event> {
+    fn of(now: &VolumeContext) -> Vec<Event> {
         events((SINCE, &found()), (AT, now))
     }
 
@@ -158,14 +158,14 @@ mod tests {
     #[test]
     fn nothing_happens_where_nothing_differs_or_it_is_not_known() {
         assert_eq!(of(&found()), []);
-        assert_eq!(of(&Found { host: "db1".to_owned(), ..Found::default() }), []);
-        let renamed = Found { host: "renamed".to_owned(), ..found() };
+        assert_eq!(of(&VolumeContext { host: "db1".to_owned(), ..VolumeContext::default() }), []);
+        let renamed = VolumeContext { host: "renamed".to_owned(), ..found() };
         assert_eq!(of(&renamed), [], "the same machine by its id");
     }
 
     #[test]
     fn a_stop_and_start_as_another_type_is_told_with_what_it_brought() {
-        let now = Found {
+        let now = VolumeContext {
             boot: Some("b2".to_owned()),
             booted: Some(UnixTime::from_secs(1500)),
             machine: Some("Amazon EC2 m5.4xlarge".to_owned()),
@@ -184,13 +184,13 @@ mod tests {
             ]
         );
         // A clock that was wrong at the start says nothing.
-        let odd = Found { booted: Some(UnixTime::from_secs(5000)), ..now };
+        let odd = VolumeContext { booted: Some(UnixTime::from_secs(5000)), ..now };
         assert_eq!(of(&odd)[0].at, AT);
     }
 
     #[test]
     fn another_host_is_one_event_whatever_differs_of_it() {
-        let now = Found {
+        let now = VolumeContext {
             host: "db2".to_owned(),
             machine_id: Some("m2".to_owned()),
             boot: Some("b9".to_owned()),
@@ -203,16 +203,16 @@ mod tests {
         let resized = EventKind::Resized { before: Bytes(100 << 30), after: Bytes(200 << 30) };
         assert_eq!(of(&now), [seen(moved.clone()), seen(resized)]);
         // Where it has no id, the name has to do.
-        let nameless = Found { host: "db2".to_owned(), ..Found::default() };
+        let nameless = VolumeContext { host: "db2".to_owned(), ..VolumeContext::default() };
         assert_eq!(of(&nameless), [seen(moved)]);
     }
 
-    fn any_found() -> impl Strategy<Value = Found> {
+    fn any_found() -> impl Strategy<Value = VolumeContext> {
         let word = || proptest::option::of("[ab]");
         ("[ab]", word(), word(), word(), word(), word(), word(), proptest::option::of(0..3u64)).prop_map(
             |(host, machine_id, machine, boot, kernel, device, kind, bytes)| {
                 let bytes = bytes.map(Bytes);
-                Found { host, machine_id, machine, boot, booted: None, kernel, device, kind, bytes }
+                VolumeContext { host, machine_id, machine, boot, booted: None, kernel, device, kind, bytes }
             },
         )
     }

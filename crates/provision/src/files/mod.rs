@@ -111,8 +111,8 @@ impl Part {
         now.is_some_and(|now| self.put(name, Some(now)).is_ok_and(|wanted| wanted == now))
     }
 
-    fn find(&self, name: &str, now: &str) -> Result<Option<Found>, FileError> {
-        let mut found: Option<Found> = None;
+    fn find(&self, name: &str, now: &str) -> Result<Option<Block>, FileError> {
+        let mut found: Option<Block> = None;
         let mut at = 0;
         for line in now.split_inclusive('\n') {
             let whole = line.trim_end_matches('\n');
@@ -121,7 +121,7 @@ impl Part {
                 if found.is_some() {
                     return Err(self.error(&format!("the block of {name} begins twice in it; remove one")));
                 }
-                found = Some(Found { start: at, end: 0, glued });
+                found = Some(Block { start: at, end: 0, glued });
             }
             at += line.len();
             if whole == end(name).trim_end() {
@@ -162,7 +162,7 @@ fn next_block(text: &str) -> Option<&str> {
 }
 
 /// A block in a text: where it starts and ends.
-struct Found {
+struct Block {
     start: usize,
     end: usize,
     glued: bool,

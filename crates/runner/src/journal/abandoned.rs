@@ -27,7 +27,7 @@ pub struct Abandoned {
 
 /// What runs that ended left behind.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct LeftBehind {
     /// Those whose journals say what is to be put back.
     pub abandoned: Vec<Abandoned>,
     /// Runs whose journals somebody holds: they live, or what they started does.
@@ -62,17 +62,17 @@ fn held(place: &Directory, path: &Path, run: String) -> Option<Held> {
 ///
 /// # Errors
 /// When the directory cannot be read.
-pub fn abandoned(directory: &Path) -> Result<Found, RunnerError> {
+pub fn abandoned(directory: &Path) -> Result<LeftBehind, RunnerError> {
     let fail = |error| RunnerError::Journals { directory: directory.to_owned(), error };
     let place = match Directory::open(directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(LeftBehind::default()),
         other => other.map_err(fail)?,
     };
     let mut names: Vec<OsString> =
         std::fs::read_dir(directory).map_err(fail)?.flatten().map(|entry| entry.file_name()).collect();
     names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "jsonl"));
     names.sort();
-    let mut found = Found::default();
+    let mut found = LeftBehind::default();
     for name in names {
         let path = directory.join(&name);
         let run = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -142,6 +142,29 @@ fn others_explain_what_one_at_a_time_waits_beyond_those_that_met_nobody() {
     assert!(!asserts(run(1_000_000, 8.0)), "the smaller share counts");
 }
 
+/// One thread that hardly sleeps waits for no disk, whoever else is there; one that sleeps does.
+#[test]
+fn others_explain_no_more_of_one_thread_than_it_sleeps() {
+    let run = |waited: u32, pressed: u32, jobs: u32| {
+        let mut experiment = stripe(1);
+        experiment.workloads[0].numjobs = jobs;
+        six_rounds(&experiment, move |_| {
+            let mut samples = trial(&[("v0", 4000, 400_000)]);
+            let own = 8000 * BS;
+            observed(&mut samples, 4 * own, 0, 32_000, 0.95);
+            samples.cpu.most_waiting_permille = Some(waited);
+            samples.cpu.least_idle_permille = Some(pressed);
+            samples
+        })
+    };
+    let of =
+        |session: &Session| verdicts(session).into_iter().find(|v| v.kind == Background).map(|v| v.explains);
+    assert!((of(&run(100, 400, 1)).unwrap() - 0.75).abs() < 0.01, "their share of the disk");
+    assert!((of(&run(600, 800, 1)).unwrap() - 0.20).abs() < 0.01, "what it slept");
+    assert_eq!(of(&run(700, 950, 1)), None);
+    assert!((of(&run(700, 950, 4)).unwrap() - 0.75).abs() < 0.01, "other threads may sleep");
+}
+
 #[test]
 fn a_region_in_the_page_cache() {
     let resident = |mebibytes: u64| {

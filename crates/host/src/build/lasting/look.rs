@@ -8,7 +8,7 @@ use crate::probe::{Content, signature};
 use crate::sys;
 use ebbtide_model::plan::build::{BuildStep, BuildUndo};
 use ebbtide_model::shown::Shown;
-use ebbtide_provision::status::{Activity, MemberSeen, MemberState, Seen};
+use ebbtide_provision::status::{Activity, MemberSeen, MemberState, ArraySeen};
 use ebbtide_provision::{Desired, Member, Phase, Record};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -111,7 +111,7 @@ impl Keeper<'_> {
     ///
     /// # Errors
     /// When a program that is asked fails.
-    pub fn look(&self, record: &Record) -> Result<Seen, Failure> {
+    pub fn look(&self, record: &Record) -> Result<ArraySeen, Failure> {
         let desired = &record.desired;
         let steps = desired.build.steps.iter().map(|step| self.now(step)).collect::<Result<Vec<_>, _>>()?;
         let mut drift = Vec::new();
@@ -156,7 +156,7 @@ impl Keeper<'_> {
             .zip(&steps)
             .any(|(step, now)| step.undo.as_ref().is_some_and(destroys) && *now != StepState::Stands);
         let (members, doing) = self.members(desired);
-        Ok(Seen { members, doing, drift, missing })
+        Ok(ArraySeen { members, doing, drift, missing })
     }
 
     /// Members as the kernel knows them, and what the arrays over them do.

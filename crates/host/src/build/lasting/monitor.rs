@@ -10,7 +10,7 @@ use ebbtide_door::own;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{Nanos, UnixTime};
 use ebbtide_provision::files::Part;
-use ebbtide_provision::monitor::{self, Found, SERVICE, TIMER, units};
+use ebbtide_provision::monitor::{self, ProgramFile, SERVICE, TIMER, units};
 use rustix::fs::statfs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -38,12 +38,12 @@ pub struct MonitorState {
 }
 
 /// What the file or directory `path` is, for [`monitor::check_program`].
-pub fn found(path: &Path) -> Option<Found> {
+pub fn found(path: &Path) -> Option<ProgramFile> {
     let of = std::fs::symlink_metadata(path).ok()?;
     let kind = statfs(path).ok()?.f_type;
     #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss)] // Its type is another one on other processors.
     let in_memory = IN_MEMORY.contains(&(kind as u64));
-    Some(Found { owner: of.uid(), mode: of.mode(), in_memory })
+    Some(ProgramFile { owner: of.uid(), mode: of.mode(), in_memory })
 }
 
 /// Whether the monitor is installed on the host of `sys`.

@@ -13,7 +13,7 @@ mod tests;
 
 use super::{Store, StoreError, encoding};
 use ebbtide_analysis::estimate::median;
-use ebbtide_model::monitor::events::{Event, Found, events};
+use ebbtide_model::monitor::events::{Event, VolumeContext, events};
 use ebbtide_model::monitor::{Measure, Pass, Value, Watched};
 use ebbtide_model::units::{Nanos, UnixTime};
 use pack::Cell;
@@ -227,7 +227,7 @@ fn note_events(connection: &Connection, pass: &Pass) -> rusqlite::Result<()> {
         .query_row([&pass.volume.id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let Some((key, last, before)) = last else { return Ok(()) };
-    let before: Found = encoding::parse(&before)?;
+    let before: VolumeContext = encoding::parse(&before)?;
     let mut statement =
         connection.prepare_cached("INSERT INTO canary_events (volume, at, data) VALUES (?1, ?2, ?3)")?;
     for event in events((UnixTime::from_secs(last), &before), (pass.at, now)) {

@@ -3,7 +3,7 @@
 use super::super::*;
 use crate::command::{CommandError, Output};
 use ebbtide_experiment::parse;
-use ebbtide_provision::status::Seen;
+use ebbtide_provision::status::ArraySeen;
 use ebbtide_provision::{Class, Desired, Order, System};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -239,7 +239,7 @@ impl Machine {
         self.keep(|keeper| keeper.record("data")).expect("can be read")
     }
 
-    pub fn status(&self) -> Seen {
+    pub fn status(&self) -> ArraySeen {
         let record = self.record().expect("is there");
         self.keep(|keeper| keeper.look(&record)).expect("looks")
     }

@@ -67,7 +67,8 @@ fn passes(number: u64) -> Vec<Pass> {
         let boot = (at - BEGIN + number / 8 * DAY_S) / (60 * DAY_S);
         let host = format!("h{}", number / 8);
         // Once a day is enough for what happens every other month.
-        let found = || VolumeContext { host: host.clone(), boot: Some(boot.to_string()), ..VolumeContext::default() };
+        let found =
+            || VolumeContext { host: host.clone(), boot: Some(boot.to_string()), ..VolumeContext::default() };
         let found = at.is_multiple_of(DAY_S).then(found);
         let volume =
             Watched { id: format!("vol-{number:05}"), name: format!("nvme{}n1", 1 + number % 8), host };

@@ -96,7 +96,8 @@ fn a_change_stands_with_what_happened_then() {
     // Made up: the resize is seen by the pass that is the first at the new level.
     for (at, bytes) in [(STEP - 890, 100_000_000_000), (STEP + 10, 200_000_000_000)] {
         let volume = Watched { id: "vol-sdf".into(), name: "sdf".into(), host: "db1".into() };
-        let found = VolumeContext { host: "db1".into(), bytes: Some(Bytes(bytes)), ..VolumeContext::default() };
+        let found =
+            VolumeContext { host: "db1".into(), bytes: Some(Bytes(bytes)), ..VolumeContext::default() };
         let at = UnixTime::from_secs(at);
         store
             .add_passes(&[Pass { volume, at, values: Vec::new(), counted: None, found: Some(found) }])

@@ -150,7 +150,11 @@ fn monitored(home: &Home, last: UnixTime) {
                 (Measure::LoadWait, 0.001),
             ];
             let kernel = if hour < 18 * 24 { "6.1".to_owned() } else { format!("6.2{EVIL}") };
-            let found = Some(VolumeContext { host: "h".to_owned(), kernel: Some(kernel), ..VolumeContext::default() });
+            let found = Some(VolumeContext {
+                host: "h".to_owned(),
+                kernel: Some(kernel),
+                ..VolumeContext::default()
+            });
             let at = UnixTime::from_secs(begin + hour * 3600);
             passes.push(Pass { volume, at, values, counted: None, found });
         }

@@ -39,7 +39,7 @@ use crate::facts::usage::Counted;
 use crate::facts::{Facts, durable, moved, undisturbed};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::ordered::entry;
-use ebbtide_model::samples::{DeviceObservation, DiskUse, OtherKind, TrialSamples};
+use ebbtide_model::samples::{Count, DeviceObservation, DiskUse, OtherKind, TrialSamples};
 use ebbtide_model::units::{Bytes, format_iops, format_throughput};
 
 /// Share of what limits the disks (bytes moved, requests served) that must be others': below it, file system metadata and the edges of the measurement
@@ -65,6 +65,8 @@ const LARGE: f64 = 256.0 * Bytes::KIB as f64;
 const AS_MANY: f64 = 0.3;
 /// What the disks do for all together, in one short run over another, up to which it is unchanged: rates of a moment vary by some percent.
 const UNCHANGED: f64 = 1.15;
+/// Part of what the load gained by keeping more in flight that others must have lost for the disks to have no more of it.
+const TAKEN: f64 = 0.5;
 
 /// Busy share of the busiest disk below which there was room for both: others who moved bytes on a disk that idled
 /// half of the time did not hold the trial back.
@@ -295,15 +297,24 @@ fn by_depths(facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     if deepest.ops.rate < MORE * same.ops.rate {
         return None;
     }
-    let times = |of: fn(&DiskUse) -> u64| {
-        let rate = |step: &Step<'_>| {
-            let samples = &step.rung.samples;
-            let all: u64 = looked_at(facts, samples)?.iter().map(|disk| of(&disk.total)).sum();
-            Some(all as f64 / samples.elapsed.as_secs_f64()).filter(|rate| *rate > 0.0)
-        };
-        Some(rate(&deepest)? / rate(&same)?)
+    let rates = |step: &Step<'_>, all: fn(&DiskUse) -> u64, own: fn(&Count) -> u64| {
+        let samples = &step.rung.samples;
+        let seconds = samples.elapsed.as_secs_f64();
+        let all: u64 = looked_at(facts, samples)?.iter().map(|disk| all(&disk.total)).sum();
+        let counts = samples.array.counts();
+        let own = own(&counts.read) + own(&counts.write);
+        (all > 0 && seconds > 0.0).then(|| (all as f64 / seconds, own as f64 / seconds))
     };
-    let (bytes, requests) = (times(|disk| disk.bytes.total())?, times(|disk| disk.ops.total())?);
+    let compared = |all: fn(&DiskUse) -> u64, own: fn(&Count) -> u64| {
+        let ((before, own_before), (after, own_after)) =
+            (rates(&same, all, own)?, rates(&deepest, all, own)?);
+        let gained = own_after - own_before;
+        let lost = (before - own_before) - (after - own_after);
+        // Of some disks of an array it is not known what the load had of them.
+        Some((after / before, facts.crowded.is_some() || lost >= TAKEN * gained))
+    };
+    let (bytes, of_bytes) = compared(|disk| disk.bytes.total(), |count| count.bytes)?;
+    let (requests, of_requests) = compared(|disk| disk.ops.total(), |count| count.ops)?;
     let unchanged = |times: f64| times.ln().abs() <= UNCHANGED.ln();
     let in_flight = deepest.rung.in_flight;
     let figure = |of: &str, times| {
@@ -312,10 +323,10 @@ fn by_depths(facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
         );
         evidence(what, times, Unit::Times, Some(UNCHANGED))
     };
-    if unchanged(bytes) && bytes.ln().abs() <= requests.ln().abs() {
+    if of_bytes && unchanged(bytes) && !(of_requests && requests.ln().abs() < bytes.ln().abs()) {
         Some((Counted::Bytes, figure("bytes", bytes)))
     } else {
-        unchanged(requests).then(|| (Counted::Operations, figure("requests", requests)))
+        (of_requests && unchanged(requests)).then(|| (Counted::Operations, figure("requests", requests)))
     }
 }
 
@@ -328,8 +339,10 @@ fn by_sizes(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     }))?;
     let what = "how operations per second fall with their size: 0 as many of any, 1 as many bytes";
     let figure = |edge| evidence(what, falls, Unit::Exponent, Some(edge));
-    // Larger operations are counted as several, and a disk that has few of them left is short of bytes.
-    if falls <= AS_MANY && case.workload.mean_bs() < LARGE {
+    // Larger operations are counted as several, and a disk that has few of them left is short of bytes. One at a time are as many of any size where
+    // each takes as long, whatever the disk could do.
+    let one_at_a_time = case.kept() <= f64::from(case.workload.numjobs);
+    if falls.abs() <= AS_MANY && !one_at_a_time && case.workload.mean_bs() < LARGE {
         Some((Counted::Operations, figure(AS_MANY)))
     } else if falls >= 1.0 - AS_MANY {
         Some((Counted::Bytes, figure(1.0 - AS_MANY)))

@@ -8,7 +8,7 @@ use ebbtide_host::build::Outcome;
 use ebbtide_host::judge::Program;
 use ebbtide_model::journal::Leftover;
 use ebbtide_model::shown::Shown;
-use ebbtide_runner::journal::{self, LeftBehind, Held};
+use ebbtide_runner::journal::{self, Held, LeftBehind};
 use ebbtide_runner::kernel::telling::Telling;
 use ebbtide_runner::places;
 use serde_json::{Value, json};

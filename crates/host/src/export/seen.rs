@@ -80,7 +80,14 @@ fn namespaces(sys: &Sys) -> Vec<KernelExport> {
             if is_on(&object.join("enable")) {
                 let (path, name) = (PathBuf::from(path), name_of_target(&target));
                 let exposed = behind(sys, &path);
-                found.push(KernelExport { path, protocol: "NVMe", target: target.clone(), name, exposed, object });
+                found.push(KernelExport {
+                    path,
+                    protocol: "NVMe",
+                    target: target.clone(),
+                    name,
+                    exposed,
+                    object,
+                });
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::file::open_backing;
 use super::users::Backing;
-use super::{Loss, HostLook};
+use super::{HostLook, Loss};
 use crate::command::Runner;
 use crate::probe::{Content, signature};
 use crate::sys::DevNum;

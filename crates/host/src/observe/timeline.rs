@@ -99,7 +99,10 @@ impl Timeline {
             let grown = before.disks.iter().zip(&now.disks);
             let grown = grown.map(|(before, now)| now.as_ref()?.since(before.as_ref()?));
             let grown: Vec<DiskCounters> = grown.map(Option::unwrap_or_default).collect();
-            totals.iter_mut().zip(&grown).for_each(|(total, grown)| add(total, grown));
+            for (total, grown) in totals.iter_mut().zip(&grown) {
+                // In flight is what was there at the end.
+                *total = DiskCounters { in_flight: grown.in_flight, ..total.plus(grown) };
+            }
             series.push(ObservedInterval {
                 end: Nanos(nanos(now.at.saturating_sub(from))),
                 devices: grown.iter().map(DiskCounters::to_use).collect(),
@@ -158,29 +161,6 @@ fn between(before: &DiskCounters, now: &DiskCounters, share: f64) -> Option<Disk
         discard: before.discard.zip(grown.discard).map(|(b, g)| op(&b, &g)),
         flush: before.flush.zip(grown.flush).map(|(b, g)| (b.0 + part(g.0, share), b.1 + part(g.1, share))),
     })
-}
-
-/// Adds growth to a total; requests in flight are those of the last span.
-fn add(total: &mut DiskCounters, grown: &DiskCounters) {
-    let op = |total: &mut OpCounters, grown: &OpCounters| {
-        total.ops += grown.ops;
-        total.merged += grown.merged;
-        total.sectors += grown.sectors;
-        total.ms += grown.ms;
-    };
-    op(&mut total.read, &grown.read);
-    op(&mut total.write, &grown.write);
-    total.in_flight = grown.in_flight;
-    total.busy_ms += grown.busy_ms;
-    total.weighted_ms += grown.weighted_ms;
-    if let Some(discard) = &grown.discard {
-        op(total.discard.get_or_insert_default(), discard);
-    }
-    if let Some((ops, ms)) = grown.flush {
-        let flush = total.flush.get_or_insert_default();
-        flush.0 += ops;
-        flush.1 += ms;
-    }
 }
 
 fn cores_between(before: &Snapshot, now: &Snapshot) -> Vec<CoreUse> {

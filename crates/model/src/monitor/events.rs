@@ -90,7 +90,10 @@ pub struct Event {
 }
 
 /// What happened from the pass at `since`, which found `before`, to the one at `at`, which found `now`.
-pub fn events((since, before): (UnixTime, &VolumeContext), (at, now): (UnixTime, &VolumeContext)) -> Vec<Event> {
+pub fn events(
+    (since, before): (UnixTime, &VolumeContext),
+    (at, now): (UnixTime, &VolumeContext),
+) -> Vec<Event> {
     let event = |what| Event { at, since, what };
     let mut all = Vec::new();
     let is_other = match (&before.machine_id, &now.machine_id) {

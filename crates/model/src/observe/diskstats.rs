@@ -2,6 +2,9 @@
 //!
 //! Format: Linux Documentation/admin-guide/iostats.rst. Fields after the name: 11 since 2.6, 15 with discards
 //! since 4.18, 17 with flushes since 5.5. Times are milliseconds, lengths 512-byte sectors.
+//!
+//! An NVMe device that can be reached over several paths, and every one of fabrics, is `nvme0n1` to whoever uses it, and has a line `nvme0c1n1` for
+//! each path. Before Linux 6.4 (drivers/nvme/host/multipath.c) only the lines of the paths count.
 
 use crate::per_op::PerOp;
 use crate::samples::DiskUse;
@@ -55,9 +58,35 @@ pub struct Line<'a> {
     pub counters: DiskCounters,
 }
 
-/// Lines of `/proc/diskstats`; nothing is allocated, lines that are none are left out.
+/// Lines of `/proc/diskstats`; nothing is allocated, lines that are none are left out. A device of NVMe's that counts nothing itself has what its
+/// paths count, which have no lines of their own.
 pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
-    text.lines().filter_map(line)
+    let all = || text.lines().filter_map(line);
+    all().filter(|line| nvme_path(line.name).is_none()).map(move |line| {
+        if line.counters.requests() > 0 || !line.name.starts_with("nvme") {
+            return line;
+        }
+        let of_it = |path: &Line<'_>| {
+            let (subsystem, namespace) = nvme_path(path.name)?;
+            let rest = line.name.strip_prefix("nvme")?.strip_prefix(subsystem)?;
+            (rest.strip_prefix('n') == Some(namespace)).then_some(path.counters)
+        };
+        let paths = all().filter_map(|path| of_it(&path));
+        // At work at the same time or not, they are busy as long as the busiest of them at least.
+        let beside = |sum: DiskCounters, path: DiskCounters| DiskCounters {
+            busy_ms: sum.busy_ms.max(path.busy_ms),
+            ..sum.plus(&path)
+        };
+        Line { counters: paths.reduce(beside).unwrap_or(line.counters), ..line }
+    })
+}
+
+/// Subsystem and namespace, `0` and `1` of the path `nvme0c2n1`; nothing of what is none.
+fn nvme_path(name: &str) -> Option<(&str, &str)> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (subsystem, rest) = name.strip_prefix("nvme")?.split_once('c')?;
+    let (controller, namespace) = rest.split_once('n')?;
+    [subsystem, controller, namespace].into_iter().all(is_number).then_some((subsystem, namespace))
 }
 
 fn line(text: &str) -> Option<Line<'_>> {
@@ -100,6 +129,15 @@ impl OpCounters {
         })
     }
 
+    fn plus(self, other: OpCounters) -> OpCounters {
+        OpCounters {
+            ops: self.ops.saturating_add(other.ops),
+            merged: self.merged.saturating_add(other.merged),
+            sectors: self.sectors.saturating_add(other.sectors),
+            ms: self.ms.saturating_add(other.ms),
+        }
+    }
+
     /// Bytes moved: sectors of 512 bytes.
     pub fn bytes(&self) -> u64 {
         self.sectors.saturating_mul(SECTOR)
@@ -107,6 +145,30 @@ impl OpCounters {
 }
 
 impl DiskCounters {
+    /// Reads, writes and flushes.
+    fn requests(&self) -> u64 {
+        let flushes = self.flush.map_or(0, |(flushes, _)| flushes);
+        self.read.ops.saturating_add(self.write.ops).saturating_add(flushes)
+    }
+
+    /// Both together, one after the other.
+    pub fn plus(&self, other: &DiskCounters) -> DiskCounters {
+        fn either<T: Copy>(one: Option<T>, other: Option<T>, sum: fn(T, T) -> T) -> Option<T> {
+            one.zip(other).map(|(one, other)| sum(one, other)).or(one).or(other)
+        }
+        DiskCounters {
+            read: self.read.plus(other.read),
+            write: self.write.plus(other.write),
+            in_flight: self.in_flight.saturating_add(other.in_flight),
+            busy_ms: self.busy_ms.saturating_add(other.busy_ms),
+            weighted_ms: self.weighted_ms.saturating_add(other.weighted_ms),
+            discard: either(self.discard, other.discard, OpCounters::plus),
+            flush: either(self.flush, other.flush, |one, other| {
+                (one.0.saturating_add(other.0), one.1.saturating_add(other.1))
+            }),
+        }
+    }
+
     /// Growth since `before`; nothing when the device was replaced meanwhile.
     pub fn since(&self, before: &DiskCounters) -> Option<DiskCounters> {
         Some(DiskCounters {
@@ -167,6 +229,30 @@ mod tests {
         );
         assert_eq!((found[2].counters.in_flight, found[2].counters.flush), (0, None));
         assert_eq!(found[2].counters.discard.map(|d| d.ms), Some(15));
+    }
+
+    /// The first three as Linux 6.1 had them with one path over TCP.
+    #[test]
+    fn an_nvme_device_has_what_its_paths_count() {
+        let text = " 259       0 nvme0c0n1 434 0 50571 5759 72 12 74620 1015 0 2752 6801 0 0 0 0 11 26\n\
+                     259       1 nvme0n1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\
+                     253       0 dm-0 113 0 2200 412 32 0 8488 624 0 532 1036 0 0 0 0 0 0\n\
+                     259 2 nvme0c1n1 6 0 48 41 0 0 0 0 1 3000 10 0 0 0 0 1 4\n\
+                     259 3 nvme0c0n11 9 0 9 9 0 0 0 0 0 9 9 0 0 0 0 0 0\n\
+                     259 4 nvme1n1 7 0 56 1 0 0 0 0 0 1 1 0 0 0 0 0 0\n\
+                     259 5 nvme1c2n1 5 0 40 1 0 0 0 0 0 1 1 0 0 0 0 0 0\n\
+                     259 6 nvme2n1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+        let found: Vec<Line<'_>> = lines(text).collect();
+        assert_eq!(
+            found.iter().map(|l| (l.name, l.minor, l.counters.read.ops)).collect::<Vec<_>>(),
+            [("nvme0n1", 1, 440), ("dm-0", 0, 113), ("nvme1n1", 4, 7), ("nvme2n1", 6, 0)]
+        );
+        let both = found[0].counters;
+        assert_eq!(
+            (both.write.sectors, both.in_flight, both.busy_ms, both.weighted_ms),
+            (74620, 1, 3000, 6811)
+        );
+        assert_eq!(both.flush, Some((12, 30)));
     }
 
     #[test]

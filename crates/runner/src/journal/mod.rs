@@ -9,6 +9,6 @@ mod put_back;
 #[cfg(test)]
 mod tests;
 
-pub use abandoned::{Abandoned, LeftBehind, Held, abandoned};
+pub use abandoned::{Abandoned, Held, LeftBehind, abandoned};
 pub use file::JournalFile;
 pub use put_back::{PutBack, PutBackError, foresee, shown};

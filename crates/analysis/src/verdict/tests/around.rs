@@ -390,6 +390,33 @@ fn short_runs_with_other_sizes_say_what_limits_a_disk_that_others_use() {
     assert_eq!(share(Some((1.4, 0.7))), 20.0, "neither");
 }
 
+/// A disk with room has as many bytes moved by others when the load moves more; one that is full takes them from others.
+#[test]
+fn what_more_in_flight_gains_is_taken_from_others_where_the_disk_is_full() {
+    const KIB: u64 = Bytes::KIB;
+    let with = |lost: u64| {
+        let mut session = beside(4 * KIB, 10_000, (800, 256 * KIB));
+        let workload = session.experiment.workloads[0].clone();
+        for (times, own, others) in [(1, 10_000, 800), (4, 16_000, 800 - lost)] {
+            let mut samples = trial(&[("v0", own / 2, 400_000)]);
+            samples.array.read.count.bytes = own * 4 * KIB;
+            let seen = observed(&mut samples, own * 4 * KIB + others * 256 * KIB, 0, own + others, 0.95);
+            // Others always have some there.
+            seen.devices[0].total.weighted = Nanos::from_secs_f64(100.0);
+            session.meta.rungs.push(ebbtide_model::session::Rung {
+                design: session.experiment.designs[0].name.clone(),
+                workload: workload.name.clone(),
+                in_flight: workload.iodepth * times,
+                bs: workload.bs,
+                samples: Box::new(samples),
+            });
+        }
+        verdicts(&session).into_iter().find(|v| v.kind == Background).map(|v| (v.explains * 100.0).round())
+    };
+    assert_eq!(with(90), Some(84.0), "bytes");
+    assert_eq!(with(10), None, "their share of the requests is small");
+}
+
 #[test]
 fn requests_that_are_too_small_or_split() {
     // 4 KiB sequential at 5000 operations/s and a hundredth of the bytes.

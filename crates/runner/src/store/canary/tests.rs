@@ -101,7 +101,11 @@ fn what_happened_between_passes_is_kept_and_two_in_one_second_are_two() {
     let (_directory, path) = temporary();
     let mut store = Store::open(Some(&path)).expect("opens");
     let seen = |at: u64, bytes: Option<u64>| {
-        let of = |bytes| VolumeContext { host: "h".to_owned(), bytes: Some(Bytes(bytes)), ..VolumeContext::default() };
+        let of = |bytes| VolumeContext {
+            host: "h".to_owned(),
+            bytes: Some(Bytes(bytes)),
+            ..VolumeContext::default()
+        };
         Pass { found: bytes.map(of), ..pass(1, at, vec![(Measure::Seeks, 9.0)]) }
     };
     // A pass that finds nothing out, as those of earlier versions, is no event.

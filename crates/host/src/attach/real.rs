@@ -84,7 +84,7 @@ impl Real<'_> {
     }
 
     /// The way to the other host of `record`: through the connection that stands, where one does.
-    fn ssh(&self, record: &Record, tunnel: &Tunnel) -> Result<Ssh, Failure> {
+    pub(super) fn ssh(&self, record: &Record, tunnel: &Tunnel) -> Result<Ssh, Failure> {
         let far = |error| Failure::far(&tunnel.destination, error);
         let ssh = Ssh::new(&tunnel.destination).map_err(far)?;
         let control = supervise::control(&self.sys.run.join(RUNNING).join(&record.name));

@@ -213,12 +213,13 @@ impl Supervisor<'_> {
             if !stands && control(&self.place).exists() {
                 stands = true;
                 self.set(true, None);
-                if again {
-                    // Beside this: the connection may be lost once more before the other host has answered.
-                    let (sys, record, tunnel, tell) =
-                        (self.sys.clone(), record.clone(), tunnel.clone(), tell.clone());
-                    std::thread::spawn(move || tell.send(export_again(&sys, &record, &tunnel)));
-                }
+                // Beside this: the connection may be lost once more before the other host has answered.
+                let (sys, record, tunnel, tell) =
+                    (self.sys.clone(), record.clone(), tunnel.clone(), tell.clone());
+                std::thread::spawn(move || {
+                    open_session(&sys, &record, &tunnel);
+                    tell.send(again.then(|| export_again(&sys, &record, &tunnel)).flatten())
+                });
             }
             if let Ok(Some(trouble)) = told.try_recv() {
                 self.set(true, Some(trouble));
@@ -241,6 +242,14 @@ impl Supervisor<'_> {
         let _ = child.kill();
         let _ = child.wait();
     }
+}
+
+/// Runs nothing on the other host, through the connection that stands. Its `sshd` sends what is small at once (TCP_NODELAY) from the first session on,
+/// and none is opened for a forwarded port alone: some answers then wait for an acknowledgement that this host delays. Of 4 KiB there and 24
+/// bytes back over loopback (OpenSSH 9.2) 1% took 41 ms and more, and 0.18 ms after a session.
+fn open_session(sys: &Sys, record: &Record, tunnel: &Tunnel) {
+    // Where it cannot be opened, the volume is slower and nothing else.
+    let _ = Real::at(sys).ssh(record, tunnel).map(|ssh| ssh.run(&Programs, &["true"], b""));
 }
 
 /// Asks for the export again: a host that was booted meanwhile has none any more. What went wrong.

@@ -76,7 +76,11 @@ fn what_was_never_attached_is_not_known_and_keys_are_looked_at_first() {
     refused(&home, "detach nothing_of_this_name", 1, &["there is no nothing_of_this_name", "ebb status"]);
     refused(&home, "detach nothing_of_this_name --dry-run", 1, &["there is no nothing_of_this_name"]);
     refused(&home, "attach ada@store1:/dev/vdb --encrypt none", 2, &["the key file none cannot be read"]);
-    home.write("empty", "");
-    refused(&home, "attach ada@store1:/dev/vdb --encrypt empty", 2, &["empty", "/dev/urandom"]);
+    let empty = home.write("empty", "");
+    for (mode, said) in [(0o644, "`chmod 600` it first"), (0o600, "/dev/urandom")] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&empty, mode).unwrap();
+        refused(&home, "attach ada@store1:/dev/vdb --encrypt empty", 2, &["empty", said]);
+    }
     refused(&home, "attach-supervisor nothing_of_this_name", 0, &[]);
 }

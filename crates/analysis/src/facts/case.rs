@@ -59,6 +59,11 @@ impl<'a> Case<'a> {
         f64::from(self.in_flight())
     }
 
+    /// Whether each job has one operation in flight at most, which waits for none of its own.
+    pub fn one_at_a_time(&self) -> bool {
+        self.in_flight() <= self.workload.numjobs
+    }
+
     /// Median over the trials of `metric`.
     pub fn metric(&self, metric: Metric) -> Option<f64> {
         self.result.metric(metric).map(|estimate| estimate.median)

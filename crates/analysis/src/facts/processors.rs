@@ -10,6 +10,8 @@ use ebbtide_model::units::Nanos;
 pub const THREAD_FULL: f64 = 0.95;
 /// A load thread that ran, or waited to, for more than this share may itself be what latency consists of.
 pub const THREAD_BUSY: f64 = 0.80;
+/// Share of the time that a load thread must have waited for a processor for others to be what it lacks.
+pub const WAITED: f64 = 0.20;
 /// Share of time taken by the hypervisor that shows in latencies.
 pub const STEAL: f64 = 0.10;
 

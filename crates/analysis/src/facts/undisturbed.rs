@@ -16,7 +16,7 @@ const MOST: f64 = 3.0;
 /// always are at the disks, or where these were not observed.
 pub fn over_mean(case: &Case<'_>) -> Option<f64> {
     let kept = case.kept();
-    if !case.workload.direct || kept > f64::from(case.workload.numjobs) {
+    if !case.workload.direct || !case.one_at_a_time() {
         return None;
     }
     case.median(|trial| {

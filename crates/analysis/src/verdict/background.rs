@@ -24,16 +24,16 @@
 //! took, their share of all. But it could not have had more than its volumes and their link grant, nor could its
 //! operations have taken less than one alone takes: the least of the three is what others can explain. Nor is a disk full that
 //! does more for the trial, when that keeps more in flight, and as much as before for the others: there an operation lost no more than
-//! it waited, and the fastest of them waited least. And the operations of one thread come no faster than it gets round to them: who is at
-//! the disks can explain that it slept, and nothing of the time in which it ran or waited for a processor. The same holds where the load has one operation in flight, which waits for none of its own, and others
-//! are not always there (`facts::undisturbed`).
+//! it waited, and the fastest of them waited least. The same holds where the load has one operation in flight, which waits for none of its own, and others
+//! are not always there (`facts::undisturbed`). And the operations of one thread come no faster than it gets round to them: who is at the disks
+//! can explain that it slept, and nothing of the time in which it ran or waited for a processor.
 
-use super::cpu::WAITED;
 use crate::estimate::median;
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::crowded::Crowded;
 use crate::facts::group::FullestLimit;
+use crate::facts::processors::WAITED;
 use crate::facts::rungs::{MORE, MoreInFlight, Step};
 use crate::facts::usage::Counted;
 use crate::facts::{Facts, durable, moved, undisturbed};
@@ -165,7 +165,7 @@ fn undisturbed(case: &Case<'_>, facts: &Facts<'_>) -> Option<f64> {
 /// The part of the time of a write that is made durable, one at a time, that others explain who had such a `share` of the disks.
 fn of_durable_writes(case: &Case<'_>, share: f64) -> Option<(f64, Evidence)> {
     durable::how(case.workload)?;
-    if case.kept() > f64::from(case.workload.numjobs) {
+    if !case.one_at_a_time() {
         return None;
     }
     let part = case.median(|trial| {
@@ -341,8 +341,7 @@ fn by_sizes(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     let figure = |edge| evidence(what, falls, Unit::Exponent, Some(edge));
     // Larger operations are counted as several, and a disk that has few of them left is short of bytes. One at a time are as many of any size where
     // each takes as long, whatever the disk could do.
-    let one_at_a_time = case.kept() <= f64::from(case.workload.numjobs);
-    if falls.abs() <= AS_MANY && !one_at_a_time && case.workload.mean_bs() < LARGE {
+    if falls.abs() <= AS_MANY && !case.one_at_a_time() && case.workload.mean_bs() < LARGE {
         Some((Counted::Operations, figure(AS_MANY)))
     } else if falls >= 1.0 - AS_MANY {
         Some((Counted::Bytes, figure(1.0 - AS_MANY)))

@@ -11,15 +11,13 @@
 use super::{encryption, interrupts};
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::case::Case;
-use crate::facts::processors::{STEAL, THREAD_BUSY, THREAD_FULL, users_by};
+use crate::facts::processors::{STEAL, THREAD_BUSY, THREAD_FULL, WAITED, users_by};
 use crate::facts::standing::{AT_DEVICES, at_devices_is};
 use crate::facts::{Facts, standing};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::units::Nanos;
 
-/// Share of the time that a load thread must have waited for a processor for others to be what it lacks.
-pub const WAITED: f64 = 0.20;
 /// Share of the operations in flight that must be at the devices or can be done and wait for the thread: one that is done wakes
 /// it, so that it waits no longer than the thread runs or waits to. What is neither is held elsewhere, by a limit above the
 /// devices. The rest is on its way there and back.
@@ -171,7 +169,7 @@ fn taken_by_others(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
     let pressed = facts.pressed.unwrap_or(waited);
     // Otherwise it slept while the array worked, and what was in flight went on without it: unless that was done already, and
     // waited for the thread to take note of it.
-    let alone = case.in_flight() <= case.workload.numjobs;
+    let alone = case.one_at_a_time();
     let at_devices = facts.at_devices();
     let accounted = at_devices.filter(|share| share + pressed >= ACCOUNTED);
     let done = accounted.is_some_and(|share| share < AT_DEVICES);

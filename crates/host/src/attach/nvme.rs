@@ -5,6 +5,7 @@
 use super::{Failure, Keeper, waiting};
 use crate::build::lasting::machine;
 use crate::sys::{self, Sys};
+use ebbtide_model::observe::diskstats::NvmeName;
 use ebbtide_provision::attached::Record;
 use std::path::Path;
 
@@ -42,18 +43,9 @@ fn leads_to(address: &str, host: &str, port: u16) -> bool {
 /// The name of the block device of the first namespace of the controller `name`; nothing before it is there.
 pub(super) fn namespace(sys: &Sys, name: &str) -> Option<String> {
     sys::names(&sys.sys.join("class/nvme").join(name)).into_iter().find_map(|entry| {
-        let head = head(&entry)?;
-        sys.sys.join("class/block").join(&head).exists().then_some(head)
+        let device = NvmeName::parse(&entry)?.device();
+        sys.sys.join("class/block").join(&device).exists().then_some(device)
     })
-}
-
-/// `nvme0n1` of `nvme0n1`, and of the path `nvme0c3n1` to it that native multipath has.
-fn head(entry: &str) -> Option<String> {
-    let rest = entry.strip_prefix("nvme")?;
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let (front, namespace) = rest.split_once('n')?;
-    let subsystem = front.split_once('c').map_or(front, |(subsystem, _)| subsystem);
-    (digits(subsystem) && digits(namespace)).then(|| format!("nvme{subsystem}n{namespace}"))
 }
 
 /// The name by which this host logs in: `/etc/nvme/hostnqn`, or one that follows from the machine's id.
@@ -152,6 +144,7 @@ mod tests {
 
     #[test]
     fn devices_and_addresses_are_told_apart() {
+        let head = |name| NvmeName::parse(name).map(|name| name.device());
         assert_eq!(head("nvme0n1"), Some("nvme0n1".to_owned()));
         assert_eq!(head("nvme10c3n12"), Some("nvme10n12".to_owned()));
         for other in ["power", "nvme0", "nvmen1", "nvme0cxn1".trim_end_matches('1'), "hwmon1"] {

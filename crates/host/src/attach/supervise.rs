@@ -216,10 +216,8 @@ impl Supervisor<'_> {
                 // Beside this: the connection may be lost once more before the other host has answered.
                 let (sys, record, tunnel, tell) =
                     (self.sys.clone(), record.clone(), tunnel.clone(), tell.clone());
-                std::thread::spawn(move || {
-                    open_session(&sys, &record, &tunnel);
-                    tell.send(again.then(|| export_again(&sys, &record, &tunnel)).flatten())
-                });
+                let first = if again { export_again } else { open_session };
+                std::thread::spawn(move || tell.send(first(&sys, &record, &tunnel)));
             }
             if let Ok(Some(trouble)) = told.try_recv() {
                 self.set(true, Some(trouble));
@@ -244,12 +242,13 @@ impl Supervisor<'_> {
     }
 }
 
-/// Runs nothing on the other host, through the connection that stands. Its `sshd` sends what is small at once (TCP_NODELAY) from the first session on,
+/// Runs nothing on the other host, through the new connection, as the first thing there; [`export_again`] would do as well. Its `sshd` sends what is small at once (TCP_NODELAY) from the first session on,
 /// and none is opened for a forwarded port alone: some answers then wait for an acknowledgement that this host delays. Of 4 KiB there and 24
 /// bytes back over loopback (OpenSSH 9.2) 1% took 41 ms and more, and 0.18 ms after a session.
-fn open_session(sys: &Sys, record: &Record, tunnel: &Tunnel) {
+fn open_session(sys: &Sys, record: &Record, tunnel: &Tunnel) -> Option<String> {
     // Where it cannot be opened, the volume is slower and nothing else.
     let _ = Real::at(sys).ssh(record, tunnel).map(|ssh| ssh.run(&Programs, &["true"], b""));
+    None
 }
 
 /// Asks for the export again: a host that was booted meanwhile has none any more. What went wrong.

@@ -62,16 +62,12 @@ pub struct Line<'a> {
 /// paths count, which have no lines of their own.
 pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let all = || text.lines().filter_map(line);
-    all().filter(|line| nvme_path(line.name).is_none()).map(move |line| {
-        if line.counters.requests() > 0 || !line.name.starts_with("nvme") {
-            return line;
-        }
-        let of_it = |path: &Line<'_>| {
-            let (subsystem, namespace) = nvme_path(path.name)?;
-            let rest = line.name.strip_prefix("nvme")?.strip_prefix(subsystem)?;
-            (rest.strip_prefix('n') == Some(namespace)).then_some(path.counters)
-        };
-        let paths = all().filter_map(|path| of_it(&path));
+    let path = |line: &Line<'_>| NvmeName::parse(line.name).is_some_and(|name| name.controller.is_some());
+    all().filter(move |line| !path(line)).map(move |line| {
+        let idle = NvmeName::parse(line.name).filter(|_| line.counters.requests() == 0);
+        let Some(device) = idle else { return line };
+        let of_it = |line: &Line<'_>| NvmeName::parse(line.name).is_some_and(|name| name.is_of(&device));
+        let paths = all().filter(|line| path(line) && of_it(line)).map(|line| line.counters);
         // At work at the same time or not, they are busy as long as the busiest of them at least.
         let beside = |sum: DiskCounters, path: DiskCounters| DiskCounters {
             busy_ms: sum.busy_ms.max(path.busy_ms),
@@ -81,12 +77,36 @@ pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// Subsystem and namespace, `0` and `1` of the path `nvme0c2n1`; nothing of what is none.
-fn nvme_path(name: &str) -> Option<(&str, &str)> {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let (subsystem, rest) = name.strip_prefix("nvme")?.split_once('c')?;
-    let (controller, namespace) = rest.split_once('n')?;
-    [subsystem, controller, namespace].into_iter().all(is_number).then_some((subsystem, namespace))
+/// The name of a whole NVMe block device, in its numbers: `nvme0n1`, or `nvme0c2n1` of a path to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NvmeName<'a> {
+    subsystem: &'a str,
+    /// Of a path the controller through which it leads.
+    controller: Option<&'a str>,
+    namespace: &'a str,
+}
+
+impl<'a> NvmeName<'a> {
+    /// Of the kernel's `name`; nothing of a partition, a controller or what is none of NVMe's.
+    pub fn parse(name: &'a str) -> Option<NvmeName<'a>> {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (front, namespace) = name.strip_prefix("nvme")?.split_once('n')?;
+        let (subsystem, controller) = match front.split_once('c') {
+            Some((subsystem, controller)) => (subsystem, Some(controller)),
+            None => (front, None),
+        };
+        let mut numbers = [subsystem, namespace].into_iter().chain(controller);
+        numbers.all(is_number).then_some(NvmeName { subsystem, controller, namespace })
+    }
+
+    /// The device's own name, `nvme0n1`, whichever path it is.
+    pub fn device(&self) -> String {
+        format!("nvme{}n{}", self.subsystem, self.namespace)
+    }
+
+    fn is_of(&self, device: &NvmeName<'_>) -> bool {
+        (self.subsystem, self.namespace) == (device.subsystem, device.namespace)
+    }
 }
 
 fn line(text: &str) -> Option<Line<'_>> {

@@ -24,8 +24,7 @@ fn file(home: &Home, name: &str, mebibytes: usize) -> PathBuf {
 
 /// A loop device past the page cache of its file.
 fn direct(over: &Path) -> Loop {
-    let device = tool("losetup", &["--find", "--show", "--direct-io=on", over.to_str().unwrap()]);
-    Loop { device }
+    Loop::from(&["--direct-io=on", over.to_str().unwrap()])
 }
 
 /// A file system that is unmounted at the end, whatever happens.

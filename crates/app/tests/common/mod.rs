@@ -146,7 +146,17 @@ pub struct Loop {
 
 impl Loop {
     pub fn over(file: &Path) -> Loop {
-        Loop { device: tool("losetup", &["--find", "--show", file.to_str().unwrap()]) }
+        Loop::from(&[file.to_str().unwrap()])
+    }
+
+    /// With further arguments to losetup. The device keeps partitions of its last user where that was killed.
+    pub fn from(arguments: &[&str]) -> Loop {
+        let device = tool("losetup", &[&["--find", "--show"], arguments].concat());
+        let left = std::fs::read_dir("/dev").unwrap().flatten().map(|entry| entry.path());
+        for left in left.filter(|left| left.to_str().unwrap().starts_with(&format!("{device}p"))) {
+            tool("delpart", &[&device, &left.to_str().unwrap()[device.len() + 1..]]);
+        }
+        Loop { device }
     }
 
     pub fn name(&self) -> &str {

@@ -197,7 +197,7 @@ const DATA: Attack = ("a program writes data to the device", |scene| {
     device.sync_all().unwrap();
 });
 const LOOP_OVER: Attack = ("a loop device is set up over the device", |scene| {
-    scene.keep(Loop { device: tool("losetup", &["--find", "--show", &scene.blank.device]) });
+    scene.keep(Loop::from(&[&scene.blank.device]));
 });
 const SWAP: Attack = ("the device becomes swap", |scene| {
     let _ = Command::new("mkswap").arg(&scene.blank.device).output();

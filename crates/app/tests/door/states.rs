@@ -267,7 +267,7 @@ fn mount_elsewhere(place: &Path, standing: &mut Standing) {
 
 /// A loop device over `offset` on, of a device or file.
 fn part_of(path: &Path, offset: u64) -> Loop {
-    Loop { device: tool("losetup", &["--find", "--show", "--offset", &offset.to_string(), text(path)]) }
+    Loop::from(&["--offset", &offset.to_string(), text(path)])
 }
 
 /// A device or file with somebody's mounted file system on a loop device over part of it.
@@ -573,7 +573,7 @@ pub const PROTECTED: &[State] = &[
         name: "read-only device",
         build: |place| {
             let disk = blank(place, "disk");
-            let over = Loop { device: tool("losetup", &["--find", "--show", "--read-only", text(&disk)]) };
+            let over = Loop::from(&["--read-only", text(&disk)]);
             Standing { target: over.device.clone().into(), kept: vec![disk], guards: vec![Box::new(over)] }
         },
     },

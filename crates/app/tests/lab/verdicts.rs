@@ -117,8 +117,15 @@ fn first(guest: &mut Guest, start: &str) -> Result<Value, String> {
     Ok(value["jobs"][0]["ebbtide"].clone())
 }
 
-/// An emulated guest on a busy machine has no even rates: there a limit may stay unknown. Nothing else may ever come first, and
-/// what no rate has to show is always named.
+fn kind(run: &Value) -> &str {
+    run["verdicts"][0]["kind"].as_str().unwrap()
+}
+
+/// How often a guest is asked that does not know: one that has hardly a processor now may have one then.
+const TIMES: usize = 4;
+
+/// An emulated guest on a busy machine has no even rates: there a limit may stay unknown, and what no rate has to show is named if
+/// not at once. Nothing else may ever come first.
 #[test]
 fn what_is_made_in_a_guest_is_named_first() {
     let mut guest = guest_with("verdicts", disks());
@@ -127,14 +134,22 @@ fn what_is_made_in_a_guest_is_named_first() {
     // Every second one, or all of them: a guest takes ten seconds for each.
     let every = if std::env::var_os("EBB_TEST_EVERY").is_some() { 1 } else { 2 };
     for (what, start, truth) in CASES.iter().step_by(every) {
-        let run = first(&mut guest, start).unwrap_or_else(|error| panic!("{what}: {error}"));
-        let kind = run["verdicts"][0]["kind"].as_str().unwrap();
-        let excused = kind == "unknown" && truth.contains(&"rate-limit");
+        let mut ask = || first(&mut guest, start).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let mut run = ask();
+        let is_limit = truth.contains(&"rate-limit");
+        for _ in 1..TIMES {
+            if is_limit || kind(&run) != "unknown" {
+                break;
+            }
+            run = ask();
+        }
+        let kind = kind(&run);
+        let excused = kind == "unknown" && is_limit;
         named += u32::from(truth.contains(&kind));
         if !truth.contains(&kind) && !excused {
             wrong.push(format!("{what}: {truth:?}, but {}, {}", run["verdicts"], run["ruled_out"]));
         }
     }
     eprintln!("{named} of {} named", CASES.len().div_ceil(every));
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }

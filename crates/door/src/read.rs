@@ -8,6 +8,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+/// Bytes of the longest secret.
+const SECRET_MAX: u64 = 4096;
+
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -111,12 +114,12 @@ pub fn text(path: &Path, most: u64) -> Result<String, ReadError> {
     as_text(bytes(path, most)?)
 }
 
-/// The text of a [`secret`].
+/// The text of a [`secret`], which is a line.
 ///
 /// # Errors
 /// See [`ReadError`].
-pub fn secret_text(path: &Path, most: u64) -> Result<String, ReadError> {
-    as_text(secret(path, most)?)
+pub fn secret_text(path: &Path) -> Result<String, ReadError> {
+    as_text(secret(path, SECRET_MAX)?)
 }
 
 fn as_text(content: Vec<u8>) -> Result<String, ReadError> {

@@ -1,7 +1,7 @@
 //! The keys of an array, of its encryption and of swap spaces.
 
+use super::layouts::{DesignLayout, Over, REPLICATED};
 use super::read::{At, Choice, FromToml, Headed, KeySource, Size, section};
-use super::replicated::{DesignLayout, Over, REPLICATED};
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, LayoutName};
 use ebbtide_model::stack::{Backing, Bitmap, EncryptionFormat, Filesystem, Metadata};

@@ -8,6 +8,7 @@ mod array;
 mod designs;
 mod effects;
 mod error;
+mod layouts;
 mod limits;
 mod members;
 mod names;
@@ -29,6 +30,7 @@ mod traits;
 mod typed;
 mod volume_keys;
 mod volumes;
+mod walk;
 mod workloads;
 
 pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Mistake, Problem};

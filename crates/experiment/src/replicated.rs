@@ -2,77 +2,18 @@
 //! each host and a stripe or linear array over them, and nothing that follows knows of it.
 
 use super::array::{RawArray, RawMember};
-use super::designs::{STAND_IN, Walk, impossible};
 use super::error::Mistake;
+use super::layouts::Over;
 use super::members::resolve_names;
 use super::read::{required, valid};
 use super::stack::{chosen, lvm_builds, pointless};
+use super::walk::{STAND_IN, Walk, impossible};
 use crate::problems::Span;
 use ebbtide_model::experiment::LOCAL_HOST;
 use ebbtide_model::layout::replicated::{Unplaceable, groups, of_group};
-use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutError, LayoutName, LayoutNode, Map};
+use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutError, LayoutNode, Map};
 use ebbtide_model::stack::{ArrayBacking, Backing, Metadata};
 use ebbtide_model::units::Bytes;
-use std::str::FromStr;
-use strum::{EnumString, VariantNames};
-
-/// What it is called.
-pub(super) const REPLICATED: &str = "replicated";
-
-/// What a design may have as its layout: one of the layouts, or what is made of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DesignLayout {
-    /// A layout of its own.
-    Plain(LayoutName),
-    /// Copies on different hosts.
-    Replicated,
-}
-
-impl DesignLayout {
-    /// The layout of its own, where it is one.
-    pub(super) fn plain(self) -> Option<LayoutName> {
-        match self {
-            DesignLayout::Plain(layout) => Some(layout),
-            DesignLayout::Replicated => None,
-        }
-    }
-}
-
-/// The words for [`DesignLayout`].
-const WORDS: [&str; LayoutName::VARIANTS.len() + 1] = {
-    let mut words = [REPLICATED; LayoutName::VARIANTS.len() + 1];
-    let mut index = 0;
-    while index < LayoutName::VARIANTS.len() {
-        words[index] = LayoutName::VARIANTS[index];
-        index += 1;
-    }
-    words
-};
-
-impl VariantNames for DesignLayout {
-    const VARIANTS: &'static [&'static str] = &WORDS;
-}
-
-impl FromStr for DesignLayout {
-    type Err = strum::ParseError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            REPLICATED => Ok(DesignLayout::Replicated),
-            text => text.parse().map(DesignLayout::Plain),
-        }
-    }
-}
-
-/// How arrays of copies make one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, VariantNames)]
-#[strum(serialize_all = "lowercase")]
-pub(super) enum Over {
-    /// Chunks go to them in turn.
-    Stripe,
-    /// One after the other.
-    Linear,
-}
 
 impl Walk<'_> {
     /// The layouts that a replicated design is made of, when it can be built.

@@ -16,6 +16,7 @@ pub mod build;
 pub mod chain;
 pub mod command;
 pub mod export;
+pub mod exposed;
 pub mod findings;
 pub mod hostinfo;
 pub mod judge;

@@ -1,6 +1,6 @@
 //! What an array that stays looks like by the hosts that its members are on: they are lost and come back as a whole.
 
-use crate::status::{MemberState, MemberStatus};
+use crate::member::{MemberState, MemberStatus};
 use crate::{Record, can_lose_hosts};
 use ebbtide_model::shown::Exposition;
 use ebbtide_model::units::format_count;

@@ -16,6 +16,7 @@ mod diff;
 pub mod export;
 pub mod files;
 pub mod hosts;
+mod member;
 pub mod monitor;
 mod record;
 mod redundancy;
@@ -26,6 +27,7 @@ pub use desired::{
     Class, Desired, Member, Order, ProvisionError, Seed, Unfit, check_mountpoint, check_name, default_name,
 };
 pub use diff::diff;
+pub use member::{MemberSeen, MemberState, MemberStatus};
 pub use record::{Phase, Record, TakenOut};
 pub use redundancy::{can_lose, can_lose_hosts};
 pub use system::{Initramfs, System};

@@ -2,6 +2,7 @@
 
 use crate::attached::{Attached, Link};
 use crate::hosts::{self, HostStatus};
+use crate::member::{MemberSeen, MemberState, MemberStatus};
 use crate::{Record, can_lose};
 use ebbtide_model::shown::{Exposition, Shown, columns};
 use ebbtide_model::units::format_count;
@@ -27,25 +28,6 @@ pub enum State {
     Missing,
 }
 
-/// A member as it is now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, AsRefStr)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum MemberState {
-    /// Active in the array.
-    InUse,
-    /// It is there, and the array does not use it.
-    Unused,
-    /// It is being brought up to date.
-    Resyncing,
-    /// The array has thrown it out.
-    Faulty,
-    /// The device is there, and what is behind it does not answer: its host is gone, or the way to it.
-    Unreachable,
-    /// There is no such device.
-    Missing,
-}
-
 /// Work that an array does beside its own.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Activity {
@@ -53,17 +35,6 @@ pub struct Activity {
     pub action: String,
     /// How much of it is done, from 0 to 1, where that can be told.
     pub done: Option<f64>,
-}
-
-/// What was seen of a member.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MemberSeen {
-    /// Nothing where there is no such device.
-    pub state: Option<MemberState>,
-    /// Errors that the array counted of it, or the file system on it.
-    pub errors: u64,
-    /// What the drive says of its own health, where that is trouble.
-    pub troubles: Vec<String>,
 }
 
 /// What was seen of an array that stays.
@@ -108,21 +79,6 @@ pub struct Array {
     pub doing: Vec<Activity>,
     /// What is not as it should be.
     pub drift: Vec<String>,
-}
-
-/// How a member is.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct MemberStatus {
-    /// Name of the volume.
-    pub name: String,
-    /// Its device, a link below /dev/disk.
-    pub path: String,
-    /// State of the member.
-    pub state: MemberState,
-    /// Errors that the array counted of it.
-    pub errors: u64,
-    /// What the drive says of its own health, where that is trouble.
-    pub troubles: Vec<String>,
 }
 
 /// How everything that stays on a host is.

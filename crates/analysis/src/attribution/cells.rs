@@ -1,6 +1,6 @@
 //! From trials to cells: how fast a volume was on a host in a session, and how much that varies from round to round.
 
-use super::Observed;
+use super::observed::Observed;
 use crate::between::{alone, dependence};
 use crate::estimate::median;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! What an array would gain with typical volumes in the place of the accused.
 
-use super::Attribution;
+use super::outcome::Attribution;
 use serde::Serialize;
 
 /// An array whose members carry equal shares, so that it is as fast as its slowest member allows: stripes and what is made of them.

@@ -1,8 +1,11 @@
 //! Effects of volumes and of hosts with their intervals, and whom they accuse.
 
-use super::cells::{Cell, Variance, mean};
+use super::cells::{Cell, Cells, Variance, mean};
 use super::distribution::student_beyond;
-use super::{Basis, Bounds, Cells, Effect, Finding, Observed, Part, Spread};
+use super::fit::Part;
+use super::observed::Observed;
+use super::outcome::{Basis, Bounds, Effect, Finding};
+use super::spread::Spread;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Degrees of freedom from which the differences between sessions and hosts say how sure the effects of volumes are.

@@ -1,20 +1,13 @@
 //! What the data cannot tell, and which measurement would.
 
+use super::cells::Cells;
+use super::fit::Part;
 use super::judge::hosts_of;
-use super::{Cells, Effect, Finding, Observed, Part};
-use serde::Serialize;
+use super::observed::Observed;
+use super::outcome::{Effect, Finding, Need};
 
 /// More names than this are counted.
 const MOST_NAMES: usize = 4;
-
-/// Something that cannot be told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Need {
-    /// What, and why not.
-    pub what: String,
-    /// What to do to tell.
-    pub measure: String,
-}
 
 impl Need {
     fn new(what: impl Into<String>, measure: impl Into<String>) -> Need {

@@ -1,6 +1,7 @@
 //! What sessions hold that tells volumes from hosts: the trials of designs of a single volume.
 
-use super::{Array, Observation, Observed, Subject};
+use super::gain::Array;
+use super::observed::{Observation, Observed, Subject};
 use crate::estimate::median;
 use crate::{TrialSummary, primary};
 use ebbtide_model::backend::BackendKind;

@@ -71,6 +71,8 @@ pub struct Devices {
     /// Share of the operations in flight that are at them: the others wait above. A copy for each member counts as often, and
     /// neighbours that were merged into one request each on their own. Requests that others made are left out as far as they are known.
     pub share: f64,
+    /// The same with all requests that others made: it cannot be more.
+    pub share_at_most: f64,
     /// How many they are.
     pub number: usize,
 }
@@ -79,13 +81,13 @@ pub struct Devices {
 pub fn devices(case: &Case<'_>) -> Option<Devices> {
     let sum =
         |value: fn(&DeviceLoad<'_>) -> f64| case.median(|trial| Some(of(trial)?.iter().map(value).sum()));
+    let merged = |trial: &TrialSamples| Some(of(trial)?.iter().map(|s| s.merged).sum::<f64>());
+    let kept = case.kept().max(1.0);
     Some(Devices {
         least_busy: case.median(|trial| of(trial)?.iter().map(|s| s.busy).reduce(f64::min))?,
         queue: sum(|s| s.queue)?,
-        share: case.median(|trial| {
-            let merged: f64 = of(trial)?.iter().map(|s| s.merged).sum();
-            Some(merged * own_share(case, trial))
-        })? / case.kept().max(1.0),
+        share: case.median(|trial| Some(merged(trial)? * own_share(case, trial)))? / kept,
+        share_at_most: case.median(merged)? / kept,
         number: case.trials.iter().filter_map(|trial| Some(of(trial)?.len())).max()?,
     })
 }

@@ -63,6 +63,8 @@ const LARGE: f64 = 256.0 * Bytes::KIB as f64;
 /// How the rate of operations falls with their size, as the exponent of it: 0 where operations limit, 1 where bytes do. Up to
 /// this it is operations, and from one less this on bytes.
 const AS_MANY: f64 = 0.3;
+/// Bytes of a request of the others over those of an operation of the load from which on the load waits behind theirs, whatever its own size.
+const LARGER: f64 = 4.0;
 /// What the disks do for all together, in one short run over another, up to which it is unchanged: rates of a moment vary by some percent.
 const UNCHANGED: f64 = 1.15;
 /// Part of what the load gained by keeping more in flight that others must have lost for the disks to have no more of it.
@@ -215,6 +217,20 @@ struct Taken {
     mean_request: Option<f64>,
 }
 
+impl Taken {
+    /// Bytes of a request of the others, where it is known.
+    fn of_others(&self) -> Option<f64> {
+        self.requests.filter(|(_, rate)| *rate > 0.0).map(|(_, rate)| self.rate / rate)
+    }
+
+    /// Share of the disks' time that others had, where it is not known whether requests or bytes take it: what is left of it to the
+    /// load is the geometric mean of what it would be by either.
+    fn by_either(&self) -> Option<f64> {
+        let (requests, _) = self.requests?;
+        Some(1.0 - ((1.0 - requests) * (1.0 - self.share)).max(0.0).sqrt())
+    }
+}
+
 /// See [`Taken`]; nothing where the disks were not observed.
 fn taken(case: &Case<'_>, facts: &Facts<'_>) -> Option<Taken> {
     if let Some(crowded) = &facts.crowded {
@@ -242,18 +258,20 @@ fn taken(case: &Case<'_>, facts: &Facts<'_>) -> Option<Taken> {
 
 /// What the disks have least of: of what is known, and how; nothing where nothing says it.
 fn limiting(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
-    declared(case, facts).or_else(|| by_depths(facts)).or_else(|| by_sizes(case, facts)).or_else(|| {
-        let mean = taken.mean_request?;
-        let figure =
-            |edge| evidence("mean request of the disks, from any source", mean, Unit::Bytes, Some(edge));
-        if mean <= SMALL {
-            Some((Counted::Operations, figure(SMALL)))
-        } else if mean >= LARGE && case.workload.mean_bs() >= LARGE {
-            Some((Counted::Bytes, figure(LARGE)))
-        } else {
-            None
-        }
-    })
+    declared(case, facts).or_else(|| by_depths(facts)).or_else(|| by_sizes(case, facts, taken)).or_else(
+        || {
+            let mean = taken.mean_request?;
+            let figure =
+                |edge| evidence("mean request of the disks, from any source", mean, Unit::Bytes, Some(edge));
+            if mean <= SMALL {
+                Some((Counted::Operations, figure(SMALL)))
+            } else if mean >= LARGE && case.workload.mean_bs() >= LARGE {
+                Some((Counted::Bytes, figure(LARGE)))
+            } else {
+                None
+            }
+        },
+    )
 }
 
 /// The disks that count: those that the load waits for beside others, or all.
@@ -331,7 +349,7 @@ fn by_depths(facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
 }
 
 /// What stays the same in short runs with other sizes.
-fn by_sizes(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
+fn by_sizes(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
     let rungs = facts.rungs.as_ref()?;
     let falls = median(rungs.sizes.iter().map(|step| {
         let times = step.rung.bs.0 as f64 / case.workload.bs.0 as f64;
@@ -340,8 +358,10 @@ fn by_sizes(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     let what = "how operations per second fall with their size: 0 as many of any, 1 as many bytes";
     let figure = |edge| evidence(what, falls, Unit::Exponent, Some(edge));
     // Larger operations are counted as several, and a disk that has few of them left is short of bytes. One at a time are as many of any size where
-    // each takes as long, whatever the disk could do.
-    if falls.abs() <= AS_MANY && !case.one_at_a_time() && case.workload.mean_bs() < LARGE {
+    // each takes as long, whatever the disk could do; so are those that wait behind much larger ones.
+    let behind_larger = taken.of_others().is_none_or(|theirs| theirs >= LARGER * case.workload.mean_bs());
+    let is_small = case.workload.mean_bs() < LARGE;
+    if falls.abs() <= AS_MANY && !case.one_at_a_time() && is_small && !behind_larger {
         Some((Counted::Operations, figure(AS_MANY)))
     } else if falls >= 1.0 - AS_MANY {
         Some((Counted::Bytes, figure(1.0 - AS_MANY)))
@@ -387,11 +407,20 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         return Err(absent("the disks had room for both").with([busy_is]));
     }
     let (room, mut figures) = room(case, facts);
-    let waits = facts.crowded.as_ref().map_or(1.0, |crowded| crowded.waits);
-    if facts.crowded.is_some() {
-        let what = "share of the load's operations in flight that are at these disks";
-        figures.push(evidence(what, waits, Unit::Share, None));
-    }
+    // What an operation waits elsewhere, for a processor say, others at the disks have no part in.
+    let waits = match &facts.crowded {
+        Some(crowded) => {
+            Some((crowded.waits, "share of the load's operations in flight that are at these disks"))
+        }
+        None => facts
+            .devices
+            .filter(|all| case.workload.direct && all.share_at_most > 0.0 && all.share_at_most < 1.0)
+            .map(|all| {
+                (all.share_at_most, "share of the load's operations in flight that are at the disks, at most")
+            }),
+    };
+    figures.extend(waits.map(|(share, what)| evidence(what, share, Unit::Share, None)));
+    let waits = waits.map_or(1.0, |(share, _)| share);
     // Flushes wait behind others' requests too, which the latency of those that met nobody has in it.
     let of_writes = match undisturbed(case, facts) {
         Some(_) => None,
@@ -399,7 +428,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     };
     let room = of_writes.as_ref().map_or(room, |(part, _)| room.min(*part));
     figures.extend(of_writes.map(|(_, figure)| figure));
-    let explains = (share * waits).min(room);
+    let either = taken.by_either().filter(|_| why.is_none() && undisturbed(case, facts).is_none());
+    let explains = (either.unwrap_or(share) * waits).min(room);
     if explains < HELD_BACK {
         let what = "part of the gap that limits and latency leave for others to explain";
         let absent = absent("others moved much, but did not hold the trial back");

@@ -2,9 +2,9 @@
 
 use super::FromToml;
 use crate::error::Mistake;
+use crate::layouts::{DesignLayout, Over};
 use crate::names;
 use crate::problems::{Problems, Span};
-use crate::replicated::{DesignLayout, Over};
 use ebbtide_model::layout::{Arrangement, LayoutName};
 use ebbtide_model::stack::{Backing, Bitmap, EncryptionFormat, Filesystem, Metadata};
 use ebbtide_model::sweep::Builds;

@@ -22,8 +22,6 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
-/// Longest secret: one line.
-const SECRET_MAX: u64 = 4096;
 /// Ports of tunnels: of those that root alone may take (ip(7), `ip_unprivileged_port_start`), so that nobody answers the kernel in the place of
 /// an `ssh` that is away; below those from which NFS mounts go out (`sunrpc.min_resvport`, 665).
 const PORTS: std::ops::Range<u16> = 600..665;
@@ -258,8 +256,8 @@ impl Around for Real<'_> {
     }
 
     fn secret(&self, path: &Path) -> Result<String, Failure> {
-        let text = read::secret_text(path, SECRET_MAX)
-            .map_err(|error| Failure::file(path, format!("the secret {error}")))?;
+        let text =
+            read::secret_text(path).map_err(|error| Failure::file(path, format!("the secret {error}")))?;
         let line = text.trim();
         match !line.is_empty() && line.chars().all(|sign| sign.is_ascii_graphic() && sign != ',') {
             true => Ok(line.to_owned()),

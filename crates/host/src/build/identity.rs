@@ -1,6 +1,5 @@
 //! What tells a device that a run used from another one under its name.
 
-use super::at;
 use crate::probe::tables::Mount;
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_model::journal::FileId;
@@ -9,7 +8,7 @@ use std::path::Path;
 
 /// The number of `device`, `major:minor`; nothing where it is not there.
 pub(crate) fn number(sys: &Sys, device: &str) -> Option<String> {
-    let node = std::fs::canonicalize(at(sys, Path::new(device))).ok()?;
+    let node = std::fs::canonicalize(sys.at(Path::new(device))).ok()?;
     let name = node.file_name()?.to_str()?;
     sys::word(&sys.sys.join("class/block").join(name).join("dev"))
 }

@@ -1,6 +1,6 @@
 //! md arrays: found by uuid, stopped, their metadata erased.
 
-use super::{BuildError, SETTLE_MAX, at, insist, run};
+use super::{BuildError, SETTLE_MAX, insist, run};
 use crate::command::Runner;
 use crate::sys::{self, Sys};
 use std::path::Path;
@@ -65,7 +65,7 @@ pub(super) fn is_on(
     members: &[String],
 ) -> Result<bool, BuildError> {
     for member in members {
-        if at(sys, Path::new(member)).exists() && ask(runner, "--examine", member)?.as_deref() == Some(uuid) {
+        if sys.at(Path::new(member)).exists() && ask(runner, "--examine", member)?.as_deref() == Some(uuid) {
             return Ok(true);
         }
     }
@@ -103,7 +103,7 @@ pub(super) fn stop(
             stopped.push(array);
         }
         for member in &members {
-            if at(sys, Path::new(member)).exists()
+            if sys.at(Path::new(member)).exists()
                 && ask(runner, "--examine", member)?.as_deref() == Some(uuid)
             {
                 run(runner, "mdadm", &["--zero-superblock", "--quiet", member])?;

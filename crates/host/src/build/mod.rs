@@ -30,7 +30,7 @@ use ebbtide_door::{Directory, id_of};
 use ebbtide_model::journal::{Entry, Journal};
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, Mounted};
 use rustix::process::{Signal, getpid, kill_process};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -192,7 +192,7 @@ impl Builder {
                 Ok((old != set.value).then(|| BuildUndo::RestoreQueue { set: set.clone(), old: Some(old) }))
             }
             (Some(BuildUndo::DetachLoop { device, file, .. }), _) => {
-                let found = std::fs::metadata(at(&self.sys, file)).ok();
+                let found = std::fs::metadata(self.sys.at(file)).ok();
                 let id = found.as_ref().map(id_of);
                 Ok(Some(BuildUndo::DetachLoop {
                     device: device.clone(),
@@ -212,13 +212,13 @@ impl Builder {
                 Ok(Some(BuildUndo::Unmount { mountpoint: mountpoint.clone(), from: Some(from) }))
             }
             // A directory that is there already is not ours to remove.
-            (Some(_), BuildAction::MakeDirectory(path)) if at(&self.sys, path).is_dir() => Ok(None),
+            (Some(_), BuildAction::MakeDirectory(path)) if self.sys.at(path).is_dir() => Ok(None),
             (undo, _) => Ok(undo.clone()),
         }
     }
 
     fn make_directory(&self, path: &Path) -> Result<(), BuildError> {
-        let place = at(&self.sys, path);
+        let place = self.sys.at(path);
         if place.is_dir() {
             return Ok(());
         }
@@ -227,11 +227,6 @@ impl Builder {
             .map(drop)
             .map_err(|error| BuildError::Path { path: path.to_owned(), what: error.to_string() })
     }
-}
-
-/// An absolute path on the host of `sys`.
-pub(crate) fn at(sys: &Sys, path: &Path) -> PathBuf {
-    sys.root().join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Runs a program that must end with status 0, and returns its standard output.

@@ -1,6 +1,6 @@
 //! Tunables of queues, read and written below /sys.
 
-use super::{BuildError, Outcome, at};
+use super::{BuildError, Outcome};
 use crate::sys::{self, Sys};
 use ebbtide_door::kernel::write_attribute;
 use ebbtide_model::plan::build::{QueueAttribute, QueueSetting};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The attribute's file, for a partition that of its disk.
 fn file(sys: &Sys, setting: &QueueSetting) -> Result<PathBuf, BuildError> {
-    let device = at(sys, Path::new(&setting.device));
+    let device = sys.at(Path::new(&setting.device));
     let node = std::fs::canonicalize(&device).map_err(|error| fail(setting, &error.to_string()))?;
     let name = node.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let place = std::fs::canonicalize(sys.sys.join("class/block").join(name))

@@ -1,6 +1,6 @@
 //! Whether what was built still stands, so that more may be set, mounted and run on it: asked by identity, as an undo would.
 
-use super::{BuildError, Builder, at, lvm, mdadm, queue, undo};
+use super::{BuildError, Builder, lvm, mdadm, queue, undo};
 use crate::attach;
 use crate::command::Runner;
 use crate::sys::Sys;
@@ -29,7 +29,7 @@ fn stands(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<bool, Buil
             undo::backing(sys, device, file, id.as_ref(), *sequence).is_none()
         }
         BuildUndo::RestoreQueue { set, .. } => queue::get(sys, set)? == set.value,
-        BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => at(sys, path).is_dir(),
+        BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => sys.at(path).is_dir(),
         BuildUndo::Detach { name, .. } => attach::is_recorded(sys, name),
         BuildUndo::StopMd { device, uuid, .. } => mdadm::is_at(runner, uuid, device)?,
         // They stand as long as the logical volume in them does, whose group has the run's name.

@@ -10,6 +10,7 @@ use ebbtide_model::plan::build::{
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 const DISKS: [&str; 5] = ["vdb", "vdc", "vdd", "vde", "vdf"];
@@ -94,7 +95,7 @@ impl Machine {
                 }
                 Some(("swap", device)) => swaps.push_str(&format!("{device} partition 1000 0 3\n")),
                 Some(("node", device)) => {
-                    let node = at(&self.sys(), Path::new(device));
+                    let node = self.sys().at(Path::new(device));
                     std::fs::create_dir_all(node.parent().expect("has a parent")).expect("makes");
                     std::fs::write(node, "").expect("writes");
                 }

@@ -1,6 +1,6 @@
 //! Puts one step back. Already gone is success; something else under the same name is left alone.
 
-use super::{BuildError, at, identity, insist, lvm, mdadm, queue, run};
+use super::{BuildError, identity, insist, lvm, mdadm, queue, run};
 use crate::attach;
 use crate::command::Runner;
 use crate::export;
@@ -56,7 +56,7 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
         BuildUndo::WipeContent { device, label, sequence } => wipe(sys, runner, device, label, *sequence),
         BuildUndo::SwapOff { label, .. } => swap_off(sys, runner, label),
         BuildUndo::CloseCrypt { name } => close(runner, name),
-        BuildUndo::RemoveGroup(path) => match group::remove(&at(sys, path)) {
+        BuildUndo::RemoveGroup(path) => match group::remove(&sys.at(path)) {
             Ok(found) => Ok(Outcome::of(found)),
             Err(error) => Err(BuildError::Path { path: path.clone(), what: error.to_string() }),
         },
@@ -98,7 +98,7 @@ pub fn foresee(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outco
 
 /// What the device carries; nothing where it is gone.
 fn carried(sys: &Sys, runner: &dyn Runner, device: &str) -> Option<Content> {
-    let node = at(sys, Path::new(device));
+    let node = sys.at(Path::new(device));
     node.exists().then(|| signature::read(runner, &node))
 }
 
@@ -192,7 +192,7 @@ fn unused(device: &str, reasons: Vec<Reason>) -> Result<(), BuildError> {
 /// What came of `deal`, which removes an empty directory or asks whether one could be.
 fn directory(sys: &Sys, path: &Path, deal: fn(&Path) -> io::Result<()>) -> Result<Outcome, BuildError> {
     not_mounted_on(sys, path)?;
-    match deal(&at(sys, path)) {
+    match deal(&sys.at(path)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Outcome::Before),
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && path == Path::new(MOUNTS) => {
             Ok(Outcome::Left("another run's mount point is in it".to_owned()))
@@ -254,7 +254,7 @@ fn swap_off(sys: &Sys, runner: &dyn Runner, label: &str) -> Result<Outcome, Buil
     let mut outcome = Outcome::Before;
     insist(runner, || {
         for swap in tables::swaps_of(sys) {
-            match signature::read(runner, &at(sys, Path::new(&swap.path))) {
+            match signature::read(runner, &sys.at(Path::new(&swap.path))) {
                 Content::Signature(found) if found.label.as_deref() == Some(label) => {
                     run(runner, "swapoff", &[&swap.path])?;
                     outcome = Outcome::Done;

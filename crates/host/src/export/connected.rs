@@ -1,7 +1,6 @@
 //! Whether an initiator is connected to an export.
 
-use super::ExportError;
-use crate::build::at;
+use super::error::ExportError;
 use crate::sys::{self, Sys};
 use ebbtide_model::export::{CONFIG, Export, Listen, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -45,7 +44,7 @@ fn sharing(export: &Export, all: &[Export]) -> Vec<String> {
 }
 
 fn has_session(sys: &Sys, export: &Export) -> bool {
-    let group = at(sys, Path::new(CONFIG)).join("target/iscsi").join(&export.target).join("tpgt_1");
+    let group = sys.at(Path::new(CONFIG)).join("target/iscsi").join(&export.target).join("tpgt_1");
     let info = group.join("acls").join(&export.client).join("info");
     sys::text(&info).is_some_and(|info| info.contains("LIO Session ID"))
 }

@@ -2,7 +2,7 @@
 //!
 //! What is exported is opened at the door and judged as what is written; the kernel is told step by step what [`steps`] says, after the
 //! journal was. The record ([`Export`]) is on disk before the first step and says when the last was done: what is not whole is taken away
-//! by the same run, or by `ebb cleanup` after a kill. What the host exports by now, `ebb` or anybody, is [`seen()`] in configfs.
+//! by the same run, or by `ebb cleanup` after a kill. What the host exports by now, `ebb` or anybody, is [`exposed`](crate::exposed) in configfs.
 
 mod config;
 mod connected;
@@ -10,7 +10,6 @@ mod error;
 mod place;
 mod records;
 mod secret;
-mod seen;
 mod source;
 mod taking;
 #[cfg(test)]
@@ -21,13 +20,12 @@ mod unit;
 pub use config::{ConfigFs, Kernel};
 pub use error::ExportError;
 pub use records::RECORDS;
-pub use seen::{Exposed, KernelExport, seen};
 pub use taking::{foresee, put_back, stands};
 
-use crate::build::{at, run};
+use crate::build::run;
 use crate::command::Runner;
 use crate::judge;
-use crate::sys::{self, Sys};
+use crate::sys::Sys;
 use ebbtide_door::own::Locked;
 use ebbtide_door::{Claim, Lent, config as configfs};
 use ebbtide_model::export::{
@@ -191,7 +189,7 @@ impl Exporter<'_> {
             return Err(ExportError::Unknown { name: name.to_owned(), names });
         };
         source::wait_for(self.runner, &export.device)?;
-        let program = unit::program(&self.sys, name);
+        let program = self.unit_program(name);
         let wanted = Wanted {
             source: export.device.clone(),
             name: Some(export.name.clone()),
@@ -226,7 +224,7 @@ impl Exporter<'_> {
         let made = records::write(&self.sys, &export)
             .and_then(|()| self.carry_out(&steps, opened, secret.as_deref(), export.transport))
             .and_then(|()| match &wanted.persistent {
-                Some(program) => unit::install(self, &export, program),
+                Some(program) => self.install_unit(&export, program),
                 None => Ok(()),
             })
             .and_then(|()| {
@@ -268,7 +266,7 @@ impl Exporter<'_> {
                 })?;
             }
         }
-        let config = at(&self.sys, Path::new(CONFIG));
+        let config = self.sys.at(Path::new(CONFIG));
         if self.sys.is_host() && !configfs::is_config(&config) {
             run(self.runner, "mount", &["-t", "configfs", "configfs", CONFIG])?;
         }
@@ -297,7 +295,7 @@ impl Exporter<'_> {
             schema: Export::SCHEMA.to_owned(),
             phase: Phase::Making,
             run: self.run.to_owned(),
-            boot: boot(&self.sys),
+            boot: self.sys.boot(),
             name,
             transport: wanted.transport,
             address: wanted.listen.address,
@@ -332,7 +330,7 @@ impl Exporter<'_> {
             let running = self.is_running(export);
             let mut differences = export.differences(wanted);
             // After another boot nothing is left of what a killed run had made but the record and, as wanted, the unit.
-            let is_over = export.boot != boot(&self.sys) && (differences.is_empty() || !export.persistent);
+            let is_over = export.boot != self.sys.boot() && (differences.is_empty() || !export.persistent);
             if export.phase != Phase::Exported && !is_over {
                 return Err(ExportError::Unfinished { name: export.name.clone() });
             }
@@ -369,9 +367,9 @@ impl Exporter<'_> {
     /// Whether the kernel has `export`, all of it.
     fn is_running(&self, export: &Export) -> bool {
         export.phase == Phase::Exported
-            && export.boot == boot(&self.sys)
+            && export.boot == self.sys.boot()
             && !export.paths.is_empty()
-            && export.paths.iter().all(|path| at(&self.sys, path).symlink_metadata().is_ok())
+            && export.paths.iter().all(|path| self.sys.at(path).symlink_metadata().is_ok())
     }
 
     fn carry_out(
@@ -393,7 +391,7 @@ impl Exporter<'_> {
                 let path = path.to_owned();
                 move |error: std::io::Error| ExportError::Kernel { path, what: error.to_string() }
             };
-            let place = |path: &Path| at(&self.sys, path);
+            let place = |path: &Path| self.sys.at(path);
             match &step.action {
                 Action::Make(path) => self.config.make(&place(path)).map_err(fail(path))?,
                 Action::Link(target, path) => {
@@ -430,9 +428,4 @@ impl Exporter<'_> {
         judge::door().recheck(&[(&lent, *request)]).map_err(|(_, error)| ExportError::from(error))?;
         Ok(lent)
     }
-}
-
-/// What tells this boot of the host of `sys` from others.
-fn boot(sys: &Sys) -> String {
-    sys::word(&sys.proc.join("sys/kernel/random/boot_id")).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Where in the kernel an export goes, and what of it others use too.
 
-use super::{ExportError, Exporter, records};
-use crate::build::at;
+use super::error::ExportError;
+use super::{Exporter, records};
 use crate::sys;
 use ebbtide_model::export::{Action, CONFIG, Export, Listen, PORTS, Placed, Step, Transport};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 impl Exporter<'_> {
     /// Where in the kernel `export` of what is at `path` goes.
     pub(super) fn placed(&self, export: &Export, path: &Path) -> Result<Placed, ExportError> {
-        let config = at(&self.sys, Path::new(CONFIG));
+        let config = self.sys.at(Path::new(CONFIG));
         let mut placed = Placed::default();
         match export.transport {
             Transport::NvmeTcp => {
@@ -37,7 +37,7 @@ impl Exporter<'_> {
 
     /// The port of nvmet that listens at `listen`, and whether it is there; it has to be one of `ebb`'s.
     fn port(&self, listen: Listen) -> Result<(u16, bool), ExportError> {
-        let place = at(&self.sys, Path::new(CONFIG)).join("nvmet/ports");
+        let place = self.sys.at(Path::new(CONFIG)).join("nvmet/ports");
         let names = sys::names(&place);
         for name in &names {
             let of = |attribute: &str| sys::word(&place.join(name).join(attribute));

@@ -1,7 +1,6 @@
 //! Records of exports: what was made, for whom, and what brings it back.
 
-use super::ExportError;
-use crate::build::at;
+use super::error::ExportError;
 use crate::sys::{self, Sys};
 use ebbtide_door::own::{self, Locked};
 use ebbtide_door::{Directory, read};
@@ -22,7 +21,7 @@ pub(super) const PATIENCE_AT_BOOT: Duration = Duration::from_secs(if cfg!(test) 
 const HOST: &str = "host";
 
 fn place(sys: &Sys) -> PathBuf {
-    at(sys, Path::new(RECORDS))
+    sys.at(Path::new(RECORDS))
 }
 
 fn path(sys: &Sys, name: &str) -> PathBuf {

@@ -1,22 +1,18 @@
 //! Secrets: read from their files, and asked of the kernel.
 
-use super::{ExportError, Exporter};
-use crate::build::at;
+use super::Exporter;
+use super::error::ExportError;
 use crate::sys;
 use ebbtide_door::read;
 use ebbtide_model::export::{CONFIG, Export, Transport, check_secret};
 use std::path::Path;
-
-/// Longest file with a secret.
-const LONGEST_SECRET: u64 = 4096;
 
 impl Exporter<'_> {
     /// The secret of `export`.
     pub(super) fn secret(&self, export: &Export) -> Result<Option<String>, ExportError> {
         let Some(file) = &export.secret else { return Ok(None) };
         let fail = |what: String| ExportError::Secret { file: file.clone(), what };
-        let text =
-            read::secret_text(file, LONGEST_SECRET).map_err(|error| fail(format!("the secret {error}")))?;
+        let text = read::secret_text(file).map_err(|error| fail(format!("the secret {error}")))?;
         let secret = check_secret(&text, export.transport).map_err(|error| fail(error.to_string()))?;
         Ok(Some(secret.to_owned()))
     }
@@ -29,7 +25,7 @@ impl Exporter<'_> {
         secret: Option<&str>,
     ) -> Result<(), ExportError> {
         let (Some(secret), Transport::NvmeTcp) = (secret, export.transport) else { return Ok(()) };
-        let config = at(&self.sys, Path::new(CONFIG));
+        let config = self.sys.at(Path::new(CONFIG));
         match sys::word(&config.join("nvmet/hosts").join(&export.client).join("dhchap_key")) {
             Some(now) if now != secret => Err(ExportError::OtherSecret { client: export.client.clone() }),
             _ => Ok(()),
@@ -39,7 +35,7 @@ impl Exporter<'_> {
     /// Whether the kernel asks for the secret that is in the file of `export`.
     pub(super) fn has_secret(&self, export: &Export) -> Result<bool, ExportError> {
         let Some(secret) = self.secret(export)? else { return Ok(true) };
-        let config = at(&self.sys, Path::new(CONFIG));
+        let config = self.sys.at(Path::new(CONFIG));
         let attribute = match export.transport {
             Transport::NvmeTcp => config.join("nvmet/hosts").join(&export.client).join("dhchap_key"),
             Transport::Iscsi => {

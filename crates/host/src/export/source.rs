@@ -1,11 +1,12 @@
 //! What is exported: found, opened at the door, and what it is called for good.
 
-use super::{ExportError, sys};
+use super::error::ExportError;
 use crate::build::lasting::stable_path;
 use crate::command::{Runner, installed};
 use crate::judge;
 use crate::probe;
 use crate::rbd;
+use crate::sys;
 use crate::sys::Sys;
 use ebbtide_door::{Access, Claim, Expected, Wanted};
 use ebbtide_model::export::{Export, Source};

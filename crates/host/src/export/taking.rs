@@ -1,8 +1,9 @@
 //! Taking an export away: what was made for it, the last first, its unit and its record.
 
 use super::config::{ConfigFs, Kernel};
-use super::{ExportError, boot, records, unit};
-use crate::build::{BuildError, Outcome, at};
+use super::error::ExportError;
+use super::records;
+use crate::build::{BuildError, Outcome};
 use crate::command::Runner;
 use crate::sys::Sys;
 use ebbtide_model::export::{Export, ExportUndo, Phase};
@@ -21,10 +22,10 @@ impl Taking<'_> {
     /// Takes `export` away, of which `undo` says what there may be.
     pub(super) fn take(&self, undo: &ExportUndo, export: &Export) -> Result<(), ExportError> {
         if export.persistent {
-            unit::remove(self, &export.name)?;
+            self.remove_unit(&export.name)?;
         }
         // After another boot the kernel has nothing of it; what has such a name then is another's.
-        if export.boot == boot(self.sys) {
+        if export.boot == self.sys.boot() {
             self.objects(undo)?;
         }
         records::forget(self.sys, &undo.name)?;
@@ -43,7 +44,7 @@ impl Taking<'_> {
     }
 
     fn remove(&self, path: &Path, may_stay: &[ErrorKind]) -> Result<(), ExportError> {
-        match self.config.remove(&at(self.sys, path)) {
+        match self.config.remove(&self.sys.at(path)) {
             Ok(()) => (self.boundary)(),
             Err(error) if error.kind() == ErrorKind::NotFound || may_stay.contains(&error.kind()) => {}
             Err(error) => {
@@ -56,12 +57,12 @@ impl Taking<'_> {
 
 /// Whether the kernel has anything of `export`.
 pub(super) fn is_left(sys: &Sys, export: &Export) -> bool {
-    export.boot == boot(sys) && export.paths.iter().any(|path| at(sys, path).symlink_metadata().is_ok())
+    export.boot == sys.boot() && export.paths.iter().any(|path| sys.at(path).symlink_metadata().is_ok())
 }
 
 /// Whether the kernel has anything of what `undo` takes away.
 pub fn stands(sys: &Sys, undo: &ExportUndo) -> bool {
-    undo.paths.iter().any(|path| at(sys, path).symlink_metadata().is_ok())
+    undo.paths.iter().any(|path| sys.at(path).symlink_metadata().is_ok())
 }
 
 /// Why there is nothing to take away, or that it is not this run's any more; the record where there is something.

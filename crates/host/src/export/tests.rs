@@ -1,6 +1,7 @@
 use super::*;
 use crate::build::Outcome;
 use crate::command::{CommandError, Output};
+use crate::sys;
 use ebbtide_model::journal::{JournalError, Leftover, leftovers};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 
 use super::users::{Backing, LoopDevice, PATIENCE, STEP};
 use super::{HostLook, cannot_tell, has_open, not_destroy};
-use crate::export::Exposed;
+use crate::exposed::Exposed;
 use ebbtide_door::read;
 use ebbtide_model::guard::{Permission, Reason, RefusalKind};
 use ebbtide_model::shown::Shown;

@@ -9,7 +9,7 @@
 
 use super::users::{Backing, LoopDevice};
 use super::{HostLook, cannot_tell, claimed, has_open};
-use crate::export::Exposed;
+use crate::exposed::Exposed;
 use crate::probe::DEEPEST;
 use crate::rbd;
 use crate::sys::{self, DevNum};

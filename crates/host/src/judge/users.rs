@@ -2,7 +2,7 @@
 
 use super::programs::{self, Opener, Openers};
 use crate::chain;
-use crate::export::{self, Exposed, KernelExport};
+use crate::exposed::{self, Exposed, KernelExport};
 use crate::probe::tables::{self, Mount, Swap};
 use crate::probe::{Relation, relations};
 use crate::sys::{self, DevNum, Sys};
@@ -67,7 +67,7 @@ impl Users {
             namespaces: namespaces(sys),
             swaps: tables::swaps_of(sys),
             loops: loop_devices(sys),
-            exports: export::seen(sys),
+            exports: exposed::seen(sys),
             openers: OnceCell::new(),
         }
     }

@@ -78,9 +78,9 @@ impl Guardian {
         Guardian { words: Vec::new(), child: None, lasting: Vec::new(), stopping: Vec::new() }
     }
 
-    /// Its process number; 0 where there is none.
-    pub fn pid(&self) -> u32 {
-        self.child.as_ref().map_or(0, |(pid, _)| *pid)
+    /// Its process number.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(|(pid, _)| *pid)
     }
 
     fn begin(&mut self) -> io::Result<()> {

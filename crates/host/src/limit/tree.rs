@@ -118,7 +118,7 @@ impl Tree {
     /// Looks for who belongs now, but for the process `besides`, and at what each has moved; and those that cannot be counted,
     /// each once. Parents come before their children: a child that ends and is waited for meanwhile is missed until the next
     /// look, where the other way round it would count twice, by itself and with its parent.
-    pub fn look(&mut self, besides: u32) -> (Vec<Member>, Vec<Process>) {
+    pub fn look(&mut self, besides: Option<u32>) -> (Vec<Member>, Vec<Process>) {
         let all = if self.lists { BTreeMap::new() } else { self.scan() };
         let before = std::mem::take(&mut self.known);
         // Numbers are used again.
@@ -133,7 +133,7 @@ impl Tree {
         );
         if matches!(self.root, Root::Own) {
             queue.extend(
-                self.children(std::process::id(), &all).into_iter().filter(|child| *child != besides),
+                self.children(std::process::id(), &all).into_iter().filter(|child| Some(*child) != besides),
             );
         }
         let mut uncounted = Vec::new();
@@ -266,7 +266,7 @@ mod tests {
         let mut tree = Tree::of(&sys, Process::look(&sys, shell.id()).expect("it runs"));
         let begin = Instant::now();
         let written = loop {
-            let (members, uncounted) = tree.look(0);
+            let (members, uncounted) = tree.look(None);
             assert!(uncounted.is_empty());
             let sleeps = |process: &Process| process.name == "sleep";
             let written = members
@@ -286,12 +286,12 @@ mod tests {
         let sleep = tree.pids().find(|pid| *pid != shell.id()).expect("the other");
         shell.kill().and_then(|()| shell.wait()).expect("ends");
         // It belongs although its parent is gone.
-        tree.look(0);
+        tree.look(None);
         assert!(tree.pids().eq([sleep]));
         Command::new("kill").arg(sleep.to_string()).status().expect("ends");
         let begin = Instant::now();
         while tree.alive().next().is_some() {
-            tree.look(0);
+            tree.look(None);
             assert!(begin.elapsed() < Duration::from_secs(60));
         }
     }

@@ -4,7 +4,7 @@ use super::kind::Kind;
 use super::made::Made;
 use super::signature::Content;
 use super::tables::Mount;
-use crate::export::KernelExport;
+use crate::exposed::KernelExport;
 use crate::sys::DevNum;
 use ebbtide_model::observe::nvme::Health;
 use ebbtide_model::units::Bytes;

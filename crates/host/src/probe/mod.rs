@@ -21,7 +21,7 @@ pub use relations::{Relation, relations};
 pub use signature::{Content, Signature};
 
 use crate::command::{Never, Real, Runner};
-use crate::export::{self, Exposed, KernelExport};
+use crate::exposed::{self, Exposed, KernelExport};
 use crate::rbd;
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_model::units::Bytes;
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
             by_id: links.filter_map(|link| leads_to(&link).map(|name| (link, name))).collect(),
             tables: dm::Tables::new(runner),
             file_systems: file_systems(sys),
-            exports: export::seen(sys),
+            exports: exposed::seen(sys),
         }
     }
 

@@ -35,6 +35,16 @@ impl Sys {
         self.dev.parent().unwrap_or(Path::new("/"))
     }
 
+    /// An absolute path on the host.
+    pub fn at(&self, path: &Path) -> PathBuf {
+        self.root().join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// What tells this boot of the host from others; empty where it does not say.
+    pub fn boot(&self) -> String {
+        word(&self.proc.join("sys/kernel/random/boot_id")).unwrap_or_default()
+    }
+
     /// Whether this is the running host itself and not a copy.
     pub fn is_host(&self) -> bool {
         *self == Sys::host()

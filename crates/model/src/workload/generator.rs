@@ -2,12 +2,14 @@
 
 use super::{Access, Arrival, Mix, OpKind, Regions, Stop, Workload};
 use crate::units::{ArrayOffset, Bytes, Nanos};
-use rand_core::{RngCore, SeedableRng};
+use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+mod random;
 mod skew;
 mod varied;
 
+use random::{below, stream};
 use varied::Varied;
 
 /// One operation to do.
@@ -92,20 +94,6 @@ pub struct Generator {
     rng: Xoshiro256PlusPlus,
     clock: Clock,
     budget: Option<Bytes>,
-}
-
-/// A generator of random numbers for one purpose of one job.
-fn stream(seed: u64, job: u32, purpose: u64) -> Xoshiro256PlusPlus {
-    // `seed_from_u64` mixes with SplitMix64; the odd multiplier (2^64 / golden ratio) keeps neighbours apart.
-    Xoshiro256PlusPlus::seed_from_u64(
-        seed.wrapping_add((u64::from(job) * 4 + purpose).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-    )
-}
-
-/// A number below `n`, by multiplication; the bias is below `n` / 2^64.
-#[inline]
-fn below(rng: &mut Xoshiro256PlusPlus, n: u64) -> u64 {
-    ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
 }
 
 /// The part of `total` that belongs to `job` of `jobs` when it is cut as evenly as whole numbers allow: (start, length).

@@ -1,6 +1,6 @@
 //! The comparison in sentences.
 
-use super::{Beside, BesideRow, NOT_PAIRED, letter};
+use super::model::{Beside, BesideRow, NOT_PAIRED, letter};
 use crate::words;
 use ebbtide_analysis::Conclusion;
 use ebbtide_analysis::between::Gate;

@@ -1,6 +1,6 @@
 //! The comparison as CSV (RFC 4180): one row per comparison.
 
-use super::{Beside, BesideRow};
+use super::model::{Beside, BesideRow};
 use crate::csv::row;
 
 /// Names of the columns.

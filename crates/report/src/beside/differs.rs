@@ -1,21 +1,12 @@
 //! What is not the same in the sessions that are compared.
 
-use super::ComparedSession;
+use super::model::{ComparedSession, Differs};
 use crate::{describe, words};
 use ebbtide_model::experiment::{Volume, VolumeSource};
 use ebbtide_model::session::Session;
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::options::{Kind, OPTIONS, WorkloadOption};
 use serde_json::Value;
-
-/// Something that is not the same in all sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Differs {
-    /// What it is, for example `kernel` or `size of vol0`.
-    pub what: String,
-    /// Its value in each session, in their order; nothing where it is not known or not there.
-    pub values: Vec<Option<String>>,
-}
 
 /// A property: what of it, of which thing (empty: of the session), and its value; empty where the thing has it not set.
 type Fact = (String, String, String);

@@ -1,6 +1,6 @@
 //! The comparison as JSON, schema `ebbtide.compare/1`, in base units; what is not known is `null`.
 
-use super::{Beside, BesideRow, NOT_PAIRED};
+use super::model::{Beside, BesideRow, NOT_PAIRED};
 use ebbtide_analysis::Estimate;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! What a session measured, as far as a comparison needs it.
 
-use super::ComparedSession;
+use super::model::ComparedSession;
 use ebbtide_analysis::estimate::{estimate, median};
 use ebbtide_analysis::{Estimate, TrialSummary};
 use ebbtide_model::metric::Metric;

@@ -1,5 +1,9 @@
 use super::*;
+use ebbtide_analysis::TrialSummary;
+use ebbtide_analysis::between::Gate;
 use ebbtide_formats::import;
+use ebbtide_model::session::Session;
+use ebbtide_model::units::UnixTime;
 
 const FIO: &str = include_str!("../../../formats/src/import/recorded/fio-3.33.txt");
 const BONNIE: &str = include_str!("../../../formats/src/import/recorded/bonnie-2.00.csv");

@@ -1,6 +1,5 @@
 //! The control groups of one run: announced to the guardian and in the journal before they are made.
 
-use super::LimitMethods;
 use crate::journal::JournalFile;
 use ebbtide_host::limit::group::{Group, Hierarchy, devices};
 use ebbtide_host::limit::guardian::{Guardian, Message};
@@ -23,6 +22,19 @@ enum MakeError {
     Guardian(io::Error),
     #[error("{}: {error}", .path.to_string_lossy())]
     Group { path: PathBuf, error: io::Error },
+}
+
+/// How the rate is held.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LimitMethods {
+    /// The kernel's limit: what it is called, and on how many devices.
+    pub kernel: Option<(&'static str, usize)>,
+    /// Whether that sees what is written through the page cache.
+    pub sees_cache: bool,
+    /// The group that is frozen; else signals stop the program.
+    pub frozen: Option<PathBuf>,
+    /// Why not what would have come before.
+    pub why: Vec<String>,
 }
 
 pub struct Groups {

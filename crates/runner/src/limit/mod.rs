@@ -5,25 +5,28 @@
 //! holds on each device by itself. So the stops hold the rate, and what the kernel holds needs none.
 
 mod groups;
+mod meter;
 mod ops;
 mod target;
+mod told;
 
+pub use groups::LimitMethods;
 pub use target::Refused;
+pub use told::{Course, End, Watch};
 
 use crate::clock;
 use ebbtide_host::limit::announced;
 use ebbtide_host::limit::command;
 use ebbtide_host::limit::guardian::{Guardian, Message};
 use ebbtide_host::limit::hold::{self, Hold};
-use ebbtide_host::limit::narrow::Narrowed;
 use ebbtide_host::limit::sockets::Sockets;
-use ebbtide_host::limit::tree::{self, Process, Tree};
+use ebbtide_host::limit::tree::{Process, Tree};
 use ebbtide_host::limit::{Caught, Signals};
 use ebbtide_host::sys::Sys;
-use ebbtide_model::limit::{Counts, Kind, Limits, Pacer, QUANTUM, Step, Tally};
+use ebbtide_model::limit::{Counts, Kind, Limits, Pacer, Step};
 use ebbtide_model::shown::{Shown, one_line};
 use groups::Groups;
-use ops::OpsCount;
+use meter::Meter;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{WaitOptions, wait};
@@ -36,8 +39,6 @@ use std::time::{Duration, Instant};
 const PRIORITY: i32 = -10;
 /// Between two live figures.
 const TELL: Duration = Duration::from_millis(250);
-/// Between two adjustments of sockets.
-const NARROW: Duration = Duration::from_millis(20);
 /// Of what the kernel's own limit has passed, the part that counts for stops: so that it is the kernel that holds it.
 const SEEN: u64 = 97;
 /// How long a program that was sent a signal has to act on it before it may be stopped again.
@@ -81,63 +82,6 @@ pub struct Wanted {
     pub ignored: fn(&[i32]) -> Vec<i32>,
 }
 
-/// How the rate is held.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LimitMethods {
-    /// The kernel's limit: what it is called, and on how many devices.
-    pub kernel: Option<(&'static str, usize)>,
-    /// Whether that sees what is written through the page cache.
-    pub sees_cache: bool,
-    /// The group that is frozen; else signals stop the program.
-    pub frozen: Option<PathBuf>,
-    /// Why not what would have come before.
-    pub why: Vec<String>,
-}
-
-/// How it is going.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Course {
-    /// Since the beginning, but for `paused`.
-    pub elapsed: Duration,
-    /// For how long somebody else had stopped the program, as by a key.
-    pub paused: Duration,
-    /// Operations and bytes moved so far.
-    pub moved: Counts,
-    /// Of that, what the group with the kernel's limit has passed to devices.
-    pub by_kernel: Option<Counts>,
-    /// How often the program was stopped.
-    pub stops: u64,
-    /// For how long in all.
-    pub held: Duration,
-    /// The longest of these stops.
-    pub longest: Duration,
-    /// What was moved at one time beyond all that the limits had given until then.
-    pub burst: Counts,
-}
-
-/// How a program ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// With this exit status.
-    Exited(u8),
-    /// It was ended by the signal of this number.
-    Signalled(u8),
-    /// Nobody here knows how: it was another's child.
-    Unknown,
-    /// It did not: this signal came, and it goes on without a limit.
-    Released(i32),
-}
-
-/// What is told of a run as it goes on: a terminal, or a test.
-pub trait Watch {
-    /// Before the first look.
-    fn begins(&mut self, ways: &LimitMethods);
-    /// From time to time, with what was moved so far.
-    fn goes_on(&mut self, course: &Course);
-    /// Something that is not as it was asked for.
-    fn remark(&mut self, text: &str);
-}
-
 /// Why nothing was held.
 #[derive(Debug, thiserror::Error)]
 pub enum LimitError {
@@ -157,79 +101,6 @@ pub enum LimitError {
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> LimitError {
     move |error| LimitError::System { what, error }
-}
-
-/// What is known of who is held, and what it has moved.
-struct Meter {
-    sys: Sys,
-    tree: Tree,
-    tally: Tally,
-    is_own: bool,
-    sockets: Option<Sockets>,
-    narrowed: Narrowed,
-    /// When sockets were narrowed last.
-    at: Option<Instant>,
-    /// What the network had, where it cannot be asked any more.
-    net: u64,
-    /// Operations so far, and what they were counted from.
-    ops: OpsCount,
-    moved: Counts,
-    /// What was said once: that sockets cannot be counted, or not narrowed.
-    silent: (bool, bool),
-}
-
-impl Meter {
-    /// What was moved since the first look, and what of that the group with the kernel's limit has passed.
-    fn look(&mut self, groups: &Groups, guardian: u32, watch: &mut dyn Watch) -> (Counts, Option<Counts>) {
-        let (members, uncounted) = self.tree.look(guardian);
-        for process in uncounted {
-            let Process { pid, name, .. } = process;
-            watch.remark(&format!(
-                "what process {pid} ({}) moves is not counted: its /proc/{pid}/io may not be read",
-                one_line(&name)
-            ));
-        }
-        let waited = if self.is_own { tree::waited(&self.sys) } else { Counts::default() };
-        let mut moved = self.tally.look(&members, waited);
-        if let Some(sockets) = &mut self.sockets {
-            match sockets.look(self.tree.pids()) {
-                Ok(net) => self.net = net,
-                Err(error) if !self.silent.0 => {
-                    self.silent.0 = true;
-                    watch.remark(&format!("the network is not counted any more: {error}"));
-                }
-                Err(_) => {}
-            }
-            moved[Kind::Net] = self.net;
-        }
-        let by_kernel = groups.counts();
-        if let Some(by_kernel) = by_kernel {
-            moved[Kind::Ops] = self.ops.look(moved, by_kernel, groups.sees_cache());
-        }
-        // A device that goes away takes its count with it.
-        self.moved = self.moved.with(moved, u64::max);
-        (self.moved, by_kernel)
-    }
-}
-
-impl Meter {
-    /// Lets sockets pass about `limit` in a second together: a little more when there is something to catch up on, less when there is
-    /// a debt, which is what makes the rate of those that send meet the limit, since a stop holds back nothing that was written before.
-    fn narrow(&mut self, limit: u64, ahead: f64, guardian: &mut Guardian, watch: &mut dyn Watch) {
-        let Some(sockets) = &self.sockets else { return };
-        if self.at.is_some_and(|at| at.elapsed() < NARROW) {
-            return;
-        }
-        self.at = Some(Instant::now());
-        let rate = limit as f64 * (1.0 + ahead - QUANTUM).clamp(0.5, 1.5);
-        let failed = self.narrowed.narrow(sockets.open(), sockets.active(), rate, -ahead, guardian);
-        if let Some(error) = failed.filter(|_| !self.silent.1) {
-            self.silent.1 = true;
-            watch.remark(&format!(
-                "its connections keep their buffers ({error}), which fill while it stands still: a low rate may be exceeded"
-            ));
-        }
-    }
 }
 
 /// Holds `wanted`'s program to its rates until it ends; how it ended, and what it moved.
@@ -274,20 +145,7 @@ pub fn run(wanted: &Wanted, watch: &mut dyn Watch) -> Result<(End, Course, Limit
     };
     let is_own = process.is_none();
     let tree = process.clone().map_or_else(|| Tree::own(&sys), |process| Tree::of(&sys, process));
-    let tally = Tally::new(is_own);
-    let mut meter = Meter {
-        sys: sys.clone(),
-        tree,
-        tally,
-        is_own,
-        sockets,
-        narrowed: Narrowed::default(),
-        at: None,
-        net: 0,
-        ops: OpsCount::default(),
-        moved: Counts::default(),
-        silent: (false, false),
-    };
+    let mut meter = Meter::new(&sys, tree, is_own, sockets);
     let mut groups = Groups::none(wanted.journals.clone(), clock::session_id());
     let mut hold = Hold::new(&sys, guardian);
     let ways = match is_own {

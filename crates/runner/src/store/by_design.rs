@@ -1,7 +1,9 @@
 //! A session read design by design: the samples of one design at a time are in memory, on each processor those of one.
 
+use super::encoding;
+use super::error::StoreError;
+use super::open::Store;
 use super::rows::{PackedTrial, packed_of, session_of};
-use super::{Store, StoreError, encoding};
 use ebbtide_analysis::{Elsewhere, OfDesign, of_design, order};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::session::{Session, TrialRecord};

@@ -1,8 +1,9 @@
 //! Where the trials of a session are while it runs, and where they are read when it has ended: never all of them unpacked.
 
 use super::by_design::by_design;
+use super::error::StoreError;
+use super::open::Store;
 use super::rows::PackedTrial;
-use super::{Store, StoreError};
 use ebbtide_analysis::OfDesign;
 use ebbtide_model::session::{Session, SessionMeta, TrialRecord};
 

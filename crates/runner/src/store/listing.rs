@@ -1,7 +1,9 @@
 //! Sessions in the order in which they began: all of them, one, or a page of them.
 
+use super::error::StoreError;
+use super::open::Store;
+use super::rows::Summary;
 use super::rows::summary_of;
-use super::{Store, StoreError, Summary};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 /// What a line of the list is made of, for the sessions that follow.

@@ -1,10 +1,14 @@
 //! Where the store is, and how SQLite opens it.
 
-use super::{BUSY, StoreError};
+use super::error::StoreError;
 use ebbtide_door::{Database, Directory, DoorError};
 use ebbtide_model::shown::Shown;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a write waits for another process's write.
+pub(super) const BUSY: Duration = Duration::from_secs(10);
 
 /// Where the user's own store is: `$XDG_DATA_HOME/ebbtide/store.sqlite`, `~/.local/share` where that is not set
 /// (XDG base directories; a relative path in the variable does not count).

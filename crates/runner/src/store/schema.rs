@@ -1,6 +1,7 @@
 //! The schema and how older stores are brought to it.
 
-use super::{BUSY, StoreError};
+use super::error::StoreError;
+use super::location::BUSY;
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -5,9 +5,11 @@ use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{CpuUse, Histogram, Interval, MemberSamples, OpSamples, TrialSamples};
 use ebbtide_model::schedule::{Role, Trial};
-use ebbtide_model::session::{Ending, HostInfo, Outcome};
+use ebbtide_model::session::{Ending, HostInfo, Outcome, Session, SessionMeta, TrialRecord};
 use ebbtide_model::units::{Nanos, UnixTime};
 use ebbtide_model::workload::{Access, Mix, Stop, Workload};
+use rusqlite::Connection;
+use std::path::PathBuf;
 
 fn session(id: &str) -> Session {
     let started = UnixTime::from_secs(1_795_271_405);

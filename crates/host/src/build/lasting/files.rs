@@ -18,7 +18,7 @@ type Pending<'a> = (&'a Part, Option<String>, String);
 impl Keeper<'_> {
     /// A path of a host's file, below its root.
     pub(super) fn at(&self, path: &Path) -> PathBuf {
-        super::super::at(&self.sys, path)
+        self.sys.at(path)
     }
 
     /// The text of the host's file `path`; nothing where there is none.

@@ -8,8 +8,9 @@ use crate::probe::{Content, signature};
 use crate::sys;
 use ebbtide_model::plan::build::{BuildStep, BuildUndo};
 use ebbtide_model::shown::Shown;
-use ebbtide_provision::status::{Activity, ArraySeen, MemberSeen, MemberState};
+use ebbtide_provision::status::{Activity, ArraySeen};
 use ebbtide_provision::{Desired, Member, Phase, Record};
+use ebbtide_provision::{MemberSeen, MemberState};
 use std::collections::BTreeSet;
 use std::path::Path;
 

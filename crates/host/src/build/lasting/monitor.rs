@@ -4,7 +4,6 @@
 //! command goes on from there, and so does taking away.
 
 use super::{Failure, Keeper};
-use crate::build::at;
 use crate::sys::{self, Sys};
 use ebbtide_door::own;
 use ebbtide_model::shown::Shown;
@@ -49,7 +48,7 @@ pub fn found(path: &Path) -> Option<ProgramFile> {
 /// Whether the monitor is installed on the host of `sys`.
 pub fn is_installed(sys: &Sys) -> bool {
     let [_, timer] = units();
-    sys::text(&at(sys, &timer.path)).is_some_and(|text| monitor::is_installed(&text))
+    sys::text(&sys.at(&timer.path)).is_some_and(|text| monitor::is_installed(&text))
 }
 
 impl Keeper<'_> {

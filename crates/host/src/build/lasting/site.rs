@@ -1,6 +1,5 @@
 //! What of this host an array that stays is made of: how it boots, who it is, what its devices are called for good.
 
-use crate::build::at;
 use crate::judge;
 use crate::probe::{Devices, Kind};
 use crate::sys::{self, Sys};
@@ -13,13 +12,13 @@ use std::path::Path;
 pub fn system(sys: &Sys) -> System {
     let release = ["/etc/os-release", "/usr/lib/os-release"]
         .iter()
-        .find_map(|path| sys::text(&at(sys, Path::new(path))));
-    System::of(&release.unwrap_or_default(), |path| at(sys, path).exists())
+        .find_map(|path| sys::text(&sys.at(Path::new(path))));
+    System::of(&release.unwrap_or_default(), |path| sys.at(path).exists())
 }
 
 /// What tells the host of `sys` from others; empty where it has no such thing, and then its members' ids have to do.
 pub fn machine(sys: &Sys) -> String {
-    let id = || sys::word(&at(sys, Path::new("/etc/machine-id"))).filter(|id| id != "uninitialized");
+    let id = || sys::word(&sys.at(Path::new("/etc/machine-id"))).filter(|id| id != "uninitialized");
     id().or_else(|| sys::word(&sys.sys.join("class/dmi/id/product_uuid"))).unwrap_or_default()
 }
 
@@ -29,7 +28,7 @@ pub fn stable_path(sys: &Sys, devices: &Devices, path: &Path) -> Option<String> 
     if text.starts_with("/dev/disk/by-") {
         return Some(text.to_owned());
     }
-    let node = std::fs::canonicalize(at(sys, path)).ok()?;
+    let node = std::fs::canonicalize(sys.at(path)).ok()?;
     let device = devices.get(node.file_name()?.to_str()?)?;
     Some(format!("/dev/disk/by-id/{}", steadiest(&device.ids.by_id)?))
 }
@@ -46,7 +45,7 @@ fn steadiest(by_id: &[String]) -> Option<&str> {
 
 /// What kind of device is at `path`; nothing where there is none.
 pub fn kind(sys: &Sys, devices: &Devices, path: &Path) -> Option<Kind> {
-    let node = std::fs::canonicalize(at(sys, path)).ok()?;
+    let node = std::fs::canonicalize(sys.at(path)).ok()?;
     let device = devices.get(node.file_name()?.to_str()?)?;
     let disk = device.partition_of.as_deref().and_then(|disk| devices.get(disk)).unwrap_or(device);
     Some(disk.kind)

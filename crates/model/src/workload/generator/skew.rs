@@ -1,6 +1,6 @@
 //! Draws blocks of a region as a distribution has them.
 
-use super::below;
+use super::random::below;
 use crate::workload::Distribution;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,7 +1,7 @@
 //! What few workloads ask for: operations of several sizes, offsets that are not uniform, sequences with holes or runs.
 
+use super::random::stream;
 use super::skew::Skew;
-use super::stream;
 use crate::per_op::PerOp;
 use crate::units::{ArrayOffset, Bytes};
 use crate::workload::{Access, OpKind, Sequence, Size, Workload};

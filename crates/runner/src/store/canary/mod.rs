@@ -11,7 +11,9 @@ mod pack;
 #[cfg(test)]
 mod tests;
 
-use super::{Store, StoreError, encoding};
+use super::encoding;
+use super::error::StoreError;
+use super::open::Store;
 use ebbtide_analysis::estimate::median;
 use ebbtide_model::monitor::events::{Event, VolumeContext, events};
 use ebbtide_model::monitor::{Measure, Pass, Value, Watched};

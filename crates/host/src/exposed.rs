@@ -1,6 +1,5 @@
 //! What this host exports, whoever made it: as the kernel's configfs says. nvmet does not claim what it exports, so nothing else tells.
 
-use crate::build::at;
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_model::export::{CONFIG, name_of_target};
 use serde::Serialize;
@@ -60,7 +59,7 @@ pub fn seen(sys: &Sys) -> Vec<KernelExport> {
 }
 
 fn config(sys: &Sys) -> PathBuf {
-    at(sys, Path::new(CONFIG))
+    sys.at(Path::new(CONFIG))
 }
 
 fn is_on(attribute: &Path) -> bool {
@@ -161,7 +160,7 @@ fn targets(sys: &Sys, adapter: &str, store: &str) -> Vec<String> {
 
 /// What `path` leads to.
 fn behind(sys: &Sys, path: &Path) -> Exposed {
-    match std::fs::metadata(at(sys, path)) {
+    match std::fs::metadata(sys.at(path)) {
         Ok(found) if found.file_type().is_block_device() => Exposed::Device(DevNum::from_raw(found.rdev())),
         Ok(found) if found.is_file() && !is_node(path) => Exposed::File(found.dev(), found.ino()),
         // A recorded host has names, but no devices.

@@ -1,0 +1,110 @@
+//! What is refused, and how else it may be spelled.
+
+use super::*;
+
+#[test]
+fn what_is_wrong_is_said_with_a_way_out() {
+    let home = directory();
+    let path = home.path().join("f");
+    file(&path, 1 << 20);
+    let path = path.to_str().expect("text");
+    for (arguments, words) in [
+        (&[][..], "no target"),
+        (&["/nowhere/f", "--size=1m"], "cannot make /nowhere/f"),
+        (&[path, "--offset=1m", "--size=1m"], "has 1MiB and --size 1MiB from offset 1MiB on reaches beyond"),
+        (&[path, "--offset=1m"], "offset 1MiB is beyond that"),
+        (&["/dev/tty0", "--rw=read"], "neither a file nor a block device"),
+        (&[path, "--size=2m"], "smaller --size"),
+        (&[path, "--bs=0"], "--bs"),
+        (&[path, "--size=0"], "--size is 0"),
+        (&[path, "--cpus_allowed=8191"], "there is no CPU 8191 here; there are 0"),
+        (&[path, "--hipri", "--ioengine=psync"], "--hipri changes nothing: psync has no ring"),
+        (&[path, "--sqthread_poll", "--ioengine=psync"], "--sqthread_poll changes nothing"),
+        (&[path, "--hipri", "--direct=0"], "the page cache is not polled"),
+        (&[path, "--rw=randread", "--fsync=2"], "--fsync changes nothing: nothing is written"),
+        (&[path, "--fdatasync=2"], "--fdatasync changes nothing: nothing is written"),
+        (&[path, "--time_based"], "--runtime"),
+        (&[path, "--bs=1000"], "write --bs=512B or --direct=0"),
+        (&[path, "--rate_process=poisson"], "write for example --rate_iops=1000, or remove --rate_process"),
+        (&[path, "--rwmixread=70"], "--rwmixread changes nothing: reads and writes are not mixed"),
+        (&[path, "--loops=2"], "--loops changes nothing: a time ends it"),
+        (&[path, "--io_size=1m", "--runtime=1"], "--runtime and --io_size exclude each other"),
+        (&[path, "--iodepth=4097"], "--iodepth is 4097, but must be from 1 to 4096"),
+        (&[path, "--runtime=0"], "--runtime"),
+        (&[path, "--rate-iops=0"], "--rate_iops"),
+        (&[path, "--rw=sideways"], "randread"),
+        (&[path, "--cpus_allowed=x"], "0-3,6"),
+        (&[path, "--rwmixread=101"], "100"),
+        (&[path, "--bs=2m"], "--bs 2MiB is larger than the used part of"),
+        (&[path, "--bs=8k", "--size=4k"], ", 4KiB; give a smaller --bs"),
+        (&[path, "--file_service_type=random"], "there is one file; write for example --nrfiles=8"),
+        (&[path, "--filename=x"], "--filename and the target"),
+        (&["--filename", path, "--sync", "1"], "write the value of an option such as --sync after `=`"),
+        (&["--file=e.toml", "--design=d", "--end_fsync", "1"], "such as --sync after `=`"),
+        (&["--file=e.toml", "--design=d", "--nrfiles=2"], "--nrfiles 2 changes nothing"),
+    ] {
+        let output = ebb(&home).args(arguments).output().expect("runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let tried = errors.contains("cannot make");
+        assert_eq!(output.status.code(), Some(if tried { 1 } else { 2 }), "{arguments:?}: {errors}");
+        assert!(errors.contains(words), "{arguments:?}: {errors}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+/// The old spellings of what are commands of their own now work as these do, with a line that says what to write.
+#[test]
+fn old_spellings_work_and_say_the_new_one() {
+    let home = directory();
+    fs::write(home.path().join("j.fio"), "[a]\nfilename=new\nrw=write\nsize=64k\n").expect("writes");
+    let old = |arguments: &str, quiet: bool| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+        command.env("XDG_STATE_HOME", home.path().join("state")).current_dir(home.path()).arg("bench");
+        command.args(arguments.split(' ')).args(quiet.then_some("--quiet"));
+        command.output().expect("runs")
+    };
+    for (arguments, shown, hint) in [
+        ("--profile list", "ladder", "`ebb bench --profile list` is `ebb profile list` now"),
+        ("--profile show dd", "imitates:", "`ebb profile show NAME`"),
+        ("--profile=dd . --size 1m --json", "conclusions", "`ebb profile run NAME TARGET`"),
+        ("--fio j.fio --destroy", "write", "`ebb fio JOBFILE [DIRECTORY]`"),
+        (". --fio=j.fio --destroy --json", "jobname", "`ebb fio JOBFILE [DIRECTORY]`"),
+        ("--self-test --json", "cpu_ns_per_io", "`ebb self-test`"),
+    ] {
+        let output = old(arguments, false);
+        let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{arguments}: {said}");
+        assert!(told.contains(shown) && said.contains(hint), "{arguments}: {told}{said}");
+        assert!(!arguments.contains("--json") || serde_json::from_str::<Value>(&told).is_ok(), "{told}");
+        let said = String::from_utf8_lossy(&old(arguments, true).stderr).into_owned();
+        assert!(!said.contains("spelling"), "{arguments}: {said}");
+    }
+    // What is wrong is said of the new spelling, after the hint.
+    let output = old("--fio j.fio --bs=4k", true);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.starts_with("ebb: `ebb bench --fio JOBFILE` is") && said.contains("Usage: ebb fio"),
+        "{said}"
+    );
+}
+
+#[test]
+fn each_command_refuses_the_options_of_the_others() {
+    let home = directory();
+    for (line, names) in [
+        ("bench . --format bonnie-csv", "Usage: ebb bench"),
+        ("profile list --size 1m", "Usage: ebb profile list"),
+        ("profile show dd --destroy", "Usage: ebb profile show"),
+        ("profile run dd . --verify", "Usage: ebb profile run"),
+        ("profile run dd . --iodepth 2", "the profile says what to run"),
+        ("fio j.fio . --name l", "Usage: ebb fio"),
+        ("self-test --seed 1", "Usage: ebb self-test"),
+    ] {
+        let mut words = line.split(' ');
+        let output = run(&home, words.next().expect("a word")).args(words).output().expect("runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains("unexpected argument") && said.contains(names), "{line}: {said}");
+    }
+}

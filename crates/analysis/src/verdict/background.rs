@@ -34,7 +34,7 @@ use crate::facts::case::Case;
 use crate::facts::crowded::Crowded;
 use crate::facts::group::FullestLimit;
 use crate::facts::processors::WAITED;
-use crate::facts::rungs::{MORE, MoreInFlight, Step};
+use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN, Step};
 use crate::facts::usage::Counted;
 use crate::facts::{Facts, durable, moved, undisturbed};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
@@ -218,9 +218,9 @@ struct Taken {
 }
 
 impl Taken {
-    /// Bytes of a request of the others, where it is known.
-    fn of_others(&self) -> Option<f64> {
-        self.requests.filter(|(_, rate)| *rate > 0.0).map(|(_, rate)| self.rate / rate)
+    /// Whether a request of the others is so much larger than an operation of the load that this waits for its bytes.
+    fn are_larger(&self, case: &Case<'_>) -> bool {
+        self.requests.is_none_or(|(_, rate)| self.rate >= LARGER * case.workload.mean_bs() * rate)
     }
 
     /// Share of the disks' time that others had, where it is not known whether requests or bytes take it: what is left of it to the
@@ -258,20 +258,26 @@ fn taken(case: &Case<'_>, facts: &Facts<'_>) -> Option<Taken> {
 
 /// What the disks have least of: of what is known, and how; nothing where nothing says it.
 fn limiting(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
-    declared(case, facts).or_else(|| by_depths(facts)).or_else(|| by_sizes(case, facts, taken)).or_else(
-        || {
-            let mean = taken.mean_request?;
-            let figure =
-                |edge| evidence("mean request of the disks, from any source", mean, Unit::Bytes, Some(edge));
-            if mean <= SMALL {
-                Some((Counted::Operations, figure(SMALL)))
-            } else if mean >= LARGE && case.workload.mean_bs() >= LARGE {
-                Some((Counted::Bytes, figure(LARGE)))
-            } else {
-                None
-            }
-        },
-    )
+    let known = declared(case, facts).or_else(|| by_depths(facts)).or_else(|| by_sizes(case, facts, taken));
+    known.or_else(|| by_mean(case, facts, taken))
+}
+
+/// What requests are on average, from any source.
+fn by_mean(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
+    let mean = taken.mean_request?;
+    let figure = |edge| evidence("mean request of the disks, from any source", mean, Unit::Bytes, Some(edge));
+    // Few large ones among many small ones may be what a full disk does most of the time.
+    if mean <= SMALL && !(is_full(facts) && taken.are_larger(case)) {
+        Some((Counted::Operations, figure(SMALL)))
+    } else {
+        (mean >= LARGE && case.workload.mean_bs() >= LARGE).then(|| (Counted::Bytes, figure(LARGE)))
+    }
+}
+
+/// Whether the ladder shows that the disks do no more for the load.
+fn is_full(facts: &Facts<'_>) -> bool {
+    let more = facts.rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN));
+    matches!(more, Some(MoreInFlight::Flat(..)))
 }
 
 /// The disks that count: those that the load waits for beside others, or all.
@@ -359,9 +365,8 @@ fn by_sizes(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counte
     let figure = |edge| evidence(what, falls, Unit::Exponent, Some(edge));
     // Larger operations are counted as several, and a disk that has few of them left is short of bytes. One at a time are as many of any size where
     // each takes as long, whatever the disk could do; so are those that wait behind much larger ones.
-    let behind_larger = taken.of_others().is_none_or(|theirs| theirs >= LARGER * case.workload.mean_bs());
     let is_small = case.workload.mean_bs() < LARGE;
-    if falls.abs() <= AS_MANY && !case.one_at_a_time() && is_small && !behind_larger {
+    if falls.abs() <= AS_MANY && !case.one_at_a_time() && is_small && !taken.are_larger(case) {
         Some((Counted::Operations, figure(AS_MANY)))
     } else if falls >= 1.0 - AS_MANY {
         Some((Counted::Bytes, figure(1.0 - AS_MANY)))
@@ -397,7 +402,11 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     };
     let seen = [share_is(what[0], share, OTHERS_SHARE), evidence(what[1], rate, unit, Some(least))];
     let absent = |why: &str| Absent::because(why).with(seen.clone());
-    if share < OTHERS_SHARE || rate < least {
+    let either = taken.by_either().filter(|_| why.is_none() && undisturbed(case, facts).is_none());
+    let explained = either.unwrap_or(share);
+    // With room at the disks the smaller of two shares is the surer one.
+    let at_least = if is_full(facts) { explained } else { share };
+    if at_least < OTHERS_SHARE || rate < least {
         return Err(absent("other processes did too little I/O"));
     }
     let busy = facts.crowded.as_ref().map(|crowded| crowded.busy).or_else(|| busiest_disk(case));
@@ -428,8 +437,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     };
     let room = of_writes.as_ref().map_or(room, |(part, _)| room.min(*part));
     figures.extend(of_writes.map(|(_, figure)| figure));
-    let either = taken.by_either().filter(|_| why.is_none() && undisturbed(case, facts).is_none());
-    let explains = (either.unwrap_or(share) * waits).min(room);
+    let explains = (explained * waits).min(room);
     if explains < HELD_BACK {
         let what = "part of the gap that limits and latency leave for others to explain";
         let absent = absent("others moved much, but did not hold the trial back");

@@ -4,6 +4,7 @@ use super::around;
 use super::case::{Base, Case};
 use crate::run::output;
 use ebbtide_analysis::VerdictKind;
+use ebbtide_analysis::estimate::median;
 use serde_json::Value;
 
 /// Rate with four times as many in flight over that with as many from which on more of them help.
@@ -16,6 +17,8 @@ const FULL: f64 = 0.92;
 const ROOM: f64 = 0.80;
 /// Busy share of fio's own thread above which it is what is full.
 const THREAD: f64 = 0.90;
+/// How often the two depths are compared.
+const PAIRS: usize = 3;
 /// Seconds of each of fio's runs.
 const SECONDS: f64 = 1.2;
 /// How much deeper the second of them is, and any run that is to show whether more in flight help.
@@ -44,11 +47,32 @@ fn fio(case: &Case, path: &str, depth: u32) -> Result<Seen, String> {
     Ok(Seen { iops: of("read") + of("write"), thread: cpu("usr_cpu") + cpu("sys_cpu"), host })
 }
 
-/// The kinds that are right for a load that nothing was made to limit; an error says why none is known.
+/// The kinds that are right for a load that nothing was made to limit; an error says why none is known. The two depths in turn, as the disk of a virtual machine
+/// may do half as much again a moment later: pairs that say the opposite of one another say nothing.
 pub fn saturated(case: &Case, path: &str) -> Result<Result<Vec<VerdictKind>, String>, String> {
-    let as_many = fio(case, path, case.load.iodepth)?;
-    let deeper = fio(case, path, case.load.iodepth.saturating_mul(DEEPER))?;
-    Ok(kinds(as_many, deeper, case.base != Base::File))
+    let deep = case.load.iodepth.saturating_mul(DEEPER);
+    let pair = |_| Ok::<_, String>((fio(case, path, case.load.iodepth)?, fio(case, path, deep)?));
+    let pairs: Vec<(Seen, Seen)> = (0..PAIRS).map(pair).collect::<Result<_, _>>()?;
+    Ok(told(&pairs, case.base != Base::File))
+}
+
+fn told(pairs: &[(Seen, Seen)], served_here: bool) -> Result<Vec<VerdictKind>, String> {
+    let gains = || pairs.iter().map(|(as_many, deeper)| deeper.iops / as_many.iops.max(1.0));
+    let (least, most) = (gains().fold(f64::INFINITY, f64::min), gains().fold(0.0, f64::max));
+    if least < FLAT && most >= HELPS {
+        return Err(format!(
+            "fio with {DEEPER} times as many in flight had {least:.2} to {most:.2} times the rate"
+        ));
+    }
+    let middle = |of: fn(&Seen) -> f64, which: fn(&(Seen, Seen)) -> Seen| {
+        median(pairs.iter().map(|pair| of(&which(pair)))).unwrap_or_default()
+    };
+    let seen = |which: fn(&(Seen, Seen)) -> Seen| Seen {
+        iops: middle(|seen| seen.iops, which),
+        thread: middle(|seen| seen.thread, which),
+        host: middle(|seen| seen.host, which),
+    };
+    kinds(seen(|pair| pair.0), seen(|pair| pair.1), served_here)
 }
 
 fn kinds(as_many: Seen, deeper: Seen, served_here: bool) -> Result<Vec<VerdictKind>, String> {
@@ -95,5 +119,11 @@ mod tests {
         assert_eq!(few, Ok(vec![VerdictKind::Concurrency]));
         let between = kinds(seen(1000.0, 0.2, 0.85), seen(1200.0, 0.3, 0.85), true);
         assert!(between.is_err(), "{between:?}");
+        let pair = |deeper| (seen(1000.0, 0.2, 0.3), seen(deeper, 0.2, 0.3));
+        assert_eq!(
+            told(&[pair(1020.0), pair(990.0), pair(1140.0)], true),
+            Ok(vec![VerdictKind::VolumeLimit])
+        );
+        assert!(told(&[pair(1020.0), pair(990.0), pair(1400.0)], true).is_err());
     }
 }

@@ -394,6 +394,27 @@ fn short_runs_with_other_sizes_say_what_limits_a_disk_that_others_use() {
     assert_eq!(share_beside(256 * Bytes::KIB, Some((1.02, 0.98))), 37.0);
 }
 
+/// Few large requests among many small ones are little of what the disk does, unless it does no more for the load.
+#[test]
+fn few_large_requests_are_others_where_the_disk_is_full() {
+    let with = |gain: f64| {
+        let mut session = beside(4 * Bytes::KIB, 40_000, (2000, 64 * Bytes::KIB));
+        let workload = session.experiment.workloads[0].clone();
+        for (times, gain) in [(1, 1.0), (2, gain), (4, gain * gain)] {
+            session.meta.rungs.push(ebbtide_model::session::Rung {
+                design: session.experiment.designs[0].name.clone(),
+                workload: workload.name.clone(),
+                in_flight: workload.iodepth * times,
+                bs: workload.bs,
+                samples: Box::new(trial(&[("v0", (20_000.0 * gain) as u64, 400_000)])),
+            });
+        }
+        verdicts(&session).into_iter().find(|v| v.kind == Background).map(|v| (v.explains * 100.0).round())
+    };
+    assert_eq!(with(1.0), Some(27.0), "5% of the requests, 44% of the bytes");
+    assert_eq!(with(1.5), None);
+}
+
 /// What operations wait elsewhere, at a processor say, is not for those to explain who use the disks.
 #[test]
 fn others_at_the_disks_explain_of_the_time_there() {

@@ -332,7 +332,8 @@ pub fn compare(questions: &[Question], bounds: Bounds) -> Vec<Answered> {
 }
 
 impl Answered {
-    fn nothing(correlation: f64) -> Answered {
+    /// Nothing is known of the difference; see [`correlation`](Answered::correlation).
+    pub fn nothing(correlation: f64) -> Answered {
         Answered {
             ratio: None,
             interval: None,

@@ -2,20 +2,9 @@
 
 use super::measured::Measured;
 use super::model::{BesideRow, ComparedSession};
-use ebbtide_analysis::between::{Answered, Gate, Question, Trials};
-use ebbtide_analysis::{Conclusion, primary};
+use ebbtide_analysis::between::{Answered, Question, Trials};
+use ebbtide_analysis::primary;
 use ebbtide_model::metric::Metric;
-
-/// What a row holds until it is answered.
-const UNANSWERED: Answered = Answered {
-    ratio: None,
-    interval: None,
-    p: 1.0,
-    conclusion: Conclusion::Inconclusive,
-    gate: Gate::Undecided,
-    detectable: None,
-    correlation: 0.0,
-};
 
 /// A design under a workload of the first side and that of another that is set against it.
 pub(super) struct Match<'a> {
@@ -112,7 +101,8 @@ pub(super) fn ask(
         values,
         failed: [a.failed, b.failed],
         paired,
-        answered: UNANSWERED,
+        // Until it is answered.
+        answered: Answered::nothing(0.0),
     };
     Some((row, Question { metric, trials, source: found.side }))
 }

@@ -110,7 +110,7 @@ fn others(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
 
 /// The most of the gap that anything beside volumes, link and depth can explain, with the figures that say so: what
 /// the limits leave unused, and the part of a latency beyond what one operation alone takes.
-fn room(case: &Case<'_>, facts: &Facts<'_>) -> (f64, Vec<Evidence>) {
+fn room(case: &Case<'_>, facts: &Facts<'_>, undisturbed: Option<f64>) -> (f64, Vec<Evidence>) {
     let (mut room, mut figures) = (1.0_f64, Vec::new());
     if let Some(met) = facts.met {
         room = room.min(1.0 - met);
@@ -136,7 +136,7 @@ fn room(case: &Case<'_>, facts: &Facts<'_>) -> (f64, Vec<Evidence>) {
         let what = "share of the time that the load's one thread ran or waited to: the disks explain what it slept at most";
         figures.push(evidence(what, pressed, Unit::Share, None));
     }
-    if let Some(undisturbed) = undisturbed(case, facts) {
+    if let Some(undisturbed) = undisturbed {
         room = room.min(1.0 - undisturbed);
         let what = "latency of the operations that found nobody else at the disks, over the mean: the rest may be waits";
         figures.push(evidence(what, undisturbed, Unit::Share, None));
@@ -378,11 +378,12 @@ fn by_sizes(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counte
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let taken =
         taken(case, facts).ok_or_else(|| Absent::because("the disks below the members were not observed"))?;
+    let undisturbed = undisturbed(case, facts);
     let (counted, why) = match (taken.requests, limiting(case, facts, &taken)) {
         (None, _) => (Counted::Bytes, None),
         (Some(_), Some((counted, why))) => (counted, Some(why)),
         // How long its operations waited says how much it is, whichever is short.
-        (Some((share, _)), None) if (share < taken.share) != undisturbed(case, facts).is_some() => {
+        (Some((share, _)), None) if (share < taken.share) != undisturbed.is_some() => {
             (Counted::Operations, None)
         }
         (Some(_), None) => (Counted::Bytes, None),
@@ -402,7 +403,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     };
     let seen = [share_is(what[0], share, OTHERS_SHARE), evidence(what[1], rate, unit, Some(least))];
     let absent = |why: &str| Absent::because(why).with(seen.clone());
-    let either = taken.by_either().filter(|_| why.is_none() && undisturbed(case, facts).is_none());
+    let either = taken.by_either().filter(|_| why.is_none() && undisturbed.is_none());
     let explained = either.unwrap_or(share);
     // With room at the disks the smaller of two shares is the surer one.
     let at_least = if is_full(facts) { explained } else { share };
@@ -415,7 +416,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if busy < DISK_BUSY {
         return Err(absent("the disks had room for both").with([busy_is]));
     }
-    let (room, mut figures) = room(case, facts);
+    let (room, mut figures) = room(case, facts, undisturbed);
     // What an operation waits elsewhere, for a processor say, others at the disks have no part in.
     let waits = match &facts.crowded {
         Some(crowded) => {
@@ -431,7 +432,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     figures.extend(waits.map(|(share, what)| evidence(what, share, Unit::Share, None)));
     let waits = waits.map_or(1.0, |(share, _)| share);
     // Flushes wait behind others' requests too, which the latency of those that met nobody has in it.
-    let of_writes = match undisturbed(case, facts) {
+    let of_writes = match undisturbed {
         Some(_) => None,
         None => of_durable_writes(case, share),
     };

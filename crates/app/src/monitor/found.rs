@@ -16,7 +16,7 @@ pub fn host(sys: &Sys) -> VolumeContext {
         host: info.hostname,
         machine_id: some(lasting::machine(sys)),
         machine: info.machine,
-        boot: sys::word(&sys.proc.join("sys/kernel/random/boot_id")),
+        boot: sys.boot(),
         booted: sys::field(&stat, "btime").and_then(|text| text.parse().ok()).map(UnixTime::from_secs),
         kernel: some(info.kernel),
         ..VolumeContext::default()

@@ -211,7 +211,7 @@ impl Keeper<'_> {
         }
         (self.tell)(&format!("erasing what was begun on {device}"));
         self.around
-            .erase(&self.at(Path::new(device)))
+            .erase(&self.sys.at(Path::new(device)))
             .map_err(|why| Failure::Refused(format!("what was begun on {device} cannot be erased: {why}")))?;
         (self.boundary)();
         Ok(())

@@ -32,7 +32,7 @@ pub(super) enum Carried {
 impl Keeper<'_> {
     /// What is on the device at `path` now.
     pub(super) fn content(&self, path: &str) -> Content {
-        signature::read(self.runner, &self.at(Path::new(path)))
+        signature::read(self.runner, &self.sys.at(Path::new(path)))
     }
 
     /// What of LUKS the device at `path` carries.
@@ -130,7 +130,7 @@ impl Keeper<'_> {
                         record.place, record.name
                     )));
                 }
-                self.around.is_blank(&self.at(Path::new(&device))).map_err(|why| {
+                self.around.is_blank(&self.sys.at(Path::new(&device))).map_err(|why| {
                     Failure::Refused(format!(
                         "{} is not encrypted, because it is not blank: {why}",
                         record.place

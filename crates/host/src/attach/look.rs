@@ -50,7 +50,7 @@ impl Keeper<'_> {
 
     /// Bytes of the device at `path`.
     pub(super) fn size_of(&self, path: &str) -> Option<u64> {
-        let node = std::fs::canonicalize(self.at(Path::new(path))).ok()?;
+        let node = std::fs::canonicalize(self.sys.at(Path::new(path))).ok()?;
         let sectors: u64 =
             sys::number(&self.sys.sys.join("class/block").join(node.file_name()?).join("size"))?;
         sectors.checked_mul(512)

@@ -206,9 +206,4 @@ impl Keeper<'_> {
         (self.boundary)();
         if self.stop.load(Ordering::Relaxed) { Err(Failure::Stopped) } else { Ok(()) }
     }
-
-    /// An absolute path on this host.
-    fn at(&self, path: &Path) -> PathBuf {
-        self.sys.root().join(path.strip_prefix("/").unwrap_or(path))
-    }
 }

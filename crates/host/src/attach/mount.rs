@@ -37,7 +37,7 @@ impl Keeper<'_> {
         let made: Vec<_> = mount
             .directory
             .ancestors()
-            .filter(|directory| directory.parent().is_some() && !self.at(directory).exists())
+            .filter(|directory| directory.parent().is_some() && !self.sys.at(directory).exists())
             .map(Path::to_owned)
             .collect();
         if let Some(mount) = &mut record.mount {
@@ -49,7 +49,7 @@ impl Keeper<'_> {
         self.begin(record, Step::Mount)?;
         let directory = mount.directory.to_string_lossy().into_owned();
         for new in record.mount.iter().flat_map(|mount| &mount.made) {
-            if !self.at(new).exists() {
+            if !self.sys.at(new).exists() {
                 self.run("mkdir", &["--mode=755", &new.to_string_lossy()])?;
                 (self.boundary)();
             }
@@ -90,7 +90,7 @@ impl Keeper<'_> {
                     .unwrap_or("ext4"))
             )));
         }
-        self.around.is_blank(&self.at(Path::new(path))).map_err(|why| {
+        self.around.is_blank(&self.sys.at(Path::new(path))).map_err(|why| {
             Failure::Refused(format!(
                 "no file system is made on {}, because it is not blank: {why}",
                 record.place

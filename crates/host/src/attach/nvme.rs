@@ -103,7 +103,8 @@ fn options(sys: &Sys, record: &Record, secret: Option<&str>) -> String {
 impl Keeper<'_> {
     /// Has the kernel connect to the target of `record`.
     pub(super) fn nvme_connect(&self, record: &Record, secret: Option<&str>) -> Result<(), Failure> {
-        if !self.at(Path::new("/dev/nvme-fabrics")).exists() || !self.sys.sys.join("module/nvme_tcp").exists()
+        if !self.sys.at(Path::new("/dev/nvme-fabrics")).exists()
+            || !self.sys.sys.join("module/nvme_tcp").exists()
         {
             let loaded = self.runner.run("modprobe", &["nvme-tcp"])?;
             if loaded.status != Some(0) {

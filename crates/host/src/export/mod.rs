@@ -295,7 +295,7 @@ impl Exporter<'_> {
             schema: Export::SCHEMA.to_owned(),
             phase: Phase::Making,
             run: self.run.to_owned(),
-            boot: self.sys.boot(),
+            boot: records::boot(&self.sys),
             name,
             transport: wanted.transport,
             address: wanted.listen.address,
@@ -330,7 +330,8 @@ impl Exporter<'_> {
             let running = self.is_running(export);
             let mut differences = export.differences(wanted);
             // After another boot nothing is left of what a killed run had made but the record and, as wanted, the unit.
-            let is_over = export.boot != self.sys.boot() && (differences.is_empty() || !export.persistent);
+            let is_over =
+                export.boot != records::boot(&self.sys) && (differences.is_empty() || !export.persistent);
             if export.phase != Phase::Exported && !is_over {
                 return Err(ExportError::Unfinished { name: export.name.clone() });
             }
@@ -367,7 +368,7 @@ impl Exporter<'_> {
     /// Whether the kernel has `export`, all of it.
     fn is_running(&self, export: &Export) -> bool {
         export.phase == Phase::Exported
-            && export.boot == self.sys.boot()
+            && export.boot == records::boot(&self.sys)
             && !export.paths.is_empty()
             && export.paths.iter().all(|path| self.sys.at(path).symlink_metadata().is_ok())
     }

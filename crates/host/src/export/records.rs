@@ -102,3 +102,8 @@ pub(super) fn host(sys: &Sys) -> Result<String, ExportError> {
     own::replace(&path, format!("{host}\n").as_bytes()).map_err(|error| ExportError::file(&path, error))?;
     Ok(host)
 }
+
+/// The boot that a record is of: what tells it from others, empty where the host does not say.
+pub(super) fn boot(sys: &Sys) -> String {
+    sys.boot().unwrap_or_default()
+}

@@ -25,7 +25,7 @@ impl Taking<'_> {
             self.remove_unit(&export.name)?;
         }
         // After another boot the kernel has nothing of it; what has such a name then is another's.
-        if export.boot == self.sys.boot() {
+        if export.boot == records::boot(self.sys) {
             self.objects(undo)?;
         }
         records::forget(self.sys, &undo.name)?;
@@ -57,7 +57,8 @@ impl Taking<'_> {
 
 /// Whether the kernel has anything of `export`.
 pub(super) fn is_left(sys: &Sys, export: &Export) -> bool {
-    export.boot == sys.boot() && export.paths.iter().any(|path| sys.at(path).symlink_metadata().is_ok())
+    export.boot == records::boot(sys)
+        && export.paths.iter().any(|path| sys.at(path).symlink_metadata().is_ok())
 }
 
 /// Whether the kernel has anything of what `undo` takes away.

@@ -162,7 +162,7 @@ fn backing(sys: &Sys, name: &str, dev: DevNum, path: &Path) -> Backing {
             None => Backing::File(behind.dev, behind.ino),
         };
     }
-    let there = sys.root().join(path.strip_prefix("/").unwrap_or(path));
+    let there = sys.at(path);
     match std::fs::metadata(&there) {
         Ok(found) if found.file_type().is_block_device() => Backing::Device(DevNum::from_raw(found.rdev())),
         Ok(found) if found.is_file() => Backing::File(found.dev(), found.ino()),

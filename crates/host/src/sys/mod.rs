@@ -40,9 +40,9 @@ impl Sys {
         self.root().join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// What tells this boot of the host from others; empty where it does not say.
-    pub fn boot(&self) -> String {
-        word(&self.proc.join("sys/kernel/random/boot_id")).unwrap_or_default()
+    /// What tells this boot of the host from others, where it says.
+    pub fn boot(&self) -> Option<String> {
+        word(&self.proc.join("sys/kernel/random/boot_id"))
     }
 
     /// Whether this is the running host itself and not a copy.

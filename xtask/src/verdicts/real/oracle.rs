@@ -33,6 +33,14 @@ struct Seen {
     host: f64,
 }
 
+impl Seen {
+    /// The median of each figure.
+    fn middle(all: &[Seen]) -> Seen {
+        let of = |figure: fn(&Seen) -> f64| median(all.iter().map(figure)).unwrap_or_default();
+        Seen { iops: of(|seen| seen.iops), thread: of(|seen| seen.thread), host: of(|seen| seen.host) }
+    }
+}
+
 fn fio(case: &Case, path: &str, depth: u32) -> Result<Seen, String> {
     let arguments = case.load.fio(path, depth, SECONDS);
     // Ahead of others, whose use of the processors is no part of the question.
@@ -57,22 +65,16 @@ pub fn saturated(case: &Case, path: &str) -> Result<Result<Vec<VerdictKind>, Str
 }
 
 fn told(pairs: &[(Seen, Seen)], served_here: bool) -> Result<Vec<VerdictKind>, String> {
-    let gains = || pairs.iter().map(|(as_many, deeper)| deeper.iops / as_many.iops.max(1.0));
-    let (least, most) = (gains().fold(f64::INFINITY, f64::min), gains().fold(0.0, f64::max));
+    let gains = pairs.iter().map(|(as_many, deeper)| deeper.iops / as_many.iops.max(1.0));
+    let (least, most) =
+        gains.fold((f64::INFINITY, 0.0), |(least, most), gain| (f64::min(least, gain), f64::max(most, gain)));
     if least < FLAT && most >= HELPS {
         return Err(format!(
             "fio with {DEEPER} times as many in flight had {least:.2} to {most:.2} times the rate"
         ));
     }
-    let middle = |of: fn(&Seen) -> f64, which: fn(&(Seen, Seen)) -> Seen| {
-        median(pairs.iter().map(|pair| of(&which(pair)))).unwrap_or_default()
-    };
-    let seen = |which: fn(&(Seen, Seen)) -> Seen| Seen {
-        iops: middle(|seen| seen.iops, which),
-        thread: middle(|seen| seen.thread, which),
-        host: middle(|seen| seen.host, which),
-    };
-    kinds(seen(|pair| pair.0), seen(|pair| pair.1), served_here)
+    let (as_many, deeper): (Vec<Seen>, Vec<Seen>) = pairs.iter().copied().unzip();
+    kinds(Seen::middle(&as_many), Seen::middle(&deeper), served_here)
 }
 
 fn kinds(as_many: Seen, deeper: Seen, served_here: bool) -> Result<Vec<VerdictKind>, String> {

@@ -7,6 +7,7 @@ use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
     CoreUse, DeviceObservation, DiskUse, Histogram, MemberObservation, Observation, OtherActivity, OtherKind,
 };
+use ebbtide_model::session::Rung;
 use ebbtide_model::workload::{Access, Mix};
 
 /// The members' disks, one each, that moved so many bytes in all, in so many requests, and were busy for this share.
@@ -364,6 +365,17 @@ fn what_others_explain_is_taken_from_concurrency() {
     assert!((shared[1].1 - concurrency * 0.03).abs() <= 1.0, "{shared:?} of {concurrency}");
 }
 
+/// A short run of the design with so many operations in flight, of this size.
+fn with_rung(session: &mut Session, in_flight: u32, bs: Bytes, samples: TrialSamples) {
+    session.meta.rungs.push(Rung {
+        design: session.experiment.designs[0].name.clone(),
+        workload: session.experiment.workloads[0].name.clone(),
+        in_flight,
+        bs,
+        samples: Box::new(samples),
+    });
+}
+
 /// Requests of 100 KiB on average, which say nothing by themselves: what short runs with other sizes did says it.
 #[test]
 fn short_runs_with_other_sizes_say_what_limits_a_disk_that_others_use() {
@@ -373,13 +385,7 @@ fn short_runs_with_other_sizes_say_what_limits_a_disk_that_others_use() {
         let steps = rates.map(|(half, twice)| [(1, 2, half), (2, 1, twice)]);
         for (up, down, times) in steps.into_iter().flatten() {
             let samples = trial(&[("v0", (5000.0 * times) as u64, 400_000)]);
-            session.meta.rungs.push(ebbtide_model::session::Rung {
-                design: session.experiment.designs[0].name.clone(),
-                workload: workload.name.clone(),
-                in_flight: workload.iodepth,
-                bs: Bytes(workload.bs.0 * up / down),
-                samples: Box::new(samples),
-            });
+            with_rung(&mut session, workload.iodepth, Bytes(workload.bs.0 * up / down), samples);
         }
         let found = verdicts(&session);
         let verdict = found.iter().find(|v| v.kind == Background).expect("others are named");
@@ -401,13 +407,12 @@ fn few_large_requests_are_others_where_the_disk_is_full() {
         let mut session = beside(4 * Bytes::KIB, 40_000, (2000, 64 * Bytes::KIB));
         let workload = session.experiment.workloads[0].clone();
         for (times, gain) in [(1, 1.0), (2, gain), (4, gain * gain)] {
-            session.meta.rungs.push(ebbtide_model::session::Rung {
-                design: session.experiment.designs[0].name.clone(),
-                workload: workload.name.clone(),
-                in_flight: workload.iodepth * times,
-                bs: workload.bs,
-                samples: Box::new(trial(&[("v0", (20_000.0 * gain) as u64, 400_000)])),
-            });
+            with_rung(
+                &mut session,
+                workload.iodepth * times,
+                workload.bs,
+                trial(&[("v0", (20_000.0 * gain) as u64, 400_000)]),
+            );
         }
         verdicts(&session).into_iter().find(|v| v.kind == Background).map(|v| (v.explains * 100.0).round())
     };
@@ -447,13 +452,7 @@ fn what_more_in_flight_gains_is_taken_from_others_where_the_disk_is_full() {
             let seen = observed(&mut samples, own * 4 * KIB + others * 256 * KIB, 0, own + others, 0.95);
             // Others always have some there.
             seen.devices[0].total.weighted = Nanos::from_secs_f64(100.0);
-            session.meta.rungs.push(ebbtide_model::session::Rung {
-                design: session.experiment.designs[0].name.clone(),
-                workload: workload.name.clone(),
-                in_flight: workload.iodepth * times,
-                bs: workload.bs,
-                samples: Box::new(samples),
-            });
+            with_rung(&mut session, workload.iodepth * times, workload.bs, samples);
         }
         verdicts(&session).into_iter().find(|v| v.kind == Background).map(|v| (v.explains * 100.0).round())
     };

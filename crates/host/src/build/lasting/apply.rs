@@ -214,7 +214,7 @@ impl Keeper<'_> {
                 .desired
                 .members
                 .iter()
-                .find(|member| !self.at(Path::new(&member.path)).exists())
+                .find(|member| !self.sys.at(Path::new(&member.path)).exists())
                 .map(|member| member.path.clone())
         };
         while let Some(path) = absent(&record) {

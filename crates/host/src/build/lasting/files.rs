@@ -16,14 +16,9 @@ const LONGEST: u64 = 4 << 20;
 type Pending<'a> = (&'a Part, Option<String>, String);
 
 impl Keeper<'_> {
-    /// A path of a host's file, below its root.
-    pub(super) fn at(&self, path: &Path) -> PathBuf {
-        self.sys.at(path)
-    }
-
     /// The text of the host's file `path`; nothing where there is none.
     pub(super) fn text(&self, path: &Path) -> Result<Option<String>, Failure> {
-        match read::text(&self.at(path), LONGEST) {
+        match read::text(&self.sys.at(path), LONGEST) {
             Err(read::ReadError::System(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
             other => other.map(Some).map_err(|error| Failure::file(path, format!("it {error}"))),
         }
@@ -34,7 +29,7 @@ impl Keeper<'_> {
         let mode = if part.executable { 0o755 } else { 0o644 };
         let door = judge::door();
         let write = || {
-            let output = door.output(&self.at(&part.path))?;
+            let output = door.output(&self.sys.at(&part.path))?;
             output.as_configuration(mode).write(text.as_bytes())
         };
         let mut written = write();
@@ -119,7 +114,8 @@ impl Keeper<'_> {
             match without(record, part, &now)? {
                 None => {
                     (self.tell)(&format!("remove {}", part.path.shown()));
-                    own::remove(&self.at(&part.path)).map_err(|error| Failure::file(&part.path, error))?;
+                    own::remove(&self.sys.at(&part.path))
+                        .map_err(|error| Failure::file(&part.path, error))?;
                     (self.boundary)();
                 }
                 Some(left) if left != now => {

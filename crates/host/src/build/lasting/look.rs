@@ -65,7 +65,7 @@ impl Keeper<'_> {
             BuildUndo::RemovePv { uuid, .. } => is(lvm::has_pv(runner, uuid)?),
             BuildUndo::RemoveVg { name } => is(lvm::has_vg(runner, name)?),
             BuildUndo::RemoveLv { volume } => {
-                is(lvm::is_there(runner, volume)? && self.at(&Path::new("/dev").join(volume)).exists())
+                is(lvm::is_there(runner, volume)? && self.sys.at(&Path::new("/dev").join(volume)).exists())
             }
             BuildUndo::WipeContent { device, label, .. } => {
                 match undo::to_wipe(sys, runner, device, label, None) {
@@ -84,7 +84,7 @@ impl Keeper<'_> {
                 Some(undo::Outcome::Left(what)) => StepState::Other(what),
                 Some(_) => StepState::Absent,
             },
-            BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => is(self.at(path).is_dir()),
+            BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => is(self.sys.at(path).is_dir()),
             BuildUndo::Detach { name, .. } => is(attach::is_recorded(sys, name)),
             BuildUndo::RestoreQueue { set, .. } => match queue::get(sys, set) {
                 Ok(now) if now == set.value => StepState::Stands,
@@ -103,7 +103,7 @@ impl Keeper<'_> {
 
     fn swap_is_on(&self, label: &str) -> bool {
         tables::swaps_of(&self.sys).iter().any(|swap| {
-            let content = signature::read(self.runner, &self.at(Path::new(&swap.path)));
+            let content = signature::read(self.runner, &self.sys.at(Path::new(&swap.path)));
             matches!(content, Content::Signature(found) if found.label.as_deref() == Some(label))
         })
     }
@@ -218,7 +218,7 @@ impl Keeper<'_> {
     /// What the kernel calls the device at `path`.
     pub(super) fn kernel_name(&self, path: &str) -> Option<String> {
         let number = identity::number(&self.sys, path)?;
-        let link = std::fs::canonicalize(self.at(Path::new(path))).ok()?;
+        let link = std::fs::canonicalize(self.sys.at(Path::new(path))).ok()?;
         let name = link.file_name()?.to_str()?.to_owned();
         (!number.is_empty()).then_some(name)
     }

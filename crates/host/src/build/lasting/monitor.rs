@@ -57,7 +57,7 @@ impl Keeper<'_> {
     /// # Errors
     /// That it has not, and what to do.
     pub fn needs_systemd(&self) -> Result<(), Failure> {
-        if self.at(Path::new("/run/systemd/system")).exists() {
+        if self.sys.at(Path::new("/run/systemd/system")).exists() {
             return Ok(());
         }
         Err(Failure::Refused(
@@ -119,7 +119,7 @@ impl Keeper<'_> {
         for part in there.iter().rev() {
             self.next()?;
             (self.tell)(&format!("remove {}", part.path.shown()));
-            own::remove(&self.at(&part.path)).map_err(|error| Failure::file(&part.path, error))?;
+            own::remove(&self.sys.at(&part.path)).map_err(|error| Failure::file(&part.path, error))?;
             gone.push(part.path.to_string_lossy().into_owned());
         }
         if has_systemd {

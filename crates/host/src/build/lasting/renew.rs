@@ -24,7 +24,7 @@ impl Keeper<'_> {
         let Some(mut old) = old else {
             let mut desired = desired;
             // Directories that are there are nobody's to remove.
-            desired.build.steps.retain(|step| !matches!(&step.undo, Some(BuildUndo::RemoveDirectory(path)) if self.at(path).is_dir()));
+            desired.build.steps.retain(|step| !matches!(&step.undo, Some(BuildUndo::RemoveDirectory(path)) if self.sys.at(path).is_dir()));
             return Ok(Renewed {
                 record: Record::new(desired),
                 stale: Vec::new(),
@@ -41,7 +41,8 @@ impl Keeper<'_> {
         let mut new = desired;
         new.build.steps.retain(|step| match &step.undo {
             Some(BuildUndo::RemoveDirectory(path)) => {
-                old.desired.build.steps.iter().any(|known| known.undo == step.undo) || !self.at(path).is_dir()
+                old.desired.build.steps.iter().any(|known| known.undo == step.undo)
+                    || !self.sys.at(path).is_dir()
             }
             _ => true,
         });

@@ -95,7 +95,9 @@ impl Keeper<'_> {
         (self.boundary)();
         let outcome = match undo {
             // Its content is only there while it runs.
-            BuildUndo::WipeContent { device, .. } if !self.at(Path::new(device)).exists() => return Ok(()),
+            BuildUndo::WipeContent { device, .. } if !self.sys.at(Path::new(device)).exists() => {
+                return Ok(());
+            }
             BuildUndo::RemoveDirectory(path) => match undo::undo(&self.sys, self.runner, undo) {
                 // Somebody uses it for something of their own by now.
                 Err(error) => {
@@ -125,8 +127,8 @@ impl Keeper<'_> {
         let ran = match undo {
             BuildUndo::StopMd { uuid, .. } => mdadm::halt(&self.sys, self.runner, uuid)?,
             BuildUndo::RemoveLv { volume } => {
-                let runs =
-                    lvm::is_there(self.runner, volume)? && self.at(&Path::new("/dev").join(volume)).exists();
+                let runs = lvm::is_there(self.runner, volume)?
+                    && self.sys.at(&Path::new("/dev").join(volume)).exists();
                 if runs {
                     let words = ["--config", LASTING_LVM_CONFIG, "--activate", "n", volume];
                     run(self.runner, "lvchange", &words)?;
@@ -151,8 +153,8 @@ impl Keeper<'_> {
         });
         let mut files = 0;
         for group in groups {
-            let backup = self.at(Path::new("/etc/lvm/backup")).join(&group);
-            let archive = self.at(Path::new("/etc/lvm/archive"));
+            let backup = self.sys.at(Path::new("/etc/lvm/backup")).join(&group);
+            let archive = self.sys.at(Path::new("/etc/lvm/archive"));
             let archived = sys::names(&archive)
                 .into_iter()
                 .filter(|name| is_archive(name, &group))
@@ -166,7 +168,7 @@ impl Keeper<'_> {
             LVM_PLACES.map(Path::new).iter().filter(|place| record.new_files.contains(&place.to_path_buf()))
         {
             // Another group's copies may be in it by now.
-            let _ = own::remove_empty(&self.at(place));
+            let _ = own::remove_empty(&self.sys.at(place));
         }
         Ok(files)
     }
@@ -180,7 +182,7 @@ impl Keeper<'_> {
             .iter()
             .any(|step| matches!(step.undo, Some(BuildUndo::RemoveVg { .. })));
         if makes_group && record.begun == 0 {
-            let new = LVM_PLACES.map(PathBuf::from).into_iter().filter(|place| !self.at(place).exists());
+            let new = LVM_PLACES.map(PathBuf::from).into_iter().filter(|place| !self.sys.at(place).exists());
             record.new_files.extend(new);
         }
     }

@@ -125,7 +125,7 @@ pub enum NotProven {
         "it was run without a member that is in use now, and may have writes that the array does not have"
     )]
     RanApart,
-    /// The array went on from another one although this one may have been newer.
+    /// The array went on from another one although this one may have been newer, or went on from this one and now runs from another.
     #[error("the array was started without it, or from another half, when it may have been the newer one")]
     GivenUp,
     /// A member that runs is not the one that it was when all were together.
@@ -195,11 +195,12 @@ pub fn stood_still(
     if running.iter().any(|member| returning.denies(member)) {
         return Err(NotProven::RanApart);
     }
-    let Some(place) = returning.role.filter(|place| running.iter().all(|member| member.role != Some(*place)))
-    else {
+    if returning.role.is_none() || running.iter().any(|member| member.role == returning.role) {
         return Err(NotProven::NoPlace);
-    };
-    if known.given_up.contains(&place) {
+    }
+    // A half that was given up and runs none the less was started by somebody else: it is then the others that are of another past.
+    let is_given_up = |member: &Superblock| member.role.is_some_and(|place| known.given_up.contains(&place));
+    if running.iter().chain([returning]).any(is_given_up) {
         return Err(NotProven::GivenUp);
     }
     let is_known = |member: &Superblock| {
@@ -297,6 +298,10 @@ mod tests {
         assert_eq!(stood_still(&away, &running, &forked, None), Err(NotProven::GivenUp));
         forked.renewed(0, "member0");
         assert_eq!(stood_still(&away, &running, &forked, None), Ok(()));
+        // The array went on from the first; somebody else stopped it and started the others, to which the first comes.
+        forked.fork(&[0], 3);
+        let others = [superblock(1, "AAA", 9), superblock(2, "AAA", 9)];
+        assert_eq!(stood_still(&away, &others, &forked, None), Err(NotProven::GivenUp));
     }
 
     /// What happens to three members of a mirror.
@@ -312,8 +317,8 @@ mod tests {
         GiveUp(u8),
         /// The same, by somebody else who insists (`mdadm --run`).
         Insist(u8),
-        /// A member comes back to what runs.
-        Return(usize),
+        /// Those of this mask come back to what runs, together.
+        Return(u8),
         /// The same, by somebody else who makes a new member of it (`mdadm --add`).
         Exchange(usize),
     }
@@ -325,7 +330,7 @@ mod tests {
             2 => (1u8..8).prop_map(Event::Restart),
             1 => (1u8..8).prop_map(Event::GiveUp),
             1 => (1u8..8).prop_map(Event::Insist),
-            3 => (0usize..3).prop_map(Event::Return),
+            3 => (1u8..8).prop_map(Event::Return),
             1 => (0usize..3).prop_map(Event::Exchange),
         ]
     }
@@ -423,20 +428,29 @@ mod tests {
                         model.running = there.into_iter().filter(same).collect();
                         insisted = true;
                     }
-                    Event::Return(at) if !model.running.is_empty() && !model.running.contains(&at) => {
+                    Event::Return(mask) if !model.running.is_empty() => {
                         let running: Vec<Superblock> = model.running.iter().map(|at| model.blocks[*at].clone()).collect();
-                        if stood_still(&model.blocks[at], &running, &model.known, None).is_ok() {
-                            // What those that run hold and it does not is copied to it, and nothing else.
-                            let mut merged = model.holds[at].clone();
-                            merged.extend(model.holds[model.running[0]].iter().filter(|write| !model.holds[at].contains(write)));
-                            merged.sort_unstable();
-                            prop_assert_eq!(&merged, &model.holds[model.running[0]], "merged with what ran apart");
-                            model.join(at);
-                        } else {
-                            model.known.fork(&model.running, 3);
-                            model.exchange(at);
+                        let away: Vec<usize> = there(mask).into_iter().filter(|at| !model.running.contains(at)).collect();
+                        let proof = |at: &usize| stood_still(&model.blocks[*at], &running, &model.known, None).is_ok();
+                        let proven: Vec<bool> = away.iter().map(proof).collect();
+                        let comes_back = !away.is_empty();
+                        for (at, is_proven) in away.into_iter().zip(proven) {
+                            if is_proven {
+                                // What those that run hold and it does not is copied to it, and nothing else.
+                                let mut merged = model.holds[at].clone();
+                                merged.extend(model.holds[model.running[0]].iter().filter(|write| !model.holds[at].contains(write)));
+                                merged.sort_unstable();
+                                prop_assert_eq!(&merged, &model.holds[model.running[0]], "merged with what ran apart");
+                                model.join(at);
+                            } else {
+                                model.known.fork(&model.running, 3);
+                                model.exchange(at);
+                            }
                             let member = model.blocks[at].member.clone();
                             model.known.renewed(at, &member);
+                        }
+                        if model.running.len() == 3 && comes_back {
+                            prop_assert!(model.known.given_up.is_empty(), "one that was brought back is thought to be of another past");
                         }
                     }
                     Event::Exchange(at) if !model.running.is_empty() && !model.running.contains(&at) => {

@@ -219,3 +219,48 @@ fn a_host_is_taken_out_and_brought_back() {
     assert!(said.contains("all of it is copied") && said.ends_with("0\n"), "{said}");
     assert_eq!(status(&mut guest)["state"], "healthy");
 }
+
+/// The case that the model of md found (docs/decisions/what-a-half-says-of-the-other.md): halves that were given up and run by force, twice.
+#[test]
+fn what_comes_back_to_a_half_that_was_given_up_is_copied_as_a_whole_and_counts_again() {
+    let mut guest = site("copies-given-up");
+    let apply = "ebb apply e.toml --design three";
+    with_tools(&mut guest, &format!("{apply} 2>&1; synced"));
+    // A and b go on without c, and somebody runs c by force; a is overwritten with what c has.
+    with_tools(
+        &mut guest,
+        "mdadm --quiet /dev/md/three --fail /dev/disk/by-id/virtio-c; put A /dev/md/three 8; mdadm --quiet --stop /dev/md/three\n\
+         away a; away b; alone three c; back a",
+    );
+    let said = refused(&mut guest, &format!("{apply} 2>&1"));
+    assert!(said.contains("volume a on host storage-a is not brought back"), "{said}");
+    with_tools(&mut guest, &format!("{apply} --destroy 2>&1; synced; mdadm --quiet --stop /dev/md/three"));
+    // The array goes on from b, which alone has what was acknowledged; before anything is written somebody runs a by force.
+    let said = with_tools(
+        &mut guest,
+        &format!(
+            "back b; away a; away c; {apply} --without storage-a --without storage-c 2>&1; letter /dev/md/three 8; mdadm --quiet --stop /dev/md/three"
+        ),
+    );
+    assert!(said.ends_with('A'), "{said}");
+    with_tools(&mut guest, "back a; away b; alone three a; back b");
+    let said = refused(&mut guest, &format!("{apply} 2>&1"));
+    assert!(
+        said.contains("volume b on host storage-b is not brought back: the array was started without it"),
+        "{said}"
+    );
+    assert_eq!(with_tools(&mut guest, "letter /dev/disk/by-id/virtio-b 9"), "A");
+    // Both others are overwritten at once, and are copies as before: one that is lost and comes back is given what it missed.
+    let said = with_tools(&mut guest, &format!("back c; {apply} --destroy 2>&1; synced; mismatches three"));
+    assert!(said.matches("all of it is copied").count() == 2 && said.ends_with("\n0\n"), "{said}");
+    for lost in ["a", "b", "c"] {
+        let said = with_tools(
+            &mut guest,
+            &format!(
+                "mdadm --quiet /dev/md/three --fail /dev/disk/by-id/virtio-{lost}; put B /dev/md/three 16; {apply} 2>&1; synced; mismatches three"
+            ),
+        );
+        assert!(said.contains("it stood still") && said.ends_with("\n0\n"), "{lost}: {said}");
+    }
+    assert_eq!(status(&mut guest)["state"], "healthy");
+}

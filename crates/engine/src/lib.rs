@@ -1,7 +1,7 @@
 //! The I/O engine: runs one workload on one target and records every operation.
 //!
-//! [`run`] starts the workload's jobs, each on a thread of its own with a ring of its own (or with pread and
-//! pwrite, see [`IoEngine`](ebbtide_model::workload::IoEngine)), lets the layout's [`Map`](ebbtide_model::layout::Map)
+//! [`run`] starts the workload's jobs, each on a thread of its own with a ring of its own (or on as many threads as it keeps operations in
+//! flight, with pread and pwrite, see [`IoEngine`](ebbtide_model::workload::IoEngine)), lets the layout's [`Map`](ebbtide_model::layout::Map)
 //! split each operation over the members, holds the operations of shaped members until their volume model says
 //! that they are done, and returns [`TrialSamples`](ebbtide_model::samples::TrialSamples).
 //!

@@ -1,5 +1,5 @@
-//! The edge to the operating system: the only crate that reads /proc and /sys, and that runs programs which change the system
-//! (the lab's, which need no root, are in a crate of their own).
+//! The edge to the operating system: reads what /proc and /sys tell of the host (what a process asks of itself there, `engine` and `door` ask
+//! themselves), and runs programs which change the system (the lab's, which need no root, are in a crate of their own).
 //!
 //! What may live here: what is on this host and what it counts, who uses a device, and how a design is built and put back. What
 //! may not: raw system calls (`ebbtide-sys`), opening for writing (`ebbtide-door`), running a load (`ebbtide-engine`), and

@@ -212,31 +212,40 @@ fn by_price(a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
     a.total().total_cmp(&b.total()).then_with(|| by_size(a, b)).then_with(|| a.name().cmp(&b.name()))
 }
 
-/// Whether `other`, which is not cheaper, costs as much as `one` for all that matters.
-fn costs_the_same(one: &Candidate<'_>, other: &Candidate<'_>) -> bool {
-    other.total() <= one.total() * (1.0 + SAME_PRICE)
+/// Whether what costs `price` costs as much as the cheapest, at `cheapest`, for all that matters.
+fn costs_the_same(cheapest: f64, price: f64) -> bool {
+    price <= cheapest * (1.0 + SAME_PRICE)
+}
+
+/// The one that stands for its kind.
+struct Picked<'a, 'c> {
+    candidate: &'a Candidate<'c>,
+    /// What the cheapest of its kind costs, which may have more volumes.
+    cheapest: f64,
 }
 
 /// The one of `left`, the cheapest first, that stands for its kind: of those that cost no more than the cheapest the one with the
 /// fewest volumes, then the smallest instance.
-fn pick<'a, 'c>(left: &[&'a Candidate<'c>]) -> Option<&'a Candidate<'c>> {
-    let first = left.first()?;
-    let same = left.iter().take_while(|other| costs_the_same(first, other));
-    same.min_by(|a, b| by_size(a, b).then_with(|| by_price(a, b))).copied()
+fn pick<'a, 'c>(left: &[&'a Candidate<'c>]) -> Option<Picked<'a, 'c>> {
+    let cheapest = left.first()?.total();
+    let same = left.iter().take_while(|other| costs_the_same(cheapest, other.total()));
+    let candidate = same.min_by(|a, b| by_size(a, b).then_with(|| by_price(a, b))).copied()?;
+    Some(Picked { candidate, cheapest })
 }
 
-/// The cheaper first; of those whose prices are the same the one of fewer volumes, then on the smaller instance, then the faster.
-fn rank(chosen: &mut [(&Candidate<'_>, Prediction)]) {
-    chosen.sort_by(|a, b| by_price(a.0, b.0));
+/// The cheaper first; of those whose prices are the same the one of fewer volumes, then on the smaller instance, then the faster. Prices are
+/// held against the cheapest of any kind: against those that stand for their kinds, which may cost a little more, it would come to twice as much.
+fn rank(chosen: &mut [(Picked<'_, '_>, Prediction)]) {
+    chosen.sort_by(|a, b| by_price(a.0.candidate, b.0.candidate));
     let mut left = chosen;
     while !left.is_empty() {
-        let first = left[0].0;
-        let same = left.iter().take_while(|(other, _)| costs_the_same(first, other)).count();
+        let cheapest = left.iter().map(|(of, _)| of.cheapest).fold(f64::INFINITY, f64::min);
+        let same = left.iter().take_while(|(of, _)| costs_the_same(cheapest, of.candidate.total())).count();
         let (group, rest) = left.split_at_mut(same.max(1));
         group.sort_by(|a, b| {
-            by_size(a.0, b.0)
+            by_size(a.0.candidate, b.0.candidate)
                 .then_with(|| a.1.lat_p99.median.total_cmp(&b.1.lat_p99.median))
-                .then_with(|| by_price(a.0, b.0))
+                .then_with(|| by_price(a.0.candidate, b.0.candidate))
         });
         left = rest;
     }
@@ -272,7 +281,7 @@ pub fn plan(
         }
     }
     answer.passed = passed.len();
-    let mut chosen: Vec<(&Candidate<'_>, Prediction)> = Vec::new();
+    let mut chosen: Vec<(Picked<'_, '_>, Prediction)> = Vec::new();
     let mut have = BTreeSet::new();
     let (mut spent, mut left) = (0.0, passed.as_slice());
     let mut unseen = 0;
@@ -282,9 +291,10 @@ pub fn plan(
         for candidate in left.iter().copied().filter(|candidate| !have.contains(&kind(candidate))) {
             kinds.entry(kind(candidate)).or_default().push(candidate);
         }
-        let mut batch: Vec<&Candidate<'_>> = kinds.values().filter_map(|of| pick(of)).collect();
-        batch.sort_by(|a, b| by_price(a, b));
-        batch.truncate(BATCH);
+        let mut picked: Vec<Picked<'_, '_>> = kinds.values().filter_map(|of| pick(of)).collect();
+        picked.sort_by(|a, b| by_price(a.candidate, b.candidate));
+        picked.truncate(BATCH);
+        let batch: Vec<&Candidate<'_>> = picked.iter().map(|of| of.candidate).collect();
         let later: Vec<&Candidate<'_>> = left
             .iter()
             .copied()
@@ -297,11 +307,12 @@ pub fn plan(
         }
         spent += cost;
         answer.simulated += batch.len();
-        for (candidate, predicted) in batch.iter().zip(predict(&batch)) {
+        for (of, predicted) in picked.into_iter().zip(predict(&batch)) {
+            let candidate = of.candidate;
             match predicted.map(|prediction| (missed(&prediction, need), prediction)) {
                 Ok((None, prediction)) => {
                     have.insert(kind(candidate));
-                    chosen.push((candidate, prediction));
+                    chosen.push((of, prediction));
                 }
                 Ok((Some(short), prediction)) => {
                     reasons.add(candidate, &short);
@@ -327,6 +338,8 @@ pub fn plan(
     }
     rank(&mut chosen);
     chosen.truncate(wanted);
+    let chosen: Vec<(&Candidate<'_>, Prediction)> =
+        chosen.into_iter().map(|(of, prediction)| (of.candidate, prediction)).collect();
     answer.reach = chosen.first().map_or_else(Vec::new, |(best, _)| changes::reach(best, need));
     answer.outgrown = outgrown::everywhere(need, catalog);
     if answer.outgrown.is_empty() {

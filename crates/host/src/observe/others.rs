@@ -147,8 +147,7 @@ impl Others {
         let Some(action) = sys::word(&md.join("sync_action")).filter(|a| a != "idle" && a != "frozen") else {
             return;
         };
-        let done =
-            sys::word(&md.join("sync_completed")).and_then(|t| t.split_once('/')?.0.trim().parse().ok());
+        let done = sys::md::synced(&self.sys, &array).map(|synced| synced.done);
         match self.actions.iter_mut().find(|a| a.array == array && a.action == action) {
             Some(known) => {
                 known.last = at;

@@ -34,7 +34,7 @@ pub fn made(sys: &Sys, place: &Path, tables: &Tables<'_>) -> Made {
     if slaves.is_empty() {
         return Made::default();
     }
-    if let Some(md) = md_array(place) {
+    if let Some(md) = md_array(sys, place) {
         return of_md(&md, in_order(place, slaves));
     }
     if name.starts_with("dm-") {

@@ -23,6 +23,7 @@ pub use signature::{Content, Signature};
 use crate::command::{Never, Real, Runner};
 use crate::exposed::{self, Exposed, KernelExport};
 use crate::rbd;
+use crate::sys::md::Synced;
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_model::units::Bytes;
 use kind::Facts;
@@ -240,7 +241,7 @@ impl<'a> Reader<'a> {
             content: self.content(name, &udev, disk),
             mounts,
             swap_used,
-            md: md_array(place),
+            md: md_array(self.sys, place),
             made: Some(made).filter(|made| !made.of.is_empty()),
             shares,
             backing_file,
@@ -376,14 +377,10 @@ fn faulty(md: &Path) -> Vec<String> {
     failed.map(|(device, _)| device).collect()
 }
 
-fn md_array(place: &Path) -> Option<MdArray> {
+fn md_array(sys: &Sys, place: &Path) -> Option<MdArray> {
     let md = place.join("md");
     let level = sys::word(&md.join("level"))?;
-    let share = |text: String| {
-        let (done, all) = text.split_once('/')?;
-        let (done, all): (f64, f64) = (done.trim().parse().ok()?, all.trim().parse().ok()?);
-        (all > 0.0 && done >= 0.0).then(|| done / all)
-    };
+    let name = place.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     Some(MdArray {
         level,
         chunk: sys::number(&md.join("chunk_size")).filter(|c| *c != 0).map(Bytes),
@@ -391,7 +388,7 @@ fn md_array(place: &Path) -> Option<MdArray> {
         members: sys::number(&md.join("raid_disks")).unwrap_or_default(),
         degraded: sys::number(&md.join("degraded")).unwrap_or_default(),
         action: sys::word(&md.join("sync_action")),
-        done: sys::word(&md.join("sync_completed")).and_then(share),
+        done: sys::md::synced(sys, name).map(Synced::share),
         state: sys::word(&md.join("array_state")),
         faulty: faulty(&md),
     })

@@ -1,5 +1,6 @@
 //! Where the kernel's files are, and how they are read.
 
+pub mod md;
 pub mod process;
 
 use std::fmt;

@@ -6,6 +6,7 @@ use crate::attach;
 use crate::probe::tables;
 use crate::probe::{Content, signature};
 use crate::sys;
+use crate::sys::md::Synced;
 use ebbtide_model::plan::build::{BuildStep, BuildUndo};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::status::{Activity, ArraySeen};
@@ -176,7 +177,7 @@ impl Keeper<'_> {
                 let action = sys::word(&md.join("sync_action"))
                     .filter(|action| action != "idle" && action != "frozen");
                 if let Some(action) = action.filter(|_| seen.insert(array.clone())) {
-                    let done = sys::word(&md.join("sync_completed")).and_then(|text| share(&text));
+                    let done = sys::md::synced(&self.sys, array).map(Synced::share);
                     doing.push(Activity { action, done });
                 }
                 let has = |word: &str| state.split(',').any(|part| part == word);
@@ -222,13 +223,6 @@ impl Keeper<'_> {
         let name = link.file_name()?.to_str()?.to_owned();
         (!number.is_empty()).then_some(name)
     }
-}
-
-/// `1000 / 4000` as a share; `none` is none.
-fn share(text: &str) -> Option<f64> {
-    let (done, all) = text.split_once('/')?;
-    let (done, all): (f64, f64) = (done.trim().parse().ok()?, all.trim().parse().ok()?);
-    (all > 0.0).then(|| (done / all).clamp(0.0, 1.0))
 }
 
 /// That what `undo` would take away is not there.

@@ -157,16 +157,23 @@ pub struct Known {
 }
 
 impl Known {
-    /// Notes the members that are in use, where all of them are.
+    /// Notes the members that are in use, where all of them are. One that was given up counts again where it is another member than the one that was
+    /// noted: it was added as a whole, and a cut came before that was noted.
     pub fn together(&mut self, in_use: &[Superblock]) {
         let places = in_use.first().map_or(0, |first| first.in_use.len());
         let at = |place| in_use.iter().find(|superblock| superblock.role == Some(place));
-        if places > 0 && self.given_up.is_empty() && (0..places).all(|place| at(place).is_some()) {
+        if places == 0 || !(0..places).all(|place| at(place).is_some()) {
+            return;
+        }
+        let noted = |place: usize| self.members.get(place).and_then(Option::as_ref);
+        let is_new = |place| at(place).zip(noted(place)).is_some_and(|(now, noted)| now.member != *noted);
+        self.given_up = self.given_up.iter().copied().filter(|place| !is_new(*place)).collect();
+        if self.given_up.is_empty() {
             self.members = (0..places).map(|place| at(place).map(|found| found.member.clone())).collect();
         }
     }
 
-    /// Notes that the array goes on from `in_use`, and whoever is away may be of another past.
+    /// Notes that the array goes on from `in_use`, and whoever else is away may be of another past.
     pub fn fork(&mut self, in_use: &[usize], places: usize) {
         self.given_up = (0..places).filter(|place| !in_use.contains(place)).collect();
     }
@@ -298,6 +305,18 @@ mod tests {
         assert_eq!(stood_still(&away, &running, &forked, None), Err(NotProven::GivenUp));
         forked.renewed(0, "member0");
         assert_eq!(stood_still(&away, &running, &forked, None), Ok(()));
+        // A cut came before it was noted that the first was added as a whole: its uuid tells.
+        forked.fork(&[1, 2], 3);
+        let all = |first: &str| {
+            let mut all = [0, 1, 2].map(|role| superblock(role, "AAA", 12));
+            all[0].member = first.to_owned();
+            all
+        };
+        forked.together(&all("member0"));
+        assert_eq!(forked.given_up, [0]);
+        forked.together(&all("another"));
+        assert_eq!((forked.given_up.as_slice(), forked.members[0].as_deref()), (&[][..], Some("another")));
+        forked.renewed(0, "member0");
         // The array went on from the first; somebody else stopped it and started the others, to which the first comes.
         forked.fork(&[0], 3);
         let others = [superblock(1, "AAA", 9), superblock(2, "AAA", 9)];
@@ -319,6 +338,8 @@ mod tests {
         Insist(u8),
         /// Those of this mask come back to what runs, together.
         Return(u8),
+        /// The same, and a cut comes before the last of them is brought back, or, if so, before that is noted.
+        Cut(u8, bool),
         /// The same, by somebody else who makes a new member of it (`mdadm --add`).
         Exchange(usize),
     }
@@ -331,6 +352,7 @@ mod tests {
             1 => (1u8..8).prop_map(Event::GiveUp),
             1 => (1u8..8).prop_map(Event::Insist),
             3 => (1u8..8).prop_map(Event::Return),
+            1 => (1u8..8, any::<bool>()).prop_map(|(mask, is_back)| Event::Cut(mask, is_back)),
             1 => (0usize..3).prop_map(Event::Exchange),
         ]
     }
@@ -388,6 +410,7 @@ mod tests {
             };
             let mut insisted = false;
             for event in events {
+                let mut brought_back = false;
                 let there = |mask: u8| (0..3).filter(|at| mask & (1 << at) != 0).collect::<Vec<usize>>();
                 match event {
                     Event::Write if !model.running.is_empty() => {
@@ -428,14 +451,21 @@ mod tests {
                         model.running = there.into_iter().filter(same).collect();
                         insisted = true;
                     }
-                    Event::Return(mask) if !model.running.is_empty() => {
+                    Event::Return(mask) | Event::Cut(mask, _) if !model.running.is_empty() => {
                         let running: Vec<Superblock> = model.running.iter().map(|at| model.blocks[*at].clone()).collect();
                         let away: Vec<usize> = there(mask).into_iter().filter(|at| !model.running.contains(at)).collect();
                         let proof = |at: &usize| stood_still(&model.blocks[*at], &running, &model.known, None).is_ok();
-                        let proven: Vec<bool> = away.iter().map(proof).collect();
-                        let comes_back = !away.is_empty();
-                        for (at, is_proven) in away.into_iter().zip(proven) {
-                            if is_proven {
+                        let proven: Vec<usize> = away.iter().copied().filter(proof).collect();
+                        if proven.len() < away.len() {
+                            let kept: Vec<usize> = model.running.iter().chain(&proven).copied().collect();
+                            model.known.fork(&kept, 3);
+                        }
+                        for at in away.iter().copied() {
+                            let cut = if away.last() == Some(&at) { &event } else { &Event::Return(mask) };
+                            if matches!(cut, Event::Cut(_, false)) {
+                                break;
+                            }
+                            if proven.contains(&at) {
                                 // What those that run hold and it does not is copied to it, and nothing else.
                                 let mut merged = model.holds[at].clone();
                                 merged.extend(model.holds[model.running[0]].iter().filter(|write| !model.holds[at].contains(write)));
@@ -443,15 +473,14 @@ mod tests {
                                 prop_assert_eq!(&merged, &model.holds[model.running[0]], "merged with what ran apart");
                                 model.join(at);
                             } else {
-                                model.known.fork(&model.running, 3);
                                 model.exchange(at);
+                                let member = model.blocks[at].member.clone();
+                                if !matches!(cut, Event::Cut(..)) {
+                                    model.known.renewed(at, &member);
+                                }
                             }
-                            let member = model.blocks[at].member.clone();
-                            model.known.renewed(at, &member);
                         }
-                        if model.running.len() == 3 && comes_back {
-                            prop_assert!(model.known.given_up.is_empty(), "one that was brought back is thought to be of another past");
-                        }
+                        brought_back = !away.is_empty();
                     }
                     Event::Exchange(at) if !model.running.is_empty() && !model.running.contains(&at) => {
                         insisted = true;
@@ -461,6 +490,9 @@ mod tests {
                 }
                 let in_use: Vec<Superblock> = model.running.iter().map(|at| model.blocks[*at].clone()).collect();
                 model.known.together(&in_use);
+                if brought_back && in_use.len() == 3 {
+                    prop_assert!(model.known.given_up.is_empty(), "what was brought back is thought to be of another past");
+                }
             }
         }
     }

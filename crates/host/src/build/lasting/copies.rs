@@ -239,29 +239,29 @@ impl Keeper<'_> {
     pub(super) fn bring_back(&self, record: &mut Record, destroy: bool) -> Result<usize, Failure> {
         let snapshot = record.clone();
         let (mut count, mut refused) = (0, None);
-        let mut brought_back: Vec<(&str, usize)> = Vec::new();
-        for back in self.returns(&snapshot)? {
+        let returns = self.returns(&snapshot)?;
+        // Those that stood still are of the same past, whatever comes of the others.
+        let stood_still: Vec<(&str, usize)> = returns
+            .iter()
+            .filter(|back| back.superblock.is_some() && back.proof.is_ok())
+            .map(|back| (back.copies.uuid, back.place))
+            .collect();
+        let mut forked: Vec<&str> = Vec::new();
+        for back in &returns {
             self.next()?;
-            if let Err(why) = self.may_return(&back, destroy) {
+            if let Err(why) = self.may_return(back, destroy) {
                 refused.get_or_insert(why);
                 continue;
             }
-            let Return { copies, member, superblock, proof, running, place } = &back;
+            let Return { copies, member, superblock, proof, running, .. } = back;
             // What the kernel still calls a member of the array under a name that it had before is let go.
             for gone in ["failed", "detached"] {
                 let _ = self.runner.run("mdadm", &[copies.device, "--remove", gone]);
             }
             count += 1;
-            let known = record.copies.entry(copies.uuid.to_owned()).or_default();
-            let before = brought_back.iter().filter(|(array, _)| *array == copies.uuid);
-            let in_use: Vec<usize> = running.iter().copied().chain(before.map(|(_, place)| *place)).collect();
-            brought_back.push((copies.uuid, *place));
-            if let Some(found) = superblock
-                && proof.is_ok()
-            {
+            if superblock.is_some() && proof.is_ok() {
                 (self.tell)(&format!("mdadm {} --re-add {}: it stood still", copies.device, member.path));
                 if run(self.runner, "mdadm", &[copies.device, "--re-add", &member.path]).is_ok() {
-                    known.renewed(*place, &found.member);
                     record.came_back(&member.path);
                     self.write(record)?;
                     self.settle();
@@ -269,11 +269,15 @@ impl Keeper<'_> {
                 }
                 (self.tell)("what it missed is not known any more: all of it is copied");
             }
-            if proof.is_err() {
-                known.fork(&in_use, copies.members.len());
+            if proof.is_err() && !forked.contains(&copies.uuid) {
+                let kept = stood_still.iter().filter(|(array, _)| *array == copies.uuid);
+                let kept: Vec<usize> = running.iter().copied().chain(kept.map(|(_, place)| *place)).collect();
+                let known = record.copies.entry(copies.uuid.to_owned()).or_default();
+                known.fork(&kept, copies.members.len());
+                forked.push(copies.uuid);
                 self.write(record)?;
             }
-            self.add_whole(record, &back)?;
+            self.add_whole(record, back)?;
         }
         self.note_copies(record)?;
         match refused {

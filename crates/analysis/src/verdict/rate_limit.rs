@@ -7,6 +7,7 @@
 //! second to second, and larger operations take longer and move more. Where the operations wait says more: in a cgroup's
 //! queue they have not reached the device yet, which looks idle; behind the device they fill its queue.
 
+use crate::ArrayBelow;
 use crate::evidence::{Unit, evidence, share_is};
 use crate::facts::Facts;
 use crate::facts::case::Case;
@@ -19,6 +20,10 @@ use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 /// half of what those have.
 const WAITED_FOR: f64 = 0.70;
 
+/// Devices of an array whose rates are within this part of one another are held alike: chance gives one of four some 1% more at 1,000 operations
+/// a second.
+const ALIKE: f64 = 0.05;
+
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     facts.yield_to_volumes("a declared limit is reached")?;
     let members = case.working().count();
@@ -27,10 +32,16 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         return if held.len() == members { Ok(by_group(&held)) } else { of_some(case, facts, &held) };
     }
     let found = facts.set_rate.clone()?;
-    let each = found.rate / members.max(1) as f64;
+    // What waits above the devices is held there, whatever is below.
+    let disks = if found.above { None } else { alike_below(case, found.counted) };
+    let each = disks.map_or(found.rate / members.max(1) as f64, |(_, each)| each);
     let mut sentence = format!("looks like a rate that somebody set: {}", shown(found.counted, each));
-    if members > 1 {
-        sentence.push_str(" for each volume");
+    match disks {
+        Some((array, _)) => {
+            sentence.push_str(&format!(" for each of the {} devices of {}", array.devices.len(), array.name));
+        }
+        None if members > 1 => sentence.push_str(" for each volume"),
+        None => {}
     }
     sentence.push_str(", whatever the depth");
     sentence.push_str(match found.counted {
@@ -42,15 +53,33 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     } else {
         "; operations wait at the device, which always has some to do: it is held back behind it"
     });
-    let types = fitting(case, found.counted, each);
+    // Sizes of devices below an array are not known, and what a type grants depends on them.
+    let types = if disks.is_some() { Vec::new() } else { fitting(case, found.counted, each) };
     if !types.is_empty() {
         sentence.push_str(&format!("; {} has this figure", types.join(" or ")));
     }
     let (rounded, unit) = (round(found.counted, each), found.counted.unit());
-    let mut figures = vec![evidence("rate that it looks like, for each volume", rounded, unit, Some(each))];
+    let what =
+        format!("rate that it looks like, for each {}", if disks.is_some() { "device" } else { "volume" });
+    let mut figures = vec![evidence(what, rounded, unit, Some(each))];
     figures.extend(found.figures);
     let confidence = if found.above { 0.9 } else { 0.8 };
     Ok(Verdict::new(VerdictKind::RateLimit, confidence, 1.0, sentence, figures).known(Basis::Inferred))
+}
+
+/// The array of the host that the design is on, where each of its devices does as much as the others, and what that is in a second: what looks
+/// like one rate is then as many as there are devices.
+fn alike_below<'a>(case: &Case<'a>, counted: Counted) -> Option<(&'a ArrayBelow, f64)> {
+    let ([array], 1) = (case.result.below.as_slice(), case.working().count()) else { return None };
+    let rates = array.devices.iter().map(|device| match counted {
+        Counted::Operations => device.iops,
+        Counted::Bytes => device.throughput,
+    });
+    let (least, most) =
+        rates.clone().fold((f64::MAX, 0.0f64), |(least, most), rate| (least.min(rate), most.max(rate)));
+    let count = array.devices.len();
+    (count > 1 && most > 0.0 && least >= most * (1.0 - ALIKE))
+        .then(|| (array, rates.sum::<f64>() / count as f64))
 }
 
 /// Every member that works uses up what a control group allows.

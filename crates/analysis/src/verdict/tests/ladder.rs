@@ -6,7 +6,7 @@ use crate::fixtures::trial;
 use VerdictKind::{Burst, Concurrency, Cpu, RateLimit, Unknown, VolumeLimit};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    CoreUse, DeviceObservation, DiskUse, MemberObservation, Observation, ProcessorUser,
+    Below, CoreUse, DeviceObservation, DiskUse, Join, MemberObservation, Observation, ProcessorUser,
 };
 use ebbtide_model::session::Rung;
 
@@ -258,6 +258,48 @@ fn so_many_operations_or_bytes_whatever_else_are_a_rate_that_is_set() {
     assert_eq!(kinds(&held(ABOVE, [1000, 700])), [RateLimit]);
     let (why, _) = ruled_out(&held(SATURATED, [1000, 1000]), VolumeLimit);
     assert!(why.contains("held back by `rate-limit`"), "{why}");
+}
+
+/// The same on an array of the host with these parts of the load on its disks.
+fn on_an_array(mut session: Session, parts: [u64; 4]) -> Session {
+    let trials = session.trials.iter_mut().filter_map(|record| match &mut record.outcome {
+        Outcome::Samples(samples) => Some(samples),
+        Outcome::Failed(_) => None,
+    });
+    for samples in trials.chain(session.meta.rungs.iter_mut().map(|rung| &mut rung.samples)) {
+        let Some(observed) = &mut samples.observed else { continue };
+        let whole = observed.devices[0].clone();
+        let below = |devices: Vec<usize>, join| Some(Below { devices, join, missing: 0 });
+        observed.devices[0].below = below(vec![1, 2, 3, 4], Join::Stripe { chunk: None });
+        observed.devices[0].name = "md0".into();
+        observed.devices.extend(parts.into_iter().enumerate().map(|(index, part)| {
+            let mut disk = DeviceObservation { name: format!("nvme{index}n1"), ..whole.clone() };
+            disk.below = Some(Below::default());
+            let share = |all: u64| all * part / parts.iter().sum::<u64>();
+            disk.total.ops.read = share(disk.total.ops.read);
+            disk.total.bytes.read = share(disk.total.bytes.read);
+            disk.total.weighted = Nanos(share(disk.total.weighted.0));
+            disk
+        }));
+        observed.members[0].devices = vec![0, 1, 2, 3, 4];
+        observed.members[0].below = below(vec![0], Join::Through);
+    }
+    session
+}
+
+#[test]
+fn the_devices_of_an_array_are_told_their_own_rate() {
+    let said = |seen, sizes, parts| verdicts(&on_an_array(held(seen, sizes), parts))[0].sentence.clone();
+    let sentence = said(SATURATED, [1000, 1000], [25, 25, 25, 25]);
+    let start = "looks like a rate that somebody set: 250 operations a second for each of the 4 devices of md0, whatever";
+    assert!(sentence.starts_with(start), "{sentence}");
+    let sentence = said(SATURATED, [500, 250], [25, 25, 25, 25]);
+    assert!(sentence.contains("set: 1.02 MB/s for each of the 4 devices of md0, whatever"), "{sentence}");
+    // One has more to do than the others, or it waits above the array: the rate is that of all.
+    for (seen, parts) in [(SATURATED, [31, 23, 23, 23]), (ABOVE, [25, 25, 25, 25])] {
+        let sentence = said(seen, [1000, 1000], parts);
+        assert!(sentence.contains("set: 1,000 operations a second, whatever"), "{sentence}");
+    }
 }
 
 #[test]

@@ -166,8 +166,8 @@ impl Known {
             return;
         }
         let noted = |place: usize| self.members.get(place).and_then(Option::as_ref);
-        let is_new = |place| at(place).zip(noted(place)).is_some_and(|(now, noted)| now.member != *noted);
-        self.given_up = self.given_up.iter().copied().filter(|place| !is_new(*place)).collect();
+        self.given_up
+            .retain(|place| at(*place).zip(noted(*place)).is_none_or(|(now, noted)| now.member == *noted));
         if self.given_up.is_empty() {
             self.members = (0..places).map(|place| at(place).map(|found| found.member.clone())).collect();
         }

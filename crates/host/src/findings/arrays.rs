@@ -135,7 +135,7 @@ pub(super) fn degraded(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
 
 pub(super) fn resync(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     let md = device.md.as_ref()?;
-    let action = md.action.as_deref().filter(|a| !matches!(*a, "idle" | "frozen"))?;
+    let action = md.action.as_deref().filter(|action| sys::md::is_action(action))?;
     let done = md.done.map(|d| format!(", {:.0}% done", d * 100.0)).unwrap_or_default();
     Some(Fault {
         what: format!("{} is busy with its own {action}{done}", device.name),

@@ -144,9 +144,7 @@ impl Others {
 
     fn array(&mut self, array: String, at: Duration) {
         let md = self.sys.sys.join("block").join(&array).join("md");
-        let Some(action) = sys::word(&md.join("sync_action")).filter(|a| a != "idle" && a != "frozen") else {
-            return;
-        };
+        let Some(action) = sys::md::action(&md) else { return };
         let done = sys::md::synced(&self.sys, &array).map(|synced| synced.done);
         match self.actions.iter_mut().find(|a| a.array == array && a.action == action) {
             Some(known) => {

@@ -381,14 +381,17 @@ fn md_array(sys: &Sys, place: &Path) -> Option<MdArray> {
     let md = place.join("md");
     let level = sys::word(&md.join("level"))?;
     let name = place.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let action = sys::word(&md.join("sync_action"));
+    // Of what is at rest nobody has to read how far it is.
+    let at_work = action.as_deref().is_some_and(sys::md::is_action);
     Some(MdArray {
         level,
         chunk: sys::number(&md.join("chunk_size")).filter(|c| *c != 0).map(Bytes),
         layout: sys::number(&md.join("layout")),
         members: sys::number(&md.join("raid_disks")).unwrap_or_default(),
         degraded: sys::number(&md.join("degraded")).unwrap_or_default(),
-        action: sys::word(&md.join("sync_action")),
-        done: sys::md::synced(sys, name).map(Synced::share),
+        action,
+        done: at_work.then(|| sys::md::synced(sys, name)).flatten().map(Synced::share),
         state: sys::word(&md.join("array_state")),
         faulty: faulty(&md),
     })

@@ -19,6 +19,16 @@ impl Synced {
     }
 }
 
+/// What the array with this directory in sysfs (`/sys/block/md0/md`) does by itself: `resync`, `recover`, `check`, ...; nothing where it is at rest.
+pub fn action(md: &Path) -> Option<String> {
+    word(&md.join("sync_action")).filter(|action| is_action(action))
+}
+
+/// Whether this `sync_action` is one, and not that there is none.
+pub fn is_action(action: &str) -> bool {
+    !matches!(action, "idle" | "frozen")
+}
+
 /// How far the array `array` (`md0`) is; nothing where it does nothing by itself, or waits for another. From /proc/mdstat, which counts what is done;
 /// `sync_completed` counts what is noted in the superblocks, and stands still for a sixteenth of the array (`md_do_sync` in drivers/md/md.c).
 pub fn synced(sys: &Sys, array: &str) -> Option<Synced> {

@@ -52,10 +52,15 @@ pub(super) struct Return<'a> {
 }
 
 impl Return<'_> {
+    /// Whether it is of the array and proven to have stood still, so that what it missed is all that it lacks.
+    fn stood_still(&self) -> bool {
+        self.superblock.is_some() && self.proof.is_ok()
+    }
+
     /// Commands that people are shown.
     pub(super) fn commands(&self) -> Vec<String> {
         let (device, path) = (self.copies.device, &self.member.path);
-        if self.superblock.is_some() && self.proof.is_ok() {
+        if self.stood_still() {
             return vec![format!("mdadm {device} --re-add {path}")];
         }
         let wipe = self.superblock.is_some().then(|| format!("mdadm --zero-superblock {path}"));
@@ -240,12 +245,6 @@ impl Keeper<'_> {
         let snapshot = record.clone();
         let (mut count, mut refused) = (0, None);
         let returns = self.returns(&snapshot)?;
-        // Those that stood still are of the same past, whatever comes of the others.
-        let stood_still: Vec<(&str, usize)> = returns
-            .iter()
-            .filter(|back| back.superblock.is_some() && back.proof.is_ok())
-            .map(|back| (back.copies.uuid, back.place))
-            .collect();
         let mut forked: Vec<&str> = Vec::new();
         for back in &returns {
             self.next()?;
@@ -253,13 +252,13 @@ impl Keeper<'_> {
                 refused.get_or_insert(why);
                 continue;
             }
-            let Return { copies, member, superblock, proof, running, .. } = back;
+            let Return { copies, member, proof, running, .. } = back;
             // What the kernel still calls a member of the array under a name that it had before is let go.
             for gone in ["failed", "detached"] {
                 let _ = self.runner.run("mdadm", &[copies.device, "--remove", gone]);
             }
             count += 1;
-            if superblock.is_some() && proof.is_ok() {
+            if back.stood_still() {
                 (self.tell)(&format!("mdadm {} --re-add {}: it stood still", copies.device, member.path));
                 if run(self.runner, "mdadm", &[copies.device, "--re-add", &member.path]).is_ok() {
                     record.came_back(&member.path);
@@ -270,8 +269,10 @@ impl Keeper<'_> {
                 (self.tell)("what it missed is not known any more: all of it is copied");
             }
             if proof.is_err() && !forked.contains(&copies.uuid) {
-                let kept = stood_still.iter().filter(|(array, _)| *array == copies.uuid);
-                let kept: Vec<usize> = running.iter().copied().chain(kept.map(|(_, place)| *place)).collect();
+                // Those that stood still are of the same past, whatever comes of the others.
+                let of_it = returns.iter().filter(|other| other.copies.uuid == copies.uuid);
+                let proven = of_it.filter(|other| other.stood_still()).map(|other| other.place);
+                let kept: Vec<usize> = running.iter().copied().chain(proven).collect();
                 let known = record.copies.entry(copies.uuid.to_owned()).or_default();
                 known.fork(&kept, copies.members.len());
                 forked.push(copies.uuid);

@@ -174,9 +174,7 @@ impl Keeper<'_> {
                 let md = block.join(array).join("md");
                 let Some(state) = sys::word(&md.join(format!("dev-{name}/state"))) else { continue };
                 let errors = sys::number(&md.join(format!("dev-{name}/errors"))).unwrap_or(0);
-                let action = sys::word(&md.join("sync_action"))
-                    .filter(|action| action != "idle" && action != "frozen");
-                if let Some(action) = action.filter(|_| seen.insert(array.clone())) {
+                if let Some(action) = sys::md::action(&md).filter(|_| seen.insert(array.clone())) {
                     let done = sys::md::synced(&self.sys, array).map(Synced::share);
                     doing.push(Activity { action, done });
                 }

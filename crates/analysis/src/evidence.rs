@@ -149,7 +149,13 @@ pub struct Evidence {
 
 /// A figure with its unit, and what it is compared with.
 pub(crate) fn evidence(what: impl Into<String>, value: f64, unit: Unit, reference: Option<f64>) -> Evidence {
-    Evidence { what: what.into(), value, unit, reference }
+    let what = what.into();
+    // A figure that nothing was divided for: it shows nothing, and is no number in JSON.
+    debug_assert!(
+        value.is_finite() && reference.is_none_or(f64::is_finite),
+        "{what}: {value}, {reference:?}"
+    );
+    Evidence { what, value, unit, reference }
 }
 
 /// A share, and the one that it is compared with.

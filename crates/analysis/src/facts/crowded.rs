@@ -49,6 +49,8 @@ pub struct Crowded {
     pub busy: f64,
     /// Share of the load's operations in flight that are at them.
     pub waits: f64,
+    /// Share of the load's requests that they serve.
+    pub part: f64,
 }
 
 /// A disk of an array in one trial.
@@ -84,6 +86,7 @@ pub fn crowded(case: &Case<'_>) -> Option<Crowded> {
         mean_request: of(|c| c.mean_request)?,
         busy: of(|c| c.busy)?,
         waits: of(|c| c.waits)?,
+        part: of(|c| c.part)?,
         ..first.clone()
     })
 }
@@ -197,8 +200,9 @@ fn judge(
     let busy = crowded.iter().map(|part| part.disk.total.busy.as_secs_f64() / seconds).fold(1.0, f64::min);
     let spare = parts.iter().filter(|part| !crowded.iter().any(|one| one.disk.name == part.disk.name));
     let spare = median(spare.map(|part| part.disk.total.busy.as_secs_f64() / seconds))?;
+    let part = sum(&|part| own(part).0) / parts.iter().map(|part| own(part).0).sum::<f64>();
     let seen = beyond >= NOT_ASKED * others_bytes && busy >= BUSY && spare < busy && waits >= WAITED_FOR;
-    (seen && requests > 0.0 && bytes > 0.0).then(|| Crowded {
+    (seen && requests > 0.0 && bytes > 0.0 && part > 0.0).then(|| Crowded {
         disks: crowded.iter().map(|part| part.disk.shown_name().to_owned()).collect(),
         members: crowded.iter().filter_map(|part| part.member.map(str::to_owned)).collect(),
         array,
@@ -209,5 +213,6 @@ fn judge(
         mean_request: bytes / requests,
         busy,
         waits,
+        part,
     })
 }

@@ -293,6 +293,10 @@ fn looked_at<'a>(facts: &Facts<'_>, trial: &'a TrialSamples) -> Option<Vec<&'a D
 fn declared(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     let (mut iops, mut throughput) = (0.0, 0.0);
     let crowded = facts.crowded.as_ref();
+    // Disks below an array of the host are no members, and nothing is declared of them.
+    if crowded.is_some_and(|crowded| crowded.members.is_empty()) {
+        return None;
+    }
     for member in case.working().filter(|m| crowded.is_none_or(|c| c.members.contains(&m.name))) {
         let shape = case.shape(&member.name).filter(|_| !case.slowed_by_tool(&member.name))?;
         iops += shape.iops.map_or(f64::INFINITY, |limit| limit.rate);
@@ -321,21 +325,21 @@ fn by_depths(facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     if deepest.ops.rate < MORE * same.ops.rate {
         return None;
     }
+    let part = facts.crowded.as_ref().map_or(1.0, |crowded| crowded.part);
     let rates = |step: &Step<'_>, all: fn(&DiskUse) -> u64, own: fn(&Count) -> u64| {
         let samples = &step.rung.samples;
         let seconds = samples.elapsed.as_secs_f64();
         let all: u64 = looked_at(facts, samples)?.iter().map(|disk| all(&disk.total)).sum();
         let counts = samples.array.counts();
-        let own = own(&counts.read) + own(&counts.write);
-        (all > 0 && seconds > 0.0).then(|| (all as f64 / seconds, own as f64 / seconds))
+        let own = (own(&counts.read) + own(&counts.write)) as f64 * part;
+        (all > 0 && seconds > 0.0).then(|| (all as f64 / seconds, own / seconds))
     };
     let compared = |all: fn(&DiskUse) -> u64, own: fn(&Count) -> u64| {
         let ((before, own_before), (after, own_after)) =
             (rates(&same, all, own)?, rates(&deepest, all, own)?);
         let gained = own_after - own_before;
         let lost = (before - own_before) - (after - own_after);
-        // Of some disks of an array it is not known what the load had of them.
-        Some((after / before, facts.crowded.is_some() || lost >= TAKEN * gained))
+        Some((after / before, lost >= TAKEN * gained))
     };
     let (bytes, of_bytes) = compared(|disk| disk.bytes.total(), |count| count.bytes)?;
     let (requests, of_requests) = compared(|disk| disk.ops.total(), |count| count.ops)?;

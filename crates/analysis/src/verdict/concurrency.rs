@@ -261,9 +261,13 @@ fn more_helped(facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
     if facts.asserted(VerdictKind::Cpu).is_some() {
         return None;
     }
+    // A disk that others keep busy is full whatever the load keeps in flight.
+    let few = match facts.asserted(VerdictKind::Background) {
+        Some(_) => format!("{} in flight have a small part of disks that others use", operations(kept)),
+        None => too_few(kept),
+    };
     let sentence = format!(
-        "{}: with {} in flight the rate is {:.0}% higher",
-        too_few(kept),
+        "{few}: with {} in flight the rate is {:.0}% higher",
         step.rung.in_flight,
         (gain - 1.0) * 100.0
     );

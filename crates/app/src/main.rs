@@ -1,4 +1,4 @@
-//! The `ebb` command.
+//! The `ebb` command: its arguments go to `cli`, and what that returns becomes the exit status.
 
 use std::process::ExitCode;
 use std::thread;

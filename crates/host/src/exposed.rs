@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What is exported.
+/// What an export hands out: a volume that others may be writing to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exposed {
     /// A block device.
@@ -29,7 +29,7 @@ pub struct KernelExport {
     /// The export of `ebb`'s that it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is.
+    /// What it hands out.
     #[serde(skip)]
     pub exposed: Exposed,
     /// The object in configfs.

@@ -52,7 +52,7 @@ pub enum NotHere {
         devices.last().map_or("", String::as_str)
     )]
     Several {
-        /// The image.
+        /// The image that is mapped more than once.
         image: Image,
         /// Kernel names.
         devices: Vec<String>,

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The program.
+/// OpenSSH's client, found by `PATH`.
 pub const SSH: &str = "ssh";
 /// Status of `ssh` itself when it could not connect; that of a remote command may be the same.
 const NO_CONNECTION: i32 = 255;

@@ -24,7 +24,7 @@ const BOOT_PATIENCE: Duration = Duration::from_secs(180);
 /// How often a stop is listened for.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What of a program in the guest.
+/// The two streams that a program in the guest writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.

@@ -17,7 +17,7 @@ pub struct Image {
     pub pool: String,
     /// The namespace in the pool, where it is not the default one.
     pub namespace: Option<String>,
-    /// Its name there.
+    /// The image's name in the pool.
     pub name: String,
     /// The snapshot of it, which can be read only.
     pub snapshot: Option<String>,

@@ -44,7 +44,7 @@ pub enum Ending {
     Reached,
     /// The most trials or the time budget came first.
     NotReached,
-    /// Ctrl-C.
+    /// The user ended it (SIGINT or SIGTERM); what was measured by then counts.
     Interrupted,
     /// Something failed; the text says what.
     Failed(String),

@@ -23,7 +23,7 @@ const SEED: u64 = 1;
 /// A median with its exact interval over trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// Median.
+    /// In the unit of what is predicted.
     pub median: f64,
     /// Lower end of the interval at 95%.
     pub ci_low: f64,

@@ -31,7 +31,7 @@ pub enum HostState {
 pub struct HostStatus {
     /// Its name in the experiment.
     pub name: String,
-    /// How it is.
+    /// Whether its members are there, and whether the array uses them.
     pub state: HostState,
     /// Members that are on it.
     pub members: usize,

@@ -68,7 +68,7 @@ impl Record {
 /// A host that was taken out of an array on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenOut {
-    /// The host.
+    /// The host's name in the experiment.
     pub host: String,
     /// Whether it is to be left out still.
     pub stays_out: bool,

@@ -1,4 +1,4 @@
-//! Threads of this process.
+//! What two threads have in common, which the kernel alone knows.
 
 use rustix::io::Errno;
 use std::io;

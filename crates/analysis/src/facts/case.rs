@@ -1,4 +1,4 @@
-//! What a rule may look at.
+//! The case that rules judge: one design under one workload, and what they may ask of it.
 
 use super::elsewhere::Elsewhere;
 use crate::metrics::in_flight;

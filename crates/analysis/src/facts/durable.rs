@@ -57,10 +57,10 @@ pub fn how(workload: &Workload) -> Option<&'static str> {
     }
 }
 
-/// What an operation took of which part, in nanoseconds.
+/// The parts of which the time of a durable write consists, in nanoseconds, means over the operations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parts {
-    /// All of it.
+    /// From its submission to where it is durable.
     pub whole: f64,
     /// Requests of the disks.
     pub write: f64,

@@ -128,7 +128,7 @@ pub struct Remark<'a> {
     pub seconds: f64,
     /// The member as its row calls it.
     pub member: String,
-    /// Its figures.
+    /// By how much it differs from its siblings, and in what.
     pub outlier: Outlier,
 }
 

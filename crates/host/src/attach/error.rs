@@ -26,7 +26,7 @@ pub enum Failure {
     /// A file that could not be read or written.
     #[error("{}: {what}", path.shown())]
     File {
-        /// Which.
+        /// The file's path.
         path: PathBuf,
         /// As the system says it.
         what: String,

@@ -189,7 +189,7 @@ pub struct Keeper<'a> {
     pub sys: Sys,
     /// Runs programs on this host.
     pub runner: &'a dyn Runner,
-    /// What is around.
+    /// The far host, its tunnel and the kernel's initiators: real ones, or made-up ones in tests.
     pub around: &'a dyn Around,
     /// Told of each thing as it is done.
     pub tell: &'a dyn Fn(&str),

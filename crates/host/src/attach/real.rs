@@ -46,7 +46,7 @@ pub type AskKey<'a> = dyn Fn(bool) -> Result<Vec<u8>, Failure> + 'a;
 
 /// This host, and those that OpenSSH leads to.
 pub struct Real<'a> {
-    /// Its file trees.
+    /// Where `/proc`, `/sys` and `/dev` of this host are read.
     pub sys: Sys,
     /// Where the key comes from.
     pub ask_key: &'a AskKey<'a>,

@@ -18,7 +18,7 @@ const LONGEST: u64 = 1 << 20;
 pub(super) struct Known {
     /// Where it is.
     pub place: Place,
-    /// Of its header.
+    /// UUID in the LUKS header.
     pub uuid: String,
     /// Where the copy of its header is.
     pub backup: Option<PathBuf>,

@@ -93,7 +93,7 @@ pub enum ExportError {
     /// No such export.
     #[error("there is no export {name}: {}", if names.is_empty() { "nothing is exported".to_owned() } else { format!("there are {}", names.join(", ")) })]
     Unknown { name: String, names: Vec<String> },
-    /// Somebody uses it.
+    /// A client is connected, or the volume is mounted or written to.
     #[error(
         "{name} is in use: {what}; disconnect there first (`ebb detach`), or say --force, which breaks the connection"
     )]

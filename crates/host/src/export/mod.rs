@@ -65,7 +65,7 @@ pub struct Wanted {
 /// What an export came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
-    /// Its record.
+    /// The export as it is recorded.
     pub export: Export,
     /// Whether it was made now; it was there before otherwise.
     pub made: bool,
@@ -76,7 +76,7 @@ pub struct Done {
 /// An export as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Now {
-    /// Its record.
+    /// The export as it is recorded.
     pub export: Export,
     /// Whether the kernel has it.
     pub running: bool,

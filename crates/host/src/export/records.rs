@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Where records are.
+/// Directory of the records, one file for each export; it outlives a boot.
 pub const RECORDS: &str = "/var/lib/ebbtide/exports";
 /// Longest record.
 const LONGEST: u64 = 1 << 20;

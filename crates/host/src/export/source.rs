@@ -52,7 +52,7 @@ impl Located {
     }
 }
 
-/// What was opened.
+/// The volume of an export, claimed at the door.
 pub(super) struct Opened<'a> {
     pub(super) claim: Claim,
     /// As it was asked for, to be judged again.

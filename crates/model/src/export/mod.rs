@@ -203,7 +203,7 @@ impl Export {
 /// Takes an export away that `run` was making or taking away, and its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportUndo {
-    /// The run.
+    /// The run's id in the journal.
     pub run: String,
     /// What the export is called.
     pub name: String,

@@ -23,7 +23,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Its path.
+    /// Where it is on this host, whichever of the two it is.
     pub fn path(&self) -> &Path {
         match self {
             Source::Device(path) | Source::File { path, .. } => path,

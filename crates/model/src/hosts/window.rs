@@ -9,9 +9,9 @@ pub const ENOUGH: f64 = 0.8;
 /// A part of a trial, from the instant at which its measurement was to begin: the same on every host, by the clock of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Window {
-    /// Its beginning.
+    /// Its first instant, since the measurement was to begin.
     pub from: Nanos,
-    /// Its end.
+    /// The first instant after it.
     pub until: Nanos,
 }
 

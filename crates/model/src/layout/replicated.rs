@@ -28,9 +28,9 @@ pub enum Unplaceable {
         "host {host} has {members} of {all} members: with {copies} copies, the others are enough for {most} of them"
     )]
     Lopsided {
-        /// The host.
+        /// The host that has too many.
         host: String,
-        /// Its members.
+        /// How many members are on it.
         members: usize,
         /// Members of all hosts.
         all: usize,

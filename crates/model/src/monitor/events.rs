@@ -84,7 +84,7 @@ pub struct Event {
     pub at: UnixTime,
     /// The last pass before it.
     pub since: UnixTime,
-    /// What happened.
+    /// What both passes found different.
     #[serde(flatten)]
     pub what: EventKind,
 }

@@ -30,7 +30,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Both.
+    /// Every protocol.
     pub const ALL: [Transport; 2] = [Transport::NvmeTcp, Transport::Iscsi];
 
     /// As options, records and addresses call it.
@@ -84,7 +84,7 @@ pub enum Step {
     Format,
     /// The copy of the header in a file.
     Backup,
-    /// The mapping.
+    /// The encrypted volume opened as a device-mapper device.
     Open,
     /// The file system, in a blank volume.
     Filesystem,

@@ -27,7 +27,7 @@ pub(super) enum Heard {
     End(String),
 }
 
-/// A worker.
+/// The connection to the worker on one host.
 pub(super) struct Link {
     /// As the user wrote it.
     pub(super) host: String,

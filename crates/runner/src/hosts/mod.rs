@@ -76,7 +76,7 @@ impl Drop for Signs {
 
 /// A word that is waited for, or none of the trial any more.
 enum Answer<T> {
-    /// This it is.
+    /// It came.
     Is(T),
     /// The host has failed.
     Failed(BackendError),

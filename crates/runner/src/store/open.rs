@@ -1,4 +1,4 @@
-//! An open store.
+//! A store that is open, to be written or only read: sessions and trials go in one by one and come out by their number.
 
 use super::error::StoreError;
 use super::location::{self, connect, default_path, read_only};

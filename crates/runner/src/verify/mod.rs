@@ -124,7 +124,7 @@ pub fn fits(workload: &Workload) -> Result<Bytes, RunnerError> {
 /// The ledger of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct To<'a> {
-    /// Where it goes.
+    /// The file that it is written to.
     pub path: &'a Path,
     /// Whether each write waits until it is durable that it began.
     pub durable: bool,

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What is heard.
+/// Orders from the launcher's end of standard input, read by a thread of their own, so that a stop is heard during a trial.
 pub(super) struct Ears {
     orders: Mutex<Receiver<io::Result<Order>>>,
     heard: Arc<Heard>,

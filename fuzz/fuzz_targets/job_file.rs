@@ -1,12 +1,12 @@
 //! fio's job files; nothing can be included.
 #![no_main]
 
-use ebbtide_formats::fio::jobfile::{self, Surroundings};
+use ebbtide_formats::fio::jobfile::{self, JobFileContext};
 use ebbtide_model::units::Bytes;
 
 struct Nothing;
 
-impl Surroundings for Nothing {
+impl JobFileContext for Nothing {
     fn include(&self, name: &str, _from: &str) -> std::io::Result<String> {
         Err(std::io::Error::other(format!("no {name}")))
     }

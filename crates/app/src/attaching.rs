@@ -3,7 +3,7 @@
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::{keeping, views};
-use ebbtide_host::attach::{Failure, Keeper, Real};
+use ebbtide_host::attach::{Attacher, Failure, Real};
 use ebbtide_host::sys::Sys;
 use ebbtide_runner::journal::JournalFile;
 use ebbtide_runner::kernel::telling::Telling;
@@ -19,7 +19,7 @@ pub fn with<T>(
     real: &Real<'_>,
     stop: &AtomicBool,
     changes: bool,
-    what: impl FnOnce(&Keeper<'_>) -> Result<T, Failure>,
+    what: impl FnOnce(&Attacher<'_>) -> Result<T, Failure>,
 ) -> Result<T, CliError> {
     let quiet = globals.quiet || globals.json;
     let runner = Telling(if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) });
@@ -34,7 +34,7 @@ pub fn with<T>(
         true => Some(JournalFile::alone(&places::journals()?, &clock::session_id())),
         false => None,
     };
-    let keeper = Keeper {
+    let keeper = Attacher {
         sys: Sys::host(),
         runner: &runner,
         around: real,

@@ -120,7 +120,7 @@ impl Piece {
 }
 
 /// What to do with a result that is not the whole of what was asked for.
-pub(crate) enum Verdict {
+pub(crate) enum AfterPartial {
     /// Ask for the rest.
     Again,
     /// Its operation has failed with this error number, and the trial goes on.
@@ -147,7 +147,12 @@ fn is_of_one_operation(errno: i32) -> bool {
 /// Judges `result` (bytes, or a negative error number) of a piece that is not complete, counts it, and moves the
 /// piece behind what was done.
 #[cold]
-pub(crate) fn judge(shared: &Shared<'_>, recorder: &mut Recorder, piece: &mut Piece, result: i32) -> Verdict {
+pub(crate) fn judge(
+    shared: &Shared<'_>,
+    recorder: &mut Recorder,
+    piece: &mut Piece,
+    result: i32,
+) -> AfterPartial {
     let member = piece.member as usize;
     let cause = match (result, &mut piece.task) {
         (1.., Task::Transfer(Transfer { rest, .. })) => {
@@ -156,7 +161,7 @@ pub(crate) fn judge(shared: &Shared<'_>, recorder: &mut Recorder, piece: &mut Pi
             rest.offset += u64::from(done);
             rest.at += done;
             rest.length -= done;
-            return Verdict::Again;
+            return AfterPartial::Again;
         }
         (0.., _) => {
             recorder.error(member, "short");
@@ -166,13 +171,13 @@ pub(crate) fn judge(shared: &Shared<'_>, recorder: &mut Recorder, piece: &mut Pi
             let errno = -result;
             recorder.error(member, &errno_name(errno));
             if matches!(errno, libc::EAGAIN | libc::EINTR) {
-                return Verdict::Again;
+                return AfterPartial::Again;
             }
             if let Task::Transfer(transfer) = &piece.task
                 && shared.workload.conditions.go_on.after(transfer.kind())
                 && is_of_one_operation(errno)
             {
-                return Verdict::GoOn(errno);
+                return AfterPartial::GoOn(errno);
             }
             MemberFailure::Errno(errno)
         }
@@ -184,5 +189,5 @@ pub(crate) fn judge(shared: &Shared<'_>, recorder: &mut Recorder, piece: &mut Pi
         Task::Sync(_) => (None, MemberOffset::START, of.size),
         Task::Transfer(t) => (Some(t.kind()), MemberOffset(t.rest.offset), Bytes(t.rest.length.into())),
     };
-    Verdict::Failed(EngineError::Member { member: of.name.clone(), op, offset, length, cause })
+    AfterPartial::Failed(EngineError::Member { member: of.name.clone(), op, offset, length, cause })
 }

@@ -4,7 +4,7 @@ use crate::ahead::Ahead;
 use crate::buffers::Buffers;
 use crate::error::EngineError;
 use crate::job::{Job, TICK};
-use crate::piece::{Piece, Task, Verdict, judge};
+use crate::piece::{AfterPartial, Piece, Task, judge};
 use crate::record::Finished;
 use crate::source::{Next, Source, Sync};
 use crate::target::lock;
@@ -216,10 +216,10 @@ fn perform(job: &mut Job<'_>, buffers: &mut Buffers, piece: &mut Piece) -> Resul
             return Ok(None);
         }
         match judge(shared, &mut job.recorder, piece, result) {
-            Verdict::Again if shared.must_stop() => return Ok(None),
-            Verdict::Again => {}
-            Verdict::GoOn(errno) => return Ok(Some(errno)),
-            Verdict::Failed(error) => return Err(error),
+            AfterPartial::Again if shared.must_stop() => return Ok(None),
+            AfterPartial::Again => {}
+            AfterPartial::GoOn(errno) => return Ok(Some(errno)),
+            AfterPartial::Failed(error) => return Err(error),
         }
     }
 }

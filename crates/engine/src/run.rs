@@ -253,7 +253,7 @@ impl Collector<'_> {
         self.wait_until_ready()?;
         let workload = shared.workload;
         self.wait_for_start(workload.details.start_delay)?;
-        let gate = shared.control.meeting.gate();
+        let gate = shared.control.gate.get();
         let agreed = gate.as_deref().map(|gate| self.wait_for_others(gate)).transpose()?;
         shared.control.edges.tell(Edge::Begins, shared.seed);
         let origin = clock.now();

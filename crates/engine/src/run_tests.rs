@@ -159,7 +159,7 @@ fn direct_asked_for_and_not_set_is_noted() {
 
 #[test]
 fn a_result_that_is_not_all_goes_again_from_where_it_stopped() {
-    use crate::piece::{Piece, Task, Transfer, Verdict, judge, whole};
+    use crate::piece::{AfterPartial, Piece, Task, Transfer, judge, whole};
     let (target, workload, control) = (target(), writes(1, 1), Control::default());
     let shared = shared(&target, &workload, &control);
     let (sender, _receiver) = channel();
@@ -178,7 +178,7 @@ fn a_result_that_is_not_all_goes_again_from_where_it_stopped() {
     let task = Task::Transfer(Transfer { rest, length: 4096, shaped: None });
     let mut piece = Piece { slot: 0, member: 0, started: Instant::START, task };
     for result in [-libc::EINTR, 1000, -libc::EAGAIN, 96] {
-        assert!(matches!(judge(&shared, &mut recorder, &mut piece, result), Verdict::Again), "{result}");
+        assert!(matches!(judge(&shared, &mut recorder, &mut piece, result), AfterPartial::Again), "{result}");
     }
     let Task::Transfer(Transfer { rest, length, .. }) = piece.task else { panic!("{piece:?}") };
     assert_eq!((rest.offset, rest.at, rest.length, length), (9288, 1096, 3000, 4096));
@@ -186,7 +186,7 @@ fn a_result_that_is_not_all_goes_again_from_where_it_stopped() {
     let count = |name: &str| recorder.errors.get(&(0, name.to_owned())).copied();
     assert_eq!((count("EINTR"), count("EAGAIN"), count("short")), (Some(1), Some(1), Some(2)));
     let verdict = judge(&shared, &mut recorder, &mut piece, -libc::EIO);
-    let Verdict::Failed(EngineError::Member { offset, length, .. }) = verdict else { panic!("goes on") };
+    let AfterPartial::Failed(EngineError::Member { offset, length, .. }) = verdict else { panic!("goes on") };
     assert_eq!((offset, length), (MemberOffset(9288), Bytes(3000)));
     assert!(shared.must_stop());
 }
@@ -462,7 +462,7 @@ fn through(
 ) -> (Result<TrialSamples, EngineError>, Option<(Window, Nanos)>) {
     let gate = Arc::new(Opens { late, counts, seen: Lock::new(None) });
     let control = Control::default();
-    control.meeting.at(gate.clone());
+    control.gate.set(gate.clone());
     let stop = Stop::Runtime(Nanos::from_millis(300));
     let workload = Workload { stop, iodepth: 2, numjobs: 2, ..writes(2, 2) };
     let ran = run(&target(), &workload, 1, &control);

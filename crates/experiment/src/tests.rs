@@ -1,6 +1,6 @@
 use super::sweep::tests::SWEEP;
 use super::*;
-use ebbtide_model::catalog::{Catalog, Order, Ordered};
+use ebbtide_model::catalog::{Catalog, Ordered, VolumeOrder};
 use ebbtide_model::experiment::{Answer, Environment, Experiment, Host, Resync, VolumeSource};
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::layout::{Arrangement, ArrayKind};
@@ -258,8 +258,11 @@ fn an_experiment_survives_the_store() {
 fn what_was_ordered_stays_with_the_volume() {
     let experiment = parsed(EVERY_KEY);
     let ordered: Vec<&Ordered> = experiment.volumes.iter().filter_map(|v| v.ordered.as_ref()).collect();
-    let order =
-        Order { size: Bytes(100 << 30), iops: Some(6000.0), throughput: Some((250 * Bytes::MIB) as f64) };
+    let order = VolumeOrder {
+        size: Bytes(100 << 30),
+        iops: Some(6000.0),
+        throughput: Some((250 * Bytes::MIB) as f64),
+    };
     let [ordered] = ordered.as_slice() else { panic!("one volume has a type: {ordered:?}") };
     assert_eq!((ordered.volume_type.as_str(), ordered.order), ("aws:gp3", order));
     let record = Catalog::builtin().volume_type(&ordered.volume_type, ordered.as_of).expect("is there");

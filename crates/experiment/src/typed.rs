@@ -6,7 +6,7 @@ use crate::problems::{Problems, Span};
 
 use super::surroundings::RawHost;
 use super::volume_keys::{RawShape, RawVolume};
-use ebbtide_model::catalog::{Catalog, CatalogError, Date, Instance, Order, Ordered};
+use ebbtide_model::catalog::{Catalog, CatalogError, Date, Instance, Ordered, VolumeOrder};
 use ebbtide_model::experiment::Host;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::volume::{LinkShape, Shape};
@@ -164,7 +164,7 @@ impl<'c> Figures<'c> {
             }
             return None;
         };
-        let order = Order {
+        let order = VolumeOrder {
             size,
             iops: valid(&raw.provisioned_iops).map(|(iops, _)| *iops),
             throughput: valid(&raw.provisioned_throughput).map(|(rate, _)| rate.0),

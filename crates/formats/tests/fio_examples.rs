@@ -3,7 +3,7 @@
 //! repository: `examples/` of its sources.
 #![allow(clippy::disallowed_methods)]
 
-use ebbtide_formats::fio::jobfile::{JobFileError, Surroundings, parse};
+use ebbtide_formats::fio::jobfile::{JobFileContext, JobFileError, parse};
 use ebbtide_model::units::Bytes;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ const END: &str = "<!-- written by the test fio_examples: end -->";
 /// A host on which every file and device that a job names has 1 GiB.
 struct Around<'a>(&'a Path);
 
-impl Surroundings for Around<'_> {
+impl JobFileContext for Around<'_> {
     fn include(&self, name: &str, _from: &str) -> io::Result<String> {
         fs::read_to_string(self.0.join(name))
     }

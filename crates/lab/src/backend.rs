@@ -15,7 +15,7 @@ use crate::{LabError, Laboratory};
 use adapt::Adapted;
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
 use ebbtide_model::experiment::{Design, Experiment, Volume};
-use ebbtide_model::plan::Plan;
+use ebbtide_model::plan::RunPlan;
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::{Schedule, Trial};
 use ebbtide_model::session::HostInfo;
@@ -54,7 +54,7 @@ impl Beside {
 }
 
 /// How long the session will take, in words.
-pub fn how_long(plan: &Plan, experiment: &Experiment, accelerator: Accelerator) -> String {
+pub fn how_long(plan: &RunPlan, experiment: &Experiment, accelerator: Accelerator) -> String {
     let Some(load) = plan.round_time else {
         return "a workload ends by size, so there is no telling how long a round takes".to_owned();
     };

@@ -103,7 +103,7 @@ pub struct Control {
     /// Who is told when a trial's own I/O begins and has ended.
     pub edges: Edges,
     /// With whom trials begin at one instant, where they do.
-    pub meeting: Meeting,
+    pub gate: CurrentGate,
 }
 
 /// Where a trial's own I/O begins and ends. What a backend does before and after it (making files durable, dropping
@@ -164,28 +164,28 @@ pub trait Gate: Send + Sync {
 
 /// The gate of the trials that come, where there is one.
 #[derive(Default)]
-pub struct Meeting(Mutex<Option<Arc<dyn Gate>>>);
+pub struct CurrentGate(Mutex<Option<Arc<dyn Gate>>>);
 
-impl Meeting {
+impl CurrentGate {
     /// Trials from now on pass `gate`.
-    pub fn at(&self, gate: Arc<dyn Gate>) {
+    pub fn set(&self, gate: Arc<dyn Gate>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate);
     }
 
     /// Trials from now on begin when they are ready, and count as a whole.
-    pub fn nowhere(&self) {
+    pub fn clear(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The gate, where there is one.
-    pub fn gate(&self) -> Option<Arc<dyn Gate>> {
+    pub fn get(&self) -> Option<Arc<dyn Gate>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl fmt::Debug for Meeting {
+impl fmt::Debug for CurrentGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Meeting").finish_non_exhaustive()
+        f.debug_struct("CurrentGate").finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::array::{Array, COUNTS, arrays, replicated};
 use crate::bounds::{Bottleneck, Bound, Load, bounds, tightest};
-use ebbtide_model::catalog::{Catalog, Instance, IopsRule, Order, VolumeType};
+use ebbtide_model::catalog::{Catalog, Instance, IopsRule, VolumeOrder, VolumeType};
 use ebbtide_model::need::Need;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::units::Bytes;
@@ -22,7 +22,7 @@ const ROOM: [f64; 4] = [1.0, 1.25, 1.5, 2.0];
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Medium<'c> {
     /// Network volumes of a type, ordered so.
-    Ordered(&'c VolumeType, Order),
+    Ordered(&'c VolumeType, VolumeOrder),
     /// The instance's own disks.
     Local,
 }
@@ -252,7 +252,7 @@ pub(crate) fn one<'c>(
     need: &Need,
     instance: Option<&'c Instance>,
     record: &'c VolumeType,
-    order: Order,
+    order: VolumeOrder,
     members: u32,
 ) -> Option<Candidate<'c>> {
     let array = arrays_of(need, members, CHUNK).into_iter().next()?;
@@ -319,12 +319,12 @@ fn ordered<'c>(
     array: Array,
     found: &mut Vec<Candidate<'c>>,
 ) {
-    let of = |order: Order| {
+    let of = |order: VolumeOrder| {
         let shape = record.shape(&order).ok()?;
         Some(Candidate::new(need, instance, Medium::Ordered(record, order), (order.size, shape), array))
     };
     let smallest = in_gib(record, array.member_size(need.capacity));
-    let mut orders: Vec<Order> = Vec::new();
+    let mut orders: Vec<VolumeOrder> = Vec::new();
     match record.iops {
         IopsRule::Provisioned { .. } => {
             let levels = if need.lat_p99.is_some() && need.iops.is_some() { &ROOM[..] } else { &ROOM[..1] };
@@ -333,14 +333,16 @@ fn ordered<'c>(
         _ => {
             // Size is speed: as large as the rates ask for.
             let volumes_last = |gib: u64| {
-                of(Order { size: Bytes(gib * GIB), iops: None, throughput: None }).is_some_and(|candidate| {
-                    candidate
-                        .needed(need)
-                        .all(|(bound, rate)| !bound.what.is_volumes() || lasts(bound, rate, need))
-                })
+                of(VolumeOrder { size: Bytes(gib * GIB), iops: None, throughput: None }).is_some_and(
+                    |candidate| {
+                        candidate
+                            .needed(need)
+                            .all(|(bound, rate)| !bound.what.is_volumes() || lasts(bound, rate, need))
+                    },
+                )
             };
             let gib = least(smallest, record.size_gib.max, volumes_last);
-            orders.push(Order { size: Bytes(gib * GIB), iops: None, throughput: None });
+            orders.push(VolumeOrder { size: Bytes(gib * GIB), iops: None, throughput: None });
         }
     }
     orders.dedup();
@@ -349,8 +351,14 @@ fn ordered<'c>(
 
 /// The least order of a type whose IOPS are ordered: what the need takes, `room` times that of its operations; as much as can be
 /// had where that is less.
-fn provision(need: &Need, record: &VolumeType, array: Array, smallest: u64, room: f64) -> Option<Order> {
-    let order = |gib: u64, iops: f64, throughput: Option<f64>| Order {
+fn provision(
+    need: &Need,
+    record: &VolumeType,
+    array: Array,
+    smallest: u64,
+    room: f64,
+) -> Option<VolumeOrder> {
+    let order = |gib: u64, iops: f64, throughput: Option<f64>| VolumeOrder {
         size: Bytes(gib * GIB),
         iops: Some(iops),
         throughput,

@@ -8,7 +8,7 @@ use crate::outgrown::{self, Outgrown};
 use crate::predict::{Interval, Predict, Prediction, missed};
 use crate::rules::{Shortfall, short_of};
 use crate::write::work;
-use ebbtide_model::catalog::{Catalog, Date, Order, VolumeType};
+use ebbtide_model::catalog::{Catalog, Date, VolumeOrder, VolumeType};
 use ebbtide_model::need::Need;
 use ebbtide_model::units::{Bytes, format_alike};
 use serde::Serialize;
@@ -115,7 +115,7 @@ pub fn have(
     need: &Need,
     catalog: &Catalog,
     record: &VolumeType,
-    order: Order,
+    order: VolumeOrder,
     count: u32,
 ) -> Option<ExistingVolumes> {
     if need.over.is_some() {

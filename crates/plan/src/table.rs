@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::bounds::{Bottleneck, Bound, Load, bounds};
-use ebbtide_model::catalog::{Instance, Order, OrderError, VolumeType};
+use ebbtide_model::catalog::{Instance, OrderError, VolumeOrder, VolumeType};
 use ebbtide_model::layout::ArrayKind;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::volume::{LinkShape, Shape};
@@ -65,7 +65,7 @@ pub struct Row {
 pub fn table(
     instances: &[&Instance],
     record: &VolumeType,
-    order: &Order,
+    order: &VolumeOrder,
     count: u32,
 ) -> Result<Vec<Row>, OrderError> {
     let shape = record.shape(order)?;

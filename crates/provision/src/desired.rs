@@ -55,7 +55,7 @@ impl Class {
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Order<'a> {
+pub struct DesignRequest<'a> {
     /// The experiment that the design is of.
     pub experiment: &'a Experiment,
     /// Index of the design.
@@ -285,7 +285,7 @@ fn in_crypttab(path: &Path) -> bool {
     path.is_absolute() && path.to_str().is_some_and(|text| text.chars().all(plain))
 }
 
-impl Order<'_> {
+impl DesignRequest<'_> {
     /// All that is made for it.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! writing a file, running a program (`ebbtide-host` does), and the steps of a build themselves (`ebbtide_model::plan::build`).
 //!
 //! An array that stays has all its identities before it exists: uuids and labels follow from the host, the name and the members
-//! ([`Order`]). So the whole of it is known before the first step ([`Desired`]), is written down ([`Record`]), and each step can be asked
+//! ([`DesignRequest`]). So the whole of it is known before the first step ([`Desired`]), is written down ([`Record`]), and each step can be asked
 //! whether it stands. `ebb apply` does what does not stand, `ebb status` says what does not, `ebb undo` takes away what does.
 
 pub mod attached;
@@ -24,7 +24,8 @@ pub mod status;
 mod system;
 
 pub use desired::{
-    Class, Desired, Member, Order, ProvisionError, Seed, Unfit, check_mountpoint, check_name, default_name,
+    Class, DesignRequest, Desired, Member, ProvisionError, Seed, Unfit, check_mountpoint, check_name,
+    default_name,
 };
 pub use diff::diff;
 pub use member::{MemberSeen, MemberState, MemberStatus};

@@ -1,7 +1,7 @@
 //! What is made for designs as they are written: steps, files, commands.
 
 use ebbtide_experiment::parse;
-use ebbtide_provision::{Class, Desired, Order, ProvisionError, System, check_name};
+use ebbtide_provision::{Class, DesignRequest, Desired, ProvisionError, System, check_name};
 use std::path::Path;
 
 fn system(release: &str, paths: &[&str]) -> System {
@@ -44,7 +44,7 @@ fn ordered_on(
     let experiment = parse(&text, "test").unwrap_or_else(|errors| panic!("{errors}"));
     let devices: Vec<String> = (0..8).map(|number| format!("/dev/disk/by-id/nvme-vol{number}")).collect();
     let mountpoint = mountpoint.map(Path::new);
-    Order {
+    DesignRequest {
         experiment: &experiment,
         design: 0,
         name: "data",

@@ -18,6 +18,7 @@ pub mod hosts;
 pub mod journal;
 pub mod kernel;
 pub mod limit;
+pub mod listener;
 mod members;
 pub mod monitor;
 mod observer;
@@ -30,7 +31,6 @@ pub mod store;
 pub mod surroundings;
 mod trial;
 pub mod verify;
-pub mod watch;
 pub mod worker;
 
 pub use error::RunnerError;

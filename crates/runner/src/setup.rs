@@ -12,7 +12,7 @@ use ebbtide_lab::backend::{Lab, how_long};
 use ebbtide_lab::{Laboratory, accelerator};
 use ebbtide_model::backend::{Backend, BackendKind, Control};
 use ebbtide_model::hosts::placing::Placement;
-use ebbtide_model::plan::Plan;
+use ebbtide_model::plan::RunPlan;
 use ebbtide_model::session::{NamedHost, Session};
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub fn in_guest(
     let laboratory = Laboratory::open(places, control.clone(), lab_says)?;
     let lab = Lab::start(&laboratory, &adapted, &meta.id, meta.seed)?;
     adapted.scaling.iter().for_each(|scaling| say(scaling));
-    let plan = Plan::new(&adapted.experiment, BackendKind::Lab, meta.seed, false);
+    let plan = RunPlan::new(&adapted.experiment, BackendKind::Lab, meta.seed, false);
     say(&how_long(&plan, &adapted.experiment, accelerator));
     meta.host = lab.host().clone();
     match lab.ceiling() {

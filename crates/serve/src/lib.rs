@@ -1,7 +1,7 @@
 //! The web server of `ebb serve`: who may ask, what a request may be, how long it may take, and what every answer tells a browser.
 //!
 //! What may live here: sockets, TLS, the token, HTTP/1.1 as far as pages need it (GET and HEAD, a request a connection), and what keeps
-//! other web pages, other hosts and slow clients out. What may not: what is shown ([`Site`] is given), the store, the command line.
+//! other web pages, other hosts and slow clients out. What may not: what is shown ([`Handler`] is given), the store, the command line.
 //! Nothing here opens a file that a request names.
 //!
 //! | threat | what stops it |
@@ -31,5 +31,5 @@ pub use error::ServeError;
 pub use request::Request;
 pub use response::{Policy, Response};
 pub use secret::Token;
-pub use server::{Limits, Options, Server, Site};
+pub use server::{Handler, Limits, Options, Server};
 pub use tls::Tls;

@@ -28,7 +28,7 @@ const REST: (Duration, usize) = (Duration::from_secs(1), 64 << 10);
 const STACK: usize = 4 << 20;
 
 /// What a server answers.
-pub trait Site: Send + Sync {
+pub trait Handler: Send + Sync {
     /// The answer to a request that may be answered.
     fn answer(&self, request: &Request) -> Response;
     /// The page that asks for the token: it sends it as a bearer to `/enter`, and then loads the page again.
@@ -182,7 +182,7 @@ impl Server {
     ///
     /// # Errors
     /// When connections cannot be waited for.
-    pub fn run(self, site: Arc<dyn Site>, stop: &AtomicBool) -> Result<(), ServeError> {
+    pub fn run(self, site: Arc<dyn Handler>, stop: &AtomicBool) -> Result<(), ServeError> {
         while !stop.load(Ordering::Relaxed) {
             if !self.shared.has_room(LOOK) || !self.waits(LOOK)? {
                 continue;
@@ -295,7 +295,7 @@ impl Shared {
     }
 
     /// Answers the request that comes on `stream`.
-    fn talk(&self, stream: Stream, site: &dyn Site) {
+    fn talk(&self, stream: Stream, site: &dyn Handler) {
         let until = Rc::new(Cell::new(Instant::now() + self.limits.request));
         let local = stream.local();
         let mut timed = Timed::new(stream, until.clone());
@@ -324,7 +324,7 @@ impl Shared {
         &self,
         stream: &mut (impl Read + Write),
         local: Option<SocketAddr>,
-        site: &dyn Site,
+        site: &dyn Handler,
         until: &Cell<Instant>,
     ) -> io::Result<()> {
         let head = match Head::read(stream, self.limits.head) {
@@ -351,7 +351,7 @@ impl Shared {
         &self,
         head: &Head,
         local: Option<SocketAddr>,
-        site: &dyn Site,
+        site: &dyn Handler,
     ) -> Result<Response, BadRequest> {
         let through = Through { local, scheme: self.scheme(), names: &self.names };
         match judge(head, through)? {
@@ -383,7 +383,7 @@ impl Shared {
     }
 }
 
-fn refusal(bad: BadRequest, site: &dyn Site) -> Response {
+fn refusal(bad: BadRequest, site: &dyn Handler) -> Response {
     let page = |status, why: &str| Response::page(status, site.refused(why));
     match bad {
         BadRequest::Slow | BadRequest::Gone => page(408, "The request took too long to come."),

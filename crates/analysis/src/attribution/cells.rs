@@ -212,7 +212,7 @@ pub(super) fn mean(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribution::Observation;
+    use crate::attribution::Measured;
     use proptest::prelude::*;
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         ) {
             let rows = (0..speeds.len()).flat_map(|volume| {
                 let speed = speeds[volume];
-                times.iter().zip(0..).map(move |(time, round)| Observation {
+                times.iter().zip(0..).map(move |(time, round)| Measured {
                     volume, host: 0, session: 0, round, load: 0, speed: speed * time,
                 })
             });

@@ -12,24 +12,24 @@
 //! volumes that were measured on several of them, and what a host's sessions differ by says how sure that is: one bad day of a
 //! host is not taken for the host. A volume or a host is accused when its speed against the median of the others is below the
 //! margin with its whole interval; all intervals hold together (Bonferroni). docs/statistics.md derives it and shows by
-//! simulation what it holds. What the data cannot tell is said, with the measurement that would tell ([`Need`]).
+//! simulation what it holds. What the data cannot tell is said, with the measurement that would tell ([`Unanswered`]).
 
 mod cells;
 mod distribution;
 mod fit;
 mod gain;
 mod judge;
-mod need;
 mod observed;
 mod outcome;
 mod sessions;
 mod spread;
 #[cfg(test)]
 mod tests;
+mod unanswered;
 
 pub use gain::{Array, Gain, gain};
-pub use observed::{Observation, Observed, Subject};
-pub use outcome::{Attribution, Basis, Bounds, Effect, Finding, MARGIN, Need, Time};
+pub use observed::{Measured, Observed, Subject};
+pub use outcome::{Attribution, Basis, Bounds, Effect, Finding, MARGIN, Time, Unanswered};
 pub use sessions::{ArrayResult, MeasuredArray, SessionData, read};
 pub use spread::Spread;
 
@@ -43,7 +43,7 @@ pub fn attribute(observed: &Observed, bounds: Bounds) -> Attribution {
     let judge = Judge::new(observed, &cells, &parts, &errors);
     let (volumes, hosts) = judge.effects(bounds);
     let spreads = judge.spreads();
-    let needs = need::needs(observed, &cells, &parts, &volumes, &hosts);
+    let needs = unanswered::needs(observed, &cells, &parts, &volumes, &hosts);
     Attribution {
         volumes,
         hosts,

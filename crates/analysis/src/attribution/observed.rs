@@ -11,7 +11,7 @@ pub struct Subject {
 
 /// A volume alone under a load, once.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Observation {
+pub struct Measured {
     /// Index into [`Observed::volumes`].
     pub volume: usize,
     /// Index into [`Observed::hosts`].
@@ -34,5 +34,5 @@ pub struct Observed {
     /// Names of the hosts.
     pub hosts: Vec<String>,
     /// Trials of single volumes.
-    pub rows: Vec<Observation>,
+    pub rows: Vec<Measured>,
 }

@@ -80,7 +80,7 @@ pub struct Time {
 
 /// Something that cannot be told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Need {
+pub struct Unanswered {
     /// What, and why not.
     pub what: String,
     /// What to do to tell.
@@ -111,7 +111,7 @@ pub struct Attribution {
     /// Trials that the analysis uses.
     pub trials: usize,
     /// What cannot be told, and what would tell.
-    pub needs: Vec<Need>,
+    pub needs: Vec<Unanswered>,
 }
 
 impl Attribution {

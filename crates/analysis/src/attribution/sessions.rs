@@ -1,7 +1,7 @@
 //! What sessions hold that tells volumes from hosts: the trials of designs of a single volume.
 
 use super::gain::Array;
-use super::observed::{Observation, Observed, Subject};
+use super::observed::{Measured, Observed, Subject};
 use crate::estimate::median;
 use crate::{TrialSummary, primary};
 use ebbtide_model::backend::BackendKind;
@@ -86,7 +86,7 @@ pub fn read(sessions: &[(&Session, &[TrialSummary])], only: Option<&str>) -> Ses
             let metric = primary(&experiment.answer, workload);
             let Some(value) = ran.value(metric) else { continue };
             let load = Load(workload, &design.stack, metric);
-            let observation = Observation {
+            let observation = Measured {
                 volume: read.observed.subject(volume, session),
                 host: position(&mut read.observed.hosts, host(volume, session)),
                 session: number,

@@ -68,7 +68,7 @@ impl Made {
                         weather[at] = r * weather[at] + (1.0 - r * r).sqrt() * normal(rng);
                         let log =
                             of_volumes[*volume] + of_visit + today[at] + of_round + BY_TRIAL * weather[at];
-                        rows.push(Observation {
+                        rows.push(Measured {
                             volume: *volume,
                             host,
                             session,
@@ -237,7 +237,7 @@ fn an_array_gains_what_its_slowest_member_lacks() {
 #[test]
 fn any_numbers_are_answered() {
     let speeds = [f64::NAN, 0.0, -1.0, f64::INFINITY, f64::MIN_POSITIVE, f64::MAX, 1.0];
-    let rows = (0..400usize).map(|number| Observation {
+    let rows = (0..400usize).map(|number| Measured {
         volume: number % 5,
         host: number % 3,
         session: number % 4,

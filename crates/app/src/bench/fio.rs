@@ -5,7 +5,7 @@ use super::target::{self, Resolved, Wanted, Words};
 use crate::error::CliError;
 use crate::experiment_file;
 use ebbtide_engine::files::{Fill, Options};
-use ebbtide_formats::fio::jobfile::{self, FileJob, JobFile, Place, Surroundings, Target};
+use ebbtide_formats::fio::jobfile::{self, FileJob, JobFile, JobFileContext, Place, Target};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
 use ebbtide_model::shown::{Shown, one_line};
 use ebbtide_model::units::Bytes;
@@ -15,12 +15,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Files beside the job file and below the directory for its targets, and this process's environment.
-struct JobFileContext {
+struct Surroundings {
     directory: PathBuf,
     base: Option<PathBuf>,
 }
 
-impl Surroundings for JobFileContext {
+impl JobFileContext for Surroundings {
     fn include(&self, name: &str, _from: &str) -> io::Result<String> {
         // fio looks beside the job file first, then in the working directory.
         let beside = self.directory.join(name);
@@ -62,7 +62,7 @@ pub fn spec(
 ) -> Result<FromFile, CliError> {
     let shown = path.shown();
     let text = experiment_file::named(path)?;
-    let around = JobFileContext {
+    let around = Surroundings {
         directory: path.parent().unwrap_or(Path::new("")).to_owned(),
         base: base.map(Path::to_owned),
     };

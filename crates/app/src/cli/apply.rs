@@ -11,7 +11,7 @@ use ebbtide_host::probe::{self, Kind};
 use ebbtide_host::sys::Sys;
 use ebbtide_model::experiment::{Experiment, VolumeSource};
 use ebbtide_model::units::format_count;
-use ebbtide_provision::{Class, Desired, Order, default_name};
+use ebbtide_provision::{Class, DesignRequest, Desired, default_name};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -143,7 +143,7 @@ fn desired(args: &ApplyArgs, file: &Path, experiment: &Experiment) -> Result<Des
     let class = Class::of_members(asked, (kinds.iter().any(own), kinds.iter().all(own)))
         .map_err(|unfit| wrong(file, unfit))?;
     let program = std::env::current_exe().ok();
-    let order = Order {
+    let order = DesignRequest {
         experiment,
         design,
         name: args.name.as_deref().unwrap_or(&fallback),

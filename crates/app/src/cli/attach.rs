@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::{attaching, keeping, key, signals, views};
 use clap::Args;
 use ebbtide_door::read;
-use ebbtide_host::attach::{Done, Encrypt, Failure, Keeper, Real, Wanted, supervise as supervising};
+use ebbtide_host::attach::{Attacher, Done, Encrypt, Failure, Real, Wanted, supervise as supervising};
 use ebbtide_host::build::missing;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::backend::Control;
@@ -260,7 +260,7 @@ fn steps(wanted: &Wanted) -> Vec<String> {
 
 fn answer(done: &Done, globals: &Globals) -> Result<ExitCode, CliError> {
     let record = &done.record;
-    let restore = Keeper::restore_command(record);
+    let restore = Attacher::restore_command(record);
     let value = json!({
         "schema": "ebbtide.attach/1",
         "changed": done.changed,

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::views::limits::{iops_words, limit_words, link_words};
 use crate::{catalog, views};
 use clap::{Args, Subcommand};
-use ebbtide_model::catalog::{Catalog, Date, Instance, Order, Price, VolumeType};
+use ebbtide_model::catalog::{Catalog, Date, Instance, Price, VolumeOrder, VolumeType};
 use ebbtide_model::shown::{Shown, columns};
 use ebbtide_model::units::{Bytes, format_latency, format_throughput};
 use ebbtide_model::volume::{Latency, Limit, Shape};
@@ -136,7 +136,7 @@ fn show(catalog: &Catalog, args: &ShowArgs) -> Result<(Value, String), CliError>
     }
     let record = catalog.volume_type(&args.name, args.as_of).map_err(CliError::usage)?;
     let throughput = args.provisioned_throughput.map(|rate| rate.0 as f64);
-    let order = |size| Order { size, iops: args.provisioned_iops, throughput };
+    let order = |size| VolumeOrder { size, iops: args.provisioned_iops, throughput };
     let shape = args.size.map(|size| record.shape(&order(size))).transpose().map_err(CliError::usage)?;
     let sources: Vec<_> =
         record.source_names().filter_map(|short| Some(&catalog.source(short)?.name)).collect();

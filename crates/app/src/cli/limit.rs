@@ -11,7 +11,7 @@ use ebbtide_host::limit::guardian;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::limit::{Counts, Kind, Limits};
 use ebbtide_model::units::Bytes;
-use ebbtide_runner::limit::{self, Course, End, LimitError, LimitMethods, Target, Wanted, Watch};
+use ebbtide_runner::limit::{self, Course, End, LimitError, LimitListener, LimitMethods, Target, Wanted};
 use ebbtide_runner::places;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -80,7 +80,7 @@ struct Teller {
     last: (f64, Counts),
 }
 
-impl Watch for Teller {
+impl LimitListener for Teller {
     fn begins(&mut self, ways: &LimitMethods) {
         if !self.quiet {
             views::say(&format!("ebb: {}", view::begins(&self.limits, ways)));

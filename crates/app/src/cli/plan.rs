@@ -9,7 +9,7 @@ use clap::Args;
 use ebbtide_experiment::{NoTrace, need_schema, parse_need};
 use ebbtide_formats::aws::OwnedVolumes;
 use ebbtide_formats::trace::{self, TraceError};
-use ebbtide_model::catalog::{AWS_REGIONS, Catalog, Date, Order, PriceList};
+use ebbtide_model::catalog::{AWS_REGIONS, Catalog, Date, PriceList, VolumeOrder};
 use ebbtide_model::civil::Civil;
 use ebbtide_model::near::nearest;
 use ebbtide_model::need::{Need, is_meant};
@@ -183,7 +183,7 @@ fn show_plans(
 /// What somebody has, as the planner sees it.
 fn have(need: &Need, catalog: &Catalog, owned: &OwnedVolumes) -> Option<ExistingVolumes> {
     let record = catalog.volume_type(&format!("aws:{}", owned.volume_type), None).ok()?;
-    let order = Order {
+    let order = VolumeOrder {
         size: Bytes(owned.size_gib.checked_mul(Bytes::GIB)?),
         iops: owned.iops.map(|iops| iops as f64).filter(|_| record.iops_range(Bytes(Bytes::GIB)).is_some()),
         throughput: owned
@@ -246,7 +246,7 @@ fn show_table(
     }
     let as_of = need.and_then(|need| need.as_of);
     let record = catalog.volume_type(&args.volume, as_of).map_err(CliError::usage)?;
-    let order = Order {
+    let order = VolumeOrder {
         size: args.size,
         iops: args.provisioned_iops,
         throughput: args.provisioned_throughput.map(|rate| rate.0 as f64),

@@ -20,7 +20,7 @@ use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Mix, Stop, Workload, options};
 use ebbtide_report::{ProfileStep, steps};
 use ebbtide_runner::bench::{self, Done, Job, Results, Spec};
-use ebbtide_runner::watch::Watch;
+use ebbtide_runner::listener::SessionListener;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

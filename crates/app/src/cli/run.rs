@@ -20,15 +20,15 @@ use ebbtide_lab::backend::scale::{Scale, scaled};
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::hosts::placing::Placement;
-use ebbtide_model::plan::Plan;
+use ebbtide_model::plan::RunPlan;
 use ebbtide_model::session::{Ending, Session, SessionMeta};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::format_count;
 use ebbtide_report::{JsonOptions, Kept, OfDesign, Report};
 use ebbtide_runner::kernel;
+use ebbtide_runner::listener::SessionListener;
 use ebbtide_runner::session::{self, Ended, RunContext};
 use ebbtide_runner::store::{Keep, Packed, Store};
-use ebbtide_runner::watch::Watch;
 use ebbtide_runner::{clock, fit, journal, places, setup};
 use serde_json::json;
 use std::os::unix::fs::MetadataExt;
@@ -372,7 +372,7 @@ fn dry_run(ready: &Ready, args: &RunArgs, globals: &Globals) -> Result<ExitCode,
     let builds =
         built.map(|built| kernel::plan(built, &options.name)).transpose().map_err(CliError::failed)?;
     let experiment = guest.as_ref().map_or(experiment, |(adapted, _)| &adapted.experiment);
-    let plan = Plan::new(experiment, args.kind(), *seed, args.destroy);
+    let plan = RunPlan::new(experiment, args.kind(), *seed, args.destroy);
     let text = if args.verbose { format!("{plan:#}") } else { plan.to_string() };
     let (mut text, mut places) = (text, Vec::new());
     let mut value = json!({ "schema": "ebbtide.dry-run/1", "plan": plan });

@@ -13,7 +13,7 @@ use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{Bytes, format_count, format_throughput};
 use ebbtide_model::verify::Ledger;
 use ebbtide_runner::bench::Spec;
-use ebbtide_runner::watch::Watch;
+use ebbtide_runner::listener::SessionListener;
 use ebbtide_runner::{clock, verify};
 use serde_json::{Value, json};
 use std::fmt::Write;

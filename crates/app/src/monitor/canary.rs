@@ -8,7 +8,7 @@ use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Access, Mix, Stop, Workload};
 use ebbtide_runner::bench::{self, Early, Job};
 use ebbtide_runner::clock;
-use ebbtide_runner::watch::Watch;
+use ebbtide_runner::listener::SessionListener;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub enum CanaryError {
 /// Nobody is told how a canary is going.
 struct Silent;
 
-impl Watch for Silent {}
+impl SessionListener for Silent {}
 
 /// What the volume at `path` does: seeks and bytes per second. Only reads, with O_DIRECT.
 ///

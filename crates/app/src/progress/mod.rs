@@ -11,7 +11,7 @@ use ebbtide_model::schedule::{Role, Schedule, Trial};
 use ebbtide_model::session::{Outcome, Session, TrialRecord};
 use ebbtide_model::shown::one_line;
 use ebbtide_model::workload::{Stop, Workload};
-use ebbtide_runner::watch::Watch;
+use ebbtide_runner::listener::SessionListener;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use line::{Activity, Goal, Pace};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,7 +108,7 @@ fn names<'a>(experiment: &'a Experiment, trial: &Trial) -> (&'a str, &'a str) {
     (design, experiment.workloads.get(trial.workload).map_or("?", |w| w.name.as_str()))
 }
 
-impl Watch for Progress {
+impl SessionListener for Progress {
     fn preparing(&mut self, volumes: usize, control: &Arc<Control>) {
         self.set(Activity::Preparing { volumes }, control);
     }

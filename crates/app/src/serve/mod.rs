@@ -23,7 +23,7 @@ use ebbtide_report::JsonOptions;
 use ebbtide_report::site::{self, Listed, SessionsPage};
 use ebbtide_runner::monitor::metrics::{Figures, figures};
 use ebbtide_runner::store::{Store, StoreError, Summary};
-use ebbtide_serve::{Policy, Request, Response, Site};
+use ebbtide_serve::{Handler, Policy, Request, Response};
 use pages::Pages;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -238,7 +238,7 @@ fn sessions(store: &Store, request: &Request) -> Result<String, NoPage> {
     }))
 }
 
-impl Site for StoreSite {
+impl Handler for StoreSite {
     fn answer(&self, request: &Request) -> Response {
         self.page(request).unwrap_or_else(|error| {
             if let NoPage::Store(cause) = &error {

@@ -1,6 +1,6 @@
 //! Plans and the table of instance types as text for a terminal of 100 columns.
 
-use ebbtide_model::catalog::Order;
+use ebbtide_model::catalog::VolumeOrder;
 use ebbtide_model::need::Need;
 use ebbtide_model::shown::{Shown, columns, one_line};
 use ebbtide_model::units::{
@@ -234,7 +234,7 @@ pub(super) fn wrapped(text: &mut String, line: &str, indent: usize) {
 }
 
 /// Instance types side by side.
-pub fn table(rows: &[Row], volume: &str, order: &Order, count: u32, sources: &[&str]) -> String {
+pub fn table(rows: &[Row], volume: &str, order: &VolumeOrder, count: u32, sources: &[&str]) -> String {
     let mut text = format!(
         "One {} of {} and {count} of them in RAID0, sustained (in a burst)\n\n",
         volume,

@@ -16,7 +16,7 @@ use crate::ahead::Ahead;
 use crate::error::EngineError;
 use crate::job::{BegunOp, BegunSync, Job, TICK};
 use crate::patience::Drain;
-use crate::piece::{Piece, Task, Transfer, Verdict, judge, whole};
+use crate::piece::{AfterPartial, Piece, Task, Transfer, judge, whole};
 use crate::record::Finished;
 use crate::source::{Next, Sync};
 use batch::Batch;
@@ -404,10 +404,10 @@ impl<'a> RingLoop<'a> {
     fn incomplete(&mut self, id: u32, result: i32, now: Instant) {
         let Some(piece) = &mut self.pieces[id as usize] else { return };
         match judge(self.job.shared, &mut self.job.recorder, piece, result) {
-            Verdict::Again if !self.job.over && self.failure.is_none() => self.waiting.push_back(id),
+            AfterPartial::Again if !self.job.over && self.failure.is_none() => self.waiting.push_back(id),
             // Nobody has it any more.
-            Verdict::Again => self.pieces[id as usize] = None,
-            Verdict::GoOn(errno) => {
+            AfterPartial::Again => self.pieces[id as usize] = None,
+            AfterPartial::GoOn(errno) => {
                 let slot = piece.slot;
                 self.pieces[id as usize] = None;
                 if !self.plain {
@@ -418,7 +418,7 @@ impl<'a> RingLoop<'a> {
                 }
                 self.piece_over(slot, now);
             }
-            Verdict::Failed(error) => {
+            AfterPartial::Failed(error) => {
                 self.pieces[id as usize] = None;
                 self.failure.get_or_insert(error);
             }

@@ -6,7 +6,7 @@ use crate::target::Target;
 use ebbtide_model::backend::Control;
 use ebbtide_model::layout::{Extent, Role};
 use ebbtide_model::units::{ArrayOffset, Bytes, MemberOffset};
-use ebbtide_model::verify::{Ledger, Unreadable, Verdict, read};
+use ebbtide_model::verify::{Ledger, UnitFinding, Unreadable, read};
 use rustix::io::{Errno, pread};
 use std::sync::atomic::Ordering;
 
@@ -78,9 +78,9 @@ pub fn check(target: &Target, ledger: &Ledger, control: &Control) -> Result<Chec
                 }
             };
             match verdict {
-                Verdict::Good => found.good += 1,
-                Verdict::InFlight => found.in_flight += 1,
-                Verdict::Newer { .. } => found.newer += 1,
+                UnitFinding::Good => found.good += 1,
+                UnitFinding::InFlight => found.in_flight += 1,
+                UnitFinding::Newer { .. } => found.newer += 1,
                 bad => note(&mut found.bad, *offset, unit, copy, words(bad)),
             }
         }
@@ -95,13 +95,13 @@ pub(super) fn copy_of(extent: &Extent) -> u32 {
     }
 }
 
-fn words(verdict: Verdict) -> String {
+fn words(verdict: UnitFinding) -> String {
     match verdict {
-        Verdict::Good | Verdict::InFlight | Verdict::Newer { .. } => String::new(),
-        Verdict::Lost { .. } => "an older write is there: the acknowledged one is lost".to_owned(),
-        Verdict::Misplaced { .. } => "it holds what was written to another place".to_owned(),
-        Verdict::Foreign => "it holds what another run wrote".to_owned(),
-        Verdict::Unreadable(error) => match error {
+        UnitFinding::Good | UnitFinding::InFlight | UnitFinding::Newer { .. } => String::new(),
+        UnitFinding::Lost { .. } => "an older write is there: the acknowledged one is lost".to_owned(),
+        UnitFinding::Misplaced { .. } => "it holds what was written to another place".to_owned(),
+        UnitFinding::Foreign => "it holds what another run wrote".to_owned(),
+        UnitFinding::Unreadable(error) => match error {
             Unreadable::NoStamp | Unreadable::Damaged => error.to_string(),
         },
     }

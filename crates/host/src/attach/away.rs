@@ -1,7 +1,7 @@
 //! Taking away, in reverse: the mount first, because what is in use keeps everything else.
 
 use super::crypt::LUKS;
-use super::{Failure, Keeper, iscsi};
+use super::{Attacher, Failure, iscsi};
 use crate::build::{self, BuildError, Outcome};
 use crate::probe::Content;
 use crate::ssh::last_lines;
@@ -16,7 +16,7 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the end of a session is waited for.
 const SESSION_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 15 });
 
-impl Keeper<'_> {
+impl Attacher<'_> {
     /// Takes the attachment `name` away; what stays with why. What is on the volume stays.
     ///
     /// # Errors

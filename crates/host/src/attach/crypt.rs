@@ -1,6 +1,6 @@
 //! Encryption on this side: a volume is formatted once, where it is blank, and opened ever after.
 
-use super::{Failure, Keeper};
+use super::{Attacher, Failure};
 use crate::build::{self, BuildError};
 use crate::command::Shown as Line;
 use crate::probe::{Content, signature};
@@ -29,7 +29,7 @@ pub(super) enum Carried {
     Nothing,
 }
 
-impl Keeper<'_> {
+impl Attacher<'_> {
     /// What is on the device at `path` now.
     pub(super) fn content(&self, path: &str) -> Content {
         signature::read(self.runner, &self.sys.at(Path::new(path)))

@@ -3,7 +3,7 @@
 //!
 //! The secret goes into the node record's file, which root alone may read, and never into the arguments of `iscsiadm`.
 
-use super::{Failure, Keeper, waiting};
+use super::{Attacher, Failure, waiting};
 use crate::build::BuildError;
 use crate::command::Shown as Line;
 use crate::sys::{self, Sys};
@@ -85,7 +85,7 @@ fn with_settings(text: &str, settings: &[(&str, &str)]) -> String {
     lines.join("\n") + "\n"
 }
 
-impl Keeper<'_> {
+impl Attacher<'_> {
     /// Runs `iscsiadm` in node mode on the record's target and portal.
     fn node(&self, record: &Record, words: &[&str]) -> Result<Option<i32>, Failure> {
         let portal = portal(record);

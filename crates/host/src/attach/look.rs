@@ -1,6 +1,6 @@
 //! What there is of an attachment now.
 
-use super::{Failure, Keeper, RUNNING, Supervised, iscsi, nvme};
+use super::{Attacher, Failure, RUNNING, Supervised, iscsi, nvme};
 use crate::build::identity;
 use crate::build::lasting::machine;
 use crate::probe::tables;
@@ -10,7 +10,7 @@ use ebbtide_model::plan::build::Mounted;
 use ebbtide_provision::attached::{Attached, Phase, Record, Since, Transport};
 use std::path::{Path, PathBuf};
 
-impl Keeper<'_> {
+impl Attacher<'_> {
     /// Whether the session of `record` works; nothing where there is none.
     pub(super) fn session_state(&self, record: &Record) -> Option<bool> {
         match record.transport {

@@ -1,6 +1,6 @@
 //! Attaching, step by step, from whatever is there.
 
-use super::{Encrypt, Failure, Keeper, Wanted, iscsi, nvme};
+use super::{Attacher, Encrypt, Failure, Wanted, iscsi, nvme};
 use crate::build::lasting::{self, machine};
 use crate::build::run;
 use crate::probe;
@@ -57,7 +57,7 @@ struct Named {
     connected: Option<bool>,
 }
 
-impl Keeper<'_> {
+impl Attacher<'_> {
     /// Attaches what is `wanted`; what stands already stays.
     ///
     /// # Errors

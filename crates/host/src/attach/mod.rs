@@ -184,7 +184,7 @@ pub trait Around {
 }
 
 /// Makes, looks at and takes away attachments on one host.
-pub struct Keeper<'a> {
+pub struct Attacher<'a> {
     /// The host's file trees.
     pub sys: Sys,
     /// Runs programs on this host.
@@ -201,7 +201,7 @@ pub struct Keeper<'a> {
     pub journal: Option<&'a dyn Journal>,
 }
 
-impl Keeper<'_> {
+impl Attacher<'_> {
     fn next(&self) -> Result<(), Failure> {
         (self.boundary)();
         if self.stop.load(Ordering::Relaxed) { Err(Failure::Stopped) } else { Ok(()) }

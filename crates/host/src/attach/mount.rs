@@ -1,6 +1,6 @@
 //! A file system in what was attached: made where that is new, and mounted.
 
-use super::{Failure, Keeper};
+use super::{Attacher, Failure};
 use crate::probe::Content;
 use ebbtide_model::experiment::Design;
 use ebbtide_model::layout::LayoutNode;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// What a mount is told, beside its file system's own: that it goes before the network does.
 const MOUNT_OPTIONS: &str = "_netdev";
 
-impl Keeper<'_> {
+impl Attacher<'_> {
     /// Mounts what was attached, after making a file system where that is new.
     pub(super) fn mount(&self, record: &mut Record) -> Result<(), Failure> {
         let (Some(mount), Some(path)) = (record.mount.clone(), record.path.clone()) else { return Ok(()) };

@@ -2,7 +2,7 @@
 //!
 //! Options are written to the kernel and not to a program's command line, where everybody could read the secret among them.
 
-use super::{Failure, Keeper, waiting};
+use super::{Attacher, Failure, waiting};
 use crate::build::lasting::machine;
 use crate::sys::{self, Sys};
 use ebbtide_model::observe::diskstats::NvmeName;
@@ -100,7 +100,7 @@ fn options(sys: &Sys, record: &Record, secret: Option<&str>) -> String {
     options
 }
 
-impl Keeper<'_> {
+impl Attacher<'_> {
     /// Has the kernel connect to the target of `record`.
     pub(super) fn nvme_connect(&self, record: &Record, secret: Option<&str>) -> Result<(), Failure> {
         if !self.sys.at(Path::new("/dev/nvme-fabrics")).exists()

@@ -1,7 +1,7 @@
 //! What is around on a real host.
 
 use super::supervise::{self, SUBCOMMAND};
-use super::{Around, Failure, Keeper, RUNNING, Said, Supervised};
+use super::{Around, Attacher, Failure, RUNNING, Said, Supervised};
 use crate::command::{Real as Programs, Runner};
 use crate::judge;
 use crate::limit::tree::Process;
@@ -68,9 +68,9 @@ impl Real<'_> {
     pub(crate) fn keeper<T>(
         &self,
         runner: &dyn Runner,
-        what: impl FnOnce(&Keeper<'_>) -> Result<T, Failure>,
+        what: impl FnOnce(&Attacher<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        what(&Keeper {
+        what(&Attacher {
             sys: self.sys.clone(),
             runner,
             around: self,

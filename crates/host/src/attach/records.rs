@@ -1,6 +1,6 @@
 //! Records on disk, and what is known of volumes that were formatted here once.
 
-use super::{Failure, Keeper, RECORDS};
+use super::{Attacher, Failure, RECORDS};
 use crate::sys;
 use ebbtide_door::own::Locked;
 use ebbtide_door::{Directory, own, read};
@@ -24,7 +24,7 @@ pub(super) struct Known {
     pub backup: Option<PathBuf>,
 }
 
-impl Keeper<'_> {
+impl Attacher<'_> {
     /// Directory of the records.
     fn place(&self) -> PathBuf {
         self.sys.root().join(RECORDS)

@@ -1,7 +1,7 @@
 //! What the catalogue knows of a volume whose provider and size are known and whose type is not: a device tells its
 //! guest neither its type nor what was ordered with it.
 
-use super::{Catalog, Order, VolumeType};
+use super::{Catalog, VolumeOrder, VolumeType};
 use crate::units::Bytes;
 use crate::volume::{Limit, Shape};
 use serde::Serialize;
@@ -59,13 +59,13 @@ impl Catalog {
 
 fn slowest(t: &VolumeType, size: Bytes) -> Option<Shape> {
     let iops = t.iops_range(size).map(|(least, _)| least);
-    t.shape(&Order { size, iops, throughput: None }).ok()
+    t.shape(&VolumeOrder { size, iops, throughput: None }).ok()
 }
 
 fn fastest(t: &VolumeType, size: Bytes) -> Option<Shape> {
     let iops = t.iops_range(size).map(|(_, most)| most);
-    let rate = t.shape(&Order { size, iops, throughput: None }).ok()?.iops?.rate;
-    t.shape(&Order { size, iops, throughput: t.throughput_range(rate).map(|(_, most)| most) }).ok()
+    let rate = t.shape(&VolumeOrder { size, iops, throughput: None }).ok()?.iops?.rate;
+    t.shape(&VolumeOrder { size, iops, throughput: t.throughput_range(rate).map(|(_, most)| most) }).ok()
 }
 
 #[cfg(test)]

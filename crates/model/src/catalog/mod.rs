@@ -17,7 +17,7 @@ mod types;
 pub use date::{Date, DateError};
 pub use known::{Candidate, Granted};
 pub use list::{AWS_REGIONS, ListedVolume, PriceList, PricedItem};
-pub use resolve::{Order, OrderError, Ordered};
+pub use resolve::{OrderError, Ordered, VolumeOrder};
 pub use types::{
     CatalogFile, DiskSpeed, HourPrice, Instance, InstanceLimits, IopsRule, LatencyFigures, LocalDisks, Price,
     PriceStep, Range, Source, ThroughputLimit, ThroughputRule, Tier, VolumeType,

@@ -1,6 +1,6 @@
 //! What a volume costs a month.
 
-use super::resolve::Order;
+use super::resolve::VolumeOrder;
 use super::types::{IopsRule, Price, PriceStep, ThroughputRule, VolumeType};
 use crate::units::Bytes;
 
@@ -26,7 +26,7 @@ fn stepped(ordered: f64, steps: &[PriceStep]) -> f64 {
 
 impl VolumeType {
     /// US dollars a month for a volume that is ordered so, where the record has a price.
-    pub fn price_of(&self, order: &Order) -> Option<f64> {
+    pub fn price_of(&self, order: &VolumeOrder) -> Option<f64> {
         let price = self.price.as_ref()?;
         let iops = match self.iops {
             IopsRule::Provisioned { included, .. } => order.iops.or(included).unwrap_or(0.0),
@@ -54,7 +54,7 @@ mod tests {
     fn dollars(name: &str, gib: u64, iops: Option<f64>, mib: Option<f64>) -> Option<f64> {
         let record = Catalog::builtin().volume_type(name, None).expect("is there");
         let throughput = mib.map(|mib| mib * 1_048_576.0);
-        record.price_of(&Order { size: Bytes(gib << 30), iops, throughput })
+        record.price_of(&VolumeOrder { size: Bytes(gib << 30), iops, throughput })
     }
 
     #[track_caller]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// What an order of a volume says: its size and what is provisioned.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Order {
+pub struct VolumeOrder {
     /// Size of the volume.
     pub size: Bytes,
     /// Provisioned operations per second.
@@ -31,7 +31,7 @@ pub struct Ordered {
     pub as_of: Option<Date>,
     /// Size, IOPS and throughput as ordered.
     #[serde(flatten)]
-    pub order: Order,
+    pub order: VolumeOrder,
     /// US dollars a month, where the catalogue has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<f64>,
@@ -123,7 +123,7 @@ impl VolumeType {
     ///
     /// # Errors
     /// When the order cannot be had; says what can.
-    pub fn shape(&self, order: &Order) -> Result<Shape, OrderError> {
+    pub fn shape(&self, order: &VolumeOrder) -> Result<Shape, OrderError> {
         let gib = order.size.0 as f64 / GIB;
         if gib < self.size_gib.min as f64 || gib > self.size_gib.max as f64 {
             let (min, max) = (self.size_gib.min, self.size_gib.max);
@@ -174,7 +174,7 @@ impl VolumeType {
         OrderError::NotProvisioned { id: self.id.clone(), what, why }
     }
 
-    fn iops_limit(&self, order: &Order, gib: f64, tier: Option<&Tier>) -> Result<Limit, OrderError> {
+    fn iops_limit(&self, order: &VolumeOrder, gib: f64, tier: Option<&Tier>) -> Result<Limit, OrderError> {
         let provisioned = matches!(self.iops, IopsRule::Provisioned { .. });
         if order.iops.is_some() && !provisioned {
             return Err(self.not_provisioned("IOPS", "its size decides"));
@@ -209,7 +209,7 @@ impl VolumeType {
 
     fn throughput_limit(
         &self,
-        order: &Order,
+        order: &VolumeOrder,
         gib: f64,
         iops: Limit,
         tier: Option<&Tier>,

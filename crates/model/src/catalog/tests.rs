@@ -8,11 +8,11 @@ fn day(text: &str) -> Option<Date> {
     Some(text.parse().expect("a day"))
 }
 
-fn order(gib: u64) -> Order {
-    Order { size: Bytes(gib << 30), iops: None, throughput: None }
+fn order(gib: u64) -> VolumeOrder {
+    VolumeOrder { size: Bytes(gib << 30), iops: None, throughput: None }
 }
 
-fn limits(name: &str, as_of: Option<Date>, order: &Order) -> (Limit, Limit) {
+fn limits(name: &str, as_of: Option<Date>, order: &VolumeOrder) -> (Limit, Limit) {
     let shape = Catalog::builtin().volume_type(name, as_of).expect("known").shape(order).expect("can be had");
     (shape.iops.expect("limited"), shape.throughput.expect("limited"))
 }
@@ -34,7 +34,7 @@ fn the_built_in_records_are_whole() {
                 IopsRule::Provisioned { included: None, min, .. } => min,
                 _ => None,
             };
-            let shape = record.shape(&Order { iops, ..order(gib) });
+            let shape = record.shape(&VolumeOrder { iops, ..order(gib) });
             assert!(shape.is_ok(), "{} {gib}: {shape:?}", record.id);
         }
     }
@@ -75,13 +75,13 @@ fn gp2_has_credits_and_its_step_of_throughput() {
 
 #[test]
 fn gp3_is_ordered_and_its_limits_rose_in_2025() {
-    let big = Order { iops: Some(40_000.0), throughput: Some(1500.0 * MIB), ..order(1000) };
+    let big = VolumeOrder { iops: Some(40_000.0), throughput: Some(1500.0 * MIB), ..order(1000) };
     assert_eq!(limits("gp3", None, &big), (Limit::steady(40_000.0), Limit::steady(1500.0 * MIB)));
     let old = Catalog::builtin().volume_type("aws:gp3", day("2024-06-01")).expect("known");
     let refused = old.shape(&big).expect_err("more than it had").to_string();
     assert!(refused.contains("3000 to 16000 IOPS, not 40000"), "{refused}");
     // 0.25 MiB/s per IOPS: 3000 allow 750.
-    let fast = Order { throughput: Some(800.0 * MIB), ..order(1000) };
+    let fast = VolumeOrder { throughput: Some(800.0 * MIB), ..order(1000) };
     let refused = Catalog::builtin().volume_type("gp3", None).expect("known").shape(&fast);
     assert!(refused.expect_err("refused").to_string().contains("125 to 750 MiB/s, not 800"));
     assert_eq!(limits("gp3", None, &order(1)), (Limit::steady(3000.0), Limit::steady(125.0 * MIB)));
@@ -91,12 +91,12 @@ fn gp3_is_ordered_and_its_limits_rose_in_2025() {
 
 #[test]
 fn io1_follows_its_formula() {
-    let at = |iops| limits("io1", None, &Order { iops: Some(iops), ..order(16_384) }).1.rate / MIB;
+    let at = |iops| limits("io1", None, &VolumeOrder { iops: Some(iops), ..order(16_384) }).1.rate / MIB;
     assert_eq!((at(1000.0), at(2000.0), at(32_000.0)), (250.0, 500.0, 500.0));
     assert_eq!((at(48_000.0), at(64_000.0)), (750.0, 1000.0));
     let unsaid = Catalog::builtin().volume_type("io1", None).expect("known").shape(&order(100));
     assert!(unsaid.expect_err("refused").to_string().contains("provisioned_iops`, 100 to 5000"));
-    let block_express = limits("io2", None, &Order { iops: Some(16_000.0), ..order(100) });
+    let block_express = limits("io2", None, &VolumeOrder { iops: Some(16_000.0), ..order(100) });
     assert_eq!(block_express.1, Limit::steady(4000.0 * MIB));
 }
 

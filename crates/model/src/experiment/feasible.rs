@@ -1,4 +1,5 @@
-//! What a backend cannot carry out, said before anything is touched.
+//! What cannot be carried out though it is well written: an answer that the budget does not allow, writes that `files` does not do; said before
+//! anything is touched.
 
 use super::Experiment;
 use crate::layout::{LayoutName, LayoutNode};

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// What a run will do. Nothing is touched before it exists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct RunPlan {
     /// Name of the experiment.
     pub experiment: String,
     /// What will carry it out.
@@ -118,7 +118,7 @@ pub enum Undo {
     Close,
 }
 
-impl Plan {
+impl RunPlan {
     /// The plan of `experiment` under `seed` on `backend`; `destroy` allows that existing volumes are overwritten.
     pub fn new(experiment: &Experiment, backend: BackendKind, seed: u64, destroy: bool) -> Self {
         let schedule = Schedule::new(experiment, seed);
@@ -198,7 +198,7 @@ impl Plan {
 }
 
 /// `{:#}` lists every design and every trial of a sweep.
-impl fmt::Display for Plan {
+impl fmt::Display for RunPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "plan of `{}`, seed {}", self.experiment, self.seed)?;
         let all = f.alternate() || self.sweep.is_none();

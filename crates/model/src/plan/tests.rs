@@ -9,7 +9,7 @@ use crate::workload::Mix;
 
 #[test]
 fn a_plan_says_what_is_made_run_and_put_back() {
-    let plan = Plan::new(&experiment(2, 1), BackendKind::Files, 3, false);
+    let plan = RunPlan::new(&experiment(2, 1), BackendKind::Files, 3, false);
     let created: Vec<_> = plan.steps.iter().filter(|s| s.undo == Undo::RemoveFile).collect();
     assert_eq!(created.len(), 2, "the unused volume is not made");
     assert_eq!(plan.round_time, Some(Nanos::from_secs(9)));
@@ -21,17 +21,17 @@ fn a_plan_says_what_is_made_run_and_put_back() {
     }
     assert!(!text.contains("OVERWRITTEN"));
     let json = serde_json::to_string(&plan).expect("serialises");
-    assert_eq!(serde_json::from_str::<Plan>(&json).expect("reads back"), plan);
+    assert_eq!(serde_json::from_str::<RunPlan>(&json).expect("reads back"), plan);
 }
 
 #[test]
 fn a_plan_says_what_is_overwritten() {
     let mut experiment = experiment(1, 1);
     experiment.volumes[0].source = VolumeSource::ExistingFile { path: "/data/file".into() };
-    let reads = Plan::new(&experiment, BackendKind::Files, 3, false).to_string();
+    let reads = RunPlan::new(&experiment, BackendKind::Files, 3, false).to_string();
     assert!(!reads.contains("OVERWRITTEN"), "{reads}");
     experiment.workloads[0].mix = Mix::Mixed { read_percent: 90 };
-    let text = Plan::new(&experiment, BackendKind::Files, 3, false).to_string();
+    let text = RunPlan::new(&experiment, BackendKind::Files, 3, false).to_string();
     assert!(text.contains("open volume a at /data/file, WHAT IT HOLDS IS OVERWRITTEN"), "{text}");
 }
 
@@ -39,8 +39,8 @@ fn a_plan_says_what_is_overwritten() {
 fn a_plan_says_what_is_refused_and_what_is_filled_first() {
     let mut experiment = experiment(1, 1);
     experiment.volumes[0].source = VolumeSource::ExistingFile { path: "/data/file".into() };
-    let plan = |experiment: &Experiment, backend, destroy| Plan::new(experiment, backend, 3, destroy);
-    let fills = |plan: &Plan| {
+    let plan = |experiment: &Experiment, backend, destroy| RunPlan::new(experiment, backend, 3, destroy);
+    let fills = |plan: &RunPlan| {
         plan.steps.iter().any(|step| matches!(&step.action, Action::Fill { volume } if volume == "a"))
     };
     // Only read: nothing is lost, unless it is allowed to be, and then it is filled.

@@ -139,7 +139,7 @@ pub struct Unit {
 
 /// What was found where a unit should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum UnitFinding {
     /// What was acknowledged, or what was in flight over it.
     Good,
     /// Unreadable, and a write was in flight over it: nothing was promised.
@@ -279,22 +279,22 @@ impl Ledger {
     }
 
     /// Judges what was found where the unit at `offset` should be.
-    pub fn judge(&self, offset: ArrayOffset, unit: &Unit, found: Result<Stamp, Unreadable>) -> Verdict {
+    pub fn judge(&self, offset: ArrayOffset, unit: &Unit, found: Result<Stamp, Unreadable>) -> UnitFinding {
         match found {
-            Err(_) if !unit.in_flight.is_empty() => Verdict::InFlight,
-            Err(error) => Verdict::Unreadable(error),
-            Ok(stamp) if stamp.run != self.header.run => Verdict::Foreign,
-            Ok(stamp) if stamp.offset != offset => Verdict::Misplaced { offset: stamp.offset },
+            Err(_) if !unit.in_flight.is_empty() => UnitFinding::InFlight,
+            Err(error) => UnitFinding::Unreadable(error),
+            Ok(stamp) if stamp.run != self.header.run => UnitFinding::Foreign,
+            Ok(stamp) if stamp.offset != offset => UnitFinding::Misplaced { offset: stamp.offset },
             Ok(stamp)
                 if Some(stamp.generation) == unit.acknowledged
                     || unit.in_flight.contains(&stamp.generation) =>
             {
-                Verdict::Good
+                UnitFinding::Good
             }
             Ok(stamp) if Some(stamp.generation) > unit.acknowledged => {
-                Verdict::Newer { found: stamp.generation }
+                UnitFinding::Newer { found: stamp.generation }
             }
-            Ok(stamp) => Verdict::Lost { found: stamp.generation },
+            Ok(stamp) => UnitFinding::Lost { found: stamp.generation },
         }
     }
 }

@@ -10,4 +10,4 @@ mod ledger;
 mod tests;
 
 pub use block::{Stamp, Unreadable, read, stamp};
-pub use ledger::{Entry, Header, HeaderMember, Ledger, LedgerError, Replay, Unit, Verdict, unit_of};
+pub use ledger::{Entry, Header, HeaderMember, Ledger, LedgerError, Replay, Unit, UnitFinding, unit_of};

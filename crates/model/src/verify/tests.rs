@@ -33,19 +33,19 @@ fn the_newest_acknowledged_write_counts() {
         let stamp = Stamp { run, offset: ArrayOffset(offset), generation };
         ledger.judge(ArrayOffset(at), &ledger.units[&ArrayOffset(at)], Ok(stamp))
     };
-    assert_eq!(judge(0, 0, 1, 7), Verdict::Good);
-    assert_eq!(judge(0, 0, 3, 7), Verdict::Good, "what was in flight may be there");
-    assert_eq!(judge(4096, 4096, 1, 7), Verdict::Lost { found: 1 });
+    assert_eq!(judge(0, 0, 1, 7), UnitFinding::Good);
+    assert_eq!(judge(0, 0, 3, 7), UnitFinding::Good, "what was in flight may be there");
+    assert_eq!(judge(4096, 4096, 1, 7), UnitFinding::Lost { found: 1 });
     assert_eq!(
         judge(4096, 4096, 9, 7),
-        Verdict::Newer { found: 9 },
+        UnitFinding::Newer { found: 9 },
         "the ledger's end is lost, and no write"
     );
-    assert_eq!(judge(4096, 0, 2, 7), Verdict::Misplaced { offset: ArrayOffset(0) });
-    assert_eq!(judge(4096, 4096, 2, 8), Verdict::Foreign);
+    assert_eq!(judge(4096, 0, 2, 7), UnitFinding::Misplaced { offset: ArrayOffset(0) });
+    assert_eq!(judge(4096, 4096, 2, 8), UnitFinding::Foreign);
     let damaged = |at| ledger.judge(at, &ledger.units[&at], Err(Unreadable::Damaged));
-    assert_eq!(damaged(ArrayOffset(0)), Verdict::InFlight);
-    assert_eq!(damaged(ArrayOffset(4096)), Verdict::Unreadable(Unreadable::Damaged));
+    assert_eq!(damaged(ArrayOffset(0)), UnitFinding::InFlight);
+    assert_eq!(damaged(ArrayOffset(4096)), UnitFinding::Unreadable(Unreadable::Damaged));
 }
 
 #[test]

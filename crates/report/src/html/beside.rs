@@ -2,7 +2,7 @@
 
 use super::chart::{Quantity, Scale, percent};
 use super::intervals::{ROW, X_TICKS, axis, gridlines, lane, marked};
-use super::ways::Site;
+use super::ways::PageContext;
 use super::{Frame, Section, answer, bar, class, colored, page, scrolling};
 use crate::beside::{Beside, BesideRow, conclusion, detectable, letter, percent as share};
 use crate::words;
@@ -27,7 +27,7 @@ pub fn html(beside: &Beside) -> String {
 }
 
 /// The comparison as a file, or as a page of a site.
-pub(super) fn of_beside(beside: &Beside, site: Option<Site>) -> String {
+pub(super) fn of_beside(beside: &Beside, site: Option<PageContext>) -> String {
     let ids: Vec<String> = beside.sessions.iter().map(|s| s.id.clone()).collect();
     let header = html! { header {
         (bar(&html! { span.name { "Comparison of " (words::count(beside.sessions.len() as u64, "session")) } }))

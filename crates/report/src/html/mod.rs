@@ -30,7 +30,7 @@ use super::words;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::shown::escape;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use ways::Site;
+use ways::PageContext;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -92,7 +92,7 @@ pub fn html(report: &Report) -> String {
 }
 
 /// The report as a file, or as a page of a site.
-fn of_report(report: &Report, site: Option<Site>) -> String {
+fn of_report(report: &Report, site: Option<PageContext>) -> String {
     let footer = html! {
         "Every figure is recomputed from the samples that are stored with session " code { (report.session.id) }
         " · ebb " (report.session.version)
@@ -110,7 +110,7 @@ struct Frame<'a> {
     header: &'a Markup,
     footer: &'a Markup,
     /// Where it stands among the pages of a server; nothing for a file.
-    site: Option<Site>,
+    site: Option<PageContext>,
 }
 
 /// The page of a model: its header, its sections with a way to each, its footer. Where there is a brief form of it, the sections

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 /// A page among those of a server.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Site {
+pub(super) struct PageContext {
     /// Which of the pages in the bar it is.
     pub(super) here: Option<&'static str>,
     /// Seconds after which the page is loaded again.
@@ -18,10 +18,10 @@ pub(super) const SESSIONS: &str = "/";
 /// Where the volumes are.
 pub(super) const VOLUMES: &str = "/volumes";
 
-impl Site {
+impl PageContext {
     /// One of the pages in the bar.
-    pub(super) fn at(here: &'static str) -> Site {
-        Site { here: Some(here), ..Site::default() }
+    pub(super) fn at(here: &'static str) -> PageContext {
+        PageContext { here: Some(here), ..PageContext::default() }
     }
 
     /// Ways to the other pages.

@@ -5,9 +5,9 @@ mod search;
 
 pub use jobs::{Done, Early, Job, Results, Spec};
 
+use crate::listener::SessionListener;
 use crate::observer::Observer;
 use crate::trial::{self, Trials};
-use crate::watch::Watch;
 use crate::{RunnerError, clock};
 use ebbtide_analysis::analyse;
 use ebbtide_analysis::depth::DepthSearch;
@@ -48,7 +48,7 @@ pub fn run(
     spec: Spec,
     next: &mut Next<'_>,
     control: &Arc<Control>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn SessionListener,
 ) -> Result<Results, RunnerError> {
     let id = clock::session_id();
     let mut backend = spec.backend(&id)?;
@@ -75,7 +75,7 @@ struct Bench<'a> {
     meta: SessionMeta,
     /// Its workloads are those of the jobs, in their order.
     experiment: Experiment,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn SessionListener,
     control: &'a Arc<Control>,
     /// Operations per second that the engine reaches on this host, once somebody asked.
     ceiling: OnceCell<Option<f64>>,

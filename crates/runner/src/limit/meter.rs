@@ -2,7 +2,7 @@
 
 use super::groups::Groups;
 use super::ops::OpsCount;
-use super::told::Watch;
+use super::told::LimitListener;
 use ebbtide_host::limit::guardian::Guardian;
 use ebbtide_host::limit::narrow::Narrowed;
 use ebbtide_host::limit::sockets::Sockets;
@@ -57,7 +57,7 @@ impl Meter {
         &mut self,
         groups: &Groups,
         guardian: Option<u32>,
-        watch: &mut dyn Watch,
+        watch: &mut dyn LimitListener,
     ) -> (Counts, Option<Counts>) {
         let (members, uncounted) = self.tree.look(guardian);
         for process in uncounted {
@@ -91,7 +91,13 @@ impl Meter {
 
     /// Lets sockets pass about `limit` in a second together: a little more when there is something to catch up on, less when there is
     /// a debt, which is what makes the rate of those that send meet the limit, since a stop holds back nothing that was written before.
-    pub(super) fn narrow(&mut self, limit: u64, ahead: f64, guardian: &mut Guardian, watch: &mut dyn Watch) {
+    pub(super) fn narrow(
+        &mut self,
+        limit: u64,
+        ahead: f64,
+        guardian: &mut Guardian,
+        watch: &mut dyn LimitListener,
+    ) {
         let Some(sockets) = &self.sockets else { return };
         if self.at.is_some_and(|at| at.elapsed() < NARROW) {
             return;

@@ -12,7 +12,7 @@ mod told;
 
 pub use groups::LimitMethods;
 pub use target::Refused;
-pub use told::{Course, End, Watch};
+pub use told::{Course, End, LimitListener};
 
 use crate::clock;
 use ebbtide_host::limit::announced;
@@ -107,7 +107,10 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> LimitError {
 ///
 /// # Errors
 /// When nothing was begun.
-pub fn run(wanted: &Wanted, watch: &mut dyn Watch) -> Result<(End, Course, LimitMethods), LimitError> {
+pub fn run(
+    wanted: &Wanted,
+    watch: &mut dyn LimitListener,
+) -> Result<(End, Course, LimitMethods), LimitError> {
     let sys = Sys::host();
     let process = match wanted.target {
         Target::Process(pid) => Some(target::check(&sys, pid, &wanted.limits)?),
@@ -238,7 +241,7 @@ struct Others {
 }
 
 impl Session {
-    fn look(&mut self, watch: &mut dyn Watch) {
+    fn look(&mut self, watch: &mut dyn LimitListener) {
         let guardian = self.hold.guardian().pid();
         let before = self.course.moved;
         (self.course.moved, self.course.by_kernel) = self.meter.look(&self.groups, guardian, watch);
@@ -291,7 +294,7 @@ impl Session {
         self.begun.elapsed().saturating_sub(self.course.paused)
     }
 
-    fn wake(&mut self, watch: &mut dyn Watch) {
+    fn wake(&mut self, watch: &mut dyn LimitListener) {
         if let Err(error) = self.hold.wake() {
             watch.remark(&format!("cannot wake the program: {error}"));
         }
@@ -303,7 +306,7 @@ impl Session {
     }
 
     /// Stops all that runs; whether all did.
-    fn stop(&mut self, watch: &mut dyn Watch) -> Result<bool, LimitError> {
+    fn stop(&mut self, watch: &mut dyn LimitListener) -> Result<bool, LimitError> {
         for (process, error) in self.hold.stop(self.meter.tree.alive()).map_err(system("stop the program"))? {
             let Process { pid, name, .. } = process;
             watch.remark(&format!("process {pid} ({}) cannot be stopped: {error}", one_line(&name)));
@@ -316,7 +319,7 @@ impl Session {
         Ok(is_new)
     }
 
-    fn go_on(&mut self, watch: &mut dyn Watch) -> Result<End, LimitError> {
+    fn go_on(&mut self, watch: &mut dyn LimitListener) -> Result<End, LimitError> {
         let mut pacer = Pacer::new(&self.limits, self.course.moved);
         let mut told = Instant::now();
         let mut grace: Option<Instant> = None;
@@ -427,7 +430,7 @@ impl Session {
     }
 
     /// Wakes everybody, takes a last look, and removes what was made.
-    fn finish(&mut self, watch: &mut dyn Watch) {
+    fn finish(&mut self, watch: &mut dyn LimitListener) {
         self.wake(watch);
         self.meter.narrowed.put_back();
         self.look(watch);

@@ -39,7 +39,7 @@ pub enum End {
 }
 
 /// What is told of a run as it goes on: a terminal, or a test.
-pub trait Watch {
+pub trait LimitListener {
     /// Before the first look.
     fn begins(&mut self, ways: &LimitMethods);
     /// From time to time, with what was moved so far.

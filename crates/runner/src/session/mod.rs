@@ -4,16 +4,16 @@
 mod tests;
 
 use crate::clock;
+use crate::listener::SessionListener;
 use crate::observer::Observer;
 use crate::store::{Keep, StoreError};
 use crate::trial::{self, Trials};
-use crate::watch::Watch;
 use ebbtide_analysis::depth::DepthSearch;
 use ebbtide_analysis::stop::{Decider, Decision};
 use ebbtide_analysis::{OfDesign, ladder};
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control};
 use ebbtide_model::experiment::Experiment;
-use ebbtide_model::plan::Plan;
+use ebbtide_model::plan::RunPlan;
 use ebbtide_model::schedule::{Referee, Schedule};
 use ebbtide_model::session::{Ending, Outcome, Rung, Session, TrialRecord};
 use ebbtide_model::units::Nanos;
@@ -28,7 +28,7 @@ pub struct RunContext<'a, 'k> {
     pub keep_in: &'a mut Keep<'k>,
     /// How it is ended early.
     pub control: Arc<Control>,
-    pub watch: &'a mut dyn Watch,
+    pub watch: &'a mut dyn SessionListener,
     /// Whether volumes that were made are kept.
     pub keep: bool,
     /// Existing volumes may be overwritten.
@@ -70,7 +70,7 @@ pub fn run(
     context: &mut RunContext<'_, '_>,
 ) -> Result<Ended, StoreError> {
     session.meta.started_unix = clock::now();
-    let plan = Plan::new(&session.experiment, backend.kind(), session.meta.seed, context.destroy);
+    let plan = RunPlan::new(&session.experiment, backend.kind(), session.meta.seed, context.destroy);
     let plan = serde_json::to_value(&plan).unwrap_or_default();
     context.keep_in.begin(&session, &plan)?;
     let mut course = Course::new(&session.experiment);

@@ -45,7 +45,7 @@ fn session() -> Session {
 }
 
 struct NoWatch;
-impl Watch for NoWatch {}
+impl SessionListener for NoWatch {}
 
 fn run_session(session: Session, backend: &mut dyn Backend, control: Arc<Control>) -> Session {
     let keep_in = &mut Keep::Memory(Packed::default());

@@ -7,8 +7,8 @@ pub use error::VerifyError;
 pub use ledger::{ledger, open};
 
 use crate::bench::{Job, Spec};
+use crate::listener::SessionListener;
 use crate::places::user_directory;
-use crate::watch::Watch;
 use crate::{RunnerError, clock};
 use ebbtide_door::{Directory, Draft};
 use ebbtide_engine::files::FilesBackend;
@@ -138,7 +138,7 @@ pub fn run(
     spec: &Spec,
     to: To<'_>,
     control: &Arc<Control>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn SessionListener,
 ) -> Result<Outcome, RunnerError> {
     let path = to.path;
     let job = spec.jobs.first().ok_or(VerifyError::NoJob)?;
@@ -167,7 +167,7 @@ fn prove(
     draft: Draft,
     backend: &mut FilesBackend,
     control: &Arc<Control>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn SessionListener,
 ) -> Result<Outcome, RunnerError> {
     let experiment = Experiment { workloads: vec![job.workload.clone()], ..spec.experiment.clone() };
     watch.preparing(experiment.volumes.len(), control);

@@ -1,6 +1,6 @@
 //! Where a worker's trial waits for the other hosts.
 
-use super::Mouth;
+use super::Replies;
 use ebbtide_engine::Clock;
 use ebbtide_lab::backend::talk::Word;
 use ebbtide_model::backend::Gate;
@@ -13,8 +13,8 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(50);
 
 /// Opens when the other side says so.
-pub(super) struct Turnstile {
-    mouth: Arc<Mouth>,
+pub(super) struct RemoteGate {
+    replies: Arc<Replies>,
     said: Mutex<Said>,
     news: Condvar,
 }
@@ -26,9 +26,9 @@ struct Said {
     counts: Option<Window>,
 }
 
-impl Turnstile {
-    pub(super) fn new(mouth: Arc<Mouth>) -> Turnstile {
-        Turnstile { mouth, said: Mutex::default(), news: Condvar::new() }
+impl RemoteGate {
+    pub(super) fn new(replies: Arc<Replies>) -> RemoteGate {
+        RemoteGate { replies, said: Mutex::default(), news: Condvar::new() }
     }
 
     /// Nothing is said yet of the trial that comes.
@@ -62,9 +62,9 @@ impl Turnstile {
     }
 }
 
-impl Gate for Turnstile {
+impl Gate for RemoteGate {
     fn begin(&self, stopped: &dyn Fn() -> bool) -> Option<Instant> {
-        self.mouth.say(&Word::Ready).ok()?;
+        self.replies.say(&Word::Ready).ok()?;
         let at = self.wait(stopped, |said| said.begin)?;
         let clock = Clock::get();
         loop {
@@ -79,7 +79,7 @@ impl Gate for Turnstile {
     }
 
     fn counts(&self, ran: Window, late: Nanos, stopped: &dyn Fn() -> bool) -> Option<Window> {
-        self.mouth.say(&Word::Worked { ran, late }).ok()?;
+        self.replies.say(&Word::Worked { ran, late }).ok()?;
         self.wait(stopped, |said| said.counts)
     }
 }

@@ -3,14 +3,13 @@
 //! It ends when nobody is there any more who could tell it: its orders end, or, on another host, nothing is heard for
 //! [`PATIENCE`]. Then the trial that runs is stopped and everything is put back.
 
-mod ears;
 mod gate;
+mod orders;
 
 use crate::kernel::Kernel;
 use crate::observer::Observer;
 use crate::trial::{self, Trials};
 use crate::{clock, places, surroundings};
-use ears::Ears;
 use ebbtide_engine::Clock;
 use ebbtide_engine::files::{FilesBackend, Fill, Options};
 use ebbtide_host::{hostinfo, sys::Sys};
@@ -20,7 +19,8 @@ use ebbtide_model::experiment::Experiment;
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::Trial;
 use ebbtide_model::workload::Workload;
-use gate::Turnstile;
+use gate::RemoteGate;
+use orders::OrderReader;
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,9 +44,9 @@ pub enum Whereabouts {
 }
 
 /// Whoever is told, word by word.
-struct Mouth(Mutex<Box<dyn Write + Send>>);
+struct Replies(Mutex<Box<dyn Write + Send>>);
 
-impl Mouth {
+impl Replies {
     fn say(&self, word: &Word) -> io::Result<()> {
         let bytes = line(word)?;
         let mut to = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,46 +63,46 @@ pub fn serve(
     to: impl Write + Send + 'static,
     whereabouts: Whereabouts,
 ) -> io::Result<()> {
-    let mouth = Arc::new(Mouth(Mutex::new(Box::new(to))));
+    let replies = Arc::new(Replies(Mutex::new(Box::new(to))));
     let host = hostinfo::host_info(&Sys::host());
     let ceiling = surroundings::engine_ceiling().map_err(|unknown| unknown.to_string());
     // Its first reading takes 20 ms, which would be part of the first round trip.
     Clock::get();
-    mouth.say(&Word::Here { host, ceiling })?;
+    replies.say(&Word::Here { host, ceiling })?;
     let control = Arc::new(Control::default());
-    let gate = Arc::new(Turnstile::new(mouth.clone()));
+    let gate = Arc::new(RemoteGate::new(replies.clone()));
     let patience = (whereabouts == Whereabouts::Host).then_some(PATIENCE);
-    let ears = Ears::open(orders, mouth.clone(), control.clone(), gate.clone(), patience)?;
+    let orders = OrderReader::open(orders, replies.clone(), control.clone(), gate.clone(), patience)?;
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| tell_progress(&mouth, &control, &ears, &done));
-        let result = obey(&ears, &mouth, &control, &gate, whereabouts);
+        scope.spawn(|| tell_progress(&replies, &control, &orders, &done));
+        let result = obey(&orders, &replies, &control, &gate, whereabouts);
         done.store(true, Ordering::Relaxed);
         result
     })
 }
 
-fn tell_progress(mouth: &Mouth, control: &Control, ears: &Ears, done: &AtomicBool) {
+fn tell_progress(replies: &Replies, control: &Control, orders: &OrderReader, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         std::thread::sleep(TICK);
         let (ops, bytes) = (control.ops.load(Ordering::Relaxed), control.bytes.load(Ordering::Relaxed));
-        if mouth.say(&Word::Progress { ops, bytes }).is_err() || ears.is_silent() {
+        if replies.say(&Word::Progress { ops, bytes }).is_err() || orders.is_silent() {
             // Nobody is there: a guest goes with its host, and on a host everything is put back.
-            ears.hang_up();
+            orders.hang_up();
             return;
         }
     }
 }
 
 fn obey(
-    ears: &Ears,
-    mouth: &Mouth,
+    orders: &OrderReader,
+    replies: &Replies,
     control: &Arc<Control>,
-    gate: &Arc<Turnstile>,
+    gate: &Arc<RemoteGate>,
     whereabouts: Whereabouts,
 ) -> io::Result<()> {
     let mut work: Option<Work> = None;
-    while let Some(order) = ears.next()? {
+    while let Some(order) = orders.next()? {
         let unprepared = || BackendError::Other("the volumes were not prepared".to_owned());
         let word = match (order, &mut work) {
             (Order::Prepare { id, seed, experiment, destroy }, work) => {
@@ -117,9 +117,9 @@ fn obey(
                 Word::Ran(work.run(&trial, &workload, control).map(Box::new))
             }
             (Order::Together(trial, workload), Some(work)) => {
-                control.meeting.at(gate.clone());
+                control.gate.set(gate.clone());
                 let ran = work.run(&trial, &workload, control);
-                control.meeting.nowhere();
+                control.gate.clear();
                 Word::Ran(ran.map(|samples| Box::new(samples.condensed())))
             }
             (Order::Hold(..), None) => Word::Held(Err(unprepared())),
@@ -137,7 +137,7 @@ fn obey(
                 continue;
             }
         };
-        mouth.say(&word)?;
+        replies.say(&word)?;
     }
     match work {
         Some(mut work) => work.backend.finish(false).map_err(io::Error::other),

@@ -3,7 +3,7 @@
 use super::known::{self, unknown, verified, without_effect};
 use super::lines::{Given, Section};
 use super::values::Value;
-use super::{FILES_MOST, JobFile, JobFileError, Mistake, OptionMistake, Place, Service, Surroundings};
+use super::{FILES_MOST, JobFile, JobFileContext, JobFileError, Mistake, OptionMistake, Place, Service};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;
 use ebbtide_model::workload::options::{Draft, Grammar, switch};
@@ -52,7 +52,7 @@ pub(super) fn jobs(
     sections: &[Section],
     file: &str,
     beside: &[(String, String)],
-    surroundings: &dyn Surroundings,
+    surroundings: &dyn JobFileContext,
 ) -> Result<JobFile, JobFileError> {
     let beside = beside_the_file(beside, sections)?;
     let mut global: Vec<&Given> = beside.iter().collect();

@@ -1,6 +1,6 @@
 //! From text to sections of options.
 
-use super::{JobFileError, Mistake, Place, Surroundings};
+use super::{JobFileContext, JobFileError, Mistake, Place};
 
 /// Includes inside each other beyond which they are a circle.
 const DEPTH_MAX: usize = 16;
@@ -28,7 +28,7 @@ pub(super) struct Section {
 pub(super) fn sections(
     text: &str,
     file: &str,
-    surroundings: &dyn Surroundings,
+    surroundings: &dyn JobFileContext,
 ) -> Result<Vec<Section>, JobFileError> {
     let mut reader = Reader { surroundings, sections: Vec::new(), options: 0 };
     reader.read(text, file, 0)?;
@@ -36,7 +36,7 @@ pub(super) fn sections(
 }
 
 struct Reader<'a> {
-    surroundings: &'a dyn Surroundings,
+    surroundings: &'a dyn JobFileContext,
     sections: Vec<Section>,
     options: usize,
 }

@@ -42,7 +42,7 @@ impl fmt::Display for Place {
 }
 
 /// What a job file may ask of its surroundings.
-pub trait Surroundings {
+pub trait JobFileContext {
     /// The text of the file that `include NAME` names; `from` is the file that says so.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ pub fn parse(
     text: &str,
     file: &str,
     beside: &[(String, String)],
-    surroundings: &dyn Surroundings,
+    surroundings: &dyn JobFileContext,
 ) -> Result<JobFile, JobFileError> {
     let sections = lines::sections(text, file, surroundings)?;
     jobs::jobs(&sections, file, beside, surroundings)

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 #[derive(Default)]
 struct Fake(HashMap<&'static str, &'static str>);
 
-impl Surroundings for Fake {
+impl JobFileContext for Fake {
     fn include(&self, name: &str, _from: &str) -> io::Result<String> {
         self.0.get(name).map(|text| (*text).to_owned()).ok_or_else(|| io::Error::other("no such file"))
     }

@@ -139,8 +139,8 @@ impl Machine {
         }
     }
 
-    pub fn with<T>(&self, what: impl FnOnce(&Keeper<'_>) -> T) -> T {
-        what(&Keeper {
+    pub fn with<T>(&self, what: impl FnOnce(&Attacher<'_>) -> T) -> T {
+        what(&Attacher {
             sys: Sys::below(self.root.path()),
             runner: self,
             around: self,

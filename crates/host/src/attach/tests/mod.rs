@@ -207,7 +207,7 @@ fn a_volume_is_never_formatted_twice_and_opens_with_the_copy_of_its_header() {
         Some(machine.at("root/header"))
     );
     assert!(
-        Keeper::restore_command(&done.record)
+        Attacher::restore_command(&done.record)
             .is_some_and(|line| line.contains("luksHeaderRestore /dev/disk/by-path/far"))
     );
 }

@@ -17,12 +17,12 @@ pub(super) struct Varied {
     start: ArrayOffset,
     length: u64,
     sizes: PerOp<Vec<Size>>,
-    order: Order,
+    order: Offsets,
     rng: Xoshiro256PlusPlus,
 }
 
 #[derive(Debug, Clone)]
-enum Order {
+enum Offsets {
     Ascending {
         /// Bytes from the end of one operation to the start of the next.
         add: i64,
@@ -60,8 +60,8 @@ impl Varied {
             None => PerOp::each(one),
         };
         let order = match (workload.access, workload.details.sequence) {
-            (Access::Sequential, Sequence::Holes(add)) => Order::Ascending { add, at: 0 },
-            (Access::Sequential, _) => Order::Ascending { add: 0, at: 0 },
+            (Access::Sequential, Sequence::Holes(add)) => Offsets::Ascending { add, at: 0 },
+            (Access::Sequential, _) => Offsets::Ascending { add: 0, at: 0 },
             (Access::Random, sequence) => {
                 let (run, identical) = match sequence {
                     Sequence::Runs { length, identical } => (length.max(1), identical),
@@ -72,7 +72,7 @@ impl Varied {
                     Skew::new(&workload.distribution, (length.0 / unit).max(1), seed ^ HOT)
                 };
                 let blocks = PerOp { read: skew(&sizes.read), write: skew(&sizes.write) };
-                Order::Random { blocks: Box::new(blocks), run, identical, left: 0, at: 0 }
+                Offsets::Random { blocks: Box::new(blocks), run, identical, left: 0, at: 0 }
             }
         };
         Varied { start, length: length.0, sizes, order, rng: stream(seed, job, 2) }
@@ -84,14 +84,14 @@ impl Varied {
         let least = sizes.iter().map(|size| size.bytes.0).min().unwrap_or(1);
         let fits = |at: u64| at.checked_add(least).is_some_and(|end| end <= self.length);
         let from = match &mut self.order {
-            Order::Ascending { add, at } => {
+            Offsets::Ascending { add, at } => {
                 let next = if *at == 0 { Some(0) } else { at.checked_add_signed(*add) };
                 // As fio 3.33 does: beyond the end it goes on at the start, before the start as far from the end as it goes
                 // back each time.
                 let again = if *add < 0 { self.length.saturating_sub(add.unsigned_abs()) } else { 0 };
                 next.filter(|next| fits(*next)).unwrap_or(if fits(again) { again } else { 0 })
             }
-            Order::Random { blocks, run, identical, left, at } => {
+            Offsets::Random { blocks, run, identical, left, at } => {
                 let follows = *left > 0 && fits(*at);
                 *left = if *left > 0 { *left - 1 } else { *run - 1 };
                 if follows {
@@ -107,9 +107,9 @@ impl Varied {
         };
         let size = drawn(sizes, self.length - from, rng).min(self.length - from);
         match &mut self.order {
-            Order::Ascending { at, .. } => *at = from + size,
-            Order::Random { identical, at, .. } if !*identical => *at = from + size,
-            Order::Random { .. } => {}
+            Offsets::Ascending { at, .. } => *at = from + size,
+            Offsets::Random { identical, at, .. } if !*identical => *at = from + size,
+            Offsets::Random { .. } => {}
         }
         (self.start + Bytes(from), Bytes(size))
     }

@@ -10,7 +10,7 @@ pub use sessions::{Listed, SessionsPage};
 pub use volume::{ToldChange, ToldEvent, VolumePage};
 pub use volumes::{VolumeLine, VolumesPage};
 
-use super::ways::{SESSIONS, Site, VOLUMES};
+use super::ways::{PageContext, SESSIONS, VOLUMES};
 use super::{Frame, STYLE, Section, answer, bar, beside, of_report, page};
 use crate::{Beside, Report};
 use maud::{Markup, html};
@@ -24,12 +24,12 @@ pub const SCRIPTS: [&str; 2] = [super::SCRIPT, ENTER];
 
 /// The report of a stored session, with the site's frame.
 pub fn session(report: &Report) -> String {
-    of_report(report, Some(Site::default()))
+    of_report(report, Some(PageContext::default()))
 }
 
 /// Sessions beside one another.
 pub fn comparison(compared: &Beside) -> String {
-    beside::of_beside(compared, Some(Site::default()))
+    beside::of_beside(compared, Some(PageContext::default()))
 }
 
 /// The sessions of the store.
@@ -52,7 +52,7 @@ pub fn message(title: &str, said: &str) -> String {
     let header =
         html! { header { (bar(&html! { span.name { "ebb serve" } })) (answer(&[title.to_owned()])) } };
     let section = Section::new("said", "What to do", |said: &String| Some(html! { p { (said) } }));
-    simple(&said.to_owned(), &[section], title, &header, Site::default())
+    simple(&said.to_owned(), &[section], title, &header, PageContext::default())
 }
 
 /// The page that asks for the token.
@@ -73,11 +73,11 @@ pub fn locked() -> String {
             p.sub { "It is the content of the file that `ebb serve --token-file` was given. Programs send it as `Authorization: Bearer TOKEN`." }
         })
     };
-    let site = Site { script: Some(ENTER), ..Site::default() };
+    let site = PageContext { script: Some(ENTER), ..PageContext::default() };
     simple(&(), &[Section::new("token-asked", "Token", form)], title, &header, site)
 }
 
-fn simple<M>(model: &M, sections: &[Section<M>], title: &str, header: &Markup, site: Site) -> String {
+fn simple<M>(model: &M, sections: &[Section<M>], title: &str, header: &Markup, site: PageContext) -> String {
     let footer = html! { "ebb serve" };
     page((model, None, None), sections, &Frame { title, header, footer: &footer, site: Some(site) })
 }

@@ -1,6 +1,6 @@
 //! The sessions of the store, a page of them at a time, and the choice of those to compare.
 
-use super::{SESSIONS, Site, address, of_session, simple};
+use super::{PageContext, SESSIONS, address, of_session, simple};
 use crate::html::{Section, answer, bar, scrolling};
 use crate::words;
 use ebbtide_model::civil::Civil;
@@ -58,7 +58,7 @@ pub(super) fn html(shown: &SessionsPage) -> String {
         &[Section::new("sessions", "The newest first", section)],
         "Sessions",
         &header,
-        Site::at(SESSIONS),
+        PageContext::at(SESSIONS),
     )
 }
 

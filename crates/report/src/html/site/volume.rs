@@ -2,7 +2,7 @@
 
 use super::dates::{DAY, ticks};
 use super::volumes::{figure, name};
-use super::{Site, address, simple};
+use super::{PageContext, address, simple};
 use crate::html::chart::{Curve, Plot, Quantity, Scale};
 use crate::html::{Section, answer, bar, scrolling};
 use ebbtide_analysis::Unit;
@@ -90,7 +90,7 @@ pub(super) fn html(shown: &VolumePage) -> String {
         Section::new("changes", "Lasting changes", changes),
         Section::new("events", "What happened", events),
     ];
-    simple(shown, &sections, &volume.name, &header, Site::default())
+    simple(shown, &sections, &volume.name, &header, PageContext::default())
 }
 
 /// Links to other spans of time.

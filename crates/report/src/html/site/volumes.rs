@@ -1,6 +1,6 @@
 //! The volumes that are monitored, as they were last measured.
 
-use super::{Site, ToldChange, VOLUMES, address, simple};
+use super::{PageContext, ToldChange, VOLUMES, address, simple};
 use crate::html::{Section, answer, bar, scrolling};
 use crate::words;
 use ebbtide_model::civil::Civil;
@@ -60,7 +60,7 @@ pub(super) fn html(shown: &VolumesPage) -> String {
         Section::new("newest", "As last measured", newest),
         Section::new("changes", "Lasting changes", changes),
     ];
-    let site = Site { refresh: shown.refresh.then_some(REFRESH), ..Site::at(VOLUMES) };
+    let site = PageContext { refresh: shown.refresh.then_some(REFRESH), ..PageContext::at(VOLUMES) };
     simple(shown, &sections, "Volumes", &header, site)
 }
 

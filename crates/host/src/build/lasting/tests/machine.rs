@@ -7,7 +7,7 @@ use super::super::*;
 use crate::command::{CommandError, Output};
 use ebbtide_experiment::parse;
 use ebbtide_provision::status::ArraySeen;
-use ebbtide_provision::{Class, Desired, Order, System};
+use ebbtide_provision::{Class, DesignRequest, Desired, System};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -163,7 +163,7 @@ impl Machine {
         let experiment = parse(&text, "test").unwrap_or_else(|errors| panic!("{errors}"));
         let devices: Vec<String> = (0..DISKS).map(disk).collect();
         let mountpoint = Some(Path::new(MOUNTPOINT));
-        let order = Order {
+        let order = DesignRequest {
             experiment: &experiment,
             design: 0,
             name: "data",

@@ -8,7 +8,7 @@ use ebbtide_model::workload::Workload;
 use std::sync::Arc;
 
 /// Is told how a session, a benchmark or a check is going; `control` says how far what begins has come.
-pub trait Watch {
+pub trait SessionListener {
     /// So many volumes are being made and filled.
     fn preparing(&mut self, _volumes: usize, _control: &Arc<Control>) {}
     /// A round of a race has ended, after which so many of its designs are left.

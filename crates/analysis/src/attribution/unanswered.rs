@@ -4,14 +4,14 @@ use super::cells::Cells;
 use super::fit::Part;
 use super::judge::hosts_of;
 use super::observed::Observed;
-use super::outcome::{Effect, Finding, Need};
+use super::outcome::{Effect, Finding, Unanswered};
 
 /// More names than this are counted.
 const MOST_NAMES: usize = 4;
 
-impl Need {
-    fn new(what: impl Into<String>, measure: impl Into<String>) -> Need {
-        Need { what: what.into(), measure: measure.into() }
+impl Unanswered {
+    fn new(what: impl Into<String>, measure: impl Into<String>) -> Unanswered {
+        Unanswered { what: what.into(), measure: measure.into() }
     }
 }
 
@@ -39,15 +39,15 @@ pub(super) fn needs(
     parts: &[Part],
     volumes: &[Effect],
     hosts: &[Effect],
-) -> Vec<Need> {
+) -> Vec<Unanswered> {
     let mut needs = Vec::new();
     if parts.is_empty() {
         needs.push(match cells.visits.is_empty() {
-            true => Need::new(
+            true => Unanswered::new(
                 "no trial measured a volume alone, and the members of an array wait for each other",
                 "give each volume a design of its own, with one member",
             ),
-            false => Need::new(
+            false => Unanswered::new(
                 "no volume was measured under a workload that all sessions have",
                 "run the same workloads in every session, or name one that they share",
             ),
@@ -56,7 +56,7 @@ pub(super) fn needs(
     }
     if !cells.left_out.is_empty() {
         let of = cells.left_out.iter().map(|volume| observed.volumes[*volume].name.as_str());
-        needs.push(Need::new(
+        needs.push(Unanswered::new(
             format!("{}: not measured under every workload in some session, and left out of it", names(of)),
             "run that session again",
         ));
@@ -66,48 +66,54 @@ pub(super) fn needs(
     needs
 }
 
-fn of_volumes(volumes: &[Effect], needs: &mut Vec<Need>) {
+fn of_volumes(volumes: &[Effect], needs: &mut Vec<Unanswered>) {
     let which = |of: fn(&Effect) -> bool| names_of(volumes, of);
     if let Some(missing) = which(|effect| effect.visits == 0) {
-        needs.push(Need::new(
+        needs.push(Unanswered::new(
             format!("{missing}: no trial alone that counts"),
             "see with `ebb show` why its trials failed, and run them again",
         ));
     }
     if let Some(alone) = which(|effect| effect.visits > 0 && effect.others == 0) {
-        needs.push(Need::new(
+        needs.push(Unanswered::new(
             format!("{alone}: never measured beside another volume of the same kind on the same host in one session"),
             "attach another volume to that host, and measure both in one session",
         ));
     }
     if let Some(few) = which(|effect| effect.others > 0 && effect.finding == Finding::Untold) {
-        needs.push(Need::new(
+        needs.push(Unanswered::new(
             format!("{few}: too few rounds to know how sure the difference is"),
             "run more rounds (`trials_min` in [answer])",
         ));
     }
     if let Some(open) = which(|effect| effect.finding == Finding::Open) {
-        needs.push(Need::new(
+        needs.push(Unanswered::new(
             format!("{open}: the interval lies on both sides of the margin"),
             "run more rounds, or the same in another session",
         ));
     }
     if let Some(once) = which(|effect| effect.accused && effect.visits < 2) {
-        needs.push(Need::new(
+        needs.push(Unanswered::new(
             format!("{once}: seen in one session, so that a bad day is not told from a bad volume"),
             "run the same again on another day, and give both sessions",
         ));
     }
 }
 
-fn of_hosts(observed: &Observed, cells: &Cells, parts: &[Part], hosts: &[Effect], needs: &mut Vec<Need>) {
+fn of_hosts(
+    observed: &Observed,
+    cells: &Cells,
+    parts: &[Part],
+    hosts: &[Effect],
+    needs: &mut Vec<Unanswered>,
+) {
     let slowest = |part: &Part| {
         let places = part.volumes.iter().zip(&part.of_volumes);
         let slowest = places.min_by(|a, b| a.1.total_cmp(b.1));
         slowest.map_or(String::new(), |(volume, _)| observed.volumes[*volume].name.clone())
     };
     if let [only] = &observed.hosts[..] {
-        needs.push(Need::new(
+        needs.push(Unanswered::new(
             format!("{only}: whether the host itself is slow, as no other was measured"),
             format!(
                 "attach {} to another host, and measure it beside volumes of that host, in two sessions on each",
@@ -131,14 +137,14 @@ fn of_hosts(observed: &Observed, cells: &Cells, parts: &[Part], hosts: &[Effect]
                 "{name}: no volume was measured both there and on {}, so that volumes and hosts cannot be told apart",
                 observed.hosts[*one]
             );
-            needs.push(Need::new(what, measure));
+            needs.push(Unanswered::new(what, measure));
         } else {
-            needs.push(Need::new(format!("{name}: no volume was measured there"), measure));
+            needs.push(Unanswered::new(format!("{name}: no volume was measured there"), measure));
         }
     }
     let which = |of: fn(&Effect) -> bool| names_of(hosts, of);
     if let Some(once) = which(|effect| effect.others > 0 && effect.finding == Finding::Untold) {
-        needs.push(Need::new(
+        needs.push(Unanswered::new(
             format!(
                 "{once}: measured in one session, or compared with a host that was, so that a bad day is not told from a bad host"
             ),
@@ -146,7 +152,7 @@ fn of_hosts(observed: &Observed, cells: &Cells, parts: &[Part], hosts: &[Effect]
         ));
     }
     if let Some(open) = which(|effect| effect.finding == Finding::Open) {
-        needs.push(Need::new(
+        needs.push(Unanswered::new(
             format!("{open}: the interval lies on both sides of the margin"),
             "measure each host in more sessions, with the same volumes on several of them",
         ));

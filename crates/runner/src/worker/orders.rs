@@ -1,7 +1,7 @@
 //! Orders as they come, on a thread of their own: what must not wait for the trial that runs is done at once.
 
-use super::gate::Turnstile;
-use super::{Mouth, TICK, clock};
+use super::gate::RemoteGate;
+use super::{Replies, TICK, clock};
 use ebbtide_engine::Clock;
 use ebbtide_lab::backend::talk::{Order, Word};
 use ebbtide_model::backend::Control;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Orders from the launcher's end of standard input, read by a thread of their own, so that a stop is heard during a trial.
-pub(super) struct Ears {
+pub(super) struct OrderReader {
     orders: Mutex<Receiver<io::Result<Order>>>,
     heard: Arc<Heard>,
     control: Arc<Control>,
@@ -27,23 +27,23 @@ struct Heard {
     hung_up: AtomicBool,
 }
 
-impl Ears {
+impl OrderReader {
     /// Listens to `orders` until they end; nothing may be heard for `patience`, where there is any.
     pub(super) fn open(
         orders: impl BufRead + Send + 'static,
-        mouth: Arc<Mouth>,
+        replies: Arc<Replies>,
         control: Arc<Control>,
-        gate: Arc<Turnstile>,
+        gate: Arc<RemoteGate>,
         patience: Option<Duration>,
-    ) -> io::Result<Ears> {
+    ) -> io::Result<OrderReader> {
         let (sender, receiver) = channel();
         let heard =
             Arc::new(Heard { last: AtomicU64::new(Clock::get().now().0), hung_up: AtomicBool::new(false) });
         let listener =
-            Listener { mouth, control: control.clone(), gate, heard: heard.clone(), to_work: sender };
+            Listener { replies, control: control.clone(), gate, heard: heard.clone(), to_work: sender };
         // It may wait for ever for a line that does not come; the process ends without it.
         std::thread::Builder::new().name("ebb-orders".to_owned()).spawn(move || listener.listen(orders))?;
-        Ok(Ears { orders: Mutex::new(receiver), heard, control, patience })
+        Ok(OrderReader { orders: Mutex::new(receiver), heard, control, patience })
     }
 
     /// The next order for the backend; nothing when there are no more.
@@ -79,9 +79,9 @@ impl Ears {
 
 /// The thread that listens.
 struct Listener {
-    mouth: Arc<Mouth>,
+    replies: Arc<Replies>,
     control: Arc<Control>,
-    gate: Arc<Turnstile>,
+    gate: Arc<RemoteGate>,
     heard: Arc<Heard>,
     to_work: Sender<io::Result<Order>>,
 }
@@ -105,7 +105,7 @@ impl Listener {
         match order {
             Ok(Order::Clock) => {
                 let now = Clock::get().now().elapsed();
-                self.mouth.say(&Word::Clock { now, wall: clock::now() }).is_ok()
+                self.replies.say(&Word::Clock { now, wall: clock::now() }).is_ok()
             }
             Ok(Order::Begin { at }) => {
                 self.gate.begin_at(Instant::START + at);

@@ -3,7 +3,7 @@
 
 use ebbtide_formats::aws::{self, AwsOutput};
 use ebbtide_formats::trace;
-use ebbtide_model::catalog::{Catalog, Order};
+use ebbtide_model::catalog::{Catalog, VolumeOrder};
 use ebbtide_model::units::Bytes;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
@@ -15,7 +15,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         let mut catalog = Catalog::builtin().clone();
         catalog.reprice(&list, Some(region));
         for record in catalog.types() {
-            let price = record.price_of(&Order { size: Bytes(1 << 40), iops: Some(5000.0), throughput: None });
+            let price = record.price_of(&VolumeOrder { size: Bytes(1 << 40), iops: Some(5000.0), throughput: None });
             assert!(price.is_none_or(|price| price >= 0.0), "{record:?}");
         }
     }

@@ -65,7 +65,7 @@ static RULES: [Rule; 21] = [
     Rule::of(IdleCopies, idle_copies::judge).yields_to(&[Cpu, InstanceLimit]),
     Rule::of(RateLimit, rate_limit::judge).yields_to(&[Member]).left_by(BEHIND_A_LIMIT),
     Rule::of(VolumeLimit, volume_limit::judge)
-        .yields_to(&[QueueLimit, RateLimit, Cpu, InstanceLimit, Member, Background])
+        .yields_to(&[QueueLimit, RateLimit, Cpu, InstanceLimit, Member, Background, Readahead])
         .left_by(BEHIND_A_LIMIT),
     Rule::of(InstanceLimit, instance_limit::judge).left_by(&[PartialStripe, IdleCopies]),
     Rule::of(Cpu, cpu::judge).yields_to(&[Readahead]).left_by(&[Memory]),

@@ -2,20 +2,20 @@
 //!
 //! Derivation. A sequential reader through the page cache waits for one request at a time; what is in flight is what
 //! the kernel reads ahead. A window smaller than a whole stripe (chunk times members) leaves members without work while
-//! the reader waits, and disks that are idle part of the time while a reader waits for them were not asked enough. A window that is a small part of each
+//! the reader waits, and disks that are idle part of the time while a reader waits for them were not asked enough: one request at a time
+//! keeps a disk busy for most of its time that could serve several, so that only one that always is has no time to spare. A window that is a small part of each
 //! operation also has the reader ask that often, which may take all of its time.
 
 use crate::evidence::{Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::moved::HIT_SHARE;
+use crate::facts::standing::BUSY;
 use crate::facts::{Facts, moved};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::plan::build::Geometry;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Access, Mix};
 
-/// Busy share of the disks below which they wait for requests.
-pub const DISKS_IDLE: f64 = 0.80;
 /// Share of a load thread's time from which on the reader, not the disks, is the slow part.
 const READER_BUSY: f64 = 0.80;
 /// Windows that make up one operation from which on asking for them is what the reader does.
@@ -54,13 +54,13 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let needed_bytes = needed as f64;
     let asks = window > 0.0 && case.workload.mean_bs() >= WINDOWS * window;
     let reader_busy = !asks && reader.is_some_and(|share| share >= READER_BUSY);
-    if window >= needed_bytes || busy >= DISKS_IDLE || from_disk < missed || reader_busy {
+    if window >= needed_bytes || busy >= BUSY || from_disk < missed || reader_busy {
         let why = "the window is large enough, the disks had no time to spare, or the reader had none";
         let below = ", which would have to be below";
         let of_reader = format!("busy share of the busiest load thread{below}");
         return Err(Absent::because(why)
             .seen(format!("readahead window{below}"), window, Unit::Bytes, needed_bytes)
-            .seen(format!("busy share of the disks{below}"), busy, Unit::Share, DISKS_IDLE)
+            .seen(format!("busy share of the disks{below}"), busy, Unit::Share, BUSY)
             .seen("share of the bytes read that came from the disks", from_disk, Unit::Share, missed)
             .seen_where_known(of_reader, reader, Unit::Share, READER_BUSY));
     }
@@ -73,7 +73,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let what = "readahead window, against what keeps every disk busy";
     let figures = vec![
         evidence(what, window, Unit::Bytes, Some(needed_bytes)),
-        share_is("busy share of the disks", busy, DISKS_IDLE),
+        share_is("busy share of the disks", busy, BUSY),
     ];
     Ok(Verdict::new(VerdictKind::Readahead, 0.75, 1.0 - busy, sentence, figures))
 }

@@ -128,6 +128,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let needed = rungs.needed(&step, NO_GAIN);
     yield_to_others(case, facts)?;
     facts.yield_to(VerdictKind::QueueLimit, "more in flight do not reach the device")?;
+    facts
+        .yield_to(VerdictKind::Readahead, "what is in flight at the disks is what the kernel reads ahead")?;
     let Some(devices) = facts.devices else { return by_server(case, gain, needed) };
     let kept = case.in_flight();
     let served: Vec<&Rung> = rungs.depths().iter().map(|step| step.rung).collect();

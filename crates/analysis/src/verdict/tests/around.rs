@@ -506,6 +506,7 @@ fn a_window_that_does_not_cover_a_stripe() {
     };
     assert_eq!(kinds(&six_rounds(&experiment, run(128 * Bytes::KIB, 0.3))), [Readahead]);
     assert_eq!(kinds(&six_rounds(&experiment, run(Bytes::MIB, 0.3))), [Unknown]);
+    assert_eq!(kinds(&six_rounds(&experiment, run(128 * Bytes::KIB, 0.85))), [Readahead]);
     assert_eq!(kinds(&six_rounds(&experiment, run(128 * Bytes::KIB, 0.99))), [Unknown]);
     // A reader that is busy asking for windows which are a small part of each operation; and one that is busy by itself.
     let busy = |window: u64| {

@@ -404,6 +404,38 @@ fn neighbour(more: u64) -> impl Fn(&Trial) -> TrialSamples {
     }
 }
 
+/// A loop device is always busy with one small window after another, and so with two of them: the disk below has time to spare.
+#[test]
+fn a_window_that_is_too_small_is_no_limit_of_the_volume() {
+    let mut experiment = one();
+    let workload = &mut experiment.workloads[0];
+    (workload.direct, workload.access) = (false, ebbtide_model::workload::Access::Sequential);
+    let run = |window: u64| {
+        let mut samples = on(&[over("loop0", &[1], Join::Through), disk("vdb", ASKED, 0)], false);
+        let devices = &mut samples.observed.as_mut().expect("is observed").devices;
+        let of_disk = devices[1].total;
+        devices[0].readahead = Some(Bytes(window));
+        devices[0].total = DiskUse { busy: Nanos::from_millis(1990), ..of_disk };
+        devices[0].total.weighted = Nanos::from_millis(7600);
+        devices[1].total.busy = Nanos::from_millis(1640);
+        samples
+    };
+    let climbed = |window: u64| {
+        let mut session = six_rounds(&experiment, |_| run(window));
+        let rung = |in_flight: u32| ebbtide_model::session::Rung {
+            design: experiment.designs[0].name.clone(),
+            workload: experiment.workloads[0].name.clone(),
+            in_flight,
+            bs: experiment.workloads[0].bs,
+            samples: Box::new(run(window)),
+        };
+        session.meta.rungs = [4, 8, 16].map(rung).into();
+        session
+    };
+    assert_eq!(kinds(&climbed(8 * Bytes::KIB)), [VerdictKind::Readahead]);
+    assert_eq!(kinds(&climbed(4 * Bytes::MIB)), [VerdictKind::VolumeLimit]);
+}
+
 /// A linear volume over two disks: three fifths of the operations go to the first, which has no more done with more in flight.
 #[test]
 fn a_disk_that_has_more_of_the_load_is_the_limit_of_its_array() {

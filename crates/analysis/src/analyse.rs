@@ -6,7 +6,7 @@ use super::estimate::{estimate, lag1_autocorrelation, least_trials};
 use super::facts::case::Case;
 use super::facts::elsewhere::{Elsewhere, OfVolume, is_asked, order, shown};
 use super::metrics::{natural, primary};
-use super::steady::{self, Judged};
+use super::steady::{self, SteadyMeasure};
 use super::trials::{by_design, of, samples};
 use super::{
     AaPair, Analysis, Comparison, Conclusion, DesignResult, TrialSummary, VerdictKind, Warning, WarningKind,
@@ -168,7 +168,8 @@ fn result(
         .filter_map(|m| Some((m, estimate(&part.values(workload, m), answer.level)?)))
         .collect();
     let primary = primary(answer, asked);
-    let judged = if natural(asked) == Metric::LatP99 { Judged::Latency } else { Judged::Throughput };
+    let judged =
+        if natural(asked) == Metric::LatP99 { SteadyMeasure::Latency } else { SteadyMeasure::Throughput };
     let failed = of(records, workload, Role::Candidate)
         .filter_map(|record| match &record.outcome {
             Outcome::Failed(reason) => Some(format!("round {}: {reason}", record.trial.round + 1)),

@@ -20,7 +20,7 @@ pub const MIN_ROUND_OPS: u64 = 20;
 
 /// The figure by which a steady state is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judged {
+pub enum SteadyMeasure {
     /// Bytes per second: for closed loops.
     Throughput,
     /// Mean latency: for open loops, whose rate is given.
@@ -49,12 +49,12 @@ pub fn is_steady(rounds: &[f64; ROUNDS]) -> Option<bool> {
 
 /// Whether a trial ran in a steady state from its first to its last interval; `None` when it is too short to
 /// judge (fewer than five intervals, or a round of fewer than [`MIN_ROUND_OPS`] operations).
-pub fn judge(samples: &TrialSamples, judged: Judged) -> Option<bool> {
+pub fn judge(samples: &TrialSamples, judged: SteadyMeasure) -> Option<bool> {
     is_steady(&rounds(&samples.series, judged)?)
 }
 
 /// The series in five rounds of an equal number of intervals (what is left over goes to the last rounds).
-fn rounds(series: &[Interval], judged: Judged) -> Option<[f64; ROUNDS]> {
+fn rounds(series: &[Interval], judged: SteadyMeasure) -> Option<[f64; ROUNDS]> {
     // A stub of an interval at the end would weigh as much as a whole one.
     let nominal = series.first()?.end.0;
     let whole = match series {
@@ -78,8 +78,8 @@ fn rounds(series: &[Interval], judged: Judged) -> Option<[f64; ROUNDS]> {
             return None;
         }
         *value = match judged {
-            Judged::Throughput => bytes as f64 / (end_time - start_time) as f64,
-            Judged::Latency => latency_sum / ops as f64,
+            SteadyMeasure::Throughput => bytes as f64 / (end_time - start_time) as f64,
+            SteadyMeasure::Latency => latency_sum / ops as f64,
         };
         (start, start_time) = (end, end_time);
     }
@@ -120,7 +120,8 @@ mod tests {
         for interval in &mut falling[10..] {
             interval.array.read.bytes /= 2;
         }
-        let judge = |series: &[Interval]| rounds(series, Judged::Throughput).and_then(|r| is_steady(&r));
+        let judge =
+            |series: &[Interval]| rounds(series, SteadyMeasure::Throughput).and_then(|r| is_steady(&r));
         assert_eq!(judge(&flat), Some(true));
         assert_eq!(judge(&falling), Some(false));
         assert_eq!(judge(&flat[..4]), None, "four intervals make no five rounds");
@@ -136,7 +137,7 @@ mod tests {
         stub.array.read.ops = 0;
         stub.array.read.bytes = 0;
         cut.push(stub);
-        assert_eq!(rounds(&cut, Judged::Throughput).and_then(|r| is_steady(&r)), Some(true));
+        assert_eq!(rounds(&cut, SteadyMeasure::Throughput).and_then(|r| is_steady(&r)), Some(true));
     }
 
     #[test]

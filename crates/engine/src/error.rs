@@ -43,8 +43,8 @@ pub enum EngineError {
     /// The layout has parity: its addresses are computed but writes to it are not run in user space.
     #[error(
         "a layout with parity ({}) is not written in user space; only read it, or choose {}",
-        LayoutName::names(", ", |layout| layout.parity > 0),
-        LayoutName::names(" or ", |layout| layout.redundant && layout.parity == 0)
+        LayoutName::names(", ", |layout| layout.parity() > 0),
+        LayoutName::names(" or ", |layout| layout.has_copies())
     )]
     ParityWrite,
     /// The layout names volumes that the target does not have.

@@ -54,7 +54,7 @@ pub(super) fn backing(
     pointless(&raw.bitmap, "bitmap", lvm, why, remedy, problems);
     pointless(&raw.write_mostly, "write_mostly", lvm, why, remedy, problems);
     let why = format!("a {} array has nothing to resync", kind.name());
-    pointless(&raw.bitmap, "bitmap", !lvm && !kind.facts().redundant, &why, "remove it", problems);
+    pointless(&raw.bitmap, "bitmap", !lvm && !kind.facts().is_redundant(), &why, "remove it", problems);
     let mirror = kind == ArrayKind::Mirror;
     let why = "only a mirror can read from its other members";
     pointless(&raw.write_mostly, "write_mostly", !lvm && !mirror, why, "remove it", problems);

@@ -31,5 +31,5 @@ pub mod sys;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use ebbtide_sys::bus::tell_bus_errors;
+pub use ebbtide_sys::sigbus::tell_bus_errors;
 pub use ebbtide_sys::streams::output_was_closed;

@@ -70,7 +70,7 @@ impl Array {
 
     /// Members of a stripe that hold parity.
     pub fn parity(&self) -> u32 {
-        self.kind.facts().parity as u32
+        self.kind.facts().parity() as u32
     }
 
     /// All data of a stripe that shares parity; nothing on layouts without.

@@ -1,7 +1,7 @@
 //! The search for the most load that keeps a latency: one trial after the other, each for a window.
 
 use crate::trial::Trials;
-use ebbtide_analysis::depth::{DepthSearch, DepthStep};
+use ebbtide_analysis::latency_target::{DepthSearch, DepthStep};
 use ebbtide_model::backend::{BackendError, TrialFailure, TrialRun};
 use ebbtide_model::samples::{DepthFound, TrialSamples};
 use ebbtide_model::units::Nanos;

@@ -178,7 +178,7 @@ impl Array {
             LayoutNode::Array { kind, members }
                 if members.iter().all(|member| matches!(member, LayoutNode::Volume(_))) =>
             {
-                kind.facts().parity
+                kind.facts().parity()
             }
             _ => 0,
         };

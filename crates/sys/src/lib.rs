@@ -3,16 +3,16 @@
 //! Here live numbers and layouts of the kernel's interface and all `unsafe` of the project; nothing here knows what
 //! the answers are for. No policy, no paths, no parsing of text.
 
-pub mod bus;
 pub mod cache;
 pub mod child;
-pub mod diag;
+pub mod inet_diag;
 pub mod lease;
 pub mod lock;
 pub mod loops;
 pub mod memory;
 pub mod nvme;
 pub mod ring;
+pub mod sigbus;
 pub mod signals;
 pub mod socket;
 pub mod streams;

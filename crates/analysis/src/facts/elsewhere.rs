@@ -57,7 +57,7 @@ impl Elsewhere {
 /// What trials that only read show of each member, of which `members` are the shares and latencies.
 pub fn shown(trials: &[&TrialSamples], members: Vec<(MemberShare, Histogram)>) -> Vec<OfVolume> {
     let steady =
-        steady::majority(trials.iter().map(|trial| steady::judge(trial, steady::Judged::Throughput)));
+        steady::majority(trials.iter().map(|trial| steady::judge(trial, steady::SteadyMeasure::Throughput)));
     let of = |(share, reads): (MemberShare, Histogram)| OfVolume {
         holds_its_rate: steady != Some(false) && holds_its_rate(trials, &share.name),
         reads,

@@ -7,7 +7,8 @@
 //! gives them while I/O goes through the page cache to a region that fits in memory. A cache behind the disks moves nothing
 //! in their counters: see [`far_end`].
 
-use super::far_end;
+mod far_end;
+
 use crate::evidence::{Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::moved::HIT_SHARE;

@@ -8,7 +8,9 @@
 //! with nothing behind it. Not asserted while the members are at known limits, or held to a rate: then a busy thread is
 //! not what stops the array.
 
-use super::{encryption, interrupts};
+pub(super) mod encryption;
+pub(super) mod interrupts;
+
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::processors::{STEAL, THREAD_BUSY, THREAD_FULL, WAITED, users_by};

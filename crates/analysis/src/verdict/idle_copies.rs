@@ -151,7 +151,7 @@ fn copies(node: &LayoutNode) -> usize {
     let LayoutNode::Array { kind, members } = node else { return 1 };
     let below = members.iter().map(copies).min().unwrap_or(0);
     let one_by_one = *kind == ArrayKind::Linear && members.len() > 1;
-    if one_by_one || kind.facts().parity > 0 { 0 } else { below * kind.copies_on(members.len()) }
+    if one_by_one || kind.facts().parity() > 0 { 0 } else { below * kind.copies_on(members.len()) }
 }
 
 /// Whether every member is behind the same link.

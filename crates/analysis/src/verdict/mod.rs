@@ -1,6 +1,6 @@
 //! Verdicts: what limits a design under a workload, with the evidence.
 //!
-//! Each rule lives in a file of its own and reads [`facts`](crate::facts), never another rule: to add one, write the file, add its
+//! Each rule lives in a file of its own, what only it asks in a directory of its name; it reads [`facts`](crate::facts), never another rule: to add one, write the file, add its
 //! kind to [`VerdictKind`](crate::VerdictKind), its row to the table of precedence and its page to docs/verdicts. A rule
 //! asserts only what its evidence shows: an unsupported verdict is worse than `unknown`.
 
@@ -10,12 +10,9 @@ mod cache;
 mod concurrency;
 mod cpu;
 mod device_waves;
-mod encryption;
-mod far_end;
 mod first_touch;
 mod idle_copies;
 mod instance_limit;
-mod interrupts;
 mod member;
 mod memory;
 mod partial_stripe;
@@ -25,7 +22,6 @@ mod rate_limit;
 mod readahead;
 mod remote;
 mod request_size;
-mod saturated;
 mod shared_device;
 mod sync_writes;
 mod unknown;

@@ -113,12 +113,12 @@ impl Seen {
 fn of_layout(layout: &LayoutNode) -> Option<Geometry> {
     let LayoutNode::Array { kind, members } = layout else { return None };
     let facts = kind.facts();
-    if facts.parity > 0 {
+    if facts.parity() > 0 {
         let leaves = members.iter().all(|member| matches!(member, LayoutNode::Volume(_)));
-        let (of, parity) = (members.len() as u32, facts.parity as u32);
+        let (of, parity) = (members.len() as u32, facts.parity() as u32);
         return leaves.then(|| Geometry { name: kind.name().to_owned(), of, parity, chunk: kind.chunk() });
     }
-    let mut all = members.iter().map(of_layout).take_while(|_| !facts.redundant);
+    let mut all = members.iter().map(of_layout).take_while(|_| !facts.is_redundant());
     let first = all.next()??;
     all.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }

@@ -6,12 +6,13 @@
 //! linear array, a layout that works all of them) raises it. Known limits are those of the volume's shape or
 //! type; an EBS volume also reports the time it spent above its limits (NVMe log page 0xD0).
 //!
-//! Where nobody says it, the limit is inferred from the ladder ([`saturated`](super::saturated)).
+//! Where nobody says it, the limit is inferred from the ladder ([`saturated`](saturated)).
 //!
 //! A spindle has no such number, but one arm: random operations that wait in line for it keep it busy all the time, and
 //! then its rate is one over the time that it takes for one of them, however many wait.
 
-use super::saturated;
+mod saturated;
+
 use crate::estimate::{median, middle};
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::Facts;

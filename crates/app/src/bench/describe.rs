@@ -1,7 +1,7 @@
 //! What is told of a benchmark: for people, and in fio's shape for programs.
 
 use ebbtide_analysis::below::arrays;
-use ebbtide_analysis::depth::DepthSearch;
+use ebbtide_analysis::latency_target::DepthSearch;
 use ebbtide_formats::fio;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::per_op::PerOp;

@@ -2,7 +2,7 @@
 
 use super::socket_file::SocketFile;
 use crate::sys::{self, Sys};
-use ebbtide_sys::diag::Diag;
+use ebbtide_sys::inet_diag::Diag;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};

@@ -6,7 +6,7 @@ use super::counter::{Counter, read_all};
 use crate::sys::{self, Sys};
 use ebbtide_model::samples::{ConnectionUse, NetworkUse, TcpUse};
 use ebbtide_model::units::Nanos;
-use ebbtide_sys::diag::{Diag, TcpSocket};
+use ebbtide_sys::inet_diag::{Diag, TcpSocket};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

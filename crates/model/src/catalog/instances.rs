@@ -1,4 +1,4 @@
-//! The table of AWS instance types: comma-separated, without quotes, generated; and the import of what
+//! The table of AWS instance types: comma-separated, without quotes; and the import of what
 //! `aws ec2 describe-instance-types` prints.
 
 use super::CatalogError;

@@ -27,7 +27,7 @@ impl Experiment {
         let workload = self.loads().find(|workload| workload.mix != Mix::Read)?;
         self.designs.iter().find_map(|design| {
             let level = parity_level(&design.layout)?;
-            let instead = LayoutName::names("` or `", |layout| layout.redundant && layout.parity == 0);
+            let instead = LayoutName::names("` or `", |layout| layout.has_copies());
             Some(format!(
                 "design {}: {level} is not written in user space, and workload {} writes; write `rw = \"read\"` or \
                  `rw = \"randread\"`, choose `{instead}`, or simulate it: `ebb run FILE --on sim`",
@@ -40,7 +40,7 @@ impl Experiment {
 /// The name of the outermost level with parity, if there is one.
 fn parity_level(node: &LayoutNode) -> Option<&'static str> {
     let LayoutNode::Array { kind, members } = node else { return None };
-    match kind.facts().parity {
+    match kind.facts().parity() {
         0 => members.iter().find_map(parity_level),
         _ => Some(kind.name()),
     }

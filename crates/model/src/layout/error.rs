@@ -58,7 +58,7 @@ pub enum ExtentError {
     /// A level with parity in the tree: a write would have to compute it.
     #[error(
         "writes through a {} in user space are not supported; build it with the kernel backend",
-        LayoutName::names(" or ", |layout| layout.parity > 0)
+        LayoutName::names(" or ", |layout| layout.parity() > 0)
     )]
     ParityWrite,
 }

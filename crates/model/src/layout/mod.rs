@@ -21,7 +21,7 @@ mod tests;
 
 pub use error::{ExtentError, LayoutError};
 pub use map::Map;
-pub use name::{Chunks, Facts};
+pub use name::{Chunks, LayoutFacts, Redundancy};
 
 use crate::units::{ArrayOffset, Bytes, MemberOffset};
 use serde::{Deserialize, Serialize};
@@ -122,7 +122,7 @@ impl ArrayKind {
         }
     }
 
-    /// Copies of every chunk and where they go; `None` for layouts that leave no choice.
+    /// Copies of every chunk and where they go, of layouts whose arrays say so ([`Redundancy::Copies`]).
     pub const fn copies(self) -> Option<(u32, Arrangement)> {
         match self {
             ArrayKind::Raid10 { copies, arrangement, .. } => Some((copies, arrangement)),

@@ -9,7 +9,7 @@ use strum::VariantArray;
 
 /// What is known of a layout without sizes.
 #[derive(Debug)]
-pub struct Facts {
+pub struct LayoutFacts {
     /// Its name in a sentence: `RAID5`.
     pub title: &'static str,
     /// What it is, in few words.
@@ -20,15 +20,45 @@ pub struct Facts {
     pub least_members: usize,
     /// The chunks in which bytes go to members.
     pub chunks: Chunks,
-    /// Members' worth of parity in each stripe.
-    pub parity: usize,
-    /// Whether it loses a member without losing data: by parity, by copies of which the array says how many, else by a copy on
-    /// every member.
-    pub redundant: bool,
+    /// What it keeps beside the data, so that members may be lost.
+    pub redundancy: Redundancy,
     /// Its level, as mdadm's `--level` takes it.
     pub md_level: &'static str,
     /// Its segment type, as lvcreate's `--type` takes it.
     pub lvm_segment: &'static str,
+}
+
+/// What a layout keeps beside the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redundancy {
+    /// Nothing: a member that is lost takes data with it.
+    None,
+    /// A copy on every member.
+    EveryMember,
+    /// As many copies as the array says ([`ArrayKind::copies`]).
+    Copies,
+    /// So many members' worth of parity in each stripe, each of which makes up for one member.
+    Parity(usize),
+}
+
+impl LayoutFacts {
+    /// Members' worth of parity in each stripe.
+    pub const fn parity(&self) -> usize {
+        match self.redundancy {
+            Redundancy::Parity(members) => members,
+            Redundancy::None | Redundancy::EveryMember | Redundancy::Copies => 0,
+        }
+    }
+
+    /// Whether it loses a member without losing data.
+    pub const fn is_redundant(&self) -> bool {
+        !matches!(self.redundancy, Redundancy::None)
+    }
+
+    /// Whether it loses one because others hold copies of it.
+    pub const fn has_copies(&self) -> bool {
+        matches!(self.redundancy, Redundancy::EveryMember | Redundancy::Copies)
+    }
 }
 
 /// The chunks that md accepts of 4 KiB to 1 GiB: RAID0 takes any whole number of KiB (`raid0.c` divides where it is not
@@ -64,71 +94,65 @@ impl LayoutName {
     pub const ALL: &[LayoutName] = <LayoutName as VariantArray>::VARIANTS;
 
     /// What is known of it.
-    pub const fn facts(self) -> &'static Facts {
+    pub const fn facts(self) -> &'static LayoutFacts {
         match self {
-            LayoutName::Linear => &Facts {
+            LayoutName::Linear => &LayoutFacts {
                 title: "linear",
                 what: "members one after the other",
                 other_names: &["concat", "jbod", "span", "single"],
                 least_members: 1,
                 chunks: Chunks::None,
-                parity: 0,
-                redundant: false,
+                redundancy: Redundancy::None,
                 md_level: "linear",
                 lvm_segment: "linear",
             },
-            LayoutName::Stripe => &Facts {
+            LayoutName::Stripe => &LayoutFacts {
                 title: "stripe",
                 what: "RAID0",
                 other_names: &["raid0", "0", "striped", "stripes"],
                 least_members: LEAST_MEMBERS,
                 chunks: Chunks::WholeKib,
-                parity: 0,
-                redundant: false,
+                redundancy: Redundancy::None,
                 md_level: "0",
                 lvm_segment: "striped",
             },
-            LayoutName::Mirror => &Facts {
+            LayoutName::Mirror => &LayoutFacts {
                 title: "mirror",
                 what: "RAID1",
                 other_names: &["raid1", "1", "mirrored", "mirrors"],
                 least_members: 2,
                 chunks: Chunks::None,
-                parity: 0,
-                redundant: true,
+                redundancy: Redundancy::EveryMember,
                 md_level: "1",
                 lvm_segment: "raid1",
             },
-            LayoutName::Raid10 => &Facts {
+            LayoutName::Raid10 => &LayoutFacts {
                 title: "RAID10",
                 what: "RAID10 over any number of members",
                 other_names: &["raid1e", "10", "raid01", "raid0+1"],
                 least_members: 2,
                 chunks: Chunks::PowerOfTwo,
-                parity: 0,
-                redundant: true,
+                redundancy: Redundancy::Copies,
                 md_level: "10",
                 lvm_segment: "raid10",
             },
-            LayoutName::Raid5 => &Facts {
+            LayoutName::Raid5 => &LayoutFacts {
                 title: "RAID5",
                 what: "RAID5, left-symmetric",
                 other_names: &["5"],
                 least_members: 3,
                 chunks: Chunks::PowerOfTwo,
-                parity: 1,
-                redundant: true,
+                redundancy: Redundancy::Parity(1),
                 md_level: "5",
                 lvm_segment: "raid5_ls",
             },
-            LayoutName::Raid6 => &Facts {
+            LayoutName::Raid6 => &LayoutFacts {
                 title: "RAID6",
                 what: "RAID6, left-symmetric",
                 other_names: &["6"],
                 least_members: 4,
                 chunks: Chunks::PowerOfTwo,
-                parity: 2,
-                redundant: true,
+                redundancy: Redundancy::Parity(2),
                 md_level: "6",
                 lvm_segment: "raid6_nc",
             },
@@ -141,7 +165,7 @@ impl LayoutName {
     }
 
     /// The names of those of which `which` is true, separated by `separator`.
-    pub fn names(separator: &str, which: impl Fn(&Facts) -> bool) -> String {
+    pub fn names(separator: &str, which: impl Fn(&LayoutFacts) -> bool) -> String {
         let some = Self::ALL.iter().filter(|layout| which(layout.facts()));
         some.map(|layout| layout.name()).collect::<Vec<_>>().join(separator)
     }
@@ -166,7 +190,7 @@ impl ArrayKind {
     }
 
     /// What is known of it without sizes.
-    pub fn facts(self) -> &'static Facts {
+    pub fn facts(self) -> &'static LayoutFacts {
         self.layout().facts()
     }
 
@@ -177,22 +201,23 @@ impl ArrayKind {
 
     /// Copies of every byte in an array of `members`, 1 where there are no further ones.
     pub fn copies_on(self, members: usize) -> usize {
-        match (self.copies(), self.facts()) {
-            (Some((copies, _)), _) => copies as usize,
-            (None, Facts { redundant: true, parity: 0, .. }) => members,
-            (None, _) => 1,
+        match self.facts().redundancy {
+            Redundancy::EveryMember => members,
+            Redundancy::Copies => self.copies().map_or(1, |(copies, _)| copies as usize),
+            Redundancy::None | Redundancy::Parity(_) => 1,
         }
     }
 
     /// How many of `members` may fail, whichever they are, before data are lost.
     pub fn survives(self, members: usize) -> usize {
-        self.facts().parity + self.copies_on(members).saturating_sub(1)
+        self.facts().parity() + self.copies_on(members).saturating_sub(1)
     }
 
     /// Whether md takes up, while the array is used, what its members grow by: every level with redundancy does (mdadm(8),
     /// `--size`), but for copies in sections of their own (raid10.c, raid10_resize).
     pub fn grows_in_use(self) -> bool {
-        self.facts().redundant && self.copies().is_none_or(|(_, arrangement)| arrangement != Arrangement::Far)
+        self.facts().is_redundant()
+            && self.copies().is_none_or(|(_, arrangement)| arrangement != Arrangement::Far)
     }
 }
 
@@ -227,6 +252,7 @@ mod tests {
             assert_eq!(kind.layout(), *layout);
             assert_eq!(layout.name().parse(), Ok(*layout));
             assert_eq!(kind.chunk().is_some(), layout.facts().chunks != Chunks::None);
+            assert_eq!(kind.copies().is_some(), layout.facts().redundancy == Redundancy::Copies);
             let stored = serde_json::to_value(kind).expect("serialises");
             assert_eq!(stored["layout"], layout.name(), "what a stored session calls it");
         }

@@ -41,7 +41,7 @@ pub(super) struct ParityPiece {
 impl Parity {
     /// `chunk` as [`super::name::Chunks`] allows it; one or two members' worth of parity.
     pub fn new(sizes: &[Bytes], chunk: Bytes, of: LayoutName) -> Result<Self, LayoutError> {
-        let (layout, parities, least) = (of.name(), of.facts().parity, of.facts().least_members);
+        let (layout, parities, least) = (of.name(), of.facts().parity(), of.facts().least_members);
         let n = sizes.len();
         if n < least {
             return Err(LayoutError::TooFewMembers { layout, least, given: n });

@@ -148,10 +148,10 @@ impl BootOrder<'_> {
         let least = match (&members, self.least) {
             (Members::Links(_), _) => places.len(),
             // RAID0 of one disk is that disk under the array's name.
-            (Members::Kind(_), None) if !facts.redundant => 1,
+            (Members::Kind(_), None) if !facts.is_redundant() => 1,
             (Members::Kind(_), asked) => asked.unwrap_or(facts.least_members),
         };
-        let needed = if facts.redundant { facts.least_members } else { 1 };
+        let needed = if facts.is_redundant() { facts.least_members } else { 1 };
         if least < needed {
             return Err(BootError::TooFew { title: facts.title, needed, least });
         }
@@ -161,7 +161,7 @@ impl BootOrder<'_> {
             source: format!("design {} of {}", design.name, self.experiment.name),
             class,
             least,
-            redundant: facts.redundant,
+            redundant: facts.is_redundant(),
             uuid,
             create,
             filesystem,

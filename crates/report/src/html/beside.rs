@@ -2,7 +2,7 @@
 
 use super::chart::{Quantity, Scale, percent};
 use super::intervals::{ROW, X_TICKS, axis, gridlines, lane, marked};
-use super::ways::PageContext;
+use super::navigation::PageContext;
 use super::{Frame, Section, answer, bar, class, colored, page, scrolling};
 use crate::beside::{Beside, BesideRow, conclusion, detectable, letter, percent as share};
 use crate::words;

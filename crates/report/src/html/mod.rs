@@ -11,6 +11,7 @@ mod hosts;
 mod intervals;
 mod latency;
 mod members;
+mod navigation;
 mod order;
 mod over_time;
 mod race;
@@ -19,7 +20,6 @@ pub mod site;
 mod summary;
 mod tables;
 mod trust;
-mod ways;
 
 pub use beside::html as beside_html;
 pub(super) use over_time::MOST_TRIALS;
@@ -30,7 +30,7 @@ use super::words;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::shown::escape;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use ways::PageContext;
+use navigation::PageContext;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");

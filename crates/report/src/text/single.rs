@@ -7,7 +7,7 @@ use super::{LEAST_WIDTH, WIDEST_PROSE};
 use crate::words;
 use ebbtide_analysis::Verdict;
 use ebbtide_analysis::below::arrays;
-use ebbtide_analysis::depth::DepthSearch;
+use ebbtide_analysis::latency_target::DepthSearch;
 use ebbtide_model::samples::{Count, DepthFound, Execution, Histogram, MemberSamples, TrialSamples};
 use ebbtide_model::shown::{Paint, Styled, one_line};
 use ebbtide_model::units::{Nanos, format_iops, format_latency, format_throughput};

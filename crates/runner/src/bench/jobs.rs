@@ -1,7 +1,7 @@
 //! What a benchmark is to do, and what came of it.
 
 use crate::{RunnerError, places, surroundings};
-use ebbtide_analysis::depth::DepthSearch;
+use ebbtide_analysis::latency_target::DepthSearch;
 use ebbtide_analysis::{RuledOut, Verdict};
 use ebbtide_engine::files::{FilesBackend, Options};
 use ebbtide_model::experiment::{Experiment, Volume, VolumeSource};

@@ -3,7 +3,7 @@
 use super::{Bench, Done, Job, Results};
 use crate::search::{self, Step};
 use crate::trial::Trials;
-use ebbtide_analysis::depth::DepthSearch;
+use ebbtide_analysis::latency_target::DepthSearch;
 use ebbtide_model::backend::TrialRun;
 use ebbtide_model::units::Nanos;
 

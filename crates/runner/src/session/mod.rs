@@ -8,7 +8,7 @@ use crate::listener::SessionListener;
 use crate::observer::Observer;
 use crate::store::{Keep, StoreError};
 use crate::trial::{self, Trials};
-use ebbtide_analysis::depth::DepthSearch;
+use ebbtide_analysis::latency_target::DepthSearch;
 use ebbtide_analysis::stop::{Decider, Decision};
 use ebbtide_analysis::{OfDesign, ladder};
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control};

@@ -246,7 +246,7 @@ fn dm_crypts_workers_that_requests_wait_for() {
 fn dm_crypts_workers_that_nothing_waits_for() {
     let why_not = |seen: Encrypted<'_>| {
         let (_, figures) = ruled_out(&six_rounds(&stripe(1), encrypted(seen)), Cpu);
-        figures.iter().any(|(_, needed)| *needed == Some(super::super::encryption::WHOLE))
+        figures.iter().any(|(_, needed)| *needed == Some(super::super::cpu::encryption::WHOLE))
     };
     // The disk below is what takes the time; workers that have time left; those of another mapping.
     assert!(why_not(Encrypted { times: (4.0, 3.5), ..ENCRYPTED }));
@@ -326,7 +326,7 @@ fn one_core_that_takes_all_interrupts_of_the_disk() {
 fn interrupts_that_hold_nothing_back() {
     let why_not = |run: &dyn Fn(&Trial) -> TrialSamples| {
         let (_, figures) = ruled_out(&six_rounds(&stripe(1), run), Cpu);
-        figures.iter().any(|(_, needed)| *needed == Some(super::super::interrupts::INTERRUPTED))
+        figures.iter().any(|(_, needed)| *needed == Some(super::super::cpu::interrupts::INTERRUPTED))
     };
     // That core has time; the others have none either; it runs threads mostly.
     assert!(why_not(&interrupted(0.85, 0.88, 0.2, &[DISK])));

@@ -55,7 +55,7 @@ fn any_array(member: impl Strategy<Value = Tree> + Clone + 'static, most: usize)
     let of = move |layout: LayoutName| {
         let facts = layout.facts();
         // A stripe of one member is mapped, too.
-        let least = if facts.redundant { facts.least_members } else { 1 };
+        let least = if facts.is_redundant() { facts.least_members } else { 1 };
         let odd = if facts.chunks == Chunks::WholeKib { &[12, 5][..] } else { &[] };
         let chunk = prop::sample::select([&[4, 8, 16], odd].concat());
         let members = prop::collection::vec(member.clone(), least..=most.max(least));
@@ -82,7 +82,7 @@ fn is_beyond_the_simulation(tree: &Tree, inside: bool) -> bool {
     fn has_parity(tree: &Tree) -> bool {
         match tree {
             Tree::Volume(_) => false,
-            Tree::Array(kind, _) if kind.facts().parity > 0 => true,
+            Tree::Array(kind, _) if kind.facts().parity() > 0 => true,
             Tree::Array(_, members) => members.iter().any(has_parity),
         }
     }

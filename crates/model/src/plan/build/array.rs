@@ -184,7 +184,7 @@ impl Planner<'_> {
             ArrayKind::Linear | ArrayKind::Stripe { .. } | ArrayKind::Mirror => {}
         }
         arguments.extend(kind.chunk().map(|chunk| format!("--chunk={}K", chunk.0 / Bytes::KIB)));
-        if facts.redundant {
+        if facts.is_redundant() {
             let bitmap = backing.bitmap_or_default();
             arguments.push(format!("--bitmap={}", bitmap.as_ref()));
             if self.is_lasting() {
@@ -275,7 +275,7 @@ impl Planner<'_> {
         let facts = kind.facts();
         // Stripes are the members that hold data; where copies can be chosen, LVM has two.
         let mirrors = kind.copies().map_or(1, |_| 2);
-        let stripes = count.saturating_sub(facts.parity) / mirrors;
+        let stripes = count.saturating_sub(facts.parity()) / mirrors;
         let mut arguments: Vec<String> = [
             "--config",
             config,
@@ -303,9 +303,9 @@ impl Planner<'_> {
         }
         // LVM refuses --nosync for raid6: its Reed-Solomon parity has to be right before it is updated.
         let must_sync = matches!(kind, ArrayKind::Raid6 { .. });
-        if facts.redundant && lasting.is_some() {
+        if facts.is_redundant() && lasting.is_some() {
             self.first_sync_note();
-        } else if facts.redundant && !must_sync {
+        } else if facts.is_redundant() && !must_sync {
             arguments.push("--nosync".into());
             self.sync_note("--nosync");
         }

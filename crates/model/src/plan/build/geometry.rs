@@ -22,9 +22,9 @@ impl Geometry {
     pub fn of(layout: &LayoutNode) -> Option<Geometry> {
         let LayoutNode::Array { kind, members } = layout else { return None };
         let Some(chunk) = kind.chunk() else {
-            return members.first().filter(|_| kind.facts().redundant).and_then(Geometry::of);
+            return members.first().filter(|_| kind.facts().is_redundant()).and_then(Geometry::of);
         };
-        let data = members.len().saturating_sub(kind.facts().parity) as u64;
+        let data = members.len().saturating_sub(kind.facts().parity()) as u64;
         let near = match kind.copies() {
             Some((copies, Arrangement::Near)) => u64::from(copies),
             Some((_, Arrangement::Far | Arrangement::Offset)) | None => 1,

@@ -10,7 +10,7 @@ pub use sessions::{Listed, SessionsPage};
 pub use volume::{ToldChange, ToldEvent, VolumePage};
 pub use volumes::{VolumeLine, VolumesPage};
 
-use super::ways::{PageContext, SESSIONS, VOLUMES};
+use super::navigation::{PageContext, SESSIONS, VOLUMES};
 use super::{Frame, STYLE, Section, answer, bar, beside, of_report, page};
 use crate::{Beside, Report};
 use maud::{Markup, html};

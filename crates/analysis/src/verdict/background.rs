@@ -41,6 +41,7 @@ use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::ordered::entry;
 use ebbtide_model::samples::{Count, DeviceObservation, DiskUse, OtherKind, TrialSamples};
 use ebbtide_model::units::{Bytes, format_iops, format_throughput};
+use ebbtide_model::volume::{Limit, Shape};
 
 /// Share of what limits the disks (bytes moved, requests served) that must be others': below it, file system metadata and the edges of the measurement
 /// explain it.
@@ -291,17 +292,19 @@ fn looked_at<'a>(facts: &Facts<'_>, trial: &'a TrialSamples) -> Option<Vec<&'a D
 
 /// The fuller of the volumes' declared limits, of what all who use the disks took.
 fn declared(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
-    let (mut iops, mut throughput) = (0.0, 0.0);
     let crowded = facts.crowded.as_ref();
+    let counted = case.working().filter(|m| crowded.is_none_or(|c| c.members.contains(&m.name)));
+    let shapes = counted
+        .map(|member| case.shape(&member.name).filter(|_| !case.slowed_by_tool(&member.name)))
+        .collect::<Option<Vec<&Shape>>>()?;
     // Disks below an array of the host are no members, and nothing is declared of them.
-    if crowded.is_some_and(|crowded| crowded.members.is_empty()) {
+    if shapes.is_empty() {
         return None;
     }
-    for member in case.working().filter(|m| crowded.is_none_or(|c| c.members.contains(&m.name))) {
-        let shape = case.shape(&member.name).filter(|_| !case.slowed_by_tool(&member.name))?;
-        iops += shape.iops.map_or(f64::INFINITY, |limit| limit.rate);
-        throughput += shape.throughput.map_or(f64::INFINITY, |limit| limit.rate);
-    }
+    let limit = |of: fn(&Shape) -> Option<Limit>| -> f64 {
+        shapes.iter().map(|shape| of(shape).map_or(f64::INFINITY, |limit| limit.rate)).sum()
+    };
+    let (iops, throughput) = (limit(|shape| shape.iops), limit(|shape| shape.throughput));
     let of_disks = |of: fn(&DiskUse) -> u64| {
         case.median(|trial| {
             let all: u64 = looked_at(facts, trial)?.iter().map(|disk| of(&disk.total)).sum();

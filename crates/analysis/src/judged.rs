@@ -115,9 +115,10 @@ impl Verdict {
         confidence: f64,
         explains: f64,
         sentence: impl Into<String>,
-        evidence: Vec<Evidence>,
+        mut evidence: Vec<Evidence>,
     ) -> Verdict {
         let explains = explains.clamp(0.0, 1.0);
+        evidence.retain(Evidence::is_finite);
         Verdict { kind, basis: None, confidence, explains, sentence: sentence.into(), evidence }
     }
 
@@ -170,14 +171,13 @@ impl Absent {
     }
 
     /// With a figure that was seen and what it would have had to be.
-    pub fn seen(mut self, what: impl Into<String>, value: f64, unit: Unit, needed: f64) -> Absent {
-        self.evidence.push(evidence(what, value, unit, Some(needed)));
-        self
+    pub fn seen(self, what: impl Into<String>, value: f64, unit: Unit, needed: f64) -> Absent {
+        self.with([evidence(what, value, unit, Some(needed))])
     }
 
     /// Adds these figures to the evidence.
     pub fn with(mut self, figures: impl IntoIterator<Item = Evidence>) -> Absent {
-        self.evidence.extend(figures);
+        self.evidence.extend(figures.into_iter().filter(Evidence::is_finite));
         self
     }
 

@@ -1,6 +1,7 @@
 //! Made-up sessions with a known cause, each beside its opposite: the same set-up without the cause.
 
 mod around;
+mod array_members;
 mod copies;
 mod full_queues;
 mod group_limits;

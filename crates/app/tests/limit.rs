@@ -56,9 +56,10 @@ fn left(home: &Home) -> Vec<String> {
     left
 }
 
-/// Writes a megabyte forty times, each in a process of its own that a shell of its own has started.
+/// Writes a megabyte forty times, each in a process of its own that a shell of its own has started. A read of /dev/zero ends early where it
+/// is frozen, which dd would count as a block.
 const WRITES: &str = "i=0; while [ $i -lt 40 ]; do i=$((i+1)); \
-                      sh -c 'dd if=/dev/zero of=f bs=64k count=16 2>/dev/null; :'; rm f; done";
+                      sh -c 'dd if=/dev/zero of=f bs=64k count=16 iflag=fullblock 2>/dev/null; :'; rm f; done";
 
 /// Bytes for which there is no storage to see them (`/var/tmp` in memory).
 fn has_storage(home: &Home) -> bool {
@@ -147,8 +148,8 @@ fn writes(options: &str, script: &str) -> (f64, f64, f64, Value) {
 #[test]
 fn writers_through_the_cache_stand_still_for_as_long_as_they_owe() {
     // One, and several: whatever passes while they are let run, the rest is held back.
-    let one = "dd if=/dev/zero of=f bs=64k count=1600 2>/dev/null";
-    let three = "for i in 1 2 3; do dd if=/dev/zero of=f$i bs=64k count=1000 2>/dev/null & done; wait";
+    let one = "dd if=/dev/zero of=f bs=64k count=1600 iflag=fullblock 2>/dev/null";
+    let three = "for i in 1 2 3; do dd if=/dev/zero of=f$i bs=64k count=1000 iflag=fullblock 2>/dev/null & done; wait";
     for (options, script, limit, least) in
         [("--write 20MB", one, 20e6, 104e6), ("--write 40MB", three, 40e6, 196e6)]
     {
@@ -166,8 +167,8 @@ fn writers_through_the_cache_stand_still_for_as_long_as_they_owe() {
 #[test]
 fn what_was_held_on_its_way_into_the_cache_is_not_held_again() {
     // 60 MB at 20 MB/s are three seconds, whether they are synced or not, or written past the cache. Held twice they are six.
-    let through = "dd if=/dev/zero of=f bs=1M count=57 conv=fsync 2>/dev/null";
-    let past = "dd if=/dev/zero of=g bs=1M count=57 oflag=direct 2>/dev/null";
+    let through = "dd if=/dev/zero of=f bs=1M count=57 conv=fsync iflag=fullblock 2>/dev/null";
+    let past = "dd if=/dev/zero of=g bs=1M count=57 oflag=direct iflag=fullblock 2>/dev/null";
     for (script, expected) in
         [(through.to_owned(), 3.0), (past.to_owned(), 3.0), (format!("{through}; {past}"), 6.0)]
     {
@@ -185,7 +186,7 @@ fn what_was_held_on_its_way_into_the_cache_is_not_held_again() {
 #[test]
 fn calls_count_where_the_kernel_s_group_sees_nothing() {
     let home = Home::new();
-    let script = "dd if=/dev/zero of=f bs=16k count=1000 2>/dev/null";
+    let script = "dd if=/dev/zero of=f bs=16k count=1000 iflag=fullblock 2>/dev/null";
     let output = limit(&home, "--json --iops 2000", script).output().unwrap();
     assert_eq!(status(&output), 0, "{}", stderr(&output));
     let said = json(&output);
@@ -259,7 +260,10 @@ fn two_limits_of_one_program_are_refused() {
 /// A program that writes for as long as it is let, and notes when it has written all.
 fn writer(home: &Home) -> String {
     let place = home.path(".");
-    format!("cd {}; dd if=/dev/zero of=big bs=64k count=960 2>/dev/null; touch done", place.display())
+    format!(
+        "cd {}; dd if=/dev/zero of=big bs=64k count=960 iflag=fullblock 2>/dev/null; touch done",
+        place.display()
+    )
 }
 
 #[test]

@@ -91,6 +91,18 @@ pub fn crowded(case: &Case<'_>) -> Option<Crowded> {
     })
 }
 
+/// The disks of a trial that count: those that the load waits for beside others, or all.
+pub fn looked_at<'a>(
+    trial: &'a TrialSamples,
+    crowded: Option<&Crowded>,
+) -> Option<Vec<&'a DeviceObservation>> {
+    let mut disks = moved::disks(trial)?;
+    if let Some(crowded) = crowded {
+        disks.retain(|disk| crowded.disks.iter().any(|name| name == disk.shown_name()));
+    }
+    Some(disks)
+}
+
 fn in_trial(case: &Case<'_>, trial: &TrialSamples) -> Option<Crowded> {
     let observed = trial.observed.as_deref()?;
     let moved = moved::moved(trial)?;

@@ -7,6 +7,7 @@ pub mod crowded;
 pub mod durable;
 pub mod elsewhere;
 pub mod exceeded;
+pub mod gained;
 pub mod group;
 pub mod hot;
 pub mod latency;
@@ -23,7 +24,7 @@ pub mod steps;
 pub mod undisturbed;
 pub mod usage;
 
-use crate::evidence::Unit;
+use crate::evidence::{Evidence, Unit};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use case::Case;
 use crowded::Crowded;
@@ -35,7 +36,7 @@ use rungs::Rungs;
 use set_rate::SetRate;
 use standing::Devices;
 use std::collections::BTreeMap;
-use usage::{NEAR, Stretch};
+use usage::{Counted, NEAR, Stretch};
 
 /// The figure by which the use of the limits keeps another cause from being asserted.
 pub const MET_BELOW: &str = "use of the working members' limits, which would have to be below";
@@ -65,6 +66,8 @@ pub struct Facts<'a> {
     pub devices: Option<Devices>,
     /// Disks of an array at which others are at work, and for which the load waits.
     pub crowded: Option<Crowded>,
+    /// What the disks have no more of when the load has more, which others lose then.
+    pub gained: Option<(Counted, Evidence)>,
     /// The device of an array that is given more of the load than its siblings, and for which the load waits.
     pub hot: Option<Hot>,
     /// Queues of disks that were full.
@@ -99,6 +102,7 @@ impl<'a> Facts<'a> {
         let devices = standing::devices(case);
         let held = group::held(case);
         let full_queues = queues::full(case, rungs.as_ref());
+        let crowded = crowded::crowded(case);
         Facts {
             met: usage::met(&stretches),
             group_limits_met: group::reached(case, &held),
@@ -106,7 +110,8 @@ impl<'a> Facts<'a> {
             set_rate: set_rate::find(case, rungs.as_ref(), devices, &full_queues),
             latency: latency::latency_over_floor(case),
             shared: shared::shared(case),
-            crowded: crowded::crowded(case),
+            gained: gained::from_others(rungs.as_ref(), crowded.as_ref()),
+            crowded,
             hot: hot::hot(case),
             busiest_thread: permille(case, |cpu| cpu.busiest_thread_permille),
             waited: permille(case, |cpu| cpu.most_waiting_permille),

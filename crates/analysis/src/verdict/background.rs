@@ -31,7 +31,7 @@
 use crate::estimate::median;
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::case::Case;
-use crate::facts::crowded::Crowded;
+use crate::facts::crowded::{self, Crowded};
 use crate::facts::group::FullestLimit;
 use crate::facts::processors::WAITED;
 use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN, Step};
@@ -39,7 +39,7 @@ use crate::facts::usage::Counted;
 use crate::facts::{Facts, durable, moved, undisturbed};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::ordered::entry;
-use ebbtide_model::samples::{Count, DeviceObservation, DiskUse, OtherKind, TrialSamples};
+use ebbtide_model::samples::{DiskUse, OtherKind, TrialSamples};
 use ebbtide_model::units::{Bytes, format_iops, format_throughput};
 use ebbtide_model::volume::{Limit, Shape};
 
@@ -66,10 +66,6 @@ const LARGE: f64 = 256.0 * Bytes::KIB as f64;
 const AS_MANY: f64 = 0.3;
 /// Bytes of a request of the others over those of an operation of the load from which on the load waits behind theirs, whatever its own size.
 const LARGER: f64 = 4.0;
-/// What the disks do for all together, in one short run over another, up to which it is unchanged: rates of a moment vary by some percent.
-const UNCHANGED: f64 = 1.15;
-/// Part of what the load gained by keeping more in flight that others must have lost for the disks to have no more of it.
-const TAKEN: f64 = 0.5;
 
 /// Busy share of the busiest disk below which there was room for both: others who moved bytes on a disk that idled
 /// half of the time did not hold the trial back.
@@ -259,7 +255,8 @@ fn taken(case: &Case<'_>, facts: &Facts<'_>) -> Option<Taken> {
 
 /// What the disks have least of: of what is known, and how; nothing where nothing says it.
 fn limiting(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
-    let known = declared(case, facts).or_else(|| by_depths(facts)).or_else(|| by_sizes(case, facts, taken));
+    let known =
+        declared(case, facts).or_else(|| facts.gained.clone()).or_else(|| by_sizes(case, facts, taken));
     known.or_else(|| by_mean(case, facts, taken))
 }
 
@@ -281,15 +278,6 @@ fn is_full(facts: &Facts<'_>) -> bool {
     matches!(more, Some(MoreInFlight::Flat(..)))
 }
 
-/// The disks that count: those that the load waits for beside others, or all.
-fn looked_at<'a>(facts: &Facts<'_>, trial: &'a TrialSamples) -> Option<Vec<&'a DeviceObservation>> {
-    let mut disks = moved::disks(trial)?;
-    if let Some(crowded) = &facts.crowded {
-        disks.retain(|disk| crowded.disks.iter().any(|name| name == disk.shown_name()));
-    }
-    Some(disks)
-}
-
 /// The fuller of the volumes' declared limits, of what all who use the disks took.
 fn declared(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     let crowded = facts.crowded.as_ref();
@@ -307,7 +295,8 @@ fn declared(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     let (iops, throughput) = (limit(|shape| shape.iops), limit(|shape| shape.throughput));
     let of_disks = |of: fn(&DiskUse) -> u64| {
         case.median(|trial| {
-            let all: u64 = looked_at(facts, trial)?.iter().map(|disk| of(&disk.total)).sum();
+            let all: u64 =
+                crowded::looked_at(trial, facts.crowded.as_ref())?.iter().map(|disk| of(&disk.total)).sum();
             Some(all as f64 / trial.elapsed.as_secs_f64())
         })
     };
@@ -319,46 +308,6 @@ fn declared(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
         (Counted::Bytes, "bytes of the disks, of the volumes' limit of bytes", bytes)
     };
     (used >= DISK_BUSY).then(|| (counted, share_is(what, used, DISK_BUSY)))
-}
-
-/// What all who use the disks have together stays the same when the load has more of it by keeping more in flight: its gain is what others lose.
-fn by_depths(facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
-    let rungs = facts.rungs.as_ref()?;
-    let (same, deepest) = (rungs.same?, *rungs.deeper.last()?);
-    if deepest.ops.rate < MORE * same.ops.rate {
-        return None;
-    }
-    let part = facts.crowded.as_ref().map_or(1.0, |crowded| crowded.part);
-    let rates = |step: &Step<'_>, all: fn(&DiskUse) -> u64, own: fn(&Count) -> u64| {
-        let samples = &step.rung.samples;
-        let seconds = samples.elapsed.as_secs_f64();
-        let all: u64 = looked_at(facts, samples)?.iter().map(|disk| all(&disk.total)).sum();
-        let counts = samples.array.counts();
-        let own = (own(&counts.read) + own(&counts.write)) as f64 * part;
-        (all > 0 && seconds > 0.0).then(|| (all as f64 / seconds, own / seconds))
-    };
-    let compared = |all: fn(&DiskUse) -> u64, own: fn(&Count) -> u64| {
-        let ((before, own_before), (after, own_after)) =
-            (rates(&same, all, own)?, rates(&deepest, all, own)?);
-        let gained = own_after - own_before;
-        let lost = (before - own_before) - (after - own_after);
-        Some((after / before, lost >= TAKEN * gained))
-    };
-    let (bytes, of_bytes) = compared(|disk| disk.bytes.total(), |count| count.bytes)?;
-    let (requests, of_requests) = compared(|disk| disk.ops.total(), |count| count.ops)?;
-    let unchanged = |times: f64| times.ln().abs() <= UNCHANGED.ln();
-    let in_flight = deepest.rung.in_flight;
-    let figure = |of: &str, times| {
-        let what = format!(
-            "{of} of the disks, from any source, with {in_flight} of the load's in flight over those with as many as in the trials"
-        );
-        evidence(what, times, Unit::Times, Some(UNCHANGED))
-    };
-    if of_bytes && unchanged(bytes) && !(of_requests && requests.ln().abs() < bytes.ln().abs()) {
-        Some((Counted::Bytes, figure("bytes", bytes)))
-    } else {
-        (of_requests && unchanged(requests)).then(|| (Counted::Operations, figure("requests", requests)))
-    }
 }
 
 /// What stays the same in short runs with other sizes.

@@ -114,8 +114,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         figures.extend(calls);
     }
     // What an operation waits for a processor, or behind those of others, is none of what the array takes for it; what more in
-    // flight gain was seen beside the others.
-    let behind = if by_ladder { 0.0 } else { facts.behind_others() };
+    // flight gain was seen beside the others, and is theirs where they lose it.
+    let behind = if by_ladder && facts.gained.is_none() { 0.0 } else { facts.behind_others() };
     let explains = explains * (1.0 - facts.waited.unwrap_or(0.0)) * (1.0 - behind);
     Ok(Verdict::new(VerdictKind::Concurrency, confidence, explains, sentence, figures))
 }

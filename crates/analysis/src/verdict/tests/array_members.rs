@@ -155,6 +155,41 @@ fn neighbour(more: u64) -> impl Fn(&Trial) -> TrialSamples {
     }
 }
 
+/// With more in flight the array has more of the disk at which others are, and these have as much less: they are what holds it back, and
+/// nobody says that it is not full.
+#[test]
+fn more_in_flight_take_from_others_what_a_full_disk_does() {
+    let experiment = one();
+    let beside = |others: u64| {
+        let mut session = six_rounds(&experiment, neighbour(122));
+        let trial_of = session.trials[0].trial;
+        let rung = |(in_flight, iops): (u32, u64)| ebbtide_model::session::Rung {
+            design: experiment.designs[0].name.clone(),
+            workload: experiment.workloads[0].name.clone(),
+            in_flight,
+            bs: experiment.workloads[0].bs,
+            samples: Box::new(TrialSamples {
+                observed: neighbour(if in_flight == 4 { 122 } else { others })(&trial_of).observed,
+                ..trial(&[("v0", iops, 400_000)])
+            }),
+        };
+        session.meta.rungs = [(4, 5000), (8, 9000)].map(rung).into();
+        verdicts(&session)
+    };
+    let [background, concurrency] = <[Verdict; 2]>::try_from(beside(122)).expect("both");
+    assert_eq!((background.kind, concurrency.kind), (Background, Concurrency));
+    let few = "4 operations in flight have a small part of disks that others use: with 8 in flight the rate is 80% higher";
+    assert_eq!(concurrency.sentence, few);
+    let taken = |verdict: &Verdict| {
+        verdict.evidence.iter().any(|figure| figure.what.contains("from any source, with 8"))
+    };
+    assert!(taken(&background), "{:?}", background.evidence);
+    // Opposite: the disk does as much more as the load, and what it is short of is told by the size of its requests.
+    let room = beside(202);
+    let background = room.iter().find(|verdict| verdict.kind == Background).expect("named");
+    assert!(!taken(background), "{:?}", background.evidence);
+}
+
 /// A linear volume over two disks: three fifths of the operations go to the first, which has no more done with more in flight.
 #[test]
 fn a_disk_that_has_more_of_the_load_is_the_limit_of_its_array() {

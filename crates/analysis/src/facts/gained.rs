@@ -1,0 +1,56 @@
+//! What the load gains by keeping more in flight where others lose it: the disks have no more to give.
+//!
+//! Derivation. A disk that is full serves so many requests, or moves so many bytes, whoever asks. Whoever has more in flight there has a larger
+//! share of them, and all together have as much as before. Where the disks had room, what the load gains comes on top of what others have.
+
+use super::crowded::{self, Crowded};
+use super::rungs::{MORE, Rungs, Step};
+use super::usage::Counted;
+use crate::evidence::{Evidence, Unit, evidence};
+use ebbtide_model::samples::{Count, DiskUse};
+
+/// What the disks do for all together, in one short run over another, up to which it is unchanged: rates of a moment vary by some percent.
+const UNCHANGED: f64 = 1.15;
+/// Part of what the load gained by keeping more in flight that others must have lost for the disks to have no more of it.
+const TAKEN: f64 = 0.5;
+
+/// What all who use the disks have no more of when the load has more in flight and more done; nothing where that does not show.
+pub fn from_others(rungs: Option<&Rungs<'_>>, crowded: Option<&Crowded>) -> Option<(Counted, Evidence)> {
+    let rungs = rungs?;
+    let (same, deepest) = (rungs.same?, *rungs.deeper.last()?);
+    if deepest.ops.rate < MORE * same.ops.rate {
+        return None;
+    }
+    let part = crowded.map_or(1.0, |crowded| crowded.part);
+    let rates = |step: &Step<'_>, all: fn(&DiskUse) -> u64, own: fn(&Count) -> u64| {
+        let samples = &step.rung.samples;
+        let seconds = samples.elapsed.as_secs_f64();
+        let disks = crowded::looked_at(samples, crowded)?;
+        let all: u64 = disks.iter().map(|disk| all(&disk.total)).sum();
+        let counts = samples.array.counts();
+        let own = (own(&counts.read) + own(&counts.write)) as f64 * part;
+        (all > 0 && seconds > 0.0).then(|| (all as f64 / seconds, own / seconds))
+    };
+    let compared = |all: fn(&DiskUse) -> u64, own: fn(&Count) -> u64| {
+        let ((before, own_before), (after, own_after)) =
+            (rates(&same, all, own)?, rates(&deepest, all, own)?);
+        let gained = own_after - own_before;
+        let lost = (before - own_before) - (after - own_after);
+        Some((after / before, lost >= TAKEN * gained))
+    };
+    let (bytes, of_bytes) = compared(|disk| disk.bytes.total(), |count| count.bytes)?;
+    let (requests, of_requests) = compared(|disk| disk.ops.total(), |count| count.ops)?;
+    let unchanged = |times: f64| times.ln().abs() <= UNCHANGED.ln();
+    let in_flight = deepest.rung.in_flight;
+    let figure = |of: &str, times| {
+        let what = format!(
+            "{of} of the disks, from any source, with {in_flight} of the load's in flight over those with as many as in the trials"
+        );
+        evidence(what, times, Unit::Times, Some(UNCHANGED))
+    };
+    if of_bytes && unchanged(bytes) && !(of_requests && requests.ln().abs() < bytes.ln().abs()) {
+        Some((Counted::Bytes, figure("bytes", bytes)))
+    } else {
+        (of_requests && unchanged(requests)).then(|| (Counted::Operations, figure("requests", requests)))
+    }
+}

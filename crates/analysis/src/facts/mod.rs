@@ -33,6 +33,7 @@ use hot::Hot;
 use processors::{THREAD_BUSY, permille, users_by};
 use queues::FullQueue;
 use rungs::Rungs;
+use served::AT_ONCE;
 use set_rate::SetRate;
 use standing::Devices;
 use std::collections::BTreeMap;
@@ -173,6 +174,13 @@ impl<'a> Facts<'a> {
     /// The same where the rate looks set.
     pub fn yield_to_set_rate(&self, why: &str) -> Result<(), Absent> {
         self.set_rate.as_ref().map_or(Ok(()), |_| Err(Absent::yields(VerdictKind::RateLimit, why)))
+    }
+
+    /// Whether the load has all that it asks for, and waits for it no longer than one operation alone takes, as far as that is known: a limit may be
+    /// near, and holds nothing back.
+    pub fn served_at_once(&self, case: &Case<'_>) -> bool {
+        let waits = self.latency.is_some_and(|(latency, floor)| floor < AT_ONCE * latency);
+        served::served(case) && !waits
     }
 
     /// Part of the gap that others who use the disks explain: operations wait behind theirs.

@@ -102,10 +102,37 @@ fn made_durable(trial: &TrialSamples, workload: &Workload) -> f64 {
     trial.execution.syncs.count().saturating_add(each) as f64
 }
 
+/// Bytes that arrays with copies or parity may have written of which parts of them are being written to: a page on each device for a write to a part
+/// that nobody wrote to before (md-bitmap.c; LVM's copies have it too). Whether an array has such a bitmap is not known.
+fn bitmaps(trial: &TrialSamples) -> f64 {
+    let Some(observed) = trial.observed.as_ref() else { return 0.0 };
+    let of_member = |member: &MemberSamples| {
+        let devices = observed.member(&member.name).map_or(&[][..], |below| &below.devices);
+        let below = devices.iter().filter_map(|at| observed.devices.get(*at)?.below.as_ref());
+        let pages: usize =
+            below.filter(|below| has_bitmap(below.join)).map(|below| below.devices.len()).sum();
+        member.ops.write.count.ops as f64 * pages as f64 * PAGE as f64
+    };
+    trial.members.iter().map(of_member).sum()
+}
+
+fn has_bitmap(join: Join) -> bool {
+    match join {
+        Join::Mirror { .. } | Join::StripedMirror { .. } | Join::Parity { .. } => true,
+        Join::Through
+        | Join::Paths
+        | Join::Linear
+        | Join::Stripe { .. }
+        | Join::Cache
+        | Join::Indirect
+        | Join::Other => false,
+    }
+}
+
 /// Bytes that the disks moved beyond the most that the trial's operations can have taken: somebody else asked for them.
 pub fn beyond(trial: &TrialSamples, moved: &Moved, workload: &Workload) -> f64 {
     let beyond = |moved: u64, due: f64| (moved as f64 - due).max(0.0);
-    let journal = made_durable(trial, workload) * JOURNAL_BYTES;
+    let journal = made_durable(trial, workload) * JOURNAL_BYTES + bitmaps(trial);
     beyond(moved.moved.read, moved.due.read.most) + beyond(moved.moved.write, moved.due.write.most + journal)
 }
 
@@ -113,7 +140,7 @@ pub fn beyond(trial: &TrialSamples, moved: &Moved, workload: &Workload) -> f64 {
 pub fn written_by_others(trial: &TrialSamples, workload: &Workload) -> Option<f64> {
     let moved = moved(trial).filter(|moved| moved.moved.write > 0)?;
     let all = moved.moved.write as f64;
-    let own = moved.due.write.most + made_durable(trial, workload) * JOURNAL_BYTES;
+    let own = moved.due.write.most + made_durable(trial, workload) * JOURNAL_BYTES + bitmaps(trial);
     Some((1.0 - own / all).max(0.0))
 }
 

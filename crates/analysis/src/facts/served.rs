@@ -9,6 +9,9 @@ use ebbtide_model::workload::Arrival;
 /// An open loop that completes this share of what arrives is served: nothing limits it.
 pub const SERVED: f64 = 0.98;
 
+/// What one operation alone takes over the mean latency from which on none waits much.
+pub const AT_ONCE: f64 = 0.70;
+
 /// Pausing for this share of the time a job does mostly that.
 const PAUSING: f64 = 0.5;
 

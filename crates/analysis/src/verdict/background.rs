@@ -34,8 +34,8 @@ use crate::facts::case::Case;
 use crate::facts::crowded::{self, Crowded};
 use crate::facts::group::FullestLimit;
 use crate::facts::processors::WAITED;
-use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN, Step};
-use crate::facts::usage::Counted;
+use crate::facts::rungs::{GAIN, MORE, MoreInFlight, NO_GAIN, Step};
+use crate::facts::usage::{Counted, NEAR};
 use crate::facts::{Facts, durable, moved, undisturbed};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::ordered::entry;
@@ -188,7 +188,8 @@ fn kept_up(facts: &Facts<'_>) -> Option<Evidence> {
         let own = counts.read.bytes + counts.write.bytes;
         (samples.elapsed.0 > 0).then(|| all.saturating_sub(own) as f64 / samples.elapsed.as_secs_f64())
     };
-    let share = others(rungs.deeper.last()?)? / others(&rungs.same?)?;
+    let before = others(&rungs.same?).filter(|before| *before > 0.0)?;
+    let share = others(rungs.deeper.last()?)? / before;
     let what =
         "bytes that others moved beside the most in flight, over those beside as many as in the trials";
     (share >= KEPT_UP).then(|| evidence(what, share, Unit::Times, Some(KEPT_UP)))
@@ -278,6 +279,12 @@ fn is_full(facts: &Facts<'_>) -> bool {
     matches!(more, Some(MoreInFlight::Flat(..)))
 }
 
+/// Whether it shows that they do as much more for it as it has in flight.
+fn has_room(facts: &Facts<'_>) -> bool {
+    let more = facts.rungs.as_ref().and_then(|rungs| rungs.more(GAIN));
+    matches!(more, Some(MoreInFlight::Helped(..)))
+}
+
 /// The fuller of the volumes' declared limits, of what all who use the disks took.
 fn declared(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     let crowded = facts.crowded.as_ref();
@@ -308,6 +315,11 @@ fn declared(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
         (Counted::Bytes, "bytes of the disks, of the volumes' limit of bytes", bytes)
     };
     (used >= DISK_BUSY).then(|| (counted, share_is(what, used, DISK_BUSY)))
+}
+
+/// Whether all who use the disks take so much of such a limit that it is reached.
+fn declared_is_near(case: &Case<'_>, facts: &Facts<'_>) -> bool {
+    declared(case, facts).is_some_and(|(_, used)| used.value >= NEAR)
 }
 
 /// What stays the same in short runs with other sizes.
@@ -365,6 +377,10 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let at_least = if is_full(facts) { explained } else { share };
     if at_least < OTHERS_SHARE || rate < least {
         return Err(absent("other processes did too little I/O"));
+    }
+    if let Some(kept_up) = kept_up(facts).filter(|_| has_room(facts)) {
+        let why = "more in flight have as much more done beside them, and take nothing from them: the disks have room for both";
+        return Err(absent(why).with([kept_up]));
     }
     let busy = facts.crowded.as_ref().map(|crowded| crowded.busy).or_else(|| busiest_disk(case));
     let busy = busy.ok_or_else(|| absent("how busy the disks were is not known"))?;
@@ -432,8 +448,10 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let what = format!("trials during which this was running: {who}");
         evidence(what, f64::from(*trials), Unit::Trials, None)
     }));
+    // What a disk serves that is not known to be full may be short of neither.
+    let shown = why.is_some() && (facts.gained.is_some() || is_full(facts) || declared_is_near(case, facts));
     let confidence = if who.is_empty() { 0.8 } else { 0.95 };
-    let sentence = format!("{}; {named}", in_words(&taken, counted, why.is_some(), facts.crowded.as_ref()));
+    let sentence = format!("{}; {named}", in_words(&taken, counted, shown, facts.crowded.as_ref()));
     Ok(Verdict::new(VerdictKind::Background, confidence, explains, sentence, list))
 }
 
@@ -462,7 +480,7 @@ fn in_words(taken: &Taken, counted: Counted, known: bool, crowded: Option<&Crowd
             if known {
                 limit("operations")
             } else {
-                "whether operations or bytes limit them is not known".to_owned()
+                format!("whether operations or bytes limit {} is not known", crowded.map_or("them", |_| "it"))
             }
         ),
         None => {

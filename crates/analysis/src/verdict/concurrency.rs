@@ -14,8 +14,9 @@
 use crate::ArrayBelow;
 use crate::evidence::{Evidence, Unit, evidence};
 use crate::facts::case::Case;
-use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN};
+use crate::facts::rungs::{GAIN, MORE, MoreInFlight, NO_GAIN};
 use crate::facts::shared::parallel;
+use crate::facts::standing::BUSY;
 use crate::facts::{Facts, calls};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
@@ -28,8 +29,8 @@ pub const FLOOR_SHARE: f64 = 0.70;
 /// Operations in flight per member below which members are idle for want of work.
 pub const IDLE_MEMBERS: f64 = 0.75;
 
-/// Rate with more in flight over that with as many from which on they helped beyond doubt: half of what twice as many promise.
-pub const GAIN: f64 = 1.50;
+/// Requests at a device that is always busy from which on one operation is several of them.
+const SEVERAL: f64 = 1.5;
 
 /// Confidence of grounds that hold against a ladder that says nothing.
 const SURE: f64 = 0.8;
@@ -74,7 +75,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         .or_else(|| far_misses(case, kept))
         .or_else(|| idle_members(case, facts, kept))
         // Where the floor is known, something makes this one operation wait that is not another.
-        .or_else(|| facts.latency.is_none().then(|| one_at_a_time(case, kept)).flatten())
+        .or_else(|| facts.latency.is_none().then(|| one_at_a_time(case, facts, kept)).flatten())
         .or_else(|| {
             by_ladder = true;
             more_helped(facts, kept)
@@ -276,7 +277,11 @@ fn more_helped(facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
 }
 
 /// With one in flight nothing can wait for anything, but for the arm of a disk that spins.
-fn one_at_a_time(case: &Case<'_>, kept: f64) -> Option<Verdict> {
+fn one_at_a_time(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
+    // One that is cut into many keeps a disk as full as many do.
+    if facts.devices.is_some_and(|at| at.least_busy >= BUSY && at.queue >= SEVERAL) {
+        return None;
+    }
     let mut observed = case.trials.iter().filter_map(|t| t.observed.as_ref());
     let spins = observed.any(|o| o.devices.iter().any(|device| device.rotational == Some(true)));
     let sentence =

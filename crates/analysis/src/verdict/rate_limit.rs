@@ -26,6 +26,9 @@ const ALIKE: f64 = 0.05;
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     facts.yield_to_volumes("a declared limit is reached")?;
+    if facts.served_at_once(case) {
+        return Err(Absent::because("the load has all that it asks for, and does not wait for it"));
+    }
     let members = case.working().count();
     let held: Vec<&FullestLimit> = facts.held.iter().filter(|held| held.is_reached()).collect();
     if !held.is_empty() {
@@ -35,7 +38,11 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     // What waits above the devices is held there, whatever is below.
     let disks = if found.above { None } else { alike_below(case, found.counted) };
     let each = disks.map_or(found.rate / members.max(1) as f64, |(_, each)| each);
-    let mut sentence = format!("looks like a rate that somebody set: {}", shown(found.counted, each));
+    // A link, a platter and a drive's own bus move bytes as evenly as a limit lets them pass.
+    let or_its_own =
+        if !found.above && found.counted == Counted::Bytes { ", or the device's own" } else { "" };
+    let mut sentence =
+        format!("looks like a rate that somebody set{or_its_own}: {}", shown(found.counted, each));
     match disks {
         Some((array, _)) => {
             sentence.push_str(&format!(" for each of the {} devices of {}", array.devices.len(), array.name));

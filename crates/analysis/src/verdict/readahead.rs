@@ -9,6 +9,7 @@
 use crate::evidence::{Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::moved::HIT_SHARE;
+use crate::facts::served::served;
 use crate::facts::standing::BUSY;
 use crate::facts::{Facts, moved};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
@@ -18,6 +19,8 @@ use ebbtide_model::workload::{Access, Mix};
 
 /// Share of a load thread's time from which on the reader, not the disks, is the slow part.
 const READER_BUSY: f64 = 0.80;
+/// Share of the time in which a disk or the reader works below which it is something else that the reader waits for.
+const ACCOUNTED: f64 = 0.50;
 /// Windows that make up one operation from which on asking for them is what the reader does.
 const WINDOWS: f64 = 4.0;
 /// Window that keeps a single network volume at work: at 1 ms and 250 MB/s, 250 KB are in flight.
@@ -27,6 +30,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let workload = case.workload;
     if workload.direct || workload.access != Access::Sequential || workload.mix != Mix::Read {
         return Err(Absent::because("only sequential reads through the page cache are read ahead"));
+    }
+    if served(case) {
+        return Err(Absent::because("the load has all that it asks for"));
     }
     let needed = Geometry::of(&case.design.layout).map_or(SINGLE_WINDOW, |geometry| geometry.stripe().0);
     // The window is that of the topmost device with one: the array's, where the kernel has one.
@@ -46,7 +52,11 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let m = moved::moved(t)?;
         (m.asked.read > 0).then(|| m.moved.read as f64 / m.asked.read as f64)
     });
-    let reader = facts.busiest_thread;
+    let reader = facts.pressed.or(facts.busiest_thread);
+    let at_disks = case.median(|t| {
+        let busy: f64 = moved::disks(t)?.iter().map(|disk| disk.total.busy.as_secs_f64()).sum();
+        Some(busy / t.elapsed.as_secs_f64())
+    });
     let missed = 1.0 - HIT_SHARE;
     let (Some(window), Some(busy), Some(from_disk)) = (window, busy, from_disk) else {
         return Err(Absent::because("the disks or their readahead were not observed"));
@@ -63,6 +73,12 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
             .seen(format!("busy share of the disks{below}"), busy, Unit::Share, BUSY)
             .seen("share of the bytes read that came from the disks", from_disk, Unit::Share, missed)
             .seen_where_known(of_reader, reader, Unit::Share, READER_BUSY));
+    }
+    let accounted = at_disks.unwrap_or(0.0) + reader.unwrap_or(0.0);
+    if accounted < ACCOUNTED {
+        let what = "share of the time in which a disk or the reader works, of one reader";
+        let absent = Absent::because("the reader waits for something else than the disks");
+        return Err(absent.seen(what, accounted, Unit::Share, ACCOUNTED));
     }
     let sentence = format!(
         "readahead of {} does not cover {}: the disks are busy {:.0}% of the time while the reader waits",

@@ -18,6 +18,7 @@ use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::exceeded::longest_exceeded;
+use crate::facts::standing::BUSY;
 use crate::facts::usage::{Counted, LimitUse, NEAR, REACHED};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 use ebbtide_model::units::format_latency;
@@ -33,12 +34,12 @@ pub const IN_LINE: f64 = 2.0;
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let found = by_limits(case, facts).or_else(|| by_report(case)).or_else(|| by_arm(case, facts));
     found.map_or_else(|| saturated::judge(case, facts), Ok).map_err(|saturated| match facts.met {
-        Some(met) => Absent::because("the working members are below their known limits").seen(
-            "use of their limits, weighted by bytes",
-            met,
-            Unit::Share,
-            NEAR,
-        ),
+        Some(met) => Absent::because(if met >= NEAR {
+            "the load has all that it asks for, and does not wait for it"
+        } else {
+            "the working members are below their known limits"
+        })
+        .seen("use of their limits, weighted by bytes", met, Unit::Share, NEAR),
         None => Absent {
             why: format!("no limit of a working member is known or reported, and {}", saturated.why),
             ..saturated
@@ -47,7 +48,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
 }
 
 fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
-    let met = facts.met.filter(|met| *met >= NEAR)?;
+    let met = facts.met.filter(|met| *met >= NEAR && !facts.served_at_once(case))?;
     let members = &case.result.members;
     let each = members.iter().enumerate();
     let full: Vec<AtLimit<'_>> =
@@ -182,7 +183,9 @@ fn by_arm(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
         .map(|m| m.in_flight.filter(|_| spindle(&m.name)).unwrap_or(0.0))
         .min_by(f64::total_cmp)
         .filter(|least| *least >= IN_LINE)?;
-    if case.workload.access != Access::Random || !case.workload.direct || facts.limited_above() {
+    // A disk that was seen to idle is none whose arm works all the time.
+    let idles = facts.devices.is_some_and(|at| at.least_busy < BUSY);
+    if case.workload.access != Access::Random || !case.workload.direct || idles || facts.limited_above() {
         return None;
     }
     let slowest = working.iter().min_by(|a, b| a.iops.total_cmp(&b.iops))?;

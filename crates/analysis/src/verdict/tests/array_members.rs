@@ -240,7 +240,7 @@ fn others_on_one_disk_of_an_array_are_weighed_on_that_disk() {
     assert_eq!(
         verdict.sentence,
         "others made 1.52 k requests/s on vdd, 55% of all that it served (55% of the bytes), for which md0 waits: 85% of \
-         the operations in flight are there; operations limit it; by whom cannot be seen from here"
+         the operations in flight are there; whether operations or bytes limit it is not known; by whom cannot be seen from here"
     );
     // On two of them.
     let two = six_rounds(&one(), |t| {

@@ -9,6 +9,7 @@ mod host;
 mod ladder;
 mod limits;
 mod members;
+mod overclaims;
 mod parity;
 mod queues;
 mod remote;

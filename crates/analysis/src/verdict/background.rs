@@ -34,7 +34,7 @@ use crate::facts::case::Case;
 use crate::facts::crowded::{self, Crowded};
 use crate::facts::group::FullestLimit;
 use crate::facts::processors::WAITED;
-use crate::facts::rungs::{GAIN, MORE, MoreInFlight, NO_GAIN, Step};
+use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN, Step};
 use crate::facts::usage::{Counted, NEAR};
 use crate::facts::{Facts, durable, moved, undisturbed};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
@@ -279,12 +279,6 @@ fn is_full(facts: &Facts<'_>) -> bool {
     matches!(more, Some(MoreInFlight::Flat(..)))
 }
 
-/// Whether it shows that they do as much more for it as it has in flight.
-fn has_room(facts: &Facts<'_>) -> bool {
-    let more = facts.rungs.as_ref().and_then(|rungs| rungs.more(GAIN));
-    matches!(more, Some(MoreInFlight::Helped(..)))
-}
-
 /// The fuller of the volumes' declared limits, of what all who use the disks took.
 fn declared(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     let crowded = facts.crowded.as_ref();
@@ -377,10 +371,6 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let at_least = if is_full(facts) { explained } else { share };
     if at_least < OTHERS_SHARE || rate < least {
         return Err(absent("other processes did too little I/O"));
-    }
-    if let Some(kept_up) = kept_up(facts).filter(|_| has_room(facts)) {
-        let why = "more in flight have as much more done beside them, and take nothing from them: the disks have room for both";
-        return Err(absent(why).with([kept_up]));
     }
     let busy = facts.crowded.as_ref().map(|crowded| crowded.busy).or_else(|| busiest_disk(case));
     let busy = busy.ok_or_else(|| absent("how busy the disks were is not known"))?;

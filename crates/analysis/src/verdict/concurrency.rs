@@ -29,7 +29,7 @@ pub const FLOOR_SHARE: f64 = 0.70;
 /// Operations in flight per member below which members are idle for want of work.
 pub const IDLE_MEMBERS: f64 = 0.75;
 
-/// Requests at a device that is always busy from which on one operation is several of them.
+/// Requests that one operation has at a device that is always busy, from which on it is several of them.
 const SEVERAL: f64 = 1.5;
 
 /// Confidence of grounds that hold against a ladder that says nothing.
@@ -278,8 +278,8 @@ fn more_helped(facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
 
 /// With one in flight nothing can wait for anything, but for the arm of a disk that spins.
 fn one_at_a_time(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
-    // One that is cut into many keeps a disk as full as many do.
-    if facts.devices.is_some_and(|at| at.least_busy >= BUSY && at.queue >= SEVERAL) {
+    // One that is cut into many keeps a disk as full as many do; what others have there does not count.
+    if facts.devices.is_some_and(|at| at.least_busy >= BUSY && at.share >= SEVERAL) {
         return None;
     }
     let mut observed = case.trials.iter().filter_map(|t| t.observed.as_ref());

@@ -156,8 +156,7 @@ impl Evidence {
 
 /// A figure with its unit, and what it is compared with.
 pub(crate) fn evidence(what: impl Into<String>, value: f64, unit: Unit, reference: Option<f64>) -> Evidence {
-    let what = what.into();
-    let figure = Evidence { what, value, unit, reference };
+    let figure = Evidence { what: what.into(), value, unit, reference };
     // Something was divided by nothing, and a rule may have been decided by it: no test of the rules may see that.
     #[cfg(test)]
     assert!(figure.is_finite(), "{figure:?}");

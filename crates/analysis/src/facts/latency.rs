@@ -5,6 +5,10 @@ use crate::estimate::median;
 use crate::members;
 use ebbtide_model::samples::{Count, TrialSamples};
 
+/// Floor over mean latency from which on operations do not wait: at most 30% of the latency is waiting, and
+/// the tool's own share of a latency of 100 us is already 10 to 20%.
+pub const FLOOR_SHARE: f64 = 0.70;
+
 /// Mean latency of the members' operations and the floor of a typical member, in nanoseconds, for one trial; `None`
 /// when the floor of a working member is unknown. The floor is the median over the members: what a slow
 /// member needs beyond its siblings is its fault, not want of operations.

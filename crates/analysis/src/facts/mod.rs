@@ -30,10 +30,10 @@ use case::Case;
 use crowded::Crowded;
 use group::FullestLimit;
 use hot::Hot;
+use latency::FLOOR_SHARE;
 use processors::{THREAD_BUSY, permille, users_by};
 use queues::FullQueue;
 use rungs::Rungs;
-use served::AT_ONCE;
 use set_rate::SetRate;
 use standing::Devices;
 use std::collections::BTreeMap;
@@ -179,7 +179,7 @@ impl<'a> Facts<'a> {
     /// Whether the load has all that it asks for, and waits for it no longer than one operation alone takes, as far as that is known: a limit may be
     /// near, and holds nothing back.
     pub fn served_at_once(&self, case: &Case<'_>) -> bool {
-        let waits = self.latency.is_some_and(|(latency, floor)| floor < AT_ONCE * latency);
+        let waits = self.latency.is_some_and(|(latency, floor)| floor < FLOOR_SHARE * latency);
         served::served(case) && !waits
     }
 

@@ -129,18 +129,23 @@ fn has_bitmap(join: Join) -> bool {
     }
 }
 
+/// Bytes that were written beside what was asked, at most: by the file system's journal, and by arrays of their parts.
+fn written_beside(trial: &TrialSamples, workload: &Workload) -> f64 {
+    made_durable(trial, workload) * JOURNAL_BYTES + bitmaps(trial)
+}
+
 /// Bytes that the disks moved beyond the most that the trial's operations can have taken: somebody else asked for them.
 pub fn beyond(trial: &TrialSamples, moved: &Moved, workload: &Workload) -> f64 {
     let beyond = |moved: u64, due: f64| (moved as f64 - due).max(0.0);
-    let journal = made_durable(trial, workload) * JOURNAL_BYTES + bitmaps(trial);
-    beyond(moved.moved.read, moved.due.read.most) + beyond(moved.moved.write, moved.due.write.most + journal)
+    let beside = written_beside(trial, workload);
+    beyond(moved.moved.read, moved.due.read.most) + beyond(moved.moved.write, moved.due.write.most + beside)
 }
 
 /// Share of the bytes written to the disks that somebody else wrote, at least; nothing where none were, or the disks were not observed.
 pub fn written_by_others(trial: &TrialSamples, workload: &Workload) -> Option<f64> {
     let moved = moved(trial).filter(|moved| moved.moved.write > 0)?;
     let all = moved.moved.write as f64;
-    let own = moved.due.write.most + made_durable(trial, workload) * JOURNAL_BYTES + bitmaps(trial);
+    let own = moved.due.write.most + written_beside(trial, workload);
     Some((1.0 - own / all).max(0.0))
 }
 

@@ -13,8 +13,6 @@ use ebbtide_model::units::{Bytes, Nanos};
 pub const NO_GAIN: f64 = 1.10;
 /// The same from which on they are a cause by themselves, where nothing is known of what one operation alone takes.
 pub const MORE: f64 = 1.25;
-/// Rate with more in flight over that with as many from which on they helped beyond doubt: half of what twice as many promise.
-pub const GAIN: f64 = 1.50;
 /// Rate of the trials and of the rung that repeats them, the higher over the lower, up to which they are the same.
 pub const REPEATS: f64 = 1.25;
 /// Standard error of a rung's rate, relative to it, above which it tells nothing.

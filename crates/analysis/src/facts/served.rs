@@ -9,8 +9,8 @@ use ebbtide_model::workload::Arrival;
 /// An open loop that completes this share of what arrives is served: nothing limits it.
 pub const SERVED: f64 = 0.98;
 
-/// What one operation alone takes over the mean latency from which on none waits much.
-pub const AT_ONCE: f64 = 0.70;
+/// Why a limit that is near is not asserted of a load that is served at once ([`Facts::served_at_once`](super::Facts::served_at_once)).
+pub const SERVED_AT_ONCE: &str = "the load has all that it asks for, and does not wait for it";
 
 /// Pausing for this share of the time a job does mostly that.
 const PAUSING: f64 = 0.5;

@@ -255,10 +255,16 @@ fn taken(case: &Case<'_>, facts: &Facts<'_>) -> Option<Taken> {
 }
 
 /// What the disks have least of: of what is known, and how; nothing where nothing says it.
-fn limiting(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
-    let known =
-        declared(case, facts).or_else(|| facts.gained.clone()).or_else(|| by_sizes(case, facts, taken));
-    known.or_else(|| by_mean(case, facts, taken))
+fn limiting(
+    case: &Case<'_>,
+    facts: &Facts<'_>,
+    taken: &Taken,
+    declared: Option<(Counted, Evidence)>,
+) -> Option<(Counted, Evidence)> {
+    declared
+        .or_else(|| facts.gained.clone())
+        .or_else(|| by_sizes(case, facts, taken))
+        .or_else(|| by_mean(case, facts, taken))
 }
 
 /// What requests are on average, from any source.
@@ -311,11 +317,6 @@ fn declared(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
     (used >= DISK_BUSY).then(|| (counted, share_is(what, used, DISK_BUSY)))
 }
 
-/// Whether all who use the disks take so much of such a limit that it is reached.
-fn declared_is_near(case: &Case<'_>, facts: &Facts<'_>) -> bool {
-    declared(case, facts).is_some_and(|(_, used)| used.value >= NEAR)
-}
-
 /// What stays the same in short runs with other sizes.
 fn by_sizes(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
     let rungs = facts.rungs.as_ref()?;
@@ -341,7 +342,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let taken =
         taken(case, facts).ok_or_else(|| Absent::because("the disks below the members were not observed"))?;
     let undisturbed = undisturbed(case, facts);
-    let (counted, why) = match (taken.requests, limiting(case, facts, &taken)) {
+    let declared = declared(case, facts);
+    let reached = declared.as_ref().is_some_and(|(_, used)| used.value >= NEAR);
+    let (counted, why) = match (taken.requests, limiting(case, facts, &taken, declared)) {
         (None, _) => (Counted::Bytes, None),
         (Some(_), Some((counted, why))) => (counted, Some(why)),
         // How long its operations waited says how much it is, whichever is short.
@@ -439,7 +442,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         evidence(what, f64::from(*trials), Unit::Trials, None)
     }));
     // What a disk serves that is not known to be full may be short of neither.
-    let shown = why.is_some() && (facts.gained.is_some() || is_full(facts) || declared_is_near(case, facts));
+    let shown = why.is_some() && (facts.gained.is_some() || is_full(facts) || reached);
     let confidence = if who.is_empty() { 0.8 } else { 0.95 };
     let sentence = format!("{}; {named}", in_words(&taken, counted, shown, facts.crowded.as_ref()));
     Ok(Verdict::new(VerdictKind::Background, confidence, explains, sentence, list))

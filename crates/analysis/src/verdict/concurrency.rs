@@ -14,7 +14,8 @@
 use crate::ArrayBelow;
 use crate::evidence::{Evidence, Unit, evidence};
 use crate::facts::case::Case;
-use crate::facts::rungs::{GAIN, MORE, MoreInFlight, NO_GAIN};
+use crate::facts::latency::FLOOR_SHARE;
+use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN};
 use crate::facts::shared::parallel;
 use crate::facts::standing::BUSY;
 use crate::facts::{Facts, calls};
@@ -23,11 +24,11 @@ use ebbtide_model::metric::Metric;
 use ebbtide_model::samples::Join;
 use ebbtide_model::units::format_latency;
 
-/// Floor over mean latency from which on operations do not wait: at most 30% of the latency is waiting, and
-/// the tool's own share of a latency of 100 us is already 10 to 20%.
-pub const FLOOR_SHARE: f64 = 0.70;
 /// Operations in flight per member below which members are idle for want of work.
 pub const IDLE_MEMBERS: f64 = 0.75;
+
+/// Rate with more in flight over that with as many from which on they helped beyond doubt: half of what twice as many promise.
+pub const GAIN: f64 = 1.50;
 
 /// Requests that one operation has at a device that is always busy, from which on it is several of them.
 const SEVERAL: f64 = 1.5;

@@ -13,6 +13,7 @@ use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::group::FullestLimit;
 use crate::facts::round_rates::{fitting, round, shown};
+use crate::facts::served::SERVED_AT_ONCE;
 use crate::facts::usage::{Counted, REACHED};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 
@@ -27,7 +28,7 @@ const ALIKE: f64 = 0.05;
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     facts.yield_to_volumes("a declared limit is reached")?;
     if facts.served_at_once(case) {
-        return Err(Absent::because("the load has all that it asks for, and does not wait for it"));
+        return Err(Absent::because(SERVED_AT_ONCE));
     }
     let members = case.working().count();
     let held: Vec<&FullestLimit> = facts.held.iter().filter(|held| held.is_reached()).collect();

@@ -14,6 +14,7 @@ use crate::facts::standing::BUSY;
 use crate::facts::{Facts, moved};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::plan::build::Geometry;
+use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Access, Mix};
 
@@ -42,23 +43,23 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let tops = tops.filter_map(|top| observed.devices.get(*top)?.readahead);
         tops.map(|b| b.0).min().map(|b| b as f64)
     });
-    let busy = case.median(|t| {
+    // Busy shares of the disks together, and how many they are.
+    let disks = |t: &TrialSamples| {
         let disks = moved::disks(t)?;
         let busy: f64 = disks.iter().map(|disk| disk.total.busy.as_secs_f64()).sum();
-        (!disks.is_empty()).then(|| busy / disks.len() as f64 / t.elapsed.as_secs_f64())
-    });
+        (!disks.is_empty()).then(|| (busy / t.elapsed.as_secs_f64(), disks.len() as f64))
+    };
+    let busy = case.median(|t| disks(t).map(|(busy, number)| busy / number));
+    let at_disks = case.median(|t| disks(t).map(|(busy, _)| busy));
     // A cache that answers leaves the disks idle too, and so does a reader with no time left.
     let from_disk = case.median(|t| {
         let m = moved::moved(t)?;
         (m.asked.read > 0).then(|| m.moved.read as f64 / m.asked.read as f64)
     });
-    let reader = facts.pressed.or(facts.busiest_thread);
-    let at_disks = case.median(|t| {
-        let busy: f64 = moved::disks(t)?.iter().map(|disk| disk.total.busy.as_secs_f64()).sum();
-        Some(busy / t.elapsed.as_secs_f64())
-    });
+    let reader = facts.pressed;
     let missed = 1.0 - HIT_SHARE;
-    let (Some(window), Some(busy), Some(from_disk)) = (window, busy, from_disk) else {
+    let (Some(window), Some((busy, at_disks)), Some(from_disk)) = (window, busy.zip(at_disks), from_disk)
+    else {
         return Err(Absent::because("the disks or their readahead were not observed"));
     };
     let needed_bytes = needed as f64;
@@ -67,14 +68,14 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if window >= needed_bytes || busy >= BUSY || from_disk < missed || reader_busy {
         let why = "the window is large enough, the disks had no time to spare, or the reader had none";
         let below = ", which would have to be below";
-        let of_reader = format!("busy share of the busiest load thread{below}");
+        let of_reader = format!("share of the time that the least idle load thread ran or waited to{below}");
         return Err(Absent::because(why)
             .seen(format!("readahead window{below}"), window, Unit::Bytes, needed_bytes)
             .seen(format!("busy share of the disks{below}"), busy, Unit::Share, BUSY)
             .seen("share of the bytes read that came from the disks", from_disk, Unit::Share, missed)
             .seen_where_known(of_reader, reader, Unit::Share, READER_BUSY));
     }
-    let accounted = at_disks.unwrap_or(0.0) + reader.unwrap_or(0.0);
+    let accounted = at_disks + reader.unwrap_or(0.0);
     if accounted < ACCOUNTED {
         let what = "share of the time in which a disk or the reader works, of one reader";
         let absent = Absent::because("the reader waits for something else than the disks");

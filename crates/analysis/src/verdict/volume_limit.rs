@@ -6,7 +6,7 @@
 //! linear array, a layout that works all of them) raises it. Known limits are those of the volume's shape or
 //! type; an EBS volume also reports the time it spent above its limits (NVMe log page 0xD0).
 //!
-//! Where nobody says it, the limit is inferred from the ladder ([`saturated`](saturated)).
+//! Where nobody says it, the limit is inferred from the ladder ([`saturated`]).
 //!
 //! A spindle has no such number, but one arm: random operations that wait in line for it keep it busy all the time, and
 //! then its rate is one over the time that it takes for one of them, however many wait.
@@ -18,6 +18,7 @@ use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::exceeded::longest_exceeded;
+use crate::facts::served::SERVED_AT_ONCE;
 use crate::facts::standing::BUSY;
 use crate::facts::usage::{Counted, LimitUse, NEAR, REACHED};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
@@ -34,8 +35,8 @@ pub const IN_LINE: f64 = 2.0;
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let found = by_limits(case, facts).or_else(|| by_report(case)).or_else(|| by_arm(case, facts));
     found.map_or_else(|| saturated::judge(case, facts), Ok).map_err(|saturated| match facts.met {
-        Some(met) => Absent::because(if met >= NEAR {
-            "the load has all that it asks for, and does not wait for it"
+        Some(met) => Absent::because(if met >= NEAR && facts.served_at_once(case) {
+            SERVED_AT_ONCE
         } else {
             "the working members are below their known limits"
         })

@@ -7,7 +7,6 @@ use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
     CoreUse, DeviceObservation, DiskUse, Histogram, MemberObservation, Observation, OtherActivity, OtherKind,
 };
-use ebbtide_model::session::Rung;
 use ebbtide_model::workload::{Access, Mix};
 
 /// The members' disks, one each, that moved so many bytes in all, in so many requests, and were busy for this share.
@@ -359,17 +358,6 @@ fn what_others_explain_is_taken_from_concurrency() {
     assert_eq!(shared[0], (Background, 97.0));
     assert_eq!(shared[1].0, VerdictKind::Concurrency);
     assert!((shared[1].1 - concurrency * 0.03).abs() <= 1.0, "{shared:?} of {concurrency}");
-}
-
-/// A short run of the design with so many operations in flight, of this size.
-fn with_rung(session: &mut Session, in_flight: u32, bs: Bytes, samples: TrialSamples) {
-    session.meta.rungs.push(Rung {
-        design: session.experiment.designs[0].name.clone(),
-        workload: session.experiment.workloads[0].name.clone(),
-        in_flight,
-        bs,
-        samples: Box::new(samples),
-    });
 }
 
 /// Requests of 100 KiB on average, which say nothing by themselves: what short runs with other sizes did says it.

@@ -163,17 +163,13 @@ fn more_in_flight_take_from_others_what_a_full_disk_does() {
     let beside = |others: u64| {
         let mut session = six_rounds(&experiment, neighbour(122));
         let trial_of = session.trials[0].trial;
-        let rung = |(in_flight, iops): (u32, u64)| ebbtide_model::session::Rung {
-            design: experiment.designs[0].name.clone(),
-            workload: experiment.workloads[0].name.clone(),
-            in_flight,
-            bs: experiment.workloads[0].bs,
-            samples: Box::new(TrialSamples {
+        for (in_flight, iops) in [(4, 5000), (8, 9000)] {
+            let samples = TrialSamples {
                 observed: neighbour(if in_flight == 4 { 122 } else { others })(&trial_of).observed,
                 ..trial(&[("v0", iops, 400_000)])
-            }),
-        };
-        session.meta.rungs = [(4, 5000), (8, 9000)].map(rung).into();
+            };
+            with_rung(&mut session, in_flight, experiment.workloads[0].bs, samples);
+        }
         verdicts(&session)
     };
     let [background, concurrency] = <[Verdict; 2]>::try_from(beside(122)).expect("both");
@@ -208,14 +204,9 @@ fn a_disk_that_has_more_of_the_load_is_the_limit_of_its_array() {
     let climbed = |first: u64, times: u64| {
         let experiment = one();
         let mut session = six_rounds(&experiment, |_| run(first, 1));
-        let rung = |in_flight: u32| ebbtide_model::session::Rung {
-            design: experiment.designs[0].name.clone(),
-            workload: experiment.workloads[0].name.clone(),
-            in_flight,
-            bs: experiment.workloads[0].bs,
-            samples: Box::new(run(first, times)),
-        };
-        session.meta.rungs = [8, 16].map(rung).into();
+        for in_flight in [8, 16] {
+            with_rung(&mut session, in_flight, experiment.workloads[0].bs, run(first, times));
+        }
         session
     };
     let verdict = &verdicts(&climbed(60, 1))[0];

@@ -156,3 +156,14 @@ fn every_kind_but_unknown_has_one_rule_and_every_kind_its_page() {
     }
     assert_eq!(rules.len() + 1, PAGES.len());
 }
+
+/// A short run of the design with so many operations in flight, of this size.
+fn with_rung(session: &mut Session, in_flight: u32, bs: Bytes, samples: TrialSamples) {
+    session.meta.rungs.push(ebbtide_model::session::Rung {
+        design: session.experiment.designs[0].name.clone(),
+        workload: session.experiment.workloads[0].name.clone(),
+        in_flight,
+        bs,
+        samples: Box::new(samples),
+    });
+}

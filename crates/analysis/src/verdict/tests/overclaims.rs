@@ -6,7 +6,6 @@ use crate::fixtures::{BS, trial};
 use VerdictKind::{Background, Concurrency, Cpu, RateLimit, Readahead, Unknown, VolumeLimit};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{CoreUse, DeviceObservation, DiskUse, Join, MemberObservation, Observation};
-use ebbtide_model::session::Rung;
 use ebbtide_model::workload::{Access, Arrival};
 
 /// What a device did in a second: requests, bytes, busy, queue.
@@ -58,79 +57,36 @@ fn one_disk(iops: u64, bs: u64, in_flight: f64, dev: Dev) -> TrialSamples {
     samples
 }
 
-fn rung(session: &mut Session, in_flight: u32, bs: u64, samples: TrialSamples) {
-    let design = session.experiment.designs[0].name.clone();
-    let workload = session.experiment.workloads[0].name.clone();
-    session.meta.rungs.push(Rung { design, workload, in_flight, bs: Bytes(bs), samples: Box::new(samples) });
-}
-
 /// Sequential direct reads at the speed of a link or of a platter, a little uneven.
-fn sequential(mbs: f64, rotational: bool, noise: u64) -> Session {
+fn sequential(megabytes: f64) -> Session {
     const K: u64 = 1024;
     let mut experiment = stripe(1);
     experiment.workloads[0].iodepth = 32;
     experiment.workloads[0].access = Access::Sequential;
     experiment.workloads[0].bs = Bytes(128 * K);
-    let run = |depth: u32, bs: u64, mbs: f64| {
-        let iops = ((mbs * 1e6 / bs as f64) / 10.0) as u64 * 10;
-        let dev =
-            Dev { ops: iops as f64, bytes: (iops * bs) as f64, busy: 1.0, queue: f64::from(depth) - 0.5 };
-        let mut samples = one_disk(iops, bs, f64::from(depth), dev);
-        samples.observed.as_mut().expect("is observed").devices[0].rotational = Some(rotational);
-        samples.observed.as_mut().expect("is observed").devices[0].name = "sda".into();
-        samples
-    };
-    let mut session = six_rounds(&experiment, |t| {
-        let mut s = run(32, 128 * K, mbs + f64::from(t.round % 3) * mbs * 0.001);
-        for (i, interval) in s.series.iter_mut().enumerate() {
-            let ops = &mut interval.array.read.ops;
-            *ops = if i % 4 < 2 { *ops + noise } else { *ops - noise };
-        }
-        s
-    });
-    for (d, m) in [(64, 1.0), (32, 0.998), (128, 0.999), (16, 0.995)] {
-        rung(&mut session, d, 128 * K, run(d, 128 * K, mbs * m));
-    }
-    for bs in [256 * K, 512 * K] {
-        rung(&mut session, 32, bs, run(32, bs, mbs));
-    }
-    session
-}
-
-/// NVMe with a neighbour of 40k random reads of 4 KiB with 4 in flight; the load has one.
-fn nvme_beside(ladder: bool, depth: u32, theirs: f64) -> Session {
-    let run = |d: u32| {
-        let own = 10_000 * u64::from(d);
-        let all = own as f64 + theirs * 10_000.0;
+    let run = |depth: u32, bs: u64, megabytes: f64| {
+        let iops = ((megabytes * 1e6 / bs as f64) / 10.0) as u64 * 10;
+        let queue = f64::from(depth) - 0.5;
         one_disk(
-            own,
-            BS,
-            f64::from(d) * 0.97,
-            Dev { ops: all, bytes: all * 4096.0, busy: 0.98, queue: f64::from(d) * 0.93 + theirs },
+            iops,
+            bs,
+            f64::from(depth),
+            Dev { ops: iops as f64, bytes: (iops * bs) as f64, busy: 1.0, queue },
         )
     };
-    let mut experiment = stripe(1);
-    experiment.workloads[0].iodepth = depth;
-    let mut session = six_rounds(&experiment, |_| run(depth));
-    if ladder {
-        for d in [2 * depth, depth, 4 * depth] {
-            rung(&mut session, d, BS, run(d));
+    let mut session = six_rounds(&experiment, |t| {
+        let mut samples = run(32, 128 * K, megabytes * (1.0 + f64::from(t.round % 3) * 0.001));
+        for (at, interval) in samples.series.iter_mut().enumerate() {
+            let ops = &mut interval.array.read.ops;
+            *ops = if at % 4 < 2 { *ops + 1 } else { *ops - 1 };
         }
-        for bs in [2 * BS, 4 * BS] {
-            let own = 10_000 * u64::from(depth);
-            let all = own as f64 + theirs * 10_000.0;
-            rung(
-                &mut session,
-                depth,
-                bs,
-                one_disk(
-                    own * 98 / 100,
-                    bs,
-                    f64::from(depth),
-                    Dev { ops: all, bytes: all * 4096.0, busy: 0.98, queue: f64::from(depth) + theirs },
-                ),
-            );
-        }
+        samples
+    });
+    for (depth, times) in [(64, 1.0), (32, 0.998), (128, 0.999), (16, 0.995)] {
+        with_rung(&mut session, depth, Bytes(128 * K), run(depth, 128 * K, megabytes * times));
+    }
+    for bs in [256 * K, 512 * K] {
+        with_rung(&mut session, 32, Bytes(bs), run(32, bs, megabytes));
     }
     session
 }
@@ -139,7 +95,7 @@ fn nvme_beside(ladder: bool, depth: u32, theirs: f64) -> Session {
 #[test]
 fn what_is_even_in_bytes_may_be_the_devices_own() {
     for megabytes in [545.0, 187.0, 117.3, 3410.0] {
-        let verdict = verdicts(&sequential(megabytes, false, 1)).swap_remove(0);
+        let verdict = verdicts(&sequential(megabytes)).swap_remove(0);
         assert_eq!(verdict.kind, RateLimit);
         let said = "looks like a rate that somebody set, or the device's own: ";
         assert!(verdict.sentence.starts_with(said), "{}", verdict.sentence);
@@ -149,9 +105,13 @@ fn what_is_even_in_bytes_may_be_the_devices_own() {
 /// Of a device that serves many at once it is not known without short runs what it is short of.
 #[test]
 fn what_limits_a_disk_that_may_have_room_is_not_known() {
-    for verdict in verdicts(&nvme_beside(false, 4, 8.0)) {
-        assert!(!verdict.sentence.contains("operations limit"), "{}", verdict.sentence);
-    }
+    let mut experiment = stripe(1);
+    experiment.workloads[0].iodepth = 4;
+    let dev = Dev { ops: 120_000.0, bytes: 120_000.0 * 4096.0, busy: 0.98, queue: 11.7 };
+    let session = six_rounds(&experiment, |_| one_disk(40_000, BS, 3.9, dev));
+    let found = verdicts(&session);
+    let background = found.iter().find(|verdict| verdict.kind == Background).expect("named");
+    assert!(!background.sentence.contains("operations limit"), "{}", background.sentence);
 }
 
 #[test]
@@ -166,7 +126,7 @@ fn others_who_pause_in_a_short_run_are_no_number() {
     experiment.workloads[0].iodepth = 4;
     let mut session = six_rounds(&experiment, |_| run(4, 8000.0));
     for (depth, theirs) in [(8, 8000.0), (4, 0.0), (16, 8000.0)] {
-        rung(&mut session, depth, BS, run(depth, theirs));
+        with_rung(&mut session, depth, Bytes(BS), run(depth, theirs));
     }
     let figures = verdicts(&session).into_iter().flat_map(|verdict| verdict.evidence);
     assert!(figures.into_iter().all(|figure| figure.value.is_finite()));

@@ -277,14 +277,9 @@ fn a_window_that_is_too_small_is_no_limit_of_the_volume() {
     };
     let climbed = |window: u64| {
         let mut session = six_rounds(&experiment, |_| run(window));
-        let rung = |in_flight: u32| ebbtide_model::session::Rung {
-            design: experiment.designs[0].name.clone(),
-            workload: experiment.workloads[0].name.clone(),
-            in_flight,
-            bs: experiment.workloads[0].bs,
-            samples: Box::new(run(window)),
-        };
-        session.meta.rungs = [4, 8, 16].map(rung).into();
+        for in_flight in [4, 8, 16] {
+            with_rung(&mut session, in_flight, experiment.workloads[0].bs, run(window));
+        }
         session
     };
     assert_eq!(kinds(&climbed(8 * Bytes::KIB)), [VerdictKind::Readahead]);

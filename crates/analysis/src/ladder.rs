@@ -47,7 +47,7 @@ const LARGEST: u64 = Bytes::MIB;
 /// as well a rate that is set, or it is others, beside whom more in flight may have more done, or it is that too few are in flight, or one
 /// synchronous write, or members that work for parity or with the only copy that is read, of which it is not known whether they could do more; and nothing but their completion
 /// holds back the next operation.
-pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
+fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
     let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
     let weak =
         verdicts.first().is_some_and(|first| first.kind == VerdictKind::Cpu && first.confidence < SURE);
@@ -61,10 +61,43 @@ pub fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
     workload.is_free() && (unknown || weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
 }
 
+/// What runs next for a moment after these trials of `workload`, where `ran` have run since: a ladder where one is wanted, and its depths twice more
+/// where it left the result without an explanation; nothing where all is said.
+pub fn next(
+    workload: &Workload,
+    verdicts: &[Verdict],
+    trials: &[&TrialSamples],
+    ran: &[&Rung],
+) -> Vec<Workload> {
+    if !wanted(workload, verdicts) {
+        return Vec::new();
+    }
+    if ran.is_empty() {
+        return rungs(workload, trials);
+    }
+    let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
+    let is = |one: &Rung, other: &Rung| (one.in_flight, one.bs) == (other.in_flight, other.bs);
+    let repeated = ran.iter().enumerate().any(|(index, one)| ran[..index].iter().any(|other| is(one, other)));
+    if !unknown || repeated {
+        return Vec::new();
+    }
+    again(rungs(workload, trials), workload.bs)
+}
+
+/// The rungs of a ladder of operations of `bs` that are of this size and as many or more in flight, from the last to the first and back.
+fn again(rungs: Vec<Workload>, bs: Bytes) -> Vec<Workload> {
+    let depths: Vec<Workload> = rungs.into_iter().take(MOST_TELLING).filter(|rung| rung.bs == bs).collect();
+    // A single depth is held against the trials, of which there are enough.
+    if depths.len() < 2 {
+        return Vec::new();
+    }
+    depths.iter().rev().chain(&depths).cloned().collect()
+}
+
 /// The rungs for `workload` after these trials of it, the most telling first: each is a workload that runs for a moment. Where the
 /// queue of a disk was full, one with half of what it holds takes the place of four times as many, of which the disk would see
 /// nothing.
-pub fn rungs(workload: &Workload, trials: &[&TrialSamples]) -> Vec<Workload> {
+fn rungs(workload: &Workload, trials: &[&TrialSamples]) -> Vec<Workload> {
     let measured = trials.iter().fold(Nanos(0), |sum, samples| sum.plus(samples.elapsed));
     let half_full = half_full(trials, in_flight(workload));
     let done: u64 = trials.iter().map(|samples| operations(samples)).sum();
@@ -173,24 +206,26 @@ pub struct Ladder {
     pub trial: Trial,
     /// Its rungs, in the order in which they run.
     pub rungs: Vec<Workload>,
+    /// How many have run before these.
+    pub ran: usize,
 }
 
-/// The ladders that a design wants once its trials are over, by workload: `records` are all of them, `part` is what they say. Of `session`
-/// its trials are not looked at.
+/// The ladders that a design wants once its trials are over, by workload, or what it wants to see again of one that `session` has the rungs of:
+/// `records` are all of its trials, `part` is what they and the rungs say. The trials of `session` are not looked at.
 pub fn of_design(session: &Session, part: &OfDesign, records: &[&TrialRecord]) -> Vec<Ladder> {
     let ladder = |(workload, result): (usize, &DesignResult)| {
         let asked = result.conditioned.as_ran(session.experiment.load(part.design(), workload)?);
-        if !wanted(&asked, &result.verdicts) {
-            return None;
-        }
+        let design = &session.experiment.designs.get(part.design())?.name;
+        let ran = session.meta.rungs.iter().filter(|r| r.design == *design && r.workload == asked.name);
+        let ran: Vec<&Rung> = ran.collect();
         let of_it = || records.iter().filter(|record| record.trial.workload == workload);
         let samples = of_it().filter_map(|record| match &record.outcome {
             Outcome::Samples(samples) => Some(samples.as_ref()),
             Outcome::Failed(_) => None,
         });
-        let rungs = rungs(&asked, &samples.collect::<Vec<&TrialSamples>>());
+        let rungs = next(&asked, &result.verdicts, &samples.collect::<Vec<&TrialSamples>>(), &ran);
         let trial = Trial { role: Role::Candidate, ..of_it().next_back()?.trial };
-        (!rungs.is_empty()).then_some(Ladder { trial, rungs })
+        (!rungs.is_empty()).then_some(Ladder { trial, rungs, ran: ran.len() })
     };
     part.results().iter().enumerate().filter_map(ladder).collect()
 }

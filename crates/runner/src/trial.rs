@@ -69,7 +69,7 @@ impl Trials<'_> {
             return climbed;
         }
         for (index, workload) in ladder.rungs.iter().enumerate() {
-            let trial = ladder::trial_of(&ladder.trial, index);
+            let trial = ladder::trial_of(&ladder.trial, ladder.ran + index);
             match self.run_one(TrialRun { design, workload, trial: &trial }) {
                 Ok(samples) => climbed.push(ladder::ran(&design.name, workload, samples)),
                 Err(BackendError::Stopped) => break,

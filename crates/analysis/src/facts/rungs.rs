@@ -7,12 +7,15 @@ use crate::pace::{self, Pace};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Rung;
 use ebbtide_model::units::{Bytes, Nanos};
+use std::collections::BTreeMap;
 
 /// Rate with twice the operations in flight over that with as many below which they did not help; twice that for four times
 /// as many. Double the rate is what Little's law promises; a probe of half a second varies by some percent.
 pub const NO_GAIN: f64 = 1.10;
 /// The same from which on they are a cause by themselves, where nothing is known of what one operation alone takes.
 pub const MORE: f64 = 1.25;
+/// The same from which on they help at all: some percent more are no cause that anybody would look for.
+pub const HELPS: f64 = 1.15;
 /// Rate of the trials and of the rung that repeats them, the higher over the lower, up to which they are the same.
 pub const REPEATS: f64 = 1.25;
 /// Standard error of a rung's rate, relative to it, above which it tells nothing.
@@ -31,7 +34,23 @@ pub struct Step<'a> {
     counted: f64,
 }
 
-impl Step<'_> {
+impl<'a> Step<'a> {
+    /// Of several runs of the same the one in the middle, with the standard error that their distance from one another makes of it; of
+    /// two the slower.
+    fn of(mut same: Vec<Step<'a>>) -> Option<Step<'a>> {
+        same.sort_by(|a, b| a.ops.rate.total_cmp(&b.ops.rate));
+        let number = same.len() as f64;
+        let mean = same.iter().map(|step| step.ops.rate).sum::<f64>() / number;
+        let mut middle = *same.get(same.len().checked_sub(1)? / 2)?;
+        if same.len() > 1 {
+            let apart = same.iter().map(|step| (step.ops.rate / mean - 1.0).powi(2)).sum::<f64>();
+            let between = (apart / (number - 1.0) / number).sqrt();
+            let within = same.iter().map(|step| step.ops.error).sum::<f64>() / number / number.sqrt();
+            middle.ops.error = between.max(within);
+        }
+        Some(middle)
+    }
+
     /// Whether so few operations, or such uneven ones, are a rate.
     fn tells(&self) -> bool {
         let (low, high) = (self.low(), self.ops.rate.max(self.counted));
@@ -118,15 +137,17 @@ impl<'a> Rungs<'a> {
             .filter_map(|rung| Some(Step { rung, ops: pace_of(rung)?, counted: rung.iops()? }))
             .collect();
         let of_it = !all.is_empty();
-        let (all, untold): (Vec<Step<'_>>, Vec<Step<'_>>) = all.into_iter().partition(Step::tells);
+        let (told, untold): (Vec<Step<'_>>, Vec<Step<'_>>) = all.into_iter().partition(Step::tells);
+        let mut same: BTreeMap<(u32, Bytes), Vec<Step<'_>>> = BTreeMap::new();
+        for step in told {
+            same.entry((step.rung.in_flight, step.rung.bs)).or_default().push(step);
+        }
+        let all: Vec<Step<'_>> = same.into_values().filter_map(Step::of).collect();
         let untold = untold.into_iter().filter(|step| step.rung.bs == bs && step.rung.in_flight > kept);
         let same = all.iter().copied().find(|step| step.rung.in_flight == kept && step.rung.bs == bs);
         let measured = measured(case).or(same.map(|step| step.ops.rate)).filter(|rate| *rate > 0.0)?;
-        let sorted = |wanted: &dyn Fn(u32, Bytes) -> bool| {
-            let mut found: Vec<Step<'_>> =
-                all.iter().copied().filter(|step| wanted(step.rung.in_flight, step.rung.bs)).collect();
-            found.sort_by_key(|step| (step.rung.in_flight, step.rung.bs));
-            found
+        let sorted = |wanted: &dyn Fn(u32, Bytes) -> bool| -> Vec<Step<'_>> {
+            all.iter().copied().filter(|step| wanted(step.rung.in_flight, step.rung.bs)).collect()
         };
         let rungs = Rungs {
             same,

@@ -31,6 +31,11 @@ pub const EVEN_AT_DEVICES: f64 = 0.005;
 const AS_A_CLOCK: f64 = 0.0005;
 /// How far the trials' rates may be from one another.
 const SAME_TRIALS: f64 = 0.03;
+/// After a step down a limit may let nothing pass for as long as what it let pass before lasts at the new rate: of the kernel's that is
+/// [`LOT`] times the old rate over the new one...
+const SETTLES: Nanos = Nanos(600_000_000);
+/// ...which is left out where this much follows.
+const FOLLOWS: Nanos = Nanos(1_500_000_000);
 
 /// A rate that looks set.
 #[derive(Debug, Clone)]
@@ -174,9 +179,16 @@ pub struct Evenness {
     pub figures: Vec<Evidence>,
 }
 
+/// Since when a trial had the rate that lasts.
+fn lasting(case: &Case<'_>, trial: &TrialSamples) -> Nanos {
+    let Some(step) = steps::step_down(case, trial) else { return Nanos(0) };
+    let settled = step.plus(SETTLES);
+    if settled.plus(FOLLOWS) <= trial.elapsed { settled } else { step }
+}
+
 /// The rate of the trials, where it is even; of the end of one that slowed down in a step.
 pub fn over_time(case: &Case<'_>, above: bool) -> Result<Evenness, Absent> {
-    let lasting = |trial: &TrialSamples| steps::step_down(case, trial).unwrap_or(Nanos(0));
+    let lasting = |trial: &TrialSamples| lasting(case, trial);
     let paces: Vec<Pace> = case.trials.iter().filter_map(|trial| pace::of(trial, lasting(trial))).collect();
     let rates: Vec<f64> = paces.iter().map(|pace| pace.rate).collect();
     let uneven = median(paces.iter().map(|pace| pace.unevenness));

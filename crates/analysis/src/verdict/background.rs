@@ -66,6 +66,8 @@ const LARGE: f64 = 256.0 * Bytes::KIB as f64;
 const AS_MANY: f64 = 0.3;
 /// Bytes of a request of the others over those of an operation of the load from which on the load waits behind theirs, whatever its own size.
 const LARGER: f64 = 4.0;
+/// Share of the bytes that is most of them.
+const MOST: f64 = 0.50;
 
 /// Busy share of the busiest disk below which there was room for both: others who moved bytes on a disk that idled
 /// half of the time did not hold the trial back.
@@ -370,8 +372,10 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let absent = |why: &str| Absent::because(why).with(seen.clone());
     let either = taken.by_either().filter(|_| why.is_none() && undisturbed.is_none());
     let explained = either.unwrap_or(share);
-    // With room at the disks the smaller of two shares is the surer one.
-    let at_least = if is_full(facts) { explained } else { share };
+    // With room at the disks the smaller of two shares is the surer one, unless the load's requests wait behind larger ones that move most of what
+    // is moved.
+    let behind_larger = taken.share >= MOST && taken.are_larger(case);
+    let at_least = if is_full(facts) || behind_larger { explained } else { share };
     if at_least < OTHERS_SHARE || rate < least {
         return Err(absent("other processes did too little I/O"));
     }

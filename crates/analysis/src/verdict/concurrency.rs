@@ -15,7 +15,7 @@ use crate::ArrayBelow;
 use crate::evidence::{Evidence, Unit, evidence};
 use crate::facts::case::Case;
 use crate::facts::latency::FLOOR_SHARE;
-use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN};
+use crate::facts::rungs::{HELPS, MORE, MoreInFlight, NO_GAIN};
 use crate::facts::shared::parallel;
 use crate::facts::standing::BUSY;
 use crate::facts::{Facts, calls};
@@ -259,7 +259,11 @@ fn idle_members(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict
 /// turns more of them can be taken care of.
 fn more_helped(facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
     let rungs = facts.rungs.as_ref()?;
-    let Some(MoreInFlight::Helped(step, gain)) = rungs.more(MORE) else { return None };
+    let (more, confidence) = match rungs.more(MORE)? {
+        more @ MoreInFlight::Helped(..) => (more, 0.8),
+        _ => (rungs.more(HELPS)?, 0.6),
+    };
+    let MoreInFlight::Helped(step, gain) = more else { return None };
     if facts.asserted(VerdictKind::Cpu).is_some() {
         return None;
     }
@@ -274,7 +278,7 @@ fn more_helped(facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
         (gain - 1.0) * 100.0
     );
     let most = rungs.deeper.iter().map(|step| step.ops.rate / rungs.base).fold(gain, f64::max);
-    ground(0.8, 1.0 - 1.0 / most, sentence, Vec::new())
+    ground(confidence, 1.0 - 1.0 / most, sentence, Vec::new())
 }
 
 /// With one in flight nothing can wait for anything, but for the arm of a disk that spins.

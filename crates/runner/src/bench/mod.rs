@@ -23,7 +23,7 @@ use ebbtide_model::experiment::Experiment;
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::samples::{ProcessUse, TrialSamples};
 use ebbtide_model::schedule::{Role, Trial};
-use ebbtide_model::session::{Outcome, Session, SessionMeta, TrialRecord};
+use ebbtide_model::session::{Outcome, Rung, Session, SessionMeta, TrialRecord};
 use ebbtide_model::units::{Nanos, UnixTime};
 use ebbtide_model::workload::{Regions, Workload};
 use std::cell::OnceCell;
@@ -222,18 +222,25 @@ impl Bench<'_> {
         }
     }
 
-    /// Looks for a moment at more and less load than that of job number `index`, which is `done`, where that may say what
+    /// Looks for a moment at more and less load than that of job number `index`, which is `done`, as long as that may say what
     /// limits it.
     fn climb(&mut self, index: usize, done: &mut Done, trials: &mut Trials<'_>) {
-        let job = &done.job;
-        if !ladder::wanted(&job.workload, &done.verdicts) {
-            return;
+        loop {
+            let job = &done.job;
+            let ran: Vec<&Rung> = done.rungs.iter().collect();
+            let rungs = ladder::next(&job.workload, &done.verdicts, &[&done.samples], &ran);
+            if rungs.is_empty() {
+                return;
+            }
+            self.watch.probing(&job.name, self.control);
+            let ladder = Ladder { trial: self.trial(index, job), rungs, ran: ran.len() };
+            let climbed = trials.climb(&self.experiment.designs[job.design], &ladder);
+            if climbed.is_empty() {
+                return;
+            }
+            done.rungs.extend(climbed);
+            self.judge(index, done);
         }
-        self.watch.probing(&job.name, self.control);
-        let rungs = ladder::rungs(&job.workload, &[&done.samples]);
-        let ladder = Ladder { trial: self.trial(index, job), rungs };
-        done.rungs = trials.climb(&self.experiment.designs[job.design], &ladder);
-        self.judge(index, done);
     }
 
     /// The trial as which job number `index` runs.

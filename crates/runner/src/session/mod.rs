@@ -168,7 +168,11 @@ fn measure(
     let mut trials = Trials { backend, observer: &observer, control: &control };
     let ending = rounds(session, course, &mut trials, context)?;
     if matches!(ending, Ending::Reached | Ending::NotReached) {
-        session.meta.rungs = ladders(session, &course.decider, &mut trials, context)?;
+        // What nothing explains after its ladder wants some of it again.
+        for _ in 0..2 {
+            let rungs = ladders(session, &course.decider, &mut trials, context)?;
+            session.meta.rungs.extend(rungs);
+        }
     }
     Ok(ending)
 }

@@ -211,7 +211,7 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
             };
             let invented = full.named.iter().any(|kind| !there(kind));
             let there = holding(case, &gains, full.iops);
-            let wanted = right.iter().chain(there.iter().filter(|kind| !right.contains(kind)));
+            let wanted = right.iter().chain(there.iter().chain(case.also).filter(|kind| !right.contains(kind)));
             let why_not = wanted.filter_map(|kind| full.why_not(*kind)).collect();
             let Said { named, sentence, figures, .. } = full;
             Outcome::Counted(Counted { right, named, sentence, figures, why_not, invented, there })

@@ -62,7 +62,7 @@ fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
 }
 
 /// What runs next for a moment after these trials of `workload`, where `ran` have run since: a ladder where one is wanted, and its depths twice more
-/// where it left the result without an explanation; nothing where all is said.
+/// where it left the result without an explanation, or with a weak one that rests on it; nothing where all is said.
 pub fn next(
     workload: &Workload,
     verdicts: &[Verdict],
@@ -75,10 +75,13 @@ pub fn next(
     if ran.is_empty() {
         return rungs(workload, trials);
     }
-    let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
+    let open = verdicts.first().is_some_and(|first| {
+        first.kind == VerdictKind::Unknown
+            || (first.kind == VerdictKind::Concurrency && first.confidence < SURE)
+    });
     let is = |one: &Rung, other: &Rung| (one.in_flight, one.bs) == (other.in_flight, other.bs);
     let repeated = ran.iter().enumerate().any(|(index, one)| ran[..index].iter().any(|other| is(one, other)));
-    if !unknown || repeated {
+    if !open || repeated {
         return Vec::new();
     }
     again(rungs(workload, trials), workload.bs)

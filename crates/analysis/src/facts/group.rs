@@ -2,7 +2,8 @@
 
 use super::case::Case;
 use super::round_rates::grouped;
-use super::usage::{Counted, NEAR};
+use super::standing::{AT_DEVICES, Devices};
+use super::usage::{Counted, NEAR, REACHED};
 use crate::evidence::{Evidence, evidence};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Count, GroupLimit, TrialSamples};
@@ -29,6 +30,8 @@ pub struct FullestLimit {
     moved: f64,
     /// Mean size of a request that the device completed.
     request: Option<Bytes>,
+    /// Share of the operations in flight that have passed it and are at the member's device; nothing where that is not known.
+    passed: Option<f64>,
     kind: OpKind,
     counted: Counted,
 }
@@ -82,9 +85,10 @@ impl FullestLimit {
         ))
     }
 
-    /// Whether it is used up.
+    /// Whether it is used up: it is not where a part of it is left and most operations have passed it.
     pub fn is_reached(&self) -> bool {
-        self.share() >= NEAR
+        let passed = self.passed.is_some_and(|passed| passed >= AT_DEVICES);
+        self.share() >= if passed { REACHED } else { NEAR }
     }
 
     /// What was used of it.
@@ -94,12 +98,13 @@ impl FullestLimit {
     }
 }
 
-/// Of each member that worked the fullest limit in the median trial; those on whose way there is none are left out.
-pub fn held(case: &Case<'_>) -> Vec<FullestLimit> {
+/// Of each member that worked the fullest limit in the median trial; those on whose way there is none are left out. `devices` is how those of the
+/// members stood.
+pub fn held(case: &Case<'_>, devices: Option<Devices>) -> Vec<FullestLimit> {
     case.working()
         .filter_map(|member| {
             let mut all: Vec<FullestLimit> =
-                case.trials.iter().filter_map(|trial| in_trial(case, trial, &member.name)).collect();
+                case.trials.iter().filter_map(|trial| in_trial(case, trial, &member.name, devices)).collect();
             all.sort_by(|a, b| a.share().total_cmp(&b.share()));
             let trials = all.len();
             // One that only some trials met may have been set meanwhile.
@@ -113,7 +118,12 @@ pub fn reached(case: &Case<'_>, held: &[FullestLimit]) -> bool {
     !held.is_empty() && held.len() == case.working().count() && held.iter().all(FullestLimit::is_reached)
 }
 
-fn in_trial(case: &Case<'_>, trial: &TrialSamples, member: &str) -> Option<FullestLimit> {
+fn in_trial(
+    case: &Case<'_>,
+    trial: &TrialSamples,
+    member: &str,
+    devices: Option<Devices>,
+) -> Option<FullestLimit> {
     let observed = trial.observed.as_ref()?;
     let below = observed.member(member)?;
     let seconds = trial.elapsed.as_secs_f64();
@@ -121,6 +131,8 @@ fn in_trial(case: &Case<'_>, trial: &TrialSamples, member: &str) -> Option<Fulle
     for index in &below.devices {
         let Some(device) = observed.devices.get(*index) else { continue };
         let own = own(case, trial, *index);
+        // What a limit below it holds back is at the member's device too.
+        let passed = devices.filter(|_| below.devices.first() == Some(index)).map(|devices| devices.share);
         for limit in &device.group_limits {
             for (kind, counted, limited, used) in each(limit, &own) {
                 let held = FullestLimit {
@@ -135,6 +147,7 @@ fn in_trial(case: &Case<'_>, trial: &TrialSamples, member: &str) -> Option<Fulle
                     } as f64
                         / seconds,
                     request: device.total.bytes.get(kind).checked_div(*device.total.ops.get(kind)).map(Bytes),
+                    passed,
                     kind,
                     counted,
                 };

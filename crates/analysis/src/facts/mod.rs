@@ -101,7 +101,7 @@ impl<'a> Facts<'a> {
         let stretches = usage::stretches(case);
         let rungs = Rungs::of(case);
         let devices = standing::devices(case);
-        let held = group::held(case);
+        let held = group::held(case, devices);
         let full_queues = queues::full(case, rungs.as_ref());
         let crowded = crowded::crowded(case);
         Facts {

@@ -5,6 +5,7 @@ use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
     Count, DeviceObservation, Join, MemberObservation, MemberSamples, Span, TrialSamples,
 };
+use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;
 
 /// Hit share from which on a cache shapes the result: the ratio of cached to uncached speed then exceeds 1.2.
@@ -95,6 +96,10 @@ pub const JOURNAL_REQUESTS: f64 = 2.0;
 
 /// Bytes of them: the description, an inode, a bitmap and the commit are a block each.
 const JOURNAL_BYTES: f64 = (4 * PAGE) as f64;
+/// XFS makes each record of its log as long as the chunk of the array below it, or this long where that is more than [`LONGEST_LOG_UNIT`] (mkfs.xfs(8),
+/// `-l su`).
+const LOG_UNIT: u64 = 32 * Bytes::KIB;
+const LONGEST_LOG_UNIT: u64 = 256 * Bytes::KIB;
 
 /// How often the trial had what it wrote made durable, for each of which a journal may commit.
 fn made_durable(trial: &TrialSamples, workload: &Workload) -> f64 {
@@ -110,42 +115,53 @@ fn bitmaps(trial: &TrialSamples) -> f64 {
         let devices = observed.member(&member.name).map_or(&[][..], |below| &below.devices);
         let below = devices.iter().filter_map(|at| observed.devices.get(*at)?.below.as_ref());
         let pages: usize =
-            below.filter(|below| has_bitmap(below.join)).map(|below| below.devices.len()).sum();
+            below.filter(|below| below.join.is_redundant()).map(|below| below.devices.len()).sum();
         member.ops.write.count.ops as f64 * pages as f64 * PAGE as f64
     };
     trial.members.iter().map(of_member).sum()
 }
 
-fn has_bitmap(join: Join) -> bool {
-    match join {
-        Join::Mirror { .. } | Join::StripedMirror { .. } | Join::Parity { .. } => true,
-        Join::Through
-        | Join::Paths
-        | Join::Linear
-        | Join::Stripe { .. }
-        | Join::Cache
-        | Join::Indirect
-        | Join::Other => false,
-    }
+/// Bytes that a file system's journal asks for at most for one write that is made durable, below any of the members, and what the disks move for them.
+fn journal(trial: &TrialSamples) -> PerOp<f64> {
+    let none = PerOp { read: 0.0, write: JOURNAL_BYTES };
+    let Some(observed) = trial.observed.as_ref() else { return none };
+    let of_member = |member: &MemberSamples| {
+        let below = observed.member(&member.name)?;
+        let unit =
+            |join: Join| join.chunk().map_or(0, |c| if c.0 <= LONGEST_LOG_UNIT { c.0 } else { LOG_UNIT });
+        let units =
+            below.devices.iter().filter_map(|at| Some(unit(observed.devices.get(*at)?.below.as_ref()?.join)));
+        let bytes = JOURNAL_BYTES.max(units.max().unwrap_or(0) as f64);
+        let moves = observed.cost(below).write;
+        Some(PerOp { read: bytes * moves.read.most, write: bytes * moves.write.most })
+    };
+    let each = trial.members.iter().filter_map(of_member);
+    each.fold(none, |most, one| PerOp { read: most.read.max(one.read), write: most.write.max(one.write) })
 }
 
-/// Bytes that were written beside what was asked, at most: by the file system's journal, and by arrays of their parts.
-fn written_beside(trial: &TrialSamples, workload: &Workload) -> f64 {
-    made_durable(trial, workload) * JOURNAL_BYTES + bitmaps(trial)
+/// Bytes that the disks moved beside those for what was asked, at most: for the file system's journal, and of arrays for their parts.
+fn beside(trial: &TrialSamples, workload: &Workload) -> PerOp<f64> {
+    let durable = made_durable(trial, workload);
+    if durable == 0.0 {
+        return PerOp { read: 0.0, write: bitmaps(trial) };
+    }
+    let PerOp { read, write } = journal(trial);
+    PerOp { read: durable * read, write: durable * write + bitmaps(trial) }
 }
 
 /// Bytes that the disks moved beyond the most that the trial's operations can have taken: somebody else asked for them.
 pub fn beyond(trial: &TrialSamples, moved: &Moved, workload: &Workload) -> f64 {
     let beyond = |moved: u64, due: f64| (moved as f64 - due).max(0.0);
-    let beside = written_beside(trial, workload);
-    beyond(moved.moved.read, moved.due.read.most) + beyond(moved.moved.write, moved.due.write.most + beside)
+    let (due, beside) = (moved.due, beside(trial, workload));
+    beyond(moved.moved.read, due.read.most + beside.read)
+        + beyond(moved.moved.write, due.write.most + beside.write)
 }
 
 /// Share of the bytes written to the disks that somebody else wrote, at least; nothing where none were, or the disks were not observed.
 pub fn written_by_others(trial: &TrialSamples, workload: &Workload) -> Option<f64> {
     let moved = moved(trial).filter(|moved| moved.moved.write > 0)?;
     let all = moved.moved.write as f64;
-    let own = moved.due.write.most + written_beside(trial, workload);
+    let own = moved.due.write.most + beside(trial, workload).write;
     Some((1.0 - own / all).max(0.0))
 }
 

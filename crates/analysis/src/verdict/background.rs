@@ -35,6 +35,7 @@ use crate::facts::crowded::{self, Crowded};
 use crate::facts::group::FullestLimit;
 use crate::facts::processors::WAITED;
 use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN, Step};
+use crate::facts::standing::BUSY;
 use crate::facts::usage::{Counted, NEAR};
 use crate::facts::{Facts, durable, moved, undisturbed};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
@@ -372,15 +373,15 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let absent = |why: &str| Absent::because(why).with(seen.clone());
     let either = taken.by_either().filter(|_| why.is_none() && undisturbed.is_none());
     let explained = either.unwrap_or(share);
+    let busy = facts.crowded.as_ref().map(|crowded| crowded.busy).or_else(|| busiest_disk(case));
+    let busy = busy.ok_or_else(|| absent("how busy the disks were is not known"))?;
     // With room at the disks the smaller of two shares is the surer one, unless the load's requests wait behind larger ones that move most of what
     // is moved.
-    let behind_larger = taken.share >= MOST && taken.are_larger(case);
-    let at_least = if is_full(facts) || behind_larger { explained } else { share };
+    let waits_behind = busy >= BUSY && taken.share >= MOST && taken.are_larger(case);
+    let at_least = if is_full(facts) || (waits_behind && !case.one_at_a_time()) { explained } else { share };
     if at_least < OTHERS_SHARE || rate < least {
         return Err(absent("other processes did too little I/O"));
     }
-    let busy = facts.crowded.as_ref().map(|crowded| crowded.busy).or_else(|| busiest_disk(case));
-    let busy = busy.ok_or_else(|| absent("how busy the disks were is not known"))?;
     let busy_is = share_is("busy share of the busiest disk", busy, DISK_BUSY);
     if busy < DISK_BUSY {
         return Err(absent("the disks had room for both").with([busy_is]));

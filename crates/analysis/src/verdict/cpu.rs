@@ -5,9 +5,10 @@
 //! was ready to run and did not (its run queue's wait), and a thread that ran or waited all the time had none to sleep, which
 //! is what it does while the array works. With one operation in flight every wait is a part of that operation's latency. The
 //! same holds when all cores are busy, when the hypervisor takes them away, and when the rate is near what the engine reaches
-//! with nothing behind it. Not asserted while the members are at known limits, or held to a rate: then a busy thread is
+//! with nothing behind it; and when the work that is for the array's own threads (encryption, copies, parity) fills theirs. Not asserted while the members are at known limits, or held to a rate: then a busy thread is
 //! not what stops the array.
 
+mod array_thread;
 pub(super) mod encryption;
 pub(super) mod interrupts;
 
@@ -53,10 +54,12 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let of_ceiling = ceiling.zip(case.metric(Metric::Iops)).map(|(ceiling, iops)| iops / ceiling);
     let encrypting = encryption::find(case, &facts.users);
     let interrupts = interrupts::find(case);
+    let array_thread = array_thread::find(case, &facts.users);
     let small_window = facts.asserted(VerdictKind::Readahead).is_some();
     let grounds = [
         encrypting.as_ref().filter(|seen| seen.holds()).map(|seen| seen.finding()),
         interrupts.as_ref().and_then(|seen| seen.finding(thread)),
+        array_thread.as_ref().and_then(|seen| seen.finding()),
         // One that is busy with a small readahead window has less to do with a larger one.
         thread.filter(|busy| *busy >= THREAD_FULL && !small_window).map(full_thread),
         taken_by_others(case, facts),
@@ -79,6 +82,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         };
         let interrupted = interrupts.as_ref().map(|seen| seen.interrupted);
         let crypt_cores = encrypting.as_ref().map(|seen| seen.cores);
+        let of_array = array_thread.as_ref().map(|seen| seen.cores);
         let in_crypt = encrypting.as_ref().map(|seen| seen.inside);
         Absent::because(why)
             .seen_where_known("share of the operations in flight that are at the devices, which would have to be below", facts.at_devices().filter(|_| some), Unit::Share, 1.0 - WAITED)
@@ -94,6 +98,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
                 Unit::Share,
                 interrupts::INTERRUPTED,
             )
+            .seen_where_known(array_thread::THREAD, of_array, Unit::Share, array_thread::FULL)
             .seen_where_known(encryption::CORES, crypt_cores, Unit::Cores, encryption::WHOLE)
             .seen_where_known(encryption::WITHIN, in_crypt, Unit::Share, encryption::INSIDE)
     })

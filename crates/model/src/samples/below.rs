@@ -125,6 +125,20 @@ impl Join {
         )
     }
 
+    /// Whether its devices hold copies or parity.
+    pub fn is_redundant(&self) -> bool {
+        match self {
+            Join::Mirror { .. } | Join::StripedMirror { .. } | Join::Parity { .. } => true,
+            Join::Through
+            | Join::Paths
+            | Join::Linear
+            | Join::Stripe { .. }
+            | Join::Cache
+            | Join::Indirect
+            | Join::Other => false,
+        }
+    }
+
     /// Whether one operation at a time leaves some of its devices idle that more operations would work.
     pub fn is_parallel(&self) -> bool {
         self.of_equals() && *self != Join::Linear

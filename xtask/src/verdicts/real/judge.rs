@@ -179,7 +179,13 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
                 .ok_or(format!("the disk read {:.0}% of what was asked", share * 100.0))
         }
         Truth::Saturated => {
-            let right = oracle::saturated(case, &stage.targets[0].path)?;
+            let more = deeper(&moment);
+            let mut own = [0.0; oracle::PAIRS];
+            for gain in &mut own {
+                let as_many = stage.rate(&moment, &all, place, &full)?;
+                *gain = stage.rate(&more, &all, place, &full)? / as_many;
+            }
+            let right = oracle::saturated(case, &stage.targets[0].path, &own)?;
             let beyond = case.base != Base::File && beyond_queue(&case.load, &stage.targets[0])?;
             right.map(|mut right| {
                 // Nobody can give its queue more places, so that fio cannot tell them apart.
@@ -193,9 +199,8 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
     let outcome = match right {
         Err(why) => Outcome::Void(why),
         Ok(right) => {
-            let more = Load { iodepth: moment.iodepth * oracle::DEEPER, psync: false, ..moment };
             let asserted = full.named.contains(&VerdictKind::Concurrency);
-            let deeper = if asserted { stage.rate(&more, &all, place, &full)? } else { 0.0 };
+            let deeper = if asserted { stage.rate(&deeper(&moment), &all, place, &full)? } else { 0.0 };
             let few = deeper >= THERE;
             let mut right = right;
             if few && case.truth == Truth::Made && deeper >= NEAR * gains.iter().copied().fold(0.0, f64::max)
@@ -211,13 +216,19 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
             };
             let invented = full.named.iter().any(|kind| !there(kind));
             let there = holding(case, &gains, full.iops);
-            let wanted = right.iter().chain(there.iter().chain(case.also).filter(|kind| !right.contains(kind)));
+            let wanted =
+                right.iter().chain(there.iter().chain(case.also).filter(|kind| !right.contains(kind)));
             let why_not = wanted.filter_map(|kind| full.why_not(*kind)).collect();
             let Said { named, sentence, figures, .. } = full;
             Outcome::Counted(Counted { right, named, sentence, figures, why_not, invented, there })
         }
     };
     Ok(Judged { case: case.clone(), outcome, others, gains, ahead })
+}
+
+/// `load` with more in flight.
+fn deeper(load: &Load) -> Load {
+    Load { iodepth: load.iodepth * oracle::DEEPER, psync: false, ..load.clone() }
 }
 
 /// Whether the load wants more requests at the device than its queue holds.

@@ -18,7 +18,7 @@ const ROOM: f64 = 0.80;
 /// Busy share of fio's own thread above which it is what is full.
 const THREAD: f64 = 0.90;
 /// How often the two depths are compared.
-const PAIRS: usize = 3;
+pub const PAIRS: usize = 3;
 /// Seconds of each of fio's runs.
 const SECONDS: f64 = 1.2;
 /// How much deeper the second of them is, and any run that is to show whether more in flight help.
@@ -56,21 +56,27 @@ fn fio(case: &Case, path: &str, depth: u32) -> Result<Seen, String> {
 }
 
 /// The kinds that are right for a load that nothing was made to limit; an error says why none is known. The two depths in turn, as the disk of a virtual machine
-/// may do half as much again a moment later: pairs that say the opposite of one another say nothing.
-pub fn saturated(case: &Case, path: &str) -> Result<Result<Vec<VerdictKind>, String>, String> {
+/// may do half as much again a moment later: pairs that say the opposite of one another say nothing. So do `own`, the gains of the load itself: where
+/// small writes come one after the other a device puts those of fio together in other ways, and serves it three times fewer.
+pub fn saturated(
+    case: &Case,
+    path: &str,
+    own: &[f64; PAIRS],
+) -> Result<Result<Vec<VerdictKind>, String>, String> {
     let deep = case.load.iodepth.saturating_mul(DEEPER);
     let pair = |_| Ok::<_, String>((fio(case, path, case.load.iodepth)?, fio(case, path, deep)?));
     let pairs: Vec<(Seen, Seen)> = (0..PAIRS).map(pair).collect::<Result<_, _>>()?;
-    Ok(told(&pairs, case.base != Base::File))
+    Ok(told(&pairs, own, case.base != Base::File))
 }
 
-fn told(pairs: &[(Seen, Seen)], served_here: bool) -> Result<Vec<VerdictKind>, String> {
-    let gains = pairs.iter().map(|(as_many, deeper)| deeper.iops / as_many.iops.max(1.0));
+fn told(pairs: &[(Seen, Seen)], own: &[f64], served_here: bool) -> Result<Vec<VerdictKind>, String> {
+    let by_fio = pairs.iter().map(|(as_many, deeper)| deeper.iops / as_many.iops.max(1.0));
+    let gains = by_fio.chain(own.iter().copied());
     let (least, most) =
         gains.fold((f64::INFINITY, 0.0), |(least, most), gain| (f64::min(least, gain), f64::max(most, gain)));
     if least < FLAT && most >= HELPS {
         return Err(format!(
-            "fio with {DEEPER} times as many in flight had {least:.2} to {most:.2} times the rate"
+            "with {DEEPER} times as many in flight fio and the load itself had {least:.2} to {most:.2} times the rate"
         ));
     }
     let (as_many, deeper): (Vec<Seen>, Vec<Seen>) = pairs.iter().copied().unzip();
@@ -123,9 +129,10 @@ mod tests {
         assert!(between.is_err(), "{between:?}");
         let pair = |deeper| (seen(1000.0, 0.2, 0.3), seen(deeper, 0.2, 0.3));
         assert_eq!(
-            told(&[pair(1020.0), pair(990.0), pair(1140.0)], true),
+            told(&[pair(1020.0), pair(990.0), pair(1140.0)], &[1.0, 1.1], true),
             Ok(vec![VerdictKind::VolumeLimit])
         );
-        assert!(told(&[pair(1020.0), pair(990.0), pair(1400.0)], true).is_err());
+        assert!(told(&[pair(1020.0), pair(990.0), pair(1400.0)], &[], true).is_err());
+        assert!(told(&[pair(1020.0), pair(990.0), pair(1140.0)], &[1.0, 1.4], true).is_err());
     }
 }

@@ -68,6 +68,21 @@ fn a_limit_of_the_group_that_is_used_up_is_named_without_a_ladder() {
     assert_eq!(kinds(&at(None)), [Concurrency]);
 }
 
+/// Nine tenths of it are used: by operations that it holds back above the device, or by as many as the device gets through.
+#[test]
+fn a_limit_that_most_operations_have_passed_is_not_used_up() {
+    let with = |in_flight: f64| {
+        six_rounds(&stripe(1), move |_| {
+            let mut samples = limited(&[("v0", 910, 4_000_000)], &[Some(1000)]);
+            let observed = samples.observed.as_mut().expect("it was");
+            observed.devices[0].total.weighted = Nanos::from_secs_f64(2.0 * in_flight);
+            samples
+        })
+    };
+    assert_eq!(kinds(&with(0.1)), [RateLimit]);
+    assert_eq!(kinds(&with(3.8)), [Unknown]);
+}
+
 /// What the load does is half of the limit: that others in the group have the rest, only the group's counters say.
 #[test]
 fn others_in_the_group_use_its_limit_up_too() {

@@ -1,5 +1,6 @@
-//! What the host's own counters show: memory, interrupts, the workers of dm-crypt.
+//! What the host's own counters show: memory, interrupts, the workers of dm-crypt, the threads of arrays.
 
+use super::trees::{ASKED, disk, on, one, over};
 use super::*;
 use crate::fixtures::trial;
 use VerdictKind::{Cpu, Memory, SyncWrites, Unknown};
@@ -261,6 +262,40 @@ fn dm_crypts_workers_that_nothing_waits_for() {
 fn dm_crypts_workers_do_not_count_at_a_known_limit() {
     let shaped = shaped(stripe(1), 1000.0, Nanos(1));
     assert_eq!(kinds(&six_rounds(&shaped, encrypted(ENCRYPTED))), [VerdictKind::VolumeLimit]);
+}
+
+/// Writes to a RAID5 whose thread of this name uses so much of a core, while its disks are busy for this share of the time.
+fn with_thread(array: &'static str, who: &'static str, cores: f64, busy: f64) -> Session {
+    six_rounds(&one(), move |_| {
+        let (read, written) = (ASKED * 2 / 3, ASKED * 2 / 3);
+        let parity = Join::Parity { parity: 1, of: 3, chunk: None };
+        let [a, b, c] = ["sda", "sdb", "sdc"].map(|name| disk(name, read, written));
+        let mut samples = on(&[over(array, &[1, 2, 3], parity), a, b, c], true);
+        let part = |share: f64| Nanos::from_secs_f64(share * samples.elapsed.as_secs_f64());
+        let user = ProcessorUser { who: who.into(), time: part(cores), beside: None };
+        let (observed, busy) = (samples.observed.as_mut().expect("it was"), part(busy));
+        observed.devices[1..].iter_mut().for_each(|device| device.total.busy = busy);
+        observed.users = vec![user];
+        samples
+    })
+}
+
+#[test]
+fn the_one_thread_of_an_array_that_requests_wait_for() {
+    let full = |array, who| verdicts(&with_thread(array, who, 0.97, 0.4)).into_iter().find(|v| v.kind == Cpu);
+    let found = full("md0", "md0_raid5 (pid 77)").expect("it is full");
+    assert_eq!(
+        found.sentence,
+        "one thread does all that md0 needs beside reading and writing, and has no time left: md0_raid5 uses 97% of a core, while \
+         the busiest of the 3 devices is busy 40%; more threads (/sys/block/md0/md/group_thread_cnt), larger writes, or faster cores"
+    );
+    let of_lvm = full("dm-4", "mdX_raid5 (pid 77)").expect("it is full");
+    assert!(!of_lvm.sentence.contains("/sys/"), "{}", of_lvm.sentence);
+    // That of another array, another program; one that has time; devices that have none.
+    assert_eq!(full("md1", "md0_raid5 (pid 77)"), None);
+    assert_eq!(full("md0", "md0_raider (pid 77)"), None);
+    let asserts = |cores, busy| kinds(&with_thread("md0", "md0_raid5 (pid 77)", cores, busy)).contains(&Cpu);
+    assert!(!asserts(0.7, 0.4) && !asserts(0.97, 0.95));
 }
 
 /// Four cores of which the third takes interrupts for this share of the time, and runs nothing else but for the rest of `busy`.

@@ -6,7 +6,7 @@ use crate::fixtures::{BS, trial};
 use VerdictKind::{Background, Concurrency, Cpu, RateLimit, Readahead, Unknown, VolumeLimit};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{CoreUse, DeviceObservation, DiskUse, Join, MemberObservation, Observation};
-use ebbtide_model::workload::{Access, Arrival};
+use ebbtide_model::workload::{Access, Arrival, Mix};
 
 /// What a device did in a second: requests, bytes, busy, queue.
 #[derive(Clone, Copy)]
@@ -201,6 +201,36 @@ fn bitmaps_of_arrays_are_nobody_else() {
         disk("sdc", read, written),
     ];
     assert!(!kinds(&six_rounds(&linear, |_| on(&raid5, true))).contains(&Background));
+}
+
+/// XFS makes each record of its log as long as a chunk of the array, and an array writes it as often as it writes everything.
+#[test]
+fn a_log_on_an_array_is_nobody_else() {
+    const CHUNK: u64 = 64 * Bytes::KIB;
+    let run = |written: u64| {
+        let mut experiment = array(ArrayKind::Linear, 1);
+        let workload = &mut experiment.workloads[0];
+        (workload.mix, workload.sync) = (Mix::Write, true);
+        let each = ASKED / BS * written / 2;
+        let stripe = Join::Stripe { chunk: Some(Bytes(CHUNK)) };
+        let devices = [over("md0", &[1, 2], stripe), disk("sda", 0, each), disk("sdb", 0, each)];
+        kinds(&six_rounds(&experiment, |_| on(&devices, true)))
+    };
+    assert!(!run(BS + CHUNK).contains(&Background));
+    assert!(run(2 * (BS + CHUNK)).contains(&Background), "more than a log takes");
+    let twice = |written: u64| {
+        let mut experiment = array(ArrayKind::Linear, 1);
+        let workload = &mut experiment.workloads[0];
+        (workload.mix, workload.sync) = (Mix::Write, true);
+        let each = ASKED / BS * written;
+        let devices = [
+            over("dm-0", &[1, 2], Join::StripedMirror { copies: 2, chunk: Some(Bytes(CHUNK)) }),
+            disk("sda", 0, each),
+            disk("sdb", 0, each),
+        ];
+        kinds(&six_rounds(&experiment, |_| on(&devices, true)))
+    };
+    assert!(!twice(BS + CHUNK).contains(&Background), "each copy has it");
 }
 
 #[test]

@@ -191,7 +191,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     }
     let (volumes, disks) = if devices.number == 1 {
         let below = case.result.below.first().filter(|array| array.devices.len() > 1);
-        let disks = below.map_or("its disk is".to_owned(), |array| {
+        // A mapping or an array of the kernel is busy with whatever is below it.
+        let software = standing::served_here(case).map(|name| format!("{name} is"));
+        let disks = below.map_or(software.unwrap_or("its disk is".to_owned()), |array| {
             let busy = array.devices.iter().filter_map(|device| device.busy);
             let least = busy.reduce(f64::min).map_or(String::new(), |least| {
                 format!(" (the least busy of its {} devices {:.0}%)", array.devices.len(), least * 100.0)

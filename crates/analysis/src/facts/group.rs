@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::round_rates::grouped;
-use super::standing::{AT_DEVICES, Devices};
+use super::standing::Devices;
 use super::usage::{Counted, NEAR, REACHED};
 use crate::evidence::{Evidence, evidence};
 use ebbtide_model::per_op::PerOp;
@@ -12,6 +12,9 @@ use ebbtide_model::workload::OpKind;
 
 /// What is charged over what the device did, from which on operations are charged more than once: counters are read at other moments.
 const CHARGED_MORE: f64 = 1.3;
+
+/// Share of the operations in flight that are past a limit from which on it holds back hardly any: the others are what it could gain.
+const PASSED: f64 = 0.90;
 
 /// The fullest limit on the way of a member's operations.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +90,7 @@ impl FullestLimit {
 
     /// Whether it is used up: it is not where a part of it is left and most operations have passed it.
     pub fn is_reached(&self) -> bool {
-        let passed = self.passed.is_some_and(|passed| passed >= AT_DEVICES);
+        let passed = self.passed.is_some_and(|passed| passed >= PASSED);
         self.share() >= if passed { REACHED } else { NEAR }
     }
 

@@ -3,7 +3,7 @@
 use crate::members;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    Count, DeviceObservation, Join, MemberObservation, MemberSamples, Span, TrialSamples,
+    Count, DeviceObservation, Join, LeastMost, MemberObservation, MemberSamples, TrialSamples,
 };
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;
@@ -18,7 +18,7 @@ pub struct Moved {
     pub asked: PerOp<u64>,
     /// Bytes that the disks have to move for it: as many where each is on one disk, twice as many to write to a mirror
     /// of two, and between bounds below parity.
-    pub due: PerOp<Span>,
+    pub due: PerOp<LeastMost>,
     /// Operations that the workload issued.
     pub asked_ops: u64,
     /// Bytes that the disks moved, whoever asked.
@@ -227,11 +227,11 @@ fn devices_of_one_disk<'a>(
 }
 
 /// Adds what the disks below `member` have to move for so many bytes read, and written with so many more at the ends.
-fn add_due(trial: &TrialSamples, member: &str, read: u64, write: (u64, u64), due: &mut PerOp<Span>) {
+fn add_due(trial: &TrialSamples, member: &str, read: u64, write: (u64, u64), due: &mut PerOp<LeastMost>) {
     let observed = trial.observed.as_ref();
     let below = observed.and_then(|o| Some((o, o.member(member)?)));
     let Some(cost) = below.map(|(observed, below)| observed.cost(below)) else { return };
-    let add = |due: &mut Span, bytes: u64, ends: u64, by: Span| {
+    let add = |due: &mut LeastMost, bytes: u64, ends: u64, by: LeastMost| {
         let times = |bytes: u64, by: f64| if bytes == 0 { 0.0 } else { bytes as f64 * by };
         due.least += times(bytes, by.least);
         // What is computed page by page moves more than was asked only where it moves more than once anyway.

@@ -16,7 +16,7 @@ use crate::facts::{Facts, moved};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::Span;
+use ebbtide_model::samples::LeastMost;
 use ebbtide_model::units::{Bytes, Nanos, format_bytes, format_latency};
 use ebbtide_model::workload::{Mix, OpKind};
 
@@ -56,7 +56,7 @@ struct Hits {
 }
 
 impl Hits {
-    fn new(asked: PerOp<u64>, due: PerOp<Span>, moved: PerOp<u64>, op: OpKind) -> Hits {
+    fn new(asked: PerOp<u64>, due: PerOp<LeastMost>, moved: PerOp<u64>, op: OpKind) -> Hits {
         Hits { asked: *asked.get(op), due: due.get(op).least, moved: *moved.get(op) }
     }
 

@@ -11,7 +11,7 @@ use crate::facts::case::Case;
 use crate::facts::usage::{LimitUse, NEAR, Use};
 use crate::facts::{Facts, moved, standing};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
-use ebbtide_model::samples::{DeviceObservation, DiskUse, Span, TrialSamples};
+use ebbtide_model::samples::{DeviceObservation, DiskUse, LeastMost, TrialSamples};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Access;
 
@@ -102,7 +102,7 @@ struct Pieces {
 
 /// Those at `devices`, where their bytes are those that were asked, `due` times. A mirror's copies are no parts: what counts is
 /// how much smaller than those asked the requests are.
-fn pieces(asked: &moved::Moved, devices: &[&DeviceObservation], due: Span) -> Option<Pieces> {
+fn pieces(asked: &moved::Moved, devices: &[&DeviceObservation], due: LeastMost) -> Option<Pieces> {
     let sum = |of: fn(&DiskUse) -> u64| devices.iter().map(|device| of(&device.total) as f64).sum::<f64>();
     let (bytes, requests) = (sum(|used| used.bytes.total()), sum(|used| used.ops.total()));
     let same = bytes >= due.least * (1.0 - SAME_BYTES) && bytes <= due.most * (1.0 + SAME_BYTES);
@@ -118,7 +118,8 @@ fn pieces(asked: &moved::Moved, devices: &[&DeviceObservation], due: Span) -> Op
 /// Those at the disks.
 fn at_disks(trial: &TrialSamples) -> Option<Pieces> {
     let m = moved::moved(trial)?;
-    let due = Span { least: m.due.read.least + m.due.write.least, most: m.due.read.most + m.due.write.most };
+    let due =
+        LeastMost { least: m.due.read.least + m.due.write.least, most: m.due.read.most + m.due.write.most };
     pieces(&m, &moved::disks(trial)?, due)
 }
 
@@ -126,7 +127,7 @@ fn at_disks(trial: &TrialSamples) -> Option<Pieces> {
 fn at_members(trial: &TrialSamples) -> Option<Pieces> {
     let m = moved::moved(trial)?;
     let asked = m.asked.total() as f64;
-    pieces(&m, &standing::tops(trial)?, Span { least: asked, most: asked })
+    pieces(&m, &standing::tops(trial)?, LeastMost { least: asked, most: asked })
 }
 
 /// Smallest chunk of an array below the members: what is longer is split by the array, whatever the disks take.

@@ -15,12 +15,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Files beside the job file and below the directory for its targets, and this process's environment.
-struct Surroundings {
+struct FioContext {
     directory: PathBuf,
     base: Option<PathBuf>,
 }
 
-impl JobFileContext for Surroundings {
+impl JobFileContext for FioContext {
     fn include(&self, name: &str, _from: &str) -> io::Result<String> {
         // fio looks beside the job file first, then in the working directory.
         let beside = self.directory.join(name);
@@ -62,7 +62,7 @@ pub fn spec(
 ) -> Result<FromFile, CliError> {
     let shown = path.shown();
     let text = experiment_file::named(path)?;
-    let around = Surroundings {
+    let around = FioContext {
         directory: path.parent().unwrap_or(Path::new("")).to_owned(),
         base: base.map(Path::to_owned),
     };

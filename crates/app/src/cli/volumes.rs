@@ -2,10 +2,10 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::limits;
+use crate::known_limits;
 use crate::views::{self, volumes};
 use clap::Args;
-use ebbtide_host::findings::{self, Facts};
+use ebbtide_host::findings::{self, FindingFacts};
 use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::shown::Shown;
@@ -45,14 +45,14 @@ pub fn run(args: &VolumesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     if sys.is_host() {
         probe::ask_health(&sys, &mut devices, ebbtide_engine::nvme::log_page);
     }
-    let facts = Facts::read(&sys, devices);
+    let facts = FindingFacts::read(&sys, devices);
     let wanted = volumes::select(&facts.devices, &args.devices).map_err(CliError::usage)?;
     let mut found = findings::find(&facts);
     found.retain(|f| wanted.contains(&f.device));
     let catalog = super::catalog::load(globals)?;
     let shown = || facts.devices.devices.iter().filter(|d| wanted.contains(&d.name));
     let unread: Vec<String> = probe::unread(shown()).into_iter().collect();
-    let known = limits::known(&catalog, probe::cloud(&sys).as_ref(), shown());
+    let known = known_limits::known(&catalog, probe::cloud(&sys).as_ref(), shown());
     let devices: Vec<_> = shown().collect();
     let value = serde_json::json!({
         "schema": "ebbtide.volumes/1",

@@ -1,6 +1,6 @@
 //! Limits as text: of volumes, of their types, and of the instance.
 
-use crate::limits::{Known, KnownLimits};
+use crate::known_limits::{Known, KnownLimits};
 use ebbtide_model::catalog::{Candidate, DiskSpeed, Granted};
 use ebbtide_model::shown::columns;
 use ebbtide_model::units::{Nanos, format_iops, format_throughput, format_waiting};

@@ -1,7 +1,7 @@
 //! The tree of block devices as text: free volumes first, then those that nobody could look into, then each disk with
 //! what is on it.
 
-use crate::limits::KnownLimits;
+use crate::known_limits::KnownLimits;
 use ebbtide_host::findings::{Finding, Severity};
 use ebbtide_host::probe::{BlockDevice, Content, Devices, Kind, Made};
 use ebbtide_host::sys::DevNum;

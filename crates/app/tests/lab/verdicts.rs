@@ -1,5 +1,5 @@
 //! Causes made in a guest, of which the verdict must come first: limits of QEMU and of a cgroup, on disks, md and LVM; a slow member;
-//! parity; latency that only more in flight would hide; durable writes; others at work. What the host's own devices cannot show
+//! parity; the one thread of an array; latency that only more in flight would hide; durable writes; others at work. What the host's own devices cannot show
 //! (`cargo xtask verdicts --real` has those).
 
 use super::guests::{guest_with, script};
@@ -108,6 +108,18 @@ const CASES: &[(&str, &str, &[&str])] = &[
         while kill -0 $other && [ $(reads) -lt $((before + 500)) ]; do sleep 0.1; done
         $BENCH /dev/md5 --rw randread --bs 4k --iodepth 8; kill $other; wait $other || true",
         &["background"],
+    ),
+    (
+        "the one thread of a RAID6 in memory",
+        r"modprobe null_blk nr_devices=0; mount -t configfs none /sys/kernel/config 2>/dev/null || true
+        for disk in a b c d e f; do
+            mkdir /sys/kernel/config/nullb/$disk; cd /sys/kernel/config/nullb/$disk
+            echo 32 >size; echo 1 >memory_backed; echo 1 >power
+        done
+        udevadm settle
+        mdadm --quiet --create /dev/md9 --run --assume-clean --level=6 --bitmap=none --chunk=64 --raid-devices=6 /dev/nullb[0-5]
+        $BENCH /dev/md9 --rw randwrite --bs 16k --iodepth 32 --destroy",
+        &["cpu"],
     ),
 ];
 

@@ -1,6 +1,6 @@
 //! Rules about arrays: md, and striped logical volumes as far as their queue limits show them.
 
-use super::{Facts, Fault};
+use super::{Fault, FindingFacts};
 use crate::probe::{BlockDevice, Content, Kind};
 use crate::sys;
 use ebbtide_model::samples::Join;
@@ -37,7 +37,7 @@ fn uuid_of_md(uuid: &str) -> Option<String> {
 }
 
 /// Members of an md array that is not assembled, as after `mdadm --stop`.
-pub(super) fn not_assembled(facts: &Facts) -> Vec<(String, Fault)> {
+pub(super) fn not_assembled(facts: &FindingFacts) -> Vec<(String, Fault)> {
     let mut arrays: BTreeMap<&str, Vec<&BlockDevice>> = BTreeMap::new();
     let mut inactive: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for device in facts.all() {
@@ -94,7 +94,7 @@ pub(super) fn not_assembled(facts: &Facts) -> Vec<(String, Fault)> {
     stopped.chain(waiting).collect()
 }
 
-pub(super) fn small_readahead(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
+pub(super) fn small_readahead(_facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
     let (chunk, members) = stripe(device)?;
     let least = chunk.0.checked_mul(members)?.checked_mul(STRIPES_READ_AHEAD)?;
     let readahead = device.queue.readahead.filter(|r| members > 1 && r.0 < least)?;
@@ -112,7 +112,7 @@ pub(super) fn small_readahead(_facts: &Facts, device: &BlockDevice) -> Option<Fa
     })
 }
 
-pub(super) fn degraded(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
+pub(super) fn degraded(_facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
     let md = device.md.as_ref().filter(|md| md.degraded > 0)?;
     Some(Fault {
         what: format!("{} ({}) lacks {} of {} members", device.name, md.level, md.degraded, md.members),
@@ -133,7 +133,7 @@ pub(super) fn degraded(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     })
 }
 
-pub(super) fn resync(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
+pub(super) fn resync(_facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
     let md = device.md.as_ref()?;
     let action = md.action.as_deref().filter(|action| sys::md::is_action(action))?;
     let done = md.done.map(|d| format!(", {:.0}% done", d * 100.0)).unwrap_or_default();
@@ -144,7 +144,7 @@ pub(super) fn resync(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
     })
 }
 
-pub(super) fn shared_disk(facts: &Facts) -> Vec<(String, Fault)> {
+pub(super) fn shared_disk(facts: &FindingFacts) -> Vec<(String, Fault)> {
     let mut users: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut found = Vec::new();
     for array in facts.all().filter(|d| d.slaves.len() > 1 || d.md.is_some()) {
@@ -183,7 +183,7 @@ pub(super) fn shared_disk(facts: &Facts) -> Vec<(String, Fault)> {
     found
 }
 
-pub(super) fn geometry(facts: &Facts, device: &BlockDevice) -> Option<Fault> {
+pub(super) fn geometry(facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
     let (chunk, members) = stripe(device)?;
     let mount = device.mounts.first()?;
     let option = |key: &str| {

@@ -1,6 +1,6 @@
 //! Rules about single devices and their mounts.
 
-use super::{Facts, Fault};
+use super::{Fault, FindingFacts};
 use crate::probe::{BlockDevice, Kind};
 use ebbtide_model::units::Bytes;
 
@@ -10,7 +10,7 @@ const BUSY_REQUESTS_PER_SECOND: f64 = 20.0;
 /// Every device of today works in pages of at least this, whatever it says.
 const PAGE: u64 = 4096;
 
-pub(super) fn access_times(facts: &Facts, device: &BlockDevice) -> Option<Fault> {
+pub(super) fn access_times(facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
     const LOCAL: &[&str] = &["ext2", "ext3", "ext4", "xfs", "btrfs", "jfs", "f2fs"];
     let mount = device.mounts.iter().find(|m| LOCAL.contains(&m.fstype.as_str()))?;
     let quiet = ["noatime", "ro"].iter().any(|o| mount.has_option(o));
@@ -37,7 +37,7 @@ pub(super) fn access_times(facts: &Facts, device: &BlockDevice) -> Option<Fault>
     })
 }
 
-pub(super) fn unused_instance_store(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
+pub(super) fn unused_instance_store(_facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
     let unused = device.kind == Kind::InstanceStore && device.partition_of.is_none() && device.is_free();
     unused.then(|| Fault {
         what: format!("{} is {} of local NVMe with nothing on it", device.name, device.size),
@@ -46,7 +46,7 @@ pub(super) fn unused_instance_store(_facts: &Facts, device: &BlockDevice) -> Opt
     })
 }
 
-pub(super) fn lazy_init(facts: &Facts) -> Vec<(String, Fault)> {
+pub(super) fn lazy_init(facts: &FindingFacts) -> Vec<(String, Fault)> {
     let device = facts.all().find(|d| d.mounts.iter().any(|m| m.fstype == "ext4"));
     let found = |device: &BlockDevice| {
         let what = "ext4 is zeroing inode tables in the background (ext4lazyinit)".to_owned();
@@ -56,7 +56,7 @@ pub(super) fn lazy_init(facts: &Facts) -> Vec<(String, Fault)> {
     device.filter(|_| facts.lazy_init).map(found).into_iter().collect()
 }
 
-pub(super) fn misaligned(_facts: &Facts, part: &BlockDevice) -> Option<Fault> {
+pub(super) fn misaligned(_facts: &FindingFacts, part: &BlockDevice) -> Option<Fault> {
     let start = part.start?;
     let physical = part.queue.physical_block.map_or(PAGE, |b| b.0.max(PAGE));
     let unit = match part.queue.minimum_io {
@@ -112,7 +112,7 @@ const ODD: &[Odd] = &[
     },
 ];
 
-pub(super) fn odd_scheduler(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
+pub(super) fn odd_scheduler(_facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
     let odd = ODD.iter().find(|o| {
         device.partition_of.is_none()
             && o.kinds.contains(&device.kind)
@@ -126,7 +126,7 @@ pub(super) fn odd_scheduler(_facts: &Facts, device: &BlockDevice) -> Option<Faul
     })
 }
 
-pub(super) fn drive_health(_facts: &Facts, device: &BlockDevice) -> Option<Fault> {
+pub(super) fn drive_health(_facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
     let troubles = device.health.as_ref()?.troubles();
     (!troubles.is_empty()).then(|| Fault {
         what: format!("{} reports: {}", device.name, troubles.join(", ")),
@@ -134,7 +134,7 @@ pub(super) fn drive_health(_facts: &Facts, device: &BlockDevice) -> Option<Fault
     })
 }
 
-pub(super) fn network_swap(facts: &Facts, device: &BlockDevice) -> Option<Fault> {
+pub(super) fn network_swap(facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
     device.swap_used?;
     let disk = facts
         .devices

@@ -41,7 +41,7 @@ pub struct Finding {
 
 /// What the rules look at.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub struct FindingFacts {
     /// Every block device, with what stands on what.
     pub devices: Devices,
     /// Whether ext4 is initialising inode tables in the background.
@@ -52,9 +52,9 @@ pub struct Facts {
     pub fs_block: BTreeMap<String, u64>,
 }
 
-impl Facts {
+impl FindingFacts {
     /// Adds to `devices` what the rules need beside them.
-    pub fn read(sys: &Sys, devices: Devices) -> Facts {
+    pub fn read(sys: &Sys, devices: Devices) -> FindingFacts {
         let uptime = sys::text(&sys.proc.join("uptime"));
         let uptime: Option<f64> = uptime.and_then(|t| t.split(' ').next()?.parse().ok()).filter(|s| *s > 0.0);
         let stats = sys::text(&sys.proc.join("diskstats")).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Facts {
                 Some((d.name.clone(), rustix::fs::statvfs(&d.mounts.first()?.mountpoint).ok()?.f_frsize))
             })
             .collect();
-        Facts { devices, lazy_init, requests_per_second, fs_block }
+        FindingFacts { devices, lazy_init, requests_per_second, fs_block }
     }
 
     fn all(&self) -> impl Iterator<Item = &BlockDevice> {
@@ -93,9 +93,9 @@ pub struct Rule {
 
 enum Check {
     /// Of one device after the other.
-    Each(fn(&Facts, &BlockDevice) -> Option<Fault>),
+    Each(fn(&FindingFacts, &BlockDevice) -> Option<Fault>),
     /// Of all of them together; each with the name of its device.
-    All(fn(&Facts) -> Vec<(String, Fault)>),
+    All(fn(&FindingFacts) -> Vec<(String, Fault)>),
 }
 
 /// What a rule's check returns.
@@ -164,7 +164,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// Everything that the rules find, what matters most first.
-pub fn find(facts: &Facts) -> Vec<Finding> {
+pub fn find(facts: &FindingFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
     for rule in RULES {
         let found = match rule.check {

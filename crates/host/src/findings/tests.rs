@@ -5,22 +5,22 @@ use crate::probe::{self, Kind};
 use crate::testing::unpack;
 use ebbtide_model::units::Bytes;
 
-fn recorded() -> Facts {
+fn recorded() -> FindingFacts {
     let root = unpack(include_str!("../../tests/trees/arrays.tree"));
     let sys = Sys::below(root.path());
-    Facts::read(&sys, probe::devices(&sys))
+    FindingFacts::read(&sys, probe::devices(&sys))
 }
 
 /// Devices that `rule` names.
-fn named(facts: &Facts, rule: &str) -> Vec<String> {
+fn named(facts: &FindingFacts, rule: &str) -> Vec<String> {
     find(facts).into_iter().filter(|f| f.rule == rule).map(|f| f.device).collect()
 }
 
-fn device<'a>(facts: &'a mut Facts, name: &str) -> &'a mut BlockDevice {
+fn device<'a>(facts: &'a mut FindingFacts, name: &str) -> &'a mut BlockDevice {
     facts.devices.devices.iter_mut().find(|d| d.name == name).expect("recorded")
 }
 
-fn text(facts: &Facts, rule: &str) -> String {
+fn text(facts: &FindingFacts, rule: &str) -> String {
     find(facts).into_iter().filter(|f| f.rule == rule).map(|f| format!("{}: {}", f.what, f.remedy)).collect()
 }
 
@@ -49,7 +49,7 @@ fn the_recorded_guest_has_exactly_these() {
 #[test]
 fn a_member_that_failed_is_named() {
     let mut facts = recorded();
-    let remedy = |facts: &Facts| text(facts, "degraded-array");
+    let remedy = |facts: &FindingFacts| text(facts, "degraded-array");
     assert!(!remedy(&facts).contains("failed"), "{}", remedy(&facts));
     device(&mut facts, "md2").md.as_mut().expect("is an array").faulty = vec!["vdb".to_owned()];
     assert!(
@@ -64,7 +64,7 @@ fn a_member_that_failed_is_named() {
 fn an_array_that_is_not_assembled_is_named_with_the_command() {
     let root = unpack(include_str!("../../tests/trees/stacks.tree"));
     let sys = Sys::below(root.path());
-    let mut facts = Facts::read(&sys, probe::devices(&sys));
+    let mut facts = FindingFacts::read(&sys, probe::devices(&sys));
     let said = text(&facts, "stopped-array");
     assert!(
         said.starts_with("an md array \"guest:7\" is there and not assembled: vdt, vdu hold its members: "),

@@ -132,7 +132,7 @@ impl Kind {
 
 /// What a rule looks at.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Facts<'a> {
+pub struct DeviceTraits<'a> {
     /// Kernel name, for example `nvme0n1`.
     pub name: &'a str,
     /// Model, trimmed; empty when there is none.
@@ -204,7 +204,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// The kind of the device with these facts.
-pub fn classify(facts: &Facts<'_>) -> Kind {
+pub fn classify(facts: &DeviceTraits<'_>) -> Kind {
     RULES
         .iter()
         .find(|r| {
@@ -267,7 +267,7 @@ mod tests {
             ("xvdf", "", "", "", "", Kind::Xen),
             ("ublkb0", "", "", "", "", Kind::Other),
         ] {
-            let facts = Facts { name, model, place, dm_uuid, transport };
+            let facts = DeviceTraits { name, model, place, dm_uuid, transport };
             assert_eq!(classify(&facts), kind, "{name} {model}");
         }
     }

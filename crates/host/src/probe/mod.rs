@@ -26,7 +26,7 @@ use crate::rbd;
 use crate::sys::md::Synced;
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_model::units::Bytes;
-use kind::Facts;
+use kind::DeviceTraits;
 use serde::Serialize;
 use std::path::Path;
 use tables::{Mount, Swap, Udev};
@@ -128,7 +128,7 @@ pub fn classify_disk(sys: &Sys, name: &str) -> Kind {
 /// The kind of the disk at `place` in sysfs.
 fn kind_at(place: &Path, name: &str, model: Option<&str>) -> Kind {
     let here = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
-    classify(&Facts {
+    classify(&DeviceTraits {
         name,
         model: model.unwrap_or_default(),
         place: &here.to_string_lossy(),

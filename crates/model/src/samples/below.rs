@@ -147,34 +147,34 @@ impl Join {
 
 /// Bytes, at least and at most.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Span {
+pub struct LeastMost {
     /// The least that it can be.
     pub least: f64,
     /// At most; infinite where nothing bounds it.
     pub most: f64,
 }
 
-impl Span {
-    const NONE: Span = Span { least: 0.0, most: 0.0 };
-    const ONE: Span = Span { least: 1.0, most: 1.0 };
+impl LeastMost {
+    const NONE: LeastMost = LeastMost { least: 0.0, most: 0.0 };
+    const ONE: LeastMost = LeastMost { least: 1.0, most: 1.0 };
 
-    fn new(least: f64, most: f64) -> Span {
-        Span { least, most }
+    fn new(least: f64, most: f64) -> LeastMost {
+        LeastMost { least, most }
     }
 
     /// So many times as much; nothing of what is without bound is nothing.
-    fn times(self, by: Span) -> Span {
+    fn times(self, by: LeastMost) -> LeastMost {
         let product = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { a * b };
-        Span::new(product(self.least, by.least), product(self.most, by.most))
+        LeastMost::new(product(self.least, by.least), product(self.most, by.most))
     }
 
-    fn plus(self, more: Span) -> Span {
-        Span::new(self.least + more.least, self.most + more.most)
+    fn plus(self, more: LeastMost) -> LeastMost {
+        LeastMost::new(self.least + more.least, self.most + more.most)
     }
 
     /// What either may be.
-    fn or(self, other: Span) -> Span {
-        Span::new(self.least.min(other.least), self.most.max(other.most))
+    fn or(self, other: LeastMost) -> LeastMost {
+        LeastMost::new(self.least.min(other.least), self.most.max(other.most))
     }
 }
 
@@ -182,9 +182,9 @@ impl Span {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Moves {
     /// Least and most that are read.
-    pub read: Span,
+    pub read: LeastMost,
     /// Least and most that are written.
-    pub write: Span,
+    pub write: LeastMost,
 }
 
 impl Moves {
@@ -205,8 +205,8 @@ pub struct Cost {
 impl Cost {
     /// The cost of a disk itself, where no layer adds any: what is asked is what is moved.
     pub const DISK: Cost = Cost {
-        read: Moves { read: Span::ONE, write: Span::NONE },
-        write: Moves { read: Span::NONE, write: Span::ONE },
+        read: Moves { read: LeastMost::ONE, write: LeastMost::NONE },
+        write: Moves { read: LeastMost::NONE, write: LeastMost::ONE },
     };
 
     fn or(self, other: Cost) -> Cost {
@@ -215,7 +215,7 @@ impl Cost {
 
     /// What moves below devices of this cost where `moves` is asked of them.
     fn of(&self, moves: Moves) -> Moves {
-        let by = |read: Span, write: Span| read.times(moves.read).plus(write.times(moves.write));
+        let by = |read: LeastMost, write: LeastMost| read.times(moves.read).plus(write.times(moves.write));
         Moves { read: by(self.read.read, self.write.read), write: by(self.read.write, self.write.write) }
     }
 }
@@ -225,7 +225,7 @@ impl Below {
     fn asked(&self) -> Cost {
         let devices = self.devices.len().max(1) as f64;
         let intact = self.missing == 0;
-        let unbounded = |least: f64| Span::new(least, f64::INFINITY);
+        let unbounded = |least: f64| LeastMost::new(least, f64::INFINITY);
         let written = |write: Moves| Cost { write, ..Cost::DISK };
         match self.join {
             Join::Through | Join::Paths | Join::Linear | Join::Stripe { .. } => Cost::DISK,
@@ -233,14 +233,14 @@ impl Below {
                 let least = copies.saturating_sub(self.missing).max(1);
                 // One that is being rebuilt is written too.
                 written(Moves {
-                    write: Span::new(f64::from(least), devices.max(f64::from(copies))),
+                    write: LeastMost::new(f64::from(least), devices.max(f64::from(copies))),
                     ..Moves::default()
                 })
             }
             Join::StripedMirror { copies, .. } => {
                 let copies = f64::from(copies.max(1));
                 let least = if intact { copies } else { 1.0 };
-                written(Moves { write: Span::new(least, copies), ..Moves::default() })
+                written(Moves { write: LeastMost::new(least, copies), ..Moves::default() })
             }
             Join::Parity { parity, of, .. } => {
                 let (parity, of) = (f64::from(parity), f64::from(of));
@@ -252,10 +252,13 @@ impl Below {
                 let journal = if devices > of { 1.0 } else { 0.0 };
                 Cost {
                     // What is on a device that is not there is computed from all the others.
-                    read: Moves { read: Span::new(1.0, if intact { 1.0 } else { of }), write: Span::NONE },
+                    read: Moves {
+                        read: LeastMost::new(1.0, if intact { 1.0 } else { of }),
+                        write: LeastMost::NONE,
+                    },
                     write: Moves {
-                        read: Span::new(0.0, most),
-                        write: Span::new(least, 1.0 + parity + journal),
+                        read: LeastMost::new(0.0, most),
+                        write: LeastMost::new(least, 1.0 + parity + journal),
                     },
                 }
             }
@@ -270,8 +273,8 @@ impl Below {
             },
             Join::Other if self.devices.len() < 2 => Cost::DISK,
             Join::Other => Cost {
-                read: Moves { read: Span::new(1.0, devices), write: Span::NONE },
-                write: Moves { read: Span::new(0.0, devices), write: Span::new(1.0, devices) },
+                read: Moves { read: LeastMost::new(1.0, devices), write: LeastMost::NONE },
+                write: Moves { read: LeastMost::new(0.0, devices), write: LeastMost::new(1.0, devices) },
             },
         }
     }
@@ -432,9 +435,9 @@ mod tests {
             observed.arrays(&member).iter().map(|a| (a.device, a.below.join.name())).collect();
         assert_eq!(arrays, [(Some(0), "stripe"), (Some(1), "mirror")]);
         let cost = observed.cost(&member);
-        assert_eq!(cost.read.read, Span::ONE);
+        assert_eq!(cost.read.read, LeastMost::ONE);
         // Half of it is written twice, nobody knows which half.
-        assert_eq!(cost.write.write, Span::new(1.0, 2.0));
+        assert_eq!(cost.write.write, LeastMost::new(1.0, 2.0));
     }
 
     #[test]
@@ -446,7 +449,7 @@ mod tests {
             let cost = observed.cost(&member(&observed));
             (cost.read.read, cost.write.read, cost.write.write)
         };
-        let (one, none, span) = (Span::ONE, Span::NONE, Span::new);
+        let (one, none, span) = (LeastMost::ONE, LeastMost::NONE, LeastMost::new);
         assert_eq!(over(Join::Linear, 0, 2), (one, none, one));
         assert_eq!(over(Join::Stripe { chunk: None }, 0, 4), (one, none, one));
         assert_eq!(over(Join::Mirror { copies: 3 }, 0, 3), (one, none, span(3.0, 3.0)));
@@ -479,8 +482,8 @@ mod tests {
             disk("f"),
         ]);
         let cost = observed.cost(&member(&observed));
-        assert_eq!(cost.write.write, Span::new(3.0, 4.0));
-        assert_eq!(cost.write.read, Span::new(0.0, 2.0));
+        assert_eq!(cost.write.write, LeastMost::new(3.0, 4.0));
+        assert_eq!(cost.write.read, LeastMost::new(0.0, 2.0));
     }
 
     /// A chain as it was recorded before: the last one is the disk, whatever the others are.

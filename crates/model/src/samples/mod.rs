@@ -7,7 +7,7 @@ mod group_limit;
 mod histogram;
 mod hosts;
 mod observation;
-pub use below::{Array, Below, Cost, Join, Moves, Span};
+pub use below::{Array, Below, Cost, Join, LeastMost, Moves};
 pub use bulk::{INTERVAL_BITS, MEMBER_BITS, Parted};
 pub use bytes::Malformed;
 pub use group_limit::GroupLimit;

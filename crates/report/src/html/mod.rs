@@ -20,6 +20,7 @@ pub mod site;
 mod summary;
 mod tables;
 mod trust;
+mod verdicts;
 
 pub use beside::html as beside_html;
 pub(super) use over_time::MOST_TRIALS;
@@ -72,7 +73,7 @@ const SECTIONS: &[Section<Report>] = &[
     Section::new("race", "The race", race::lanes).short("Race"),
     Section::new("factors", "What mattered", race::factors),
     Section::new("summary", "Result", summary::section).whole(),
-    Section::new("limits", "What limits them", trust::limits).short("Limits"),
+    Section::new("limits", "What limits them", verdicts::section).short("Limits"),
     Section::new("trust", "How far to trust it", trust::section).short("Trust"),
     Section::new("intervals", "Intervals side by side", intervals::section).short("Intervals"),
     Section::new("time", "Throughput over time", over_time::section).short("Over time"),

@@ -1,0 +1,67 @@
+//! What limits each design, and with what evidence.
+
+use super::key;
+use crate::model::{Report, ResultView};
+use crate::words;
+use ebbtide_analysis::{Evidence, VerdictKind};
+use maud::{Markup, html};
+
+/// A card for each first verdict, with everything that it was given to; figures are folded.
+pub(super) fn section(report: &Report) -> Option<Markup> {
+    let groups = report.limits();
+    if groups.is_empty() {
+        return None;
+    }
+    Some(html! {
+        div.cards {
+            @for (first, views) in &groups {
+                article.card {
+                    @for view in views {
+                        h3 { (key(report, view.design)) " " span.faint { (view.result.workload) } }
+                    }
+                    p { span.verdict { (first.limited_by()) } " " (first.sentence) }
+                    @for view in views { (folded(view)) }
+                }
+            }
+        }
+    })
+}
+
+/// The figures behind the first verdict of a result, and what else may limit it.
+fn folded(view: &ResultView) -> Markup {
+    let verdicts = &view.result.verdicts;
+    let others = verdicts.len().saturating_sub(1);
+    html! {
+        details {
+            summary {
+                "Evidence: " (view.result.design) ", " (view.result.workload)
+                @if others > 0 { "; " (words::count(others as u64, "further cause")) }
+            }
+            @for (index, verdict) in verdicts.iter().enumerate() {
+                @if index > 0 { p { span.verdict { (verdict.limited_by()) } " " (verdict.sentence) } }
+                (evidence(&verdict.evidence))
+                @if verdict.kind != VerdictKind::Unknown {
+                    p.faint { "confidence " (words::percent(verdict.confidence)) }
+                }
+            }
+        }
+    }
+}
+
+fn evidence(figures: &[Evidence]) -> Markup {
+    html! {
+        @if !figures.is_empty() {
+            dl.evidence {
+                @for figure in figures {
+                    dt { (figure.what) }
+                    dd {
+                        (figure.unit.shown(figure.value))
+                        @if let Some(reference) = figure.reference {
+                            span.faint { " against " (figure.unit.shown(reference)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

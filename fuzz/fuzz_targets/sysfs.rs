@@ -3,7 +3,7 @@
 #![no_main]
 
 use ebbtide_host::command::Never;
-use ebbtide_host::findings::{self, Facts};
+use ebbtide_host::findings::{self, FindingFacts};
 use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
 use std::fs;
@@ -92,6 +92,6 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     fs::write(root.join("proc/diskstats"), &rest).expect("written");
     let sys = Sys::below(root);
     let _ = (probe::relations(&sys), probe::cloud(&sys));
-    let facts = Facts::read(&sys, probe::devices_with(&sys, &Never));
+    let facts = FindingFacts::read(&sys, probe::devices_with(&sys, &Never));
     let _ = findings::find(&facts);
 });

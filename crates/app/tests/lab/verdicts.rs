@@ -112,13 +112,13 @@ const CASES: &[(&str, &str, &[&str])] = &[
     (
         "the one thread of a RAID6 in memory",
         r"modprobe null_blk nr_devices=0; mount -t configfs none /sys/kernel/config 2>/dev/null || true
-        for disk in a b c d e f; do
-            mkdir /sys/kernel/config/nullb/$disk; cd /sys/kernel/config/nullb/$disk
+        for disk in 0 1 2 3 4 5; do
+            mkdir /sys/kernel/config/nullb/nullb$disk; cd /sys/kernel/config/nullb/nullb$disk
             echo 32 >size; echo 1 >memory_backed; echo 1 >power
         done
         udevadm settle
         mdadm --quiet --create /dev/md9 --run --assume-clean --level=6 --bitmap=none --chunk=64 --raid-devices=6 /dev/nullb[0-5]
-        $BENCH /dev/md9 --rw randwrite --bs 16k --iodepth 32 --destroy",
+        $BENCH /dev/md9 --rw randwrite --bs 16k --iodepth 64 --destroy",
         &["cpu"],
     ),
 ];

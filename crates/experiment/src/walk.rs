@@ -211,7 +211,8 @@ impl<'a> Walk<'a> {
         if found >= least {
             return Some(());
         }
-        let what = format!("{} needs at least {least} members, and has {found}", layout.name());
+        let s = if least == 1 { "" } else { "s" };
+        let what = format!("{} needs at least {least} member{s}, and has {found}", layout.name());
         let remedy = match (layout, found) {
             (_, 0) => "write for example `members = [\"vol[0..7]\"]`".to_owned(),
             (LayoutName::Stripe | LayoutName::Mirror, 1) => {

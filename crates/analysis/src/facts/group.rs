@@ -51,7 +51,8 @@ impl FullestLimit {
             OpKind::Read => "reads",
             OpKind::Write => "writes",
         };
-        let FullestLimit { file, device, limit, used, .. } = self;
+        let FullestLimit { device, limit, used, .. } = self;
+        let file = self.file_of_limit();
         if let Some(charged) = self.charged_in_words(kind) {
             return charged;
         }
@@ -80,12 +81,25 @@ impl FullestLimit {
         Some(format!(
             "{} allows {kind} of {} on {} and charges {} for the {} that it does: the kernel charges an operation whole and again for each \
              piece that it is cut into, of {request} here; operations of at most that size would be granted up to {times:.1} times as much",
-            self.file,
+            self.file_of_limit(),
             told(self.limit),
             self.device,
             told(self.used),
             told(self.moved),
         ))
+    }
+
+    /// Where it is set; of the first control groups each limit has a file of its own.
+    fn file_of_limit(&self) -> String {
+        let kind = match self.kind {
+            OpKind::Read => "read",
+            OpKind::Write => "write",
+        };
+        let counted = match self.counted {
+            Counted::Operations => "iops",
+            Counted::Bytes => "bps",
+        };
+        self.file.replace("*_device", &format!("{kind}_{counted}_device"))
     }
 
     /// Whether it is used up: it is not where a part of it is left and most operations have passed it.

@@ -163,6 +163,12 @@ impl<'a> Rungs<'a> {
         of_it.then_some(rungs)
     }
 
+    /// The higher of the trials' rate and that of the rung that repeats them: a gain is what more in flight have over both, for either may have
+    /// had a bad moment.
+    pub fn reference(&self) -> f64 {
+        self.base.max(self.measured)
+    }
+
     /// What the rate with as many in flight as in `step` is over that of the trials where each doubling gains `by_doubling`.
     pub fn needed(&self, step: &Step<'_>, by_doubling: f64) -> f64 {
         1.0 + (by_doubling - 1.0) * (f64::from(step.rung.in_flight) / self.kept).log2()
@@ -196,11 +202,11 @@ impl<'a> Rungs<'a> {
         let needed = |step: &Step<'_>| self.needed(step, by_doubling);
         // What fewer have done at least, as many can have done.
         let fewer = self.shallower.iter().map(|step| (1.0 - step.ops.error) * step.low()).fold(0.0, f64::max);
-        let (slower, faster) = (self.base.min(self.measured), self.base.max(self.measured).max(fewer));
+        let (slower, faster) = (self.base.min(self.measured), self.reference().max(fewer));
         let sure = |step: &Step<'_>| (1.0 - self.error.hypot(step.ops.error)) * step.low();
         let helped = |step: &&Step<'_>| sure(step) / faster >= needed(step);
         if let Some(step) = self.deeper.iter().find(helped) {
-            return Some(MoreInFlight::Helped(*step, step.ops.rate / self.base));
+            return Some(MoreInFlight::Helped(*step, step.ops.rate / self.reference()));
         }
         let most =
             |of: fn(&Step<'_>) -> f64| self.deeper.iter().max_by(|a, b| of(a).total_cmp(&of(b))).copied();

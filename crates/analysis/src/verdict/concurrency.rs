@@ -15,7 +15,7 @@ use crate::ArrayBelow;
 use crate::evidence::{Evidence, Unit, evidence};
 use crate::facts::case::Case;
 use crate::facts::latency::FLOOR_SHARE;
-use crate::facts::rungs::{HELPS, MORE, MoreInFlight, NO_GAIN};
+use crate::facts::rungs::{HELPS, MORE, MoreInFlight, NO_GAIN, Rungs};
 use crate::facts::shared::parallel;
 use crate::facts::standing::BUSY;
 use crate::facts::{Facts, calls};
@@ -70,7 +70,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     facts.yield_to(VerdictKind::RemoteQueue, "more in flight would wait at the client")?;
     let iops = case.metric(Metric::Iops).ok_or_else(|| Absent::because("no rate was measured"))?;
     let kept = case.kept();
-    let base = facts.rungs.as_ref().map_or(iops, |rungs| rungs.base);
+    let base = facts.rungs.as_ref().map_or(iops, Rungs::reference);
     let mut by_ladder = false;
     let ground = below_floor(kept, facts.latency)
         .or_else(|| far_misses(case, kept))
@@ -269,7 +269,10 @@ fn more_helped(facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
     }
     // A disk that others keep busy is full whatever the load keeps in flight.
     let few = match facts.asserted(VerdictKind::Background) {
-        Some(_) => format!("{} in flight have a small part of disks that others use", operations(kept)),
+        Some(_) => {
+            let have = if kept == 1.0 { "has" } else { "have" };
+            format!("{} in flight {have} a small part of disks that others use", operations(kept))
+        }
         None => too_few(kept),
     };
     let sentence = format!(
@@ -277,7 +280,7 @@ fn more_helped(facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
         step.rung.in_flight,
         (gain - 1.0) * 100.0
     );
-    let most = rungs.deeper.iter().map(|step| step.ops.rate / rungs.base).fold(gain, f64::max);
+    let most = rungs.deeper.iter().map(|step| step.ops.rate / rungs.reference()).fold(gain, f64::max);
     ground(confidence, 1.0 - 1.0 / most, sentence, Vec::new())
 }
 

@@ -75,7 +75,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     told.ok_or_else(|| {
         let full = [(thread, THREAD_FULL), (host, HOST_BUSY), (waited, WAITED)];
         let some = full.iter().any(|(seen, most)| seen.is_some_and(|seen| seen >= *most));
-        let why = if some {
+        let why = if some && facts.devices.is_none() {
+            "processors were short, but no device of the members was observed, and nothing shows that operations waited for a processor"
+        } else if some {
             "processors were short, but operations were at the devices meanwhile: nothing shows that they waited for one"
         } else {
             "neither processors nor the tool were full, and the load did not wait for them"
@@ -207,7 +209,8 @@ fn taken_by_others(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
             cores_for(case)
         )
     } else {
-        let (users, bound) = users_beside(case, facts);
+        let (mut users, bound) = users_beside(case, facts);
+        users.retain(|(who, _)| !serves_members(case, who));
         let there = if bound { " on the load's own processors" } else { "" };
         figures.extend(users.iter().map(|(who, cores)| {
             evidence(format!("processor time of {who}{there}, of one core"), *cores, Unit::Share, None)
@@ -248,6 +251,13 @@ fn own_share(case: &Case<'_>) -> Option<f64> {
         };
         (busy > 0.0).then(|| (own / busy).min(1.0))
     })
+}
+
+/// Whether these are the workers that serve a device of the members: what they do is for the load.
+fn serves_members(case: &Case<'_>, who: &str) -> bool {
+    let observed = case.trials.iter().filter_map(|trial| trial.observed.as_ref());
+    let mut devices = observed.flat_map(|observed| &observed.devices);
+    who.strip_suffix(" (kworkers)").is_some_and(|queue| devices.any(|device| device.name == queue))
 }
 
 /// Who else used the processors, and how much of one core: of those that the load is bound to, where it is, and whether it is: who is busy elsewhere takes none of these.

@@ -100,7 +100,7 @@ fn told(parts: &Parts, figures: &mut Vec<Evidence>) -> String {
     );
     figures.push(evidence(what, together, Unit::Nanoseconds, Some(parts.whole)));
     format!(
-        ", of which the device's requests are {} ({:.0}%), its flushes {} ({:.0}%), and the file system and the rest {} \
+        ", of which the device's requests are at most {} ({:.0}%), its flushes at most {} ({:.0}%), and the file system and the rest {} \
          ({:.0}%); {TOGETHER:.0} made durable together would take about {} each, {gain:.1} times the rate, if each still had a request of its own",
         format_latency(write),
         share(write),

@@ -214,7 +214,7 @@ fn of_outlier(outlier: &Outlier, seen: usize, reports: usize) -> String {
         ),
         Difference::Busy => format!(
             "{name} does most of the work: {reason} (median of its siblings).{often}\n\
-             The layout is linear, or one region is hot; striping would spread it over all members.\n"
+             The layout is linear, one region is hot, or the others are spares or no members of it. Striping would spread what is linear or hot.\n"
         ),
     }
 }

@@ -104,6 +104,25 @@ fn a_device_that_serves_no_faster_is_the_limit() {
     assert!(one.kind == VolumeLimit && one.confidence < verdict.confidence, "{one:?}");
 }
 
+/// What the sentence says of the latency, where the rate is not quite the same either.
+#[test]
+fn a_rate_that_is_not_the_same_is_not_called_so() {
+    let said = |most: u64| {
+        let rungs = [(64, 100_000), (32, 100_000), (128, most), (16, 99_000)];
+        verdicts(&climbed(1, SATURATED, &rungs)).swap_remove(0).sentence
+    };
+    assert!(said(92_000).contains("; 7% less for 8.6 times the latency; "), "{}", said(92_000));
+    assert!(said(108_000).contains("; 9% more for 7.3 times the latency; "), "{}", said(108_000));
+}
+
+/// The short run that repeats the trials had a bad moment: what more in flight gain is told over the trials.
+#[test]
+fn a_gain_is_not_told_over_a_moment_that_was_bad() {
+    let session = climbed(1, SATURATED, &[(64, 190_000), (32, 2_000), (128, 195_000)]);
+    let found = verdicts(&session).into_iter().find(|v| v.kind == Concurrency).expect("they help");
+    assert!(found.sentence.contains("with 64 in flight the rate is 90% higher"), "{}", found.sentence);
+}
+
 #[test]
 fn a_declared_limit_says_that_it_is() {
     let experiment = shaped(stripe(1), 5000.0, Nanos(1000));

@@ -22,6 +22,8 @@ use ebbtide_model::units::{format_iops, format_latency};
 
 /// Share of the highest rate from which on a rung has it.
 const PLATEAU: f64 = 0.90;
+/// By how much of it a rate may differ from another to be called the same.
+const UNCHANGED: f64 = 0.05;
 /// Requests of a device in a rung from which on they are a rate.
 const LEAST_REQUESTS: f64 = 20.0;
 
@@ -178,11 +180,17 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         least_busy_is(devices.least_busy),
         evidence(of_queue, devices.queue, Unit::Requests, Some(f64::from(kept))),
     ];
-    let mut grows = String::new();
+    let mut grows = "only the latency grows".to_owned();
     if let Some((deep, knee)) = deepest.samples.latency().mean().zip(latency) {
         let what = "mean latency with the most in flight, against the fewest that have this rate";
         figures.push(evidence(what, deep, Unit::Nanoseconds, Some(knee)));
-        grows = format!(" (x{:.1})", deep / knee);
+        let change = rate / reference - 1.0;
+        grows = if change.abs() < UNCHANGED {
+            format!("only the latency grows (x{:.1})", deep / knee)
+        } else {
+            let rises = if change > 0.0 { "more" } else { "less" };
+            format!("{:.0}% {rises} for {:.1} times the latency", change.abs() * 100.0, deep / knee)
+        };
     }
     let mut processors = String::new();
     if let Some(busy) = facts.host_busy {
@@ -205,7 +213,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         (format!("the {} volumes themselves are the limit", devices.number), "their disks are".to_owned())
     };
     let sentence = format!(
-        "{volumes}: {} with {fewest} in flight and {} with {}; only the latency grows{grows}; {disks} busy {:.0}% \
+        "{volumes}: {} with {fewest} in flight and {} with {}; {grows}; {disks} busy {:.0}% \
          of the time with a queue of {:.0}{processors}",
         unit.rate_in_words(reference),
         unit.rate_in_words(rate),

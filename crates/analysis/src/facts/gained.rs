@@ -11,6 +11,9 @@ use ebbtide_model::samples::{Count, DiskUse};
 
 /// What the disks do for all together, in one short run over another, up to which it is unchanged: rates of a moment vary by some percent.
 const UNCHANGED: f64 = 1.15;
+/// What the load gained by keeping more in flight, over all that the disks did before, from which on it shows whether others lost it: by less the others'
+/// own ups and downs decide.
+const TELLS: f64 = 0.08;
 /// Part of what the load gained by keeping more in flight that others must have lost for the disks to have no more of it.
 const TAKEN: f64 = 0.5;
 
@@ -36,7 +39,7 @@ pub fn from_others(rungs: Option<&Rungs<'_>>, crowded: Option<&Crowded>) -> Opti
             (rates(&same, all, own)?, rates(&deepest, all, own)?);
         let gained = own_after - own_before;
         let lost = (before - own_before) - (after - own_after);
-        Some((after / before, lost >= TAKEN * gained))
+        Some((after / before, gained >= TELLS * before && lost >= TAKEN * gained))
     };
     let (bytes, of_bytes) = compared(|disk| disk.bytes.total(), |count| count.bytes)?;
     let (requests, of_requests) = compared(|disk| disk.ops.total(), |count| count.ops)?;

@@ -33,6 +33,8 @@ pub struct FullestLimit {
     moved: f64,
     /// Mean size of a request that the device completed.
     request: Option<Bytes>,
+    /// Mean size of an operation of the load at it; nothing where that is not known.
+    operation: Option<Bytes>,
     /// Share of the operations in flight that have passed it and are at the member's device; nothing where that is not known.
     passed: Option<f64>,
     kind: OpKind,
@@ -73,7 +75,9 @@ impl FullestLimit {
     /// operations and 2 MiB. Others of the group would have been seen at the device.
     fn charged_in_words(&self, kind: &str) -> Option<String> {
         let times = self.used / self.moved;
-        let request = self.request.filter(|_| self.moved > 0.0 && times >= CHARGED_MORE)?;
+        // What was put together behind the limit was not cut.
+        let cut = |request: &Bytes| self.operation.is_none_or(|operation| *request < operation);
+        let request = self.request.filter(|_| self.moved > 0.0 && times >= CHARGED_MORE).filter(cut)?;
         let told = |rate: f64| match self.counted {
             Counted::Bytes => format_throughput(rate),
             Counted::Operations => format!("{}/s", grouped(rate)),
@@ -152,6 +156,12 @@ fn in_trial(
         let passed = devices.filter(|_| below.devices.first() == Some(index)).map(|devices| devices.share);
         for limit in &device.group_limits {
             for (kind, counted, limited, used) in each(limit, &own) {
+                // It was another one for a part of the time.
+                let asked = own.get(kind);
+                let got = if counted == Counted::Bytes { asked.bytes } else { asked.ops };
+                if got as f64 / seconds > CHARGED_MORE * limited {
+                    continue;
+                }
                 let held = FullestLimit {
                     member: member.to_owned(),
                     device: device.shown_name().to_owned(),
@@ -164,6 +174,7 @@ fn in_trial(
                     } as f64
                         / seconds,
                     request: device.total.bytes.get(kind).checked_div(*device.total.ops.get(kind)).map(Bytes),
+                    operation: asked.bytes.checked_div(asked.ops).map(Bytes),
                     passed,
                     kind,
                     counted,

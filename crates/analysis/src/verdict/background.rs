@@ -131,6 +131,17 @@ fn room(case: &Case<'_>, facts: &Facts<'_>, undisturbed: Option<f64>) -> (f64, V
         let what = "mean latency of the members, against what one operation alone takes";
         figures.push(evidence(what, latency, Unit::Nanoseconds, Some(floor)));
     }
+    // Of a rate that is set, what is not at the disks waits for that.
+    if let Some(at) = facts.devices.filter(|_| facts.set_rate.is_ok()) {
+        room = room.min(at.share);
+        let what = "share of the load's operations in flight that are at the disks: the others wait for the rate that is set";
+        figures.push(evidence(what, at.share, Unit::Share, None));
+    }
+    if let Some((kept_up, grows)) = kept_up(facts) {
+        room = room.min(1.0 - grows);
+        let what = "rate with the most in flight over that with as many, as a part of how many more they are: the rest may be waits";
+        figures.extend([kept_up, evidence(what, grows, Unit::Share, None)]);
+    }
     if let Some(pressed) = one_thread(case, facts) {
         room = room.min(1.0 - pressed);
         let what = "share of the time that the load's one thread ran or waited to: the disks explain what it slept at most";
@@ -140,11 +151,10 @@ fn room(case: &Case<'_>, facts: &Facts<'_>, undisturbed: Option<f64>) -> (f64, V
         room = room.min(1.0 - undisturbed);
         let what = "latency of the operations that found nobody else at the disks, over the mean: the rest may be waits";
         figures.push(evidence(what, undisturbed, Unit::Share, None));
-    } else if let Some((kept_up, fastest)) =
-        kept_up(facts).zip(fastest(case)).filter(|_| !undisturbed::others_stay(case))
+    } else if let Some(fastest) =
+        fastest(case).filter(|_| kept_up(facts).is_some() && !undisturbed::others_stay(case))
     {
         room = room.min(1.0 - fastest);
-        figures.push(kept_up);
         let what = "latency of the fastest hundredth of the operations, over the mean: the rest may be waits";
         figures.push(evidence(what, fastest, Unit::Share, None));
     }
@@ -180,8 +190,9 @@ fn of_durable_writes(case: &Case<'_>, share: f64) -> Option<(f64, Evidence)> {
 }
 
 /// What others moved beside the most in flight of the ladder, over what they moved beside as many as in the trials, where that is about
-/// as much: what more in flight gained was not taken from them, and the disks had room for both.
-fn kept_up(facts: &Facts<'_>) -> Option<Evidence> {
+/// as much: what more in flight gained was not taken from them, and the disks had room for both. With it what the load gained, as a part of
+/// how many more it had in flight: where each takes as long among more of them, none waited for what the disks had to do.
+fn kept_up(facts: &Facts<'_>) -> Option<(Evidence, f64)> {
     let rungs = facts.rungs.as_ref()?;
     let Some(MoreInFlight::Helped(..)) = rungs.more(MORE) else { return None };
     let others = |step: &Step<'_>| {
@@ -192,10 +203,13 @@ fn kept_up(facts: &Facts<'_>) -> Option<Evidence> {
         (samples.elapsed.0 > 0).then(|| all.saturating_sub(own) as f64 / samples.elapsed.as_secs_f64())
     };
     let before = others(&rungs.same?).filter(|before| *before > 0.0)?;
-    let share = others(rungs.deeper.last()?)? / before;
+    let deepest = rungs.deeper.last()?;
+    let share = others(deepest)? / before;
+    let more = f64::from(deepest.rung.in_flight) / f64::from(rungs.same?.rung.in_flight).max(1.0);
+    let grows = (deepest.ops.rate / rungs.reference() / more).min(1.0);
     let what =
         "bytes that others moved beside the most in flight, over those beside as many as in the trials";
-    (share >= KEPT_UP).then(|| evidence(what, share, Unit::Times, Some(KEPT_UP)))
+    (share >= KEPT_UP).then(|| (evidence(what, share, Unit::Times, Some(KEPT_UP)), grows))
 }
 
 /// Latency of the fastest hundredth of the operations over the mean, median over the trials.

@@ -69,8 +69,13 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     } else {
         (Unit::Operations, Unit::OpsPerSecond)
     };
+    let what = if known == Some(true) {
+        "burst credits ran out"
+    } else {
+        "burst credits ran out, or a limit was lowered,"
+    };
     let sentence = format!(
-        "burst credits ran out {seconds:.1} s into the measurement: {} before, {} from then on; the latter lasts",
+        "{what} {seconds:.1} s into the measurement: {} before, {} from then on; the latter lasts",
         rate_unit.rate_in_words(before),
         rate_unit.rate_in_words(after)
     );

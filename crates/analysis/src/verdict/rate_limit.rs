@@ -14,6 +14,7 @@ use crate::facts::case::Case;
 use crate::facts::group::FullestLimit;
 use crate::facts::round_rates::{fitting, round, shown};
 use crate::facts::served::SERVED_AT_ONCE;
+use crate::facts::standing::AT_DEVICES;
 use crate::facts::usage::{Counted, REACHED};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 
@@ -56,8 +57,11 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         Counted::Operations => " and the size",
         Counted::Bytes => " (with larger operations, fewer of them)",
     });
+    let at_device = facts.at_devices().is_none_or(|share| share >= AT_DEVICES);
     sentence.push_str(if found.above {
         "; operations wait above the device, which has time to spare: a cgroup or the like holds them back here"
+    } else if !at_device {
+        "; most operations wait above the device, which others keep busy: a cgroup or the like holds them back here"
     } else {
         "; operations wait at the device, which always has some to do: it is held back behind it"
     });

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures::{BS, trial};
-use VerdictKind::{Background, Cache, FirstTouch, Readahead, RequestSize, Unknown};
+use VerdictKind::{Background, Cache, Concurrency, FirstTouch, Readahead, RequestSize, Unknown};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
     CoreUse, DeviceObservation, DiskUse, Histogram, MemberObservation, Observation, OtherActivity, OtherKind,
@@ -442,6 +442,27 @@ fn what_more_in_flight_gains_is_taken_from_others_where_the_disk_is_full() {
     };
     assert_eq!(with(90), Some(84.0), "bytes");
     assert_eq!(with(10), None, "their share of the requests is small");
+}
+
+/// A device of which each request takes as long beside any number of others: one in flight has one of five of them beside four of a neighbour's,
+/// and four have four times as much done.
+#[test]
+fn who_gets_as_much_more_as_it_asks_for_waits_for_nobody() {
+    let with = |lost: u64| {
+        let mut session = beside(4 * Bytes::KIB, 400, (1600, 4 * Bytes::KIB));
+        session.experiment.workloads[0].iodepth = 1;
+        let bs = session.experiment.workloads[0].bs;
+        for (depth, own, others) in [(1, 400, 1600), (2, 790, 1600 - lost), (4, 1560, 1600 - 4 * lost)] {
+            let mut samples = trial(&[("v0", own / 2, 5_000_000)]);
+            let seen = observed(&mut samples, (own + others) * 4 * Bytes::KIB, 0, own + others, 1.0);
+            seen.devices[0].total.weighted = Nanos::from_secs_f64(2.0 * f64::from(4 + depth));
+            with_rung(&mut session, depth, bs, samples);
+        }
+        verdicts(&session).into_iter().map(|v| v.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(with(0), [Concurrency]);
+    // Opposite: what it gets, they lose.
+    assert!(with(290).contains(&Background));
 }
 
 #[test]

@@ -68,6 +68,14 @@ fn a_limit_of_the_group_that_is_used_up_is_named_without_a_ladder() {
     assert_eq!(kinds(&at(None)), [Concurrency]);
 }
 
+/// What moved many times what it allows was held to it for a moment only.
+#[test]
+fn a_limit_that_was_taken_away_is_not_reached() {
+    let run = |iops: u64| six_rounds(&stripe(1), move |_| limited(&[("v0", iops, 4_000_000)], &[Some(1000)]));
+    assert_eq!(kinds(&run(1100)), [RateLimit]);
+    assert_eq!(kinds(&run(40_000)), [Unknown]);
+}
+
 /// Nine tenths of it are used: by operations that it holds back above the device, or by as many as the device gets through.
 #[test]
 fn a_limit_that_most_operations_have_passed_is_not_used_up() {

@@ -10,7 +10,7 @@ use crate::evidence::{Evidence, Unit, evidence};
 use ebbtide_model::samples::{Count, DiskUse};
 
 /// What the disks do for all together, in one short run over another, up to which it is unchanged: rates of a moment vary by some percent.
-const UNCHANGED: f64 = 1.15;
+pub const UNCHANGED: f64 = 1.15;
 /// What the load gained by keeping more in flight, over all that the disks did before, from which on it shows whether others lost it: by less the others'
 /// own ups and downs decide.
 const TELLS: f64 = 0.08;

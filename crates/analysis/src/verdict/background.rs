@@ -37,7 +37,7 @@ use crate::facts::processors::WAITED;
 use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN, Step};
 use crate::facts::standing::BUSY;
 use crate::facts::usage::{Counted, NEAR};
-use crate::facts::{Facts, durable, moved, undisturbed};
+use crate::facts::{Facts, durable, gained, moved, undisturbed};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::ordered::entry;
 use ebbtide_model::samples::{DiskUse, OtherKind, TrialSamples};
@@ -137,7 +137,7 @@ fn room(case: &Case<'_>, facts: &Facts<'_>, undisturbed: Option<f64>) -> (f64, V
         let what = "share of the load's operations in flight that are at the disks: the others wait for the rate that is set";
         figures.push(evidence(what, at.share, Unit::Share, None));
     }
-    if let Some((kept_up, grows)) = kept_up(facts) {
+    if let Some((kept_up, Some(grows))) = kept_up(facts) {
         room = room.min(1.0 - grows);
         let what = "rate with the most in flight over that with as many, as a part of how many more they are: the rest may be waits";
         figures.extend([kept_up, evidence(what, grows, Unit::Share, None)]);
@@ -191,24 +191,30 @@ fn of_durable_writes(case: &Case<'_>, share: f64) -> Option<(f64, Evidence)> {
 
 /// What others moved beside the most in flight of the ladder, over what they moved beside as many as in the trials, where that is about
 /// as much: what more in flight gained was not taken from them, and the disks had room for both. With it what the load gained, as a part of
-/// how many more it had in flight: where each takes as long among more of them, none waited for what the disks had to do.
-fn kept_up(facts: &Facts<'_>) -> Option<(Evidence, f64)> {
+/// how many more it had in flight, where the disks moved clearly more in all: if each then takes as long among more of them, none waited for what the
+/// disks had to do.
+fn kept_up(facts: &Facts<'_>) -> Option<(Evidence, Option<f64>)> {
     let rungs = facts.rungs.as_ref()?;
     let Some(MoreInFlight::Helped(..)) = rungs.more(MORE) else { return None };
-    let others = |step: &Step<'_>| {
+    // Bytes per second of all, and of others.
+    let rates = |step: &Step<'_>| {
         let samples = &step.rung.samples;
         let all: u64 = moved::disks(samples)?.iter().map(|disk| disk.total.bytes.total()).sum();
         let counts = samples.array.counts();
         let own = counts.read.bytes + counts.write.bytes;
-        (samples.elapsed.0 > 0).then(|| all.saturating_sub(own) as f64 / samples.elapsed.as_secs_f64())
+        let per_second = |bytes: u64| bytes as f64 / samples.elapsed.as_secs_f64();
+        (samples.elapsed.0 > 0).then(|| (per_second(all), per_second(all.saturating_sub(own))))
     };
-    let before = others(&rungs.same?).filter(|before| *before > 0.0)?;
+    let (all, before) = rates(&rungs.same?).filter(|(_, others)| *others > 0.0)?;
     let deepest = rungs.deeper.last()?;
-    let share = others(deepest)? / before;
+    let (more_of_all, after) = rates(deepest)?;
+    let share = after / before;
     let more = f64::from(deepest.rung.in_flight) / f64::from(rungs.same?.rung.in_flight).max(1.0);
     let grows = (deepest.ops.rate / rungs.reference() / more).min(1.0);
     let what =
         "bytes that others moved beside the most in flight, over those beside as many as in the trials";
+    // Small operations get as much more behind large ones as they ask for, and wait for them all the same, as long as the disk moves no more in all.
+    let grows = (more_of_all >= gained::UNCHANGED * all).then_some(grows);
     (share >= KEPT_UP).then(|| (evidence(what, share, Unit::Times, Some(KEPT_UP)), grows))
 }
 

@@ -13,12 +13,13 @@ pub(super) mod encryption;
 pub(super) mod interrupts;
 
 use crate::evidence::{Evidence, Unit, evidence, share_is};
-use crate::facts::case::Case;
+use crate::facts::case::{Case, part};
 use crate::facts::processors::{STEAL, THREAD_BUSY, THREAD_FULL, WAITED, users_by};
 use crate::facts::standing::{AT_DEVICES, at_devices_is};
 use crate::facts::{Facts, standing};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
+use ebbtide_model::samples::{GroupQuota, TrialSamples};
 use ebbtide_model::units::Nanos;
 
 /// Share of the operations in flight that must be at the devices or can be done and wait for the thread: one that is done wakes
@@ -34,6 +35,8 @@ pub const CEILING: f64 = 0.80;
 const WORKERS: f64 = 0.15;
 /// Share of all busy time from which on it is the load's own.
 const OWN: f64 = 0.80;
+/// Part of what a thread waited for a processor for which a quota must have held it back to be the reason.
+const QUOTA: f64 = 0.50;
 /// Most of those who use the processors whom the sentence names.
 const NAMED: usize = 3;
 
@@ -201,7 +204,20 @@ fn taken_by_others(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
         ran * 100.0,
         waited * 100.0
     );
-    let sentence = if own.is_some_and(|own| own >= OWN) {
+    let quota = held_to_a_quota(case, waited);
+    let sentence = if let Some((quota, held)) = &quota {
+        figures.push(share_is(
+            "share of the time for which the quota held the load back",
+            *held,
+            QUOTA * waited,
+        ));
+        format!(
+            "the load's control group may use {:.0}% of a core ({}), and is held back {:.0}% of the time: {times}",
+            quota.per_second.as_secs_f64() * 100.0,
+            quota.file,
+            held * 100.0
+        )
+    } else if own.is_some_and(|own| own >= OWN) {
         format!(
             "{times}: the load's own threads ({} jobs) want more than the {} cores that they have; fewer jobs with \
              more in flight each, or larger requests",
@@ -227,6 +243,15 @@ fn taken_by_others(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
         (0.6, waited.min(rest.unwrap_or(0.0)))
     };
     Some(ground(confidence, explains, sentence, figures))
+}
+
+/// The quota of the load's control group, and the share of the time for which it held the load back, where that is most of what a thread waited.
+fn held_to_a_quota<'a>(case: &Case<'a>, waited: f64) -> Option<(&'a GroupQuota, f64)> {
+    let of = |trial: &'a TrialSamples| trial.observed.as_ref()?.quota.as_ref();
+    let held = case
+        .median(|trial| Some((part(trial, trial.observed.as_ref()?.quota.as_ref()?.throttled)).min(1.0)))?;
+    let quota = case.trials.iter().find_map(|trial| of(trial))?;
+    (held >= QUOTA * waited).then_some((quota, held))
 }
 
 /// Cores that the load may run on.

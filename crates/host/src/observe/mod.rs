@@ -354,6 +354,7 @@ impl Running {
             users: watched.processors.users(from, to),
             processor_waits: watched.processors.waited(from, to),
             io_waits: watched.waits.io(from, to),
+            quota: watched.waits.quota(from, to),
             built: None,
         };
         observed.others = others::plausible(others, &observed);

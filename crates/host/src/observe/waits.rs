@@ -1,11 +1,12 @@
-//! For how long tasks waited for memory and I/O, on the whole host and in the load's own control group
+//! For how long tasks waited for memory and I/O, on the whole host and in the load's own control group, and for how long that was held to a quota of
+//! processor time
 //! (Documentation/accounting/psi.rst, Documentation/admin-guide/cgroup-v2.rst).
 
 use super::counter::Counter;
 use super::processors::total;
 use crate::probe::tables::{self, Mount};
 use crate::sys::{self, Sys};
-use ebbtide_model::samples::{GroupMemory, MemoryUse};
+use ebbtide_model::samples::{GroupMemory, GroupQuota, MemoryUse};
 use ebbtide_model::units::{Bytes, Nanos};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,6 +43,47 @@ struct Group {
     memory: Option<PathBuf>,
     /// Lowest limit of memory of it and of those above it that are visible.
     limit: Option<Bytes>,
+    /// The lowest quota of processor time of the same.
+    quota: Option<Quota>,
+}
+
+/// A quota of processor time.
+#[derive(Debug, PartialEq, Eq)]
+struct Quota {
+    /// The group's directory.
+    group: PathBuf,
+    /// The file that sets it.
+    file: PathBuf,
+    /// Of all cores, in a second.
+    per_second: Nanos,
+}
+
+impl Quota {
+    /// That of one group: nothing where it has none.
+    fn of(group: &Path) -> Option<Quota> {
+        let two = || {
+            let file = group.join("cpu.max");
+            let text = sys::text(&file)?;
+            let (quota, period) = text.trim().split_once(' ')?;
+            Some((file, quota.parse::<u64>().ok()?, period.parse::<u64>().ok()?))
+        };
+        let one = || {
+            let file = group.join("cpu.cfs_quota_us");
+            // -1 is none.
+            let quota = u64::try_from(sys::number::<i64>(&file)?).ok()?;
+            Some((file, quota, sys::number::<u64>(&group.join("cpu.cfs_period_us"))?))
+        };
+        let (file, quota, period) = two().or_else(one)?;
+        let per_second = quota.saturating_mul(1_000_000_000).checked_div(period)?;
+        Some(Quota { group: group.to_owned(), file, per_second: Nanos(per_second) })
+    }
+
+    /// Nanoseconds for which the group was held back since it was made, of all cores.
+    fn throttled(&self) -> Option<u64> {
+        let text = sys::text(&self.group.join("cpu.stat"))?;
+        let value = |key: &str| sys::field(&text, key)?.parse::<u64>().ok();
+        value("throttled_usec ").map(|us| us.saturating_mul(1000)).or_else(|| value("throttled_time "))
+    }
 }
 
 pub(super) struct Waits {
@@ -52,6 +94,7 @@ pub(super) struct Waits {
     group_memory: Pressure,
     met: Counter,
     refaulted: Counter,
+    throttled: Counter,
 }
 
 impl Waits {
@@ -64,6 +107,7 @@ impl Waits {
             group_memory: Pressure::default(),
             met: Counter::default(),
             refaulted: Counter::default(),
+            throttled: Counter::default(),
         }
     }
 
@@ -78,11 +122,19 @@ impl Waits {
             self.group_memory.look(at, &unified.join("memory.pressure"));
         }
         self.met.read(at, self.group.met());
+        self.throttled.read(at, self.group.quota.as_ref().and_then(Quota::throttled));
     }
 
     /// Time from `from` to `to` in which some task waited for I/O, where the kernel tells.
     pub fn io(&self, from: Duration, to: Duration) -> Option<Nanos> {
         waited(&self.io, from, to)
+    }
+
+    /// For how long from `from` to `to` the load's control group was held to its quota of processor time, where it has one.
+    pub fn quota(&self, from: Duration, to: Duration) -> Option<GroupQuota> {
+        let Quota { file, per_second, .. } = self.group.quota.as_ref()?;
+        let throttled = Nanos(self.throttled.grown(from, to)? as u64);
+        Some(GroupQuota { file: file.display().to_string(), per_second: *per_second, throttled })
     }
 
     /// Fills in what `memory` says of waits from `from` to `to`.
@@ -122,7 +174,13 @@ impl Group {
         };
         let limit = limits(&unified, &["memory.max", "memory.high"])
             .or_else(|| limits(&memory, &["memory.limit_in_bytes"]));
+        let cpu = place(Some("cpu")).filter(|(group, top)| group != top);
+        let quotas = [&unified, &cpu].into_iter().flatten().flat_map(|(group, top)| {
+            group.ancestors().take_while(move |above| above.starts_with(top)).filter_map(Quota::of)
+        });
+        let quota = quotas.min_by_key(|quota| quota.per_second);
         Group {
+            quota,
             unified: unified.map(|place| place.0),
             memory: memory.map(|place| place.0),
             limit: limit.map(Bytes),
@@ -236,6 +294,36 @@ mod tests {
         let procs = nested.path().join("sys/fs/cgroup/user.slice/a.scope/cgroup.procs");
         std::fs::write(procs, format!("{own}\n{}\n", own + 1)).expect("written");
         assert_eq!(group.others(), Some(1));
+    }
+
+    #[test]
+    fn the_lowest_quota_of_processor_time_counts() {
+        let mounts = "f /proc/self/mountinfo\n|30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n\
+                      |31 24 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
+        let tree = |max: &str, throttled: u32| {
+            unpack(&format!(
+                "{mounts}f /proc/self/cgroup\n|2:cpu:/a\n|0::/user.slice/a.scope\n\
+                 f /sys/fs/cgroup/user.slice/cpu.max\n|{max} 100000\n\
+                 f /sys/fs/cgroup/user.slice/cpu.stat\n|usage_usec 7\n|nr_throttled 3\n|throttled_usec {throttled}\n\
+                 f /sys/fs/cgroup/user.slice/a.scope/cgroup.events\n|populated 1\n\
+                 f /sys/fs/cgroup/user.slice/a.scope/cpu.max\n|max 100000\n\
+                 f /sys/fs/cgroup/cpu/a/cpu.cfs_quota_us\n|60000\nf /sys/fs/cgroup/cpu/a/cpu.cfs_period_us\n|100000\n\
+                 f /sys/fs/cgroup/cpu/a/cpu.stat\n|nr_periods 9\n|nr_throttled 3\n|throttled_time {throttled}000\n"
+            ))
+        };
+        for (max, file, per_second) in
+            [("50000", "user.slice/cpu.max", 500_000_000), ("max", "cpu/a/cpu.cfs_quota_us", 600_000_000)]
+        {
+            let (before, after) = (tree(max, 1000), tree(max, 901_000));
+            let mut waits = Waits::new(&Sys::below(before.path()));
+            waits.look(Duration::ZERO);
+            let now = Sys::below(after.path());
+            (waits.group, waits.sys) = (Group::of(&now), now);
+            waits.look(Duration::from_secs(1));
+            let quota = waits.quota(Duration::ZERO, Duration::from_secs(1)).expect("there is one");
+            assert!(quota.file.ends_with(file), "{quota:?}");
+            assert_eq!((quota.per_second.0, quota.throttled), (per_second, Nanos(900_000_000)));
+        }
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub struct Observation {
     /// Time in which some task waited for a processor during the measurement (`/proc/pressure/cpu`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor_waits: Option<Nanos>,
+    /// What the load's control group may use of the processors, where that is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota: Option<GroupQuota>,
     /// The lines with the most interrupts on the core that spent the most time on interrupts, the busiest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<InterruptUse>,
@@ -359,6 +362,18 @@ pub struct GroupMemory {
     /// Time in which all tasks of it that were not idle waited for memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure_full: Option<Nanos>,
+}
+
+/// The lowest quota of processor time of the control group that the load runs in and of those that it is in, over the measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupQuota {
+    /// Where it is set: `cpu.max`, or `cpu.cfs_quota_us` in version 1.
+    pub file: String,
+    /// Processor time of all cores that the group may use in a second.
+    pub per_second: Nanos,
+    /// Time for which it was held back, of all cores (`throttled_usec` of `cpu.stat`, `throttled_time` in version 1).
+    pub throttled: Nanos,
 }
 
 /// What kind of work somebody else did.

@@ -6,8 +6,8 @@ use crate::fixtures::{BS, reads, trial};
 use VerdictKind::{Cache, Concurrency, Cpu, InstanceLimit, SharedDevice, Unknown, VolumeLimit};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    CoreUse, DeviceObservation, DiskUse, ExceededInterval, LimitsExceeded, MemberObservation, Observation,
-    ProcessorUser, TrialSamples,
+    CoreUse, DeviceObservation, DiskUse, ExceededInterval, GroupQuota, LimitsExceeded, MemberObservation,
+    Observation, ProcessorUser, TrialSamples,
 };
 use ebbtide_model::volume::{FarCache, Latency, LinkShape, Seek};
 use ebbtide_model::workload::Access;
@@ -352,6 +352,32 @@ fn a_processor_that_others_have_is_named_with_them() {
          (pid 4711) 150% of one"
     );
     assert!((verdict.explains - 0.76).abs() < 1e-9);
+    // Workers that serve the members are none of the others; a quota holds it, whoever else is busy.
+    let with = |quota: Option<GroupQuota>| {
+        move |t: &Trial| {
+            let mut samples = waiting(230, 760)(t);
+            let time = samples.elapsed;
+            let observed = samples.observed.as_mut().expect("is observed");
+            observed.devices =
+                vec![DeviceObservation { name: "loop1".into(), ..DeviceObservation::default() }];
+            observed.users.push(ProcessorUser { who: "loop1 (kworkers)".into(), time, beside: None });
+            observed.quota = quota.clone();
+            samples
+        }
+    };
+    let said = |quota| verdicts(&six_rounds(&stripe(1), with(quota))).swap_remove(0).sentence;
+    assert!(said(None).ends_with("hog (pid 4711) 150% of one"), "{}", said(None));
+    let quota = |throttled: u64| GroupQuota {
+        file: "/sys/fs/cgroup/db/cpu.max".into(),
+        per_second: Nanos::from_millis(250),
+        throttled: Nanos::from_millis(throttled),
+    };
+    assert_eq!(
+        said(Some(quota(1400))),
+        "the load's control group may use 25% of a core (/sys/fs/cgroup/db/cpu.max), and is held back 70% of the time: a load \
+         thread runs 23% of the time, waits 76% for a processor and sleeps 1%"
+    );
+    assert!(said(Some(quota(100))).starts_with("processors are taken by others"));
     // Its own threads want more than there is.
     let own = |t: &Trial| {
         let mut samples = waiting(450, 500)(t);

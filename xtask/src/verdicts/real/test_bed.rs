@@ -161,6 +161,8 @@ impl TestBed {
         };
         let mut target = Target { path, file: Some(file), number: String::new(), before: Vec::new() };
         target.number = read(&Path::new("/sys/block").join(target.name()).join("dev"))?;
+        // A run that was killed may have left the device with small requests.
+        write(&target.queue("max_sectors_kb"), &read(&target.queue("max_hw_sectors_kb"))?)?;
         target.before =
             SETTINGS.iter().map(|file| read(&target.queue(file))).collect::<Result<Vec<String>, String>>()?;
         Ok(target)

@@ -134,7 +134,7 @@ impl Waits {
     pub fn quota(&self, from: Duration, to: Duration) -> Option<GroupQuota> {
         let Quota { file, per_second, .. } = self.group.quota.as_ref()?;
         let throttled = Nanos(self.throttled.grown(from, to)? as u64);
-        Some(GroupQuota { file: file.display().to_string(), per_second: *per_second, throttled })
+        Some(GroupQuota { file: file.to_string_lossy().into_owned(), per_second: *per_second, throttled })
     }
 
     /// Fills in what `memory` says of waits from `from` to `to`.

@@ -54,10 +54,10 @@ impl FullestLimit {
             OpKind::Write => "writes",
         };
         let FullestLimit { device, limit, used, .. } = self;
-        let file = self.file_of_limit();
         if let Some(charged) = self.charged_in_words(kind) {
             return charged;
         }
+        let file = self.file_of_limit();
         if self.counted == Counted::Bytes {
             let (limit, used) = (format_throughput(*limit), format_throughput(*used));
             return format!("{file} allows {kind} of {limit} on {device}, and they move {used}");

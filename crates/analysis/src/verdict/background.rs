@@ -137,10 +137,11 @@ fn room(case: &Case<'_>, facts: &Facts<'_>, undisturbed: Option<f64>) -> (f64, V
         let what = "share of the load's operations in flight that are at the disks: the others wait for the rate that is set";
         figures.push(evidence(what, at.share, Unit::Share, None));
     }
-    if let Some((kept_up, Some(grows))) = kept_up(facts) {
-        room = room.min(1.0 - grows);
+    let kept_up = kept_up(facts);
+    if let Some((others, Some(grows))) = &kept_up {
+        room = room.min(1.0 - *grows);
         let what = "rate with the most in flight over that with as many, as a part of how many more they are: the rest may be waits";
-        figures.extend([kept_up, evidence(what, grows, Unit::Share, None)]);
+        figures.extend([others.clone(), evidence(what, *grows, Unit::Share, None)]);
     }
     if let Some(pressed) = one_thread(case, facts) {
         room = room.min(1.0 - pressed);
@@ -152,9 +153,11 @@ fn room(case: &Case<'_>, facts: &Facts<'_>, undisturbed: Option<f64>) -> (f64, V
         let what = "latency of the operations that found nobody else at the disks, over the mean: the rest may be waits";
         figures.push(evidence(what, undisturbed, Unit::Share, None));
     } else if let Some(fastest) =
-        fastest(case).filter(|_| kept_up(facts).is_some() && !undisturbed::others_stay(case))
+        fastest(case).filter(|_| kept_up.is_some() && !undisturbed::others_stay(case))
     {
         room = room.min(1.0 - fastest);
+        // Told above where it shows more.
+        figures.extend(kept_up.filter(|(_, grows)| grows.is_none()).map(|(others, _)| others));
         let what = "latency of the fastest hundredth of the operations, over the mean: the rest may be waits";
         figures.push(evidence(what, fastest, Unit::Share, None));
     }

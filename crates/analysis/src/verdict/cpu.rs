@@ -12,6 +12,7 @@ mod array_thread;
 pub(super) mod encryption;
 pub(super) mod interrupts;
 
+use crate::estimate::median;
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::case::{Case, part};
 use crate::facts::processors::{STEAL, THREAD_BUSY, THREAD_FULL, WAITED, users_by};
@@ -247,11 +248,12 @@ fn taken_by_others(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
 
 /// The quota of the load's control group, and the share of the time for which it held the load back, where that is most of what a thread waited.
 fn held_to_a_quota<'a>(case: &Case<'a>, waited: f64) -> Option<(&'a GroupQuota, f64)> {
-    let of = |trial: &'a TrialSamples| trial.observed.as_ref()?.quota.as_ref();
-    let held = case
-        .median(|trial| Some((part(trial, trial.observed.as_ref()?.quota.as_ref()?.throttled)).min(1.0)))?;
-    let quota = case.trials.iter().find_map(|trial| of(trial))?;
-    (held >= QUOTA * waited).then_some((quota, held))
+    let quotas =
+        case.trials.iter().filter_map(|trial| Some((*trial, trial.observed.as_ref()?.quota.as_ref()?)));
+    let quotas: Vec<(&TrialSamples, &GroupQuota)> = quotas.collect();
+    let held = median(quotas.iter().map(|(trial, quota)| part(trial, quota.throttled).min(1.0)))?;
+    let (_, quota) = quotas.first()?;
+    (held >= QUOTA * waited).then_some((*quota, held))
 }
 
 /// Cores that the load may run on.

@@ -5,7 +5,7 @@
 //! spare, requests wait for it, however many cores there are. Only md's own parity can be given more of them (`group_thread_cnt`).
 
 use crate::evidence::{Unit, evidence, share_is};
-use crate::facts::case::Case;
+use crate::facts::case::{Case, part};
 use crate::facts::standing::{self, BUSY};
 use crate::judged::{Verdict, VerdictKind};
 use ebbtide_model::layout::LayoutNode;
@@ -44,7 +44,7 @@ pub(super) struct Seen {
 }
 
 fn busy(trial: &TrialSamples, device: &DeviceObservation) -> f64 {
-    (device.total.busy.as_secs_f64() / trial.elapsed.as_secs_f64()).min(1.0)
+    part(trial, device.total.busy).min(1.0)
 }
 
 /// Those of a trial.

@@ -333,7 +333,7 @@ fn warn(session: &Session, dependent: Vec<Warning>, analysis: &mut Analysis) {
                 WarningKind::NotReached,
                 format!(
                     "{} is known within ±{:.1}%, not within the ±{:.1}% asked for",
-                    result.primary.name(),
+                    result.primary.in_words(),
                     half * 100.0,
                     answer.precision * 100.0
                 ),

@@ -6,13 +6,14 @@
 //! size, which is all that trials have.
 
 use crate::facts::queues::half_full;
+use crate::facts::served::keeps_in_flight;
 use crate::metrics::{in_flight, operations};
 use crate::{DesignResult, OfDesign, Verdict, VerdictKind};
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::{Role, Trial};
 use ebbtide_model::session::{Outcome, Rung, Session, TrialRecord};
 use ebbtide_model::units::{Bytes, Nanos};
-use ebbtide_model::workload::{IoEngine, Workload};
+use ebbtide_model::workload::{Arrival, IoEngine, Workload};
 
 /// A ladder takes no more than this share of what the trials of its design and workload took...
 pub const SHARE: f64 = 0.10;
@@ -44,13 +45,14 @@ const SMALLEST: u64 = 4 * Bytes::KIB;
 const LARGEST: u64 = Bytes::MIB;
 
 /// Whether a ladder says more of a result with these verdicts: nothing is known to limit it, or it may be the processors, but
-/// as well a rate that is set, or it is others, beside whom more in flight may have more done, or it is that too few are in flight, or one
+/// as well a rate that is set, or a member that is slow, of which a single trial says little, or it is others, beside whom more in flight may have more done, or it is that too few are in flight, or one
 /// synchronous write, or members that work for parity or with the only copy that is read, of which it is not known whether they could do more; and nothing but their completion
-/// holds back the next operation.
-fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
+/// holds back the next operation, of which `done` a second did.
+fn wanted(workload: &Workload, verdicts: &[Verdict], done: Option<f64>) -> bool {
     let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
-    let weak =
-        verdicts.first().is_some_and(|first| first.kind == VerdictKind::Cpu && first.confidence < SURE);
+    let weak = verdicts.first().is_some_and(|first| {
+        matches!(first.kind, VerdictKind::Cpu | VerdictKind::Member) && first.confidence < SURE
+    });
     let open = [
         VerdictKind::Background,
         VerdictKind::Concurrency,
@@ -58,7 +60,8 @@ fn wanted(workload: &Workload, verdicts: &[Verdict]) -> bool {
         VerdictKind::PartialStripe,
         VerdictKind::IdleCopies,
     ];
-    workload.is_free() && (unknown || weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind)))
+    let says_more = unknown || weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind));
+    says_more && keeps_in_flight(workload, done)
 }
 
 /// What runs next for a moment after these trials of `workload`, where `ran` have run since: a ladder where one is wanted, and its depths twice more
@@ -69,7 +72,7 @@ pub fn next(
     trials: &[&TrialSamples],
     ran: &[&Rung],
 ) -> Vec<Workload> {
-    if !wanted(workload, verdicts) {
+    if !wanted(workload, verdicts, rate(trials)) {
         return Vec::new();
     }
     if ran.is_empty() {
@@ -99,13 +102,23 @@ fn again(rungs: Vec<Workload>, bs: Bytes) -> Vec<Workload> {
 
 /// The rungs for `workload` after these trials of it, the most telling first: each is a workload that runs for a moment. Where the
 /// queue of a disk was full, one with half of what it holds takes the place of four times as many, of which the disk would see
-/// nothing.
+/// nothing. What arrives faster than it is served keeps as many in flight as there are places: so do its rungs.
 fn rungs(workload: &Workload, trials: &[&TrialSamples]) -> Vec<Workload> {
-    let measured = trials.iter().fold(Nanos(0), |sum, samples| sum.plus(samples.elapsed));
+    let workload = &Workload { arrival: Arrival::Closed, rate: None, ..workload.clone() };
     let half_full = half_full(trials, in_flight(workload));
+    let each = rate(trials).map_or(0.0, |rate| 1e9 / rate);
+    rungs_after(workload, measured(trials), half_full, Nanos(each as u64))
+}
+
+/// For how long these trials measured, together.
+fn measured(trials: &[&TrialSamples]) -> Nanos {
+    trials.iter().fold(Nanos(0), |sum, samples| sum.plus(samples.elapsed))
+}
+
+/// Operations per second that completed in these trials, where any did.
+fn rate(trials: &[&TrialSamples]) -> Option<f64> {
     let done: u64 = trials.iter().map(|samples| operations(samples)).sum();
-    let each = if done == 0 { 0.0 } else { measured.0 as f64 / done as f64 };
-    rungs_after(workload, measured, half_full, Nanos(each as u64))
+    (done > 0).then(|| done as f64 / measured(trials).as_secs_f64())
 }
 
 /// `each` lies between two operations that complete in the trials. Rungs for which there is no time are left out, with those after them; where
@@ -372,15 +385,21 @@ mod tests {
         let (unknown, concurrency) = (verdict(VerdictKind::Unknown), verdict(VerdictKind::Concurrency));
         let cache = verdict(VerdictKind::Cache);
         let plain = workload(4, 4096);
-        assert!(wanted(&plain, std::slice::from_ref(&unknown)));
-        assert!(wanted(&plain, &[cache.clone(), concurrency]));
+        assert!(wanted(&plain, std::slice::from_ref(&unknown), None));
+        assert!(wanted(&plain, &[cache.clone(), concurrency], None));
         let cpu = verdict(VerdictKind::Cpu);
-        assert!(wanted(&plain, std::slice::from_ref(&cpu)), "a weak one");
-        assert!(!wanted(&plain, &[Verdict { confidence: 0.9, ..cpu }]));
-        assert!(!wanted(&plain, &[cache]) && !wanted(&plain, &[]));
+        for weak in [cpu, verdict(VerdictKind::Member)] {
+            assert!(wanted(&plain, std::slice::from_ref(&weak), None), "a weak one");
+            assert!(!wanted(&plain, &[Verdict { confidence: 0.9, ..weak }], None));
+        }
+        assert!(!wanted(&plain, &[cache], None) && !wanted(&plain, &[], None));
         let unknown = [unknown];
-        assert!(!wanted(&Workload { arrival: Arrival::Fixed { iops: 10.0 }, ..plain.clone() }, &unknown));
-        assert!(!wanted(&Workload { rate: Some(Bytes(1 << 20)), ..plain.clone() }, &unknown));
-        assert!(!wanted(&Workload { think_time: Nanos(1000), ..plain }, &unknown));
+        let paced = Workload { arrival: Arrival::Fixed { iops: 1000.0 }, ..plain.clone() };
+        let slowed = Workload { rate: Some(Bytes(4_096_000)), ..plain.clone() };
+        for held in [paced, slowed] {
+            assert!(!wanted(&held, &unknown, Some(995.0)), "served");
+            assert!(wanted(&held, &unknown, Some(700.0)), "behind");
+        }
+        assert!(!wanted(&Workload { think_time: Nanos(1000), ..plain }, &unknown, Some(1.0)));
     }
 }

@@ -9,11 +9,12 @@ use ebbtide_model::blank::windows;
 use ebbtide_model::guard::{Permission, Reason, Refusal, RefusalKind, WriteRequest};
 use ebbtide_model::journal::FileId;
 use ebbtide_model::shown::Shown;
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, SeekFrom, flock};
+use rustix::fs::{Access as FileAccess, AtFlags, CWD, FlockOperation, Mode, OFlags, SeekFrom, flock};
 use rustix::io::Errno;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -184,20 +185,13 @@ impl Door {
     /// The first that must not be written, with every reason, or cannot be opened, by its position in `wanted`. None is
     /// claimed then.
     pub fn claim(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Claim>, (usize, DoorError)> {
-        let opened: Vec<Candidate<'_>> =
-            wanted.iter().map(|one| self.open(one)).enumerate().map(numbered).collect::<Result<_, _>>()?;
+        let opened = self.open_all(wanted, Use::Writes)?;
         if opened.is_empty() {
             return Ok(Vec::new());
         }
         pause_at("volume.opened");
         let look = self.look();
-        // What is named twice is told so, before it would seem to be somebody else's that has it open.
-        let held: Vec<Option<Held>> = opened
-            .iter()
-            .map(|candidate| candidate.hold(look.as_ref()))
-            .enumerate()
-            .map(numbered)
-            .collect::<Result<_, _>>()?;
+        let held = hold_all(&opened, look.as_ref())?;
         let claims = opened.into_iter().zip(held);
         claims
             .map(|(candidate, held)| candidate.claim(look.as_ref(), held))
@@ -205,17 +199,41 @@ impl Door {
             .map(numbered)
             .collect()
     }
+
+    /// Whether [`claim`](Self::claim) would find a reason against these as they are now; opens nothing to be written.
+    ///
+    /// # Errors
+    /// As [`claim`](Self::claim).
+    pub fn may_claim(&self, wanted: &[Wanted<'_>]) -> Result<(), (usize, DoorError)> {
+        let opened = self.open_all(wanted, Use::Asks)?;
+        if opened.is_empty() {
+            return Ok(());
+        }
+        let look = self.look();
+        let _held = hold_all(&opened, look.as_ref())?;
+        opened.iter().map(|candidate| candidate.judge(look.as_ref())).enumerate().try_for_each(numbered)
+    }
 }
 
 impl Door {
-    fn open<'a>(&self, wanted: &'a Wanted<'a>) -> Result<Candidate<'a>, DoorError> {
+    /// Opens all, for `writing` those that are to be written.
+    fn open_all<'a>(
+        &self,
+        wanted: &'a [Wanted<'a>],
+        writing: Use,
+    ) -> Result<Vec<Candidate<'a>>, (usize, DoorError)> {
+        let to = |one: &Wanted<'_>| if one.write { writing } else { Use::Reads };
+        wanted.iter().map(|one| self.open(one, to(one))).enumerate().map(numbered).collect()
+    }
+
+    fn open<'a>(&self, wanted: &'a Wanted<'a>, to: Use) -> Result<Candidate<'a>, DoorError> {
         let path = wanted.request.path;
         let named = self.judge.named(path).map_err(DoorError::Unnamed)?;
         let at = named.as_ref().map_or(path, |named| named.node.as_path());
         let pin = pin(at, wanted.expected)?;
         pause_at("volume.pinned");
-        let candidate = Candidate::of(&pin, &wanted.request, wanted.write)
-            .map_err(|error| self.name_holders(error, &pin))?;
+        let candidate =
+            Candidate::of(&pin, &wanted.request, to).map_err(|error| self.name_holders(error, &pin))?;
         let Some(named) = named else { return Ok(candidate) };
         // What is open keeps its number, which may have been another device's a moment ago.
         let number = candidate.file.metadata().map_err(DoorError::system("look at", path))?.rdev();
@@ -256,7 +274,7 @@ impl Door {
     pub fn recheck(&self, lent: &[(&Lent, WriteRequest<'_>)]) -> Result<(), (usize, DoorError)> {
         let opened: Vec<Candidate<'_>> = lent
             .iter()
-            .map(|(lent, request)| Candidate::of(&lent.pin, request, true))
+            .map(|(lent, request)| Candidate::of(&lent.pin, request, Use::Writes))
             .enumerate()
             .map(numbered)
             .collect::<Result<_, _>>()?;
@@ -319,7 +337,7 @@ impl Door {
     /// # Errors
     /// When it may not be written by now, or cannot be.
     pub fn erase(&self, lent: &Lent, request: &WriteRequest<'_>) -> Result<(), DoorError> {
-        let candidate = Candidate::of(&lent.pin, request, true)?;
+        let candidate = Candidate::of(&lent.pin, request, Use::Writes)?;
         candidate.judge(self.look().as_ref())?;
         let failed = |error: io::Error| DoorError::system("erase", request.path)(error);
         let size =
@@ -334,6 +352,22 @@ impl Door {
 /// An error with its position.
 fn numbered<T>((index, result): (usize, Result<T, DoorError>)) -> Result<T, (usize, DoorError)> {
     result.map_err(|error| (index, error))
+}
+
+/// Holds all of these. What is named twice is told so, before it would seem to be somebody else's that has it open.
+fn hold_all(opened: &[Candidate<'_>], look: &dyn Look) -> Result<Vec<Option<Held>>, (usize, DoorError)> {
+    opened.iter().map(|candidate| candidate.hold(look)).enumerate().map(numbered).collect()
+}
+
+/// What something is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// To be read only: nothing is a reason against it.
+    Reads,
+    /// To be written.
+    Writes,
+    /// To be judged as what is to be written, and not touched.
+    Asks,
 }
 
 /// What was opened to be claimed, and is not yet judged.
@@ -351,10 +385,11 @@ struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     /// Opens what `pin` holds on to.
-    fn of(pin: &File, request: &'a WriteRequest<'a>, write: bool) -> Result<Candidate<'a>, DoorError> {
+    fn of(pin: &File, request: &'a WriteRequest<'a>, to: Use) -> Result<Candidate<'a>, DoorError> {
         let path = request.path;
         let found = pin.metadata().map_err(DoorError::system("look at", path))?;
         let device = found.file_type().is_block_device();
+        let write = to != Use::Reads;
         if !write {
             let file = reopen(pin, OFlags::RDONLY).map_err(DoorError::system("open", path))?;
             return Ok(Candidate {
@@ -367,18 +402,19 @@ impl<'a> Candidate<'a> {
                 lock: Lock(None),
             });
         }
-        let mut flags = OFlags::RDWR;
-        flags.set(OFlags::EXCL, device);
+        let exclusive = if device { OFlags::EXCL } else { OFlags::empty() };
         let opened = match request.permission {
             // What may not be destroyed is looked at without the traces that opening it to be written leaves.
             Permission::User { destroy: false, .. } if !device => Err(Errno::PERM.into()),
             Permission::User { destroy: false, .. } => {
-                reopen(pin, OFlags::RDONLY | OFlags::EXCL).and(Err(Errno::PERM.into()))
+                reopen(pin, OFlags::RDONLY | exclusive).and(Err(Errno::PERM.into()))
             }
             // Nothing is written here, and udev looks at a device anew when somebody closes it who might have.
-            Permission::Exported { .. } if device => reopen(pin, OFlags::RDONLY | OFlags::EXCL),
-            Permission::Exported { .. } => reopen(pin, OFlags::RDONLY),
-            _ => reopen(pin, flags),
+            Permission::Exported { .. } => reopen(pin, OFlags::RDONLY | exclusive),
+            _ if to == Use::Asks => {
+                reopen(pin, OFlags::RDONLY | exclusive).and_then(|file| is_writable(pin).map(|()| file))
+            }
+            _ => reopen(pin, OFlags::RDWR | exclusive),
         };
         let (file, refused) = match opened {
             Ok(file) => (file, None),
@@ -456,6 +492,12 @@ pub fn is_claimed(path: &Path, number: u64) -> io::Result<bool> {
         Err(Errno::BUSY) => Ok(true),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Whether what `pin` holds on to may be opened to be written, as far as its mode and its file system say.
+fn is_writable(pin: &File) -> io::Result<()> {
+    let this = format!("/proc/self/fd/{}", pin.as_raw_fd());
+    Ok(rustix::fs::accessat(CWD, this, FileAccess::WRITE_OK, AtFlags::EACCESS)?)
 }
 
 /// Holds on to what `path` leads to, without opening it: opening a pipe waits for its other end, opening a tape winds

@@ -2,7 +2,8 @@
 
 use ebbtide_model::experiment::{Design, Experiment, Volume, VolumeSource};
 use ebbtide_model::layout::Map;
-use ebbtide_model::plan::SweepPlan;
+use ebbtide_model::metric::Metric;
+use ebbtide_model::plan::{SHORT_RUNS_AFTER, SweepPlan};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{Bytes, Nanos, format_count, format_waiting};
 use ebbtide_model::workload::Workload;
@@ -25,6 +26,8 @@ pub struct Summary {
     pub designs: Vec<DesignSummary>,
     /// Workloads, in the file's order.
     pub workloads: Vec<WorkloadSummary>,
+    /// What is estimated and compared: of each workload what suits it, where the file names nothing.
+    pub metrics: Vec<Metric>,
     /// Confidence level of the intervals.
     pub level: f64,
     /// Half-width of an interval that is narrow enough, relative to the median.
@@ -105,6 +108,7 @@ impl Summary {
                     what: describe_workload(workload),
                 })
                 .collect(),
+            metrics: experiment.metrics(),
             level: experiment.answer.level,
             precision: experiment.answer.precision,
             trials_per_round,
@@ -248,8 +252,9 @@ impl fmt::Display for Summary {
         for (index, workload) in self.workloads.iter().enumerate() {
             row(f, index, "workloads", &workload.name, &workload.what)?;
         }
-        let answer =
-            format!("median within {} at {} confidence", percent(self.precision), percent(self.level));
+        let metrics: Vec<&str> = self.metrics.iter().map(|metric| metric.in_words()).collect();
+        let (within, level) = (percent(self.precision), percent(self.level));
+        let answer = format!("{}: median within {within} at {level} confidence", metrics.join(", "));
         writeln!(f, "  {:<10} {answer}", "answer")?;
         let (least, most) = self.rounds;
         let rounds = if least == most { String::new() } else { format!("{least} to ") };
@@ -266,6 +271,7 @@ impl fmt::Display for Summary {
                 let span = if least == longest { longest } else { format!("{least} to {longest}") };
                 let fill = format!("{cut}{fill}");
                 writeln!(f, "  {:<10} {span}{fill}", "time")?;
+                writeln!(f, "  {:<10} {SHORT_RUNS_AFTER}", "")?;
             }
             _ => writeln!(f, "  {:<10} not known: a workload ends by size, not by time", "time")?,
         }

@@ -44,6 +44,16 @@ impl Metric {
         }
     }
 
+    /// Name in text.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Metric::Throughput => "throughput",
+            Metric::Iops => "operations per second",
+            Metric::LatP50 => "median latency",
+            Metric::LatP99 => "p99 latency",
+        }
+    }
+
     /// Unit of its values.
     pub const fn unit(self) -> &'static str {
         match self {

@@ -168,15 +168,15 @@ fn times(comparison: &Comparison, than: bool) -> String {
     match (comparison.metric.lower_is_better(), than) {
         (false, true) => format!("{ratio} times as fast as"),
         (false, false) => format!("{ratio} times as fast"),
-        (true, true) => format!("with {ratio} times the {} of", words::metric_label(comparison.metric)),
-        (true, false) => format!("with {ratio} times the {}", words::metric_label(comparison.metric)),
+        (true, true) => format!("with {ratio} times the {} of", comparison.metric.in_words()),
+        (true, false) => format!("with {ratio} times the {}", comparison.metric.in_words()),
     }
 }
 
 /// What goes before the control's name where there is no difference.
 fn as_well(metric: Metric) -> String {
     if metric.lower_is_better() {
-        format!("with the {} of", words::metric_label(metric))
+        format!("with the {} of", metric.in_words())
     } else {
         "as fast as".to_owned()
     }
@@ -270,7 +270,7 @@ fn others_sentences(report: &Report, first: &Comparison, others: &[&Comparison])
                 Some(metric) => format!(
                     "Under {} other workloads it has {least} to {most} times the {}.",
                     many.len(),
-                    words::metric_label(metric)
+                    metric.in_words()
                 ),
                 None => {
                     format!("Under {} other workloads it is {least} to {most} times as fast.", many.len())
@@ -291,7 +291,7 @@ fn others_sentences(report: &Report, first: &Comparison, others: &[&Comparison])
     if !open.is_empty() {
         let told: Vec<String> = open.iter().map(|c| c.workload.clone()).collect();
         let what = match open[0].metric {
-            metric if metric.lower_is_better() => format!("{} ", words::metric_label(metric)),
+            metric if metric.lower_is_better() => format!("{} ", metric.in_words()),
             _ => String::new(),
         };
         let also =

@@ -213,7 +213,7 @@ pub(crate) fn figures(lane: &Lane) -> Vec<String> {
 pub(crate) fn goal_value(goal: Goal, value: f64) -> String {
     match goal {
         Goal::Measured(metric @ (Metric::LatP50 | Metric::LatP99)) => {
-            format!("{} {}", words::metric_label(metric), words::value(metric, value))
+            format!("{} {}", metric.in_words(), words::value(metric, value))
         }
         Goal::Measured(metric) => words::value(metric, value),
         Goal::Price => format!("${value:.2} a month"),
@@ -222,7 +222,7 @@ pub(crate) fn goal_value(goal: Goal, value: f64) -> String {
 
 fn goal_words(goal: Goal) -> &'static str {
     match goal {
-        Goal::Measured(metric) => words::metric_label(metric),
+        Goal::Measured(metric) => metric.in_words(),
         Goal::Price => "price",
     }
 }

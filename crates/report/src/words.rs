@@ -6,16 +6,6 @@ use ebbtide_model::backend::BackendKind;
 use ebbtide_model::metric::Metric;
 pub(crate) use ebbtide_model::units::format_count as count;
 
-/// The metric's name in text.
-pub(crate) fn metric_label(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Throughput => "throughput",
-        Metric::Iops => "operations per second",
-        Metric::LatP50 => "median latency",
-        Metric::LatP99 => "p99 latency",
-    }
-}
-
 /// A value of `metric` with its unit: `167 MB/s`, `12.4 k IOPS`, `1.53 ms`.
 pub(crate) fn value(metric: Metric, value: f64) -> String {
     Unit::from(metric).shown(value)

@@ -1,6 +1,7 @@
 //! The case that rules judge: one design under one workload, and what they may ask of it.
 
 use super::elsewhere::Elsewhere;
+use super::served::keeps_in_flight;
 use crate::metrics::in_flight;
 use crate::{DesignResult, MemberShare, estimate};
 use ebbtide_model::backend::BackendKind;
@@ -57,6 +58,11 @@ impl<'a> Case<'a> {
     /// The same as a number that may be multiplied.
     pub fn kept(&self) -> f64 {
         f64::from(self.in_flight())
+    }
+
+    /// Whether nothing but the completion of operations holds back the next one.
+    pub fn keeps_in_flight(&self) -> bool {
+        keeps_in_flight(self.workload, self.metric(Metric::Iops))
     }
 
     /// Whether each job has one operation in flight at most, which waits for none of its own.

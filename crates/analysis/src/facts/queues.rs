@@ -140,6 +140,6 @@ pub fn growth<'a>(case: &Case<'_>, rungs: &Rungs<'a>, full: &FullQueue) -> Optio
 
 /// How the rate grows with the requests at the fullest of these queues, where that is in proportion.
 pub fn proportional(case: &Case<'_>, rungs: &Rungs<'_>, queues: &[FullQueue]) -> Option<f64> {
-    let (_, grows) = growth(case, rungs, queues.first()?).filter(|_| case.workload.is_free())?;
+    let (_, grows) = growth(case, rungs, queues.first()?).filter(|_| case.keeps_in_flight())?;
     (grows >= IN_PROPORTION).then_some(grows)
 }

@@ -3,8 +3,8 @@
 use super::case::Case;
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use ebbtide_model::metric::Metric;
-use ebbtide_model::units::format_throughput;
-use ebbtide_model::workload::Arrival;
+use ebbtide_model::units::{Nanos, format_throughput};
+use ebbtide_model::workload::{Arrival, Workload};
 
 /// An open loop that completes this share of what arrives is served: nothing limits it.
 pub const SERVED: f64 = 0.98;
@@ -15,14 +15,29 @@ pub const SERVED_AT_ONCE: &str = "the load has all that it asks for, and does no
 /// Pausing for this share of the time a job does mostly that.
 const PAUSING: f64 = 0.5;
 
-/// Operations per second that completed, and that arrived, where they come at times of their own.
-pub fn arrivals(case: &Case<'_>) -> Option<(f64, f64)> {
-    match case.workload.arrival {
-        Arrival::Fixed { iops: asked } | Arrival::Poisson { iops: asked } => {
-            Some((case.metric(Metric::Iops)?, asked))
-        }
+/// Share of what a workload asks for below which all of its places are taken all the time: what arrives waits for one.
+const BEHIND: f64 = 0.95;
+
+/// Operations per second that arrive, where they come at times of their own.
+fn arriving(workload: &Workload) -> Option<f64> {
+    match workload.arrival {
+        Arrival::Fixed { iops } | Arrival::Poisson { iops } => Some(iops),
         Arrival::Closed => None,
     }
+}
+
+/// Operations per second that completed, and that arrived, where they come at times of their own.
+pub fn arrivals(case: &Case<'_>) -> Option<(f64, f64)> {
+    Some((case.metric(Metric::Iops)?, arriving(case.workload)?))
+}
+
+/// Whether nothing but the completion of operations holds back the next one of `workload`, of which `done` operations per second completed:
+/// it is held to nothing, or asks for more than is served.
+pub fn keeps_in_flight(workload: &Workload, done: Option<f64>) -> bool {
+    let rate = workload.rate.map(|rate| rate.0 as f64 / workload.mean_bs());
+    let asked = arriving(workload).into_iter().chain(rate).reduce(f64::min);
+    let behind = |asked: f64| done.is_some_and(|done| done < BEHIND * asked);
+    workload.think_time == Nanos(0) && asked.is_none_or(behind)
 }
 
 /// Whether the workload has all that it asks for: an open loop whose operations are served as they arrive, or a limit of its own.

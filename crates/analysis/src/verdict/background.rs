@@ -200,7 +200,7 @@ fn kept_up(facts: &Facts<'_>) -> Option<(Evidence, Option<f64>)> {
     let rungs = facts.rungs.as_ref()?;
     let Some(MoreInFlight::Helped(..)) = rungs.more(MORE) else { return None };
     // Bytes per second of all, and of others.
-    let rates = |step: &Step<'_>| {
+    let rates = |step: &Step<'_>| -> Option<(f64, f64)> {
         let samples = &step.rung.samples;
         let all: u64 = moved::disks(samples)?.iter().map(|disk| disk.total.bytes.total()).sum();
         let counts = samples.array.counts();
@@ -216,8 +216,10 @@ fn kept_up(facts: &Facts<'_>) -> Option<(Evidence, Option<f64>)> {
     let grows = (deepest.ops.rate / rungs.reference() / more).min(1.0);
     let what =
         "bytes that others moved beside the most in flight, over those beside as many as in the trials";
-    // Small operations get as much more behind large ones as they ask for, and wait for them all the same, as long as the disk moves no more in all.
-    let grows = (more_of_all >= gained::UNCHANGED * all).then_some(grows);
+    // Small operations get as much more behind large ones as they ask for, and wait for them all the same, as long as the disk moves no more in all:
+    // what others move more by themselves says nothing of that.
+    let own = (more_of_all - after) - (all - before);
+    let grows = (more_of_all.min(all + own) >= gained::UNCHANGED * all).then_some(grows);
     (share >= KEPT_UP).then(|| (evidence(what, share, Unit::Times, Some(KEPT_UP)), grows))
 }
 

@@ -56,7 +56,7 @@ fn miss(case: &Case<'_>) -> Option<f64> {
 }
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
-    if !case.workload.is_free() {
+    if !case.keeps_in_flight() {
         let why = "operations come at times of their own: the workload keeps no number of them in flight";
         return Err(Absent::because(why));
     }

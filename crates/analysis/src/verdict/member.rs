@@ -13,6 +13,7 @@
 //! their limit they hold the queue in turn. Each trial therefore also tells whether the slowest was slow all along, and all of them whether it
 //! has more to do than its siblings. A moment in which the machine stood still hides the former in some trials of a slow one, which are then no
 //! witnesses against it: the same one has to be the slowest in nearly all trials, and half of them have to tell that it is slow.
+//! The ladder's short runs with as many or more in flight begin with empty queues: a slow one is the slowest in them too.
 
 use crate::estimate::median;
 use crate::evidence::{Evidence, Unit, evidence};
@@ -180,6 +181,14 @@ fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier
     f64::from(slow) >= needed * f64::from(looked)
 }
 
+/// In how many of the ladder's runs with as many or more in flight the one of this name is the slowest by far, and how many tell who is.
+fn in_short_runs(facts: &Facts<'_>, group: Group<'_>, name: &str) -> (usize, usize) {
+    let deep = facts.rungs.iter().flat_map(|rungs| rungs.same.iter().chain(&rungs.deeper));
+    let slowest: Vec<Outlier> = deep.filter_map(|step| group.slowest(&step.rung.samples)).collect();
+    let same = slowest.iter().filter(|one| one.name == name && one.factor() >= OUTLIER);
+    (same.count(), slowest.len())
+}
+
 /// Requests of the one of this name, and of its siblings: their median.
 fn work(name: &str, requests: &[(String, f64)]) -> Option<(f64, f64)> {
     let (own, others): (Vec<_>, Vec<_>) = requests.iter().partition(|(other, _)| other == name);
@@ -316,7 +325,15 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
     if !case.slowed_by_tool(name) {
         facts.yield_to(VerdictKind::Background, &format!("other processes may be what slows {name}"))?;
     }
-    let chance = of(|o| o.fair).powi(same.len() as i32 - 1);
+    let (again, looked) = in_short_runs(facts, group, name);
+    if 2 * again < looked {
+        let why = format!("{name} is the slowest by far, but not in the short runs that began anew");
+        let what = format!("short runs in which {name} is the slowest by far");
+        return Err(Absent::because(why)
+            .seen("its factor over its siblings", usual, Unit::Times, OUTLIER)
+            .seen(&what, again as f64, Unit::Runs, looked as f64 / 2.0));
+    }
+    let chance = of(|o| o.fair).powi((same.len() + again) as i32 - 1);
     let factor = of(Outlier::factor);
     let confidence = match (chance <= CHANCE, factor >= LARGE_OUTLIER) {
         (true, true) => 0.95,

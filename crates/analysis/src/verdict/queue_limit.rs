@@ -60,7 +60,7 @@ fn mean_at(queue: &FullQueue) -> String {
 }
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
-    if !case.workload.is_free() {
+    if !case.keeps_in_flight() {
         return Err(Absent::because("operations come at times of their own, and not as others complete"));
     }
     facts.yield_to_limits("the members are at their limits")?;

@@ -24,7 +24,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let how =
         durable::how(workload).ok_or_else(|| Absent::because("writes are not made durable one by one"))?;
     let jobs = f64::from(workload.numjobs);
-    if !workload.is_free() || !case.one_at_a_time() {
+    if !case.keeps_in_flight() || !case.one_at_a_time() {
         let why = "more than one write of a job is under way, or the workload holds itself back";
         let what = "operations in flight, which would have to be at most";
         return Err(Absent::because(why).seen(what, case.kept(), Unit::Operations, jobs));

@@ -68,7 +68,10 @@ fn reads(case: &Case<'_>, seconds: f64) -> Reads {
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let workload = case.workload;
-    if !workload.writes() || workload.reads() {
+    if !workload.writes() {
+        return Err(Absent::because("the workload does not write"));
+    }
+    if workload.reads() {
         return Err(Absent::because("the workload also reads"));
     }
     if !workload.direct {

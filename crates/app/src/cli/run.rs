@@ -29,7 +29,7 @@ use ebbtide_runner::kernel;
 use ebbtide_runner::listener::SessionListener;
 use ebbtide_runner::session::{self, Ended, RunContext};
 use ebbtide_runner::store::{Keep, Packed, Store};
-use ebbtide_runner::{clock, fit, journal, places, setup};
+use ebbtide_runner::{clock, fit, journal, places, setup, surroundings};
 use serde_json::json;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -413,6 +413,10 @@ fn dry_run(ready: &Ready, args: &RunArgs, globals: &Globals) -> Result<ExitCode,
     value["places"] = places.into();
     let answered = views::answer(globals.json, &value, &text)?;
     survey.map_err(CliError::failed)?;
+    if matches!(on, On::Files | On::Kernel) && placement.is_none() {
+        let door = surroundings::without_journal().door;
+        files::may_open(experiment, options, &door).map_err(CliError::failed)?;
+    }
     if let Some(refused) = plan.refused {
         return Err(CliError::Failed(refused));
     }

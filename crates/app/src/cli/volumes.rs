@@ -42,11 +42,12 @@ pub fn run(args: &VolumesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         )));
     }
     let mut devices = probe::devices(&sys);
+    let wanted = volumes::select(&devices, &args.devices).map_err(CliError::usage)?;
     if sys.is_host() {
         probe::ask_health(&sys, &mut devices, ebbtide_engine::nvme::log_page);
+        probe::look_for_data(&sys, &mut devices, &wanted);
     }
     let facts = FindingFacts::read(&sys, devices);
-    let wanted = volumes::select(&facts.devices, &args.devices).map_err(CliError::usage)?;
     let mut found = findings::find(&facts);
     found.retain(|f| wanted.contains(&f.device));
     let catalog = super::catalog::load(globals)?;

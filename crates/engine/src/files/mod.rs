@@ -104,6 +104,14 @@ pub struct Options {
     pub named: Vec<(usize, PathBuf)>,
 }
 
+impl Options {
+    /// Whether the existing volume at this index of `experiment` is written.
+    fn writes_on(&self, index: usize, experiment: &Experiment) -> bool {
+        let filled = self.destroy && self.fill.includes(index);
+        filled || self.written.as_ref().map_or(writes(experiment), |list| list.contains(&index))
+    }
+}
+
 /// Real I/O on files and devices; the layout is computed here, and a volume's model may hold its I/O back.
 pub struct FilesBackend {
     surroundings: Surroundings,
@@ -121,6 +129,27 @@ pub struct FilesBackend {
 fn used(experiment: &Experiment) -> impl Iterator<Item = (usize, &Volume)> {
     let used = experiment.used_volumes();
     experiment.volumes.iter().enumerate().filter(move |(index, _)| used.contains(index))
+}
+
+/// The volumes of designs that exist already and are opened through the door, with their index.
+fn existing<'a>(experiment: &'a Experiment, options: &Options) -> Vec<(usize, &'a Volume)> {
+    let is_named = |index: usize| options.named.iter().any(|(named, _)| *named == index);
+    let exists = |(index, volume): &(usize, &Volume)| {
+        !matches!(volume.source, VolumeSource::NewFile { .. })
+            && !is_named(*index)
+            && !options.endless.contains(index)
+    };
+    used(experiment).filter(exists).collect()
+}
+
+/// Whether a run of `experiment` would find a reason against its files and devices that exist, as they are now, beside that nobody has
+/// said that they may be overwritten. Touches nothing.
+///
+/// # Errors
+/// The first that is not there, is something else, is in use, or must not be written.
+pub fn may_open(experiment: &Experiment, options: &Options, door: &Door) -> Result<(), BackendError> {
+    let is_written = |index: usize| options.writes_on(index, experiment);
+    open::may_open(&existing(experiment, options), &is_written, door)
 }
 
 /// Files that a session of `experiment` has open at the same time: each volume, which may have a directory, a lock and a
@@ -198,18 +227,8 @@ impl FilesBackend {
         self.volumes = experiment.volumes.iter().map(|_| None).collect();
         let named: Vec<usize> = self.options.named.iter().map(|(index, _)| *index).collect();
         let is_named = |index: usize| named.contains(&index);
-        let is_endless = |index: usize| self.options.endless.contains(&index);
-        let existing: Vec<(usize, &Volume)> = used(experiment)
-            .filter(|(index, volume)| {
-                !matches!(volume.source, VolumeSource::NewFile { .. })
-                    && !is_named(*index)
-                    && !is_endless(*index)
-            })
-            .collect();
-        let is_written = |index: usize| {
-            let filled = self.options.destroy && self.options.fill.includes(index);
-            filled || self.options.written.as_ref().map_or(writes(experiment), |list| list.contains(&index))
-        };
+        let existing = existing(experiment, &self.options);
+        let is_written = |index: usize| self.options.writes_on(index, experiment);
         for volume in open::existing(&existing, &is_written, &self.options, &self.surroundings)? {
             let index = volume.index;
             self.volumes[index] = Some(volume);

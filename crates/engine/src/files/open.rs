@@ -4,7 +4,7 @@
 use super::made::Made;
 use super::volume::{BLOCK, OpenVolume};
 use super::{Options, Surroundings};
-use ebbtide_door::{Directory, DoorError, Draft, Expected, Wanted};
+use ebbtide_door::{Directory, Door, DoorError, Draft, Expected, Wanted};
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::experiment::{Volume, VolumeSource};
 use ebbtide_model::guard::{Permission, RefusalKind, WriteRequest};
@@ -75,6 +75,44 @@ pub(super) fn draft(
     Ok((OpenVolume::new(index, &volume.name, Some(size), claim)?, draft))
 }
 
+/// What is asked of the door for the files and devices of `volumes`, which exist: to be read, and those that `is_written` names by their
+/// index to be written as well, with what `permission` says of one with this id.
+fn wanted<'a>(
+    volumes: &[(usize, &'a Volume)],
+    is_written: &dyn Fn(usize) -> bool,
+    permission: impl Fn(Option<&'a str>) -> Permission<'a>,
+) -> Vec<Wanted<'a>> {
+    let wanted = volumes.iter().filter_map(|(index, volume)| {
+        let (path, id, expected) = match &volume.source {
+            VolumeSource::ExistingFile { path } => (path, None, Expected::File),
+            VolumeSource::Device { path, id } => (path, id.as_deref(), Expected::Device),
+            VolumeSource::NewFile { .. } => return None,
+        };
+        let request = WriteRequest { path, permission: permission(id) };
+        Some(Wanted { request, expected, write: is_written(*index) })
+    });
+    wanted.collect()
+}
+
+/// Why the one at this position of `volumes` was not opened, and what to write instead.
+fn not_opened(volumes: &[(usize, &Volume)], (position, error): (usize, DoorError)) -> BackendError {
+    let advice = match &error {
+        DoorError::System { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            "; `file` and `device` name what exists already; without either, a new file is made"
+        }
+        DoorError::Refused(refusal)
+            if refusal.reasons.iter().all(|reason| reason.kind == RefusalKind::NotDestroy) =>
+        {
+            "; the workloads write, and would overwrite it"
+        }
+        _ => "",
+    };
+    match volumes.get(position) {
+        Some((_, volume)) => failed(volume, format!("{error}{advice}")),
+        None => BackendError::Other(error.to_string()),
+    }
+}
+
 /// Opens the files and devices of `volumes`, which exist, to be read, and those that `is_written` names by their index to be
 /// written as well.
 pub(super) fn existing(
@@ -83,43 +121,26 @@ pub(super) fn existing(
     options: &Options,
     surroundings: &Surroundings,
 ) -> Result<Vec<OpenVolume>, BackendError> {
-    let wanted: Vec<Wanted<'_>> = volumes
-        .iter()
-        .filter_map(|(index, volume)| {
-            let (path, id, expected) = match &volume.source {
-                VolumeSource::ExistingFile { path } => (path, None, Expected::File),
-                VolumeSource::Device { path, id } => (path, id.as_deref(), Expected::Device),
-                VolumeSource::NewFile { .. } => return None,
-            };
-            let permission = match options.built {
-                true => Permission::Built,
-                false => Permission::User { id, destroy: options.destroy, used: false },
-            };
-            Some(Wanted { request: WriteRequest { path, permission }, expected, write: is_written(*index) })
-        })
-        .collect();
-    let claims = surroundings.door.claim(&wanted).map_err(|(position, error)| {
-        let advice = match &error {
-            DoorError::System { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "; `file` and `device` name what exists already; without either, a new file is made"
-            }
-            DoorError::Refused(refusal)
-                if refusal.reasons.iter().all(|reason| reason.kind == RefusalKind::NotDestroy) =>
-            {
-                "; the workloads write, and would overwrite it"
-            }
-            _ => "",
-        };
-        match volumes.get(position) {
-            Some((_, volume)) => failed(volume, format!("{error}{advice}")),
-            None => BackendError::Other(error.to_string()),
-        }
-    })?;
+    let wanted = wanted(volumes, is_written, |id| match options.built {
+        true => Permission::Built,
+        false => Permission::User { id, destroy: options.destroy, used: false },
+    });
+    let claims = surroundings.door.claim(&wanted).map_err(|error| not_opened(volumes, error))?;
     volumes
         .iter()
         .zip(claims)
         .map(|((index, volume), claim)| OpenVolume::new(*index, &volume.name, volume.size, claim))
         .collect()
+}
+
+/// Whether [`existing`] would find a reason against these beside that nobody has said that they may be overwritten; touches nothing.
+pub(super) fn may_open(
+    volumes: &[(usize, &Volume)],
+    is_written: &dyn Fn(usize) -> bool,
+    door: &Door,
+) -> Result<(), BackendError> {
+    let wanted = wanted(volumes, is_written, |id| Permission::User { id, destroy: true, used: false });
+    door.may_claim(&wanted).map_err(|error| not_opened(volumes, error))
 }
 
 /// Opens `volume`, which is a device that takes and gives any number of bytes.

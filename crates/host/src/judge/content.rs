@@ -4,29 +4,14 @@ use super::file::open_backing;
 use super::users::Backing;
 use super::{HostLook, Loss};
 use crate::command::Runner;
-use crate::probe::{Content, signature};
+use crate::probe::{Content, foreign_data, signature};
 use crate::sys::DevNum;
 use ebbtide_door::read;
-use ebbtide_model::blank::{first_foreign, windows};
 use ebbtide_model::guard::{Reason, RefusalKind};
 use ebbtide_model::shown::Shown;
-use rustix::fs::{SeekFrom, seek};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
-
-/// Where the first byte is that is neither zero nor of `ebb`'s own filling, in the stretches that are looked at.
-fn foreign_data(device: &File) -> io::Result<Option<u64>> {
-    let size = seek(device, SeekFrom::End(0))?;
-    for (offset, length) in windows(size) {
-        let mut bytes = vec![0; length as usize];
-        device.read_exact_at(&mut bytes, offset)?;
-        if let Some(at) = first_foreign(&bytes) {
-            return Ok(Some(offset + at as u64));
-        }
-    }
-    Ok(None)
-}
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 impl HostLook {
     /// What is on the device `dev`, which `file` is open on, and on what it stands on, that would be lost; of one that was

@@ -1,6 +1,7 @@
 //! Every block device of a host, with what it is, what it is part of and what is on it.
 
 mod cloud;
+mod data;
 mod device;
 pub mod dm;
 mod health;
@@ -13,6 +14,7 @@ pub mod tables;
 mod tests;
 
 pub use cloud::{Cloud, cloud};
+pub use data::{foreign_data, look_for_data};
 pub use device::{BlockDevice, Ids, MdArray, Queue};
 pub use health::ask_health;
 pub use kind::{Kind, classify};

@@ -226,6 +226,14 @@ impl Experiment {
         loads.into_iter().try_fold(Nanos(0), |sum, load| Some(sum.plus(load.time()?).plus(self.answer.rest)))
     }
 
+    /// What is estimated and compared: of each workload what suits it, where nothing is asked for.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let decides = |suits: Metric| self.answer.metric.unwrap_or(suits);
+        let metrics: BTreeSet<Metric> =
+            self.workloads.iter().map(|workload| decides(Metric::natural(workload))).collect();
+        metrics.into_iter().collect()
+    }
+
     /// Everything that is asked of any design: the workloads, and what a sweep makes of them.
     pub fn loads(&self) -> impl Iterator<Item = &Workload> {
         let varied = self.sweep.iter().flat_map(|sweep| &sweep.arms).filter_map(|arm| arm.load.as_deref());

@@ -6,5 +6,5 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use steps::{Action, RunPlan, Step, Undo};
+pub use steps::{Action, RunPlan, SHORT_RUNS_AFTER, Step, Undo};
 pub use sweep::SweepPlan;

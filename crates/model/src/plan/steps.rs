@@ -3,6 +3,7 @@
 use super::SweepPlan;
 use crate::backend::BackendKind;
 use crate::experiment::{Experiment, VolumeSource};
+use crate::metric::Metric;
 use crate::schedule::{Role, Schedule, Trial};
 use crate::shown::Shown;
 use crate::units::{Bytes, Nanos, format_count, format_waiting};
@@ -10,6 +11,9 @@ use crate::workload::Mix;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
+
+/// What takes time after the last trial.
+pub const SHORT_RUNS_AFTER: &str = "then 3 s and more of short runs for each design and workload of which the trials do not show what limits it";
 
 /// What a run will do. Nothing is touched before it exists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +33,9 @@ pub struct RunPlan {
     pub sweep: Option<SweepPlan>,
     /// Steps in the order in which they are done; undone in reverse.
     pub steps: Vec<Step>,
+    /// What is estimated and compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<Metric>,
     /// Least rounds that are run.
     pub rounds_min: u32,
     /// Most rounds that are run.
@@ -178,6 +185,7 @@ impl RunPlan {
             workloads: experiment.workloads.iter().map(|w| w.name.clone()).collect(),
             sweep: SweepPlan::of(experiment),
             steps,
+            metrics: experiment.metrics(),
             rounds_min: answer.trials_min,
             rounds_max: answer.trials_max,
             round_time: experiment.round_time(),
@@ -259,6 +267,10 @@ impl fmt::Display for RunPlan {
                 Undo::Close => writeln!(f, "  [undo: close]")?,
             }
         }
+        if !self.metrics.is_empty() {
+            let metrics: Vec<&str> = self.metrics.iter().map(|metric| metric.in_words()).collect();
+            writeln!(f, "estimated and compared: {}", metrics.join(", "))?;
+        }
         if let Some(time) = self.round_time {
             let least = Nanos(time.0.saturating_mul(u64::from(self.rounds_min)));
             writeln!(
@@ -269,6 +281,7 @@ impl fmt::Display for RunPlan {
                 self.rounds_min,
                 format_waiting(self.budget)
             )?;
+            writeln!(f, "{SHORT_RUNS_AFTER}")?;
         }
         for note in &self.notes {
             writeln!(f, "note: {note}")?;

@@ -65,8 +65,7 @@ pub(super) fn sentences(beside: &Beside) -> Vec<String> {
 
 /// `single under randread: IOPS 0.80 times (0.79–0.81)`, several with semicolons.
 fn named(rows: &[&BesideRow]) -> String {
-    let one =
-        |row: &&BesideRow| format!("{}: {} {}", subject(row), words::metric_label(row.metric), times(row));
+    let one = |row: &&BesideRow| format!("{}: {} {}", subject(row), row.metric.in_words(), times(row));
     let mut told: Vec<String> = rows.iter().take(MOST_NAMED).map(one).collect();
     if rows.len() > MOST_NAMED {
         told.push(format!("and {} more", rows.len() - MOST_NAMED));

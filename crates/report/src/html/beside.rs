@@ -103,7 +103,7 @@ fn comparisons(beside: &Beside) -> Option<Markup> {
             } }
             tbody { @for row in rows { tr {
                 th scope="row" { (name(row)) }
-                td data-l="metric" { (words::metric_label(row.metric)) }
+                td data-l="metric" { (row.metric.in_words()) }
                 td.n data-l=(a) { (figure(row.metric, row.estimates[0].as_ref())) }
                 td.n data-l=(b) { (figure(row.metric, row.estimates[1].as_ref())) }
                 td.n data-l={ (b) " / " (a) } {
@@ -143,7 +143,7 @@ fn ratios(beside: &Beside) -> Option<Markup> {
             figure.card.intervals {
                 @for row in rows.iter().filter(shown) {
                     div.row {
-                        (colored(&class(row.side), &format!("{}, {}", name(row), words::metric_label(row.metric))))
+                        (colored(&class(row.side), &format!("{}, {}", name(row), row.metric.in_words())))
                         (ratio_lane(row, threshold, &scale))
                         span.told { span class=(tone(row)) { (conclusion(beside, row)) } }
                     }
@@ -159,8 +159,7 @@ fn ratio_lane(row: &BesideRow, threshold: f64, scale: &Scale) -> Markup {
     let ratio = row.answered.ratio.unwrap_or(1.0);
     let interval = row.answered.interval;
     let told = interval.map_or("no interval".to_owned(), words::ratio_range);
-    let label =
-        format!("{}, {}: {} times, {told}", name(row), words::metric_label(row.metric), words::ratio(ratio));
+    let label = format!("{}, {}: {} times, {told}", name(row), row.metric.in_words(), words::ratio(ratio));
     html! {
         svg class={ "lane " (class(row.side)) } role="img" aria-label=(label) height=(ROW) {
             (gridlines(scale))
@@ -192,7 +191,7 @@ fn panel(row: &BesideRow) -> Markup {
     let scale = Scale::around(Quantity::In(row.metric.into()), low, high, X_TICKS - 1);
     html! {
         figure.card.intervals {
-            figcaption { (name(row)) ", " (words::metric_label(row.metric)) @if !scale.begins_at_zero() { span.faint { " · axis does not begin at 0" } } }
+            figcaption { (name(row)) ", " (row.metric.in_words()) @if !scale.begins_at_zero() { span.faint { " · axis does not begin at 0" } } }
             @for (side, session) in [0, row.side].into_iter().enumerate() {
                 @let estimate = row.estimates[side].as_ref();
                 div.row {

@@ -53,7 +53,7 @@ fn panel(report: &Report, views: &[&ResultView], metric: Metric) -> Markup {
     let scale = Scale::around(Quantity::In(metric.into()), low, high, X_TICKS - 1);
     html! {
         figure.card.intervals {
-            figcaption { (words::metric_label(metric)) @if !scale.begins_at_zero() { span.faint { " · axis does not begin at 0" } } }
+            figcaption { (metric.in_words()) @if !scale.begins_at_zero() { span.faint { " · axis does not begin at 0" } } }
             @for (view, values) in &rows {
                 div.row {
                     (key(report, view.design))

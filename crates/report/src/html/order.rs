@@ -83,7 +83,7 @@ fn table(report: &Report) -> Markup {
         table {
             thead { tr {
                 th.n { "trial" } th.n { "round" } th { "design" } th { "workload" } th { "why" }
-                @for metric in Metric::ALL { th.n { (words::metric_label(metric)) } }
+                @for metric in Metric::ALL { th.n { (metric.in_words()) } }
                 th { "remarks" }
             } }
             tbody { @for trial in &report.trials { tr {

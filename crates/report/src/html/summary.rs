@@ -98,7 +98,7 @@ fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
         table.stack.sortable[large] {
             thead { tr {
                 th { "design" }
-                th.n { (words::metric_label(metric)) }
+                th.n { (metric.in_words()) }
                 th.n { (words::level(report.ci_level)) " interval" }
                 @if compared { th.n { "against " (report.design_name(report.control)) } }
                 @if !matches!(metric, Metric::LatP99) { th.n { "p50" } th.n { "p99" } }
@@ -114,7 +114,7 @@ fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
                         }
                         @match view.result.metric(metric) {
                             Some(estimate) => {
-                                td.n data-l=(words::metric_label(metric)) data-v=[by(Some(estimate.median))] { b { (words::value(metric, estimate.median)) } }
+                                td.n data-l=(metric.in_words()) data-v=[by(Some(estimate.median))] { b { (words::value(metric, estimate.median)) } }
                                 td.n data-l="interval" { div { (interval(metric, estimate)) @if view.result.precise == Some(false) { " " span.caution { "wider than asked" } } } }
                             }
                             None => { td.n colspan="2" { span.bad { "no trial finished" } } }
@@ -128,7 +128,7 @@ fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
                         }
                         @if !matches!(metric, Metric::LatP99) {
                             @for metric in [Metric::LatP50, Metric::LatP99] {
-                                td.n data-l=(words::metric_label(metric)) data-v=[by(view.result.metric(metric).map(|e| e.median))] { (words::or_dash(view.result.metric(metric), |e| words::value(metric, e.median))) }
+                                td.n data-l=(metric.in_words()) data-v=[by(view.result.metric(metric).map(|e| e.median))] { (words::or_dash(view.result.metric(metric), |e| words::value(metric, e.median))) }
                             }
                         }
                         td data-l="members" { div { (bars(view, !large)) } }

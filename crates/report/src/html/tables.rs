@@ -71,7 +71,7 @@ pub(super) fn experiment(report: &Report) -> Option<Markup> {
             tbody { @for workload in &report.workloads { tr {
                 th scope="row" { (workload.name) }
                 td { (workload.summary) }
-                td { (words::metric_label(workload.headline)) }
+                td { (workload.headline.in_words()) }
             } } }
         } }))
         p {
@@ -101,7 +101,7 @@ pub(super) fn figures(report: &Report) -> Option<Markup> {
                     tr {
                         td { (view.result.workload) }
                         th scope="row" { (view.result.design) }
-                        td { (words::metric_label(*metric)) }
+                        td { (metric.in_words()) }
                         td.n { (estimate.trials) }
                         td.n { (words::value(*metric, estimate.median)) }
                         td.n { (interval(*metric, estimate)) }

@@ -36,7 +36,7 @@ fn told(report: &Report, view: &ResultView) -> String {
         "  {}, {}: {} of {}: mean {}{deviation}: {}",
         view.result.design,
         view.result.workload,
-        words::metric_label(metric),
+        metric.in_words(),
         words::count(values.len() as u64, "trial"),
         words::value(metric, mean),
         each.join(", ")

@@ -8,6 +8,7 @@ use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
     DeviceObservation, DiskUse, Join, MemberObservation, Observation, ObservedInterval,
 };
+use ebbtide_model::session::Rung;
 
 /// An array of four disks, `slow` of which takes this many times as long, with as many requests as its siblings or more.
 fn four(factor: u64, more: u64) -> impl Fn(&Trial) -> TrialSamples {
@@ -133,6 +134,46 @@ fn a_slow_disk_is_named_though_some_trials_do_not_tell() {
         samples
     });
     assert_eq!(kinds(&turns), [Unknown]);
+}
+
+/// Of equals one may hold the queue all along a single trial. The short runs after it begin anew, and the queue with another.
+#[test]
+fn a_slow_disk_is_the_slowest_in_short_runs_too() {
+    let slowest = |device: usize| {
+        move |trial: &Trial| {
+            let mut samples = four(14, 0)(trial);
+            samples.observed.as_mut().expect("is observed").devices.swap(3, device);
+            let devices = &mut samples.observed.as_mut().expect("is observed").devices;
+            let (here, there) = (devices[3].name.clone(), devices[device].name.clone());
+            (devices[3].name, devices[device].name) = (there, here);
+            samples
+        }
+    };
+    let after = |rungs: &[(u32, usize)]| {
+        let mut once = session(&one(), 1, |trial| Ok(slowest(3)(trial)));
+        let (design, load) = (&once.experiment.designs[0], &once.experiment.workloads[0]);
+        let rung = |(times, device): &(u32, usize)| Rung {
+            design: design.name.clone(),
+            workload: load.name.clone(),
+            in_flight: load.iodepth * times,
+            bs: load.bs,
+            samples: Box::new(slowest(*device)(&once.trials[0].trial)),
+        };
+        once.meta.rungs = rungs.iter().map(rung).collect();
+        once
+    };
+    let confidence = |rungs: &[(u32, usize)]| {
+        let first = verdicts(&after(rungs)).swap_remove(0);
+        (first.kind, first.confidence)
+    };
+    assert_eq!(confidence(&[]), (Member, 0.75));
+    assert_eq!(confidence(&[(2, 3), (1, 3), (4, 3)]), (Member, 0.95));
+    assert_eq!(confidence(&[(2, 3), (1, 2), (4, 3)]).0, Member, "in most of them");
+    let turns = after(&[(2, 2), (1, 3), (4, 1)]);
+    assert_eq!(kinds(&turns), [Unknown]);
+    let (why, seen) = ruled_out(&turns, Member);
+    assert_eq!(why, "vdd is the slowest by far, but not in the short runs that began anew");
+    assert_eq!(seen[1], (1.0, Some(1.5)));
 }
 
 /// An array of four disks, one of which serves so many percent more requests, which others make: its queue holds both.

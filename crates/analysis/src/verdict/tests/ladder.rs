@@ -9,6 +9,7 @@ use ebbtide_model::samples::{
     Below, CoreUse, DeviceObservation, DiskUse, Join, MemberObservation, Observation, ProcessorUser,
 };
 use ebbtide_model::session::Rung;
+use ebbtide_model::workload::Arrival;
 
 /// How the devices of the members stand: busy, with so many requests in flight in all, and the cores beside them.
 #[derive(Clone, Copy)]
@@ -102,6 +103,26 @@ fn a_device_that_serves_no_faster_is_the_limit() {
     // With one rung only it is asserted with less confidence.
     let one = &verdicts(&climbed(1, SATURATED, &FLAT[..1]))[0];
     assert!(one.kind == VolumeLimit && one.confidence < verdict.confidence, "{one:?}");
+}
+
+/// What arrives faster than it is served keeps all places taken: then the ladder says what it says of a closed loop.
+#[test]
+fn a_load_that_is_not_served_is_judged_like_one_without_a_rate() {
+    let paced = |arrival: Arrival, rungs: &[(u32, u64)]| {
+        let mut session = climbed(1, SATURATED, rungs);
+        session.experiment.workloads[0].arrival = arrival;
+        session
+    };
+    let poisson = |iops| Arrival::Poisson { iops };
+    let behind = verdicts(&paced(poisson(200_000.0), &FLAT)).swap_remove(0);
+    assert_eq!((behind.kind, behind.basis), (VolumeLimit, Some(Basis::Inferred)));
+    let grows = [(64, 190_000), (32, 100_000), (128, 350_000), (16, 52_000)];
+    assert_eq!(kinds(&paced(poisson(200_000.0), &grows)), [Concurrency]);
+    // Opposite: one that is served keeps nothing in flight.
+    let served = paced(Arrival::Fixed { iops: 100_000.0 }, &[]);
+    assert_eq!(kinds(&served), [Unknown]);
+    let (why, _) = ruled_out(&served, Concurrency);
+    assert!(why.starts_with("operations come at times of their own"), "{why}");
 }
 
 /// What the sentence says of the latency, where the rate is not quite the same either.

@@ -97,7 +97,35 @@ fn a_dry_run_says_everything_and_touches_nothing() {
     assert_eq!(plan["plan"]["seed"], 7);
 }
 
-/// Nothing is opened for it: the run itself would be refused for the same.
+/// What is not there, or no volume, is told before the run is.
+#[test]
+fn a_dry_run_looks_at_the_files_and_devices_that_the_run_would_open() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("mine")).unwrap();
+    let volume = |source: &str, rw: &str| {
+        format!(
+            "name = \"e\"\n[volumes.v]\n{source}\n[designs.one]\nlayout = \"linear\"\nmembers = [\"v\"]\n\
+             [workloads.w]\nrw = \"{rw}\"\nruntime = \"1s\"\n"
+        )
+    };
+    for (source, said) in [
+        ("device = \"/dev/nope\"", "volume v: cannot use /dev/nope: No such file or directory"),
+        ("file = \"nope\"", "volume v: cannot use nope: No such file or directory"),
+        ("file = \"mine\"", "volume v: mine is a directory"),
+        ("device = \"/dev/zero\"", "volume v: /dev/zero is a character device"),
+    ] {
+        for rw in ["randread", "randwrite"] {
+            home.write("e.toml", &volume(source, rw));
+            for command in ["run e.toml --dry-run", "run e.toml --dry-run --destroy", "run e.toml"] {
+                let refused = home.ebb(command).output().unwrap();
+                assert_eq!(status(&refused), 1, "{command} with {source}: {refused:?}");
+                assert!(stderr(&refused).contains(said), "{command} with {source}: {refused:?}");
+            }
+        }
+    }
+}
+
+/// Nothing is opened to be written for it: the run itself would be refused for the same.
 #[test]
 fn a_dry_run_says_what_the_run_would_refuse_or_overwrite_and_that_the_budget_is_too_small() {
     let home = Home::new();

@@ -105,6 +105,29 @@ fn a_loop_device_over_another_leads_down_to_the_disk() {
     assert!(told.contains(&format!("over {} on ", path.display())), "{told}");
 }
 
+/// What a bench would not write to is not called free.
+#[test]
+#[ignore = "requires root and two free loop devices"]
+fn a_device_with_data_of_an_unknown_kind_is_not_free() {
+    let home = Home::new();
+    let (full, empty) = (direct(&file(&home, "full", 64)), home.path("empty"));
+    std::fs::File::create(&empty).unwrap().set_len(64 << 20).unwrap();
+    let empty = direct(&empty);
+    let seen = home.json(&format!("volumes {} {}", full.device, empty.device), &[0]);
+    let content = |loop_device: &Loop| {
+        let devices = seen["devices"].as_array().unwrap();
+        let of = devices.iter().find(|device| device["name"] == loop_device.name());
+        of.unwrap()["content"].clone()
+    };
+    assert_eq!(content(&full)["signature"]["kind"], "data of an unknown kind");
+    assert_eq!(content(&empty), "nothing");
+    let text = home.ebb(&format!("volumes {} {}", full.device, empty.device)).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    let (free, used) = text.split_once("In use").unwrap();
+    assert!(free.contains(empty.name()) && !free.contains(full.name()), "{text}");
+    assert!(used.contains(full.name()), "{text}");
+}
+
 #[test]
 #[ignore = "requires root and a free loop device"]
 fn a_loop_device_that_caches_its_file_is_told_how_to_stop() {

@@ -45,13 +45,19 @@ fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
+/// Why it is not claimed: whoever only asks is told the same.
 fn refused(path: &Path, destroy: bool) -> Vec<RefusalKind> {
     let request = WriteRequest { path, permission: Permission::User { id: None, destroy, used: false } };
-    match judge::door().claim(&[Wanted { request, expected: Expected::Any, write: true }]) {
-        Ok(_) => Vec::new(),
+    let wanted = [Wanted { request, expected: Expected::Any, write: true }];
+    let kinds = |answer: Result<(), (usize, DoorError)>| match answer {
+        Ok(()) => Vec::new(),
         Err((_, DoorError::Refused(refusal))) => refusal.reasons.iter().map(|r| r.kind).collect(),
         Err((_, error)) => panic!("{error}"),
-    }
+    };
+    let asked = kinds(judge::door().may_claim(&wanted));
+    let claimed = kinds(judge::door().claim(&wanted).map(drop));
+    assert_eq!(asked, claimed);
+    claimed
 }
 
 #[test]

@@ -50,6 +50,12 @@ impl<'a> Case<'a> {
         self.result.members.iter().filter(|member| member.iops > 0.0)
     }
 
+    /// What is measured, in words: one volume, or an array of several.
+    pub fn measured(&self) -> &'static str {
+        let several = self.result.members.len() > 1 || !self.result.below.is_empty();
+        if several { "the array" } else { "the volume" }
+    }
+
     /// Operations in flight that the workload keeps.
     pub fn in_flight(&self) -> u32 {
         in_flight(self.workload)

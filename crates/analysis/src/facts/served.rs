@@ -55,8 +55,9 @@ fn own_rate(case: &Case<'_>) -> Option<(String, Evidence)> {
     let rate = case.workload.rate?.0 as f64;
     let moved = case.metric(Metric::Throughput).filter(|moved| *moved >= SERVED * rate)?;
     let sentence = format!(
-        "the workload's own `rate` of {} limits it, not the array: it moved {}",
+        "the workload's own `rate` of {} limits it, not {}: it moved {}",
         format_throughput(rate),
+        case.measured(),
         format_throughput(moved)
     );
     let what = "throughput against the workload's `rate`";
@@ -69,8 +70,9 @@ fn own_pauses(case: &Case<'_>) -> Option<(String, Evidence)> {
     let share = case.metric(Metric::Iops)? * workload.think_time.as_secs_f64() / jobs;
     let share = Some(share).filter(|share| *share >= PAUSING)?.min(1.0);
     let sentence = format!(
-        "the workload's own `thinktime` of {} limits it, not the array: its jobs pause for {:.0}% of the time",
+        "the workload's own `thinktime` of {} limits it, not {}: its jobs pause for {:.0}% of the time",
         workload.think_time,
+        case.measured(),
         share * 100.0
     );
     Some((sentence, share_is("share of the time that jobs pause", share, PAUSING)))

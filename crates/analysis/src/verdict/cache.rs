@@ -27,6 +27,8 @@ pub const RESIDENT: f64 = 0.50;
 pub const MEMORY_LATENCY: Nanos = Nanos(8_000);
 /// What counts as a small request.
 const SMALL: Bytes = Bytes(16 * Bytes::KIB);
+/// Share of the bytes read that the disks did not move from which on there may be nothing on them.
+const NOTHING_READ: f64 = 0.99;
 
 pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
     let by_bytes = most_hits(case);
@@ -98,8 +100,14 @@ fn answered(case: &Case<'_>, what: &str, hits: &Hits) -> Verdict {
     let how = by_loop.map_or(String::new(), |name| {
         format!("; {name} goes through the page cache of its file; `losetup --direct-io=on /dev/{name}` avoids that")
     });
+    // What was never written, of a file with holes or a thin volume, is nowhere to be read.
+    let holes = if what == "read" && share >= NOTHING_READ {
+        "; blocks that were never written are answered without the disk too"
+    } else {
+        ""
+    };
     let sentence = format!(
-        "a cache answered {:.0}% of the bytes {what}: in the median trial {}{how}",
+        "a cache answered {:.0}% of the bytes {what}: in the median trial {}{how}{holes}",
         share * 100.0,
         hits.in_words()
     );

@@ -72,14 +72,14 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let kept = case.kept();
     let base = facts.rungs.as_ref().map_or(iops, Rungs::reference);
     let mut by_ladder = false;
-    let ground = below_floor(kept, facts.latency)
-        .or_else(|| far_misses(case, kept))
+    let ground = below_floor(case, facts.latency)
+        .or_else(|| far_misses(case))
         .or_else(|| idle_members(case, facts, kept))
         // Where the floor is known, something makes this one operation wait that is not another.
         .or_else(|| facts.latency.is_none().then(|| one_at_a_time(case, facts, kept)).flatten())
         .or_else(|| {
             by_ladder = true;
-            more_helped(facts, kept)
+            more_helped(case, facts, kept)
         });
     let Verdict { explains, mut confidence, mut sentence, evidence: shown, .. } =
         ground.ok_or_else(|| waiting(case, facts))?;
@@ -184,9 +184,10 @@ fn operations(number: f64) -> String {
 }
 
 /// The beginning of a sentence that says that so many are too few.
-fn too_few(number: f64) -> String {
-    let es = if number == 1.0 { "es" } else { "" };
-    format!("{} in flight do{es} not fill the array", operations(number))
+fn too_few(case: &Case<'_>) -> String {
+    let kept = case.kept();
+    let es = if kept == 1.0 { "es" } else { "" };
+    format!("{} in flight do{es} not fill {}", operations(kept), case.measured())
 }
 
 /// A ground for it, with all that it says.
@@ -195,12 +196,12 @@ fn ground(confidence: f64, explains: f64, sentence: String, figures: Vec<Evidenc
 }
 
 /// Operations take hardly longer than one alone.
-fn below_floor(kept: f64, latency: Option<(f64, f64)>) -> Option<Verdict> {
+fn below_floor(case: &Case<'_>, latency: Option<(f64, f64)>) -> Option<Verdict> {
     let (latency, floor) = latency.filter(|(latency, floor)| *floor >= FLOOR_SHARE * latency)?;
     let what = "mean latency of the members, against what one operation alone takes";
     let sentence = format!(
         "{}: each takes {} where one alone takes {}, so none waits; a larger iodepth or more jobs raise the rate",
-        too_few(kept),
+        too_few(case),
         format_latency(latency),
         format_latency(floor)
     );
@@ -209,7 +210,7 @@ fn below_floor(kept: f64, latency: Option<(f64, f64)>) -> Option<Verdict> {
 }
 
 /// The slowest operations take what a miss of the far-end cache takes alone.
-fn far_misses(case: &Case<'_>, kept: f64) -> Option<Verdict> {
+fn far_misses(case: &Case<'_>) -> Option<Verdict> {
     let (longest, miss) = case
         .metric(Metric::LatP99)
         .zip(miss(case))
@@ -218,7 +219,7 @@ fn far_misses(case: &Case<'_>, kept: f64) -> Option<Verdict> {
     let sentence = format!(
         "{}: 99% take at most {} and one alone that misses the volume's cache {}, so none waits; a larger iodepth or more jobs \
          raise the rate",
-        too_few(kept),
+        too_few(case),
         format_latency(longest),
         format_latency(miss)
     );
@@ -257,7 +258,7 @@ fn idle_members(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict
 
 /// More in flight had more of them done in the same time, whatever they wait for: but not for a processor, at each of whose
 /// turns more of them can be taken care of.
-fn more_helped(facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
+fn more_helped(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
     let rungs = facts.rungs.as_ref()?;
     let (more, confidence) = match rungs.more(MORE)? {
         more @ MoreInFlight::Helped(..) => (more, 0.8),
@@ -273,7 +274,7 @@ fn more_helped(facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
             let have = if kept == 1.0 { "has" } else { "have" };
             format!("{} in flight {have} a small part of disks that others use", operations(kept))
         }
-        None => too_few(kept),
+        None => too_few(case),
     };
     let sentence = format!(
         "{few}: with {} in flight the rate is {:.0}% higher",

@@ -26,13 +26,13 @@ pub(super) fn verdict(case: &Case<'_>, facts: &Facts<'_>) -> Verdict {
     if let Some((done, asked)) = arrivals(case) {
         let what = "operations per second against those that arrived";
         figures.push(evidence(what, done, Unit::OpsPerSecond, Some(asked)));
-        let arrived = format_iops(asked);
+        let (measured, arrived) = (case.measured(), format_iops(asked));
         served = done >= SERVED * asked;
         sentence = if served {
-            format!("the load asks for no more: the array served the {arrived} operations/s that arrived")
+            format!("the load asks for no more: {measured} served the {arrived} operations/s that arrived")
         } else {
             format!(
-                "the array served {} of the {arrived} operations/s that arrived; nothing that was measured shows why",
+                "{measured} served {} of the {arrived} operations/s that arrived; nothing that was measured shows why",
                 format_iops(done)
             )
         };

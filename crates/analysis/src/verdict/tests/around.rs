@@ -58,6 +58,13 @@ fn disks_that_moved_less_than_was_asked() {
     let verdict = &verdicts(&session)[0];
     assert_eq!(verdict.kind, Cache);
     assert!(verdict.sentence.starts_with("a cache answered 75% of the bytes"), "{}", verdict.sentence);
+    assert!(!verdict.sentence.contains("never written"), "{}", verdict.sentence);
+    let nothing = &verdicts(&six_rounds(&stripe(1), moved(0.0)))[0];
+    assert!(
+        nothing.sentence.ends_with("never written are answered without the disk too"),
+        "{}",
+        nothing.sentence
+    );
     let warned = analyse(&session).warnings.iter().any(|w| w.kind == crate::WarningKind::Cache);
     assert!(warned, "a figure of a cache is not a figure of the volume");
     assert_eq!(kinds(&six_rounds(&stripe(1), moved(1.0))), [Unknown]);

@@ -16,7 +16,7 @@ fn latency_at_the_floor_means_that_nothing_waits() {
     let verdict = &verdicts(&shallow)[0];
     assert_eq!(verdict.kind, Concurrency);
     assert!(verdict.sentence.contains("takes 1.07 ms where one alone takes 1.00 ms"), "{}", verdict.sentence);
-    let alone = "1 operation in flight does not fill the array: ";
+    let alone = "1 operation in flight does not fill the volume: ";
     assert!(verdict.sentence.starts_with(alone), "{}", verdict.sentence);
     // Opposite: 32 in flight wait for one another.
     experiment.workloads[0].iodepth = 32;
@@ -196,7 +196,7 @@ fn a_workload_that_limits_itself_is_said_to() {
     experiment.workloads[0].think_time = Nanos::from_millis(10);
     assert!(
         said(&experiment, 95)
-            .contains("`thinktime` of 10ms limits it, not the array: its jobs pause for 95%")
+            .contains("`thinktime` of 10ms limits it, not the volume: its jobs pause for 95%")
     );
     experiment.workloads[0].think_time = Nanos(10_000);
     assert!(!said(&experiment, 4000).contains("thinktime"));

@@ -17,7 +17,9 @@ pub const MORE: f64 = 1.25;
 /// The same from which on they help at all: some percent more are no cause that anybody would look for.
 pub const HELPS: f64 = 1.15;
 /// Rate of the trials and of the rung that repeats them, the higher over the lower, up to which they are the same.
-pub const REPEATS: f64 = 1.25;
+const REPEATS: f64 = 1.25;
+/// The same of a rung that ran several times: what it has is then no chance, and the trials had a better or a worse time.
+const REPEATS_OF_SEVERAL: f64 = 1.5;
 /// Standard error of a rung's rate, relative to it, above which it tells nothing.
 const UNSURE: f64 = 0.25;
 /// The same of its two rates, as they were paced and as they were counted, the higher over the lower: of four lots one too many or too few
@@ -32,6 +34,8 @@ pub struct Step<'a> {
     pub ops: Pace,
     /// The same as it was counted, from its start to its end: of lots, one too many or too few.
     counted: f64,
+    /// Of how many runs it is the middle.
+    runs: usize,
 }
 
 impl<'a> Step<'a> {
@@ -42,6 +46,7 @@ impl<'a> Step<'a> {
         let number = same.len() as f64;
         let mean = same.iter().map(|step| step.ops.rate).sum::<f64>() / number;
         let mut middle = *same.get(same.len().checked_sub(1)? / 2)?;
+        middle.runs = same.len();
         if same.len() > 1 {
             let apart = same.iter().map(|step| (step.ops.rate / mean - 1.0).powi(2)).sum::<f64>();
             let between = (apart / (number - 1.0) / number).sqrt();
@@ -87,6 +92,8 @@ pub struct Rungs<'a> {
     error: f64,
     /// Operations per second of the trials.
     measured: f64,
+    /// The same as they were counted: of trials that stood still for most of the time, far more.
+    counted: f64,
     /// Operations in flight of the trials.
     kept: f64,
 }
@@ -134,7 +141,7 @@ impl<'a> Rungs<'a> {
             .rungs
             .iter()
             .filter(|rung| rung.design == case.design.name && rung.workload == case.workload.name)
-            .filter_map(|rung| Some(Step { rung, ops: pace_of(rung)?, counted: rung.iops()? }))
+            .filter_map(|rung| Some(Step { rung, ops: pace_of(rung)?, counted: rung.iops()?, runs: 1 }))
             .collect();
         let of_it = !all.is_empty();
         let (told, untold): (Vec<Step<'_>>, Vec<Step<'_>>) = all.into_iter().partition(Step::tells);
@@ -158,15 +165,16 @@ impl<'a> Rungs<'a> {
             base: same.map_or(measured, |step| step.ops.rate),
             error: same.map_or(0.0, |step| step.ops.error),
             measured,
+            counted: case.metric(Metric::Iops).unwrap_or(measured),
             kept: f64::from(kept).max(1.0),
         };
         of_it.then_some(rungs)
     }
 
-    /// The higher of the trials' rate and that of the rung that repeats them: a gain is what more in flight have over both, for either may have
+    /// The highest of the trials' rates and that of the rung that repeats them: a gain is what more in flight have over all, for any may have
     /// had a bad moment.
     pub fn reference(&self) -> f64 {
-        self.base.max(self.measured)
+        self.base.max(self.measured).max(self.counted)
     }
 
     /// What the rate with as many in flight as in `step` is over that of the trials where each doubling gains `by_doubling`.
@@ -181,7 +189,17 @@ impl<'a> Rungs<'a> {
 
     /// Whether the rung that repeats the trials had about their rate, so that others can be held against both.
     pub fn repeat(&self) -> bool {
-        self.base.max(self.measured) <= REPEATS * self.base.min(self.measured)
+        self.base.max(self.measured) <= self.may_differ() * self.base.min(self.measured)
+    }
+
+    /// The factor between the two up to which that is so.
+    pub fn may_differ(&self) -> f64 {
+        if self.is_sure() { REPEATS_OF_SEVERAL } else { REPEATS }
+    }
+
+    /// Whether the rung that repeats the trials ran so often that its rate is no chance.
+    fn is_sure(&self) -> bool {
+        self.same.is_some_and(|step| step.runs > 2)
     }
 
     /// Every rung of the trials' size, the fewest in flight first.
@@ -202,7 +220,9 @@ impl<'a> Rungs<'a> {
         let needed = |step: &Step<'_>| self.needed(step, by_doubling);
         // What fewer have done at least, as many can have done.
         let fewer = self.shallower.iter().map(|step| (1.0 - step.ops.error) * step.low()).fold(0.0, f64::max);
-        let (slower, faster) = (self.base.min(self.measured), self.reference().max(fewer));
+        // A ladder that repeats itself is held against itself.
+        let slower = if self.is_sure() { self.base } else { self.base.min(self.measured) };
+        let faster = self.reference().max(fewer);
         let sure = |step: &Step<'_>| (1.0 - self.error.hypot(step.ops.error)) * step.low();
         let helped = |step: &&Step<'_>| sure(step) / faster >= needed(step);
         if let Some(step) = self.deeper.iter().find(helped) {

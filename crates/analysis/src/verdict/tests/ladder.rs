@@ -6,7 +6,7 @@ use crate::fixtures::trial;
 use VerdictKind::{Burst, Concurrency, Cpu, RateLimit, Unknown, VolumeLimit};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    Below, CoreUse, DeviceObservation, DiskUse, Join, MemberObservation, Observation, ProcessorUser,
+    Below, CoreUse, Count, DeviceObservation, DiskUse, Join, MemberObservation, Observation, ProcessorUser,
 };
 use ebbtide_model::session::Rung;
 use ebbtide_model::workload::Arrival;
@@ -103,6 +103,36 @@ fn a_device_that_serves_no_faster_is_the_limit() {
     // With one rung only it is asserted with less confidence.
     let one = &verdicts(&climbed(1, SATURATED, &FLAT[..1]))[0];
     assert!(one.kind == VolumeLimit && one.confidence < verdict.confidence, "{one:?}");
+}
+
+/// Trials that stood still for most of their time, behind others, have a pace of next to nothing, and nothing gains on what they did.
+#[test]
+fn a_gain_is_not_told_over_trials_that_stood_still_for_most_of_the_time() {
+    let told = |stood_still: bool| {
+        let mut session = climbed(1, SATURATED, &[(64, 5_000), (32, 2_000), (128, 12_000)]);
+        for record in session.trials.iter_mut().filter(|_| stood_still) {
+            let Outcome::Samples(samples) = &mut record.outcome else { continue };
+            // After its beginning a handful now and then.
+            for (index, interval) in samples.series.iter_mut().enumerate().skip(1) {
+                let ops = if index % 2 == 0 { 200 } else { 0 };
+                interval.array.read = Count { ops, bytes: ops * 4096 };
+            }
+        }
+        verdicts(&session).iter().any(|verdict| verdict.kind == Concurrency)
+    };
+    assert_eq!((told(false), told(true)), (false, false));
+}
+
+/// A ladder that ran three times, and is flat, tells of a device that was slower during the trials.
+#[test]
+fn a_ladder_that_repeats_itself_counts_more_than_the_trials() {
+    let flat = [(64, 140_000), (32, 138_000), (128, 141_000)];
+    let often = [flat, flat, flat].concat();
+    assert_eq!(verdicts(&climbed(1, SATURATED, &often))[0].kind, VolumeLimit);
+    // Opposites: it ran once; and it is so far from the trials that something else was.
+    assert_eq!(kinds(&climbed(1, SATURATED, &flat)), [Unknown]);
+    let far: Vec<(u32, u64)> = often.iter().map(|(depth, iops)| (*depth, iops * 6 / 5)).collect();
+    assert_eq!(kinds(&climbed(1, SATURATED, &far)), [Unknown]);
 }
 
 /// What arrives faster than it is served keeps all places taken: then the ladder says what it says of a closed loop.

@@ -11,7 +11,7 @@ use crate::facts::calls::{AT_SERVER, LINK, at_server, figures, fullest_link, pla
 use crate::facts::case::Case;
 use crate::facts::hot::{self, Hot};
 use crate::facts::queues;
-use crate::facts::rungs::{MoreInFlight, NO_GAIN, REPEATS, Rungs, Step};
+use crate::facts::rungs::{MoreInFlight, NO_GAIN, Rungs, Step};
 use crate::facts::standing::{AT_DEVICES, BUSY, HOST_BUSY, at_devices_is, least_busy_is};
 use crate::facts::{Facts, standing};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
@@ -41,7 +41,7 @@ fn unclear(rungs: &Rungs<'_>, more: &MoreInFlight<'_>) -> Absent {
         let why = "the short run with as many in flight as the trials had another rate than they, so that what more in \
                    flight do is hidden by what else varies";
         let what = "rate of that short run over that of the trials, which may be as much more or less";
-        return Absent::because(why).seen(what, rungs.repeated(), Unit::Times, REPEATS);
+        return Absent::because(why).seen(what, rungs.repeated(), Unit::Times, rungs.may_differ());
     }
     let what = format!(
         "rate with {} in flight over that with as many as in the trials; below this nothing is gained",

@@ -44,10 +44,11 @@ const DEEPEST: u32 = 1024;
 const SMALLEST: u64 = 4 * Bytes::KIB;
 const LARGEST: u64 = Bytes::MIB;
 
-/// Whether a ladder says more of a result with these verdicts: nothing is known to limit it, or it may be the processors, but
-/// as well a rate that is set, or a member that is slow, of which a single trial says little, or it is others, beside whom more in flight may have more done, or it is that too few are in flight, or one
-/// synchronous write, or members that work for parity or with the only copy that is read, of which it is not known whether they could do more; and nothing but their completion
-/// holds back the next operation, of which `done` a second did.
+/// Whether a ladder says more of a result with these verdicts: nothing is known to limit it, or it may be the processors, but as well a
+/// rate that is set, or a member that is slow, of which a single trial says little, or it is others, beside whom more in flight may have
+/// more done, or it is that too few are in flight, or one synchronous write, or members that work for parity or with the only copy that is
+/// read, of which it is not known whether they could do more; and nothing but their completion holds back the next operation, of which
+/// `done` a second did.
 fn wanted(workload: &Workload, verdicts: &[Verdict], done: Option<f64>) -> bool {
     let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
     let weak = verdicts.first().is_some_and(|first| {

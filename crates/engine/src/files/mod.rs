@@ -105,6 +105,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether the file of the volume at this index is made under a name of the user's.
+    fn is_named(&self, index: usize) -> bool {
+        self.named.iter().any(|(named, _)| *named == index)
+    }
+
     /// Whether the existing volume at this index of `experiment` is written.
     fn writes_on(&self, index: usize, experiment: &Experiment) -> bool {
         let filled = self.destroy && self.fill.includes(index);
@@ -133,10 +138,9 @@ fn used(experiment: &Experiment) -> impl Iterator<Item = (usize, &Volume)> {
 
 /// The volumes of designs that exist already and are opened through the door, with their index.
 fn existing<'a>(experiment: &'a Experiment, options: &Options) -> Vec<(usize, &'a Volume)> {
-    let is_named = |index: usize| options.named.iter().any(|(named, _)| *named == index);
     let exists = |(index, volume): &(usize, &Volume)| {
         !matches!(volume.source, VolumeSource::NewFile { .. })
-            && !is_named(*index)
+            && !options.is_named(*index)
             && !options.endless.contains(index)
     };
     used(experiment).filter(exists).collect()
@@ -225,8 +229,6 @@ impl FilesBackend {
             .collect();
         // Everything that can be refused comes first, before anything is made.
         self.volumes = experiment.volumes.iter().map(|_| None).collect();
-        let named: Vec<usize> = self.options.named.iter().map(|(index, _)| *index).collect();
-        let is_named = |index: usize| named.contains(&index);
         let existing = existing(experiment, &self.options);
         let is_written = |index: usize| self.options.writes_on(index, experiment);
         for volume in open::existing(&existing, &is_written, &self.options, &self.surroundings)? {
@@ -260,7 +262,9 @@ impl FilesBackend {
             .iter()
             .flatten()
             .filter(|volume| {
-                survey.place_of[volume.index].is_some() || is_named(volume.index) || self.options.destroy
+                survey.place_of[volume.index].is_some()
+                    || self.options.is_named(volume.index)
+                    || self.options.destroy
             })
             .filter(|volume| self.options.fill.includes(volume.index))
             .collect();
@@ -343,7 +347,7 @@ impl FilesBackend {
                 },
                 endless,
             });
-            let named = self.options.named.iter().any(|(named, _)| *named == index);
+            let named = self.options.is_named(index);
             let filled = self.options.destroy && self.options.fill.includes(index);
             let existing = survey.place_of[index].is_none() && !named && !filled;
             let read = experiment.loads().any(Workload::reads);

@@ -122,6 +122,11 @@ impl Verdict {
         Verdict { kind, basis: None, confidence, explains, sentence: sentence.into(), evidence }
     }
 
+    /// What ranks it among others, 0 to 1: how much it explains, by how sure that is.
+    pub(crate) fn weight(&self) -> f64 {
+        self.explains * self.confidence
+    }
+
     /// What a table says limits the design: the verdict's name, or that the load asks for no more.
     pub fn limited_by(&self) -> &'static str {
         match (self.kind, self.basis) {

@@ -38,6 +38,10 @@ const TURNS: f64 = 1.25;
 const START: f64 = 0.2;
 /// Confidence of a verdict from which on a ladder does not change it.
 const SURE: f64 = 0.8;
+/// The same of one that a ladder has given, from which on running it again does not.
+const DOUBTLESS: f64 = 0.9;
+/// Weight of a verdict over that of another up to which either may be the larger one.
+const ALIKE: f64 = 2.0;
 /// More in flight than this is no question of want.
 const DEEPEST: u32 = 1024;
 /// Sizes of rungs are between these.
@@ -65,8 +69,15 @@ fn wanted(workload: &Workload, verdicts: &[Verdict], done: Option<f64>) -> bool 
     says_more && keeps_in_flight(workload, done)
 }
 
+/// Whether it is others or too few in flight, of which a ladder says how much each is, and either may be the more.
+fn which_is_larger(verdicts: &[Verdict]) -> bool {
+    let weight = |kind| verdicts.iter().find(|verdict| verdict.kind == kind).map(Verdict::weight);
+    let both = weight(VerdictKind::Background).zip(weight(VerdictKind::Concurrency));
+    both.is_some_and(|(others, few)| others.max(few) <= ALIKE * others.min(few))
+}
+
 /// What runs next for a moment after these trials of `workload`, where `ran` have run since: a ladder where one is wanted, and its depths twice more
-/// where it left the result without an explanation, or with a weak one that rests on it; nothing where all is said.
+/// where it left the result without an explanation, with a weak one that rests on it, or with two that explain about as much; nothing where all is said.
 pub fn next(
     workload: &Workload,
     verdicts: &[Verdict],
@@ -81,7 +92,8 @@ pub fn next(
     }
     let open = verdicts.first().is_some_and(|first| {
         first.kind == VerdictKind::Unknown
-            || (first.kind == VerdictKind::Concurrency && first.confidence < SURE)
+            || (first.kind == VerdictKind::Concurrency && first.confidence < DOUBTLESS)
+            || which_is_larger(verdicts)
     });
     let is = |one: &Rung, other: &Rung| (one.in_flight, one.bs) == (other.in_flight, other.bs);
     let repeated = ran.iter().enumerate().any(|(index, one)| ran[..index].iter().any(|other| is(one, other)));
@@ -371,6 +383,18 @@ mod tests {
         }
         assert_eq!(shown(&deep(4)), [(16, 1 << 20), (8, 1 << 20)]);
         assert_eq!(shown(&deep(10))[..3], [(16, 1 << 20), (8, 1 << 20), (32, 1 << 20)]);
+    }
+
+    #[test]
+    fn the_depths_run_again_where_two_causes_weigh_about_as_much() {
+        let verdict = |kind, explains| Verdict::new(kind, 0.95, explains, "", Vec::new());
+        let weighs = |others, few| {
+            let both = [verdict(VerdictKind::Background, others), verdict(VerdictKind::Concurrency, few)];
+            which_is_larger(&both)
+        };
+        assert!(weighs(0.5, 0.5) && weighs(0.5, 0.3) && weighs(0.3, 0.5));
+        assert!(!weighs(0.9, 0.3) && !weighs(0.3, 0.9));
+        assert!(!which_is_larger(&[verdict(VerdictKind::Background, 0.5)]));
     }
 
     #[test]

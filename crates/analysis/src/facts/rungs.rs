@@ -177,6 +177,12 @@ impl<'a> Rungs<'a> {
         self.base.max(self.measured).max(self.counted)
     }
 
+    /// What as many in flight as in the trials have, of the trials and of the rung that repeats them: their geometric mean, for either may be the one
+    /// that had a bad moment.
+    pub fn as_many(&self) -> f64 {
+        (self.base * self.measured.max(self.counted)).sqrt()
+    }
+
     /// What the rate with as many in flight as in `step` is over that of the trials where each doubling gains `by_doubling`.
     pub fn needed(&self, step: &Step<'_>, by_doubling: f64) -> f64 {
         1.0 + (by_doubling - 1.0) * (f64::from(step.rung.in_flight) / self.kept).log2()

@@ -15,7 +15,7 @@ use crate::ArrayBelow;
 use crate::evidence::{Evidence, Unit, evidence};
 use crate::facts::case::Case;
 use crate::facts::latency::FLOOR_SHARE;
-use crate::facts::rungs::{HELPS, MORE, MoreInFlight, NO_GAIN, Rungs};
+use crate::facts::rungs::{HELPS, MORE, MoreInFlight, NO_GAIN, Rungs, Step};
 use crate::facts::shared::parallel;
 use crate::facts::standing::BUSY;
 use crate::facts::{Facts, calls};
@@ -27,7 +27,7 @@ use ebbtide_model::units::format_latency;
 /// Operations in flight per member below which members are idle for want of work.
 pub const IDLE_MEMBERS: f64 = 0.75;
 
-/// Rate with more in flight over that with as many from which on they helped beyond doubt: half of what twice as many promise.
+/// Rate with twice as many in flight over that with as many from which on they helped beyond doubt: half of what they promise.
 pub const GAIN: f64 = 1.50;
 
 /// Requests that one operation has at a device that is always busy, from which on it is several of them.
@@ -102,7 +102,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         }
         let what = format!("operations per second with {in_flight} in flight, in a short probe");
         figures.push(evidence(what, step.ops.rate, Unit::OpsPerSecond, Some(base)));
-        if matches!(more, MoreInFlight::Helped(..)) && gain >= GAIN {
+        if matches!(more, MoreInFlight::Helped(..)) && facts.rungs.as_ref().is_some_and(beyond_doubt) {
             confidence = f64::max(confidence, 0.95);
             if !by_ladder {
                 sentence.push_str(&format!(
@@ -117,8 +117,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     }
     // What an operation waits for a processor, or behind those of others, is none of what the array takes for it; what more in
     // flight gain was seen beside the others, and is theirs where they lose it.
-    let behind = if by_ladder && facts.gained.is_none() { 0.0 } else { facts.behind_others() };
-    let explains = explains * (1.0 - facts.waited.unwrap_or(0.0)) * (1.0 - behind);
+    let gained = facts.rungs.as_ref().filter(|_| facts.gained.is_none()).and_then(gained);
+    let left = (1.0 - facts.behind_others()) * explains;
+    let explains = left.max(gained.unwrap_or(0.0)) * (1.0 - facts.waited.unwrap_or(0.0));
     Ok(Verdict::new(VerdictKind::Concurrency, confidence, explains, sentence, figures))
 }
 
@@ -281,8 +282,20 @@ fn more_helped(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict>
         step.rung.in_flight,
         (gain - 1.0) * 100.0
     );
-    let most = rungs.deeper.iter().map(|step| step.ops.rate / rungs.reference()).fold(gain, f64::max);
-    ground(confidence, 1.0 - 1.0 / most, sentence, Vec::new())
+    ground(confidence, gained(rungs)?, sentence, Vec::new())
+}
+
+/// The part of an operation's time that more in flight hide, by what the most productive of the short runs had, where one helped.
+fn gained(rungs: &Rungs<'_>) -> Option<f64> {
+    let Some(MoreInFlight::Helped(..)) = rungs.more(HELPS) else { return None };
+    let most = rungs.deeper.iter().map(|step| step.ops.rate / rungs.as_many()).reduce(f64::max)?;
+    Some(1.0 - 1.0 / most.max(1.0))
+}
+
+/// Whether more in flight had so much more done that it cannot be chance.
+fn beyond_doubt(rungs: &Rungs<'_>) -> bool {
+    let gained = |step: &Step<'_>| step.ops.rate / rungs.reference() >= rungs.needed(step, GAIN);
+    rungs.deeper.iter().any(gained)
 }
 
 /// With one in flight nothing can wait for anything, but for the arm of a disk that spins.

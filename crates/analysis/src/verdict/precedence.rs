@@ -112,7 +112,7 @@ pub fn judge(case: &Case<'_>) -> (Vec<Verdict>, Vec<RuledOut>) {
             None => {}
         }
     }
-    verdicts.sort_by(|a, b| (b.explains * b.confidence).total_cmp(&(a.explains * a.confidence)));
+    verdicts.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
     if verdicts.is_empty() {
         verdicts.push(unknown::verdict(case, &facts));
     }

@@ -8,14 +8,16 @@
 //! say.
 
 use crate::evidence::{Evidence, Unit, evidence};
-use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::durable::{self, Parts};
 use crate::facts::rungs::{MoreInFlight, NO_GAIN};
+use crate::facts::{Facts, moved};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::units::format_latency;
 
+/// What of the time of a write one at a time explains that nothing else makes wait.
+const WHOLE: f64 = 0.9;
 /// Writes that are made durable together in the estimate that is told.
 const TOGETHER: f64 = 8.0;
 
@@ -70,13 +72,18 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let what = format!("rate with {} at a time, in a short run", step.rung.in_flight);
         figures.push(evidence(what, step.ops.rate, Unit::OpsPerSecond, Some(iops)));
     }
-    // What a thread waits for a processor is not the device's, and what a write waits behind those of others not its own.
+    // What a thread waits for a processor is not the device's. Beside others the device's own request would take as long whether it is made
+    // durable or not, and a flush as much of its time as they wrote; where the parts are not known, what others explain is theirs.
     let waited = facts.waited.unwrap_or(0.0);
-    let behind = facts.behind_others();
-    // The device's own request would wait behind them whether it is made durable or not.
-    let durable =
-        parts.filter(|_| behind > 0.0).map_or(1.0, |parts| 1.0 - (parts.write / parts.whole).min(1.0));
-    let explains = 0.9 * (1.0 - waited) * (1.0 - behind) * durable;
+    let durable = match (facts.behind_others(), parts) {
+        (0.0, _) => WHOLE,
+        (_, Some(parts)) => {
+            let theirs = case.median(|trial| moved::written_by_others(trial, workload)).unwrap_or(0.0);
+            1.0 - (parts.write + parts.flush * theirs) / parts.whole
+        }
+        (behind, None) => WHOLE * (1.0 - behind),
+    };
+    let explains = durable * (1.0 - waited);
     let confidence = if helped.is_some() { 0.9 } else { 0.75 };
     Ok(Verdict::new(VerdictKind::SyncWrites, confidence, explains, sentence, figures))
 }

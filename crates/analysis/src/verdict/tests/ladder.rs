@@ -123,6 +123,19 @@ fn a_gain_is_not_told_over_trials_that_stood_still_for_most_of_the_time() {
     assert_eq!((told(false), told(true)), (false, false));
 }
 
+/// The trials may have had a bad moment, and so may the run that repeats them: what more in flight hide is told over both, and is beyond doubt where it is
+/// twice the rate of the better one with four times as many.
+#[test]
+fn what_more_in_flight_hide_is_told_over_the_trials_and_their_repeat() {
+    let told = |deepest: u64| {
+        let session = climbed(1, SATURATED, &[(64, 130_000), (32, 81_000), (128, deepest)]);
+        let found = verdicts(&session).into_iter().find(|verdict| verdict.kind == Concurrency);
+        found.map(|verdict| ((verdict.explains * 100.0).round(), verdict.confidence))
+    };
+    assert_eq!(told(205_000), Some((56.0, 0.95)));
+    assert_eq!(told(180_000), Some((50.0, 0.8)));
+}
+
 /// A ladder that ran three times, and is flat, tells of a device that was slower during the trials.
 #[test]
 fn a_ladder_that_repeats_itself_counts_more_than_the_trials() {

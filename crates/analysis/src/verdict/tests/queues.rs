@@ -340,7 +340,8 @@ fn others_explain_of_a_durable_write_what_it_waits_for_at_the_disk() {
         verdicts(&session).iter().map(|v| (v.kind, (v.explains * 100.0).round())).collect::<Vec<_>>()
     };
     let apart = beside(6000, 500);
-    assert_eq!(apart[0].0, VerdictKind::SyncWrites, "{apart:?}");
+    // All but its own request goes away with durability, whatever others do.
+    assert_eq!(apart[0], (VerdictKind::SyncWrites, 85.0), "{apart:?}");
     let others = apart.iter().find(|(kind, _)| *kind == VerdictKind::Background).expect("both are named");
     assert!(others.1 < 15.0, "{apart:?}");
     // Opposite: the request waits behind theirs for most of the time.

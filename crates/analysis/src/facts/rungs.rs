@@ -228,7 +228,8 @@ impl<'a> Rungs<'a> {
         let fewer = self.shallower.iter().map(|step| (1.0 - step.ops.error) * step.low()).fold(0.0, f64::max);
         // A ladder that repeats itself is held against itself.
         let slower = if self.is_sure() { self.base } else { self.base.min(self.measured) };
-        let faster = self.reference().max(fewer);
+        let alone = if self.is_sure() { self.as_many().max(self.base) } else { self.reference() };
+        let faster = alone.max(fewer);
         let sure = |step: &Step<'_>| (1.0 - self.error.hypot(step.ops.error)) * step.low();
         let helped = |step: &&Step<'_>| sure(step) / faster >= needed(step);
         if let Some(step) = self.deeper.iter().find(helped) {

@@ -146,6 +146,10 @@ fn a_ladder_that_repeats_itself_counts_more_than_the_trials() {
     assert_eq!(kinds(&climbed(1, SATURATED, &flat)), [Unknown]);
     let far: Vec<(u32, u64)> = often.iter().map(|(depth, iops)| (*depth, iops * 6 / 5)).collect();
     assert_eq!(kinds(&climbed(1, SATURATED, &far)), [Unknown]);
+    // Where the trials had the better time, they do not hide what more in flight gain either.
+    let gains = [(64, 90_000), (32, 70_000), (128, 125_000)];
+    assert_eq!(kinds(&climbed(1, SATURATED, &[gains, gains, gains].concat())), [Concurrency]);
+    assert_eq!(kinds(&climbed(1, SATURATED, &gains)), [Unknown]);
 }
 
 /// What arrives faster than it is served keeps all places taken: then the ladder says what it says of a closed loop.

@@ -21,7 +21,8 @@
 //! change from one to the next. What is missing is then told as the rest.
 
 use super::case::Case;
-use super::moved::JOURNAL_REQUESTS;
+use super::moved::{self, JOURNAL_REQUESTS};
+use super::undisturbed;
 use crate::metrics::operations;
 use ebbtide_model::samples::{Below, DiskUse, Join, Observation, TrialSamples};
 use ebbtide_model::units::Nanos;
@@ -87,6 +88,16 @@ pub fn parts(case: &Case<'_>, trial: &TrialSamples) -> Option<Parts> {
     let flush = (disks.flushes / ops).min(whole);
     let write = (disks.requests / ops).min(whole - flush);
     Some(Parts { whole, write, flush })
+}
+
+/// Share of the time of flushes that they wait behind others: a flush waits for what was written, whoever wrote it; where others always have requests at the disks, for
+/// these too.
+pub fn behind_others(case: &Case<'_>) -> f64 {
+    let written = case.median(|trial| moved::written_by_others(trial, case.workload)).unwrap_or(0.0);
+    let requests =
+        |trial: &TrialSamples| moved::requests(trial, case.workload).map(|(all, others)| others / all);
+    let stay = undisturbed::others_stay(case);
+    case.median(requests).filter(|_| stay).map_or(written, |share| share.max(written))
 }
 
 /// What the disks below all members had; nothing where none was observed.

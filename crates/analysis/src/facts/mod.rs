@@ -28,6 +28,7 @@ use crate::evidence::{Evidence, Unit};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use case::Case;
 use crowded::Crowded;
+use ebbtide_model::samples::CpuUse;
 use group::FullestLimit;
 use hot::Hot;
 use latency::FLOOR_SHARE;
@@ -79,7 +80,7 @@ pub struct Facts<'a> {
     pub latency: Option<(f64, f64)>,
     /// How many members are one disk, and its name.
     pub shared: Option<(usize, String)>,
-    /// Busy share of the busiest load thread.
+    /// Busy share of the busiest load thread: at work, not watching a clock.
     pub busiest_thread: Option<f64>,
     /// Share of the time that a load thread waited for a processor.
     pub waited: Option<f64>,
@@ -104,6 +105,11 @@ impl<'a> Facts<'a> {
         let held = group::held(case, devices);
         let full_queues = queues::full(case, rungs.as_ref());
         let crowded = crowded::crowded(case);
+        // A thread that paces its load watches the clock and is busy with that; the run that repeats it without the pace is at work.
+        let thread = |of: fn(&CpuUse) -> Option<u32>| match rungs.as_ref().and_then(|rungs| rungs.same) {
+            _ if case.workload.is_free() => permille(case, of),
+            same => of(&same?.rung.samples.cpu).map(|busy| f64::from(busy) / 1000.0),
+        };
         Facts {
             met: usage::met(&stretches),
             group_limits_met: group::reached(case, &held),
@@ -114,9 +120,9 @@ impl<'a> Facts<'a> {
             gained: gained::from_others(rungs.as_ref(), crowded.as_ref()),
             crowded,
             hot: hot::hot(case),
-            busiest_thread: permille(case, |cpu| cpu.busiest_thread_permille),
+            busiest_thread: thread(|cpu| cpu.busiest_thread_permille),
             waited: permille(case, |cpu| cpu.most_waiting_permille),
-            pressed: permille(case, |cpu| cpu.least_idle_permille.or(cpu.busiest_thread_permille)),
+            pressed: thread(|cpu| cpu.least_idle_permille.or(cpu.busiest_thread_permille)),
             host_busy: standing::host_busy(case),
             stolen: standing::stolen(case),
             users: users_by(case, |user| Some(user.time)),

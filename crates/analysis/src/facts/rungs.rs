@@ -232,11 +232,14 @@ impl<'a> Rungs<'a> {
         let faster = alone.max(fewer);
         let sure = |step: &Step<'_>| (1.0 - self.error.hypot(step.ops.error)) * step.low();
         let helped = |step: &&Step<'_>| sure(step) / faster >= needed(step);
-        if let Some(step) = self.deeper.iter().find(helped) {
-            return Some(MoreInFlight::Helped(*step, step.ops.rate / self.reference()));
-        }
         let most =
             |of: fn(&Step<'_>) -> f64| self.deeper.iter().max_by(|a, b| of(a).total_cmp(&of(b))).copied();
+        if self.deeper.iter().any(|step| helped(&step)) {
+            // The fewest of those that had about as much done as any.
+            let enough = most(|step| step.ops.rate)?.ops.rate / NO_GAIN;
+            let step = *self.deeper.iter().find(|step| step.ops.rate >= enough)?;
+            return Some(MoreInFlight::Helped(step, step.ops.rate / self.reference()));
+        }
         let (best, surest) = (most(|step| step.ops.rate)?, most(|step| step.low())?);
         let flat_over = |rate: f64| self.deeper.iter().all(|step| step.low() / rate < needed(step));
         Some(if self.repeat() && flat_over(slower) {

@@ -37,7 +37,7 @@ use crate::facts::processors::WAITED;
 use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN, Step};
 use crate::facts::standing::BUSY;
 use crate::facts::usage::{Counted, NEAR};
-use crate::facts::{Facts, durable, gained, moved, undisturbed};
+use crate::facts::{Facts, durable, gained, moved, served, undisturbed};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::ordered::entry;
 use ebbtide_model::samples::{DiskUse, OtherKind, TrialSamples};
@@ -183,10 +183,10 @@ fn of_durable_writes(case: &Case<'_>, share: f64) -> Option<(f64, Evidence)> {
     if !case.one_at_a_time() {
         return None;
     }
+    let of_flushes = durable::behind_others(case);
     let part = case.median(|trial| {
         let parts = durable::parts(case, trial)?;
-        let theirs = moved::written_by_others(trial, case.workload)?;
-        Some((parts.write * share + parts.flush * theirs) / parts.whole)
+        Some((parts.write * share + parts.flush * of_flushes) / parts.whole)
     })?;
     let what = "part of a write's time that others explain: their share of its requests' time and of what flushes wait for";
     Some((part, evidence(what, part, Unit::Share, None)))
@@ -290,6 +290,7 @@ fn limiting(
     declared: Option<(Counted, Evidence)>,
 ) -> Option<(Counted, Evidence)> {
     declared
+        .or_else(|| by_mean(case, facts, taken).filter(|_| !taken.are_larger(case)))
         .or_else(|| facts.gained.clone())
         .or_else(|| by_sizes(case, facts, taken))
         .or_else(|| by_mean(case, facts, taken))
@@ -405,7 +406,13 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let waits_behind = busy >= BUSY && taken.share >= MOST && taken.are_larger(case);
     let at_least = if is_full(facts) || (waits_behind && !case.one_at_a_time()) { explained } else { share };
     if at_least < OTHERS_SHARE || rate < least {
-        return Err(absent("other processes did too little I/O"));
+        let why = match durable::how(case.workload) {
+            None => "other processes did too little I/O",
+            Some(_) => {
+                "beside what a file system's journal may have done for this load, other processes did too little I/O"
+            }
+        };
+        return Err(absent(why));
     }
     let busy_is = share_is("busy share of the busiest disk", busy, DISK_BUSY);
     if busy < DISK_BUSY {
@@ -467,6 +474,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         list.push(evidence("share of the disks' bytes that others moved", taken.share, Unit::Share, None));
     }
     list.extend(why.clone());
+    list.extend(
+        facts.gained.as_ref().map(|(_, figure)| figure.clone()).filter(|figure| why.as_ref() != Some(figure)),
+    );
     list.extend(figures);
     list.extend(who.iter().map(|(who, trials)| {
         let what = format!("trials during which this was running: {who}");
@@ -477,7 +487,10 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     // The operations that met nobody are the fastest anyway: what the others took longer may be waits, and need not.
     let may_be_less = undisturbed.is_some() && room < taken_at_most;
     let confidence = if who.is_empty() || may_be_less { 0.8 } else { 0.95 };
-    let sentence = format!("{}; {named}", in_words(&taken, counted, shown, facts.crowded.as_ref()));
+    let mut sentence = format!("{}; {named}", in_words(&taken, counted, shown, facts.crowded.as_ref()));
+    if served::served(case) {
+        sentence.push_str("; the load has the rate that it asks for, and its operations take longer");
+    }
     Ok(Verdict::new(VerdictKind::Background, confidence, explains, sentence, list))
 }
 

@@ -257,8 +257,7 @@ fn idle_members(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict
     ground(0.7, 1.0 - per_member, sentence, figures)
 }
 
-/// More in flight had more of them done in the same time, whatever they wait for: but not for a processor, at each of whose
-/// turns more of them can be taken care of.
+/// More in flight had more of them done in the same time, whatever they wait for.
 fn more_helped(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict> {
     let rungs = facts.rungs.as_ref()?;
     let (more, confidence) = match rungs.more(MORE)? {
@@ -266,14 +265,11 @@ fn more_helped(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict>
         _ => (rungs.more(HELPS)?, 0.6),
     };
     let MoreInFlight::Helped(step, gain) = more else { return None };
-    if facts.asserted(VerdictKind::Cpu).is_some() {
-        return None;
-    }
     // A disk that others keep busy is full whatever the load keeps in flight.
     let few = match facts.asserted(VerdictKind::Background) {
         Some(_) => {
-            let have = if kept == 1.0 { "has" } else { "have" };
-            format!("{} in flight {have} a small part of disks that others use", operations(kept))
+            let get = if kept == 1.0 { "gets" } else { "get" };
+            format!("{} in flight {get} only a share of disks that others use too", operations(kept))
         }
         None => too_few(case),
     };

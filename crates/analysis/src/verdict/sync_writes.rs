@@ -8,10 +8,10 @@
 //! say.
 
 use crate::evidence::{Evidence, Unit, evidence};
+use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::durable::{self, Parts};
 use crate::facts::rungs::{MoreInFlight, NO_GAIN};
-use crate::facts::{Facts, moved};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::units::format_latency;
@@ -73,14 +73,11 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         figures.push(evidence(what, step.ops.rate, Unit::OpsPerSecond, Some(iops)));
     }
     // What a thread waits for a processor is not the device's. Beside others the device's own request would take as long whether it is made
-    // durable or not, and a flush as much of its time as they wrote; where the parts are not known, what others explain is theirs.
+    // durable or not, and a flush waits behind them; where the parts are not known, what others explain is theirs.
     let waited = facts.waited.unwrap_or(0.0);
     let durable = match (facts.behind_others(), parts) {
         (0.0, _) => WHOLE,
-        (_, Some(parts)) => {
-            let theirs = case.median(|trial| moved::written_by_others(trial, workload)).unwrap_or(0.0);
-            1.0 - (parts.write + parts.flush * theirs) / parts.whole
-        }
+        (_, Some(parts)) => 1.0 - (parts.write + parts.flush * durable::behind_others(case)) / parts.whole,
         (behind, None) => WHOLE * (1.0 - behind),
     };
     let explains = durable * (1.0 - waited);

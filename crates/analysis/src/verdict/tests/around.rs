@@ -319,7 +319,7 @@ fn what_a_journal_writes_for_each_durable_write_is_nobody_elses() {
     for fdatasync in [false, true] {
         let own = durable(3, fdatasync);
         assert!(!kinds(&own).contains(&Background), "{:?}", kinds(&own));
-        assert_eq!(ruled_out(&own, Background).0, "other processes did too little I/O");
+        assert!(ruled_out(&own, Background).0.ends_with("other processes did too little I/O"));
         assert!(kinds(&durable(9, fdatasync)).contains(&Background), "more than a journal takes");
     }
 }

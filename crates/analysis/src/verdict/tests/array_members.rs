@@ -215,7 +215,7 @@ fn more_in_flight_take_from_others_what_a_full_disk_does() {
     };
     let [background, concurrency] = <[Verdict; 2]>::try_from(beside(122)).expect("both");
     assert_eq!((background.kind, concurrency.kind), (Background, Concurrency));
-    let few = "4 operations in flight have a small part of disks that others use: with 8 in flight the rate is 80% higher";
+    let few = "4 operations in flight get only a share of disks that others use too: with 8 in flight the rate is 80% higher";
     assert_eq!(concurrency.sentence, few);
     let taken = |verdict: &Verdict| {
         verdict.evidence.iter().any(|figure| figure.what.contains("from any source, with 8"))

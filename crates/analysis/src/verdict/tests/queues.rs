@@ -80,7 +80,10 @@ fn more_in_flight_that_help_are_a_cause_by_themselves() {
     };
     let helped = &verdicts(&with(&[(32, 14_000), (16, 10_000), (64, 17_000)]))[0];
     assert_eq!(helped.kind, Concurrency);
-    assert!(helped.sentence.ends_with("with 32 in flight the rate is 40% higher"), "{}", helped.sentence);
+    assert!(helped.sentence.ends_with("with 64 in flight the rate is 70% higher"), "{}", helped.sentence);
+    // The fewest of those that have about as much.
+    let enough = &verdicts(&with(&[(32, 14_000), (16, 10_000), (64, 14_500)]))[0];
+    assert!(enough.sentence.ends_with("with 32 in flight the rate is 40% higher"), "{}", enough.sentence);
     assert_eq!(kinds(&with(&[(32, 11_000), (16, 10_000), (64, 12_000)])), [Unknown]);
     assert_eq!(kinds(&with(&[])), [Unknown]);
 }
@@ -252,7 +255,7 @@ fn one_synchronous_write_at_a_time_is_told_in_its_parts() {
         verdict.sentence,
         "one synchronous write at a time (O_SYNC): each takes 3.33 ms, of which the device's requests are at most 500 us (15%), its \
          flushes at most 2.00 ms (60%), and the file system and the rest 833 us (25%); 8 made durable together would take \
-         about 854 us each, 3.9 times the rate, if each still had a request of its own; 2 at a time had 1.9 times the rate"
+         about 854 us each, 3.9 times the rate, if each still had a request of its own; 4 at a time had 3.3 times the rate"
     );
     let (why, _) = ruled_out(&session, Concurrency);
     assert!(why.starts_with("held back by `sync-writes`"), "{why}");
@@ -325,7 +328,7 @@ fn what_disks_below_an_array_flush_is_told() {
 /// Others make most of the requests on the disk, but of a write's 3.33 ms its own request, which waits behind theirs, is 0.5 ms.
 #[test]
 fn others_explain_of_a_durable_write_what_it_waits_for_at_the_disk() {
-    let beside = |reads: u64, micros: u64| {
+    let beside = |reads: u64, micros: u64, queue: f64| {
         let mut session = durable(true, &[(2, 560), (1, 300), (4, 1000)]);
         for record in &mut session.trials {
             let ebbtide_model::session::Outcome::Samples(samples) = &mut record.outcome else { continue };
@@ -336,15 +339,23 @@ fn others_explain_of_a_durable_write_what_it_waits_for_at_the_disk() {
             disk.busy = Nanos::from_millis(1990);
             disk.time.write = Nanos(ops * (micros + 500) * 1000);
             disk.flush_time = Some(Nanos(ops * 500_000));
+            disk.weighted = Nanos::from_secs_f64(2.0 * queue);
         }
         verdicts(&session).iter().map(|v| (v.kind, (v.explains * 100.0).round())).collect::<Vec<_>>()
     };
-    let apart = beside(6000, 500);
+    let apart = beside(6000, 500, 0.0);
     // All but its own request goes away with durability, whatever others do.
     assert_eq!(apart[0], (VerdictKind::SyncWrites, 85.0), "{apart:?}");
     let others = apart.iter().find(|(kind, _)| *kind == VerdictKind::Background).expect("both are named");
     assert!(others.1 < 15.0, "{apart:?}");
     // Opposite: the request waits behind theirs for most of the time.
-    let behind = beside(6000, 2500);
+    let behind = beside(6000, 2500, 0.0);
     assert_eq!(behind[0].0, VerdictKind::Background, "{behind:?}");
+    // Beside others who always have requests there, flushes wait for these too.
+    let of =
+        |found: &[(VerdictKind, f64)], kind| found.iter().find(|(is, _)| *is == kind).map_or(0.0, |it| it.1);
+    let stay = beside(6000, 500, 30.0);
+    for (kind, more) in [(VerdictKind::Background, true), (VerdictKind::SyncWrites, false)] {
+        assert_eq!(of(&stay, kind) > of(&apart, kind), more, "{kind:?}: {stay:?}, {apart:?}");
+    }
 }

@@ -123,7 +123,7 @@ fn a_device_with_data_of_an_unknown_kind_is_not_free() {
     assert_eq!(content(&empty), "nothing");
     let text = home.ebb(&format!("volumes {} {}", full.device, empty.device)).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
-    let (free, used) = text.split_once("In use").unwrap();
+    let (free, used) = text.split_once("In use or with data").unwrap();
     assert!(free.contains(empty.name()) && !free.contains(full.name()), "{text}");
     assert!(used.contains(full.name()), "{text}");
 }

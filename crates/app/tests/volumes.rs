@@ -30,7 +30,7 @@ fn what_may_be_free_or_not_has_a_heading_of_its_own() {
     let root = testing::unpack(&without.join("\n"));
     let output = ebb().args(["volumes", "--root"]).arg(root.path()).output().expect("it runs");
     let text = String::from_utf8(output.stdout).expect("text");
-    let (unknown, used) = text.split_once("\nIn use\n").expect("both headings");
+    let (unknown, used) = text.split_once("\nIn use or with data\n").expect("both headings");
     assert!(unknown.starts_with("Not known\n"), "{unknown}");
     for name in ["md1", "md2", "nvme3n1"] {
         assert!(unknown.contains(&format!("\n  {name} ")), "{name}: {unknown}");

@@ -95,7 +95,7 @@ pub fn text(
         let lines: Vec<Line> = alone.iter().map(|d| view.line(d, "", "")).collect();
         text.push_str(&view.section(heading, &lines));
     }
-    text.push_str(&view.section("In use", &lines));
+    text.push_str(&view.section("In use or with data", &lines));
     if text.is_empty() {
         text.push_str("No block devices.\n");
     }

@@ -17,7 +17,7 @@
 //! them serve, and half of what this one does. It explains its share of that disk for the part of the load's time that is spent there.
 //!
 //! Of a write that is made durable before the next begins others explain no more than what it waits at the disks: of its requests there their share of
-//! what the disks served, and of the flushes their share of what was written, which is what a flush waits for. Neither the flush of its own bytes nor the file system's part
+//! what the disks served, and of the flushes what these wait behind them (`facts::durable::behind_others`). Neither the flush of its own bytes nor the file system's part
 //! goes away with them.
 //!
 //! What others moved is no rate that the trial lost. On a full disk the trial could at most have had what they

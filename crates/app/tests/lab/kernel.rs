@@ -31,6 +31,7 @@ facts() {
     esac
     file=${directory:+$directory/proof}
     # What the run has written on a device is somebody's to any other command: the id is asked for.
+    udevadm settle
     id=$(udevadm info -q symlink $top | tr ' ' '\n' | grep -m 1 disk/by-id)
     if losetup --list --noheadings | grep -q . && [ -z "$file" ]; then
         # The run itself has the files behind the loop devices open, so that no other ebb writes to them.

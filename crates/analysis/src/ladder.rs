@@ -69,8 +69,8 @@ fn wanted(workload: &Workload, verdicts: &[Verdict], done: Option<f64>) -> bool 
     says_more && keeps_in_flight(workload, done)
 }
 
-/// Whether it is others or too few in flight, of which a ladder says how much each is, and either may be the more.
-fn which_is_larger(verdicts: &[Verdict]) -> bool {
+/// Whether others and too few in flight explain about as much: of these two a ladder says how much each is.
+fn weigh_alike(verdicts: &[Verdict]) -> bool {
     let weight = |kind| verdicts.iter().find(|verdict| verdict.kind == kind).map(Verdict::weight);
     let both = weight(VerdictKind::Background).zip(weight(VerdictKind::Concurrency));
     both.is_some_and(|(others, few)| others.max(few) <= ALIKE * others.min(few))
@@ -93,7 +93,7 @@ pub fn next(
     let open = verdicts.first().is_some_and(|first| {
         first.kind == VerdictKind::Unknown
             || (first.kind == VerdictKind::Concurrency && first.confidence < DOUBTLESS)
-            || which_is_larger(verdicts)
+            || weigh_alike(verdicts)
     });
     let is = |one: &Rung, other: &Rung| (one.in_flight, one.bs) == (other.in_flight, other.bs);
     let repeated = ran.iter().enumerate().any(|(index, one)| ran[..index].iter().any(|other| is(one, other)));
@@ -390,11 +390,11 @@ mod tests {
         let verdict = |kind, explains| Verdict::new(kind, 0.95, explains, "", Vec::new());
         let weighs = |others, few| {
             let both = [verdict(VerdictKind::Background, others), verdict(VerdictKind::Concurrency, few)];
-            which_is_larger(&both)
+            weigh_alike(&both)
         };
         assert!(weighs(0.5, 0.5) && weighs(0.5, 0.3) && weighs(0.3, 0.5));
         assert!(!weighs(0.9, 0.3) && !weighs(0.3, 0.9));
-        assert!(!which_is_larger(&[verdict(VerdictKind::Background, 0.5)]));
+        assert!(!weigh_alike(&[verdict(VerdictKind::Background, 0.5)]));
     }
 
     #[test]

@@ -92,12 +92,13 @@ pub fn parts(case: &Case<'_>, trial: &TrialSamples) -> Option<Parts> {
 
 /// Share of the time of flushes that they wait behind others: a flush waits for what was written, whoever wrote it; where others always have requests at the disks, for
 /// these too.
-pub fn behind_others(case: &Case<'_>) -> f64 {
+pub fn flushes_behind_others(case: &Case<'_>) -> f64 {
     let written = case.median(|trial| moved::written_by_others(trial, case.workload)).unwrap_or(0.0);
-    let requests =
-        |trial: &TrialSamples| moved::requests(trial, case.workload).map(|(all, others)| others / all);
-    let stay = undisturbed::others_stay(case);
-    case.median(requests).filter(|_| stay).map_or(written, |share| share.max(written))
+    if !undisturbed::others_stay(case) {
+        return written;
+    }
+    let requests = case.median(|trial| moved::requested_by_others(trial, case.workload));
+    requests.map_or(written, |share| share.max(written))
 }
 
 /// What the disks below all members had; nothing where none was observed.

@@ -28,11 +28,10 @@ use crate::evidence::{Evidence, Unit};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use case::Case;
 use crowded::Crowded;
-use ebbtide_model::samples::CpuUse;
 use group::FullestLimit;
 use hot::Hot;
 use latency::FLOOR_SHARE;
-use processors::{THREAD_BUSY, permille, users_by};
+use processors::{THREAD_BUSY, at_work, permille, users_by};
 use queues::FullQueue;
 use rungs::Rungs;
 use set_rate::SetRate;
@@ -105,11 +104,6 @@ impl<'a> Facts<'a> {
         let held = group::held(case, devices);
         let full_queues = queues::full(case, rungs.as_ref());
         let crowded = crowded::crowded(case);
-        // A thread that paces its load watches the clock and is busy with that; the run that repeats it without the pace is at work.
-        let thread = |of: fn(&CpuUse) -> Option<u32>| match rungs.as_ref().and_then(|rungs| rungs.same) {
-            _ if case.workload.is_free() => permille(case, of),
-            same => of(&same?.rung.samples.cpu).map(|busy| f64::from(busy) / 1000.0),
-        };
         Facts {
             met: usage::met(&stretches),
             group_limits_met: group::reached(case, &held),
@@ -120,9 +114,11 @@ impl<'a> Facts<'a> {
             gained: gained::from_others(rungs.as_ref(), crowded.as_ref()),
             crowded,
             hot: hot::hot(case),
-            busiest_thread: thread(|cpu| cpu.busiest_thread_permille),
+            busiest_thread: at_work(case, rungs.as_ref(), |cpu| cpu.busiest_thread_permille),
             waited: permille(case, |cpu| cpu.most_waiting_permille),
-            pressed: thread(|cpu| cpu.least_idle_permille.or(cpu.busiest_thread_permille)),
+            pressed: at_work(case, rungs.as_ref(), |cpu| {
+                cpu.least_idle_permille.or(cpu.busiest_thread_permille)
+            }),
             host_busy: standing::host_busy(case),
             stolen: standing::stolen(case),
             users: users_by(case, |user| Some(user.time)),

@@ -189,6 +189,11 @@ pub fn requests(trial: &TrialSamples, workload: &Workload) -> Option<(f64, f64)>
     (all > 0.0 && merged <= JOINED * all).then_some((all, others))
 }
 
+/// Share of the requests that somebody else made.
+pub fn requested_by_others(trial: &TrialSamples, workload: &Workload) -> Option<f64> {
+    requests(trial, workload).map(|(all, others)| others / all)
+}
+
 /// Requests that one member makes of its disk at most for what it was asked, with those of a journal; nothing where that is not known.
 pub fn requests_due(trial: &TrialSamples, member: &MemberSamples, workload: &Workload) -> Option<PerOp<f64>> {
     let due = requests_of(trial, member)?;

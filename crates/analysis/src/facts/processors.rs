@@ -1,8 +1,9 @@
 //! What the load's threads had of the processors, and who else used them. A share is the median over the trials.
 
 use super::case::Case;
+use super::rungs::Rungs;
 use crate::ordered::entry;
-use ebbtide_model::samples::{CpuUse, ProcessorUser};
+use ebbtide_model::samples::{CpuUse, ProcessorUser, TrialSamples};
 use ebbtide_model::units::Nanos;
 
 /// Busy share of the busiest load thread above which it has no time left (the rest is the sampling error of
@@ -29,5 +30,15 @@ pub fn users_by(case: &Case<'_>, time: impl Fn(&ProcessorUser) -> Option<Nanos>)
 
 /// A share of a load thread's time that is counted in thousandths.
 pub fn permille(case: &Case<'_>, of: fn(&CpuUse) -> Option<u32>) -> Option<f64> {
-    case.median(|trial| Some(f64::from(of(&trial.cpu)?) / 1000.0))
+    case.median(|trial| share(trial, of))
+}
+
+fn share(trial: &TrialSamples, of: fn(&CpuUse) -> Option<u32>) -> Option<f64> {
+    of(&trial.cpu).map(|permille| f64::from(permille) / 1000.0)
+}
+
+/// The same of a thread that is at work: one that paces its load watches the clock and is busy with that, so that of it the short run
+/// counts that repeats the trials without the pace; nothing where none did.
+pub fn at_work(case: &Case<'_>, rungs: Option<&Rungs<'_>>, of: fn(&CpuUse) -> Option<u32>) -> Option<f64> {
+    if case.workload.is_free() { permille(case, of) } else { share(&rungs?.same?.rung.samples, of) }
 }

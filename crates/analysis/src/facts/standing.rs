@@ -98,8 +98,8 @@ fn own_share(case: &Case<'_>, trial: &TrialSamples) -> f64 {
     let disks = moved::disks(trial).zip(tops(trial));
     let are_disks = disks
         .is_some_and(|(disks, tops)| tops.iter().all(|top| disks.iter().any(|disk| disk.name == top.name)));
-    let requests = moved::requests(trial, case.workload).filter(|_| are_disks);
-    requests.map_or(1.0, |(all, others)| 1.0 - (others / all).min(1.0))
+    let others = moved::requested_by_others(trial, case.workload).filter(|_| are_disks);
+    others.map_or(1.0, |others| 1.0 - others.min(1.0))
 }
 
 /// Names of disks that have processors of their own, or a host's: no worker of this system has to run for them.

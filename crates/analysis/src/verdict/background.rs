@@ -17,7 +17,7 @@
 //! them serve, and half of what this one does. It explains its share of that disk for the part of the load's time that is spent there.
 //!
 //! Of a write that is made durable before the next begins others explain no more than what it waits at the disks: of its requests there their share of
-//! what the disks served, and of the flushes what these wait behind them (`facts::durable::behind_others`). Neither the flush of its own bytes nor the file system's part
+//! what the disks served, and of the flushes what these wait behind them (`facts::durable::flushes_behind_others`). Neither the flush of its own bytes nor the file system's part
 //! goes away with them.
 //!
 //! What others moved is no rate that the trial lost. On a full disk the trial could at most have had what they
@@ -183,7 +183,7 @@ fn of_durable_writes(case: &Case<'_>, share: f64) -> Option<(f64, Evidence)> {
     if !case.one_at_a_time() {
         return None;
     }
-    let of_flushes = durable::behind_others(case);
+    let of_flushes = durable::flushes_behind_others(case);
     let part = case.median(|trial| {
         let parts = durable::parts(case, trial)?;
         Some((parts.write * share + parts.flush * of_flushes) / parts.whole)
@@ -269,7 +269,7 @@ fn taken(case: &Case<'_>, facts: &Facts<'_>) -> Option<Taken> {
     }
     let seconds = |trial: &TrialSamples| trial.elapsed.as_secs_f64();
     let requests = |trial: &TrialSamples| moved::requests(trial, case.workload);
-    let share = case.median(|trial| requests(trial).map(|(all, others)| others / all));
+    let share = case.median(|trial| moved::requested_by_others(trial, case.workload));
     let rate = case.median(|trial| requests(trial).map(|(_, others)| others / seconds(trial)));
     Some(Taken {
         share: case.median(|trial| others(case, trial).map(|(bytes, all)| bytes / all))?,
@@ -289,6 +289,7 @@ fn limiting(
     taken: &Taken,
     declared: Option<(Counted, Evidence)>,
 ) -> Option<(Counted, Evidence)> {
+    // Where all requests are about as large, more in flight have more of both, and their size says which it is.
     declared
         .or_else(|| by_mean(case, facts, taken).filter(|_| !taken.are_larger(case)))
         .or_else(|| facts.gained.clone())

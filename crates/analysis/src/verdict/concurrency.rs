@@ -88,7 +88,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         evidence("operations per second", iops, Unit::OpsPerSecond, None),
     ];
     figures.extend(shown);
-    if let Some(more) = facts.rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN)) {
+    if let Some(rungs) = &facts.rungs
+        && let Some(more) = rungs.more(NO_GAIN)
+    {
         let (step, gain) = more.seen();
         let in_flight = step.rung.in_flight;
         // What is known of one operation alone holds unless the ladder says otherwise; the other grounds need it.
@@ -102,7 +104,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         }
         let what = format!("operations per second with {in_flight} in flight, in a short probe");
         figures.push(evidence(what, step.ops.rate, Unit::OpsPerSecond, Some(base)));
-        if matches!(more, MoreInFlight::Helped(..)) && facts.rungs.as_ref().is_some_and(beyond_doubt) {
+        if matches!(more, MoreInFlight::Helped(..)) && beyond_doubt(rungs) {
             confidence = f64::max(confidence, 0.95);
             if !by_ladder {
                 sentence.push_str(&format!(
@@ -117,9 +119,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     }
     // What an operation waits for a processor, or behind those of others, is none of what the array takes for it; what more in
     // flight gain was seen beside the others, and is theirs where they lose it.
-    let gained = facts.rungs.as_ref().filter(|_| facts.gained.is_none()).and_then(gained);
+    let seen = facts.rungs.as_ref().filter(|_| facts.gained.is_none()).and_then(hidden_by_more);
     let left = (1.0 - facts.behind_others()) * explains;
-    let explains = left.max(gained.unwrap_or(0.0)) * (1.0 - facts.waited.unwrap_or(0.0));
+    let explains = left.max(seen.unwrap_or(0.0)) * (1.0 - facts.waited.unwrap_or(0.0));
     Ok(Verdict::new(VerdictKind::Concurrency, confidence, explains, sentence, figures))
 }
 
@@ -278,11 +280,11 @@ fn more_helped(case: &Case<'_>, facts: &Facts<'_>, kept: f64) -> Option<Verdict>
         step.rung.in_flight,
         (gain - 1.0) * 100.0
     );
-    ground(confidence, gained(rungs)?, sentence, Vec::new())
+    ground(confidence, hidden_by_more(rungs)?, sentence, Vec::new())
 }
 
 /// The part of an operation's time that more in flight hide, by what the most productive of the short runs had, where one helped.
-fn gained(rungs: &Rungs<'_>) -> Option<f64> {
+fn hidden_by_more(rungs: &Rungs<'_>) -> Option<f64> {
     let Some(MoreInFlight::Helped(..)) = rungs.more(HELPS) else { return None };
     let most = rungs.deeper.iter().map(|step| step.ops.rate / rungs.as_many()).reduce(f64::max)?;
     Some(1.0 - 1.0 / most.max(1.0))

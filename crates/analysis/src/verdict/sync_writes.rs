@@ -75,10 +75,10 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     // What a thread waits for a processor is not the device's. Beside others the device's own request would take as long whether it is made
     // durable or not, and a flush waits behind them; where the parts are not known, what others explain is theirs.
     let waited = facts.waited.unwrap_or(0.0);
-    let durable = match (facts.behind_others(), parts) {
-        (0.0, _) => WHOLE,
-        (_, Some(parts)) => 1.0 - (parts.write + parts.flush * durable::behind_others(case)) / parts.whole,
-        (behind, None) => WHOLE * (1.0 - behind),
+    let behind = facts.behind_others();
+    let durable = match parts.filter(|_| behind > 0.0) {
+        Some(parts) => 1.0 - (parts.write + parts.flush * durable::flushes_behind_others(case)) / parts.whole,
+        None => WHOLE * (1.0 - behind),
     };
     let explains = durable * (1.0 - waited);
     let confidence = if helped.is_some() { 0.9 } else { 0.75 };

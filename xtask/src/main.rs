@@ -2,23 +2,17 @@
 //!
 //! Each command is a list of programs that are run one after the other; the first that fails ends it.
 
-mod attribution;
 mod bench;
-mod changes;
-mod claims;
 mod debian;
 mod door;
 mod fuzz;
-mod gates;
 mod instructions;
 mod option_tables;
 mod packages;
 mod pages;
 mod plans;
 mod purity;
-mod races;
 mod run;
-mod statistics;
 mod studies;
 mod verdicts;
 
@@ -62,8 +56,6 @@ enum Command {
     Plans,
     /// The published studies beside the simulator: writes the tables of docs/studies
     Studies(studies::Options),
-    /// Coverage of intervals and false winners: writes the tables of docs/statistics.md
-    Statistics(statistics::Options),
     /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
     Verdicts(verdicts::Options),
     /// setup, check, unit, root, browser, lab and fuzz
@@ -92,7 +84,6 @@ fn main() -> ExitCode {
         Command::Plans => plans::run(),
         Command::Studies(options) => studies::run(&options),
         Command::Options => option_tables::run(),
-        Command::Statistics(options) => statistics::run(&options),
         Command::Verdicts(options) => verdicts::run(&options),
     };
     match result {
@@ -224,7 +215,6 @@ mod tests {
             "verdicts --tuning --each 2 cpu",
             "verdicts --real --list --minutes 3 cpu:7",
             "studies --check efs-small-io",
-            "statistics claims sessions",
         ] {
             assert!(of(good).is_ok(), "{good}");
         }
@@ -235,7 +225,6 @@ mod tests {
             "fuzz --seconds 0",
             "fuzz nonsense",
             "studies nonsense",
-            "statistics now",
             "verdicts --list",
             "",
         ] {

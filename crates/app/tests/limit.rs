@@ -240,12 +240,10 @@ fn two_limits_of_one_program_are_refused() {
         let output = home.ebb(&format!("limit -q --write 2M --pid {pid}")).output().unwrap();
         (status(&output), stderr(&output))
     };
-    let children = format!("/proc/{0}/task/{0}/children", ebb.id());
+    let shown = format!("limit-guardian\0{}\0{pid}\0", ebb.id());
     until("its guardian", || {
-        let children = std::fs::read_to_string(&children).unwrap();
-        children.split_whitespace().any(|pid| {
-            let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.contains("limit-guardian")
+        std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+            std::fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|line| line.contains(&shown))
         })
     });
     let below = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
@@ -314,10 +312,10 @@ fn rounds() -> u32 {
 }
 
 /// Runs `script` under a limit as often as is asked for; `check` is a shell's command that is true when every byte is there.
-fn writes_all(home: &Home, name: &str, script: &str, check: &str) {
+fn writes_all(home: &Home, rate: &str, name: &str, script: &str, check: &str) {
     let mut stops = 0;
     for round in 0..rounds() {
-        let output = limit(home, "--json --write 20MB", script).output().unwrap();
+        let output = limit(home, &format!("--json --write {rate}"), script).output().unwrap();
         assert_eq!(status(&output), 0, "{name}, round {round}: {}", stderr(&output));
         stops += json(&output)["stops"].as_u64().unwrap();
         let checked = home.command("sh").args(["-c", check]).output().unwrap();
@@ -333,7 +331,7 @@ fn programs_write_every_byte() {
     let prepare = "mkdir from; for i in 1 2 3; do head -c 4000000 /dev/urandom > from/$i; done; sync";
     assert!(home.command("sh").args(["-c", prepare]).status().unwrap().success());
     let same = "diff -r from to && rm -rf to";
-    let all = |name: &str, script: &str, check: &str| writes_all(&home, name, script, check);
+    let all = |name: &str, script: &str, check: &str| writes_all(&home, "20MB", name, script, check);
     all("cp", "cp -r from to", same);
     all("tar", "mkdir to && tar cf - from | tar xf - --strip-components=1 -C to", same);
     match Command::new("rsync").arg("--version").output() {
@@ -381,7 +379,13 @@ fn a_dump_of_a_database_is_whole() {
     let Some(programs) = postgres().filter(|_| std::fs::metadata("/proc/self").unwrap().uid() == 0) else {
         eprintln!("SKIPPED: PostgreSQL and root are needed: a stand-in writes into the pipe");
         let script = "python3 -c 'for i in range(1500000): print(i)' | gzip -1 > to";
-        return writes_all(&home, "a stand-in", script, "zcat to | tail -n 1 | grep -qx 1499999 && rm to");
+        return writes_all(
+            &home,
+            "1MB",
+            "a stand-in",
+            script,
+            "zcat to | tail -n 1 | grep -qx 1499999 && rm to",
+        );
     };
     // Its server refuses root.
     let place = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
@@ -405,7 +409,7 @@ fn a_dump_of_a_database_is_whole() {
             home.command("sh").args(["-c", &format!("{dump} | {sum} > sum")]).status().unwrap().success()
         );
         let check = format!("test \"$(zcat to | {sum})\" = \"$(cat sum)\" && rm to");
-        writes_all(&home, "pg_dump | gzip", &format!("{dump} | gzip -1 > to"), &check);
+        writes_all(&home, "1MB", "pg_dump | gzip", &format!("{dump} | gzip -1 > to"), &check);
     });
     assert!(server(&format!("{programs}/pg_ctl -D {data}/db -m immediate stop")));
     if let Err(panic) = result {

@@ -7,6 +7,8 @@ use common::{Home, status, stderr};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -44,7 +46,7 @@ fn json(output: &Output) -> Value {
 
 /// Control groups and journals that runs have left.
 fn left(home: &Home) -> Vec<String> {
-    let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/blkio"];
+    let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/blkio", "/sys/fs/cgroup/cpu"];
     let in_home = std::fs::read_dir(home.path("state/ebbtide/journals")).into_iter().flatten();
     let journals =
         in_home.map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned());
@@ -56,8 +58,8 @@ fn left(home: &Home) -> Vec<String> {
     left
 }
 
-/// Writes a megabyte forty times, each in a process of its own that a shell of its own has started. A read of /dev/zero ends early where it
-/// is frozen, which dd would count as a block.
+/// Writes a megabyte forty times, each in a process of its own that a shell of its own has started. A read of /dev/zero may end early where
+/// signals stop it, which dd would count as a block.
 const WRITES: &str = "i=0; while [ $i -lt 40 ]; do i=$((i+1)); \
                       sh -c 'dd if=/dev/zero of=f bs=64k count=16 iflag=fullblock 2>/dev/null; :'; rm f; done";
 
@@ -238,8 +240,12 @@ fn two_limits_of_one_program_are_refused() {
         let output = home.ebb(&format!("limit -q --write 2M --pid {pid}")).output().unwrap();
         (status(&output), stderr(&output))
     };
-    let name = format!("/{pid}/");
-    until("a name", || std::fs::read_to_string("/proc/net/unix").unwrap().contains(&name));
+    let shown = format!("limit-guardian\0{}\0{pid}\0", ebb.id());
+    until("its guardian", || {
+        std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+            std::fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|line| line.contains(&shown))
+        })
+    });
     let below = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     let below: u32 = below.split_whitespace().next().unwrap().parse().unwrap();
     for pid in [pid, below, ebb.id()] {
@@ -255,6 +261,160 @@ fn two_limits_of_one_program_are_refused() {
     std::thread::sleep(Duration::from_millis(500));
     signal("TERM", below);
     assert_eq!(ebb.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_stranger_forbids_nothing() {
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        eprintln!("skipped: only root can act as another user");
+        return;
+    }
+    let home = Home::new();
+    let mut other = start("sleep 300 & wait");
+    let pid = other.0.id();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let began = stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap().to_owned();
+    // Who has the arguments of a guardian, and is another user.
+    let claim = |user: &str| {
+        let mut command = Command::new("setpriv");
+        command.args([&format!("--reuid={user}"), "--clear-groups", "sh", "-c", "sleep 300; :", "ebb"]);
+        command.args(["limit-guardian", &std::process::id().to_string(), &pid.to_string(), &began]);
+        let claims = Other(command.spawn().unwrap());
+        let file = format!("/proc/{}/comm", claims.0.id());
+        until("its beginning", || std::fs::read_to_string(&file).unwrap() == "sh\n");
+        claims
+    };
+    let tries = || {
+        let mut ebb = home.interruptible(&format!("limit --write 2M --pid {pid}"));
+        ebb.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let believed = claim("0");
+    let output = tries().wait_with_output().unwrap();
+    assert_eq!(status(&output), 2, "{}", stderr(&output));
+    drop(believed);
+    let _stranger = claim("65534");
+    // And who has a name that an earlier version looked for.
+    let socket = std::os::unix::net::SocketAddr::from_abstract_name(format!("ebbtide-limit/1/{pid}/{began}"));
+    let _socket = std::os::unix::net::UnixDatagram::bind_addr(&socket.unwrap()).unwrap();
+    let ebb = tries();
+    std::thread::sleep(Duration::from_millis(500));
+    other.0.kill().unwrap();
+    other.0.wait().unwrap();
+    let output = ebb.wait_with_output().unwrap();
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    // Signals stop a process that runs already, and what that may do is said.
+    assert!(stderr(&output).contains("iflag=fullblock"), "{}", stderr(&output));
+}
+
+/// How often each program is tried: `EBB_TEST_ROUNDS`.
+fn rounds() -> u32 {
+    std::env::var("EBB_TEST_ROUNDS").map_or(5, |rounds| rounds.parse().unwrap())
+}
+
+/// Runs `script` under a limit as often as is asked for; `check` is a shell's command that is true when every byte is there.
+fn writes_all(home: &Home, rate: &str, name: &str, script: &str, check: &str) {
+    let mut stops = 0;
+    for round in 0..rounds() {
+        let output = limit(home, &format!("--json --write {rate}"), script).output().unwrap();
+        assert_eq!(status(&output), 0, "{name}, round {round}: {}", stderr(&output));
+        stops += json(&output)["stops"].as_u64().unwrap();
+        let checked = home.command("sh").args(["-c", check]).output().unwrap();
+        assert!(checked.status.success(), "{name}, round {round}: {checked:?} {}", stderr(&output));
+    }
+    eprintln!("{name}: {} rounds, {stops} stops", rounds());
+    assert!(stops > 0, "{name} was never stopped");
+}
+
+#[test]
+fn programs_write_every_byte() {
+    let home = Home::new();
+    let prepare = "mkdir from; for i in 1 2 3; do head -c 4000000 /dev/urandom > from/$i; done; sync";
+    assert!(home.command("sh").args(["-c", prepare]).status().unwrap().success());
+    let same = "diff -r from to && rm -rf to";
+    let all = |name: &str, script: &str, check: &str| writes_all(&home, "20MB", name, script, check);
+    all("cp", "cp -r from to", same);
+    all("tar", "mkdir to && tar cf - from | tar xf - --strip-components=1 -C to", same);
+    match Command::new("rsync").arg("--version").output() {
+        Ok(_) => all("rsync", "rsync -a from/ to", same),
+        Err(error) => eprintln!("SKIPPED: rsync: {error}"),
+    }
+    all(
+        "python, pipe",
+        "cat from/* | python3 -c 'import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, open(\"to\", \"wb\"))'",
+        "cat from/* | cmp - to && rm to",
+    );
+    let output = limit(&home, "--json --write 40MB", "true").output().unwrap();
+    let said = json(&output);
+    if said["stopped_by"] != "processor" {
+        assert!(stderr(&output).contains("iflag=fullblock"), "{}", stderr(&output));
+        eprintln!("SKIPPED: programs that take short reads for whole ones: {}", said["why"]);
+        return;
+    }
+    let whole = "test $(stat -c %s to) = 12582912 && rm to";
+    all("dd", "dd if=/dev/zero of=to bs=1M count=12 2>/dev/null", whole);
+    all("dd, random", "dd if=/dev/urandom of=to bs=1M count=12 2>/dev/null", whole);
+    all("dd, direct", "dd if=/dev/zero of=to bs=1M count=12 oflag=direct 2>/dev/null", whole);
+    all(
+        "python, device",
+        "python3 -c 'import os
+zero, to = os.open(\"/dev/zero\", 0), os.open(\"to\", os.O_WRONLY | os.O_CREAT)
+for _ in range(12): os.write(to, os.read(zero, 1 << 20))'",
+        whole,
+    );
+}
+
+/// PostgreSQL's programs, where Debian has them.
+fn postgres() -> Option<String> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    let places = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    places
+        .filter(|place| place.join("initdb").exists())
+        .max()
+        .map(|place| place.to_string_lossy().into_owned())
+}
+
+#[test]
+fn a_dump_of_a_database_is_whole() {
+    let home = Home::new();
+    let Some(programs) = postgres().filter(|_| std::fs::metadata("/proc/self").unwrap().uid() == 0) else {
+        eprintln!("SKIPPED: PostgreSQL and root are needed: a stand-in writes into the pipe");
+        let script = "python3 -c 'for i in range(1500000): print(i)' | gzip -1 > to";
+        return writes_all(
+            &home,
+            "1MB",
+            "a stand-in",
+            script,
+            "zcat to | tail -n 1 | grep -qx 1499999 && rm to",
+        );
+    };
+    // Its server refuses root.
+    let place = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+    let data = place.path().to_string_lossy().into_owned();
+    assert!(Command::new("chown").args(["postgres", &data]).status().unwrap().success());
+    let server = |script: &str| {
+        let mut command = Command::new("runuser");
+        command.args(["-u", "postgres", "--", "sh", "-ec", script]).current_dir("/").stdout(Stdio::null());
+        command.stdin(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+    };
+    assert!(server(&format!(
+        "{programs}/initdb -D {data}/db -A trust; \
+         {programs}/pg_ctl -D {data}/db -w -o \"-k {data} -c listen_addresses=''\" start; \
+         {programs}/psql -h {data} postgres -c 'create table t as select i, md5(i::text) || random() from generate_series(1, 150000) i'"
+    )));
+    let dump = format!("{programs}/pg_dump -h {data} -U postgres postgres");
+    // Newer ones begin with a key that is drawn.
+    let sum = "grep -v restrict | cksum";
+    let result = std::panic::catch_unwind(|| {
+        assert!(
+            home.command("sh").args(["-c", &format!("{dump} | {sum} > sum")]).status().unwrap().success()
+        );
+        let check = format!("test \"$(zcat to | {sum})\" = \"$(cat sum)\" && rm to");
+        writes_all(&home, "1MB", "pg_dump | gzip", &format!("{dump} | gzip -1 > to"), &check);
+    });
+    assert!(server(&format!("{programs}/pg_ctl -D {data}/db -m immediate stop")));
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 /// A program that writes for as long as it is let, and notes when it has written all.

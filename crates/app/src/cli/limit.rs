@@ -69,7 +69,7 @@ impl LimitArgs {
 }
 
 /// The hidden subcommand that guards.
-pub const GUARDIAN: &str = "limit-guardian";
+pub use ebbtide_host::limit::announced::GUARDIAN;
 
 /// Says how it goes.
 struct Teller {
@@ -84,6 +84,9 @@ impl LimitListener for Teller {
     fn begins(&mut self, ways: &LimitMethods) {
         if !self.quiet {
             views::say(&format!("ebb: {}", view::begins(&self.limits, ways)));
+            if let Some(warning) = view::warning(ways) {
+                views::say(&format!("ebb: {warning}"));
+            }
         }
     }
 
@@ -112,7 +115,7 @@ pub fn run(args: &LimitArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         limits,
         target: target.clone(),
         aside: globals.json,
-        guardian: &[GUARDIAN],
+        guardian: GUARDIAN,
         journals: places::journals().ok(),
         ignored: not_ignored,
     };

@@ -1,5 +1,6 @@
 //! What `ebb limit` says: how it holds a program, how that goes, and how it went.
 
+use ebbtide_host::limit::group::Brake;
 use ebbtide_model::limit::{Counts, Kind, Limits};
 use ebbtide_model::units::{format_bytes, format_count, format_iops, format_throughput};
 use ebbtide_runner::limit::{Course, End, LimitMethods, Target};
@@ -23,11 +24,13 @@ fn amount(kind: Kind, number: u64) -> String {
 pub fn begins(limits: &Limits, ways: &LimitMethods) -> String {
     let what: Vec<String> =
         limits.set().map(|(kind, limit)| format!("{} {}", kind.name(), rate(kind, limit as f64))).collect();
-    let how = match ways.kernel {
-        Some((name, _)) => format!("{name} and stops"),
-        None => "stops".to_owned(),
+    let stops = match ways.brake {
+        Some((_, Brake::Processor)) => "little time of the processor, which ends no call early",
+        Some((_, Brake::Freezer)) => "the freezer",
+        None => "signals",
     };
-    let mut text = format!("holding {} by {how}", what.join(", "));
+    let kernel = ways.kernel.map(|(name, _)| format!("{name} and ")).unwrap_or_default();
+    let mut text = format!("holding {} by {kernel}{stops}", what.join(", "));
     if limits.of(Kind::Ops).is_some() {
         text += match ways.kernel {
             Some(_) if ways.sees_cache => "; an operation is a request to a device",
@@ -36,6 +39,15 @@ pub fn begins(limits: &Limits, ways: &LimitMethods) -> String {
         };
     }
     text
+}
+
+/// What a stop does to calls that are under way, where it does anything.
+pub fn warning(ways: &LimitMethods) -> Option<&'static str> {
+    (!matches!(ways.brake, Some((_, Brake::Processor)))).then_some(
+        "a stop ends some calls early: reads of /dev/zero and /dev/urandom, writes to pipes and sockets. A program that takes \
+         a short one for a whole one then writes less and says nothing. dd does so where it has a count: give it \
+         iflag=fullblock. As root and for a command, a control group with the controller cpu ends no call early",
+    )
 }
 
 /// The live line: rates of the last moment, by `now`, and what was held.
@@ -159,7 +171,11 @@ pub fn json(limits: &Limits, target: &Target, end: End, course: &Course, ways: &
         "signal": signal,
         "released": matches!(end, End::Released(_)),
         "kernel_limit": ways.kernel.map(|(name, devices)| json!({ "name": name, "devices": devices })),
-        "stopped_by": if ways.frozen.is_some() { "freezer" } else { "signals" },
+        "stopped_by": match ways.brake {
+            Some((_, Brake::Processor)) => "processor",
+            Some((_, Brake::Freezer)) => "freezer",
+            None => "signals",
+        },
         "why": ways.why,
         "elapsed_s": course.elapsed.as_secs_f64(),
         "paused_s": course.paused.as_secs_f64(),

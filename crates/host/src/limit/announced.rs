@@ -1,29 +1,14 @@
 //! Who is held by another `ebb limit`: two of them that stop the same processes would each take the other's stop for somebody's
 //! who wakes it.
 //!
-//! Each announces itself by the name of an abstract Unix socket (unix(7)), which everybody in its network namespace can read in
-//! `/proc/net/unix`, whatever user or environment, and which the kernel takes away when it ends, however it ends.
+//! The arguments of a guardian show whom its parent holds, as long as both live. Anybody can start a process with such arguments,
+//! so only those of root's and of the user's whose process is concerned are believed.
 
 use super::tree::{Process, ancestors_of};
 use crate::sys::{self, Sys};
-use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-const NAME: &str = "ebbtide-limit/";
-
-/// A name that is there as long as this is.
-#[derive(Debug)]
-pub struct Announced(#[allow(dead_code, reason = "it is bound, and never read")] UnixDatagram);
-
-/// Says that this process holds `root` and what that starts: itself where it starts what it holds.
-///
-/// # Errors
-/// When such a socket cannot be had.
-pub fn announce(root: &Process) -> io::Result<Announced> {
-    let name = format!("{NAME}{}/{}/{}", std::process::id(), root.pid, root.start);
-    UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?).map(Announced)
-}
+/// The subcommand of a guardian.
+pub const GUARDIAN: &str = "limit-guardian";
 
 /// One that holds processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,21 +19,30 @@ pub struct Holder {
     pub root: u32,
 }
 
-/// All but this process that hold somebody who lives.
-fn holders(sys: &Sys) -> Vec<Holder> {
-    let table = sys::text(&sys.proc.join("net/unix")).unwrap_or_default();
-    table.lines().filter_map(|line| holder(sys, line)).collect()
+/// All but this process that hold somebody who lives, and are root's or of the user `user`.
+fn holders(sys: &Sys, user: Option<u32>) -> impl Iterator<Item = Holder> {
+    let pids = sys::names(&sys.proc).into_iter().filter_map(|name| name.parse().ok());
+    pids.filter_map(move |pid| holder(sys, pid, user))
 }
 
-fn holder(sys: &Sys, line: &str) -> Option<Holder> {
-    let name = line.split_whitespace().last()?.strip_prefix('@')?.strip_prefix(NAME)?;
-    let mut numbers = name.split('/');
-    let pid: u32 = numbers.next()?.parse().ok()?;
-    let root: u32 = numbers.next()?.parse().ok()?;
-    let start: u64 = numbers.next()?.parse().ok()?;
-    // One of another's numbers, as in a container, is another process; one that may not be looked at is believed.
-    let is_it = Process::look(sys, root).is_none_or(|now| now.start == start && !now.has_ended());
-    (is_it && pid != std::process::id()).then_some(Holder { pid, root })
+fn holder(sys: &Sys, guardian: u32, user: Option<u32>) -> Option<Holder> {
+    let line = sys::text(&sys.proc.join(guardian.to_string()).join("cmdline"))?;
+    let mut words = line.split('\0').skip_while(|word| *word != GUARDIAN).skip(1);
+    let pid: u32 = words.next()?.parse().ok()?;
+    let root: u32 = words.next()?.parse().ok()?;
+    let start: u64 = words.next()?.parse().ok()?;
+    // The real user: a program that is root's by its file alone can be started by anybody, with any arguments.
+    let owner = real_user(sys, guardian)?;
+    let is_believed = owner == 0 || Some(owner) == user;
+    // Killed, it holds nobody any more, while its guardian still wakes them.
+    let is_its = Process::look(sys, guardian).is_some_and(|now| now.parent == pid && !now.has_ended());
+    let lives = Process::look(sys, root).is_some_and(|now| now.start == start && !now.has_ended());
+    (is_believed && is_its && lives && pid != std::process::id()).then_some(Holder { pid, root })
+}
+
+fn real_user(sys: &Sys, pid: u32) -> Option<u32> {
+    let status = sys::text(&sys.proc.join(pid.to_string()).join("status"))?;
+    sys::field(&status, "Uid:")?.split_whitespace().next()?.parse().ok()
 }
 
 /// The one that holds this process, or the process `target`, or one that `target` has started; or that `target` has started.
@@ -57,7 +51,8 @@ pub fn conflict(sys: &Sys, target: Option<u32>) -> Option<Holder> {
     let own = line(std::process::id());
     let above = target.map(line).unwrap_or_default();
     let below = |pid: u32| target.is_some_and(|target| line(pid).contains(&target));
-    holders(sys).into_iter().find(|holder| {
+    let user = real_user(sys, target.unwrap_or_else(std::process::id));
+    holders(sys, user).find(|holder| {
         own.contains(&holder.root) || above.contains(&holder.root) || below(holder.root) || below(holder.pid)
     })
 }
@@ -65,35 +60,29 @@ pub fn conflict(sys: &Sys, target: Option<u32>) -> Option<Holder> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use crate::testing::unpack;
 
     #[test]
-    fn only_what_lives_and_is_this_very_process_is_held() {
-        let sys = Sys::host();
-        let own = Process::look(&sys, std::process::id()).expect("it runs");
-        let line = |pid: u32, root: u32, start: u64| {
-            holder(&sys, &format!("0: 2 0 0 2 01 4711 @ebbtide-limit/{pid}/{root}/{start}"))
+    fn only_root_and_the_user_who_is_concerned_are_believed() {
+        let stat = |pid: u32, parent: u32, start: u64| {
+            format!(
+                "f /proc/{pid}/stat\n|{pid} (x) S {parent} 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 {start} 1 1 1\n"
+            )
         };
-        assert_eq!(line(7, own.pid, own.start), Some(Holder { pid: 7, root: own.pid }));
-        assert_eq!(line(7, own.pid, own.start + 1), None);
-        assert_eq!(line(own.pid, own.pid, own.start), None, "its own");
-        for other in ["", "0: 2 0 0 2 01 4711", "0: 2 0 0 2 01 4711 @ebbtide-limit/x/1/2", "@ebbtide-limit/7"]
-        {
-            assert_eq!(holder(&sys, other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn a_name_is_there_as_long_as_its_socket() {
-        let sys = Sys::host();
-        let mut child = Command::new("sleep").arg("60").spawn().expect("starts");
-        let process = Process::look(&sys, child.id()).expect("it runs");
-        let table = || std::fs::read_to_string("/proc/net/unix").expect("reads");
-        let name = format!("@{NAME}{}/{}/{}", std::process::id(), process.pid, process.start);
-        let announced = announce(&process).expect("binds");
-        assert!(table().contains(&name));
-        drop(announced);
-        assert!(!table().contains(&name));
-        child.kill().and_then(|()| child.wait()).expect("ends");
+        let shown = |user: &str, parent: u32, start: u64| {
+            let mut world = stat(70, 1, 7) + &stat(80, parent, 9);
+            world += &format!("f /proc/80/status\n|Name:\tebb\n|Uid:\t{user}\n");
+            let root = unpack(&world);
+            let line = format!("ebb\0{GUARDIAN}\0{}\0{}\0{start}\0", 60, 70);
+            std::fs::write(root.path().join("proc/80/cmdline"), line).expect("writes");
+            holder(&Sys::below(root.path()), 80, Some(1000))
+        };
+        let held = Some(Holder { pid: 60, root: 70 });
+        assert_eq!(shown("0\t0\t0\t0", 60, 7), held);
+        assert_eq!(shown("1000\t1000\t1000\t1000", 60, 7), held);
+        assert_eq!(shown("1001\t1001\t1001\t1001", 60, 7), None, "somebody else's");
+        assert_eq!(shown("1001\t0\t0\t0", 60, 7), None, "root's by its file alone");
+        assert_eq!(shown("0\t0\t0\t0", 61, 7), None, "its parent is gone");
+        assert_eq!(shown("0\t0\t0\t0", 60, 8), None, "another process of that number");
     }
 }

@@ -1,4 +1,4 @@
-//! A control group of one's own: made, entered, limited, frozen, read and removed (Documentation/admin-guide/cgroup-v2.rst and
+//! A control group of one's own: made, entered, limited, held, read and removed (Documentation/admin-guide/cgroup-v2.rst and
 //! cgroup-v1/blkio-controller.rst).
 
 use crate::observe::group_limits::{FILES_OF_ONE, THROTTLE, counted};
@@ -21,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A hierarchy in which groups can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Version 2, or version 1's of the controller `blkio`.
-    pub is_two: bool,
+    /// Version 1's of this controller, or version 2.
+    pub controller: Option<&'static str>,
     /// The group in which others are made: the uppermost that is visible.
     pub top: PathBuf,
     /// The group that this process is in.
@@ -30,20 +30,28 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Version 2, then version 1's of `blkio`, where they are mounted.
+    /// Version 2, then version 1's of `blkio` and `cpu`, where they are mounted.
     pub fn all(sys: &Sys) -> Vec<Hierarchy> {
         let mounts = tables::mounts_of(sys);
         let own = sys::text(&sys.proc.join("self/cgroup")).unwrap_or_default();
-        let of = |controller: Option<&str>| {
+        let of = |controller: Option<&'static str>| {
             let (own, top) = directory(sys, &mounts, &own, controller)?;
-            Some(Hierarchy { is_two: controller.is_none(), top, own })
+            Some(Hierarchy { controller, top, own })
         };
-        [of(None), of(Some("blkio"))].into_iter().flatten().collect()
+        [None, Some("blkio"), Some("cpu")].into_iter().filter_map(of).collect()
     }
 
     /// As it is called.
     pub fn name(&self) -> &'static str {
-        if self.is_two { MAX } else { "blkio, cgroup v1" }
+        match self.controller {
+            None => MAX,
+            Some("blkio") => "blkio, cgroup v1",
+            Some(_) => "cpu, cgroup v1",
+        }
+    }
+
+    fn is_two(&self) -> bool {
+        self.controller.is_none()
     }
 }
 
@@ -116,7 +124,7 @@ impl Group {
     /// # Errors
     /// Why no device is limited.
     pub fn limit(&mut self, limits: &Limits, devices: &[String]) -> Result<(), LimitError> {
-        if self.hierarchy.is_two && !self.path.join(MAX).exists() {
+        if self.hierarchy.is_two() && !self.path.join(MAX).exists() {
             let file = self.hierarchy.top.join("cgroup.subtree_control");
             return Err(LimitError::NoIo { file });
         }
@@ -138,7 +146,7 @@ impl Group {
     fn set(&self, device: &str, limits: &Limits) -> io::Result<()> {
         let ops = limits.of(Kind::Ops);
         let values = [ops, ops, limits.of(Kind::Read), limits.of(Kind::Write)];
-        if self.hierarchy.is_two {
+        if self.hierarchy.is_two() {
             let words = KEYS_OF_TWO.iter().zip(values);
             let words = words.filter_map(|(key, value)| Some(format!(" {key}={}", value?)));
             let line = format!("{device}{}", words.collect::<String>());
@@ -174,7 +182,7 @@ impl Group {
 
     /// What it has passed to the devices that are limited.
     pub fn counts(&self) -> Counts {
-        let of = |device: &String| counted(&self.path, self.hierarchy.is_two, device);
+        let of = |device: &String| counted(&self.path, self.hierarchy.is_two(), device);
         let mut counts = Counts::default();
         for [reads, writes, read, written] in self.limited.iter().filter_map(of) {
             counts[Kind::Read] += read;
@@ -182,11 +190,6 @@ impl Group {
             counts[Kind::Ops] += reads + writes;
         }
         counts
-    }
-
-    /// Whether its processes can be frozen.
-    pub fn can_freeze(&self) -> bool {
-        self.path.join(FREEZE).exists()
     }
 
     /// Removes it; who is still in it goes on in the group that this process is in.
@@ -198,15 +201,43 @@ impl Group {
     }
 }
 
-const FREEZE: &str = "cgroup.freeze";
 const PROCESSES: &str = "cgroup.procs";
 
-/// Freezes all that is in the group `path`, or lets it go on.
+/// How all that is in a group is made to stand still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brake {
+    /// It gets the least of the processor that the kernel gives: a thousandth. No call is interrupted.
+    Processor,
+    /// It is frozen, version 1 or 2, as by a signal: a call that is under way may end early.
+    Freezer,
+}
+
+/// Files with what makes a group stand still and what lets it go on, the best first.
+const BRAKES: [(&str, Brake, &str, &str); 3] = [
+    ("cpu.max", Brake::Processor, "1000 1000000", "max 100000"),
+    ("cpu.cfs_quota_us", Brake::Processor, "1000", "-1"),
+    ("cgroup.freeze", Brake::Freezer, "1", "0"),
+];
+/// Where version 1 has the time in which the quota is used; the longest that it takes, in microseconds.
+const PERIOD_OF_ONE: (&str, &str) = ("cpu.cfs_period_us", "1000000");
+
+/// The way in which the group `path` can be made to stand still.
+pub fn brake(path: &Path) -> Option<Brake> {
+    BRAKES.iter().find(|(file, ..)| path.join(file).exists()).map(|(_, brake, ..)| *brake)
+}
+
+/// Makes all that is in the group `path` stand still, or lets it go on.
 ///
 /// # Errors
-/// When the group is gone, or the kernel refuses.
-pub fn freeze(path: &Path, freezes: bool) -> io::Result<()> {
-    kernel::write_attribute(&path.join(FREEZE), if freezes { "1" } else { "0" }, false)
+/// When the group is gone, it has no brake, or the kernel refuses.
+pub fn hold(path: &Path, holds: bool) -> io::Result<()> {
+    let brake = BRAKES.iter().find(|(file, ..)| path.join(file).exists());
+    let (file, _, stop, go) = brake.ok_or(ErrorKind::NotFound)?;
+    let (period, longest) = PERIOD_OF_ONE;
+    if holds && path.join(period).exists() {
+        kernel::write_attribute(&path.join(period), longest, false)?;
+    }
+    kernel::write_attribute(&path.join(file), if holds { stop } else { go }, false)
 }
 
 /// The processes in the group `path` itself.
@@ -236,8 +267,8 @@ pub fn remove_to(path: &Path, home: &Path) -> io::Result<bool> {
 }
 
 fn clear(path: &Path, home: &Path) -> io::Result<()> {
-    if path.join(FREEZE).exists() {
-        freeze(path, false)?;
+    if brake(path).is_some() {
+        hold(path, false)?;
     }
     let begin = Instant::now();
     loop {
@@ -275,9 +306,12 @@ mod tests {
         let place = |path: &str| root.path().join("sys/fs/cgroup").join(path);
         assert_eq!(
             found[0],
-            Hierarchy { is_two: true, top: place("unified"), own: place("unified/user.slice") }
+            Hierarchy { controller: None, top: place("unified"), own: place("unified/user.slice") }
         );
-        assert_eq!(found[1], Hierarchy { is_two: false, top: place("blkio"), own: place("blkio/load") });
+        assert_eq!(
+            found[1],
+            Hierarchy { controller: Some("blkio"), top: place("blkio"), own: place("blkio/load") }
+        );
         assert_eq!(found.len(), 2);
     }
 

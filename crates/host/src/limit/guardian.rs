@@ -52,7 +52,7 @@ pub enum Message {
 /// The end that tells.
 #[derive(Debug)]
 pub struct Guardian {
-    /// The subcommand of this program that leads to [`serve`]; nothing for none.
+    /// The arguments that lead to [`serve`]; nothing for none.
     words: Vec<String>,
     child: Option<(u32, ChildStdin)>,
     /// What another one would have to know, whatever is awake.
@@ -61,12 +61,15 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Starts one: this program with the arguments `words`, which must lead to [`serve`].
+    /// Starts one: this program with the subcommand `name`, which must lead to [`serve`]. Its arguments show this process and
+    /// `root`, the number and the beginning of the process that it holds, to [`super::announced`].
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(words: &[&str]) -> io::Result<Guardian> {
-        let words = words.iter().map(|word| (*word).to_owned()).collect();
+    pub fn start(name: &str, root: (u32, u64)) -> io::Result<Guardian> {
+        let numbers =
+            [std::process::id().into(), root.0.into(), root.1].map(|number: u64| number.to_string());
+        let words = std::iter::once(name.to_owned()).chain(numbers).collect();
         let mut guardian = Guardian { words, child: None, lasting: Vec::new(), stopping: Vec::new() };
         guardian.begin()?;
         Ok(guardian)

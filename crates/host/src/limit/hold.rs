@@ -22,12 +22,12 @@ struct Stopped {
     fd: OwnedFd,
 }
 
-/// Processes that are stopped and woken together, by signals or the freezer.
+/// Processes that are stopped and woken together, by their group or by signals.
 pub struct Hold {
     sys: Sys,
-    /// The group that is frozen, where there is one.
+    /// The group that is held as a whole, where there is one.
     group: Option<PathBuf>,
-    is_frozen: bool,
+    is_braked: bool,
     stopped: Vec<Stopped>,
     guardian: Guardian,
     /// Processes that may not be signalled, which were told.
@@ -38,11 +38,11 @@ impl Hold {
     /// One that stops processes by signals.
     pub fn new(sys: &Sys, guardian: Guardian) -> Hold {
         let (stopped, told) = (Vec::new(), BTreeSet::new());
-        Hold { sys: sys.clone(), group: None, is_frozen: false, stopped, guardian, told }
+        Hold { sys: sys.clone(), group: None, is_braked: false, stopped, guardian, told }
     }
 
-    /// From now on freezes `group`, and stops by signals whoever is not in it.
-    pub fn freeze(&mut self, group: PathBuf) {
+    /// From now on holds `group`, and stops by signals whoever is not in it.
+    pub fn brake(&mut self, group: PathBuf) {
         self.group = Some(group);
     }
 
@@ -53,7 +53,7 @@ impl Hold {
 
     /// Whether anything is stopped.
     pub fn is_held(&self) -> bool {
-        self.is_frozen || !self.stopped.is_empty()
+        self.is_braked || !self.stopped.is_empty()
     }
 
     /// Stops `processes`, those that do not stop yet; which of them cannot be stopped, each once.
@@ -65,15 +65,15 @@ impl Hold {
         processes: impl Iterator<Item = &'a Process>,
     ) -> io::Result<Vec<(Process, io::Error)>> {
         let mut failed = Vec::new();
-        let mut frozen = BTreeSet::new();
+        let mut members = BTreeSet::new();
         if let Some(path) = &self.group {
-            frozen.extend(group::processes(path));
-            if !self.is_frozen {
-                group::freeze(path, true)?;
-                self.is_frozen = true;
+            members.extend(group::processes(path));
+            if !self.is_braked {
+                group::hold(path, true)?;
+                self.is_braked = true;
             }
         }
-        for process in processes.filter(|process| !frozen.contains(&process.pid)) {
+        for process in processes.filter(|process| !members.contains(&process.pid)) {
             let is = |stopped: &Stopped| {
                 stopped.process.pid == process.pid && stopped.process.start == process.start
             };
@@ -117,7 +117,7 @@ impl Hold {
     /// Wakes all that was stopped.
     ///
     /// # Errors
-    /// When a group cannot be thawed; whatever else was stopped is awake.
+    /// When a group cannot be let go on; whatever else was stopped is awake.
     pub fn wake(&mut self) -> io::Result<()> {
         if !self.is_held() {
             return Ok(());
@@ -132,8 +132,8 @@ impl Hold {
         }
         // Without a guardian there is nobody to tell.
         let _ = self.guardian.tell(&Message::Woke);
-        match (&self.group, std::mem::take(&mut self.is_frozen)) {
-            (Some(path), true) => group::freeze(path, false),
+        match (&self.group, std::mem::take(&mut self.is_braked)) {
+            (Some(path), true) => group::hold(path, false),
             _ => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! The control groups of one run: announced to the guardian and in the journal before they are made.
 
 use crate::journal::JournalFile;
-use ebbtide_host::limit::group::{Group, Hierarchy, devices};
+use ebbtide_host::limit::group::{self, Brake, Group, Hierarchy, devices};
 use ebbtide_host::limit::guardian::{Guardian, Message};
 use ebbtide_host::sys::Sys;
 use ebbtide_model::journal::{Entry, Journal, JournalError};
@@ -31,8 +31,8 @@ pub struct LimitMethods {
     pub kernel: Option<(&'static str, usize)>,
     /// Whether that sees what is written through the page cache.
     pub sees_cache: bool,
-    /// The group that is frozen; else signals stop the program.
-    pub frozen: Option<PathBuf>,
+    /// The group that is made to stand still, and how; else signals stop the program.
+    pub brake: Option<(PathBuf, Brake)>,
     /// Why not what would have come before.
     pub why: Vec<String>,
 }
@@ -52,14 +52,19 @@ impl Groups {
         Groups { run, journal, made: Vec::new(), steps: 0 }
     }
 
-    /// Makes those that help: one to be frozen, and one that limits what storage sees.
+    /// Makes those that help: one that is made to stand still, and one that limits what storage sees.
     pub fn make(&mut self, sys: &Sys, limits: &Limits, guardian: &mut Guardian) -> LimitMethods {
         let mut ways = LimitMethods::default();
         let wants = [Kind::Read, Kind::Write, Kind::Ops].iter().any(|kind| limits.of(*kind).is_some());
         let devices = if wants { devices(sys) } else { Vec::new() };
         for hierarchy in Hierarchy::all(sys) {
-            // Version 1 cannot freeze in this hierarchy.
-            if !hierarchy.is_two && (!wants || ways.kernel.is_some()) {
+            let has_brake = matches!(ways.brake, Some((_, Brake::Processor)));
+            let (limits_here, needed) = match hierarchy.controller {
+                None => (wants, true),
+                Some("blkio") => (wants, wants && ways.kernel.is_none()),
+                Some(_) => (false, !has_brake),
+            };
+            if !needed {
                 continue;
             }
             let name = hierarchy.name();
@@ -70,10 +75,9 @@ impl Groups {
                     continue;
                 }
             };
-            if group.1.can_freeze() {
-                ways.frozen = Some(group.1.path().to_owned());
-            }
-            if wants {
+            let brake = group::brake(group.1.path()).map(|brake| (group.1.path().to_owned(), brake));
+            ways.brake = brake.or(ways.brake);
+            if limits_here {
                 match group.1.limit(limits, &devices) {
                     Ok(()) => ways.kernel = Some((name, group.1.limited())),
                     Err(why) => ways.why.push(format!("{name}: {why}")),
@@ -115,7 +119,7 @@ impl Groups {
 
     /// Whether that one sees what is written through the page cache.
     pub fn sees_cache(&self) -> bool {
-        self.made.iter().any(|(_, group)| group.limited() > 0 && group.hierarchy().is_two)
+        self.made.iter().any(|(_, group)| group.limited() > 0 && group.hierarchy().controller.is_none())
     }
 
     /// Lets the kernel write back what has been held when it was written: of `entered` bytes the group has seen `seen`.

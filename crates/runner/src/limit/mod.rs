@@ -15,7 +15,6 @@ pub use target::Refused;
 pub use told::{Course, End, LimitListener};
 
 use crate::clock;
-use ebbtide_host::limit::announced;
 use ebbtide_host::limit::command;
 use ebbtide_host::limit::guardian::{Guardian, Message};
 use ebbtide_host::limit::hold::{self, Hold};
@@ -74,8 +73,8 @@ pub struct Wanted {
     pub target: Target,
     /// That the command's standard output goes to standard error.
     pub aside: bool,
-    /// The arguments with which this program is a guardian.
-    pub guardian: &'static [&'static str],
+    /// The subcommand by which this program is a guardian.
+    pub guardian: &'static str,
     /// Where journals are; `None` when nobody knows.
     pub journals: Option<PathBuf>,
     /// Which signals this program ignores since it began: a command goes on ignoring them.
@@ -116,21 +115,18 @@ pub fn run(
         Target::Process(pid) => Some(target::check(&sys, pid, &wanted.limits)?),
         Target::Command(_) => None,
     };
-    // Announced first: of two at the same moment, one sees the other.
-    let root = process.clone().or_else(|| Process::look(&sys, std::process::id()));
-    let announced = root.as_ref().map(announced::announce).transpose();
-    target::check_free(&sys, process.as_ref().map(|process| process.pid))?;
-    if let Err(error) = &announced {
-        watch.remark(&format!("another `ebb limit` of the same program would not be refused: {error}"));
-    }
     let mut caught = (wanted.ignored)(&ENDS);
     caught.extend([CHILD, CONTINUED]);
     if process.is_none() {
         caught.extend((wanted.ignored)(&OWN));
     }
     let signals = Signals::catch(&caught).map_err(system("catch signals"))?;
-    let guardian = Guardian::start(wanted.guardian)
+    // It shows who is held, so it begins first: of two at the same moment, one sees the other.
+    let root = process.clone().or_else(|| Process::look(&sys, std::process::id()));
+    let root = root.map_or((std::process::id(), 0), |root| (root.pid, root.start));
+    let guardian = Guardian::start(wanted.guardian, root)
         .map_err(system("start the process that wakes the program when ebb is killed"))?;
+    target::check_free(&sys, process.as_ref().map(|process| process.pid))?;
     let sockets = match wanted.limits.of(Kind::Net) {
         Some(_) => Some(Sockets::new(&sys).map_err(system("count what goes over the network"))?),
         None => None,
@@ -158,9 +154,10 @@ pub fn run(
             ..LimitMethods::default()
         },
     };
-    if let Some(group) = &ways.frozen {
-        hold.freeze(group.clone());
+    if let Some((group, _)) = &ways.brake {
+        hold.brake(group.clone());
     }
+    watch.begins(&ways);
     let (before, _) = meter.look(&groups, hold.guardian().pid(), watch);
     let main = match &wanted.target {
         Target::Process(pid) => *pid,
@@ -194,7 +191,6 @@ pub fn run(
             burst: Counts::default(),
         },
     };
-    watch.begins(&ways);
     let end = session.go_on(watch);
     session.finish(watch);
     Ok((end?, session.course, ways))

@@ -40,7 +40,7 @@ pub enum End {
 
 /// What is told of a run as it goes on: a terminal, or a test.
 pub trait LimitListener {
-    /// Before the first look.
+    /// Before anything is started or stopped.
     fn begins(&mut self, ways: &LimitMethods);
     /// From time to time, with what was moved so far.
     fn goes_on(&mut self, course: &Course);

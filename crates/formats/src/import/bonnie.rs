@@ -176,6 +176,7 @@ fn one(text: &str, line: usize) -> Result<Imported, ImportError> {
                 ..Workload::new(test.name, test.access, test.mix, Stop::Size(Bytes(bytes)))
             },
             samples,
+            failed: None,
         });
     }
     if measured.is_empty() {

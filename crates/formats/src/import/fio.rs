@@ -91,12 +91,12 @@ pub(super) fn parse(text: &str, start: usize) -> Result<Imported, ImportError> {
         let option = |key: &str| own.get(key).or_else(|| global.get(key)).and_then(Value::as_str);
         let job_name = name(job["jobname"].as_str().unwrap_or_default(), "job");
         // With --continue_on_error the job went on, and `total_err` says so.
-        if let Some(error) = whole(&job["error"]).filter(|error| *error > 0) {
-            failures.push(format!("job {job_name} ended with {}", error_in_words(error)));
-        }
+        let error = whole(&job["error"]).filter(|error| *error > 0);
+        let failed = error.map(|error| format!("job {job_name} ended with {}", error_in_words(error)));
+        failures.extend(failed.clone());
         match one(job, &job_name, &option, ended.unwrap_or_default()) {
             Some((found, together)) => {
-                measured.push(found);
+                measured.push(Measured { failed, ..found });
                 notes.extend(together.map(|what| format!("job {job_name}: {what}")));
             }
             None => notes.push(format!("job {job_name} completed no reads and no writes: left out")),
@@ -134,8 +134,10 @@ fn error_in_words(error: u64) -> String {
     let known = i32::try_from(error).ok().filter(|error| *error < 4096);
     known.map_or_else(
         || format!("error {error}"),
-        // `No space left on device (os error 28)`
-        |error| format!("error {error}: {}", std::io::Error::from_raw_os_error(error)),
+        |error| {
+            let words = std::io::Error::from_raw_os_error(error).to_string();
+            format!("error {error}: {}", words.split(" (os error").next().unwrap_or_default())
+        },
     )
 }
 
@@ -293,6 +295,7 @@ fn one<'a>(
             )
         },
         samples,
+        failed: None,
     };
     Some((measured, together))
 }

@@ -74,6 +74,8 @@ pub struct Measured {
     pub workload: Workload,
     /// What came of it.
     pub samples: TrialSamples,
+    /// Why it is no result, where the program says so.
+    pub failed: Option<String>,
 }
 
 /// One run of a program.
@@ -188,7 +190,10 @@ pub fn session(imported: Imported, id: String, version: &str, modified: UnixTime
                 role: Role::Candidate,
                 seed: 0,
             },
-            outcome: Outcome::Samples(Box::new(measured.samples)),
+            outcome: match measured.failed {
+                Some(why) => Outcome::Failed(why),
+                None => Outcome::Samples(Box::new(measured.samples)),
+            },
         });
     }
     let source = VolumeSource::ExistingFile { path: target.clone().into() };

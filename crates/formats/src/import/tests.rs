@@ -199,7 +199,8 @@ fn a_run_that_failed_is_told_as_one() {
     assert!(failed.contains("job a ended with error 28: No space left on device"), "{failed}");
     assert!(found.notes.iter().any(|note| note.starts_with("the run failed")), "{:?}", found.notes);
     let session = session(found, "id".to_owned(), "0", UnixTime(1));
-    assert_eq!(session.meta.ending, Ending::Failed(failed));
+    assert_eq!(session.meta.ending, Ending::Failed(failed.clone()));
+    assert_eq!(session.trials[0].outcome, Outcome::Failed(failed));
     let nothing = parse(&fio_job(5, "", &way("read", 0, 4096))).expect_err("nothing was read").to_string();
     assert!(nothing.contains("error 5: Input/output error"), "{nothing}");
 }

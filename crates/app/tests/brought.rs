@@ -127,3 +127,62 @@ fn what_a_query_leaves_of_aws_output_is_read() {
     let other = home.ebb("catalog import array.json").output().unwrap();
     assert!(status(&other) == 2 && stderr(&other).contains("describe-instance-types"), "{}", stderr(&other));
 }
+
+/// A disk's number is another's at the next boot.
+#[test]
+fn a_device_that_is_named_by_its_number_is_warned_of() {
+    let home = Home::new();
+    let text = |device: &str| {
+        format!(
+            "name = \"d\"\n[volumes.v]\ndevice = \"{device}\"\n[designs.a]\nlayout = \"linear\"\nmembers = [\"v\"]\n\
+             [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n"
+        )
+    };
+    home.write("numbered.toml", &text("/dev/nvme97n1"));
+    let checked = stdout(&home.ebb("experiment check numbered.toml").output().unwrap());
+    assert!(
+        checked.contains("volume v: /dev/nvme97n1 is what the kernel called it at this boot"),
+        "{checked}"
+    );
+    assert!(checked.contains("/dev/disk/by-id"), "{checked}");
+    home.write("stable.toml", &text("/dev/disk/by-id/nvme-x"));
+    let checked = stdout(&home.ebb("experiment check stable.toml").output().unwrap());
+    assert!(!checked.contains("the kernel called"), "{checked}");
+}
+
+/// As long as it takes is no limit where time is virtual, and what cannot be decided is said before.
+#[test]
+fn virtual_time_has_no_default_budget() {
+    let home = Home::new();
+    let text = |answer: &str| {
+        format!(
+            "name = \"long\"\n[volumes.v]\ncount = 2\nsize = \"64MiB\"\n[volumes.v.shape]\niops = 100\n\
+             [designs.one]\nlayout = \"linear\"\nmembers = [\"v0\"]\n[designs.two]\nlayout = \"stripe\"\nchunk = \"64KiB\"\n\
+             members = [\"v[0..1]\"]\n[workloads.w]\nrw = \"randread\"\niodepth = 8\nruntime = \"40s\"\n[answer]\n{answer}\n"
+        )
+    };
+    // Eight rounds of two minutes.
+    home.write("long.toml", &text("trials_min = 8\ntrials_max = 8"));
+    let checked = stdout(&home.ebb("experiment check long.toml").output().unwrap());
+    let flat = checked.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flat.contains("the default budget of 10m ends it") || flat.contains("the default budget of"),
+        "{checked}"
+    );
+    assert!(
+        flat.contains("write `budget = \"16m\"` or more; with --on sim there is none by default"),
+        "{checked}"
+    );
+    let ran = home.ebb("run long.toml --on sim --seed 1").output().unwrap();
+    assert_eq!(status(&ran), 0, "{}", stderr(&ran));
+    assert_eq!(home.json("show", &[0])["session"]["rounds"].as_u64().unwrap_or(8), 8);
+    home.write("asked.toml", &text("budget = \"3m\"\ntrials_min = 8\ntrials_max = 8"));
+    let ran = home.ebb("run asked.toml --on sim --seed 1").output().unwrap();
+    assert_eq!(status(&ran), 3, "{}", stderr(&ran));
+    assert!(stderr(&ran).contains("note: the budget of"), "{}", stderr(&ran));
+    home.write("few.toml", &(text("trials_max = 6") + "[workloads.x]\nrw = \"read\"\nruntime = \"1s\"\n"));
+    let planned = home.ebb("run few.toml --on sim --dry-run").output().unwrap();
+    let planned = stdout(&planned);
+    assert!(planned.contains("`trials_max = 6` cannot decide 2 comparisons"), "{planned}");
+    assert!(planned.contains("write `trials_max = 7` or more"), "{planned}");
+}

@@ -5,6 +5,7 @@ use crate::cli::globals::Globals;
 use crate::cli::hosts::HostsArgs;
 use crate::error::CliError;
 use crate::experiment_file;
+use crate::kernel_names;
 use crate::key;
 use crate::laboratory;
 use crate::progress::Progress;
@@ -290,7 +291,8 @@ impl Ready {
         let id = options.name.clone();
         let mut progress = Progress::new(globals.quiet);
         greet(&progress, &id, seed, &experiment);
-        experiment.cannot_decide().iter().for_each(|note| progress.say(&format!("note: {note}")));
+        let notes = kernel_names::notes(&experiment).into_iter().chain(experiment.cannot_decide());
+        notes.for_each(|note| progress.say(&format!("note: {note}")));
         let mut session = Session {
             meta: SessionMeta::new(id, args.kind(), seed, clock::now()),
             experiment,
@@ -387,7 +389,8 @@ fn dry_run(ready: &Ready, args: &RunArgs, globals: &Globals) -> Result<ExitCode,
     let builds =
         built.map(|built| kernel::plan(built, &options.name)).transpose().map_err(CliError::failed)?;
     let experiment = guest.as_ref().map_or(experiment, |(adapted, _)| &adapted.experiment);
-    let plan = RunPlan::new(experiment, args.kind(), *seed, args.destroy);
+    let mut plan = RunPlan::new(experiment, args.kind(), *seed, args.destroy);
+    plan.notes.splice(0..0, kernel_names::notes(experiment));
     let text = if args.verbose { format!("{plan:#}") } else { plan.to_string() };
     let (mut text, mut places) = (text, Vec::new());
     let mut value = json!({ "schema": "ebbtide.dry-run/1", "plan": plan });

@@ -92,6 +92,7 @@ fn made_up(noise: &Noise, gain: f64, method: Method, widest: f64, seed: u64) -> 
         trials_min: 6,
         trials_max: ROUNDS_MAX as u32,
         budget: Nanos::from_secs(1),
+        budget_asked: true,
         ..Answer::once()
     };
     let margins = Margins::of(&if method == Method::Alone {
